@@ -61,16 +61,23 @@ fn leaves(policy: &AccessTree) -> usize {
     policy.formula().leaves().len()
 }
 
+/// The terms of a scheme whose keys have the policy, and whose ciphertexts the attributes.
+macro_rules! key_has_the_policy {
+    () => {
+        fn of_key(policy: &AccessTree, _: &AttributeSet) -> AccessTree {
+            policy.clone()
+        }
+        fn of_ciphertext(_: &AccessTree, set: &AttributeSet) -> AttributeSet {
+            set.clone()
+        }
+    };
+}
+
 impl Case for Gpsw06 {
     fn universe() -> Universe {
         closed()
     }
-    fn of_key(policy: &AccessTree, _: &AttributeSet) -> AccessTree {
-        policy.clone()
-    }
-    fn of_ciphertext(_: &AccessTree, set: &AttributeSet) -> AttributeSet {
-        set.clone()
-    }
+    key_has_the_policy!();
     fn key_elements(policy: &AccessTree, _: &AttributeSet) -> Vec<usize> {
         vec![96; leaves(policy)]
     }
@@ -86,12 +93,7 @@ impl Case for FabeoKp {
     fn universe() -> Universe {
         Universe::Open
     }
-    fn of_key(policy: &AccessTree, _: &AttributeSet) -> AccessTree {
-        policy.clone()
-    }
-    fn of_ciphertext(_: &AccessTree, set: &AttributeSet) -> AttributeSet {
-        set.clone()
-    }
+    key_has_the_policy!();
     fn key_elements(policy: &AccessTree, _: &AttributeSet) -> Vec<usize> {
         [vec![48; leaves(policy)], vec![96; policy.formula().uses()]].concat()
     }
@@ -129,12 +131,7 @@ impl Case for quiver_abe::InsecureYct14 {
     fn universe() -> Universe {
         closed()
     }
-    fn of_key(policy: &AccessTree, _: &AttributeSet) -> AccessTree {
-        policy.clone()
-    }
-    fn of_ciphertext(_: &AccessTree, set: &AttributeSet) -> AttributeSet {
-        set.clone()
-    }
+    key_has_the_policy!();
     fn key_elements(policy: &AccessTree, _: &AttributeSet) -> Vec<usize> {
         vec![32; leaves(policy)]
     }

@@ -4,6 +4,8 @@
 #[path = "../board/flash.rs"]
 #[allow(dead_code, reason = "some of it is for the tests of storage alone")]
 mod flash;
+#[path = "../board/uncounted.rs"]
+mod meter;
 #[path = "../board/time.rs"]
 mod time;
 #[path = "../board/wire.rs"]
@@ -11,19 +13,6 @@ mod wire;
 #[path = "../board/world.rs"]
 #[allow(dead_code, reason = "some of it is for the tests of the node alone")]
 mod world;
-
-/// Without counting the heap.
-mod meter {
-    pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
-        work()
-    }
-
-    pub(crate) fn pause<T>(work: impl FnOnce() -> T) -> T {
-        work()
-    }
-
-    pub(crate) fn forget() {}
-}
 
 use std::collections::BTreeSet;
 use std::time::Duration;

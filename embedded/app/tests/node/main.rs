@@ -3,25 +3,14 @@
 #[path = "../board/flash.rs"]
 #[allow(dead_code, reason = "some of it is for the tests of storage alone")]
 mod flash;
+#[path = "../board/uncounted.rs"]
+mod meter;
 #[path = "../board/time.rs"]
 mod time;
 #[path = "../board/wire.rs"]
 mod wire;
 #[path = "../board/world.rs"]
 mod world;
-
-/// Without counting the heap.
-mod meter {
-    pub(crate) fn board<T>(work: impl FnOnce() -> T) -> T {
-        work()
-    }
-
-    pub(crate) fn pause<T>(work: impl FnOnce() -> T) -> T {
-        work()
-    }
-
-    pub(crate) fn forget() {}
-}
 
 use std::time::Duration;
 
