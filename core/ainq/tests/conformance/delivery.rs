@@ -59,17 +59,18 @@ fn ask<S: Suite>(
     keypair: &DroneKeypair<S>,
     issuer: &Issuer<S>,
 ) -> (DeliveryRequest<S>, PendingDelivery<S>) {
+    ask_with(world, keypair, issuer, b"my key").unwrap()
+}
+
+/// The same with this question.
+fn ask_with<S: Suite>(
+    world: &mut World<S>,
+    keypair: &DroneKeypair<S>,
+    issuer: &Issuer<S>,
+    question: &[u8],
+) -> Result<(DeliveryRequest<S>, PendingDelivery<S>), Error> {
     let authority = *issuer.public.fingerprint();
-    DeliveryRequest::create(
-        &world.deployment,
-        keypair,
-        LABEL,
-        authority,
-        CHALLENGE,
-        b"my key",
-        &mut world.rng,
-    )
-    .unwrap()
+    DeliveryRequest::create(&world.deployment, keypair, LABEL, authority, CHALLENGE, question, &mut world.rng)
 }
 
 fn verified<S: Suite>(
@@ -286,17 +287,7 @@ fn the_longest_request_fits_its_bound<S: Suite>() {
         .issue_partial_key(&world.deployment, &identity, &value.public(), &mut world.rng)
         .verify(&world.deployment, &identity, &value)
         .unwrap();
-    let (authority, question) = (*issuer.public.fingerprint(), vec![7; MAX_QUESTION_LEN]);
-    let (request, _) = DeliveryRequest::create(
-        &world.deployment,
-        &drone,
-        LABEL,
-        authority,
-        CHALLENGE,
-        &question,
-        &mut world.rng,
-    )
-    .unwrap();
+    let (request, _) = ask_with(&mut world, &drone, &issuer, &[7; MAX_QUESTION_LEN]).unwrap();
     let bytes = request.encode();
     assert!(bytes.len() <= MAX_DELIVERY_REQUEST_LEN, "{}", bytes.len());
     verified(&world, DeliveryRequest::decode(&bytes).unwrap()).unwrap();
@@ -305,17 +296,7 @@ fn the_longest_request_fits_its_bound<S: Suite>() {
 fn overlong_questions_and_answers_are_refused<S: Suite>() {
     let mut world = World::<S>::new(15);
     let (issuer, drone) = (issuer(&mut world), world.drone(1));
-    let authority = *issuer.public.fingerprint();
-    let question = vec![0; MAX_QUESTION_LEN + 1];
-    let refused = DeliveryRequest::create(
-        &world.deployment,
-        &drone,
-        LABEL,
-        authority,
-        CHALLENGE,
-        &question,
-        &mut world.rng,
-    );
+    let refused = ask_with(&mut world, &drone, &issuer, &[0; MAX_QUESTION_LEN + 1]);
     assert!(matches!(refused.map(|_| ()), Err(Error::TooLong { .. })));
     let (request, pending) = ask(&mut world, &drone, &issuer);
     let request = verified(&world, request).unwrap();
