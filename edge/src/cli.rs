@@ -21,7 +21,7 @@ pub(crate) const HELP: Help = Help {
 Examples:
   edge enrol --deployment deployment.toml --token edge-1.token    # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                 # join and stay; prints messages
-  edge run --leader /ip4/10.0.0.1/udp/7001/quic-v1 --group alpha --json
+  edge run --leader /ip4/10.0.0.1/tcp/7001 --group alpha --json
   edge run --leader … --anonymous           # prove what the leader demands, not who one is
   edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
   edge run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800   # MAVLink

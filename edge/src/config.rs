@@ -10,6 +10,7 @@ use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_addresses};
+use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,14 @@ impl Config {
             kgcs: service.kgcs(),
             timing: self.timing(),
         }
+    }
+
+    /// Refuses what is no address, of a leader or a KGC. That there are any is demanded where they are
+    /// needed.
+    pub(crate) fn check_addresses(&self, file: &DeploymentFile) -> Result<()> {
+        parse_addresses("leader", &self.edge.leader)?;
+        self.drone.kgc_addresses(file)?;
+        Ok(())
     }
 
     /// Addresses of leaders.

@@ -32,6 +32,8 @@ const REDIAL: Duration = Duration::from_secs(5);
 pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()> {
     let data_dir = settings.data_dir.as_path();
     let mut shutdown = Shutdown::listen()?;
+    let (listen, leaders) =
+        (parse_addresses("listen", &args.listen)?, parse_addresses("leader", &args.leader)?);
     private_file::create_directory(data_dir)?;
     let _lock = Lock::acquire(&data_dir.join("relay"))?;
     let seed = match &args.seed {
@@ -40,10 +42,9 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     };
     let key = NodeKey::from_seed(*seed)?;
     let most = args.max_drones as usize;
-    let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, most);
-    node.listen = parse_addresses("listen", &args.listen)?;
-    let leaders = parse_addresses("leader", &args.leader)?.into_iter();
-    node.dial = leaders.map(|address| (Route::Leader, address)).collect();
+    let mut node = NodeConfig::hub(key, Transport::SERVICE, most);
+    node.listen = listen;
+    node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
     // Many wait for it.
     node.redial_ceiling = node.redial_ceiling.min(REDIAL);
     // Drones ask whoever they have dialled (§16.1); what a relay answers decides nothing.

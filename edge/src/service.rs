@@ -85,6 +85,8 @@ where
 {
     let Start { obtain, token: text, observer, shutdown } = start;
     let file = config.drone.read_deployment()?;
+    // Now rather than once a state is made or it has enrolled.
+    config.check_addresses(&file)?;
     with_suite!(file.suite()?, S => {
         private_file::create_directory(&config.drone.data_dir)?;
         let token = match text {
@@ -286,7 +288,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 
     /// A node that dials these addresses.
     fn node(&self, route: Route, addresses: Vec<Multiaddr>) -> Result<NodeConfig> {
-        let mut node = NodeConfig::spoke(NodeKey::from_seed(self.drone.store.seed())?, Transport::TcpAndQuic);
+        let mut node = NodeConfig::spoke(NodeKey::from_seed(self.drone.store.seed())?, Transport::SERVICE);
         node.clocks = Clocks::Dialled;
         node.detect_duplicates = true;
         node.introduction = Some(Introduction::new(Service::Edge, &self.drone.deployment.fingerprint()));

@@ -110,8 +110,8 @@ pub(crate) struct InitArgs {
 /// Flags of the service.
 #[derive(Args, Debug, Serialize)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: /ip4/0.0.0.0/tcp/7000 for others to reach it, /ip4/0.0.0.0/udp/7000/quic-v1; port 0
-    /// lets the system choose; may be repeated [default: /ip4/127.0.0.1/tcp/7000, this machine alone]
+    /// Where to listen: /ip4/0.0.0.0/tcp/7000 for others to reach it; port 0 lets the system choose; may be
+    /// repeated [default: /ip4/127.0.0.1/tcp/7000, this machine alone]
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     #[command(flatten)]

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use quiver_ainq::{Deployment, MasterSecret, Suite};
-use quiver_net::Multiaddr;
-use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal, with_suite};
@@ -15,10 +13,11 @@ use zeroize::Zeroizing;
 
 use crate::cli::InitArgs;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::operator;
 use crate::quorum;
 use crate::sealed::{self, Sealed};
+use crate::service;
 use crate::store::Store;
 
 /// A new deployment as it is shown.
@@ -42,9 +41,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
 
 fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
     for address in &args.address {
-        address.parse::<Multiaddr>().map_err(|error| {
-            Error::Terms(format!("--address {address}: {error}; {}", address_form(address)))
-        })?;
+        service::address("--address", address)?;
     }
     let operators =
         args.operator.iter().map(|path| operator::read_public(path, args.suite)).collect::<Result<_>>()?;

@@ -13,7 +13,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
 use quiver_net::{
     Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId, Service,
-    Transport, refuse_duplicate_identity,
+    Transport, parse_address, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
 use quiver_service::control::{Server, refuse_long_path};
@@ -56,6 +56,11 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let mut shutdown = Shutdown::listen()?;
     let deployment = file.pin::<S>()?;
     let fingerprint = deployment.fingerprint();
+    // Now rather than once files are open.
+    let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
+    let own = file.kgc_addresses();
+    let own =
+        own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
     let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
@@ -88,14 +93,12 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();
     let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone(), log: EventLog::default() };
-    let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
+    let mut node = NodeConfig::registry(key, Transport::SERVICE, PEERS);
     node.clocks = Clocks::Everybody;
     node.detect_duplicates = true;
     node.introduction = Some(Introduction::new(Service::Kgc, &deployment.fingerprint()));
-    node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
-    let own = file.kgc_addresses();
-    refuse_duplicate_identity(&node, &own.iter().map(|text| address(text)).collect::<Result<Vec<_>>>()?)
-        .await?;
+    node.listen = listen;
+    refuse_duplicate_identity(&node, &own).await?;
     if let Some(told) = terminal::not_reachable(&config.listen) {
         terminal::line(&told)?;
     }
@@ -189,9 +192,10 @@ pub(crate) fn share_server_with<S: Suite>(config: &Config, holding: Option<Holdi
     DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
 }
 
-pub(crate) fn address(text: &str) -> Result<Multiaddr> {
-    text.parse()
-        .map_err(|error| Error::Terms(format!("listen address {text}: {error}; {}", address_form(text))))
+/// Reads an address; an error says of what.
+pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
+    parse_address(text)
+        .map_err(|error| Error::Terms(format!("{what} {text}: {error}; {}", address_form(text))))
 }
 
 /// The machine's host: its records go into the registry, its events into the log.

@@ -145,8 +145,8 @@ pub(crate) struct ServeArgs {
     /// Address of a KGC, in place of those in the deployment file; may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) kgc: Vec<String>,
-    /// Where to listen: /ip4/0.0.0.0/tcp/7001 for others to reach it, /ip4/0.0.0.0/udp/7001/quic-v1; port 0
-    /// lets the system choose; may be repeated [default: /ip4/127.0.0.1/tcp/7001, this machine alone]
+    /// Where to listen: /ip4/0.0.0.0/tcp/7001 for others to reach it; port 0 lets the system choose; may be
+    /// repeated [default: /ip4/127.0.0.1/tcp/7001, this machine alone]
     #[arg(short, long, value_name = "MULTIADDR")]
     pub(crate) listen: Vec<String>,
     /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list`

@@ -10,8 +10,8 @@ use quiver_gateway::LineAddress;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
-use quiver_net::PeerId;
-use quiver_service::config::{Layers, parse_all};
+use quiver_net::{Multiaddr, PeerId};
+use quiver_service::config::{Layers, parse_addresses, parse_all};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
 use quiver_service::state_file::Records;
@@ -129,6 +129,11 @@ impl LeaderSettings {
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
         parse_all::<PeerId>("relay", &self.relay)?;
         self.lines().map(drop)
+    }
+
+    /// The addresses to listen on, and those of the other leaders.
+    pub(crate) fn addresses(&self) -> Result<(Vec<Multiaddr>, Vec<Multiaddr>)> {
+        Ok((parse_addresses("listen", &self.listen)?, parse_addresses("peer", &self.peer)?))
     }
 
     /// The relays: those given, and those in the file.

@@ -14,7 +14,6 @@ use quiver_machine::{Either, Reason, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
-use quiver_service::config::parse_addresses;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
@@ -52,7 +51,9 @@ const EVENTS: usize = 1024;
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool) -> Result<()> {
     // Now rather than once it has enrolled.
     config.leader.relays()?;
+    config.leader.addresses()?;
     let file = config.drone.read_deployment()?;
+    config.drone.kgc_addresses(&file)?;
     with_suite!(file.suite()?, S => {
         let shutdown = Shutdown::listen()?;
         private_file::create_directory(&config.drone.data_dir)?;
@@ -242,16 +243,15 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
     fn node(&self, group: &Name) -> Result<NodeConfig> {
         let leader = &self.config.leader;
         let key = NodeKey::from_seed(self.drone.store.seed())?;
-        let mut node = NodeConfig::hub(key, Transport::TcpAndQuic, leader.max_members as usize);
+        let mut node = NodeConfig::hub(key, Transport::SERVICE, leader.max_members as usize);
         node.clocks = Clocks::Everybody;
         node.detect_duplicates = true;
         node.introduction = Some(Introduction::new(Service::Leader, &self.drone.deployment.fingerprint()));
-        node.listen = parse_addresses("listen", &leader.listen)?;
         node.relays = leader.relays()?;
         let kgcs = self.drone.kgc_addresses()?.into_iter().map(|address| (Route::Kgc, address));
-        let peers =
-            parse_addresses("peer", &leader.peer)?.into_iter().map(|address| (Route::Leader, address));
-        node.dial = kgcs.chain(peers).collect();
+        let (listen, peers) = leader.addresses()?;
+        node.listen = listen;
+        node.dial = kgcs.chain(peers.into_iter().map(|address| (Route::Leader, address))).collect();
         if !leader.peer.is_empty() {
             // A leader that comes back is wanted soon, and one that is gone is noticed by its silence.
             node.redial_ceiling = leader.silence.min(node.redial_ceiling);

@@ -117,7 +117,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         };
         let machine = AnonymousEdge::new(config, EdgeHost::ledger(&self.drone.store).as_ref())?;
         let machine = with_envelopes::<AnyEdge<S>>(machine.into());
-        let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+        let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
         node.dial = memberships.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(memberships.group.as_str()));
         node.identify = false;

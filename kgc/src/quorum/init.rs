@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{self, Pinned, QuorumFile, Seat};
 use super::sealed::{self, QuorumState};
-use super::transport;
+use super::{service, transport};
 use crate::cli::{QuorumInitArgs, QuorumKeyArgs};
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -74,6 +74,7 @@ pub(super) fn pin_new(
     if let Some(path) = all.into_iter().find(|path| path.exists()) {
         return Err(quiver_service::Error::Exists { path }.into());
     }
+    service::check_addresses(config, pinned)?;
     let by = protection.obtain(false)?;
     let key = transport::read(data_dir, &by)?;
     with_suite!(pinned.suite, S => pin::<S>(config, pinned, operators, &key, &by))

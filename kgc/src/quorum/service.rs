@@ -61,6 +61,9 @@ pub(crate) async fn serve<S: QuorumSuite>(
     kept: &Pinned,
 ) -> Result<()> {
     let shutdown = Shutdown::listen()?;
+    // Now rather than once files are open.
+    let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
+    check_addresses(config, kept)?;
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
     let (state, Held { pinned, operators }) = QuorumState::open::<S>(&config.data_dir, kept, &by)?;
@@ -74,6 +77,7 @@ pub(crate) async fn serve<S: QuorumSuite>(
         view.version.map_or_else(|| "no shares".into(), |version| format!("shares of version {version}"));
     tracing::info!(deployment = %pinned.name, kgc = id, "quorum read: {shares}");
     let mut settings = node_config(config, &pinned, id, key.clone())?;
+    settings.listen = listen;
     settings.introduction =
         deployment::<S>(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
     for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
@@ -167,10 +171,9 @@ fn stopped(error: quiver_net::Stopped) -> Error {
 
 /// The node among the other KGCs, and for drones.
 fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
-    let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, PEERS);
+    let mut node = NodeConfig::registry(key, Transport::SERVICE, PEERS);
     node.clocks = Clocks::Everybody;
     node.detect_duplicates = true;
-    node.listen = config.listen.iter().map(|text| address(text)).collect::<Result<_>>()?;
     node.redial_ceiling = REDIAL;
     for (seat, peer) in pinned.file.kgc.iter().zip(&pinned.peers).filter(|(seat, _)| seat.id != id) {
         node.members.push((seat.id, *peer));
@@ -186,11 +189,14 @@ fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
     if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {
         entry.addresses.clone_from(moved);
     }
-    let parsed = |text: String| {
-        text.parse::<Multiaddr>()
-            .map_err(|error| Error::Quorum(format!("address of KGC {}: {text}: {error}", seat.id)))
-    };
-    entry.pinned_addresses().map(parsed).collect()
+    let what = format!("address of KGC {}", seat.id);
+    entry.pinned_addresses().map(|text| address(&what, &text)).collect()
+}
+
+/// Refuses what is no address that this KGC could dial. Not when the file is read, because
+/// `quorum.addresses` may stand in for the file's.
+pub(super) fn check_addresses(config: &Config, pinned: &Pinned) -> Result<()> {
+    pinned.file.kgc.iter().try_for_each(|seat| addresses(config, seat).map(drop))
 }
 
 impl<S: QuorumSuite> KgcParameters<S> {

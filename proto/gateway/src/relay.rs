@@ -108,7 +108,7 @@ impl Node {
         group: Option<&str>,
         longest: usize,
     ) -> Result<Self, NetError> {
-        let mut config = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+        let mut config = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
         config.dial = addresses.iter().map(|address| (route, address.clone())).collect();
         config.topic = group.map(group_topic);
         let (sink, events) = mpsc::channel(MAX_EVENTS);

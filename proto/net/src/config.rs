@@ -9,6 +9,7 @@ use quiver_machine::{KgcId, Route};
 use tokio::sync::Semaphore;
 
 use crate::clock_sync::Clocks;
+use crate::error::AddressError;
 use crate::introduction::Introduction;
 use crate::key::NodeKey;
 use crate::rate::Rate;
@@ -35,6 +36,9 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Transport of services: TCP, and QUIC beside it in a build that has it.
+    pub const SERVICE: Self = if cfg!(feature = "quic") { Self::TcpAndQuic } else { Self::Tcp };
+
     /// Whether this build has it: QUIC needs the feature `quic`.
     #[must_use]
     pub const fn is_built_in(self) -> bool {
@@ -64,6 +68,16 @@ impl Transport {
             Self::Memory | Self::PlainMemory => "/memory/7000",
         }
     }
+}
+
+/// Reads an address that a service listens on or dials.
+///
+/// # Errors
+/// [`AddressError`]
+pub fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
+    let address: Multiaddr = text.parse()?;
+    let quic = Transport::Quic;
+    if quic.supports(&address) && !quic.is_built_in() { Err(AddressError::NoQuic) } else { Ok(address) }
 }
 
 /// The node's place in the star of its group.
@@ -259,5 +273,24 @@ mod tests {
         assert_eq!(supported(Transport::Quic), [false, true, false]);
         assert_eq!(supported(Transport::TcpAndQuic), [true, true, false]);
         assert_eq!(supported(Transport::Memory), [false, false, true]);
+    }
+
+    #[test]
+    fn quic_address_is_read_exactly_if_the_build_has_quic() {
+        let read = |text: &str| parse_address(text).map_err(|error| error.to_string());
+        let tcp = "/dns4/leader/tcp/7000";
+        assert_eq!(read(tcp), Ok(tcp.parse().unwrap()));
+        assert!(read("127.0.0.1:7000").is_err());
+        let quic = "/ip4/127.0.0.1/udp/7000/quic-v1";
+        let read = read(quic);
+        if cfg!(feature = "quic") {
+            assert_eq!(read, Ok(quic.parse().unwrap()));
+            assert!(Transport::SERVICE.supports(&quic.parse().unwrap()));
+        } else {
+            let error = read.expect_err("no QUIC");
+            assert!(error.contains("no QUIC") && error.contains("--features quic"), "{error}");
+            assert!(!Transport::SERVICE.supports(&quic.parse().unwrap()));
+        }
+        assert!(Transport::SERVICE.supports(&tcp.parse().unwrap()));
     }
 }

@@ -9,6 +9,18 @@ use crate::config::Transport;
 /// Why an application could not make records durable.
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Why a text is no address for a service.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// It is no multiaddress.
+    #[error(transparent)]
+    Malformed(#[from] libp2p::multiaddr::Error),
+    /// It is an address for QUIC, which this build does not have.
+    #[error("this build has no QUIC (`cargo services --features quic` makes one that has it, for both ends)")]
+    NoQuic,
+}
+
 /// Why a driver could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,5 +1,5 @@
-//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_machine::Machine) over TCP, QUIC or
-//! memory.
+//! The one libp2p driver of Quiver: it runs any [`Machine`](quiver_machine::Machine) over TCP,
+//! memory or, with the feature `quic`, QUIC.
 //!
 //! The driver moves bytes and time and knows neither suite nor message. The services run one [`Driver`] each,
 //! the simulator's live world runs thousands of them in one process.
@@ -52,12 +52,12 @@ pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
-pub use config::{Limits, NodeConfig, Transport, Tuning};
+pub use config::{Limits, NodeConfig, Transport, Tuning, parse_address};
 pub use dial::{Unreached, readable};
 pub use driver::Driver;
 pub use duplicate_identity::dial::refuse_duplicate_identity;
 pub use duplicate_identity::gossip::DuplicateReport;
-pub use error::{HostError, NetError};
+pub use error::{AddressError, HostError, NetError};
 pub use fd_limit::check_file_limit;
 pub use handle::{Handle, Rejected, Stopped};
 pub use host::Host;

@@ -217,21 +217,24 @@ where
 /// The same of addresses in libp2p's form; an error says which that is ([`address_form`]).
 ///
 /// # Errors
-/// [`Error::Config`] with key, text, reason and form.
-pub fn parse_addresses<T: FromStr>(key: &str, texts: &[String]) -> Result<Vec<T>>
-where
-    T::Err: Display,
-{
+/// [`Error::Config`] with key, text, reason and form. An address with QUIC is one in a build without.
+#[cfg(feature = "drone")]
+pub fn parse_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
     let one = |text: &String| {
         let refused = |error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
-        text.parse().map_err(refused)
+        quiver_net::parse_address(text).map_err(refused)
     };
     texts.iter().map(one).collect()
 }
 
-/// What to write in place of an address that was not understood, such as `127.0.0.1:7302`.
+/// Address to write in place of one that was not understood, such as `127.0.0.1:7302`, or that has QUIC.
 #[must_use]
 pub fn address_form(text: &str) -> String {
+    if let Some((host, rest)) = text.split_once("/udp/")
+        && let Some((port, _)) = rest.split_once("/quic")
+    {
+        return format!("write {host}/tcp/{port}");
+    }
     let host_and_port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     let Some((host, port)) = host_and_port.filter(|(host, _)| !host.contains('/')) else {
         return "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT".into();
@@ -364,6 +367,8 @@ mod tests {
             ("[::1]:7302", "write /ip6/::1/tcp/7302"),
             ("leader.example:7302", "write /dns4/leader.example/tcp/7302"),
             ("7302", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
+            ("/ip4/10.0.0.1/udp/7001/quic-v1", "write /ip4/10.0.0.1/tcp/7001"),
+            ("/dns4/a/udp/7001/quic-v1/p2p/12D3", "write /dns4/a/tcp/7001"),
             ("tcp://a:1", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
         ] {
             assert_eq!(address_form(text), form, "{text}");

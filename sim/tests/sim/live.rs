@@ -107,6 +107,7 @@ fn twenty_drones_hold_every_invariant_over_tcp() {
     pass(&Plan { transport: TransportKind::Tcp, ..plan(20) });
 }
 
+#[cfg(feature = "quic")]
 #[test]
 fn twenty_drones_hold_every_invariant_over_quic() {
     pass(&Plan { transport: TransportKind::Quic, ..plan(20) });

@@ -57,6 +57,7 @@ async fn two_of_one_identity_are_told_until_one_ends() {
     assert!(!has_duplicate(&other));
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn two_of_one_identity_are_told_over_quic() {
     let leader = start(&asking(hub(Transport::Quic, 10))).unwrap();

@@ -67,6 +67,7 @@ async fn busy_port_is_named_over_tcp() {
     busy_port_is_named(Transport::Tcp).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn busy_port_is_named_over_quic() {
     busy_port_is_named(Transport::Quic).await;
@@ -83,6 +84,15 @@ async fn address_of_another_transport_is_refused_with_an_example() {
     config.dial.push((Route::Leader, "/ip4/127.0.0.1/tcp/7000".parse().unwrap()));
     let message = start(&config).err().expect("refused").to_string();
     assert!(message.contains("quic-v1"), "{message}");
+}
+
+#[cfg(not(feature = "quic"))]
+#[tokio::test]
+async fn build_without_quic_says_so() {
+    for transport in [Transport::Quic, Transport::TcpAndQuic] {
+        let message = start(&hub(transport, 4)).err().expect("refused").to_string();
+        assert!(message.contains("no QUIC") && message.contains("`quic`"), "{message}");
+    }
 }
 
 #[tokio::test]

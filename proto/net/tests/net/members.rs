@@ -30,6 +30,7 @@ async fn members_know_each_other_whoever_dialled_over_tcp() {
     members_know_each_other_whoever_dialled(Transport::Tcp).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn members_know_each_other_whoever_dialled_over_quic() {
     members_know_each_other_whoever_dialled(Transport::Quic).await;

@@ -31,11 +31,13 @@ async fn messages_travel_both_ways_over_tcp() {
     messages_travel_both_ways(Transport::Tcp).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn messages_travel_both_ways_over_quic() {
     messages_travel_both_ways(Transport::Quic).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn messages_travel_both_ways_over_tcp_beside_quic() {
     messages_travel_both_ways(Transport::TcpAndQuic).await;
@@ -88,11 +90,13 @@ async fn longest_message_passes_and_longer_is_never_sent_over_tcp() {
     longest_message_passes_and_longer_is_never_sent(Transport::Tcp).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn longest_message_passes_and_longer_is_never_sent_over_quic() {
     longest_message_passes_and_longer_is_never_sent(Transport::Quic).await;
 }
 
+#[cfg(feature = "quic")]
 #[tokio::test]
 async fn windows_of_a_quic_connection_are_granted_again_as_messages_are_read() {
     let (leader, mut edge) = pair(Transport::Quic).await;

@@ -230,7 +230,7 @@ where
     if kgcs.is_empty() {
         return Err(Error::NoAddress);
     }
-    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::TcpAndQuic);
+    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
     node.dial = kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
     let (events, heard) = mpsc::unbounded_channel();
     let (driver, handle) = Driver::new(&node, machine, EventSender(events), OsRng)?;

@@ -63,7 +63,7 @@ impl Kgc {
     async fn start(server: Server) -> Self {
         let key = NodeKey::random(&mut OsRng).expect("key");
         let peer = key.peer_id();
-        let mut node = NodeConfig::registry(key, Transport::TcpAndQuic, 16);
+        let mut node = NodeConfig::registry(key, Transport::SERVICE, 16);
         node.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().expect("address")];
         let (driver, handle): (_, Handle<_>) = Driver::new(&node, server, Forgetful, OsRng).expect("driver");
         let (stop, stopped) = oneshot::channel::<()>();
