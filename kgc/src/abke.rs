@@ -63,7 +63,7 @@ fn schema<S: Suite>(known: &Known<S, Terms>) -> String {
 fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, Terms>>> {
     authorities::all(store, deployment, |service| match service {
         Service::Certificates(terms) => Some(terms),
-        Service::Keys(_) => None,
+        Service::Keys(_) | Service::Ended(_) => None,
     })
 }
 

@@ -81,7 +81,7 @@ fn schema_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<Schema> {
 fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, SchemeKind>>> {
     authorities::all(store, deployment, |service| match service {
         Service::Keys(scheme) => Some(scheme),
-        Service::Certificates(_) => None,
+        Service::Certificates(_) | Service::Ended(_) => None,
     })
 }
 

@@ -15,7 +15,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_delivery::attributes::certifying::{self, Certifier, Terms};
-use quiver_delivery::attributes::schemes::SchemeKind;
+use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_delivery::attributes::{Authority, KeyMaker};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
@@ -72,6 +72,7 @@ impl<S: Suite> SealedAuthority<S> {
             Service::Keys(scheme) => {
                 scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?
             }
+            Service::Ended(why) => return Err(Error::Scheme(why)),
             Service::Certificates(terms) => {
                 let seed = <[u8; 32]>::try_from(self.master.as_slice());
                 let seed = seed.map_err(|_| Error::Scheme("a seed has 32 bytes".into()))?;
@@ -101,6 +102,8 @@ pub(crate) enum Service {
     Keys(SchemeKind),
     /// Certifies fields.
     Certificates(Terms),
+    /// None any more, and why: no build has its scheme. The registry keeps it for ever.
+    Ended(String),
 }
 
 /// The service of an authority.
@@ -111,11 +114,12 @@ pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<
     if statement.kind.as_str() == certifying::KIND {
         return Ok(Service::Certificates(Terms::of(statement).map_err(Error::scheme)?));
     }
-    let id = statement.scheme.as_str();
-    let scheme = SchemeKind::from_id(id);
-    Ok(Service::Keys(
-        scheme.ok_or_else(|| Error::Scheme(format!("this program does not know the scheme {id}")))?,
-    ))
+    let named = |error| format!("attribute authority {}: {error}", statement.name);
+    match SchemeKind::from_id(statement.scheme.as_str()) {
+        Ok(scheme) => Ok(Service::Keys(scheme)),
+        Err(error @ UnknownScheme::Broken(_)) => Ok(Service::Ended(named(error))),
+        Err(error) => Err(Error::Scheme(named(error))),
+    }
 }
 
 /// All authorities whose service is wanted, by name.
@@ -127,7 +131,11 @@ pub(crate) fn all<S: Suite, T>(
     let mut all = Vec::new();
     for row in store.authorities()? {
         let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
-        if let Some(service) = wanted(service_of(&statement)?) {
+        let service = service_of(&statement)?;
+        if let Service::Ended(why) = &service {
+            tracing::warn!("{why}");
+        }
+        if let Some(service) = wanted(service) {
             all.push(Known { row, statement, service });
         }
     }
@@ -185,4 +193,36 @@ pub(crate) fn read<S: Suite>(
         place.map(|place| stored.swap_remove(place)).ok_or_else(|| missing(row))
     };
     known.iter().map(take).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{MasterSecret, Name, Ristretto255};
+    use rand::rngs::OsRng;
+
+    use super::*;
+
+    fn of_scheme(scheme: &str) -> Result<Service> {
+        let name = |text| Name::new(text).expect("name");
+        let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
+        service_of(&AuthorityStatement {
+            kind: name("abe"),
+            name: name("orders"),
+            scheme: name(scheme),
+            delivery: master.public(),
+            schema: Vec::new(),
+            parameters: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn authority_of_the_broken_scheme_is_named_and_ends_nothing_else() {
+        let Ok(Service::Ended(why)) = of_scheme("insecure-yct14") else { panic!("it has ended") };
+        for part in ["attribute authority orders", "insecure-yct14 is broken", "kgc abe setup"] {
+            assert!(why.contains(part), "`{part}` is not in: {why}");
+        }
+        assert_eq!(of_scheme("gpsw06").expect("known"), Service::Keys(SchemeKind::Gpsw06));
+        let unknown = of_scheme("toy").expect_err("unknown").to_string();
+        assert!(unknown.contains("orders") && unknown.contains("does not know the scheme toy"), "{unknown}");
+    }
 }

@@ -151,7 +151,14 @@ pub(crate) fn attribute_server<S: Suite>(
 ) -> Result<(AttributeServer<S>, Vec<[u8; 32]>)> {
     let rows = store.authorities()?;
     let sealed = authorities::read(&secrets.data_dir, &secrets.deployment, &secrets.by, &rows)?;
-    let authorities = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
+    let mut authorities = Vec::new();
+    for sealed in sealed {
+        match authorities::service_of(&sealed.statement)? {
+            // The others are served.
+            authorities::Service::Ended(why) => tracing::error!("{why}"),
+            _ => authorities.push(sealed.open()?),
+        }
+    }
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();
     match names.is_empty() {
         true => tracing::info!("no attribute authority is set up"),

@@ -2,7 +2,7 @@
 //! among them at run time.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::str::FromStr;
 
@@ -28,10 +28,25 @@ pub enum SchemeKind {
     FabeoKp,
     /// Keys for policies, messages for attributes; a closed list of attributes. The reference.
     Gpsw06,
-    /// Keys for policies, messages for attributes; **broken**: two keys make others.
-    #[cfg(feature = "insecure-yct14")]
-    InsecureYct14,
 }
+
+/// Name of a scheme that no authority can run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnknownScheme {
+    /// One that earlier builds could have.
+    #[error(
+        "the scheme {0} is broken, two of its keys make others, and services do not have it: set up an authority of another \
+         scheme (`kgc abe setup`)"
+    )]
+    Broken(String),
+    /// Another.
+    #[error("this program does not know the scheme {0}")]
+    Unknown(String),
+}
+
+/// YCT14, which quiver-abe has for measurements.
+const BROKEN: &str = "insecure-yct14";
 
 /// Runs `$body` with `$K` standing for the chosen scheme: the only place where the choice at run time becomes
 /// a type.
@@ -48,11 +63,6 @@ macro_rules! with_scheme {
             }
             SchemeKind::Gpsw06 => {
                 type $K = Gpsw06;
-                $body
-            }
-            #[cfg(feature = "insecure-yct14")]
-            SchemeKind::InsecureYct14 => {
-                type $K = quiver_abe::InsecureYct14;
                 $body
             }
         }
@@ -81,19 +91,13 @@ impl FromStr for SchemeKind {
     type Err = &'static str;
 
     fn from_str(id: &str) -> Result<Self, Self::Err> {
-        Self::from_id(id).ok_or("`fabeo22-cp`, `fabeo22-kp` or `gpsw06`")
+        Self::from_id(id).map_err(|_| "`fabeo22-cp`, `fabeo22-kp` or `gpsw06`")
     }
 }
 
 impl SchemeKind {
-    /// All there are in this build.
-    pub const ALL: &[Self] = &[
-        Self::FabeoCp,
-        Self::FabeoKp,
-        Self::Gpsw06,
-        #[cfg(feature = "insecure-yct14")]
-        Self::InsecureYct14,
-    ];
+    /// All there are.
+    pub const ALL: &[Self] = &[Self::FabeoCp, Self::FabeoKp, Self::Gpsw06];
 
     /// The scheme's ID, as encodings and statements have it.
     #[must_use]
@@ -101,10 +105,16 @@ impl SchemeKind {
         with_scheme!(self, K => K::ID)
     }
 
-    /// The scheme with this ID, if this build has it.
-    #[must_use]
-    pub fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|scheme| scheme.id() == id)
+    /// The scheme with this ID, which an authority's statement names.
+    ///
+    /// # Errors
+    /// [`UnknownScheme`]
+    pub fn from_id(id: &str) -> Result<Self, UnknownScheme> {
+        let known = Self::ALL.iter().copied().find(|scheme| scheme.id() == id);
+        known.ok_or_else(|| match id {
+            BROKEN => UnknownScheme::Broken(id.into()),
+            _ => UnknownScheme::Unknown(id.into()),
+        })
     }
 
     /// Kind of its keys' terms.

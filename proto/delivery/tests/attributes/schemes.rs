@@ -2,7 +2,7 @@
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
-use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
+use quiver_delivery::attributes::schemes::{Granting, SchemeKind, UnknownScheme};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -52,9 +52,12 @@ fn keys_open_what_was_granted_and_nothing_else() {
 #[test]
 fn ids_are_unique_and_find_their_scheme() {
     for scheme in SchemeKind::ALL {
-        assert_eq!(SchemeKind::from_id(scheme.id()), Some(*scheme));
+        assert_eq!(SchemeKind::from_id(scheme.id()), Ok(*scheme));
     }
-    assert_eq!(SchemeKind::from_id("no-such"), None);
+    assert_eq!(SchemeKind::from_id("no-such"), Err(UnknownScheme::Unknown("no-such".into())));
+    let broken = SchemeKind::from_id("insecure-yct14").unwrap_err();
+    assert_eq!(broken, UnknownScheme::Broken("insecure-yct14".into()));
+    assert!(broken.to_string().contains("kgc abe setup"), "{broken}");
 }
 
 #[test]

@@ -9,10 +9,13 @@ pub(super) mod event_line;
 mod files;
 mod job;
 
+use std::fmt::Display;
+
 use crate::clock;
 use crate::keyring::{self, Entry, Keyring};
 use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
 use quiver_delivery::attributes::KIND;
+use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 
 pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
@@ -114,12 +117,18 @@ impl<S: Suite> Holder<S> {
 
 /// Decodes the attribute keys of a keyring for a machine. Those it cannot use are logged and left out.
 pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
-    let access = keyring.entries_of(KIND).filter_map(|entry| match AttributeAccess::of(entry) {
+    let access = keyring.entries_of(KIND).filter_map(|entry| match access(entry) {
         Ok(access) => Some(access),
         Err(error) => {
-            tracing::warn!(authority = %entry.authority.name, %error, "attribute authority not used");
+            tracing::warn!("not used: {error}");
             None
         }
     });
     AttributeKeys::new(access.collect())
+}
+
+fn access<S: Suite>(entry: &Entry<S>) -> Result<AttributeAccess> {
+    let named = |error: &dyn Display| Error::authority(&entry.authority.name, error);
+    SchemeKind::from_id(entry.authority.scheme.as_str()).map_err(|error| named(&error))?;
+    AttributeAccess::of(entry).map_err(|error| named(&error))
 }

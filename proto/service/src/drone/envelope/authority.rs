@@ -3,6 +3,7 @@
 use crate::keyring::Entry;
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_ainq::{Name, Suite};
+use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_policy::Schema;
 
 use super::{Recipients, TargetText};
@@ -18,6 +19,7 @@ pub(super) struct Known<'a> {
 impl<'a> Known<'a> {
     pub(super) fn new<S: Suite>(entry: &'a Entry<S>) -> Result<Self> {
         let (authority, name) = (&entry.authority, &entry.authority.name);
+        SchemeKind::from_id(authority.scheme.as_str()).map_err(|error| Error::authority(name, &error))?;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)
             .map_err(|error| Error::authority(name, &error))?;
         let schema = Schema::decode(&authority.schema).map_err(|error| Error::authority(name, &error))?;
@@ -41,10 +43,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a scheme says in its name that nobody should rely on it. Such schemes are built in by a feature
-/// alone.
 fn is_broken(scheme: &str) -> bool {
-    scheme.contains("insecure")
+    matches!(SchemeKind::from_id(scheme), Err(UnknownScheme::Broken(_)))
 }
 
 /// The one authority that fits what was asked for.
@@ -53,9 +53,12 @@ pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) ->
         let named = to.authority.as_ref().is_none_or(|name| entry.authority.name.as_str() == name);
         named && to.scheme.as_ref().is_none_or(|scheme| entry.authority.scheme.as_str() == scheme)
     };
-    let mut known = Vec::new();
-    for entry in entries.iter().filter(asked) {
-        known.push(Known::new(entry)?);
+    let asked: Vec<_> = entries.iter().filter(asked).collect();
+    // One that no service has any more is no choice beside others.
+    let usable = asked.iter().filter(|entry| !is_broken(entry.authority.scheme.as_str()));
+    let mut known = usable.map(|entry| Known::new(entry)).collect::<Result<Vec<_>>>()?;
+    if let ([], [broken, ..]) = (known.as_slice(), asked.as_slice()) {
+        known.push(Known::new(broken)?);
     }
     if known.is_empty() {
         let all: Vec<_> = entries.iter().map(|entry| entry.authority.name.as_str()).collect();
@@ -63,12 +66,6 @@ pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) ->
             [] => "no attribute authority is known: fetch (`abe fetch`), or give --authority FILE".into(),
             all => format!("no such attribute authority; known are {}", all.join(", ")),
         }));
-    }
-    known.retain(|known| !is_broken(known.parameters.scheme()) || to.scheme.is_some());
-    if known.is_empty() {
-        return Err(Error::Authority(
-            "the authority's scheme is broken: to seal under it nevertheless, name it with --scheme".into(),
-        ));
     }
     let policy = matches!(to.target, TargetText::Policy(_));
     known.retain(|known| known.parameters.takes_policies() == policy);
@@ -89,5 +86,62 @@ pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) ->
                 names.join(", ")
             )))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::{AuthorityStatement, Deployment, MasterSecret, Ristretto255, SecretScalar};
+    use rand::rngs::OsRng;
+
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::new(text).expect("name")
+    }
+
+    /// Entries of authorities, each of the scheme that is named so.
+    fn entries(schemes: &[&str]) -> Vec<Entry<Ristretto255>> {
+        let master = MasterSecret::generate(&mut OsRng);
+        let deployment = Deployment::new(name("alps"), master.public());
+        let parameters = SchemeKind::FabeoCp.found(&Schema::new(), &mut OsRng).expect("found").parameters;
+        let entry = |scheme: &&str| {
+            let statement = AuthorityStatement {
+                kind: name("abe"),
+                name: name(&format!("of-{scheme}")),
+                scheme: name(scheme),
+                delivery: SecretScalar::generate(&mut OsRng).public(),
+                schema: Schema::new().encode(),
+                parameters: parameters.clone(),
+            };
+            let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
+            Entry { authority: signed.verify(&deployment).expect("verify"), key: None }
+        };
+        schemes.iter().map(entry).collect()
+    }
+
+    fn chosen(schemes: &[&str], scheme: Option<&str>) -> std::result::Result<String, String> {
+        let entries = entries(schemes);
+        let entries: Vec<_> = entries.iter().collect();
+        let target = TargetText::Policy("scout".into());
+        let to = Recipients { target, authority: None, scheme: scheme.map(Into::into) };
+        choose(&entries, &to).map(|known| known.name.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn authority_of_the_broken_scheme_is_refused_and_chosen_beside_no_other() {
+        let broken = "insecure-yct14";
+        for (all, asked) in [(&[broken][..], None), (&[broken, "fabeo22-cp"][..], Some(broken))] {
+            let error = chosen(all, asked).expect_err("refused");
+            for part in ["of-insecure-yct14", "is broken", "kgc abe setup"] {
+                assert!(error.contains(part), "`{part}` is not in: {error}");
+            }
+        }
+        assert_eq!(chosen(&[broken, "fabeo22-cp"], None), Ok("of-fabeo22-cp".into()));
+        assert!(
+            chosen(&["toy", "fabeo22-cp"], None)
+                .expect_err("unknown")
+                .contains("does not know the scheme toy")
+        );
     }
 }
