@@ -50,8 +50,6 @@ pub mod attributes;
 mod client;
 #[cfg(all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"))]
 pub mod kgc;
-#[cfg(feature = "services")]
-mod rate_limiter;
 #[cfg(feature = "ibe")]
 pub mod release;
 #[cfg(feature = "services")]

@@ -16,6 +16,10 @@ use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
 
 use crate::client::{label, signed_challenge};
 
+/// Greatest number of drones whose last deliveries are remembered. Each delivery costs curve arithmetic and a
+/// line in the registry, so a drone has a rate.
+pub(crate) const MAX_REMEMBERED: usize = 8192;
+
 /// Issuer of a payload: its policy, its rate, and its content.
 pub trait Issuer<S: Suite> {
     /// Its payload.

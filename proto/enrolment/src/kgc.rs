@@ -153,7 +153,7 @@ impl<S: Suite> Kgc<S> {
             Message::EnrolDone(done) => self.enrol_done(now, from, &done),
             Message::RevocationQuery(query) => {
                 // §12.7: 4 lists at once for a peer, and one every 15 s.
-                if self.answers.take(now.monotonic, from) {
+                if self.answers.take(now.monotonic, from).is_ok() {
                     self.revocation_query(now, from, &query);
                 }
             }

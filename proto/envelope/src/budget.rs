@@ -2,24 +2,24 @@
 
 use core::time::Duration;
 
+use quiver_machine::{Rate, TokenBucket};
+
 /// Bytes of an encapsulated key for which it counts once more: policies with many leaves take longer.
 const UNIT: usize = 4096;
 /// Steps of a session's chain that count as one.
 const STEPS: u32 = 512;
 
-/// A bucket that fills with time.
+/// A token bucket from which works of several sizes take.
 #[derive(Debug)]
 pub(super) struct Budget {
-    burst: u32,
-    interval: Duration,
-    left: u32,
-    counted: Duration,
+    rate: Rate,
+    bucket: TokenBucket,
 }
 
 impl Budget {
     /// So much at once, and one more after each interval.
     pub(super) const fn new((burst, interval): (u32, Duration)) -> Self {
-        Self { burst, interval, left: burst, counted: Duration::ZERO }
+        Self { rate: Rate { burst, refill: interval }, bucket: TokenBucket::new() }
     }
 
     /// For broadcasts that answer a request: eight at once, one a second.
@@ -40,14 +40,13 @@ impl Budget {
 
     /// Takes so much, or all that fits in at once if it is more than that, if it is left.
     pub(super) fn take(&mut self, now: Duration, cost: u32) -> bool {
-        let passed = now.saturating_sub(self.counted).as_nanos();
-        let gained = u32::try_from(passed / self.interval.as_nanos().max(1)).unwrap_or(u32::MAX);
-        self.left = self.left.saturating_add(gained).min(self.burst);
-        // The rest of an interval counts towards the next: the frequency of calls makes no difference.
-        self.counted = self.counted.saturating_add(self.interval.saturating_mul(gained));
-        let left = self.left.checked_sub(cost.min(self.burst));
-        self.left = left.unwrap_or(self.left);
-        left.is_some()
+        let Rate { burst, refill } = self.rate;
+        let cost = refill.saturating_mul(cost.min(burst));
+        let is_left = self.bucket.wait(now, cost, refill.saturating_mul(burst)).is_zero();
+        if is_left {
+            self.bucket.spend(now, cost);
+        }
+        is_left
     }
 }
 

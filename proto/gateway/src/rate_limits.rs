@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use quiver_machine::TokenBucket;
 use tokio::time::Instant;
 
 /// Bytes per second that are read from a line; more than USB CDC at full speed carries in practice.
@@ -15,38 +16,41 @@ const BETWEEN_STARTS: Duration = Duration::from_millis(100);
 /// Bounds the bytes that are read from a line. What is not read stays with the sender.
 #[derive(Debug)]
 pub(crate) struct ReadLimiter {
-    /// Time at which all read bytes would have come at the allowed rate.
-    paid_until: Instant,
+    start: Instant,
+    bucket: TokenBucket,
 }
 
 impl ReadLimiter {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { paid_until: now }
+        Self { start: now, bucket: TokenBucket::default() }
     }
 
     /// Time to read again after having read so many bytes.
     pub(crate) fn after(&mut self, now: Instant, bytes: usize) -> Instant {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let cost = Duration::from_secs(1).saturating_mul(bytes) / BYTES_PER_SECOND;
-        self.paid_until = self.paid_until.max(now) + cost;
-        self.paid_until.checked_sub(BURST).unwrap_or(now)
+        self.bucket.spend(now.saturating_duration_since(self.start), cost);
+        self.start + self.bucket.out_of_debt(BURST)
     }
 }
 
 /// Bounds how often the boards of a line have nodes started.
 #[derive(Debug)]
-pub(crate) struct StartLimiter(Mutex<Instant>);
+pub(crate) struct StartLimiter {
+    start: Instant,
+    bucket: Mutex<TokenBucket>,
+}
 
 impl StartLimiter {
     pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(now))
+        Self { start: now, bucket: Mutex::default() }
     }
 
     /// Time at which the next one may start.
     pub(crate) fn next(&self, now: Instant) -> Instant {
-        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = (*next).max(now);
-        *next = at + BETWEEN_STARTS;
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = now.max(self.start + bucket.out_of_debt(Duration::ZERO));
+        bucket.spend(now.saturating_duration_since(self.start), BETWEEN_STARTS);
         at
     }
 }

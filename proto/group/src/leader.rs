@@ -330,7 +330,7 @@ impl<S: Suite> Leader<S> {
 
     fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
         // §11.4: no connection is answered oftener than its rate.
-        if !self.base.peers.catch_ups.take(now.monotonic, from) {
+        if self.base.peers.catch_ups.take(now.monotonic, from).is_err() {
             return;
         }
         let wait = self.leading(now).err().unwrap_or_default();

@@ -53,5 +53,5 @@ pub use part::{Context, Handled, Part};
 pub use quiver_message::Reason;
 pub use revocations::{REVOCATION_LIST_RATE, Revocations};
 pub use snapshot::{RestoreError, Snapshot};
-pub use token_bucket::{Rate, TokenBuckets};
+pub use token_bucket::{Rate, TokenBucket, TokenBuckets};
 pub use voucher::{vouch, vouched};

@@ -238,7 +238,7 @@ impl Partner {
 
     /// Whether a group message of this length is within the peer's rate.
     pub(crate) fn may_relay(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
-        self.bucket.get_or_insert_with(|| Bucket::full(rate, now)).allows(rate, length, now)
+        self.bucket.get_or_insert_with(|| Bucket::full(now)).allows(rate, length, now)
     }
 }
 

@@ -6,15 +6,14 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Role, Suite, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
-use quiver_machine::{Context, Rate};
+use quiver_machine::{Context, Rate, TokenBuckets};
 use quiver_message::{DeliveryOffer, MAX_AUTHORITIES, Payload, Reason};
 
 pub use self::interface::{Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued};
 use super::grants::{GrantState, Grants, InForce, mark_of_published};
 use super::key_maker::MakeError;
 use super::query::{KeyQuery, KeyResponse, MAX_KEY_LEN};
-use crate::rate_limiter::RateLimiter;
-use crate::server::{Delivery, Issuer, Refused};
+use crate::server::{Delivery, Issuer, MAX_REMEMBERED, Refused};
 
 /// The attribute authorities of a KGC, and what drones are granted at them.
 #[derive(Debug)]
@@ -23,7 +22,7 @@ pub struct AttributeIssuer<S: Suite> {
     authorities: Vec<Authority<S>>,
     grants: Grants,
     /// By authority and serial.
-    limiter: RateLimiter<([u8; 32], [u8; 16])>,
+    limiter: TokenBuckets<([u8; 32], [u8; 16])>,
 }
 
 /// The context of this issuer.
@@ -41,7 +40,7 @@ impl<S: Suite> AttributeIssuer<S> {
         }
         let mut grants = Grants::default();
         granted.into_iter().for_each(|grant| grants.apply(grant));
-        let limiter = RateLimiter::new(Rate { burst: 1, refill: interval });
+        let limiter = TokenBuckets::bounded(Rate { burst: 1, refill: interval }, MAX_REMEMBERED);
         let mut issuer = Self { authorities: Vec::new(), grants, limiter };
         authorities.into_iter().try_for_each(|authority| issuer.add(authority))?;
         Ok(issuer)

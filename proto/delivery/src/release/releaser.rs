@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Error, Identity, Suite, UnixTime, VerifiedDelivery};
 use quiver_ibe::{Condition, IdentityPoint, KeyShare, Kind};
-use quiver_machine::Context;
+use quiver_machine::{Context, TokenBuckets};
 use quiver_message::{DeliveryOffer, Payload, Reason};
 
 pub use self::interface::{
@@ -15,8 +15,7 @@ pub use self::interface::{
 };
 use super::policy::Policies;
 use super::query::{ShareQuery, ShareResponse};
-use crate::rate_limiter::RateLimiter;
-use crate::server::{Delivery, Issuer, Refused};
+use crate::server::{Delivery, Issuer, MAX_REMEMBERED, Refused};
 
 /// Greatest number of conditions whose share is cached: when a phase begins, a swarm asks for one key.
 const MAX_READY: usize = 256;
@@ -27,7 +26,7 @@ pub struct ShareReleaser<S: Suite> {
     holding: Option<Holding<S>>,
     policies: Policies,
     /// By serial.
-    limiter: RateLimiter<[u8; 16]>,
+    limiter: TokenBuckets<[u8; 16]>,
     /// Shares made already, of conditions that are met.
     ready: BTreeMap<Condition, KeyShare>,
 }
@@ -45,7 +44,7 @@ impl<S: Suite> ShareReleaser<S> {
         Self {
             holding: config.holding,
             policies,
-            limiter: RateLimiter::new(config.rate),
+            limiter: TokenBuckets::bounded(config.rate, MAX_REMEMBERED),
             ready: BTreeMap::new(),
         }
     }

@@ -44,7 +44,7 @@ impl RevocationPolling {
 
 /// Sends the list held to a peer that holds an older one (§12.7: not too often).
 pub(super) fn answer_query<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, query: &RevocationQuery) {
-    if cx.peers.list_answers.take(cx.now.monotonic, from)
+    if cx.peers.list_answers.take(cx.now.monotonic, from).is_ok()
         && let Some(list) = cx.store.revocations.answer(query)
     {
         cx.send(from, &list);

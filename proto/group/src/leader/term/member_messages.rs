@@ -123,7 +123,7 @@ impl<S: Suite> Term<S> {
             return;
         }
         // §11.4: what nothing authenticates is answered seldom.
-        if !cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
+        if cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from).is_err() {
             return;
         }
         let slot = request.slot;
@@ -317,7 +317,7 @@ pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
     reason: Reason,
     (number, wait): (&[u8; 16], Duration),
 ) {
-    if cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from) {
+    if cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from).is_ok() {
         cx.refuse(from, reason, number, wait);
     }
 }
