@@ -2,12 +2,12 @@
 //! recovery; metrics and health; two processes of one identity; what bad tokens, state files, passphrases,
 //! ports and clocks get; a scan of everything logged for secrets; and the commands of README and guide.
 
-#[path = "three_processes/admitting.rs"]
-mod admitting;
+#[path = "three_processes/admission.rs"]
+mod admission;
 #[path = "three_processes/attributes.rs"]
 mod attributes;
-#[path = "three_processes/certifying.rs"]
-mod certifying;
+#[path = "three_processes/certified_fields.rs"]
+mod certified_fields;
 #[path = "three_processes/clocks.rs"]
 mod clocks;
 #[path = "three_processes/command_line.rs"]
@@ -16,6 +16,8 @@ mod command_line;
 mod condition_files;
 #[path = "three_processes/copies.rs"]
 mod copies;
+#[path = "three_processes/drone_status.rs"]
+mod drone_status;
 #[path = "three_processes/envelopes.rs"]
 mod envelopes;
 #[path = "three_processes/failover.rs"]
@@ -28,8 +30,8 @@ mod ibe;
 mod mavlink;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
-#[path = "three_processes/queueing.rs"]
-mod queueing;
+#[path = "three_processes/queued_messages.rs"]
+mod queued_messages;
 #[path = "three_processes/quic.rs"]
 mod quic;
 #[path = "three_processes/relays.rs"]
@@ -38,12 +40,10 @@ mod relays;
 mod requests;
 #[path = "three_processes/secrets.rs"]
 mod secrets;
-#[path = "three_processes/standing.rs"]
-mod standing;
+#[path = "three_processes/status_watch.rs"]
+mod status_watch;
 #[path = "three_processes/swarm.rs"]
 mod swarm;
-#[path = "three_processes/watching.rs"]
-mod watching;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,11 +1,11 @@
 //! The `kgc` program's offline commands, as a user runs them.
 
+#[path = "command_line/abke_authorities.rs"]
+mod abke_authorities;
 #[path = "command_line/attributes.rs"]
 mod attributes;
 #[path = "command_line/audit_head.rs"]
 mod audit_head;
-#[path = "command_line/certifying.rs"]
-mod certifying;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/live.rs"]

@@ -3,16 +3,16 @@
 
 #[path = "quorum/bench.rs"]
 mod bench;
-#[path = "quorum/collecting.rs"]
-mod collecting;
 #[path = "quorum/copies.rs"]
 mod copies;
 #[path = "quorum/drones.rs"]
 mod drones;
+#[path = "quorum/key_collection.rs"]
+mod key_collection;
+#[path = "quorum/key_release.rs"]
+mod key_release;
 #[path = "quorum/liar.rs"]
 mod liar;
-#[path = "quorum/releasing.rs"]
-mod releasing;
 
 use std::fs;
 use std::thread::{self, sleep};

@@ -5,11 +5,11 @@
 mod bounds;
 mod collusion;
 mod corruption;
+mod decryption;
 mod encodings;
 mod fixture;
 #[path = "../../../ainq/tests/conformance/leaks.rs"]
 mod leaks;
-mod opening;
 mod prepared;
 mod redaction;
 mod repeated;

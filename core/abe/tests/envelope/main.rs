@@ -2,7 +2,7 @@
 
 mod schemes;
 mod sessions;
-mod streaming;
-mod tampering;
+mod streams;
+mod tampered_envelopes;
 mod toy;
 mod vectors;

@@ -1,10 +1,10 @@
 //! Admission by certified fields: a gate, applicants, attackers between them; and the groups that result.
 
-mod admitting;
+mod applicants;
 mod hostile;
-mod joining;
+mod jobs;
 mod lives;
-mod parting;
+mod membership;
+mod membership_end;
 mod swarm;
-mod working;
 mod world;

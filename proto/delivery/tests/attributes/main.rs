@@ -1,8 +1,8 @@
 //! Attribute authorities beside a KGC, and drones that fetch their keys, on a virtual clock.
 
-mod certifying;
-mod crashing;
-mod delivering;
+mod attribute_keys;
+mod certified_fields;
+mod crashes;
 mod hostile;
 mod issuer;
 mod lives;

@@ -1,8 +1,8 @@
 //! KGCs that release key shares, and drones that collect them, on a virtual clock.
 
-mod collecting;
 mod hostile;
-mod refreshing;
 mod releaser;
+mod share_collection;
+mod share_refresh;
 mod single;
 mod world;

@@ -1,7 +1,7 @@
 //! Drones that enrol with a quorum of KGCs, and KGCs that crash, race, lie and say nothing.
 
-mod enrolling;
+mod enrolment;
 mod hostile;
-mod racing;
+mod races;
 mod rounds;
 mod world;

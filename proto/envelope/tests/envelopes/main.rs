@@ -1,11 +1,11 @@
 //! Envelopes in a group: leader and edges on a virtual clock.
 
+mod access;
 mod authority;
 mod beside;
-mod flooding;
-mod following;
+mod floods;
 mod limits;
-mod opening;
+mod sessions;
 #[expect(dead_code, reason = "shared with the tests of the roles, which use all of it")]
 #[path = "../../../group/tests/roles"]
 mod roles {

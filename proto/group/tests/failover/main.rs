@@ -1,19 +1,19 @@
 //! Several leaders of one group on a virtual clock: replication, silence, takeover, return, partition,
 //! contradiction.
 
-mod barring;
 mod clocks;
-mod contradicting;
 mod copies;
-mod crashing;
+mod crashes;
+mod departed_members;
+mod durations;
+mod equivocation;
+mod eviction_notices;
 mod going_ahead;
-mod growing;
 mod hostile;
-mod leaving;
-mod measuring;
-mod parting;
-mod replicating;
-mod returning;
+mod partitions;
+mod record_sizes;
+mod replication;
+mod returned_leader;
 mod stranded;
 mod taking_over;
 pub(crate) mod world;

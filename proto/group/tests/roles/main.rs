@@ -1,17 +1,17 @@
 //! KGC, leader and edges together on a virtual clock.
 
 mod catching_up;
-mod crashing;
-mod distributing;
-mod enrolling;
-mod evicting;
-mod grouping;
+mod crashes;
+mod distribution;
+mod enrolment;
+mod evictions;
+mod group_messages;
 mod hostile;
 mod hostile_leader;
+mod membership;
 mod misled;
-mod recovering;
-mod restarting;
-mod speaking;
+mod recovery;
+mod restarts;
 mod stranded;
 mod strangers;
 pub(crate) mod world;

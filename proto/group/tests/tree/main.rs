@@ -1,8 +1,8 @@
 //! The roles when a leader keeps a tree of keys.
 
 mod catching_up;
-mod dealing;
-mod leaving;
+mod leader_messages;
+mod leaves;
 mod wraps;
 
 #[path = "../roles/beside.rs"]

@@ -1,7 +1,7 @@
 //! The roles when a leader keeps a tree of keys, over a medium that all share.
 
-mod joining;
-mod opening;
+mod joins;
+mod term_opening;
 
 #[path = "../roles/beside.rs"]
 mod beside;

@@ -1,8 +1,8 @@
 //! The KGCs of a quorum among themselves, on a virtual clock.
 
-mod crashing;
-mod generating;
-mod lying;
-mod recovering;
+mod byzantine_members;
+mod crashes;
+mod key_generation;
+mod share_recovery;
 mod signing;
 mod world;

@@ -16,7 +16,7 @@ use quiver_quorum_node::{QuorumCommand, QuorumEvent, approval, ibe_name};
 
 use quiver_testbed::matching;
 
-use crate::generating::holdings;
+use crate::key_generation::holdings;
 use crate::world::{Packet, S, START, VALIDITY, World};
 
 fn revoke(serials: &[u8]) -> QuorumCommand {

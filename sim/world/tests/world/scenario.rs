@@ -1,6 +1,6 @@
 //! Scenario files: what is read, what is refused and where, and that every shipped one runs to its end.
 
-mod planning;
+mod actions;
 mod refusals;
 mod shipped;
 

@@ -6,7 +6,7 @@ use quiver_ainq::KgcId;
 use quiver_message::quorum::{Both, QuorumMessage, SecretBytes};
 use quiver_quorum_node::{AbortCause, QuorumCommand, QuorumEvent};
 
-use crate::generating::{check_keys, holdings};
+use crate::key_generation::{check_keys, holdings};
 use quiver_testbed::Stimulus;
 
 use crate::world::{Packet, Tamper, World};

@@ -6,7 +6,7 @@ use quiver_ainq::KgcId;
 use quiver_message::quorum::{Both, QuorumMessage, SecretBytes};
 use quiver_quorum_node::{QuorumCommand, QuorumEvent};
 
-use crate::generating::{check_keys, holdings};
+use crate::key_generation::{check_keys, holdings};
 use crate::world::{Packet, S, World};
 
 /// A disk is gone, and a new machine takes its place.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum_node::QuorumCommand;
 
-use crate::generating::check_keys;
+use crate::key_generation::check_keys;
 use crate::world::World;
 
 /// No member ever sends two different messages in one session to one member, whatever happened in between.
