@@ -2,7 +2,7 @@
 //!
 //! A target's body is a plain function from bytes to nothing that panics if something is wrong, so that it
 //! runs in two places: under libFuzzer (`fuzz/run`, nightly compiler), and in an ordinary test on seeded
-//! random and mutated valid inputs (`cargo test --manifest-path fuzz/Cargo.toml`, stable compiler).
+//! random and mutated valid inputs (`cargo test --workspace --test bodies`, stable compiler).
 //!
 //! | module | what it has |
 //! |---|---|
@@ -26,8 +26,6 @@
 //! | [`links`] | frames and messages between boards and gateways |
 //! | [`mavlink`] | streams of frames, batches, configuration files, endpoints, system ids |
 //! | [`machines`] | the roles, brought into some state and then fed with anything |
-#![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod abe;
 pub mod abke;

@@ -10,7 +10,7 @@ use crate::{
 /// Something to feed with bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name: the binary's, and the corpus folder's.
+    /// Its name, and its corpus folder's.
     pub name: &'static str,
     /// Feeds it. Panics if it finds something wrong.
     pub body: fn(&[u8]),
@@ -111,12 +111,3 @@ pub const TARGETS: &[Target] = targets! {
     "datagram_member_input": datagrams::member, datagrams::member_seeds;
     "abe_envelope": envelopes::envelope, envelopes::envelope_seeds;
 };
-
-/// Feeds the target of this name.
-///
-/// # Panics
-/// If there is none, or if it finds something wrong.
-pub fn run(name: &str, bytes: &[u8]) {
-    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of the list");
-    (target.body)(bytes);
-}

@@ -1,4 +1,0 @@
-//! libFuzzer's way into the target `abke_offer`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| quiver_fuzz::targets::run("abke_offer", bytes));
