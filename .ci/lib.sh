@@ -17,6 +17,7 @@ declare -A found=(
     [slurm]='command -v slurmctld && command -v ip'
     [board]='command -v qemu-system-arm'
     [arm64]='command -v qemu-aarch64'
+    [cxx]='command -v c++'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -25,6 +26,7 @@ declare -A found=(
     [slurm]='slurm-wlm iproute2'
     [board]=qemu-system-arm
     [arm64]=qemu-user
+    [cxx]=g++
 )
 # Python environments, by name, with their pinned packages. Those of MAVProxy are apart: of it only the program, since its maps and
 # plots, a gigabyte, are not used here.
