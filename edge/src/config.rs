@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quiver_ainq::Ristretto255;
 use quiver_delivery::attributes::FetchTiming;
-use quiver_enrolment::QuorumSuite;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
@@ -106,7 +106,7 @@ impl Config {
     }
 
     /// Configuration of the machine, which neither enrols nor joins.
-    pub(crate) fn machine<S: QuorumSuite>(&self, service: &DroneService<'_, Self, S>) -> EdgeConfig<S> {
+    pub(crate) fn machine(&self, service: &DroneService<'_, Self>) -> EdgeConfig<Ristretto255> {
         EdgeConfig {
             deployment: service.deployment.clone(),
             group: None,
@@ -149,11 +149,11 @@ impl Program for Config {
         self.edge.enrol_timeout
     }
 
-    fn restore<S: QuorumSuite>(
+    fn restore(
         &self,
-        service: &DroneService<'_, Self, S>,
+        service: &DroneService<'_, Self>,
         records: Records,
-    ) -> Result<impl Primary<Suite = S>> {
+    ) -> Result<impl Primary<Suite = Ristretto255>> {
         Ok(Edge::new(self.machine(service), newest(records).as_ref())?)
     }
 }

@@ -1,7 +1,7 @@
 //! Requests that only a running edge answers: status, messages to the group.
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{DroneKeypair, Epoch, Name, Suite, UnixTime};
+use quiver_ainq::{DroneKeypair, Epoch, Name, Ristretto255, UnixTime};
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
@@ -177,7 +177,7 @@ struct MachineState {
 }
 
 impl MachineState {
-    fn of<S: Suite>(machine: &EdgeNode<S>) -> Self {
+    fn of(machine: &EdgeNode) -> Self {
         let identity = machine.keypair().map(DroneKeypair::public);
         let revoked = machine.named().is_some_and(quiver_group::Edge::is_revoked);
         Self {
@@ -188,7 +188,7 @@ impl MachineState {
         }
     }
 
-    async fn read<S: Suite>(running: &Running<AnyEdge<S>>) -> Result<Self, String> {
+    async fn read(running: &Running<AnyEdge<Ristretto255>>) -> Result<Self, String> {
         running.machine.inspect(Self::of).await.map_err(|_| ENDING.into())
     }
 
@@ -309,8 +309,8 @@ impl Status {
 }
 
 /// Answers a request.
-pub(crate) async fn answer<S: Suite>(
-    running: Running<AnyEdge<S>>,
+pub(crate) async fn answer(
+    running: Running<AnyEdge<Ristretto255>>,
     surroundings: Surroundings,
     request: Request,
 ) -> Answered {
@@ -330,8 +330,8 @@ pub(crate) async fn answer<S: Suite>(
 }
 
 /// Sends a message, or queues it if no leader confirms it.
-async fn send<S: Suite>(
-    running: &Running<AnyEdge<S>>,
+async fn send(
+    running: &Running<AnyEdge<Ristretto255>>,
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {

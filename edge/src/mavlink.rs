@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{DronePublicKey, Name, Role, Signature, Slot, Suite};
+use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{FORGERIES_CHANNEL, Feed, Group, News, SYSTEM_IDS_CHANNEL};
 use quiver_group::{EdgeCommand, EdgeEvent, Source};
 use quiver_machine::{Either, Now};
@@ -23,24 +23,24 @@ use crate::service::EdgeNode;
 const TELL_FORGERIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The edge's machine, as its bridge asks it.
-pub(crate) struct EdgeGroup<S: Suite>(pub(crate) Running<AnyEdge<S>>);
+pub(crate) struct EdgeGroup(pub(crate) Running<AnyEdge<Ristretto255>>);
 
-impl<S: Suite> Clone for EdgeGroup<S> {
+impl Clone for EdgeGroup {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S: Suite> Group<S> for EdgeGroup<S> {
-    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
-        let sign = move |machine: &EdgeNode<S>| machine.named()?.sign_datagram(&statement, &mut OsRng);
+impl Group<Ristretto255> for EdgeGroup {
+    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
+        let sign = move |machine: &EdgeNode| machine.named()?.sign_datagram(&statement, &mut OsRng);
         self.0.machine.inspect(sign).await.ok().flatten()
     }
 
-    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
+    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &EdgeNode<S>| {
+        let may = move |machine: &EdgeNode| {
             machine.named().is_some_and(|edge| edge.may_sign_datagrams(now, slot, &drone).is_ok())
         };
         self.0.machine.inspect(may).await.unwrap_or(false)
@@ -53,7 +53,7 @@ impl<S: Suite> Group<S> for EdgeGroup<S> {
 
     async fn forgeries(&self, digest: [u8; 32]) {
         sleep(OsRng.gen_range(Duration::ZERO..TELL_FORGERIES_WITHIN)).await;
-        let same = move |machine: &EdgeNode<S>| machine.status().digest == Some(digest);
+        let same = move |machine: &EdgeNode| machine.status().digest == Some(digest);
         if !self.0.machine.inspect(same).await.unwrap_or(false) {
             return;
         }
@@ -66,12 +66,9 @@ impl<S: Suite> Group<S> for EdgeGroup<S> {
 
 /// Lets the driver tell the bridge each key, as soon as it is durable, and that there is none any more, at
 /// once.
-pub(crate) fn watched<S: Suite, H>(
-    driver: Driver<EdgeNode<S>, H>,
-    feed: Arc<Feed<S>>,
-) -> Driver<EdgeNode<S>, H>
+pub(crate) fn watched<H>(driver: Driver<EdgeNode, H>, feed: Arc<Feed<Ristretto255>>) -> Driver<EdgeNode, H>
 where
-    H: quiver_net::Host<EdgeNode<S>>,
+    H: quiver_net::Host<EdgeNode>,
 {
     driver.with_inspector(move |now, machine, durable| {
         feed.set_keys(machine.named().and_then(|edge| edge.epoch_keys(now)), durable);
@@ -156,7 +153,7 @@ mod tests {
     }
 
     fn channels() -> (ReservedChannels, News) {
-        let news = feed::<quiver_ainq::Ristretto255>().0.news;
+        let news = feed::<Ristretto255>().0.news;
         (ReservedChannels { news: Some(news.clone()), table: None }, news)
     }
 

@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_admission::AnyEdge;
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use quiver_bridge::Report;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
@@ -137,9 +137,9 @@ impl Metrics {
 
     /// Updates the gauges, and returns whether the drone is in touch with its group. `leaders`: number of
     /// leaders' addresses; `None` while it enrols.
-    pub(crate) fn refresh<S: Suite>(
+    pub(crate) fn refresh(
         &self,
-        machine: &AnyEdge<S>,
+        machine: &AnyEdge<Ristretto255>,
         unreached: &[Unreached],
         leaders: Option<usize>,
     ) -> Readiness {

@@ -1,6 +1,6 @@
 //! `edge provision`: prints the line that sets up a board at its console.
 
-use quiver_ainq::{Name, Ristretto255, SuiteKind};
+use quiver_ainq::Name;
 use quiver_group::edge::{Provisioning, RadioPlace};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
@@ -12,10 +12,7 @@ use crate::cli::ProvisionArgs;
 /// The line. It holds the token's secret.
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
-    if file.suite()? != SuiteKind::Ristretto255 {
-        return Err(Error::config("boards speak the suite ristretto255 alone"));
-    }
-    let deployment = file.pin::<Ristretto255>()?;
+    let deployment = file.pin()?;
     let token = token_file::read(&args.token, &deployment, Wanted::Edge)?;
     let group = group(args.group.as_ref(), &token.token.statement.groups)?;
     let radio = args.radio.map(|Radio(place)| place);
@@ -61,7 +58,7 @@ impl std::str::FromStr for Radio {
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{Deployment, MasterSecret, OperatorSecretKey, Role, TokenGrant};
+    use quiver_ainq::{Deployment, MasterSecret, OperatorSecretKey, Ristretto255, Role, TokenGrant};
     use quiver_service::armour::{self, Kind};
     use rand::rngs::OsRng;
 
@@ -71,7 +68,6 @@ mod tests {
     fn line_is_what_a_board_reads_and_tokens_of_others_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = |file: &str| directory.path().join(file);
-        let suite = SuiteKind::Ristretto255;
         let made = |file: &str| {
             let master = MasterSecret::<Ristretto255>::generate(&mut OsRng).public();
             let deployment = Deployment::new(Name::new("alps").unwrap(), master);
@@ -84,7 +80,7 @@ mod tests {
         let grant = TokenGrant { name, role: Role::Edge, groups, not_after: u64::MAX, expiry: u64::MAX };
         let operator = OperatorSecretKey::generate(&mut OsRng);
         let token = operator.issue(&deployment, grant, &mut OsRng).unwrap();
-        armour::write_new(&path("token"), Kind::Token, suite, &token.encode()).unwrap();
+        armour::write_new(&path("token"), Kind::Token, &token.encode()).unwrap();
         let args = |deployment: &str| ProvisionArgs {
             deployment: path(deployment),
             token: path("token"),

@@ -14,8 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{IssuedToken, Name, Suite};
-use quiver_enrolment::QuorumSuite;
+use quiver_ainq::{IssuedToken, Name, Ristretto255};
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
 use quiver_machine::{Either, Route, Snapshot};
@@ -33,7 +32,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
+use quiver_service::{clock, private_file, terminal, token_directory};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -50,7 +49,7 @@ use crate::mavlink::{self, EdgeGroup, ReservedChannels};
 use crate::metrics::Metrics;
 
 /// The machine of this service.
-pub(crate) type EdgeNode<S> = Drone<AnyEdge<S>>;
+pub(crate) type EdgeNode = Drone<AnyEdge<Ristretto255>>;
 
 /// How errors name a token that came as text.
 const GIVEN: &str = "the token given";
@@ -87,21 +86,19 @@ where
     let file = config.drone.read_deployment()?;
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
-    with_suite!(file.suite()?, S => {
-        private_file::create_directory(&config.drone.data_dir)?;
-        let token = match text {
-            Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin::<S>()?, Wanted::Edge)?),
-            None => token::<S>(config, &file)?,
-        };
-        let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
-        file.keep(&config.drone.data_dir)?;
-        let situation = Situation::new(clock::unix_now());
-        let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation, shutdown };
-        service.work(newest(records), token, task).await
-    })
+    private_file::create_directory(&config.drone.data_dir)?;
+    let token = match text {
+        Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin()?, Wanted::Edge)?),
+        None => token(config, &file)?,
+    };
+    let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
+    file.keep(&config.drone.data_dir)?;
+    let situation = Situation::new(clock::unix_now());
+    let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation, shutdown };
+    service.work(newest(records), token, task).await
 }
 
-fn token<S: Suite>(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<S>>> {
+fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ristretto255>>> {
     let data_dir = &config.drone.data_dir;
     let begun = NodeState::exists(data_dir) && !token_directory::has_taken(data_dir);
     let path = match (&config.drone.token, &config.edge.token_dir) {
@@ -110,7 +107,7 @@ fn token<S: Suite>(config: &Config, file: &DeploymentFile) -> Result<Option<Issu
         (None, Some(directory)) => token_directory::take(directory, data_dir)?,
         (None, None) => return Err(Error::NoToken),
     };
-    Ok(Some(token_file::read(&path, &file.pin::<S>()?, Wanted::Edge)?))
+    Ok(Some(token_file::read(&path, &file.pin()?, Wanted::Edge)?))
 }
 
 /// Why no KGC has answered, as far as is seen from here.
@@ -125,7 +122,7 @@ fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
 }
 
 /// Who passes a drone's messages on to its group.
-fn relay<S: Suite>(edge: &AnyEdge<S>) -> Relay {
+fn relay(edge: &AnyEdge<Ristretto255>) -> Relay {
     let Some(edge) = edge.named() else { return Relay::Peers };
     match edge.status().leader {
         Some(leader) => Relay::Leader(leader),
@@ -135,8 +132,8 @@ fn relay<S: Suite>(edge: &AnyEdge<S>) -> Relay {
 }
 
 /// An edge with its state file open.
-struct EdgeService<'a, S: QuorumSuite> {
-    drone: DroneService<'a, Config, S>,
+struct EdgeService<'a> {
+    drone: DroneService<'a, Config>,
     config: &'a Config,
     observer: Arc<dyn Observer>,
     metrics: Metrics,
@@ -144,11 +141,11 @@ struct EdgeService<'a, S: QuorumSuite> {
     shutdown: Shutdown,
 }
 
-impl<S: QuorumSuite> EdgeService<'_, S> {
+impl EdgeService<'_> {
     async fn work(
         mut self,
         state: Option<Snapshot>,
-        token: Option<IssuedToken<S>>,
+        token: Option<IssuedToken<Ristretto255>>,
         task: Task,
     ) -> Result<()> {
         let mut machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
@@ -184,7 +181,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     async fn enrol(
         &mut self,
         mut state: Option<Snapshot>,
-        token: Option<IssuedToken<S>>,
+        token: Option<IssuedToken<Ristretto255>>,
         metrics: Option<SocketAddr>,
     ) -> Result<Option<()>> {
         match &token {
@@ -197,7 +194,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         let (refused, mut refusals) = mpsc::channel(1);
         let host = EdgeHost { enrolled, refused, ..self.host() };
         let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?;
-        let machine: EdgeNode<S> = with_envelopes(machine.into());
+        let machine: EdgeNode = with_envelopes(machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
@@ -215,7 +212,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     }
 
     /// Another token than the one an enrolment was begun with starts a new one: the old token was no good.
-    fn begin_with(&self, state: &mut Option<Snapshot>, token: &IssuedToken<S>) -> Result<()> {
+    fn begin_with(&self, state: &mut Option<Snapshot>, token: &IssuedToken<Ristretto255>) -> Result<()> {
         let statement = &token.token.statement;
         if self.drone.store.began_with(&statement.id) {
             return Ok(());
@@ -227,7 +224,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     }
 
     /// Joins and stays until a signal comes.
-    async fn stay(mut self, machine: Edge<S>) -> Result<()> {
+    async fn stay(mut self, machine: Edge<Ristretto255>) -> Result<()> {
         let group = self.group(&machine)?;
         let before = machine.status();
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
@@ -250,7 +247,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
             host.reserved.news = Some(bridge.feed.news.clone());
         }
         let (mut driver, handle) =
-            Driver::new(&node, with_envelopes::<AnyEdge<S>>(machine.into()), host, OsRng)?;
+            Driver::new(&node, with_envelopes::<AnyEdge<Ristretto255>>(machine.into()), host, OsRng)?;
         if let Some(bridge) = &bridge {
             driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
         }
@@ -317,11 +314,11 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     async fn monitor(
         &self,
         address: Option<SocketAddr>,
-        handle: Handle<EdgeNode<S>>,
+        handle: Handle<EdgeNode>,
         leaders: Option<usize>,
     ) -> Result<Monitor> {
         let metrics = self.metrics.clone();
-        let look = move |machine: &EdgeNode<S>, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
+        let look = move |machine: &EdgeNode, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
         let register = |registry: &mut _| self.metrics.register(registry);
         Ok(health::monitor((&self.config.drone.data_dir, address), handle, troubles, register, look).await?)
@@ -329,7 +326,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 
     /// The group to join: the one given, the one that the enrolled drone was a member of last, or the only one
     /// in its identity.
-    fn group(&self, drone: &Edge<S>) -> Result<Name> {
+    fn group(&self, drone: &Edge<Ristretto255>) -> Result<Name> {
         let allowed = drone.keypair().map_or(&[][..], |keypair| &keypair.public().identity.groups);
         // Anonymous drones are admitted by what is certified of them, and show no identity.
         let is_allowed = |group: &Name| self.config.edge.anonymous || allowed.contains(group);

@@ -52,7 +52,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Ristretto255};
+use quiver_ainq::suite::BLS12381G1_ID;
+use quiver_ainq::{Deployment, Ristretto255, Suite as _};
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::{DeploymentFile, owner};
 use quiver_service::node_state::{Missing, NodeState};
@@ -82,12 +83,26 @@ fn group_message_arrives_and_every_role_survives_kill_nine() {
 }
 
 #[test]
-fn other_suite_does_the_same() {
-    let swarm = Swarm::start(TestDeployment::with_suite("bls12-381-g1"), ANY);
-    swarm.message_arrives("hello under another suite");
-    let before = swarm.in_sync((0, 0));
-    swarm.bench.ok("leader", &["rekey"]);
-    assert!(swarm.in_sync(before) > before);
+fn files_of_the_reserved_suite_are_refused_by_every_program_with_what_to_do() {
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &[]);
+    let of_reserved_suite = |file: &str| {
+        let text = fs::read_to_string(bench.path(file)).expect("read");
+        assert!(text.contains(Ristretto255::ID), "{text}");
+        fs::write(bench.path(file), text.replace(Ristretto255::ID, BLS12381G1_ID)).expect("write");
+    };
+    let nobody = "/ip4/127.0.0.1/tcp/9";
+    let good = fs::read_to_string(bench.path(&token)).expect("read");
+    of_reserved_suite(&token);
+    let told = ["edge-1.token: it is of suite bls12-381-g1", "reserved", "kgc init"];
+    bench.refused("edge", &enrol("one", &token, nobody), 2, &told);
+    fs::write(bench.path(&token), good).expect("write");
+    of_reserved_suite("kgc-data/deployment.toml");
+    let told = ["deployment.toml: it is of suite bls12-381-g1", "reserved", "kgc init"];
+    bench.refused("edge", &enrol("one", &token, nobody), 2, &told);
+    bench.refused("kgc", &["serve"], 2, &told);
+    let serve = ["serve", "--deployment", "kgc-data/deployment.toml", "--token", token.as_str()];
+    bench.refused("leader", &serve, 2, &told);
 }
 
 fn leader_is_killed(swarm: &mut Swarm) {
@@ -163,10 +178,10 @@ fn open_master(bench: &TestDeployment) -> (StateFile, quiver_service::state_file
 /// The passphrase, the operator's key, the tokens' secrets.
 fn secrets_of_the_kgc(bench: &TestDeployment) -> Vec<Secret> {
     let mut secrets = vec![("passphrase".to_string(), PASSPHRASE.as_bytes().to_vec())];
-    let (_, operator) = armour::read(&bench.path("operator.key"), Kind::OperatorSecretKey).expect("read");
+    let operator = armour::read(&bench.path("operator.key"), Kind::OperatorSecretKey).expect("read");
     secrets.push(("operator's key".into(), operator.to_vec()));
     for name in ["edge-1", "edge-2", "leader-1"] {
-        let (_, token) = armour::read(&bench.path(&format!("{name}.token")), Kind::Token).expect("read");
+        let token = armour::read(&bench.path(&format!("{name}.token")), Kind::Token).expect("read");
         secrets.push((format!("{name}'s token"), token[token.len() - 32..].to_vec()));
     }
     secrets

@@ -184,7 +184,7 @@ pub fn attribute_delivery_input(bytes: &[u8]) {
         panic!("a drone that has a challenge asks");
     };
     feed(&mut server, bytes);
-    let within = RequestMessage { request: bytes.to_vec(), ..asked.clone() };
+    let within = RequestMessage { request: bytes.to_vec(), ..asked };
     feed(&mut server, &Message::<S>::DeliveryRequest(within).encode(&scene.deployment));
     assert!(!*rung.lock().unwrap_or_else(PoisonError::into_inner), "a key for a stranger");
     let digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();

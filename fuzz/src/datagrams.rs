@@ -78,6 +78,9 @@ pub fn member(bytes: &[u8]) {
     pair.check(false);
 }
 
+/// By which member, after how many starts; from whom, what, and from where.
+type Received = ((usize, u32), Slot, Vec<u8>, Source);
+
 struct Pair {
     deployment: Deployment<S>,
     keypairs: Vec<DroneKeypair<S>>,
@@ -88,8 +91,7 @@ struct Pair {
     now: Duration,
     /// By whom, and whether signed.
     sent: BTreeSet<(usize, Vec<u8>, bool)>,
-    /// By which member, after how many starts; from where.
-    received: Vec<((usize, u32), Slot, Vec<u8>, Source)>,
+    received: Vec<Received>,
     air: Vec<Vec<u8>>,
     /// The hostile member's numbers.
     number: u32,

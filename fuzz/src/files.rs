@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Bls12381G1, Ristretto255, Role, SuiteKind};
+use quiver_ainq::suite::BLS12381G1_ID;
+use quiver_ainq::{Ristretto255, Role, Suite as _};
 use quiver_crypto::Secret;
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry, owner};
@@ -36,20 +37,18 @@ pub fn deployment_file(bytes: &[u8]) {
     let path = path("deployment.toml");
     put(&path, bytes);
     let Ok(file) = DeploymentFile::read(&path) else { return };
-    let _ = (file.suite(), file.kgc_ids(), file.kgc_addresses());
-    if let Ok(deployment) = file.pin::<Ristretto255>() {
+    let _ = (file.kgc_ids(), file.kgc_addresses());
+    if let Ok(deployment) = file.pin() {
         assert_eq!(deployment.name().as_str(), file.deployment);
     }
-    let _ = file.pin::<Bls12381G1>();
 }
 
-/// Deployment files of both suites.
+/// Deployment files: one that is read, and one of the reserved suite.
 pub fn deployment_file_seeds() -> Vec<Vec<u8>> {
     let kgc = vec![KgcEntry { id: 1, peer: None, addresses: vec!["/dns4/kgc.example/tcp/7000".into()] }];
-    let files = [
-        DeploymentFile::new(&Ristretto255::scene().deployment, kgc.clone()),
-        DeploymentFile::new(&Bls12381G1::scene().deployment, kgc),
-    ];
+    let file = DeploymentFile::new(&Ristretto255::scene().deployment, kgc);
+    let reserved = DeploymentFile { suite: BLS12381G1_ID.into(), ..file.clone() };
+    let files = [file, reserved];
     files.iter().map(|file| toml::to_string(file).expect("a table").into_bytes()).collect()
 }
 
@@ -58,17 +57,16 @@ pub fn token_file(bytes: &[u8]) {
     let path = path("token");
     put(&path, bytes);
     for kind in [Kind::Token, Kind::OperatorSecretKey, Kind::OperatorPublicKey] {
-        if let Ok((suite, content)) = armour::read(&path, kind) {
+        if let Ok(content) = armour::read(&path, kind) {
             let copy = self::path("copy");
             let _ = fs::remove_file(&copy);
-            armour::write_new(&copy, kind, suite, &content).expect("what was read can be written");
-            let (again, same) = armour::read(&copy, kind).expect("what was written can be read");
-            assert!(again == suite && same == content);
+            armour::write_new(&copy, kind, &content).expect("what was read can be written");
+            let same = armour::read(&copy, kind).expect("what was written can be read");
+            assert!(same == content);
         }
     }
     for wanted in [Wanted::Edge, Wanted::Leader] {
         let _ = token_file::read(&path, &Ristretto255::scene().deployment, wanted);
-        let _ = token_file::read(&path, &Bls12381G1::scene().deployment, wanted);
     }
 }
 
@@ -76,19 +74,21 @@ pub fn token_file(bytes: &[u8]) {
 pub fn token_file_seeds() -> Vec<Vec<u8>> {
     let scene = Ristretto255::scene();
     let token = scene.token("edge-0", Role::Edge).encode();
-    let parts: [(Kind, SuiteKind, &[u8]); 4] = [
-        (Kind::Token, SuiteKind::Ristretto255, &token),
-        (Kind::Token, SuiteKind::Bls12381G1, &Bls12381G1::scene().token("edge-0", Role::Edge).encode()),
-        (Kind::OperatorSecretKey, SuiteKind::Ristretto255, &scene.operator.encode()),
-        (Kind::OperatorPublicKey, SuiteKind::Ristretto255, &scene.operator.public().encode()),
+    let parts: [(Kind, &[u8]); 3] = [
+        (Kind::Token, &token),
+        (Kind::OperatorSecretKey, &scene.operator.encode()),
+        (Kind::OperatorPublicKey, &scene.operator.public().encode()),
     ];
     let path = path("seed");
-    let written = parts.iter().map(|(kind, suite, bytes)| {
+    let written = parts.iter().map(|(kind, bytes)| {
         let _ = fs::remove_file(&path);
-        armour::write_new(&path, *kind, *suite, bytes).expect("written");
+        armour::write_new(&path, *kind, bytes).expect("written");
         fs::read(&path).expect("read")
     });
-    written.collect()
+    let mut seeds: Vec<Vec<u8>> = written.collect();
+    let reserved = String::from_utf8_lossy(&seeds[0]).replace(Ristretto255::ID, BLS12381G1_ID);
+    seeds.push(reserved.into_bytes());
+    seeds
 }
 
 /// A state file: altered bytes are refused, or give records that its owner wrote, in order from the first.

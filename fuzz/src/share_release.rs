@@ -86,7 +86,7 @@ pub fn input(bytes: &[u8]) {
     let Ok(Message::DeliveryRequest(asked)) = Message::<S>::decode(&scene.deployment, &request[0]) else {
         panic!("a drone that has a challenge asks");
     };
-    let within = RequestMessage { request: bytes.to_vec(), ..asked.clone() };
+    let within = RequestMessage { request: bytes.to_vec(), ..asked };
     let within = Message::<S>::DeliveryRequest(within).encode(&scene.deployment);
     for message in [bytes, within.as_slice()] {
         let (_, events) = feed(&mut server, message);

@@ -4,11 +4,10 @@ mod list;
 mod policy;
 mod setup;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::with_suite;
 
 use crate::authorities::{self, Known, Service, pick};
 use crate::cli::{AbkeCommand, CertifyArgs};
@@ -23,26 +22,24 @@ const HELD: &str = "its credential stays valid until the period ends (`kgc abke 
 /// Runs a subcommand.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    with_suite!(file.suite()?, S => {
-        let deployment = file.pin::<S>()?;
-        let store = registry::open_of(config, &deployment)?;
-        match command {
-            AbkeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
-            AbkeCommand::Certify(args) => certify(config, &deployment, store, args),
-            AbkeCommand::Revoke { drone, authority } => {
-                let known = choose(&store, &deployment, authority.as_deref())?;
-                grants::withdraw(config, store, &known.row, drone, HELD)
-            }
-            AbkeCommand::Policy(args) => policy::run(config, protection, &deployment, store, args),
-            AbkeCommand::List { json } => list::run(&deployment, &store, *json),
+    let deployment = file.pin()?;
+    let store = registry::open_of(config, &deployment)?;
+    match command {
+        AbkeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
+        AbkeCommand::Certify(args) => certify(config, &deployment, store, args),
+        AbkeCommand::Revoke { drone, authority } => {
+            let known = choose(&store, &deployment, authority.as_deref())?;
+            grants::withdraw(config, store, &known.row, drone, HELD)
         }
-    })
+        AbkeCommand::Policy(args) => policy::run(config, protection, &deployment, store, args),
+        AbkeCommand::List { json } => list::run(&deployment, &store, *json),
+    }
 }
 
 /// Certifies a drone's fields.
-fn certify<S: Suite>(
+fn certify(
     config: &Config,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     store: Store,
     args: &CertifyArgs,
 ) -> Result<()> {
@@ -55,12 +52,12 @@ fn certify<S: Suite>(
     grants::make(config, store, &known.row, &args.drone, &granted, "edge abke fetch")
 }
 
-fn schema<S: Suite>(known: &Known<S, Terms>) -> String {
+fn schema(known: &Known<Terms>) -> String {
     known.service.schema().to_text()
 }
 
 /// All certification authorities, by name.
-fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, Terms>>> {
+fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<Terms>>> {
     authorities::all(store, deployment, |service| match service {
         Service::Certificates(terms) => Some(terms),
         Service::Keys(_) | Service::Ended(_) => None,
@@ -68,11 +65,7 @@ fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<
 }
 
 /// The authority that was named, or else the only one that there is.
-fn choose<S: Suite>(
-    store: &Store,
-    deployment: &Deployment<S>,
-    named: Option<&str>,
-) -> Result<Known<S, Terms>> {
+fn choose(store: &Store, deployment: &Deployment<Ristretto255>, named: Option<&str>) -> Result<Known<Terms>> {
     let all = all(store, deployment)?;
     if all.is_empty() {
         return Err(Error::Terms(

@@ -6,13 +6,13 @@ mod setup;
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, Name, Suite, SuiteKind, VerifiedAuthority};
+use quiver_ainq::{Deployment, Name, Ristretto255, VerifiedAuthority};
 use quiver_delivery::attributes::Granted;
 use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
 use quiver_policy::Schema;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{keyring, terminal, with_suite};
+use quiver_service::{keyring, terminal};
 
 use crate::authorities::{self, Known, Service, pick};
 use crate::cli::{AbeCommand, WhatArgs};
@@ -27,29 +27,27 @@ const HELD: &str = "a key that the drone holds opens until it is erased: the dro
 /// Runs a subcommand.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    with_suite!(file.suite()?, S => {
-        let deployment = file.pin::<S>()?;
-        let store = registry::open_of(config, &deployment)?;
-        match command {
-            AbeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
-            AbeCommand::Grant(args) => {
-                let (known, granted) = chosen(&store, &deployment, &args.what)?;
-                grants::make(config, store, &known.row, &args.drone, &granted, "edge abe fetch")
-            }
-            AbeCommand::Revoke(args) => {
-                let known = choose(&store, &deployment, args.authority.as_deref(), None)?;
-                grants::withdraw(config, store, &known.row, &args.drone, HELD)
-            }
-            AbeCommand::Keygen(args) => keygen::run(config, protection, &deployment, store, args),
-            AbeCommand::List { json } => list::run(&deployment, &store, *json),
-            AbeCommand::Publish { name, out } => publish(&deployment, &store, name, out.clone()),
+    let deployment = file.pin()?;
+    let store = registry::open_of(config, &deployment)?;
+    match command {
+        AbeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
+        AbeCommand::Grant(args) => {
+            let (known, granted) = chosen(&store, &deployment, &args.what)?;
+            grants::make(config, store, &known.row, &args.drone, &granted, "edge abe fetch")
         }
-    })
+        AbeCommand::Revoke(args) => {
+            let known = choose(&store, &deployment, args.authority.as_deref(), None)?;
+            grants::withdraw(config, store, &known.row, &args.drone, HELD)
+        }
+        AbeCommand::Keygen(args) => keygen::run(config, protection, &deployment, store, args),
+        AbeCommand::List { json } => list::run(&deployment, &store, *json),
+        AbeCommand::Publish { name, out } => publish(&deployment, &store, name, out.clone()),
+    }
 }
 
 /// Writes an authority's public file.
-fn publish<S: Suite>(
-    deployment: &Deployment<S>,
+fn publish(
+    deployment: &Deployment<Ristretto255>,
     store: &Store,
     name: &Name,
     out: Option<PathBuf>,
@@ -61,24 +59,23 @@ fn publish<S: Suite>(
     Ok(())
 }
 
-pub(crate) fn write_public<S: Suite>(path: &Path, statement: &VerifiedAuthority<S>) -> Result<()> {
-    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
-    Ok(keyring::write_authority(path, suite, statement)?)
+pub(crate) fn write_public(path: &Path, statement: &VerifiedAuthority<Ristretto255>) -> Result<()> {
+    Ok(keyring::write_authority(path, statement)?)
 }
 
 /// Reads what is to be granted.
-fn read<S: Suite>(known: &Known<S, SchemeKind>, text: &str) -> Result<Granted> {
+fn read(known: &Known<SchemeKind>, text: &str) -> Result<Granted> {
     let granted = known.service.read(text, &schema_of(&known.statement)?);
     granted.map_err(|error| Error::Policy(error.pointing_at(text)))
 }
 
-fn schema_of<S: Suite>(statement: &VerifiedAuthority<S>) -> Result<Schema> {
+fn schema_of(statement: &VerifiedAuthority<Ristretto255>) -> Result<Schema> {
     let wrong = |error| Error::Scheme(format!("the schema of {} is invalid: {error}", statement.name));
     Schema::decode(&statement.schema).map_err(wrong)
 }
 
 /// All attribute authorities, by name.
-fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<S, SchemeKind>>> {
+fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<SchemeKind>>> {
     authorities::all(store, deployment, |service| match service {
         Service::Keys(scheme) => Some(scheme),
         Service::Certificates(_) | Service::Ended(_) => None,
@@ -86,12 +83,12 @@ fn all<S: Suite>(store: &Store, deployment: &Deployment<S>) -> Result<Vec<Known<
 }
 
 /// The authority that was named, or else the only one that there is, or that grants what was given.
-fn choose<S: Suite>(
+fn choose(
     store: &Store,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     named: Option<&str>,
     granting: Option<Granting>,
-) -> Result<Known<S, SchemeKind>> {
+) -> Result<Known<SchemeKind>> {
     let mut fitting = all(store, deployment)?;
     if fitting.is_empty() {
         return Err(Error::Terms("no attribute authority here yet; run `kgc abe setup` first".into()));
@@ -109,11 +106,11 @@ fn choose<S: Suite>(
 }
 
 /// The authority and what it is to grant, as given on the command line.
-fn chosen<S: Suite>(
+fn chosen(
     store: &Store,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     what: &WhatArgs,
-) -> Result<(Known<S, SchemeKind>, Granted)> {
+) -> Result<(Known<SchemeKind>, Granted)> {
     let (granting, text) = match (&what.terms.policy, &what.terms.attributes) {
         (Some(policy), _) => (Granting::Policy, policy),
         (None, Some(attributes)) => (Granting::Attributes, attributes),

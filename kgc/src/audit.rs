@@ -1,9 +1,8 @@
 //! `kgc audit`: checks the audit table and prints it.
 
-use quiver_ainq::Suite;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{clock, terminal, with_suite};
+use quiver_service::{clock, terminal};
 
 use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::cli::AuditArgs;
@@ -77,24 +76,20 @@ fn noted(config: &Config, protection: &ProtectionArgs, quorum: Option<&Pinned>) 
         return Ok(Noted::Unknown("give --passphrase-file or --key-file".into()));
     }
     Ok(Noted::Head(match quorum {
-        Some(kept) => with_suite!(kept.suite, S => open_quorum::<S>(config, protection, kept)?.noted()),
+        Some(kept) => open_quorum(config, protection, kept)?.noted(),
         None => {
             let file = DeploymentFile::read(&config.existing_deployment()?)?;
-            with_suite!(file.suite()?, S => open_single::<S>(config, protection, &file)?.noted())
+            open_single(config, protection, &file)?.noted()
         }
     }))
 }
 
-fn open_quorum<S: Suite>(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<QuorumState> {
-    Ok(QuorumState::open::<S>(&config.data_dir, kept, &protection.obtain(false)?)?.0)
+fn open_quorum(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<QuorumState> {
+    Ok(QuorumState::open(&config.data_dir, kept, &protection.obtain(false)?)?.0)
 }
 
-fn open_single<S: Suite>(
-    config: &Config,
-    protection: &ProtectionArgs,
-    file: &DeploymentFile,
-) -> Result<MasterFile> {
-    Ok(Sealed::open(&config.data_dir, &file.pin::<S>()?, &protection.obtain(false)?)?.1)
+fn open_single(config: &Config, protection: &ProtectionArgs, file: &DeploymentFile) -> Result<MasterFile> {
+    Ok(Sealed::open(&config.data_dir, &file.pin()?, &protection.obtain(false)?)?.1)
 }
 
 /// What is said of a table that has the line noted.
@@ -112,14 +107,10 @@ fn accept(
 ) -> Result<()> {
     let now = clock::unix_now();
     match quorum {
-        Some(kept) => with_suite!(kept.suite, S => {
-            audit_head::accept(store, &mut open_quorum::<S>(config, protection, kept)?, now)
-        }),
+        Some(kept) => audit_head::accept(store, &mut open_quorum(config, protection, kept)?, now),
         None => {
             let file = DeploymentFile::read(&config.existing_deployment()?)?;
-            with_suite!(file.suite()?, S => {
-                audit_head::accept(store, &mut open_single::<S>(config, protection, &file)?, now)
-            })
+            audit_head::accept(store, &mut open_single(config, protection, &file)?, now)
         }
     }
 }

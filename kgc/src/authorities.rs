@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, SecretScalar, SignedAuthority, Suite,
+    AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, Ristretto255, SecretScalar, SignedAuthority, Suite,
     VerifiedAuthority,
 };
 use quiver_crypto::Secret;
@@ -31,11 +31,11 @@ const PATIENCE: u32 = 50;
 const NAP: Duration = Duration::from_millis(100);
 
 /// An authority's secrets.
-pub(crate) struct SealedAuthority<S: Suite> {
+pub(crate) struct SealedAuthority {
     /// The KGC's statement about it.
-    pub(crate) statement: VerifiedAuthority<S>,
+    pub(crate) statement: VerifiedAuthority<Ristretto255>,
     /// The secret of its delivery point.
-    pub(crate) delivery: SecretScalar<S>,
+    pub(crate) delivery: SecretScalar<Ristretto255>,
     /// Its scheme's master key, encoded.
     pub(crate) master: Zeroizing<Vec<u8>>,
 }
@@ -45,7 +45,7 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("authorities.state")
 }
 
-impl<S: Suite> SealedAuthority<S> {
+impl SealedAuthority {
     /// lp(statement) ‖ lp(a) ‖ master key.
     fn encode(&self) -> Zeroizing<Vec<u8>> {
         let (statement, delivery) = (self.statement.bytes(), self.delivery.to_bytes());
@@ -55,10 +55,13 @@ impl<S: Suite> SealedAuthority<S> {
         Zeroizing::new(writer.finish())
     }
 
-    fn decode(bytes: &[u8], deployment: &Deployment<S>) -> std::result::Result<Self, quiver_ainq::Error> {
+    fn decode(
+        bytes: &[u8],
+        deployment: &Deployment<Ristretto255>,
+    ) -> std::result::Result<Self, quiver_ainq::Error> {
         let mut reader = Reader::new(bytes);
         let statement = SignedAuthority::decode(reader.lp(MAX_AUTHORITY_LEN)?)?.verify(deployment)?;
-        let delivery = SecretScalar::decode(reader.lp(S::SCALAR_LEN)?)?;
+        let delivery = SecretScalar::decode(reader.lp(Ristretto255::SCALAR_LEN)?)?;
         let master = Zeroizing::new(reader.take(reader.remaining())?.to_vec());
         Ok(Self { statement, delivery, master })
     }
@@ -67,7 +70,7 @@ impl<S: Suite> SealedAuthority<S> {
     ///
     /// # Errors
     /// [`Error::Scheme`] if this program does not have the scheme, or the keys do not hold.
-    pub(crate) fn open(self) -> Result<Authority<S>> {
+    pub(crate) fn open(self) -> Result<Authority<Ristretto255>> {
         let maker: Box<dyn KeyMaker> = match service_of(&self.statement)? {
             Service::Keys(scheme) => {
                 scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?
@@ -83,7 +86,12 @@ impl<S: Suite> SealedAuthority<S> {
     }
 
     /// Adds it to the file, which is created if need be.
-    pub(crate) fn store(&self, data_dir: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<()> {
+    pub(crate) fn store(
+        &self,
+        data_dir: &Path,
+        deployment: &Deployment<Ristretto255>,
+        by: &Protection,
+    ) -> Result<()> {
         let path = path_in(data_dir);
         let record = self.encode();
         if !path.exists() {
@@ -110,7 +118,7 @@ pub(crate) enum Service {
 ///
 /// # Errors
 /// [`Error::Scheme`] if this program does not have it.
-pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<Service> {
+pub(crate) fn service_of(statement: &AuthorityStatement<Ristretto255>) -> Result<Service> {
     if statement.kind.as_str() == certifying::KIND {
         return Ok(Service::Certificates(Terms::of(statement).map_err(Error::scheme)?));
     }
@@ -123,11 +131,11 @@ pub(crate) fn service_of<S: Suite>(statement: &AuthorityStatement<S>) -> Result<
 }
 
 /// All authorities whose service is wanted, by name.
-pub(crate) fn all<S: Suite, T>(
+pub(crate) fn all<T>(
     store: &Store,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     wanted: impl Fn(Service) -> Option<T>,
-) -> Result<Vec<Known<S, T>>> {
+) -> Result<Vec<Known<T>>> {
     let mut all = Vec::new();
     for row in store.authorities()? {
         let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
@@ -143,14 +151,14 @@ pub(crate) fn all<S: Suite, T>(
 }
 
 /// An authority of the registry.
-pub(crate) struct Known<S: Suite, T> {
+pub(crate) struct Known<T> {
     pub(crate) row: AuthorityRow,
-    pub(crate) statement: VerifiedAuthority<S>,
+    pub(crate) statement: VerifiedAuthority<Ristretto255>,
     pub(crate) service: T,
 }
 
 /// The one that was named, or else the only one.
-pub(crate) fn pick<S: Suite, T>(mut all: Vec<Known<S, T>>, named: Option<&str>) -> Result<Known<S, T>> {
+pub(crate) fn pick<T>(mut all: Vec<Known<T>>, named: Option<&str>) -> Result<Known<T>> {
     let names = all.iter().map(|known| known.row.name.clone()).collect::<Vec<_>>().join(", ");
     all.retain(|known| named.is_none_or(|name| known.row.name == name));
     match (all.pop(), named) {
@@ -160,7 +168,7 @@ pub(crate) fn pick<S: Suite, T>(mut all: Vec<Known<S, T>>, named: Option<&str>) 
     }
 }
 
-fn open<S: Suite>(path: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<(StateFile, Records)> {
+fn open(path: &Path, deployment: &Deployment<Ristretto255>, by: &Protection) -> Result<(StateFile, Records)> {
     for _ in 0..PATIENCE {
         match StateFile::open(path, &owner(deployment, ROLE), by) {
             Err(quiver_service::Error::InUse { .. }) => std::thread::sleep(NAP),
@@ -174,12 +182,12 @@ fn open<S: Suite>(path: &Path, deployment: &Deployment<S>, by: &Protection) -> R
 ///
 /// # Errors
 /// [`Error::KeysMissing`] if some are not there.
-pub(crate) fn read<S: Suite>(
+pub(crate) fn read(
     data_dir: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     by: &Protection,
     known: &[AuthorityRow],
-) -> Result<Vec<SealedAuthority<S>>> {
+) -> Result<Vec<SealedAuthority>> {
     if known.is_empty() {
         return Ok(Vec::new());
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
+    AuthorityStatement, Deployment, Name, Purpose, Ristretto255, SecretScalar, SignedAuthority,
+    VerifiedAuthority,
 };
 use quiver_service::clock;
 use quiver_service::secrets::Protection;
@@ -39,14 +40,14 @@ pub(crate) struct AuthoritySetup {
 
 impl AuthoritySetup {
     /// Has the KGC sign what is public, and stores everything.
-    pub(crate) fn carry_out<S: Suite>(
+    pub(crate) fn carry_out(
         self,
         config: &Config,
-        deployment: &Deployment<S>,
+        deployment: &Deployment<Ristretto255>,
         store: &mut Store,
         by: &Protection,
         wait: Duration,
-    ) -> Result<VerifiedAuthority<S>> {
+    ) -> Result<VerifiedAuthority<Ristretto255>> {
         let delivery = SecretScalar::generate(&mut OsRng);
         let statement = AuthorityStatement {
             kind: Name::new(self.kind)?,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::{Authority, IssuerCommand};
 use quiver_delivery::kgc::KgcNodeCommand;
 use quiver_delivery::release::{Holding, ReleaseCommand};
@@ -22,9 +22,9 @@ use crate::master_share;
 use crate::store::Store;
 
 /// Where the secrets of what was set up are, and what opens them.
-pub(crate) struct Secrets<S: Suite> {
+pub(crate) struct Secrets {
     pub(crate) data_dir: PathBuf,
-    pub(crate) deployment: Deployment<S>,
+    pub(crate) deployment: Deployment<Ristretto255>,
     pub(crate) by: Arc<Protection>,
 }
 
@@ -34,9 +34,9 @@ pub(crate) type Asked = oneshot::Sender<std::result::Result<(), String>>;
 
 /// Reads revocations, grants and authorities that the command line wrote into the registry and hands them to
 /// the machine.
-pub(crate) struct Changes<S: Suite> {
+pub(crate) struct Changes {
     store: Store,
-    secrets: Secrets<S>,
+    secrets: Secrets,
     seen: Seen,
 }
 
@@ -63,20 +63,20 @@ pub(crate) struct Seen {
 }
 
 /// Content of the registry that was not handed over yet.
-pub(crate) struct New<S: Suite> {
-    pub(crate) changes: Vec<Change<S>>,
+pub(crate) struct New {
+    pub(crate) changes: Vec<Change>,
     /// The position after them.
     pub(crate) seen: Seen,
     /// Why something else cannot be handed over.
     pub(crate) trouble: Option<String>,
 }
 
-impl<S: Suite> Changes<S> {
+impl Changes {
     /// All revocations, and what is set up and granted after these authorities, the share and the grant of
     /// this revision. `share`: there is one, or the quorum makes it.
     pub(crate) fn since(
         store: Store,
-        secrets: Secrets<S>,
+        secrets: Secrets,
         authorities: impl IntoIterator<Item = [u8; 32]>,
         share: bool,
         grants: u64,
@@ -91,7 +91,7 @@ impl<S: Suite> Changes<S> {
         mut self,
         machine: Handle<M>,
         every: Duration,
-        wrap: fn(Change<S>) -> M::Command,
+        wrap: fn(Change) -> M::Command,
         mut asked: mpsc::Receiver<Asked>,
     ) {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
@@ -122,7 +122,7 @@ impl<S: Suite> Changes<S> {
     async fn take<M: Machine>(
         &mut self,
         machine: &Handle<M>,
-        wrap: fn(Change<S>) -> M::Command,
+        wrap: fn(Change) -> M::Command,
     ) -> Option<Option<String>> {
         let New { changes, seen, trouble } = match tokio::task::block_in_place(|| self.read()) {
             Ok(new) => new,
@@ -139,7 +139,7 @@ impl<S: Suite> Changes<S> {
 
     /// Returns the new changes, revocations first. Nothing counts as handed over yet: a read that fails
     /// halfway loses nothing.
-    pub(crate) fn read(&self) -> Result<New<S>> {
+    pub(crate) fn read(&self) -> Result<New> {
         let mut seen = self.seen.clone();
         let mut commands = Vec::new();
         let drones = self.store.drones_revoked_after(seen.drones)?;
@@ -184,7 +184,7 @@ impl<S: Suite> Changes<S> {
         Ok(New { changes, seen, trouble })
     }
 
-    fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<Authority<S>>> {
+    fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<Authority<Ristretto255>>> {
         let mut rows = self.store.authorities()?;
         rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
         let Secrets { data_dir, deployment, by } = &self.secrets;
@@ -194,7 +194,7 @@ impl<S: Suite> Changes<S> {
         Ok(opened)
     }
 
-    fn new_share(&self, seen: &mut Seen) -> Result<Option<Holding<S>>> {
+    fn new_share(&self, seen: &mut Seen) -> Result<Option<Holding<Ristretto255>>> {
         if seen.share {
             return Ok(None);
         }
@@ -212,7 +212,7 @@ impl<S: Suite> Changes<S> {
 }
 
 /// A change for the log.
-pub(crate) fn describe<S: Suite>(change: &Change<S>) -> String {
+pub(crate) fn describe(change: &Change) -> String {
     match change {
         Change::Command(command) => describe_command(command),
         Change::Authority(authority) => format!("attribute authority {} taken up", authority.statement.name),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use quiver_ainq::{Name, SuiteKind, UnixTime};
+use quiver_ainq::{Name, UnixTime};
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
@@ -96,9 +96,6 @@ pub(crate) struct InitArgs {
     /// Public key of an operator whose tokens count (from `kgc operator new`); may be repeated
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) operator: Vec<PathBuf>,
-    /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time
-    #[arg(long, value_name = "SUITE", default_value_t)]
-    pub(crate) suite: SuiteKind,
     /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
     #[arg(long, value_name = "MULTIADDR")]
     pub(crate) address: Vec<String>,
@@ -147,10 +144,6 @@ pub(crate) enum OperatorCommand {
         /// Prefix of the two files
         #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
         out: PathBuf,
-        /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time; the
-        /// deployment's must be the same
-        #[arg(long, value_name = "SUITE", default_value_t)]
-        suite: SuiteKind,
     },
 }
 

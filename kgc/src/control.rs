@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::PolicyStatement;
-use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Suite};
+use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Ristretto255};
 use quiver_net::Handle;
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
 use rand::rngs::OsRng;
@@ -95,15 +95,15 @@ pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
 }
 
 /// A single KGC that answers requests.
-pub(crate) struct SingleServer<S: Suite> {
-    pub(crate) machine: Handle<KgcMachine<S>>,
-    pub(crate) deployment: Deployment<S>,
+pub(crate) struct SingleServer {
+    pub(crate) machine: Handle<KgcMachine>,
+    pub(crate) deployment: Deployment<Ristretto255>,
     /// The file with the master secret, locked; it is read when something is to be signed.
     pub(crate) master: Shared<MasterFile>,
     pub(crate) changes: mpsc::Sender<Asked>,
 }
 
-impl<S: Suite> SingleServer<S> {
+impl SingleServer {
     /// Answers requests until the service ends.
     pub(crate) async fn answer(self, mut calls: mpsc::Receiver<Call<Request>>) {
         let server = Arc::new(self);
@@ -130,7 +130,7 @@ impl<S: Suite> SingleServer<S> {
     /// Whether the newest list tells everybody that a drone is revoked.
     async fn revocation(&self, serial: &str) -> Answer {
         let serial = read_serial(serial)?;
-        let look = move |machine: &KgcMachine<S>| machine.node().awaits_revocation(&serial);
+        let look = move |machine: &KgcMachine| machine.node().awaits_revocation(&serial);
         let awaits = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
         let progress = RevocationProgress { wanting: 1, revoked: !awaits };
         serde_json::to_value(progress).map_err(|error| error.to_string())
@@ -139,7 +139,7 @@ impl<S: Suite> SingleServer<S> {
     /// Signs a statement about an authority or a policy of admission, and nothing else.
     fn sign(&self, body: &str) -> Answer {
         let body = hex::decode(body).map_err(|error| error.to_string())?;
-        let purpose = if AuthorityStatement::<S>::decode(&body).is_ok() {
+        let purpose = if AuthorityStatement::<Ristretto255>::decode(&body).is_ok() {
             Purpose::Parameters
         } else if PolicyStatement::decode(&body).is_ok() {
             Purpose::AbkePolicy

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{SignedRevocationList, Suite, UnixTime};
+use quiver_ainq::{Ristretto255, SignedRevocationList, UnixTime};
 use quiver_enrolment::{KgcRecord, RevocationUsage};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{clock, terminal, with_suite};
+use quiver_service::{clock, terminal};
 
 use crate::config::Config;
 use crate::control::{Request, RevocationProgress, ask_if_running, effect};
@@ -22,8 +22,8 @@ const LOOKS: u32 = 50;
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
     let store = registry::open(config)?;
     let mut drones = store.drones()?;
-    if let Some(quorum) = Pinned::kept(&config.data_dir)? {
-        with_suite!(quorum.suite, S => mark_revoked::<S>(config, &store, &mut drones)?);
+    if Pinned::kept(&config.data_dir)?.is_some() {
+        mark_revoked(config, &store, &mut drones)?;
     }
     if json {
         return Ok(terminal::json(&drones)?);
@@ -44,7 +44,7 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
         })
         .collect();
     terminal::line(&terminal::table(["NAME", "ROLE", "GROUPS", "STATE", "NOT AFTER", "SERIAL"], &rows))?;
-    for remark in remarks_on_kept(config, &store, now)? {
+    for remark in remarks_on_kept(&store, now)? {
         terminal::line(&remark)?;
     }
     Ok(())
@@ -71,22 +71,21 @@ pub(crate) fn remarks(usage: &RevocationUsage, now: UnixTime) -> Vec<String> {
 }
 
 /// The same of the list in the registry.
-fn remarks_on_kept(config: &Config, store: &Store, now: UnixTime) -> Result<Vec<String>> {
+fn remarks_on_kept(store: &Store, now: UnixTime) -> Result<Vec<String>> {
     let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
         return Ok(Vec::new());
     };
-    let suite = DeploymentFile::read(&config.existing_deployment()?)?.suite()?;
     // It was verified before it was kept.
-    let usage = with_suite!(suite, S => RevocationUsage::of(&SignedRevocationList::<S>::decode(&list)?));
+    let usage = RevocationUsage::of(&SignedRevocationList::<Ristretto255>::decode(&list)?);
     Ok(remarks(&usage, now))
 }
 
 /// In a quorum a drone is revoked once it is on the list that enough KGCs signed.
-fn mark_revoked<S: Suite>(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<()> {
+fn mark_revoked(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<()> {
     let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
         return Ok(());
     };
-    let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin::<S>()?;
+    let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin()?;
     let list = SignedRevocationList::decode(&list)?.verify(&deployment)?;
     let serials: Vec<_> = list.revoked.iter().map(|drone| hex::encode(drone.serial)).collect();
     drones.iter_mut().for_each(|drone| drone.revoked |= serials.contains(&drone.serial));

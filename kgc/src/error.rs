@@ -95,16 +95,6 @@ pub(crate) enum Error {
     /// No deployment here yet.
     #[error("no deployment in {0}; run `kgc init` first or give --data-dir")]
     NotInitialised(PathBuf),
-    /// A file is of another suite than the deployment.
-    #[error("{path} is of suite {found}, the deployment of {expected}")]
-    WrongSuite {
-        /// The file.
-        path: PathBuf,
-        /// Its suite.
-        found: &'static str,
-        /// The deployment's.
-        expected: &'static str,
-    },
     /// A token's terms make no sense.
     #[error("{0}")]
     Terms(String),
@@ -337,7 +327,6 @@ impl Error {
             | Self::NoQuorum(_)
             | Self::NoTransportKey(_)
             | Self::NotInitialised(_)
-            | Self::WrongSuite { .. }
             | Self::Terms(_)
             | Self::Policy(_)
             | Self::Fields { .. }

@@ -6,13 +6,13 @@ pub(crate) mod setup;
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::{Pattern, ReleaseAuthority};
 use quiver_ibe::{Condition, Kind};
 use quiver_service::armour::{self, Kind as Armour};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{clock, terminal, with_suite};
+use quiver_service::{clock, terminal};
 
 use crate::cli::IbeCommand;
 use crate::config::Config;
@@ -25,31 +25,32 @@ use crate::store::{PolicyRow, Store};
 /// Runs a subcommand.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    with_suite!(file.suite()?, S => {
-        let deployment = file.pin::<S>()?;
-        let store = registry::open(config)?;
-        match command {
-            IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
-                "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
-            )),
-            IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
-            IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
-            IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),
-            IbeCommand::Release { condition, withdraw } => release(config, store, condition, !withdraw),
-            IbeCommand::List { json } => list::run(&deployment, &store, *json),
-            IbeCommand::Publish { out } => publish(&deployment, &store, out.clone()),
-        }
-    })
+    let deployment = file.pin()?;
+    let store = registry::open(config)?;
+    match command {
+        IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
+            "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
+        )),
+        IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
+        IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
+        IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),
+        IbeCommand::Release { condition, withdraw } => release(config, store, condition, !withdraw),
+        IbeCommand::List { json } => list::run(&deployment, &store, *json),
+        IbeCommand::Publish { out } => publish(&deployment, &store, out.clone()),
+    }
 }
 
 /// The master key, if there is one.
-fn authority<S: Suite>(deployment: &Deployment<S>, store: &Store) -> Result<Option<ReleaseAuthority<S>>> {
+fn authority(
+    deployment: &Deployment<Ristretto255>,
+    store: &Store,
+) -> Result<Option<ReleaseAuthority<Ristretto255>>> {
     let row = store.ibe_authority()?;
     Ok(row.map(|row| ReleaseAuthority::decode(deployment, &row.statement)).transpose()?)
 }
 
 /// Writes the public file.
-fn publish<S: Suite>(deployment: &Deployment<S>, store: &Store, out: Option<PathBuf>) -> Result<()> {
+fn publish(deployment: &Deployment<Ristretto255>, store: &Store, out: Option<PathBuf>) -> Result<()> {
     let authority = authority(deployment, store)?.ok_or(Error::NoMasterKey)?;
     let out = out.unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
     write_public(&out, &authority)?;
@@ -57,9 +58,8 @@ fn publish<S: Suite>(deployment: &Deployment<S>, store: &Store, out: Option<Path
     Ok(())
 }
 
-fn write_public<S: Suite>(path: &Path, authority: &ReleaseAuthority<S>) -> Result<()> {
-    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
-    Ok(armour::write_new(path, Armour::IbeAuthority, suite, &authority.statement().bytes())?)
+fn write_public(path: &Path, authority: &ReleaseAuthority<Ristretto255>) -> Result<()> {
+    Ok(armour::write_new(path, Armour::IbeAuthority, &authority.statement().bytes())?)
 }
 
 /// Approves a mission's condition, or withdraws that.

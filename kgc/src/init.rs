@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use quiver_ainq::{Deployment, MasterSecret, Suite};
+use quiver_ainq::{Deployment, MasterSecret, Ristretto255};
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{clock, private_file, terminal, with_suite};
+use quiver_service::{clock, private_file, terminal};
 use rand::RngCore;
 use rand::rngs::OsRng;
 use serde::Serialize;
@@ -36,15 +36,10 @@ struct Created {
 
 /// Creates master secret, registry and public deployment file.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
-    with_suite!(args.suite, S => create::<S>(config, protection, args))
-}
-
-fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
     for address in &args.address {
         service::address("--address", address)?;
     }
-    let operators =
-        args.operator.iter().map(|path| operator::read_public(path, args.suite)).collect::<Result<_>>()?;
+    let operators = args.operator.iter().map(|path| operator::read_public(path)).collect::<Result<_>>()?;
     private_file::create_directory(&config.data_dir)?;
     let all = [
         sealed::path_in(&config.data_dir),
@@ -56,7 +51,7 @@ fn create<S: Suite>(config: &Config, protection: &ProtectionArgs, args: &InitArg
         return Err(quiver_service::Error::Exists { path }.into());
     }
     let by = protection.obtain(true)?;
-    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
     let deployment = Deployment::new(args.deployment.clone(), master.public());
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.fill_bytes(seed.as_mut_slice());

@@ -1,7 +1,7 @@
 //! The KGC that drones know, as a machine that takes up attribute authorities and the share of a master key
 //! while it runs.
 
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use quiver_delivery::attributes::Authority;
 use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::Holding;
@@ -9,49 +9,49 @@ use quiver_machine::{Input, Machine, Now, Output};
 use rand_core::CryptoRngCore;
 
 /// A change that the command line made beside the running KGC.
-pub(crate) enum Change<S: Suite> {
+pub(crate) enum Change {
     /// A command of the operator.
     Command(KgcNodeCommand),
     /// An attribute authority was set up.
-    Authority(Box<Authority<S>>),
+    Authority(Box<Authority<Ristretto255>>),
     /// A master key of encryption to conditions was set up.
-    Share(Box<Holding<S>>),
+    Share(Box<Holding<Ristretto255>>),
 }
 
 /// The machine.
 #[derive(Debug)]
-pub(crate) struct KgcMachine<S: Suite>(KgcNode<S>);
+pub(crate) struct KgcMachine(KgcNode<Ristretto255>);
 
-impl<S: Suite> KgcMachine<S> {
-    pub(crate) const fn new(node: KgcNode<S>) -> Self {
+impl KgcMachine {
+    pub(crate) const fn new(node: KgcNode<Ristretto255>) -> Self {
         Self(node)
     }
 
     /// The KGC and its deliveries.
-    pub(crate) const fn node(&self) -> &KgcNode<S> {
+    pub(crate) const fn node(&self) -> &KgcNode<Ristretto255> {
         &self.0
     }
 
     /// The same, to be changed.
-    pub(crate) const fn node_mut(&mut self) -> &mut KgcNode<S> {
+    pub(crate) const fn node_mut(&mut self) -> &mut KgcNode<Ristretto255> {
         &mut self.0
     }
 }
 
 /// Offers an authority to drones from now on.
-fn add_authority<S: Suite>(node: &mut KgcNode<S>, authority: Authority<S>) {
+fn add_authority(node: &mut KgcNode<Ristretto255>, authority: Authority<Ristretto255>) {
     let name = authority.statement.name.clone();
     if let Err(error) = node.parts_mut().0.issuer_mut().add(authority) {
         tracing::error!(%name, %error, "attribute authority not taken up");
     }
 }
 
-impl<S: Suite> Machine for KgcMachine<S> {
-    type Command = Change<S>;
+impl Machine for KgcMachine {
+    type Command = Change;
     type Event = KgcNodeEvent;
     type Record = KgcNodeRecord;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, Change<S>>, rng: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, now: Now, input: Input<'_, Change>, rng: &mut dyn CryptoRngCore) {
         let input = match input {
             Input::Timeout => Input::Timeout,
             Input::Connected { peer, route } => Input::Connected { peer, route },

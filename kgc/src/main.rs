@@ -89,8 +89,8 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Ok(terminal::line(&said)?)
         }
         Command::Audit(args) => audit::run(&config, &cli.common.protection, &args),
-        Command::Operator(OperatorCommand::New { keep, publish, out, suite }) => {
-            operator::new(&out, suite, keep, publish.as_deref())
+        Command::Operator(OperatorCommand::New { keep, publish, out }) => {
+            operator::new(&out, keep, publish.as_deref())
         }
         Command::Deployment => Ok(terminal::line(deployment(&config)?.trim_end())?),
         Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &args),

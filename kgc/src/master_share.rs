@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_ibe::MasterShare;
@@ -26,11 +26,11 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
 }
 
 /// Puts a share into the file, in place of what was there.
-pub(crate) fn write<S: Suite>(
+pub(crate) fn write(
     data_dir: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     by: &Protection,
-    authority: &ReleaseAuthority<S>,
+    authority: &ReleaseAuthority<Ristretto255>,
     share: &MasterShare,
 ) -> Result<()> {
     let (path, statement) = (path_in(data_dir), authority.statement().bytes());
@@ -49,12 +49,12 @@ pub(crate) fn write<S: Suite>(
 ///
 /// # Errors
 /// [`Error::ShareMissing`] if it is not there, [`Error::Holding`] if it is another.
-pub(crate) fn read<S: Suite>(
+pub(crate) fn read(
     data_dir: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     by: &Protection,
     known: &IbeRow,
-) -> Result<Holding<S>> {
+) -> Result<Holding<Ristretto255>> {
     let path = path_in(data_dir);
     if !path.exists() {
         return Err(Error::ShareMissing { path });

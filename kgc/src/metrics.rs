@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use quiver_ainq::{KgcId, Purpose, Suite, UnixTime};
+use quiver_ainq::{KgcId, Purpose, UnixTime};
 use quiver_delivery::attributes::IssuerEvent;
 use quiver_delivery::kgc::KgcNodeEvent;
 use quiver_delivery::release::ReleaseEvent;
@@ -197,7 +197,7 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single<S: Suite>(machine: &KgcMachine<S>, metrics: &Metrics) -> Readiness {
+pub(crate) fn of_single(machine: &KgcMachine, metrics: &Metrics) -> Readiness {
     let machine = machine.node();
     metrics.serving.set(1);
     metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));

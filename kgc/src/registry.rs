@@ -1,8 +1,7 @@
 //! Opens the registry for a subcommand: public files say whose it must be.
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::with_suite;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -15,7 +14,7 @@ pub(crate) fn open(config: &Config) -> Result<Store> {
         return Store::open(&config.data_dir, &quorum.seat());
     }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    let fingerprint = with_suite!(file.suite()?, S => file.pin::<S>()?.fingerprint());
+    let fingerprint = file.pin()?.fingerprint();
     Store::open(&config.data_dir, &fingerprint)
 }
 
@@ -23,7 +22,7 @@ pub(crate) fn open(config: &Config) -> Result<Store> {
 ///
 /// # Errors
 /// [`Error::ForeignRegistry`] if it is not.
-pub(crate) fn open_of<S: Suite>(config: &Config, deployment: &Deployment<S>) -> Result<Store> {
+pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) -> Result<Store> {
     let fingerprint = deployment.fingerprint();
     let Some(quorum) = Pinned::kept(&config.data_dir)? else {
         return Store::open(&config.data_dir, &fingerprint);

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{Deployment, MasterSecret, OperatorPublicKey, Suite};
+use quiver_ainq::{Deployment, MasterSecret, OperatorPublicKey, Ristretto255};
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Records, StateFile, tagged};
@@ -22,13 +22,13 @@ const OPERATOR: u8 = 2;
 const AUDIT_HEAD: u8 = 3;
 
 /// Content of the file.
-pub(crate) struct Sealed<S: Suite> {
+pub(crate) struct Sealed {
     /// x.
-    pub(crate) master: MasterSecret<S>,
+    pub(crate) master: MasterSecret<Ristretto255>,
     /// Seed of the transport key.
     pub(crate) seed: Zeroizing<[u8; 32]>,
     /// Operators whose tokens are accepted.
-    pub(crate) operators: Vec<OperatorPublicKey<S>>,
+    pub(crate) operators: Vec<OperatorPublicKey<Ristretto255>>,
 }
 
 /// The open file.
@@ -44,17 +44,22 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
 }
 
 /// Refuses a passphrase or key that does not open the file, also while a running KGC holds it.
-pub(crate) fn refuse_wrong_key<S: Suite>(
+pub(crate) fn refuse_wrong_key(
     data_dir: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     by: &Protection,
 ) -> Result<()> {
     Ok(StateFile::check_key(&path_in(data_dir), &owner(deployment, ROLE), by)?)
 }
 
-impl<S: Suite> Sealed<S> {
+impl Sealed {
     /// Creates the file. Never overwrites one.
-    pub(crate) fn create(&self, data_dir: &Path, deployment: &Deployment<S>, by: &Protection) -> Result<()> {
+    pub(crate) fn create(
+        &self,
+        data_dir: &Path,
+        deployment: &Deployment<Ristretto255>,
+        by: &Protection,
+    ) -> Result<()> {
         let mut records = vec![tagged(SEED, self.seed.as_slice()), tagged(MASTER, &self.master.encode())];
         records.extend(self.operators.iter().map(|operator| tagged(OPERATOR, operator.encode().as_ref())));
         StateFile::create(&path_in(data_dir), &owner(deployment, ROLE), by, &records)?;
@@ -64,7 +69,7 @@ impl<S: Suite> Sealed<S> {
     /// Opens the file; the lock on it is held as long as the [`MasterFile`] lives.
     pub(crate) fn open(
         data_dir: &Path,
-        deployment: &Deployment<S>,
+        deployment: &Deployment<Ristretto255>,
         by: &Protection,
     ) -> Result<(Self, MasterFile)> {
         let (file, records) = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by)?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig};
@@ -20,12 +20,12 @@ use quiver_service::control::{Server, refuse_long_path};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
-use quiver_service::{clock, terminal, with_suite};
+use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audit_head::HeadKeeper;
-use crate::authorities::{self, SealedAuthority};
+use crate::authorities;
 use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
 use crate::control::SingleServer;
@@ -46,15 +46,15 @@ pub(crate) const PEERS: usize = 4096;
 pub(crate) async fn run(config: Config, protection: ProtectionArgs) -> Result<()> {
     refuse_long_path(&config.data_dir)?;
     if let Some(kept) = Pinned::kept(&config.data_dir)? {
-        return with_suite!(kept.suite, S => quorum::service::serve::<S>(&config, &protection, &kept).await);
+        return quorum::service::serve(&config, &protection, &kept).await;
     }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    with_suite!(file.suite()?, S => serve::<S>(&config, &protection, &file).await)
+    serve(&config, &protection, &file).await
 }
 
-async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &DeploymentFile) -> Result<()> {
+async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFile) -> Result<()> {
     let mut shutdown = Shutdown::listen()?;
-    let deployment = file.pin::<S>()?;
+    let deployment = file.pin()?;
     let fingerprint = deployment.fingerprint();
     // Now rather than once files are open.
     let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
@@ -130,7 +130,7 @@ async fn serve<S: Suite>(config: &Config, protection: &ProtectionArgs, file: &De
 
 /// Before anybody can ask: a drone that was revoked while the KGC was down is on the list that the servers go
 /// by. What the machine has to say to that the driver makes durable first.
-fn catch_up<S: Suite>(machine: &mut KgcMachine<S>, changes: &mut Changes<S>) -> Result<()> {
+fn catch_up(machine: &mut KgcMachine, changes: &mut Changes) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let new = changes.read()?;
     for change in new.changes {
@@ -143,12 +143,12 @@ fn catch_up<S: Suite>(machine: &mut KgcMachine<S>, changes: &mut Changes<S>) -> 
 
 /// The server of attribute keys, with what is granted at the authorities, if there are any; with it the
 /// fingerprints of the authorities.
-pub(crate) fn attribute_server<S: Suite>(
+pub(crate) fn attribute_server(
     config: &Config,
-    secrets: &Secrets<S>,
+    secrets: &Secrets,
     store: &Store,
     grants: Vec<Grant>,
-) -> Result<(AttributeServer<S>, Vec<[u8; 32]>)> {
+) -> Result<(AttributeServer<Ristretto255>, Vec<[u8; 32]>)> {
     let rows = store.authorities()?;
     let sealed = authorities::read(&secrets.data_dir, &secrets.deployment, &secrets.by, &rows)?;
     let mut authorities = Vec::new();
@@ -172,11 +172,11 @@ pub(crate) fn attribute_server<S: Suite>(
 
 /// The server of key shares, and whether it has one of a master key. Its policies come with the first read of
 /// the registry.
-fn share_server<S: Suite>(
+fn share_server(
     config: &Config,
-    secrets: &Secrets<S>,
+    secrets: &Secrets,
     store: &Store,
-) -> Result<(ShareServer<S>, bool)> {
+) -> Result<(ShareServer<Ristretto255>, bool)> {
     let Secrets { data_dir, deployment, by } = secrets;
     let holding = match store.ibe_authority()? {
         Some(row) => Some(master_share::read(data_dir, deployment, by, &row)?),
@@ -193,7 +193,10 @@ fn share_server<S: Suite>(
 }
 
 /// A server that has this share.
-pub(crate) fn share_server_with<S: Suite>(config: &Config, holding: Option<Holding<S>>) -> ShareServer<S> {
+pub(crate) fn share_server_with(
+    config: &Config,
+    holding: Option<Holding<Ristretto255>>,
+) -> ShareServer<Ristretto255> {
     let rate = Rate { burst: config.release_burst, refill: config.release_interval };
     let config = ReleaseConfig { holding, policies: Vec::new(), approvals: Vec::new(), rate };
     DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
@@ -213,12 +216,12 @@ struct KgcHost {
     log: EventLog,
 }
 
-impl<S: Suite> Host<KgcMachine<S>> for KgcHost {
+impl Host<KgcMachine> for KgcHost {
     fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &KgcMachine<S>, event: KgcNodeEvent) {
+    fn event(&mut self, _: &KgcMachine, event: KgcNodeEvent) {
         self.metrics.count(&event);
         self.log.log(event);
     }
@@ -231,7 +234,7 @@ impl<S: Suite> Host<KgcMachine<S>> for KgcHost {
         self.log.disconnected(peer);
     }
 
-    fn voucher(&mut self, machine: &KgcMachine<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &KgcMachine, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.node().vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }

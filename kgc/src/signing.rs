@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Purpose, StatementSignature, Suite};
+use quiver_ainq::{Deployment, Purpose, Ristretto255, StatementSignature};
 use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
 
@@ -15,20 +15,20 @@ use crate::quorum::file::Pinned;
 use crate::sealed::{self, MasterFile, Sealed};
 
 /// A signature.
-pub(crate) struct Signed<S: Suite> {
-    pub(crate) signature: StatementSignature<S>,
+pub(crate) struct Signed {
+    pub(crate) signature: StatementSignature<Ristretto255>,
     /// Keeps a KGC from starting before what was signed is stored; `None` if one runs.
     _lock: Option<MasterFile>,
 }
 
 /// Signs the body of a statement. `wait`: how long, in a quorum, until enough others approved it.
-pub(crate) fn sign<S: Suite>(
+pub(crate) fn sign(
     config: &Config,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     by: &Protection,
     (purpose, body): (Purpose, &[u8]),
     wait: Duration,
-) -> Result<Signed<S>> {
+) -> Result<Signed> {
     if let Some(pinned) = Pinned::kept(&config.data_dir)? {
         quorum::sealed::refuse_wrong_key(&config.data_dir, &pinned, by)?;
         let signature = quorum::commands::sign(config, body, wait)?;

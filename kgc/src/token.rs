@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Name, OperatorSecretKey, Role, Suite, SuiteKind, TokenGrant, TokenStatement, UnixTime,
+    Deployment, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant, TokenStatement, UnixTime,
 };
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::{clock, private_file, terminal, token_directory, with_suite};
+use quiver_service::{clock, private_file, terminal, token_directory};
 use rand::rngs::OsRng;
 use serde::Serialize;
 
@@ -32,20 +32,17 @@ const LONGEST: u64 = 10 * 366 * 24 * 3600;
 /// Issues tokens. Needs neither the KGC nor its passphrase.
 pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
     let file = DeploymentFile::read(&deployment_path(config, args)?)?;
-    let suite = file.suite()?;
-    with_suite!(suite, S => {
-        let deployment = file.pin::<S>()?;
-        let operator = operator::read_secret::<S>(&args.operator, suite)?;
-        let store = registry_here(config, args.record, &deployment)?;
-        let mut issuer = Issuer { store, args, suite, deployment, operator };
-        match (args.count, &args.out) {
-            (Some(count), Some(directory)) => issuer.issue_many(count, directory),
-            _ => {
-                let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-                issuer.issue(&args.name, 0, &out)
-            }
+    let deployment = file.pin()?;
+    let operator = operator::read_secret(&args.operator)?;
+    let store = registry_here(config, args.record, &deployment)?;
+    let mut issuer = Issuer { store, args, deployment, operator };
+    match (args.count, &args.out) {
+        (Some(count), Some(directory)) => issuer.issue_many(count, directory),
+        _ => {
+            let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
+            issuer.issue(&args.name, 0, &out)
         }
-    })
+    }
 }
 
 /// Path of the deployment file, once it exists.
@@ -66,13 +63,12 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
 }
 
 /// Issuer of tokens.
-struct Issuer<'a, S: Suite> {
+struct Issuer<'a> {
     /// The registry, if it is here and wanted.
     store: Option<Store>,
     args: &'a IssueArgs,
-    suite: SuiteKind,
-    deployment: Deployment<S>,
-    operator: OperatorSecretKey<S>,
+    deployment: Deployment<Ristretto255>,
+    operator: OperatorSecretKey<Ristretto255>,
 }
 
 /// An issued token as it is shown.
@@ -100,7 +96,7 @@ struct IssuedLine {
     recorded: bool,
 }
 
-impl<S: Suite> Issuer<'_, S> {
+impl Issuer<'_> {
     /// Tokens for `NAME-1` to `NAME-count`, but for whom there is or was one.
     fn issue_many(&mut self, count: u16, directory: &Path) -> Result<()> {
         private_file::create_directory(directory)?;
@@ -117,7 +113,7 @@ impl<S: Suite> Issuer<'_, S> {
     fn issue(&mut self, name: &Name, place: u16, out: &Path) -> Result<()> {
         let now = clock::unix_now();
         let ordinal = self.ordinal(place)?;
-        let Self { store, args, suite, deployment, operator } = self;
+        let Self { store, args, deployment, operator } = self;
         let sign = |role| {
             let terms = terms(args, name.clone(), role, now)?;
             if out.symlink_metadata().is_ok() {
@@ -137,7 +133,7 @@ impl<S: Suite> Issuer<'_, S> {
             })?,
         };
         let statement = &issued.token.statement;
-        if let Err(error) = armour::write_new(out, Kind::Token, *suite, &issued.encode()) {
+        if let Err(error) = armour::write_new(out, Kind::Token, &issued.encode()) {
             if let Some(store) = store {
                 store.revoke_tokens_named(&hex::encode(statement.id), now)?;
             }
@@ -156,7 +152,7 @@ impl<S: Suite> Issuer<'_, S> {
         first.checked_add(place).map(Some).ok_or_else(too_high)
     }
 
-    fn print(&self, statement: &TokenStatement<S>, out: &Path) -> Result<()> {
+    fn print(&self, statement: &TokenStatement<Ristretto255>, out: &Path) -> Result<()> {
         let (leads, ordinal) = match &statement.role {
             Role::Edge => (None, None),
             Role::Leader { group, ordinal } => (Some(group.to_string()), Some(*ordinal)),
@@ -229,10 +225,10 @@ fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<Toke
 }
 
 /// The registry in the data directory, if there is one of this deployment and it is wanted.
-fn registry_here<S: Suite>(
+fn registry_here(
     config: &Config,
     record: Record,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
 ) -> Result<Option<Store>> {
     if record == Record::Never || !Store::path_in(&config.data_dir).exists() {
         return Ok(None);

@@ -17,6 +17,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::thread;
 
+use quiver_ainq::suite::BLS12381G1_ID;
+use quiver_ainq::{Ristretto255, Suite as _};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -100,9 +102,10 @@ fn init_refuses_bad_names_operators_and_addresses() {
     let address =
         ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", "kgc.example:7000"];
     bench.refused(&address, 2, "write /dns4/kgc.example/tcp/7000");
-    let other_suite =
-        ["init", "--deployment", "alps", "--operator", "operator.pub", "--suite", "bls12-381-g1"];
-    bench.refused(&other_suite, 2, "suite");
+    let key = fs::read_to_string(bench.path("operator.pub")).expect("read");
+    fs::write(bench.path("old.pub"), key.replace(Ristretto255::ID, BLS12381G1_ID)).expect("write");
+    let reserved_suite = ["init", "--deployment", "alps", "--operator", "old.pub"];
+    bench.refused(&reserved_suite, 2, "old.pub: it is of suite bls12-381-g1");
     assert!(!bench.path("kgc-data/master.state").exists());
 }
 

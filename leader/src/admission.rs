@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
-use quiver_ainq::{Deployment, Name, Suite};
+use quiver_ainq::{Deployment, Name, Ristretto255};
 use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_machine::Either;
 use quiver_service::armour::{self, Kind};
@@ -19,20 +19,17 @@ use rand::rngs::OsRng;
 const MAX_WORKERS: usize = 4;
 
 /// A policy as it came in a file.
-pub(crate) struct PolicyFile<S: Suite> {
+pub(crate) struct PolicyFile {
     path: String,
-    policy: VerifiedPolicy<S>,
+    policy: VerifiedPolicy<Ristretto255>,
 }
 
-impl<S: Suite> PolicyFile<S> {
+impl PolicyFile {
     /// Reads the file and checks all that can be checked without the authority: signature, group, end.
-    pub(crate) fn read(path: &Path, deployment: &Deployment<S>, group: &Name) -> Result<Self> {
-        let (suite, bytes) = armour::read(path, Kind::AdmissionPolicy)?;
+    pub(crate) fn read(path: &Path, deployment: &Deployment<Ristretto255>, group: &Name) -> Result<Self> {
+        let bytes = armour::read(path, Kind::AdmissionPolicy)?;
         let path = path.display().to_string();
         let wrong = |reason: String| Error::Policy { path: path.clone(), reason };
-        if suite.id() != S::ID {
-            return Err(wrong(format!("for suite {}, and this deployment has {}", suite.id(), S::ID)));
-        }
         let policy = SignedPolicy::decode(&bytes).and_then(|policy| policy.verify(deployment));
         let policy =
             policy.map_err(|error| wrong(format!("the KGC of this deployment did not sign it: {error}")))?;
@@ -49,16 +46,16 @@ impl<S: Suite> PolicyFile<S> {
     }
 
     /// Whether the authority of the policy is known already.
-    pub(crate) fn is_known(&self, keyring: &Keyring<S>) -> bool {
+    pub(crate) fn is_known(&self, keyring: &Keyring<Ristretto255>) -> bool {
         self.entry(keyring).is_some()
     }
 
-    fn entry<'a>(&self, keyring: &'a Keyring<S>) -> Option<&'a Entry<S>> {
+    fn entry<'a>(&self, keyring: &'a Keyring<Ristretto255>) -> Option<&'a Entry<Ristretto255>> {
         keyring.entries_of(KIND).find(|entry| *entry.authority.fingerprint() == self.policy.authority)
     }
 
     /// The demand of this policy, once the authority is known.
-    pub(crate) fn demand(&self, keyring: &Keyring<S>) -> Result<Demand<S>> {
+    pub(crate) fn demand(&self, keyring: &Keyring<Ristretto255>) -> Result<Demand<Ristretto255>> {
         let unknown = || {
             self.wrong("the KGC names no authority with this fingerprint: is the policy of this deployment?")
         };
@@ -78,7 +75,7 @@ impl<S: Suite> PolicyFile<S> {
 
 /// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are
 /// stored.
-pub(crate) async fn keep_slot_keys<S: Suite>(running: Running<AdmittingLeader<S>>, authority: [u8; 32]) {
+pub(crate) async fn keep_slot_keys(running: Running<AdmittingLeader<Ristretto255>>, authority: [u8; 32]) {
     let keypair = running.enrolled().await;
     let mut changes = running.client.keys().changes();
     let handing_over = async {
@@ -97,8 +94,8 @@ pub(crate) async fn keep_slot_keys<S: Suite>(running: Running<AdmittingLeader<S>
 }
 
 /// Gives the machine the slot keys that are held, unless it has those of that period.
-async fn hand_over<S: Suite>(
-    running: &Running<AdmittingLeader<S>>,
+async fn hand_over(
+    running: &Running<AdmittingLeader<Ristretto255>>,
     authority: &[u8; 32],
     handed: &mut Option<u64>,
 ) {
@@ -117,8 +114,8 @@ async fn hand_over<S: Suite>(
 
 type SlotKeys = Option<(u64, AdmittingLeaderCommand)>;
 
-fn slot_keys<S: Suite>(
-    client: &KeyClient<S>,
+fn slot_keys(
+    client: &KeyClient,
     authority: &[u8; 32],
     handed: Option<u64>,
 ) -> std::result::Result<SlotKeys, String> {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quiver_ainq::{IssuedToken, Name, Serial, StrategyKind};
-use quiver_enrolment::QuorumSuite;
+use quiver_ainq::{IssuedToken, Name, Ristretto255, Serial, StrategyKind};
 use quiver_gateway::LineAddress;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
@@ -190,11 +189,11 @@ impl Config {
     }
 
     /// Configuration of the machine, for the group that is noted in the state file.
-    pub(crate) fn machine<S: QuorumSuite>(
+    pub(crate) fn machine(
         &self,
-        service: &DroneService<'_, Self, S>,
-        token: Option<IssuedToken<S>>,
-    ) -> Result<LeaderConfig<S>> {
+        service: &DroneService<'_, Self>,
+        token: Option<IssuedToken<Ristretto255>>,
+    ) -> Result<LeaderConfig<Ristretto255>> {
         let leader = &self.leader;
         let group = service.store.group().ok_or(Error::NoToken)?;
         Ok(LeaderConfig {
@@ -227,11 +226,11 @@ impl Program for Config {
         &self.drone
     }
 
-    fn restore<S: QuorumSuite>(
+    fn restore(
         &self,
-        service: &DroneService<'_, Self, S>,
+        service: &DroneService<'_, Self>,
         records: Records,
-    ) -> Result<impl Primary<Suite = S>> {
+    ) -> Result<impl Primary<Suite = Ristretto255>> {
         Ok(Leader::new(self.machine(service, None)?, store::decode(records))?)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
-use quiver_ainq::{Epoch, Name, Suite};
+use quiver_ainq::{Epoch, Name, Ristretto255};
 use quiver_group::leader::{Laggard, Stance};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::Either;
@@ -155,7 +155,7 @@ impl From<Laggard> for LaggardRow {
 }
 
 impl Status {
-    fn of<S: Suite>(machine: &Leader<S>, relayed: (usize, usize), roster: usize, laggards: usize) -> Self {
+    fn of(machine: &Leader<Ristretto255>, relayed: (usize, usize), roster: usize, laggards: usize) -> Self {
         let status = machine.status();
         let (stance, stands_by_for, replica) = match &status.stance {
             Stance::Enrolling => ("enrolling", None, None),
@@ -281,10 +281,10 @@ pub(crate) fn span(seconds: u64) -> String {
 }
 
 /// Answers a request.
-pub(crate) async fn answer<S: Suite>(
-    running: Running<AdmittingLeader<S>>,
+pub(crate) async fn answer(
+    running: Running<AdmittingLeader<Ristretto255>>,
     events: broadcast::Sender<LeaderEvent>,
-    granted: Granted<S>,
+    granted: Granted,
     request: Request,
 ) -> Answered {
     let (machine, events) = (&running.machine, events.subscribe());
@@ -315,8 +315,8 @@ type Events = broadcast::Receiver<LeaderEvent>;
 
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
-async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &LeaderNode<S>| Status::of(machine, machine.relayed(), roster, laggards);
+async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) -> Answered {
+    let look = move |machine: &LeaderNode| Status::of(machine, machine.relayed(), roster, laggards);
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     let peer = machine.peer_id();
@@ -324,7 +324,7 @@ async fn status<S: Suite>(machine: &Handle<LeaderNode<S>>, roster: usize, laggar
     json(&status)
 }
 
-async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: &str) -> Answered {
+async fn evict(machine: &Handle<LeaderNode>, events: Events, name: &str) -> Answered {
     let name = Name::new(name).map_err(|error| error.to_string())?;
     machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
@@ -343,7 +343,7 @@ async fn evict<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, name: 
     .await
 }
 
-async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, slot: u32) -> Answered {
+async fn evict_slot(machine: &Handle<LeaderNode>, events: Events, slot: u32) -> Answered {
     machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
@@ -363,7 +363,7 @@ async fn evict_slot<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events, s
     .await
 }
 
-async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Answered {
+async fn rekey(machine: &Handle<LeaderNode>, events: Events) -> Answered {
     machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
@@ -376,7 +376,7 @@ async fn rekey<S: Suite>(machine: &Handle<LeaderNode<S>>, events: Events) -> Ans
     .await
 }
 
-async fn serving<S: Suite>(machine: &Handle<LeaderNode<S>>) -> Result<(), String> {
+async fn serving(machine: &Handle<LeaderNode>) -> Result<(), String> {
     let status = machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
     match status.stance {
         Stance::Leading => Ok(()),

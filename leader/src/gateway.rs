@@ -1,6 +1,6 @@
 //! Sets up the gateway for boards on serial lines: where they find this leader, the others and the KGCs.
 
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::Name;
 use quiver_gateway::GatewayConfig;
 use quiver_machine::Route;
 use quiver_net::{Handle, Multiaddr, NodeConfig};
@@ -32,7 +32,7 @@ pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result
 }
 
 /// Serves the lines. The boards' nodes are this leader's clients like any other, over its own listeners.
-pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<LeaderNode<S>>) {
+pub(crate) async fn serve(mut config: GatewayConfig, leader: Handle<LeaderNode>) {
     // Without a listener the service ends with an error.
     let Ok(addresses) = leader.listening().await else { return };
     match own_address(&addresses, &leader) {
@@ -44,7 +44,7 @@ pub(crate) async fn serve<S: Suite>(mut config: GatewayConfig, leader: Handle<Le
 
 /// Listening address of the leader, with its peer id at the end, so that no other node is taken for it. On
 /// this machine itself if it listens here.
-fn own_address<S: Suite>(addresses: &[Multiaddr], leader: &Handle<LeaderNode<S>>) -> Result<Multiaddr> {
+fn own_address(addresses: &[Multiaddr], leader: &Handle<LeaderNode>) -> Result<Multiaddr> {
     let text = |address: &Multiaddr| address.to_string();
     let preferred = |address: &&Multiaddr| {
         let text = text(address);

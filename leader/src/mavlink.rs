@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
-use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
+use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{FORGERIES_CHANNEL, Group, News, SYSTEM_IDS_CHANNEL};
 use quiver_group::{LeaderCommand, LeaderEvent, Source};
 use quiver_machine::{Either, Now};
@@ -64,7 +64,7 @@ impl Forgeries {
     }
 
     /// Makes a new key if tags are guessed under the one in use.
-    pub(crate) async fn answer<S: Suite>(self, machine: Handle<LeaderNode<S>>) {
+    pub(crate) async fn answer(self, machine: Handle<LeaderNode>) {
         let mut told = self.0.subscribe();
         while told.changed().await.is_ok() {
             let guessed = *told.borrow_and_update();
@@ -82,27 +82,27 @@ impl Forgeries {
 }
 
 /// The leader's machine, as its bridge asks it.
-pub(crate) struct LeaderGroup<S: Suite> {
-    pub(crate) running: Running<AdmittingLeader<S>>,
+pub(crate) struct LeaderGroup {
+    pub(crate) running: Running<AdmittingLeader<Ristretto255>>,
     pub(crate) forgeries: Forgeries,
 }
 
-impl<S: Suite> Clone for LeaderGroup<S> {
+impl Clone for LeaderGroup {
     fn clone(&self) -> Self {
         Self { running: self.running.clone(), forgeries: self.forgeries.clone() }
     }
 }
 
-impl<S: Suite> Group<S> for LeaderGroup<S> {
-    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
-        let sign = move |machine: &LeaderNode<S>| machine.sign_datagram(&statement, &mut OsRng);
+impl Group<Ristretto255> for LeaderGroup {
+    async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
+        let sign = move |machine: &LeaderNode| machine.sign_datagram(&statement, &mut OsRng);
         self.running.machine.inspect(sign).await.ok().flatten()
     }
 
-    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> bool {
+    async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &LeaderNode<S>| machine.may_sign_datagrams(now, slot, &drone).is_ok();
+        let may = move |machine: &LeaderNode| machine.may_sign_datagrams(now, slot, &drone).is_ok();
         self.running.machine.inspect(may).await.unwrap_or(false)
     }
 
@@ -142,10 +142,10 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
 
 /// Lets the driver tell the bridge each key, as soon as it is durable, that there is none any more, at once,
 /// and in which slots those are to whom system ids are granted.
-pub(crate) fn watched<S: Suite, H: Host<LeaderNode<S>>>(
-    driver: Driver<LeaderNode<S>, H>,
-    granted: Granted<S>,
-) -> Driver<LeaderNode<S>, H> {
+pub(crate) fn watched<H: Host<LeaderNode>>(
+    driver: Driver<LeaderNode, H>,
+    granted: Granted,
+) -> Driver<LeaderNode, H> {
     let mut seen = None;
     driver.with_inspector(move |now, machine, durable| {
         let keys = machine.epoch_keys(now);
@@ -169,7 +169,7 @@ struct Spread {
 
 /// Spreads the table as a signed message: when it, the epoch, or the number of those who are connected has
 /// changed, and now and then.
-pub(crate) async fn spread<S: Suite>(machine: Handle<LeaderNode<S>>, news: News) {
+pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News) {
     let Ok(channel) = Name::new(SYSTEM_IDS_CHANNEL) else { return };
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);

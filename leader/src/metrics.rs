@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use quiver_ainq::{Epoch, Kind, Name, Suite};
+use quiver_ainq::{Epoch, Kind, Name, Ristretto255};
 use quiver_bridge::Report;
 use quiver_group::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_group::{Leader, LeaderEvent};
@@ -199,9 +199,9 @@ impl Metrics {
 
     /// Updates the gauges, and returns whether the group is led or could be. `relayed`: numbers of relays, and of
     /// drones' connections that they hold.
-    pub(crate) fn refresh<S: Suite>(
+    pub(crate) fn refresh(
         &self,
-        machine: &Leader<S>,
+        machine: &Leader<Ristretto255>,
         relayed: (usize, usize),
         unreached: &[Unreached],
     ) -> Readiness {

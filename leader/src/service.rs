@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quiver_admission::AdmittingLeader;
-use quiver_ainq::{IssuedToken, Name, Role, Suite};
+use quiver_ainq::{IssuedToken, Name, Ristretto255, Role};
 use quiver_bridge::News;
-use quiver_enrolment::QuorumSuite;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Either, Reason, Route};
 use quiver_net::{
@@ -24,7 +23,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, Wanted};
-use quiver_service::{clock, private_file, terminal, with_suite};
+use quiver_service::{clock, private_file, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -39,10 +38,10 @@ use crate::metrics::{Metrics, Wave};
 use crate::store;
 
 /// The machine of this service.
-pub(crate) type LeaderNode<S> = Drone<AdmittingLeader<S>>;
+pub(crate) type LeaderNode = Drone<AdmittingLeader<Ristretto255>>;
 
 /// Its driver.
-type LeaderDriver<S> = Driver<LeaderNode<S>, LeaderHost>;
+type LeaderDriver = Driver<LeaderNode, LeaderHost>;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
@@ -54,31 +53,29 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     config.leader.addresses()?;
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
-    with_suite!(file.suite()?, S => {
-        let shutdown = Shutdown::listen()?;
-        private_file::create_directory(&config.drone.data_dir)?;
-        let token = token::<S>(config, &file)?;
-        let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
-        let (events, _) = broadcast::channel(EVENTS);
-        let (refused, refusals) = mpsc::channel(1);
-        let (output, metrics) = (Output { json }, Metrics::default());
-        let mut service = LeaderService { drone, config, output, metrics, events, refused, refusals, shutdown };
-        service.begin_with(token.as_ref(), records.is_empty())?;
-        service.serve(token).await
-    })
+    let shutdown = Shutdown::listen()?;
+    private_file::create_directory(&config.drone.data_dir)?;
+    let token = token(config, &file)?;
+    let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
+    let (events, _) = broadcast::channel(EVENTS);
+    let (refused, refusals) = mpsc::channel(1);
+    let (output, metrics) = (Output { json }, Metrics::default());
+    let mut service = LeaderService { drone, config, output, metrics, events, refused, refusals, shutdown };
+    service.begin_with(token.as_ref(), records.is_empty())?;
+    service.serve(token).await
 }
 
-fn token<S: Suite>(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<S>>> {
+fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ristretto255>>> {
     match &config.drone.token {
-        Some(path) => Ok(Some(token_file::read(path, &file.pin::<S>()?, Wanted::Leader)?)),
+        Some(path) => Ok(Some(token_file::read(path, &file.pin()?, Wanted::Leader)?)),
         None if NodeState::exists(&config.drone.data_dir) => Ok(None),
         None => Err(Error::NoToken),
     }
 }
 
 /// A leader with its state file open.
-struct LeaderService<'a, S: QuorumSuite> {
-    drone: DroneService<'a, Config, S>,
+struct LeaderService<'a> {
+    drone: DroneService<'a, Config>,
     config: &'a Config,
     output: Output,
     metrics: Metrics,
@@ -88,10 +85,10 @@ struct LeaderService<'a, S: QuorumSuite> {
     shutdown: Shutdown,
 }
 
-impl<S: QuorumSuite> LeaderService<'_, S> {
+impl LeaderService<'_> {
     /// Begins an enrolment with this token, unless one was begun with it, or is done. `fresh`: nothing is
     /// stored.
-    fn begin_with(&self, token: Option<&IssuedToken<S>>, fresh: bool) -> Result<()> {
+    fn begin_with(&self, token: Option<&IssuedToken<Ristretto255>>, fresh: bool) -> Result<()> {
         let store = &self.drone.store;
         let Some(token) = token else {
             // An earlier start may have ended before the machine could begin to enrol.
@@ -113,14 +110,14 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
     }
 
     /// The machine as it was stored.
-    fn machine(&self, token: Option<IssuedToken<S>>) -> Result<Leader<S>> {
+    fn machine(&self, token: Option<IssuedToken<Ristretto255>>) -> Result<Leader<Ristretto255>> {
         let records = store::decode(self.drone.store.records()?);
         let machine = Leader::new(self.config.machine(&self.drone, token)?, records)?;
         let refuses = self.config.drone.refuse_stale_revocations;
         Ok(if refuses { machine.with_stale_lists_refused() } else { machine })
     }
 
-    async fn serve(&mut self, token: Option<IssuedToken<S>>) -> Result<()> {
+    async fn serve(&mut self, token: Option<IssuedToken<Ristretto255>>) -> Result<()> {
         let mut machine = AdmittingLeader::from(self.machine(token)?);
         self.drone.file.keep(&self.config.drone.data_dir)?;
         let group = machine.status().group;
@@ -159,7 +156,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &LeaderNode<S>, unreached: &[_]| {
+        let look = move |machine: &LeaderNode, unreached: &[_]| {
             metrics.refresh(machine, machine.relayed(), unreached)
         };
         let drone = &self.config.drone;
@@ -202,10 +199,10 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
     fn driver(
         &self,
         node: &NodeConfig,
-        machine: AdmittingLeader<S>,
+        machine: AdmittingLeader<Ristretto255>,
         news: &News,
         forgeries: &Forgeries,
-    ) -> Result<(LeaderDriver<S>, Running<AdmittingLeader<S>>)> {
+    ) -> Result<(LeaderDriver, Running<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
             store: self.drone.store.clone(),
@@ -228,7 +225,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
 
     /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
     /// can join meanwhile, because the node does not listen. `None` if a signal came first.
-    async fn fetch_authorities(&mut self, machine: AdmittingLeader<S>) -> Result<Option<()>> {
+    async fn fetch_authorities(&mut self, machine: AdmittingLeader<Ristretto255>) -> Result<Option<()>> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
@@ -262,7 +259,7 @@ impl<S: QuorumSuite> LeaderService<'_, S> {
 }
 
 /// Reports to the leader whether other nodes have its time.
-async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
+async fn confirm_clock(mut handle: Handle<LeaderNode>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
@@ -274,7 +271,7 @@ async fn confirm_clock<S: Suite>(mut handle: Handle<LeaderNode<S>>) {
     }
 }
 
-fn group_of<S: Suite>(token: &IssuedToken<S>) -> Name {
+fn group_of(token: &IssuedToken<Ristretto255>) -> Name {
     match &token.token.statement.role {
         Role::Leader { group, .. } => group.clone(),
         // Reading the token has refused an edge's.

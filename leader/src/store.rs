@@ -1,7 +1,7 @@
 //! Persists a leader: its machine's records are appended to the state file, and its checkpoint replaces them
 //! now and then.
 
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use quiver_group::{Leader, LeaderRecord};
 use quiver_service::drone::Store;
 use quiver_service::state_file::Records;
@@ -18,7 +18,7 @@ fn encoded(records: &[LeaderRecord]) -> Vec<&[u8]> {
 
 /// Persists records that this machine has made, and puts its checkpoint in place of all records if they have
 /// grown well beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
-pub(crate) fn persist<S: Suite>(store: &Store, machine: &Leader<S>, records: &[LeaderRecord]) -> Result<()> {
+pub(crate) fn persist(store: &Store, machine: &Leader<Ristretto255>, records: &[LeaderRecord]) -> Result<()> {
     let compact = || store.replace(&encoded(&machine.checkpoint()));
     match store.append(&encoded(records)) {
         // The checkpoint has these records already, so it takes their place as well.

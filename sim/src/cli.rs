@@ -28,7 +28,6 @@ Examples:
   sim                                  1,000 drones over the memory transport
   sim -n 2000 --transport tcp          2,000 drones over TCP on loopback
   sim run -n 10000 --messages 2        a large swarm, few messages
-  sim run -n 200 --suite bls12-381-g1      the same protocol over BLS12-381
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
   sim run -n 100000 --world virtual    very many drones in virtual time

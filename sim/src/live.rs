@@ -22,7 +22,7 @@ mod worker_pool;
 mod world;
 
 use quiver_admission::{AdmittingLeader, AnyEdge};
-use quiver_ainq::{Bls12381G1, Ristretto255, SuiteKind};
+use quiver_ainq::Ristretto255;
 use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_envelope::Envelopes;
 use quiver_machine::Node;
@@ -72,10 +72,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<RunReport> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
-    let report = match plan.suite {
-        SuiteKind::Ristretto255 => runtime.block_on(play::<Ristretto255>(plan, progress)),
-        SuiteKind::Bls12381G1 => runtime.block_on(play::<Bls12381G1>(plan, progress)),
-    };
+    let report = runtime.block_on(play::<Ristretto255>(plan, progress));
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();
     report

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_ainq::StrategyKind;
 use quiver_quorum::Parameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
@@ -90,8 +90,6 @@ pub struct Plan {
     pub drones: u32,
     /// Their network.
     pub transport: TransportKind,
-    /// Suite of the cryptography.
-    pub suite: SuiteKind,
     /// Re-key strategy.
     pub strategy: StrategyKind,
     /// Seed of all random choices.
@@ -148,7 +146,6 @@ impl Default for Plan {
             world: WorldKind::default(),
             drones: 1000,
             transport: TransportKind::default(),
-            suite: SuiteKind::default(),
             strategy: StrategyKind::default(),
             seed: 1,
             expiry: None,

@@ -1,7 +1,7 @@
 //! Measures how the costs of a group's re-keys grow with its size: live runs of several sizes, strategies and
 //! transports, and a fit.
 
-use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_ainq::StrategyKind;
 use quiver_report::{
     Axis, Column, Experiment, Highlight, Ink, Machine, Making, Plot, Progress, Report, Series, Table, Unit,
     Value, counted,
@@ -22,8 +22,6 @@ pub struct ScalePlan {
     pub strategies: Vec<StrategyKind>,
     /// Transports.
     pub transports: Vec<TransportKind>,
-    /// Suite of the cryptography.
-    pub suite: SuiteKind,
     /// Seed of all random choices.
     pub seed: u64,
 }
@@ -47,7 +45,6 @@ impl ScalePlan {
                 drones,
                 strategy,
                 transport,
-                suite: self.suite,
                 seed: self.seed,
                 join_percent: 0.0,
                 messages: 0,
@@ -355,7 +352,6 @@ mod tests {
             drones: drones.to_vec(),
             strategies: StrategyKind::ALL.to_vec(),
             transports: vec![TransportKind::Memory],
-            suite: SuiteKind::default(),
             seed: 1,
         }
     }

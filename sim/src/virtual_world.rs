@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::SuiteKind;
 use quiver_report::{Machine, Progress, Step, Unit};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
@@ -39,9 +38,6 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     if !(0.0..=100.0).contains(&plan.leave_percent) || !(0.0..=400.0).contains(&plan.join_percent) {
         return refuse("--leave-percent takes 0 to 100, --join-percent 0 to 400".into());
     }
-    if plan.share_verifications && plan.suite != SuiteKind::Ristretto255 {
-        return refuse("--share-verifications is for --suite ristretto255".into());
-    }
     plan.check_quorum().and_then(|()| plan.check_admission()).map_err(SimError::Usage)?;
     if plan.admission.is_some() && plan.radio.is_some() {
         return refuse("--admission cannot be combined with --radio".into());
@@ -76,6 +72,7 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
         threshold: plan.threshold,
         orders: plan.orders,
         admission: plan.admission.clone(),
+        share_verifications: plan.share_verifications,
         restart_leader: plan.restart_leader,
         air: plan.radio.as_deref().map(air).transpose()?,
         depot: plan.depot.as_deref().map(air).transpose()?,
@@ -98,12 +95,7 @@ pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport,
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
     let memory = MemorySampler::start();
-    let suite = match (plan.toy, plan.suite) {
-        (true, _) => WorldSuite::Toy,
-        (false, SuiteKind::Ristretto255) if plan.share_verifications => WorldSuite::SharedRistretto255,
-        (false, SuiteKind::Ristretto255) => WorldSuite::Ristretto255,
-        (false, SuiteKind::Bls12381G1) => WorldSuite::Bls12381G1,
-    };
+    let suite = if plan.toy { WorldSuite::Toy } else { WorldSuite::Ristretto255 };
     let (run, trace) = run_over(suite, &run_plan, progress, record)?;
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {

@@ -237,3 +237,18 @@ pub struct Entry {
     /// The group key under the member's pad.
     pub wrap: [u8; 32],
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString as _;
+
+    use super::*;
+
+    #[test]
+    fn names_of_strategies_are_read_back_and_others_refused() {
+        for strategy in StrategyKind::ALL {
+            assert_eq!(strategy.to_string().parse(), Ok(strategy));
+        }
+        assert!("forest".parse::<StrategyKind>().is_err());
+    }
+}

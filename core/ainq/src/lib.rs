@@ -87,9 +87,11 @@ pub use revocation::{
 pub use schnorr::SchnorrSignature;
 pub use signature::{Label, Signature, SignedItem, verify_batch, verify_batch_implicit};
 pub use statement::{Purpose, StatementSignature};
-pub use suite::{AgreedSecret, Ristretto255, Suite};
 #[cfg(feature = "bls12-381")]
-pub use suite::{Bls12381G1, SuiteKind};
+pub use suite::Bls12381G1;
+#[cfg(feature = "verification-cache")]
+pub use suite::CacheScope;
+pub use suite::{AgreedSecret, Ristretto255, Suite};
 pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenGrant, TokenStatement};
 
 pub use equivocation::EquivocationProof;

@@ -7,6 +7,9 @@
 //! |---|---|---|---|
 //! | [`Ristretto255`] | ristretto255 over curve25519-dalek | 32, 32, 32 bytes | yes |
 //! | `Bls12381G1` | G1 of BLS12-381 over arkworks | 48, 32, 48 bytes | **no** |
+//!
+//! Programs run ristretto255. The second one shows in tests that the protocol code is generic, and its group is
+//! that of the master key of identity-based encryption that KGCs share.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -21,15 +24,16 @@ use crate::{Element, Error};
 
 #[cfg(feature = "bls12-381")]
 mod bls12381;
-#[cfg(feature = "bls12-381")]
-mod kind;
 mod ristretto255;
 
 #[cfg(feature = "bls12-381")]
 pub use bls12381::Bls12381G1;
-#[cfg(feature = "bls12-381")]
-pub use kind::SuiteKind;
 pub use ristretto255::Ristretto255;
+#[cfg(feature = "verification-cache")]
+pub use ristretto255::verification_cache::CacheScope;
+
+/// ID of the suite over G1 of BLS12-381, reserved: no program runs that suite, and no other may take its ID.
+pub const BLS12381G1_ID: &str = "QUIVER-AINQ-BLS12381G1-SHA256-v1";
 
 /// Bytes of an encoded scalar, in every suite.
 pub const SCALAR_LEN: usize = 32;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::{AnonymousConfig, AnonymousEdge, AnyEdge, Ending};
-use quiver_ainq::{DroneKeypair, Name, RevocationList};
+use quiver_ainq::{DroneKeypair, Name, RevocationList, Ristretto255};
 use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
-use quiver_enrolment::QuorumSuite;
 use quiver_group::Edge;
 use quiver_machine::Route;
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};
@@ -39,23 +38,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// State shared by all memberships of one service.
-struct Memberships<S: QuorumSuite> {
+struct Memberships {
     group: Name,
     leaders: Vec<Multiaddr>,
-    client: KeyClient<S>,
+    client: KeyClient,
     /// The drone whose machine runs, for control requests.
-    running: watch::Sender<Option<Running<AnyEdge<S>>>>,
+    running: watch::Sender<Option<Running<AnyEdge<Ristretto255>>>>,
 }
 
 /// A credential of the period, as it is stored.
-struct StoredCredential<S: QuorumSuite> {
-    entry: Entry<S>,
+struct StoredCredential {
+    entry: Entry<Ristretto255>,
     key: HeldKey,
 }
 
-impl<S: QuorumSuite> EdgeService<'_, S> {
+impl EdgeService<'_> {
     /// Joins anonymously, again and again, until a signal comes.
-    pub(super) async fn stay_anonymous(mut self, own: &Edge<S>) -> Result<()> {
+    pub(super) async fn stay_anonymous(mut self, own: &Edge<Ristretto255>) -> Result<()> {
         let keypair = Arc::new(copy(&self.drone.deployment, own.keypair().ok_or(Error::NoToken)?)?);
         let memberships = Memberships {
             group: self.group(own)?,
@@ -74,7 +73,7 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
         self.rejoin(&memberships).await
     }
 
-    async fn rejoin(&mut self, memberships: &Memberships<S>) -> Result<()> {
+    async fn rejoin(&mut self, memberships: &Memberships) -> Result<()> {
         let mut pause = self.config.edge.retry;
         // The credential that proves nothing new: showing it again would end the same way.
         let mut spent: Option<HeldKey> = None;
@@ -108,15 +107,15 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
     /// Runs one machine from its start to its end; `None` if a signal came first.
     async fn run_once(
         &mut self,
-        memberships: &Memberships<S>,
-        held: &StoredCredential<S>,
+        memberships: &Memberships,
+        held: &StoredCredential,
     ) -> Result<Option<Ending>> {
         let Some(config) = tokio::task::block_in_place(|| self.anonymous(memberships, held)) else {
             // A credential of another period, or slot keys alone: the same as if it had ended.
             return Ok(Some(Ending::PeriodOver));
         };
         let machine = AnonymousEdge::new(config, EdgeHost::ledger(&self.drone.store).as_ref())?;
-        let machine = with_envelopes::<AnyEdge<S>>(machine.into());
+        let machine = with_envelopes::<AnyEdge<Ristretto255>>(machine.into());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
         node.dial = memberships.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(memberships.group.as_str()));
@@ -144,9 +143,9 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 
     fn anonymous(
         &self,
-        memberships: &Memberships<S>,
-        held: &StoredCredential<S>,
-    ) -> Option<AnonymousConfig<S>> {
+        memberships: &Memberships,
+        held: &StoredCredential,
+    ) -> Option<AnonymousConfig<Ristretto255>> {
         let told = |error: &dyn std::fmt::Display| tracing::error!(%error, "the credential does not hold");
         let terms = Terms::of(&held.entry.authority).inspect_err(|error| told(error)).ok()?;
         let certificate =
@@ -167,11 +166,11 @@ impl<S: QuorumSuite> EdgeService<'_, S> {
 }
 
 /// Waits for a credential of the period that it is.
-async fn wait_for_credential<S: QuorumSuite>(
+async fn wait_for_credential(
     config: &Config,
-    memberships: &Memberships<S>,
+    memberships: &Memberships,
     spent: Option<&HeldKey>,
-) -> Result<StoredCredential<S>> {
+) -> Result<StoredCredential> {
     let mut told = false;
     loop {
         let keyring = memberships.client.keys().keyring()?;
@@ -189,10 +188,7 @@ async fn wait_for_credential<S: QuorumSuite>(
 }
 
 /// The credential to be shown, if it is of this period.
-fn current_credential<S: QuorumSuite>(
-    config: &Config,
-    keyring: &Keyring<S>,
-) -> Result<Option<StoredCredential<S>>> {
+fn current_credential(config: &Config, keyring: &Keyring<Ristretto255>) -> Result<Option<StoredCredential>> {
     let wanted = config.edge.authority.as_deref();
     let entries = keyring.entries_of(KIND).filter(|entry| entry.key.is_some());
     let mut entries = entries.filter(|entry| wanted.is_none_or(|name| entry.authority.name.as_str() == name));
@@ -211,12 +207,12 @@ fn current_credential<S: QuorumSuite>(
 }
 
 /// Answers requests; the machine is another one in each membership.
-async fn answer<S: QuorumSuite>(
+async fn answer(
     mut calls: mpsc::Receiver<Call<Request<control::Request>>>,
-    running: watch::Receiver<Option<Running<AnyEdge<S>>>>,
+    running: watch::Receiver<Option<Running<AnyEdge<Ristretto255>>>>,
     around: Surroundings,
-    client: KeyClient<S>,
-    (keypair, group): (Arc<DroneKeypair<S>>, Name),
+    client: KeyClient,
+    (keypair, group): (Arc<DroneKeypair<Ristretto255>>, Name),
 ) {
     while let Some(Call { request, answer }) = calls.recv().await {
         let running = running.borrow().clone();

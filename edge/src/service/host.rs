@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use quiver_admission::{AnonymousEvent, Ending};
-use quiver_ainq::Suite;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
@@ -57,7 +56,7 @@ impl EdgeHost {
     }
 }
 
-impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
+impl Host<EdgeNode> for EdgeHost {
     fn persist(&mut self, records: &[Either<Snapshot, Infallible>]) -> Result<(), HostError> {
         // Each is the whole state: only the newest counts.
         let Some(newest) = records.last().and_then(Either::left) else {
@@ -70,7 +69,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
 
-    fn vouch(&mut self, machine: &EdgeNode<S>, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &EdgeNode, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
@@ -84,7 +83,7 @@ impl<S: Suite> Host<EdgeNode<S>> for EdgeHost {
         self.connections.close(peer);
     }
 
-    fn event(&mut self, machine: &EdgeNode<S>, event: NodeEvent) {
+    fn event(&mut self, machine: &EdgeNode, event: NodeEvent) {
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
             && self.reserved.take(event, machine.status().epoch.map(|epoch| epoch.term))
         {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
-use quiver_ainq::{Epoch, Name, Suite};
+use quiver_ainq::{Epoch, Name, Ristretto255};
 use quiver_crypto::Secret;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::edge::EdgeStatus;
@@ -65,7 +65,7 @@ pub(crate) trait RunningEdge: Send + Sync {
 }
 
 #[async_trait]
-impl<S: Suite> RunningEdge for Running<AnyEdge<S>> {
+impl RunningEdge for Running<AnyEdge<Ristretto255>> {
     async fn status(&self) -> Result<EdgeStatus, Stopped> {
         self.machine.inspect(|machine| machine.status()).await
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{Name, Ristretto255};
 use quiver_group::EdgeCommand;
 use quiver_machine::{Either, Peer};
 use quiver_service::clock;
@@ -150,7 +150,7 @@ impl SendQueue {
     }
 
     /// Sends what waits, one after the other, whenever the leader is there.
-    pub(crate) async fn deliver<S: Suite>(self, running: Running<AnyEdge<S>>) {
+    pub(crate) async fn deliver(self, running: Running<AnyEdge<Ristretto255>>) {
         let mut there: Option<(Peer, Instant)> = None;
         loop {
             self.expire(clock::unix_now());

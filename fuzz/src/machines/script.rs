@@ -99,7 +99,7 @@ fn advance_time(now: &mut Now, u: &mut Unstructured<'_>) -> arbitrary::Result<()
                 START + 10_000_000,
                 u64::from(u32::MAX),
                 i64::MAX as u64,
-            ])?
+            ])?;
         }
         1 => now.unix = now.unix.saturating_add(u.arbitrary::<u32>()?.into()),
         2 => now.unix = now.unix.saturating_sub(u.arbitrary::<u32>()?.into()),

@@ -1,6 +1,6 @@
 //! `kgc abke list`: authorities, what is certified, credentials issued, policies.
 
-use quiver_ainq::{Deployment, Suite, UnixTime};
+use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::{clock, terminal};
 use serde::Serialize;
@@ -38,7 +38,7 @@ struct Listing {
 }
 
 /// Prints everything.
-pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: bool) -> Result<()> {
+pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bool) -> Result<()> {
     let now = clock::unix_now();
     let known = all(store, deployment)?;
     let authorities: Vec<_> = known.iter().map(|known| line(known, now)).collect();
@@ -64,7 +64,7 @@ pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: boo
     Ok(())
 }
 
-fn line<S: Suite>(known: &Known<S, Terms>, now: UnixTime) -> AuthorityLine {
+fn line(known: &Known<Terms>, now: UnixTime) -> AuthorityLine {
     let terms = &known.service;
     AuthorityLine {
         name: known.row.name.clone(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use quiver_admission::{PolicyStatement, SignedPolicy};
-use quiver_ainq::{Deployment, Name, Purpose, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Name, Purpose, Ristretto255};
 use quiver_garble::policy::{MAX_TEXT, Policy};
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::ProtectionArgs;
@@ -17,10 +17,10 @@ use crate::signing::sign;
 use crate::store::Store;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.
-pub(crate) fn run<S: Suite>(
+pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     mut store: Store,
     args: &PolicyArgs,
 ) -> Result<()> {
@@ -49,8 +49,7 @@ pub(crate) fn run<S: Suite>(
     let policy = SignedPolicy::new(statement, signed.signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.
     store.record_policy(&policy, now)?;
-    let suite = SuiteKind::from_id(S::ID).map_err(Error::Scheme)?;
-    armour::write_new(&out, Kind::AdmissionPolicy, suite, &policy.bytes())?;
+    armour::write_new(&out, Kind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",
         out.display(),

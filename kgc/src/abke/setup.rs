@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::{MAX_TEXT, Schema};
 use quiver_service::secrets::ProtectionArgs;
@@ -20,10 +20,10 @@ use crate::error::{Error, Result};
 use crate::store::Store;
 
 /// Draws the seed of all slot keys, has the KGC sign what is public, stores everything.
-pub(crate) fn run<S: Suite>(
+pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     mut store: Store,
     args: &AbkeSetupArgs,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quiver_ainq::{Deployment, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_service::keyring::{self, Entry, HeldKey};
 use quiver_service::secrets::ProtectionArgs;
@@ -17,10 +17,10 @@ use crate::error::{Error, Result};
 use crate::store::Store;
 
 /// Makes a key and writes it. Needs no running KGC, and does not mind one.
-pub(crate) fn run<S: Suite>(
+pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     mut store: Store,
     args: &KeygenArgs,
 ) -> Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn run<S: Suite>(
     // Audited first: every key that leaves is in the audit table.
     store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
     let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
-    keyring::write_key(&out, SuiteKind::from_id(S::ID).map_err(Error::Scheme)?, &entry)?;
+    keyring::write_key(&out, &entry)?;
     terminal::line(&format!(
         "{}  secret: an attribute key of {} ({length} bytes) for: {}",
         out.display(),

@@ -1,6 +1,6 @@
 //! `kgc abe list`: authorities, grants, keys issued.
 
-use quiver_ainq::{Deployment, Suite, UnixTime};
+use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
@@ -32,7 +32,7 @@ struct Listing {
 }
 
 /// Prints everything.
-pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: bool) -> Result<()> {
+pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bool) -> Result<()> {
     let authorities = all(store, deployment)?.into_iter().map(line).collect::<Result<Vec<_>>>()?;
     let shown = |name: &str| authorities.iter().any(|line| line.name == name);
     let listing = Listing { grants: grants_of(store, shown)?, keys: keys_of(store, shown)?, authorities };
@@ -63,7 +63,7 @@ pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec
     Ok(keys)
 }
 
-fn line<S: Suite>(known: Known<S, SchemeKind>) -> Result<AuthorityLine> {
+fn line(known: Known<SchemeKind>) -> Result<AuthorityLine> {
     let schema = schema_of(&known.statement)?.to_string();
     Ok(AuthorityLine {
         name: known.row.name,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, Name, Suite};
+use quiver_ainq::{Deployment, Name, Ristretto255};
 use quiver_delivery::attributes::KIND;
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_policy::Schema;
@@ -22,10 +22,10 @@ use crate::store::Store;
 const SCHEMA_FILE_LIMIT: u64 = 1 << 20;
 
 /// Draws the keys, has the KGC sign what is public, stores everything.
-pub(crate) fn run<S: Suite>(
+pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     mut store: Store,
     args: &SetupArgs,
 ) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quiver_ainq::{Name, SuiteKind};
+use quiver_ainq::Name;
 
 const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
@@ -98,9 +98,6 @@ pub(crate) struct FoundArgs {
     /// How many it takes; more than half
     #[arg(long, value_name = "T")]
     pub(crate) threshold: u16,
-    /// Group and hash functions: ristretto255, or bls12-381-g1, which is not constant-time
-    #[arg(long, value_name = "SUITE", default_value_t)]
-    pub(crate) suite: SuiteKind,
     /// How long to wait for the other KGCs' parts
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,

@@ -1,6 +1,6 @@
 //! `kgc ibe list`: the master key, policies, approvals, shares released.
 
-use quiver_ainq::{Deployment, Suite, UnixTime};
+use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ struct Listing {
 }
 
 /// Prints everything.
-pub(crate) fn run<S: Suite>(deployment: &Deployment<S>, store: &Store, json: bool) -> Result<()> {
+pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bool) -> Result<()> {
     let at = store.ibe_authority()?.map(|row| row.at);
     let master = authority(deployment, store)?.map(|authority| MasterLine {
         name: authority.name().to_string(),

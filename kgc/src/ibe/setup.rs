@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Name, Purpose, SignedAuthority, Suite};
+use quiver_ainq::{Deployment, Name, Purpose, Ristretto255, SignedAuthority};
 use quiver_delivery::release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::Dealing;
 use quiver_service::secrets::ProtectionArgs;
@@ -28,10 +28,10 @@ pub(crate) fn first_patterns() -> Vec<Pattern> {
 }
 
 /// Draws the key, has the KGC sign what is public, stores everything.
-pub(crate) fn run<S: Suite>(
+pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     mut store: Store,
     name: &Name,
 ) -> Result<()> {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
 use quiver_net::Handle;
-use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent};
 use quiver_service::control::Call;
 use serde::{Deserialize, Serialize};
@@ -45,8 +44,8 @@ pub(crate) enum Outcome {
 
 /// Everything a request is answered with.
 #[derive(Clone)]
-pub(crate) struct ControlServer<S: QuorumSuite> {
-    pub(crate) machine: Handle<QuorumKgc<S>>,
+pub(crate) struct ControlServer {
+    pub(crate) machine: Handle<QuorumKgc>,
     /// The file with the shares.
     pub(crate) state: Shared<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
@@ -61,10 +60,7 @@ pub(crate) struct ControlServer<S: QuorumSuite> {
 type Answer = Result<Value, String>;
 
 /// Answers requests until the service ends.
-pub(crate) async fn answer<S: QuorumSuite>(
-    mut calls: mpsc::Receiver<Call<Request>>,
-    server: ControlServer<S>,
-) {
+pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<Request>>, server: ControlServer) {
     while let Some(Call { request, answer }) = calls.recv().await {
         let server = server.clone();
         // Some wait for the other KGCs.
@@ -74,7 +70,7 @@ pub(crate) async fn answer<S: QuorumSuite>(
     }
 }
 
-impl<S: QuorumSuite> ControlServer<S> {
+impl ControlServer {
     async fn answer(&self, request: Request) -> Answer {
         match request {
             Request::AuditHead => noted_head(&self.state),
@@ -113,13 +109,13 @@ impl<S: QuorumSuite> ControlServer<S> {
 
     async fn status(&self) -> Result<Status, String> {
         let (pinned, id) = (self.pinned.clone(), self.id);
-        let look = move |machine: &QuorumKgc<S>| status::of(machine, &pinned, id);
+        let look = move |machine: &QuorumKgc| status::of(machine, &pinned, id);
         self.machine.inspect(look).await.map_err(|error| error.to_string())
     }
 
     async fn revocation(&self, serial: &str) -> Result<RevocationProgress, String> {
         let bytes = read_serial(serial)?;
-        let look = move |machine: &QuorumKgc<S>| machine.member().revocation(&bytes);
+        let look = move |machine: &QuorumKgc| machine.member().revocation(&bytes);
         let (wanting, revoked) = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
         Ok(RevocationProgress { wanting, revoked })
     }

@@ -15,14 +15,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{KgcId, Name, Suite, SuiteKind};
+use quiver_ainq::{KgcId, Name, Ristretto255, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
 use quiver_quorum_node::QuorumMembership;
 use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
-use quiver_service::{private_file, with_suite};
+use quiver_service::{private_file, suite};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ pub(crate) struct Seat {
 }
 
 fn default_suite() -> String {
-    SuiteKind::default().id().into()
+    Ristretto255::ID.into()
 }
 
 /// The file, checked.
@@ -67,7 +67,6 @@ fn default_suite() -> String {
 pub(crate) struct Pinned {
     pub(crate) file: QuorumFile,
     pub(crate) name: Name,
-    pub(crate) suite: SuiteKind,
     pub(crate) parameters: Parameters,
     /// In the order of the identifiers.
     pub(crate) peers: Vec<PeerId>,
@@ -107,7 +106,7 @@ impl QuorumFile {
 
     fn check(mut self) -> std::result::Result<Pinned, String> {
         let name = Name::new(&self.deployment).map_err(|error| format!("`deployment`: {error}"))?;
-        let suite = SuiteKind::from_id(&self.suite)?;
+        suite::check(&self.suite)?;
         self.kgc.sort_by_key(|seat| seat.id);
         let (n, t) = (self.kgc.len(), self.threshold);
         let members = u16::try_from(n).unwrap_or(u16::MAX);
@@ -128,7 +127,7 @@ impl QuorumFile {
             }
         }
         let peers = self.kgc.iter().filter_map(|seat| seat.peer.parse().ok()).collect();
-        Ok(Pinned { file: self, name, suite, parameters, peers })
+        Ok(Pinned { file: self, name, parameters, peers })
     }
 }
 
@@ -180,7 +179,7 @@ impl Pinned {
     /// made later, and a machine may one day be replaced by another with another transport identity.
     pub(crate) fn seat(&self) -> [u8; 32] {
         Hasher::new("quiver/1 quorum seat")
-            .lp(self.suite.id().as_bytes())
+            .lp(Ristretto255::ID.as_bytes())
             .lp(self.name.as_bytes())
             .u16(self.parameters.members())
             .u16(self.parameters.threshold())
@@ -194,7 +193,7 @@ impl Pinned {
     pub(crate) fn membership(&self) -> Result<QuorumMembership> {
         let identities = self.peers.iter().map(|peer| peer.to_bytes()).collect();
         let (name, threshold) = (self.name.clone(), self.parameters.threshold());
-        with_suite!(self.suite, S => QuorumMembership::new::<S>(name, threshold, identities))
+        QuorumMembership::new::<Ristretto255>(name, threshold, identities)
             .map_err(|error| Error::Quorum(error.to_string()))
     }
 
@@ -212,9 +211,9 @@ impl Pinned {
     }
 
     /// The deployment file, once the quorum has its key.
-    pub(crate) fn deployment_file<S: Suite>(
+    pub(crate) fn deployment_file(
         &self,
-        deployment: &quiver_ainq::Deployment<S>,
+        deployment: &quiver_ainq::Deployment<Ristretto255>,
         statement: &[u8],
     ) -> DeploymentFile {
         let kgcs = self.file.kgc.iter().map(Seat::entry).collect();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use humantime::format_duration;
-use quiver_ainq::KgcId;
+use quiver_ainq::{KgcId, Ristretto255, Suite as _};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
@@ -45,7 +45,7 @@ fn found(config: &Config, protection: &ProtectionArgs, args: &FoundArgs) -> Resu
     let seats = gather(args, &operator)?;
     let file = QuorumFile {
         deployment: args.deployment.to_string(),
-        suite: args.suite.id().into(),
+        suite: Ristretto255::ID.into(),
         threshold: args.threshold,
         kgc: seats,
     };

@@ -1,11 +1,10 @@
 //! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the KGC's into
 //! the registry; what happened into the audit table and the log.
 
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_machine::{Peer, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
-use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumEvent, approval};
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
@@ -47,7 +46,7 @@ impl QuorumHost {
     }
 
     /// Stores the data for `kgc ibe list`, and the initial policies.
-    fn note_release<S: Suite>(&mut self, authority: &ReleaseAuthority<S>) {
+    fn note_release(&mut self, authority: &ReleaseAuthority<Ristretto255>) {
         let noted = tokio::task::block_in_place(|| {
             let known = self.store.ibe_authority()?;
             if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
@@ -72,7 +71,7 @@ impl QuorumHost {
     }
 }
 
-impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
+impl Host<QuorumKgc> for QuorumHost {
     fn persist(&mut self, records: &[QuorumKgcRecord]) -> Result<(), HostError> {
         let (mut members, mut issued) = (Vec::new(), Vec::new());
         for record in records {
@@ -88,7 +87,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
         .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &QuorumKgc<S>, event: QuorumKgcEvent) {
+    fn event(&mut self, machine: &QuorumKgc, event: QuorumKgcEvent) {
         if let QuorumKgcEvent::Kgc(event) = &event {
             self.metrics.count(event);
         }
@@ -122,7 +121,7 @@ impl<S: QuorumSuite> Host<QuorumKgc<S>> for QuorumHost {
         self.log.disconnected(peer);
     }
 
-    fn voucher(&mut self, machine: &QuorumKgc<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &QuorumKgc, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.kgc()?.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }

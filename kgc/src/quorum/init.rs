@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use quiver_ainq::Suite;
 use quiver_net::NodeKey;
 use quiver_service::secrets::{Protection, ProtectionArgs};
-use quiver_service::{clock, private_file, terminal, with_suite};
+use quiver_service::{clock, private_file, terminal};
 use serde::{Deserialize, Serialize};
 
 use super::file::{self, Pinned, QuorumFile, Seat};
@@ -77,10 +76,10 @@ pub(super) fn pin_new(
     service::check_addresses(config, pinned)?;
     let by = protection.obtain(false)?;
     let key = transport::read(data_dir, &by)?;
-    with_suite!(pinned.suite, S => pin::<S>(config, pinned, operators, &key, &by))
+    pin(config, pinned, operators, &key, &by)
 }
 
-fn pin<S: Suite>(
+fn pin(
     config: &Config,
     pinned: &Pinned,
     operators: &[PathBuf],
@@ -89,7 +88,7 @@ fn pin<S: Suite>(
 ) -> Result<()> {
     let own = pinned.own(&key.peer_id())?;
     let membership = pinned.membership()?;
-    let operators = operators.iter().map(|path| operator::read_public::<S>(path, pinned.suite));
+    let operators = operators.iter().map(|path| operator::read_public(path));
     let operators = operators.collect::<Result<Vec<_>>>()?;
     QuorumState::create(&config.data_dir, pinned, &operators, by)?;
     let mut store = Store::create(&config.data_dir, &pinned.seat(), clock::unix_now())?;

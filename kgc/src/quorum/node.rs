@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, QuorumStatement};
+use quiver_ainq::{Deployment, QuorumStatement, Ristretto255};
 use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_enrolment::{KgcCommand, KgcEvent, MasterShare};
 use quiver_machine::{Either, Input, Machine, Now, Output, Peer, Route, Via, earlier};
 use quiver_message::quorum::QuorumMessage;
-use quiver_quorum::{QuorumSuite, SecretShare};
+use quiver_quorum::SecretShare;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
@@ -22,16 +22,16 @@ use crate::kgc_machine::{Change, KgcMachine};
 
 /// Both as one.
 #[derive(Debug)]
-pub(crate) struct QuorumKgc<S: QuorumSuite> {
-    member: QuorumNode<S>,
-    kgc: Option<KgcMachine<S>>,
+pub(crate) struct QuorumKgc {
+    member: QuorumNode<Ristretto255>,
+    kgc: Option<KgcMachine>,
     members: BTreeSet<Peer>,
     out: VecDeque<Output<QuorumKgcEvent, QuorumKgcRecord>>,
     deadline: Option<Duration>,
 }
 
 /// A command to either.
-pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
+pub(crate) enum QuorumKgcCommand {
     /// For the member.
     Member(QuorumCommand),
     /// For the member, from a caller that waits until it was carried out.
@@ -42,9 +42,9 @@ pub(crate) enum QuorumKgcCommand<S: QuorumSuite> {
         command: QuorumCommand,
     },
     /// For the KGC; lost if there is none yet.
-    Kgc(Change<S>),
+    Kgc(Change),
     /// Drones are served from now on.
-    Open(Box<KgcNode<S>>),
+    Open(Box<KgcNode<Ristretto255>>),
 }
 
 /// An event of either.
@@ -80,18 +80,18 @@ pub(crate) enum QuorumKgcRecord {
 }
 
 /// Data to open a KGC for drones with.
-pub(crate) struct Opening<S: QuorumSuite> {
+pub(crate) struct Opening {
     /// The deployment under the quorum's key.
-    pub(crate) deployment: Deployment<S>,
+    pub(crate) deployment: Deployment<Ristretto255>,
     /// The share, ready to sign.
-    pub(crate) share: MasterShare<S>,
+    pub(crate) share: MasterShare<Ristretto255>,
     /// The quorum's statement, encoded.
     pub(crate) statement: Vec<u8>,
 }
 
-impl<S: QuorumSuite> QuorumKgc<S> {
+impl QuorumKgc {
     /// A member with no KGC for drones yet.
-    pub(crate) fn new(member: QuorumNode<S>) -> Self {
+    pub(crate) fn new(member: QuorumNode<Ristretto255>) -> Self {
         Self {
             member,
             kgc: None,
@@ -102,12 +102,12 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     }
 
     /// The member.
-    pub(crate) const fn member(&self) -> &QuorumNode<S> {
+    pub(crate) const fn member(&self) -> &QuorumNode<Ristretto255> {
         &self.member
     }
 
     /// The KGC that drones know.
-    pub(crate) const fn kgc(&self) -> Option<&KgcNode<S>> {
+    pub(crate) const fn kgc(&self) -> Option<&KgcNode<Ristretto255>> {
         match &self.kgc {
             Some(kgc) => Some(kgc.node()),
             None => None,
@@ -115,7 +115,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     }
 
     /// The data to open a KGC for drones with; `None` before there are shares and the statement about them.
-    pub(crate) fn opening(&self) -> Option<Opening<S>> {
+    pub(crate) fn opening(&self) -> Option<Opening> {
         let (deployment, statement) = (self.member.deployment()?, self.member.quorum_statement()?);
         let share = SecretShare::decode(&self.member.keys()?.ainq().share().encode()).ok()?;
         let decoded = QuorumStatement::decode(statement).ok()?;
@@ -139,7 +139,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         self.out.push_back(Output::Event(event));
     }
 
-    fn command(&mut self, now: Now, command: QuorumKgcCommand<S>, rng: &mut dyn CryptoRngCore) {
+    fn command(&mut self, now: Now, command: QuorumKgcCommand, rng: &mut dyn CryptoRngCore) {
         match command {
             QuorumKgcCommand::Member(command) | QuorumKgcCommand::Asked { command, .. } => {
                 self.member.handle_input(now, Input::Command(command), rng);
@@ -195,7 +195,7 @@ impl<S: QuorumSuite> QuorumKgc<S> {
         }
     }
 
-    fn give_kgc(&mut self, now: Now, input: Input<'_, Change<S>>, rng: &mut dyn CryptoRngCore) {
+    fn give_kgc(&mut self, now: Now, input: Input<'_, Change>, rng: &mut dyn CryptoRngCore) {
         if let Some(kgc) = &mut self.kgc {
             kgc.handle_input(now, input, rng);
         }
@@ -261,8 +261,8 @@ impl<S: QuorumSuite> QuorumKgc<S> {
     }
 }
 
-impl<S: QuorumSuite> Machine for QuorumKgc<S> {
-    type Command = QuorumKgcCommand<S>;
+impl Machine for QuorumKgc {
+    type Command = QuorumKgcCommand;
     type Event = QuorumKgcEvent;
     type Record = QuorumKgcRecord;
 
@@ -310,7 +310,7 @@ impl<S: QuorumSuite> Machine for QuorumKgc<S> {
     }
 }
 
-impl<S: QuorumSuite> fmt::Debug for QuorumKgcCommand<S> {
+impl fmt::Debug for QuorumKgcCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Member(_) => "Member",

@@ -5,9 +5,8 @@
 //! what they made themselves. Once signed, it is in the registry, and good until the next refresh, also after
 //! restarts; the share is in `quorum.state` alone.
 
-use quiver_ainq::{AuthorityStatement, KgcId, SignedAuthority, StatementSignature};
+use quiver_ainq::{AuthorityStatement, KgcId, Ristretto255, SignedAuthority, StatementSignature};
 use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
-use quiver_enrolment::QuorumSuite;
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
@@ -29,12 +28,12 @@ fn converted(public: &PublicShares<Ibe>) -> Option<ReleaseParameters> {
 }
 
 /// Version of a statement about the shares in force; `None` before there are any.
-pub(crate) fn version<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<u32> {
+pub(crate) fn version(node: &QuorumNode<Ristretto255>) -> Option<u32> {
     node.keys()?.ibe().public().version().checked_add(1)
 }
 
 /// The body of the statement about the shares in force, for this KGC to propose.
-pub(crate) fn proposal<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<Vec<u8>> {
+pub(crate) fn proposal(node: &QuorumNode<Ristretto255>) -> Option<Vec<u8>> {
     let (deployment, keys) = (node.deployment()?, node.keys()?);
     let name = ibe_name(keys.ibe().share().kgc())?;
     let statement = converted(keys.ibe().public())?.statement(deployment, name).ok()?;
@@ -42,21 +41,21 @@ pub(crate) fn proposal<S: QuorumSuite>(node: &QuorumNode<S>) -> Option<Vec<u8>> 
 }
 
 /// The statement that the quorum has signed, if it is about a key of encryption to conditions.
-pub(crate) fn signed<S: QuorumSuite>(
-    node: &QuorumNode<S>,
+pub(crate) fn signed(
+    node: &QuorumNode<Ristretto255>,
     body: &[u8],
     signature: &[u8],
-) -> Option<ReleaseAuthority<S>> {
-    let statement = AuthorityStatement::<S>::decode(body).ok()?;
+) -> Option<ReleaseAuthority<Ristretto255>> {
+    let statement = AuthorityStatement::<Ristretto255>::decode(body).ok()?;
     let signed = SignedAuthority::new(statement, StatementSignature::decode(signature).ok()?).ok()?;
     ReleaseAuthority::decode(node.deployment()?, &signed.encode()).ok()
 }
 
 /// This KGC's share, with the statement about it.
-pub(crate) fn holding<S: QuorumSuite>(
-    node: &QuorumNode<S>,
-    authority: ReleaseAuthority<S>,
-) -> Option<Holding<S>> {
+pub(crate) fn holding(
+    node: &QuorumNode<Ristretto255>,
+    authority: ReleaseAuthority<Ristretto255>,
+) -> Option<Holding<Ristretto255>> {
     let share = node.keys()?.ibe().share();
     // Little-endian there, big-endian here.
     let mut scalar = share.expose();

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quiver_ainq::{OperatorPublicKey, Suite};
+use quiver_ainq::{OperatorPublicKey, Ristretto255};
 use quiver_machine::Snapshot;
 use quiver_quorum_node::QuorumRecord;
 use quiver_service::secrets::Protection;
@@ -51,17 +51,17 @@ pub(crate) struct QuorumState {
 }
 
 /// Content of the file besides the machine's records.
-pub(crate) struct Held<S: Suite> {
+pub(crate) struct Held {
     pub(crate) pinned: Pinned,
-    pub(crate) operators: Vec<OperatorPublicKey<S>>,
+    pub(crate) operators: Vec<OperatorPublicKey<Ristretto255>>,
 }
 
 impl QuorumState {
     /// Creates the file. Never overwrites one.
-    pub(crate) fn create<S: Suite>(
+    pub(crate) fn create(
         data_dir: &Path,
         pinned: &Pinned,
-        operators: &[OperatorPublicKey<S>],
+        operators: &[OperatorPublicKey<Ristretto255>],
         by: &Protection,
     ) -> Result<()> {
         let mut records = vec![tagged(FILE, pinned.file.text()?.as_bytes())];
@@ -72,7 +72,7 @@ impl QuorumState {
 
     /// Opens the file, and holds its lock. `kept` is the copy of the init file for callers without the
     /// secret; the copy in this file takes precedence.
-    pub(crate) fn open<S: Suite>(data_dir: &Path, kept: &Pinned, by: &Protection) -> Result<(Self, Held<S>)> {
+    pub(crate) fn open(data_dir: &Path, kept: &Pinned, by: &Protection) -> Result<(Self, Held)> {
         let path = path_in(data_dir);
         let (file, records) = StateFile::open(&path, &owner(kept), by)?;
         let corrupt = |what| quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what };

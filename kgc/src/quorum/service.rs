@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId, OperatorPublicKey};
+use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Ristretto255};
 use quiver_crypto::Secret;
 use quiver_delivery::kgc::KgcNode;
 use quiver_delivery::release::{Holding, ReleaseAuthority};
@@ -13,7 +13,6 @@ use quiver_net::{
     Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport,
     refuse_duplicate_identity,
 };
-use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumCommand, QuorumConfig, QuorumNode, QuorumRecord};
 use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
@@ -46,30 +45,26 @@ const EVENTS: usize = 256;
 const REDIAL: Duration = Duration::from_secs(5);
 
 /// Everything the KGC for drones is made from once there is a key.
-struct KgcParameters<S: QuorumSuite> {
+struct KgcParameters {
     config: Config,
     pinned: Pinned,
-    operators: Vec<OperatorPublicKey<S>>,
+    operators: Vec<OperatorPublicKey<Ristretto255>>,
     id: KgcId,
     by: Arc<Protection>,
 }
 
 /// Serves until SIGTERM or SIGINT.
-pub(crate) async fn serve<S: QuorumSuite>(
-    config: &Config,
-    protection: &ProtectionArgs,
-    kept: &Pinned,
-) -> Result<()> {
+pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<()> {
     let shutdown = Shutdown::listen()?;
     // Now rather than once files are open.
     let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
     check_addresses(config, kept)?;
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
-    let (state, Held { pinned, operators }) = QuorumState::open::<S>(&config.data_dir, kept, &by)?;
+    let (state, Held { pinned, operators }) = QuorumState::open(&config.data_dir, kept, &by)?;
     let id = pinned.own(&key.peer_id())?;
     let store = Store::open(&config.data_dir, &pinned.seat())?;
-    let node = member::<S>(config, &pinned, id, state.records()?)?;
+    let node = member(config, &pinned, id, state.records()?)?;
     let state = Arc::new(Mutex::new(state));
     let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
     let view = node.view();
@@ -79,7 +74,7 @@ pub(crate) async fn serve<S: QuorumSuite>(
     let mut settings = node_config(config, &pinned, id, key.clone())?;
     settings.listen = listen;
     settings.introduction =
-        deployment::<S>(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
+        deployment(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
     for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
         refuse_duplicate_identity(&settings, &addresses(config, own)?).await?;
     }
@@ -105,7 +100,7 @@ pub(crate) async fn serve<S: QuorumSuite>(
         handle.command(QuorumKgcCommand::Member(QuorumCommand::Generate)).await.map_err(stopped)?;
     }
     let seat = pinned.clone();
-    let look = move |machine: &QuorumKgc<S>, metrics: &Metrics| {
+    let look = move |machine: &QuorumKgc, metrics: &Metrics| {
         let mut standing = status::of(machine, &seat, id).refresh(metrics);
         let issued = machine.kgc().and_then(|kgc| kgc.revocations_issued());
         metrics.check_clock(&mut standing, issued, clock::unix_now());
@@ -139,12 +134,12 @@ async fn until(mut shutdown: Shutdown) {
 }
 
 /// The member as it was stored.
-fn member<S: QuorumSuite>(
+fn member(
     config: &Config,
     pinned: &Pinned,
     id: KgcId,
     records: Vec<QuorumRecord>,
-) -> Result<QuorumNode<S>> {
+) -> Result<QuorumNode<Ristretto255>> {
     let settings = QuorumConfig {
         membership: pinned.membership()?,
         id,
@@ -153,16 +148,16 @@ fn member<S: QuorumSuite>(
     };
     let node = QuorumNode::new(settings, records)?;
     // A KGC that lost everything and was given the public file takes shares of that key alone.
-    Ok(match deployment::<S>(config)? {
+    Ok(match deployment(config)? {
         Some(deployment) => node.with_master(*deployment.master()),
         None => node,
     })
 }
 
 /// The deployment, once its key is made.
-fn deployment<S: QuorumSuite>(config: &Config) -> Result<Option<Deployment<S>>> {
+fn deployment(config: &Config) -> Result<Option<Deployment<Ristretto255>>> {
     let path = config.deployment_path();
-    Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin::<S>()?) } else { None })
+    Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin()?) } else { None })
 }
 
 fn stopped(error: quiver_net::Stopped) -> Error {
@@ -199,18 +194,18 @@ pub(super) fn check_addresses(config: &Config, pinned: &Pinned) -> Result<()> {
     pinned.file.kgc.iter().try_for_each(|seat| addresses(config, seat).map(drop))
 }
 
-impl<S: QuorumSuite> KgcParameters<S> {
+impl KgcParameters {
     /// Opens the KGC for drones as soon as the quorum has a key, and keeps the deployment file up to date.
     async fn keep(
         self,
-        handle: Handle<QuorumKgc<S>>,
+        handle: Handle<QuorumKgc>,
         mut ready: mpsc::UnboundedReceiver<()>,
         looks: mpsc::Receiver<Asked>,
     ) {
         let mut following: Option<AbortHandle> = None;
         let mut looks = Some(looks);
         loop {
-            let look = |machine: &QuorumKgc<S>| (machine.opening(), machine.kgc().is_some());
+            let look = |machine: &QuorumKgc| (machine.opening(), machine.kgc().is_some());
             let Ok((opening, is_open)) = handle.inspect(look).await else { break };
             if let Some(opening) = opening {
                 if let Err(error) = tokio::task::block_in_place(|| self.keep_file(&opening)) {
@@ -230,8 +225,8 @@ impl<S: QuorumSuite> KgcParameters<S> {
     /// Opens the KGC for drones, and hands over from then on what the command line writes into the registry.
     async fn serve_drones(
         &self,
-        handle: &Handle<QuorumKgc<S>>,
-        opening: Opening<S>,
+        handle: &Handle<QuorumKgc>,
+        opening: Opening,
         looks: &mut Option<mpsc::Receiver<Asked>>,
     ) -> Option<AbortHandle> {
         let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
@@ -243,7 +238,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
             Ok((kgc, changes)) => {
                 handle.command(QuorumKgcCommand::Open(Box::new(kgc))).await.ok()?;
                 tracing::info!("serving drones");
-                let following = changes.follow(handle.clone(), self.config.poll, wrap::<S>, looks.take()?);
+                let following = changes.follow(handle.clone(), self.config.poll, wrap, looks.take()?);
                 Some(tokio::spawn(following).abort_handle())
             }
             Err(error) => {
@@ -254,7 +249,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 
     /// The public file that drones take.
-    fn keep_file(&self, opening: &Opening<S>) -> Result<()> {
+    fn keep_file(&self, opening: &Opening) -> Result<()> {
         let file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
         if let Err(error) = found::publish(self.id, self.config.publish.as_deref(), &file) {
             tracing::warn!(%error, "the deployment file is in the data directory alone: `kgc deployment` prints it");
@@ -269,14 +264,21 @@ impl<S: QuorumSuite> KgcParameters<S> {
     }
 
     /// The newest statement about the key of encryption to conditions that the registry has.
-    fn known_statement(&self, deployment: &Deployment<S>) -> Option<ReleaseAuthority<S>> {
+    fn known_statement(
+        &self,
+        deployment: &Deployment<Ristretto255>,
+    ) -> Option<ReleaseAuthority<Ristretto255>> {
         let store = Store::open(&self.config.data_dir, &self.pinned.seat()).ok()?;
         let row = store.ibe_authority().ok()??;
         ReleaseAuthority::decode(deployment, &row.statement).ok()
     }
 
     /// `holding`: none has the quorum sign the statement anew.
-    fn open(&self, opening: Opening<S>, holding: Option<Holding<S>>) -> Result<(KgcNode<S>, Changes<S>)> {
+    fn open(
+        &self,
+        opening: Opening,
+        holding: Option<Holding<Ristretto255>>,
+    ) -> Result<(KgcNode<Ristretto255>, Changes)> {
         let Opening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let grants = store.newest_grants()?;
@@ -309,7 +311,7 @@ impl<S: QuorumSuite> KgcParameters<S> {
 }
 
 /// A change as a command: revocations of a single KGC are proposals to the quorum.
-fn wrap<S: QuorumSuite>(change: Change<S>) -> QuorumKgcCommand<S> {
+fn wrap(change: Change) -> QuorumKgcCommand {
     match change {
         Change::Command(Either::Left(KgcCommand::RevokeDrones(drones))) => {
             QuorumKgcCommand::Member(QuorumCommand::Revoke(drones))

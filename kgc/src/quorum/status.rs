@@ -2,7 +2,6 @@
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
-use quiver_quorum::QuorumSuite;
 use quiver_quorum_node::{QuorumView, Stage};
 use quiver_service::monitoring::Readiness;
 use quiver_service::{clock, terminal};
@@ -82,7 +81,7 @@ pub(crate) struct Other {
 }
 
 /// The state of the running machine.
-pub(crate) fn of<S: QuorumSuite>(machine: &QuorumKgc<S>, pinned: &Pinned, id: KgcId) -> Status {
+pub(crate) fn of(machine: &QuorumKgc, pinned: &Pinned, id: KgcId) -> Status {
     let (node, view) = (machine.member(), machine.member().view());
     Status {
         deployment: pinned.name.to_string(),

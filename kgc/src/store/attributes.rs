@@ -1,7 +1,7 @@
 //! Attribute authorities, what is granted to whom, and which keys were issued. Public data and the
 //! operator's: nothing here is secret, the authorities' keys are elsewhere.
 
-use quiver_ainq::{Suite, UnixTime, VerifiedAuthority};
+use quiver_ainq::{Ristretto255, UnixTime, VerifiedAuthority};
 use quiver_delivery::attributes::{Grant, KeyIssued};
 use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
@@ -140,9 +140,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::NameTaken`] if another was set up meanwhile.
-    pub(crate) fn record_authority<S: Suite>(
+    pub(crate) fn record_authority(
         &mut self,
-        authority: &VerifiedAuthority<S>,
+        authority: &VerifiedAuthority<Ristretto255>,
         at: UnixTime,
     ) -> Result<()> {
         let (name, scheme) = (authority.name.as_str(), authority.scheme.as_str());

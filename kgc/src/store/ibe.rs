@@ -1,7 +1,7 @@
 //! The master key of encryption to conditions, its policies, the operator's approvals, and the shares
 //! released. Public data and the operator's: nothing here is secret.
 
-use quiver_ainq::{Name, Suite, UnixTime};
+use quiver_ainq::{Name, Ristretto255, UnixTime};
 use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
 use quiver_ibe::Condition;
 use quiver_service::clock;
@@ -137,9 +137,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::MasterKeyExists`], and those of `store_share`.
-    pub(crate) fn record_ibe_authority<S: Suite>(
+    pub(crate) fn record_ibe_authority(
         &mut self,
-        authority: &ReleaseAuthority<S>,
+        authority: &ReleaseAuthority<Ristretto255>,
         policies: &[Pattern],
         at: UnixTime,
         store_share: impl FnOnce() -> Result<()>,

@@ -2,7 +2,7 @@
 //! public.
 
 use quiver_admission::VerifiedPolicy;
-use quiver_ainq::{Suite, UnixTime};
+use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_service::clock;
 use rusqlite::{Row, params};
 use serde::Serialize;
@@ -32,7 +32,11 @@ pub(crate) struct AdmissionRow {
 
 impl Store {
     /// Records a policy.
-    pub(crate) fn record_policy<S: Suite>(&mut self, policy: &VerifiedPolicy<S>, at: UnixTime) -> Result<()> {
+    pub(crate) fn record_policy(
+        &mut self,
+        policy: &VerifiedPolicy<Ristretto255>,
+        at: UnixTime,
+    ) -> Result<()> {
         self.change(at, |change| {
             let insert = "INSERT INTO admission_policy (id, authority, name, members, not_after, text, at)
                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";

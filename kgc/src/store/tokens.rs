@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{IssuedToken, Name, Role, Suite, TokenStatement, UnixTime};
+use quiver_ainq::{IssuedToken, Name, Ristretto255, Role, TokenStatement, UnixTime};
 use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
@@ -109,7 +109,7 @@ impl Ordinals {
     }
 }
 
-fn by_an_open_token<S: Suite>(statement: &TokenStatement<S>) -> String {
+fn by_an_open_token(statement: &TokenStatement<Ristretto255>) -> String {
     let (name, id) = (&statement.name, hex::encode(statement.id));
     format!("an open token for {name}; revoke it first (kgc token revoke {id})")
 }
@@ -139,19 +139,19 @@ impl Change<'_> {
     }
 
     /// The ordinals of a group's leaders; those that are known if nobody has changed the registry since.
-    fn ordinals<S: Suite>(&self, known: Option<Ordinals>, group: &Name) -> Result<Ordinals> {
+    fn ordinals(&self, known: Option<Ordinals>, group: &Name) -> Result<Ordinals> {
         let version =
             self.sql(self.transaction.pragma_query_value(None, "data_version", |row| row.get(0)))?;
         match known {
             Some(known) if known.version == version && known.group == *group => Ok(known),
-            _ => Ok(Ordinals { group: group.clone(), version, taken: self.taken_ordinals::<S>(group)? }),
+            _ => Ok(Ordinals { group: group.clone(), version, taken: self.taken_ordinals(group)? }),
         }
     }
 
-    fn taken_ordinals<S: Suite>(&self, group: &Name) -> Result<BTreeMap<u16, String>> {
+    fn taken_ordinals(&self, group: &Name) -> Result<BTreeMap<u16, String>> {
         let mut taken = BTreeMap::new();
         for statement in self.open_statements()? {
-            let statement = TokenStatement::<S>::decode(&statement)?;
+            let statement = TokenStatement::<Ristretto255>::decode(&statement)?;
             if let Some((_, ordinal)) = leads_of(&statement.role).filter(|(of, _)| of == group) {
                 taken.insert(ordinal, by_an_open_token(&statement));
             }
@@ -181,7 +181,7 @@ impl Change<'_> {
     }
 
     /// Records a token that was just issued. Public data only.
-    fn record_token<S: Suite>(&self, statement: &TokenStatement<S>) -> Result<()> {
+    fn record_token(&self, statement: &TokenStatement<Ristretto255>) -> Result<()> {
         let insert = "INSERT INTO token (token_id, name, statement, expiry, at) VALUES (?1, ?2, ?3, ?4, ?5)";
         let name = statement.name.as_str();
         let values = params![statement.id, name, statement.encode(), signed(statement.expiry), self.at];
@@ -204,19 +204,19 @@ impl Store {
 
     /// Issues a token and records it: in one transaction with the checks of its name and ordinal, so that of
     /// two at once one is refused. `sign` makes it for the role that is found.
-    pub(crate) fn issue_token<S: Suite>(
+    pub(crate) fn issue_token(
         &mut self,
         (name, leads): (&Name, Option<Leads<'_>>),
         at: UnixTime,
-        sign: impl FnOnce(Role) -> Result<IssuedToken<S>>,
-    ) -> Result<IssuedToken<S>> {
+        sign: impl FnOnce(Role) -> Result<IssuedToken<Ristretto255>>,
+    ) -> Result<IssuedToken<Ristretto255>> {
         let mut known = self.ordinals.take();
         let issued = self.change(at, |change| {
             change.refuse_taken_name(name.as_str())?;
             let role = match leads {
                 None => Role::Edge,
                 Some(Leads { group, ordinal }) => {
-                    let taken = change.ordinals::<S>(known.take(), group)?;
+                    let taken = change.ordinals(known.take(), group)?;
                     let ordinal = taken.choose(ordinal)?;
                     known = Some(taken);
                     Role::Leader { group: group.clone(), ordinal }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use quiver_admission::SignedPolicy;
-use quiver_ainq::{Name, Ristretto255};
+use quiver_ainq::Name;
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::keyring;
@@ -47,7 +47,7 @@ fn authority_is_set_up_once_beside_others_and_listed() {
         (&105.into(), &3600.into())
     );
     let deployment = DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read");
-    let deployment = deployment.pin::<Ristretto255>().expect("pin");
+    let deployment = deployment.pin().expect("pin");
     let public = keyring::read_authority(&bench.path("kgc-data/positions.authority"), &deployment);
     let public = public.expect("read");
     assert_eq!(hex::encode(public.fingerprint()), listed["authorities"][1]["fingerprint"]);
@@ -123,8 +123,8 @@ fn policies_are_compiled_signed_recorded_and_never_overwritten() {
     let said = bench.ok(&args);
     assert!(said.contains("geofence.policy  public") && said.contains(" of them AND"), "{said}");
     let deployment = DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read");
-    let deployment = deployment.pin::<Ristretto255>().expect("pin");
-    let (_, bytes) = armour::read(&bench.path("geofence.policy"), Kind::AdmissionPolicy).expect("read");
+    let deployment = deployment.pin().expect("pin");
+    let bytes = armour::read(&bench.path("geofence.policy"), Kind::AdmissionPolicy).expect("read");
     let policy = SignedPolicy::decode(&bytes).expect("decode").verify(&deployment).expect("verify");
     assert_eq!((policy.name.as_str(), policy.text.as_str()), ("geofence", FENCE));
     let authority = keyring::read_authority(&bench.path("kgc-data/positions.authority"), &deployment);

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use quiver_ainq::Ristretto255;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::keyring;
 use serde_json::Value;
@@ -45,7 +44,7 @@ fn authorities_are_set_up_once_listed_and_published() {
         .collect();
     assert_eq!(shown, [["orders", "fabeo22-cp", "attributes"], ["sensors", "fabeo22-kp", "policy"]]);
     let deployment = DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read");
-    let deployment = deployment.pin::<Ristretto255>().expect("pin");
+    let deployment = deployment.pin().expect("pin");
     let public =
         keyring::read_authority(&bench.path("kgc-data/orders.authority"), &deployment).expect("read");
     assert_eq!(
@@ -190,7 +189,7 @@ fn key_files_are_for_their_owner_alone_audited_and_never_overwritten() {
     assert!(said.contains("orders.key") && said.contains("scout, sector:7"), "{said}");
     assert_eq!(bench.mode("orders.key"), 0o600);
     let deployment = DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read");
-    let deployment = deployment.pin::<Ristretto255>().expect("pin");
+    let deployment = deployment.pin().expect("pin");
     let entry = keyring::read_key(&bench.path("orders.key"), &deployment).expect("read");
     assert_eq!(entry.authority.name.as_str(), "orders");
     assert!(entry.key.is_some_and(|held| held.key.len() < 3000));

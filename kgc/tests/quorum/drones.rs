@@ -61,7 +61,7 @@ enum News {
 impl Fleet {
     pub(crate) fn new(bench: &Bench) -> Self {
         let file = DeploymentFile::read(&bench.path("kgc-1/deployment.toml")).expect("deployment file");
-        let (_, secret) =
+        let secret =
             armour::read(&bench.directory().join("operator.key"), Kind::OperatorSecretKey).expect("operator");
         Self {
             runtime: Runtime::new().expect("runtime"),

@@ -28,7 +28,7 @@ pub(crate) type Outcome = (Result<IdentityKey, Shortfall>, Option<ReleaseAuthori
 
 /// The master key as `kgc ibe publish` wrote it.
 pub(crate) fn published(bench: &Bench, fleet: &Fleet, file: &str) -> ReleaseAuthority<S> {
-    let (_, statement) = armour::read(&bench.path(file), Kind::IbeAuthority).expect("authority file");
+    let statement = armour::read(&bench.path(file), Kind::IbeAuthority).expect("authority file");
     ReleaseAuthority::decode(&fleet.deployment, &statement).expect("signed by the quorum")
 }
 

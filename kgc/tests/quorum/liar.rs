@@ -145,7 +145,7 @@ fn machine(bench: &Bench, id: u16, fleet: &Fleet) -> Kgc<S> {
     let keys = QuorumKeys::<S>::decode(find(KEYS)).expect("shares");
     let statement = QuorumStatement::decode(find(QUORUM_STATEMENT)).expect("statement");
     let share = SecretShare::decode(&keys.ainq().share().encode()).expect("share");
-    let (_, operator) = armour::read(&bench.path("operator.pub"), Kind::OperatorPublicKey).expect("operator");
+    let operator = armour::read(&bench.path("operator.pub"), Kind::OperatorPublicKey).expect("operator");
     let config = KgcConfig {
         deployment: fleet.deployment.clone(),
         master: MasterShare::new(&fleet.deployment, share, &statement).expect("the real share").into(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quiver_ainq::{LEADER_SLOT, Name, Suite};
+use quiver_ainq::{LEADER_SLOT, Name, Ristretto255};
 use quiver_bridge::Feed;
 use quiver_group::Leader;
 use quiver_mavlink::SystemIds;
@@ -66,11 +66,11 @@ impl GrantRow {
 
 /// The table of system ids of a leader. Clones are of the same.
 #[derive(Debug)]
-pub(crate) struct Granted<S: Suite> {
+pub(crate) struct Granted {
     tables: Arc<Mutex<Tables>>,
     store: Store,
     /// Takes the table to the bridge, and to whoever spreads it.
-    pub(crate) feed: Arc<Feed<S>>,
+    pub(crate) feed: Arc<Feed<Ristretto255>>,
 }
 
 #[derive(Debug)]
@@ -98,18 +98,18 @@ impl Tables {
     }
 }
 
-impl<S: Suite> Clone for Granted<S> {
+impl Clone for Granted {
     fn clone(&self) -> Self {
         Self { tables: Arc::clone(&self.tables), store: self.store.clone(), feed: Arc::clone(&self.feed) }
     }
 }
 
-impl<S: Suite> Granted<S> {
+impl Granted {
     /// Those of the settings, and those in the state file.
     ///
     /// # Errors
     /// If both grant one id to different names, or the state file's are not what was stored.
-    pub(crate) fn open(given: SystemIds, store: &Store, feed: Arc<Feed<S>>) -> Result<Self> {
+    pub(crate) fn open(given: SystemIds, store: &Store, feed: Arc<Feed<Ristretto255>>) -> Result<Self> {
         let wrong = |error: &dyn std::fmt::Display| Error::config(format!("`system_id`: {error}"));
         let stored = store.attachment(ATTACHMENT).map(|bytes| SystemIds::decode(&bytes)).transpose();
         let stored = stored.map_err(|error| wrong(&error))?.unwrap_or_default();
@@ -124,7 +124,7 @@ impl<S: Suite> Granted<S> {
     }
 
     /// Notes in which slots those are to whom system ids are granted, and tells the bridge.
-    pub(crate) fn place(&self, leader: &Leader<S>) {
+    pub(crate) fn place(&self, leader: &Leader<Ristretto255>) {
         let mut tables = self.tables();
         if !tables.all.is_empty() {
             let has_id = |name: &Name| tables.all.of_name(name.as_str()).is_some();
@@ -141,7 +141,7 @@ impl<S: Suite> Granted<S> {
     }
 
     /// Answers a subcommand.
-    pub(crate) async fn answer(&self, machine: &Handle<LeaderNode<S>>, request: SystemIdRequest) -> Answered {
+    pub(crate) async fn answer(&self, machine: &Handle<LeaderNode>, request: SystemIdRequest) -> Answered {
         let said = match request {
             SystemIdRequest::List => return json(&self.rows()),
             SystemIdRequest::Grant { name, id } => self.grant(&name, id)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
-use quiver_ainq::{Epoch, Kind, Name, Suite};
+use quiver_ainq::{Epoch, Kind, Name};
 use quiver_bridge::News;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{LeaderEvent, LeaderRecord};
@@ -46,19 +46,19 @@ pub(super) struct LeaderHost {
     pub(super) wave: Wave,
 }
 
-impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
+impl Host<LeaderNode> for LeaderHost {
     fn persist(&mut self, records: &[Record]) -> Result<(), HostError> {
         let records: Vec<_> = records.iter().filter_map(Either::left).map(LeaderRecord::as_bytes).collect();
         tokio::task::block_in_place(|| self.store.append(&records)).map_err(Into::into)
     }
 
-    fn persist_of(&mut self, machine: &LeaderNode<S>, records: &[Record]) -> Result<(), HostError> {
+    fn persist_of(&mut self, machine: &LeaderNode, records: &[Record]) -> Result<(), HostError> {
         // The records of the leader itself are all there are.
         let records: Vec<_> = records.iter().filter_map(Either::left).cloned().collect();
         tokio::task::block_in_place(|| store::persist(&self.store, machine, &records)).map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &LeaderNode, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
         let event = match event {
             Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
             Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
@@ -89,16 +89,16 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
         self.places.remove(&peer);
     }
 
-    fn vouch(&mut self, machine: &LeaderNode<S>, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &LeaderNode, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn voucher(&mut self, machine: &LeaderNode<S>, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &LeaderNode, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
-    fn drone(&mut self, machine: &LeaderNode<S>, peer: Peer) -> Option<String> {
+    fn drone(&mut self, machine: &LeaderNode, peer: Peer) -> Option<String> {
         machine.drone_behind(peer).map(Name::to_string)
     }
 
@@ -108,7 +108,7 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost {
 }
 
 impl LeaderHost {
-    fn log<S: Suite>(&self, machine: &LeaderNode<S>, event: &LeaderEvent) {
+    fn log(&self, machine: &LeaderNode, event: &LeaderEvent) {
         match event {
             LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
@@ -189,7 +189,7 @@ impl LeaderHost {
     }
 
     /// A peer by its name, if it is known, and its address, or its relay's.
-    fn peer<S: Suite>(&self, machine: &LeaderNode<S>, peer: Peer) -> String {
+    fn peer(&self, machine: &LeaderNode, peer: Peer) -> String {
         let place = self.places.get(&machine.relay_of(peer).unwrap_or(peer));
         let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {

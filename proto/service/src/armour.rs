@@ -7,11 +7,11 @@
 
 use std::path::Path;
 
-use quiver_ainq::SuiteKind;
+use quiver_ainq::{Ristretto255, Suite as _};
 use quiver_crypto::Hasher;
 use zeroize::Zeroizing;
 
-use crate::{Error, Result, private_file};
+use crate::{Error, Result, private_file, suite};
 
 /// The longest line, in bytes: an attribute key in hex, with the statement about its authority.
 const LIMIT: u64 = 2 * 1024 * 1024;
@@ -95,8 +95,8 @@ impl Kind {
 }
 
 /// Writes a new file; mode 0600 if it is secret. Never overwrites.
-pub fn write_new(path: &Path, kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Result<()> {
-    let line = encode(kind, suite, bytes);
+pub fn write_new(path: &Path, kind: Kind, bytes: &[u8]) -> Result<()> {
+    let line = encode(kind, bytes);
     if kind.secret() {
         private_file::write_new(path, &line)
     } else {
@@ -104,9 +104,9 @@ pub fn write_new(path: &Path, kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Res
     }
 }
 
-fn encode(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-    let prefix = format!("{} {} ", kind.word(), suite.id());
-    let suffix = format!(" {}\n", checksum(kind, suite, bytes));
+fn encode(kind: Kind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let prefix = format!("{} {} ", kind.word(), Ristretto255::ID);
+    let suffix = format!(" {}\n", checksum(kind, bytes));
     // Room for all of it from the start: a growing vector would leave copies behind.
     let mut line = Zeroizing::new(Vec::with_capacity(prefix.len() + bytes.len() * 2 + suffix.len()));
     line.extend_from_slice(prefix.as_bytes());
@@ -117,10 +117,10 @@ fn encode(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 }
 
 /// Against typing and copying, not against adversaries.
-fn checksum(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> String {
+fn checksum(kind: Kind, bytes: &[u8]) -> String {
     let hash = Hasher::new("quiver/1 armour")
         .lp(kind.word().as_bytes())
-        .lp(suite.id().as_bytes())
+        .lp(Ristretto255::ID.as_bytes())
         .lp(bytes)
         .finish();
     hex::encode(hash.first_chunk::<4>().copied().unwrap_or_default())
@@ -131,7 +131,7 @@ fn checksum(kind: Kind, suite: SuiteKind, bytes: &[u8]) -> String {
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooOpen`],
 /// [`Error::Io`].
-pub fn read(path: &Path, kind: Kind) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> {
+pub fn read(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
     let decode = |text: &[u8]| read_text(text, kind, path);
     if kind.secret() {
         private_file::read_decoded(path, LIMIT, decode)
@@ -144,14 +144,14 @@ pub fn read(path: &Path, kind: Kind) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> 
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooLarge`].
-pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<(SuiteKind, Zeroizing<Vec<u8>>)> {
+pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<Zeroizing<Vec<u8>>> {
     if text.len() as u64 > LIMIT {
         return Err(Error::TooLarge { path: origin.into(), limit: LIMIT });
     }
     decode(text, kind).map_err(|what| Error::Garbled { path: origin.into(), what })
 }
 
-fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteKind, Zeroizing<Vec<u8>>), String> {
+fn decode(text: &[u8], kind: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
     let text = text.trim_ascii();
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     let first = words.next().unwrap_or_default();
@@ -159,21 +159,20 @@ fn decode(text: &[u8], kind: Kind) -> std::result::Result<(SuiteKind, Zeroizing<
         let found = Kind::ALL.into_iter().find(|other| first == other.word().as_bytes());
         return Err(kind.told_apart(found));
     }
-    let (Some(suite), Some(digits), Some(sum), None) =
-        (words.next(), words.next(), words.next(), words.next())
+    let (Some(id), Some(digits), Some(sum), None) = (words.next(), words.next(), words.next(), words.next())
     else {
         return Err(format!(
             "it was cut or changed: not one line of the form {} SUITE HEX CHECKSUM",
             kind.word()
         ));
     };
-    let suite = SuiteKind::from_id(&String::from_utf8_lossy(suite))?;
+    suite::check(&String::from_utf8_lossy(id))?;
     let mut bytes = Zeroizing::new(vec![0; digits.len() / 2]);
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| "it was cut or changed: not hex digits in pairs")?;
-    if checksum(kind, suite, &bytes).as_bytes() != sum {
+    if checksum(kind, &bytes).as_bytes() != sum {
         return Err("it was cut or changed: the checksum does not fit".into());
     }
-    Ok((suite, bytes))
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -194,15 +193,12 @@ mod tests {
             (Kind::AdmissionPolicy, 0o644),
         ] {
             let path = directory.path().join(kind.word());
-            write_new(&path, kind, SuiteKind::Ristretto255, &[1, 2, 254]).expect("write");
-            let (suite, bytes) = read(&path, kind).expect("read");
-            assert_eq!((suite, bytes.as_slice()), (SuiteKind::Ristretto255, &[1, 2, 254][..]));
+            write_new(&path, kind, &[1, 2, 254]).expect("write");
+            let bytes = read(&path, kind).expect("read");
+            assert_eq!(bytes.as_slice(), [1, 2, 254]);
             let found = std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777;
             assert_eq!(found & !mode, 0);
-            assert!(matches!(
-                write_new(&path, kind, SuiteKind::Ristretto255, &[]),
-                Err(Error::Exists { .. })
-            ));
+            assert!(matches!(write_new(&path, kind, &[]), Err(Error::Exists { .. })));
         }
     }
 
@@ -210,7 +206,7 @@ mod tests {
     fn public_key_in_place_of_the_secret_one_is_named_before_its_permissions() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("operator.pub");
-        write_new(&path, Kind::OperatorPublicKey, SuiteKind::Ristretto255, &[1]).expect("write");
+        write_new(&path, Kind::OperatorPublicKey, &[1]).expect("write");
         let refused = read(&path, Kind::OperatorSecretKey).expect_err("refused").to_string();
         let told = "this is the operator's public key; give the operator's secret key (operator.key)";
         assert!(refused.ends_with(told), "{refused}");
@@ -218,10 +214,9 @@ mod tests {
 
     #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
-        let suite = SuiteKind::Ristretto255;
         let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
         assert!(reason("").contains("this is not a token"));
-        let operator = encode(Kind::OperatorSecretKey, suite, &[1, 2]);
+        let operator = encode(Kind::OperatorSecretKey, &[1, 2]);
         let operator = String::from_utf8_lossy(&operator).into_owned();
         assert_eq!(reason(&operator), "this is the operator's secret key; give a token");
         let public = decode(operator.as_bytes(), Kind::OperatorPublicKey).expect_err("refused");
@@ -230,7 +225,7 @@ mod tests {
             "this is the operator's secret key; give the operator's public key (operator.pub)"
         );
         assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00 00").contains("NO-SUCH-SUITE"));
-        let good = String::from_utf8_lossy(&encode(Kind::Token, suite, &[1, 2])).into_owned();
+        let good = String::from_utf8_lossy(&encode(Kind::Token, &[1, 2])).into_owned();
         decode(good.as_bytes(), Kind::Token).expect("good");
         for length in "QUIVER-TOKEN".len()..good.trim_end().len() {
             let reason = reason(&good[..length]);

@@ -331,7 +331,7 @@ mod tests {
     #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
     struct Nested {
         inner: Inner,
-        format: crate::logging::LogFormat,
+        format: LogFormat,
     }
 
     #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]

@@ -6,34 +6,16 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, Element, KgcId, Name, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Element, KgcId, Name, Ristretto255, Suite as _};
 use serde::{Deserialize, Serialize};
 
 use crate::state_file::Owner;
-use crate::{Error, Result, private_file};
+use crate::{Error, Result, private_file, suite};
 
 /// The longest file, in bytes.
 const LIMIT: u64 = 256 * 1024;
 /// Name of the copy in a drone's data directory.
 const KEPT: &str = "deployment.toml";
-
-/// Runs `$body` with `$S` standing for the chosen suite: the only place where the choice at run time becomes
-/// a type.
-#[macro_export]
-macro_rules! with_suite {
-    ($choice:expr, $S:ident => $body:expr) => {
-        match $choice {
-            quiver_ainq::SuiteKind::Ristretto255 => {
-                type $S = quiver_ainq::Ristretto255;
-                $body
-            }
-            quiver_ainq::SuiteKind::Bls12381G1 => {
-                type $S = quiver_ainq::Bls12381G1;
-                $body
-            }
-        }
-    };
-}
 
 /// A KGC of the deployment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,10 +64,10 @@ pub struct DeploymentFile {
 
 impl DeploymentFile {
     /// Describes a deployment.
-    pub fn new<S: Suite>(deployment: &Deployment<S>, kgc: Vec<KgcEntry>) -> Self {
+    pub fn new(deployment: &Deployment<Ristretto255>, kgc: Vec<KgcEntry>) -> Self {
         Self {
             deployment: deployment.name().as_str().into(),
-            suite: S::ID.into(),
+            suite: Ristretto255::ID.into(),
             master: hex::encode(deployment.master().as_bytes()),
             fingerprint: hex::encode(deployment.fingerprint()),
             quorum: None,
@@ -99,14 +81,17 @@ impl DeploymentFile {
         Self { quorum: Some(hex::encode(statement)), ..self }
     }
 
-    /// Reads the file.
+    /// Reads the file, and checks the suite that it names.
     ///
     /// # Errors
-    /// [`Error::Config`] naming file and line, [`Error::Io`].
+    /// [`Error::Config`] naming the file, and the line if it is not of the form; [`Error::Io`].
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = private_file::read_public(path, LIMIT)?;
         let text = String::from_utf8_lossy(&bytes);
-        toml::from_str(&text).map_err(|error| Error::Config(format!("{}: {error}", path.display())))
+        let wrong = |what: String| Error::Config(format!("{}: {what}", path.display()));
+        let file: Self = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        suite::check(&file.suite).map_err(wrong)?;
+        Ok(file)
     }
 
     /// Reads the file given, or else the copy that [`Self::keep`] put into the data directory.
@@ -159,23 +144,13 @@ impl DeploymentFile {
         ))
     }
 
-    /// The suite.
+    /// Checks everything and pins it.
     ///
     /// # Errors
     /// [`Error::Config`].
-    pub fn suite(&self) -> Result<SuiteKind> {
-        SuiteKind::from_id(&self.suite).map_err(|reason| Error::Config(format!("deployment file: {reason}")))
-    }
-
-    /// Checks everything and pins it. `S` is the suite of [`Self::suite`].
-    ///
-    /// # Errors
-    /// [`Error::Config`].
-    pub fn pin<S: Suite>(&self) -> Result<Deployment<S>> {
+    pub fn pin(&self) -> Result<Deployment<Ristretto255>> {
         let wrong = |what: &str| Error::Config(format!("deployment file: {what}"));
-        if self.suite != S::ID {
-            return Err(wrong("suite differs"));
-        }
+        suite::check(&self.suite).map_err(|what| wrong(&what))?;
         let name = Name::new(&self.deployment).map_err(|error| wrong(&error.to_string()))?;
         let bytes = hex::decode(&self.master).map_err(|_| wrong("`master` is not hex"))?;
         let master = Element::decode(&bytes).map_err(|error| wrong(&format!("`master`: {error}")))?;
@@ -198,7 +173,7 @@ impl DeploymentFile {
 }
 
 /// Owner of a state file: `role` in this deployment.
-pub fn owner<S: Suite>(deployment: &Deployment<S>, role: &str) -> Owner {
+pub fn owner(deployment: &Deployment<Ristretto255>, role: &str) -> Owner {
     Owner {
         role: role.into(),
         deployment: deployment.name().as_str().into(),
@@ -209,7 +184,8 @@ pub fn owner<S: Suite>(deployment: &Deployment<S>, role: &str) -> Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_ainq::{MasterSecret, Ristretto255};
+    use quiver_ainq::MasterSecret;
+    use quiver_ainq::suite::BLS12381G1_ID;
     use rand::rngs::OsRng;
 
     fn sample() -> (Deployment<Ristretto255>, DeploymentFile) {
@@ -228,8 +204,8 @@ mod tests {
         file.write_new(&path).expect("write");
         let read = DeploymentFile::given_or_kept(Some(&path), directory.path()).expect("read");
         assert_eq!(read, file);
-        assert_eq!(read.pin::<Ristretto255>().expect("pin"), deployment);
-        assert_eq!((read.suite().expect("suite"), read.kgc_ids()), (SuiteKind::Ristretto255, vec![1]));
+        assert_eq!(read.pin().expect("pin"), deployment);
+        assert_eq!((read.suite.as_str(), read.kgc_ids()), (Ristretto255::ID, vec![1]));
     }
 
     #[test]
@@ -271,11 +247,25 @@ mod tests {
             DeploymentFile { fingerprint: other.fingerprint, ..file.clone() },
         ];
         for file in changed {
-            let error = file.pin::<Ristretto255>().expect_err("refused").to_string();
+            let error = file.pin().expect_err("refused").to_string();
             assert!(error.contains("fingerprint"), "{error}");
         }
         let garbled = DeploymentFile { master: "ff".repeat(32), ..file };
-        assert!(garbled.pin::<Ristretto255>().is_err());
+        assert!(garbled.pin().is_err());
+    }
+
+    #[test]
+    fn file_of_the_reserved_suite_is_refused_with_its_path_and_what_to_do() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("old.toml");
+        let (_, file) = sample();
+        let old = DeploymentFile { suite: BLS12381G1_ID.into(), ..file };
+        old.write_new(&path).expect("write");
+        let refused = DeploymentFile::read(&path).expect_err("refused").to_string();
+        for part in ["old.toml: it is of suite bls12-381-g1", BLS12381G1_ID, "reserved", "kgc init"] {
+            assert!(refused.contains(part), "`{part}` is not in: {refused}");
+        }
+        assert!(old.pin().expect_err("refused").to_string().contains("bls12-381-g1"));
     }
 
     #[test]

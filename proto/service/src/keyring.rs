@@ -6,9 +6,8 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, Error as AinqError, SignedAuthority, Suite, SuiteKind, VerifiedAuthority};
+use quiver_ainq::{Deployment, Error as AinqError, Ristretto255, SignedAuthority, VerifiedAuthority};
 pub use quiver_delivery::attributes::{Entry, HeldKey, Keyring};
-use zeroize::Zeroizing;
 
 use crate::armour::{self, Kind};
 use crate::{Error, Result};
@@ -20,20 +19,19 @@ pub const ATTACHMENT: &str = "attributes";
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
-pub fn write_authority<S: Suite>(
-    path: &Path,
-    suite: SuiteKind,
-    authority: &VerifiedAuthority<S>,
-) -> Result<()> {
-    armour::write_new(path, Kind::AttributeAuthority, suite, &authority.bytes())
+pub fn write_authority(path: &Path, authority: &VerifiedAuthority<Ristretto255>) -> Result<()> {
+    armour::write_new(path, Kind::AttributeAuthority, &authority.bytes())
 }
 
 /// Reads the public file of an authority and checks that the KGC of this deployment vouches for it.
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::Io`].
-pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Result<VerifiedAuthority<S>> {
-    let bytes = read_armour::<S>(path, Kind::AttributeAuthority)?;
+pub fn read_authority(
+    path: &Path,
+    deployment: &Deployment<Ristretto255>,
+) -> Result<VerifiedAuthority<Ristretto255>> {
+    let bytes = armour::read(path, Kind::AttributeAuthority)?;
     SignedAuthority::decode(&bytes)
         .and_then(|statement| statement.verify(deployment))
         .map_err(|error| wrong(path, &error))
@@ -43,8 +41,8 @@ pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Resu
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
-pub fn write_key<S: Suite>(path: &Path, suite: SuiteKind, entry: &Entry<S>) -> Result<()> {
-    armour::write_new(path, Kind::AttributeKey, suite, &entry.encode())
+pub fn write_key(path: &Path, entry: &Entry<Ristretto255>) -> Result<()> {
+    armour::write_new(path, Kind::AttributeKey, &entry.encode())
 }
 
 /// Reads the secret file of an attribute key and checks that the KGC of this deployment vouches for its
@@ -52,18 +50,9 @@ pub fn write_key<S: Suite>(path: &Path, suite: SuiteKind, entry: &Entry<S>) -> R
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooOpen`], [`Error::Io`].
-pub fn read_key<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Result<Entry<S>> {
-    let bytes = read_armour::<S>(path, Kind::AttributeKey)?;
+pub fn read_key(path: &Path, deployment: &Deployment<Ristretto255>) -> Result<Entry<Ristretto255>> {
+    let bytes = armour::read(path, Kind::AttributeKey)?;
     Entry::decode(&bytes, deployment).map_err(|error| wrong(path, &error))
-}
-
-fn read_armour<S: Suite>(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
-    let (suite, bytes) = armour::read(path, kind)?;
-    if suite.id() != S::ID {
-        let what = format!("it is of suite {}, the deployment of {}", suite.id(), S::ID);
-        return Err(Error::Garbled { path: path.into(), what });
-    }
-    Ok(bytes)
 }
 
 fn wrong(path: &Path, error: &AinqError) -> Error {

@@ -24,6 +24,7 @@ pub mod private_file;
 pub mod secrets;
 pub mod shutdown;
 pub mod state_file;
+pub mod suite;
 pub mod terminal;
 pub mod token_directory;
 pub mod token_file;

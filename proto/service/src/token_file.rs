@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use quiver_ainq::{Deployment, IssuedToken, Role, Suite, SuiteKind};
-use zeroize::Zeroizing;
+use quiver_ainq::{Deployment, IssuedToken, Ristretto255, Role};
 
 use crate::armour::{self, Kind};
 use crate::{Error, Result, clock};
@@ -22,35 +21,36 @@ pub enum Wanted {
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what does not fit, and those of [`armour::read`].
-pub fn read<S: Suite>(path: &Path, deployment: &Deployment<S>, wanted: Wanted) -> Result<IssuedToken<S>> {
-    check(armour::read(path, Kind::Token)?, path, deployment, wanted)
+pub fn read(
+    path: &Path,
+    deployment: &Deployment<Ristretto255>,
+    wanted: Wanted,
+) -> Result<IssuedToken<Ristretto255>> {
+    check(&armour::read(path, Kind::Token)?, path, deployment, wanted)
 }
 
 /// The same of a token that came otherwise than in a file: its text. Errors name its `origin` as their path.
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what does not fit, [`Error::TooLarge`].
-pub fn read_text<S: Suite>(
+pub fn read_text(
     text: &[u8],
     origin: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     wanted: Wanted,
-) -> Result<IssuedToken<S>> {
-    check(armour::read_text(text, Kind::Token, origin)?, origin, deployment, wanted)
+) -> Result<IssuedToken<Ristretto255>> {
+    check(&armour::read_text(text, Kind::Token, origin)?, origin, deployment, wanted)
 }
 
-fn check<S: Suite>(
-    (suite, bytes): (SuiteKind, Zeroizing<Vec<u8>>),
+fn check(
+    bytes: &[u8],
     path: &Path,
-    deployment: &Deployment<S>,
+    deployment: &Deployment<Ristretto255>,
     wanted: Wanted,
-) -> Result<IssuedToken<S>> {
+) -> Result<IssuedToken<Ristretto255>> {
     let wrong = |what: String| Error::Garbled { path: path.into(), what };
-    if suite.id() != S::ID {
-        return Err(wrong(format!("the token is of suite {}, this deployment of {}", suite.id(), S::ID)));
-    }
-    let token =
-        IssuedToken::<S>::decode(&bytes).map_err(|error| wrong(format!("the token is garbled: {error}")))?;
+    let token = IssuedToken::<Ristretto255>::decode(bytes)
+        .map_err(|error| wrong(format!("the token is garbled: {error}")))?;
     let statement = &token.token.statement;
     if statement.master != *deployment.master() {
         return Err(wrong(format!("the token is for another deployment than {}", deployment.name())));
@@ -74,12 +74,12 @@ fn check<S: Suite>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Ristretto255, TokenGrant};
+    use crate::private_file;
+    use quiver_ainq::suite::BLS12381G1_ID;
+    use quiver_ainq::{MasterSecret, Name, OperatorSecretKey, Suite as _, TokenGrant};
     use rand::rngs::OsRng;
 
-    type S = Ristretto255;
-
-    fn deployment() -> Deployment<S> {
+    fn deployment() -> Deployment<Ristretto255> {
         Deployment::new(Name::new("alps").expect("name"), MasterSecret::generate(&mut OsRng).public())
     }
 
@@ -95,26 +95,28 @@ mod tests {
             not_after: u64::MAX,
             expiry: u64::MAX,
         };
-        let issued =
-            OperatorSecretKey::<S>::generate(&mut OsRng).issue(&ours, grant, &mut OsRng).expect("issue");
-        armour::write_new(&path, Kind::Token, SuiteKind::Ristretto255, &issued.encode()).expect("write");
+        let issued = OperatorSecretKey::<Ristretto255>::generate(&mut OsRng)
+            .issue(&ours, grant, &mut OsRng)
+            .expect("issue");
+        armour::write_new(&path, Kind::Token, &issued.encode()).expect("write");
         assert_eq!(read(&path, &ours, Wanted::Edge).expect("good").token, issued.token);
         let (text, origin) = (std::fs::read(&path).expect("read"), Path::new("the token"));
         assert_eq!(read_text(&text, origin, &ours, Wanted::Edge).expect("good").token, issued.token);
         let error = read_text(&text[1..], origin, &ours, Wanted::Edge).expect_err("refused").to_string();
         assert!(error.starts_with("the token: this is not a token"), "{error}");
-        let refusal = |deployment: &Deployment<S>, wanted| {
+        let refusal = |deployment: &Deployment<Ristretto255>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
         };
         assert!(refusal(&deployment(), Wanted::Edge).contains("another deployment"));
         assert!(refusal(&ours, Wanted::Leader).contains("use it with `edge`"));
         let other = directory.path().join("other.token");
-        armour::write_new(&other, Kind::Token, SuiteKind::Bls12381G1, &issued.encode()).expect("write");
-        assert!(read(&other, &ours, Wanted::Edge).expect_err("refused").to_string().contains("suite"));
+        let reserved = String::from_utf8_lossy(&text).replace(Ristretto255::ID, BLS12381G1_ID);
+        private_file::write_new(&other, reserved.as_bytes()).expect("write");
+        let refused = read(&other, &ours, Wanted::Edge).expect_err("refused").to_string();
+        assert!(refused.contains("other.token: it is of suite bls12-381-g1"), "{refused}");
         let cut = directory.path().join("cut.token");
         let bytes = issued.encode();
-        armour::write_new(&cut, Kind::Token, SuiteKind::Ristretto255, &bytes[..bytes.len() - 1])
-            .expect("write");
+        armour::write_new(&cut, Kind::Token, &bytes[..bytes.len() - 1]).expect("write");
         assert!(read(&cut, &ours, Wanted::Edge).expect_err("refused").to_string().contains("garbled"));
     }
 }

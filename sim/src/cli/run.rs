@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_ainq::StrategyKind;
 use quiver_report::{OutputArgs, complain, length_of_time, open};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 use quiver_world::trace::Trace;
@@ -27,9 +27,6 @@ pub(super) struct RunArgs {
     /// Network between them
     #[arg(long, value_enum, default_value_t)]
     transport: TransportKind,
-    /// Group the cryptography computes in: ristretto255 or bls12-381-g1
-    #[arg(long, value_name = "SUITE", default_value_t)]
-    suite: SuiteKind,
     /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
@@ -48,7 +45,7 @@ pub(super) struct RunArgs {
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
     #[arg(long)]
     toy: bool,
-    /// Virtual world, ristretto255: compute what many drones check alike (a header's signature) once per
+    /// Virtual world: compute what many drones check alike (a header's signature) once per
     /// distinct input
     #[arg(long, conflicts_with = "toy")]
     share_verifications: bool,
@@ -130,7 +127,6 @@ impl RunArgs {
             world: self.world,
             drones: self.drones,
             transport: self.transport,
-            suite: self.suite,
             strategy: self.strategy,
             seed: self.seed,
             expiry: self.expiry,

@@ -1,7 +1,7 @@
 //! `sim scale`: measures re-keys of groups of several sizes, and fits their growth.
 
 use clap::Args;
-use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_ainq::StrategyKind;
 use quiver_report::{Making, OutputArgs, complain};
 
 use super::{check_results, show};
@@ -42,9 +42,6 @@ pub(super) struct ScaleArgs {
     /// Networks between the drones
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [TransportKind::Memory])]
     transport: Vec<TransportKind>,
-    /// Group the cryptography computes in: ristretto255 or bls12-381-g1
-    #[arg(long, value_name = "SUITE", default_value_t)]
-    suite: SuiteKind,
     /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,7 +58,6 @@ pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
         drones: args.drones.clone(),
         strategies: args.strategy.clone(),
         transports: args.transport.clone(),
-        suite: args.suite,
         seed: args.seed,
     };
     check_results(&args.output)?;

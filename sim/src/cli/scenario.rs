@@ -48,10 +48,12 @@ pub(super) struct ScenarioArgs {
     /// Seed for all random choices, in place of the file's
     #[arg(long)]
     seed: Option<u64>,
-    /// Group the cryptography computes in: ristretto255, bls12-381-g1 (slow) or toy, which hides nothing and
-    /// is many times faster
+    /// Group the cryptography computes in: ristretto255, or toy, which hides nothing and is many times faster
     #[arg(long, default_value_t)]
     suite: WorldSuite,
+    /// Compute what many drones check alike (a header's signature) once per distinct input
+    #[arg(long)]
+    share_verifications: bool,
     /// Print one line per re-key as CSV in place of the table
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -115,7 +117,8 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
 }
 
 fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
-    let scenario = read(name, text, args.seed)?;
+    let mut scenario = read(name, text, args.seed)?;
+    scenario.setup.share_verifications = args.share_verifications;
     if let Some(file) = &args.replay {
         replay::check(scenario.edges())?;
         probe(file)?;
@@ -128,7 +131,8 @@ fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     let (run, trace) = run.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
-    let again = format!("sim scenario {name} --seed {} --suite {suite}", scenario.setup.seed);
+    let sharing = if args.share_verifications { " --share-verifications" } else { "" };
+    let again = format!("sim scenario {name} --seed {} --suite {suite}{sharing}", scenario.setup.seed);
     let command = measure::command_line();
     let report = ScenarioReport { scenario, run, suite, started, cpu, command, again };
     let written = match args.replay.as_deref().zip(trace) {

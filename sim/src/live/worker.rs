@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quiver_ainq::{Bls12381G1, Deployment, Element, IssuedToken, Ristretto255, SuiteKind};
+use quiver_ainq::{Deployment, Element, IssuedToken, Ristretto255};
 use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
@@ -77,11 +77,8 @@ async fn serve(run: &str, patience: Duration) -> Result<()> {
         other => return Err(failed(run, format!("unexpected command: {other:?}"))),
     };
     tracing::info!(run, drones = setup.swarm, "at work");
-    let process = match setup.suite {
-        SuiteKind::Ristretto255 => host::<Ristretto255>(&setup, incoming, out).await,
-        SuiteKind::Bls12381G1 => host::<Bls12381G1>(&setup, incoming, out).await,
-    };
-    process.map_err(|why| failed(run, why))
+    let hosted = host::<Ristretto255>(&setup, incoming, out).await;
+    hosted.map_err(|why| failed(run, why))
 }
 
 /// Hosts the drones. An error is sent to the run before the worker ends.

@@ -19,7 +19,7 @@
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use quiver_ainq::{KgcId, SuiteKind};
+use quiver_ainq::KgcId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -31,7 +31,7 @@ use super::swarm::{OrderTerms, Request};
 use crate::plan::TransportKind;
 
 /// Version that both programs must share: each refuses another.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 /// Greatest number of drones in one line.
@@ -67,7 +67,6 @@ pub(crate) enum WorkerCommand {
 pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
-    pub(crate) suite: SuiteKind,
     pub(crate) deputies: u32,
     /// The numbers of the relays that the worker hosts, in front of its drones.
     pub(crate) relays: Vec<u32>,

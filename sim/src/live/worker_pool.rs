@@ -185,7 +185,6 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
     Setup {
         seed: plan.seed,
         transport: plan.transport,
-        suite: plan.suite,
         deputies: plan.deputies,
         relays: Vec::new(),
         swarm: u32::try_from(swarm).unwrap_or(u32::MAX),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use quiver_report::{Unit, counted, grid};
+use quiver_world::WorldSuite;
 use quiver_world::run::Operation;
 
 use super::{Outcome, RunReport};
@@ -72,7 +73,7 @@ pub(super) fn title(report: &RunReport) -> String {
             write!(title, "in virtual time over {radio}, from a depot with {depot}")
         }
     };
-    let suite = if plan.toy { "toy".into() } else { plan.suite.to_string() };
+    let suite = if plan.toy { WorldSuite::Toy } else { WorldSuite::Ristretto255 };
     let _ = write!(title, ", suite {suite}, strategy {}, seed {}", plan.strategy, plan.seed);
     if plan.kgcs > 1 {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{StrategyKind, SuiteKind};
+use quiver_ainq::StrategyKind;
 use quiver_report::Progress;
 use quiver_sim::live;
 use quiver_sim::plan::{Plan, TransportKind};
@@ -111,11 +111,6 @@ fn twenty_drones_hold_every_invariant_over_tcp() {
 #[test]
 fn twenty_drones_hold_every_invariant_over_quic() {
     pass(&Plan { transport: TransportKind::Quic, ..plan(20) });
-}
-
-#[test]
-fn few_drones_hold_every_invariant_over_bls12_381() {
-    pass(&Plan { suite: SuiteKind::Bls12381G1, ..plan(5) });
 }
 
 #[test]

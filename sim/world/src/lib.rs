@@ -28,7 +28,6 @@ mod observer;
 mod record;
 mod relay_node;
 mod rng_stream;
-mod shared;
 mod step;
 mod suite;
 mod toy;
@@ -55,7 +54,6 @@ pub use self::mavlink::{DatagramEvent, DatagramEventKind, MavlinkReport, Mavlink
 pub use self::network::{Network, NodeSet, Partition};
 pub use self::node_id::NodeId;
 pub use self::observer::{Hop, NoObserver, StepObserver};
-pub use self::shared::SharedRistretto255;
 #[doc(hidden)]
 pub use self::step::Sabotage;
 pub use self::step::{Cause, Effect, NodeEvent, Step};

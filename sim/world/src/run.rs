@@ -53,6 +53,8 @@ pub struct RunPlan {
     /// The policy that anonymous drones must satisfy: over [`admission::FIELDS`](crate::admission::FIELDS).
     /// `None`: admission by name.
     pub admission: Option<String>,
+    /// Whether to compute once what many drones verify alike: [`Setup::share_verifications`].
+    pub share_verifications: bool,
     /// Whether the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; `None`: links as [`LinkFaults::SOUND`].
@@ -133,6 +135,7 @@ fn run_over<S: QuorumSuite>(
         faults: LinkFaults::SOUND,
         air: plan.depot.clone().or_else(|| plan.air.clone()),
         metered: true,
+        share_verifications: plan.share_verifications,
         parallel: true,
         // The count of an anonymous drone's answers outlives its machines.
         durable: plan.admission.is_some(),

@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-/// The group that a virtual world computes in. Its name is `ristretto255`, `ristretto255-shared`,
-/// `bls12-381-g1` or `toy`.
+/// The group that a virtual world computes in. Its name is `ristretto255` or `toy`.
 ///
 /// A program that runs a world names one, and so compiles none of its machines a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
@@ -12,25 +11,19 @@ pub enum WorldSuite {
     /// [`Ristretto255`](quiver_ainq::Ristretto255).
     #[default]
     Ristretto255,
-    /// [`SharedRistretto255`](crate::SharedRistretto255): computes once what many drones check alike.
-    SharedRistretto255,
-    /// [`Bls12381G1`](quiver_ainq::Bls12381G1), slow.
-    Bls12381G1,
     /// [`InsecureToy`](crate::InsecureToy), which hides nothing: the same protocol code, many times faster.
     Toy,
 }
 
 impl WorldSuite {
     /// All.
-    pub const ALL: [Self; 4] = [Self::Ristretto255, Self::SharedRistretto255, Self::Bls12381G1, Self::Toy];
+    pub const ALL: [Self; 2] = [Self::Ristretto255, Self::Toy];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ristretto255 => "ristretto255",
-            Self::SharedRistretto255 => "ristretto255-shared",
-            Self::Bls12381G1 => "bls12-381-g1",
             Self::Toy => "toy",
         }
     }
@@ -42,7 +35,12 @@ impl FromStr for WorldSuite {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|suite| suite.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|suite| suite.name()).collect();
-            format!("no suite of the virtual world: give one of {}", names.join(", "))
+            let more = match name {
+                "bls12-381-g1" => "; bls12-381-g1 runs in the tests of core/ainq alone",
+                "ristretto255-shared" => "; to share verifications, add --share-verifications",
+                _ => "",
+            };
+            format!("no suite of the virtual world: give one of {}{more}", names.join(", "))
         })
     }
 }
@@ -53,14 +51,6 @@ macro_rules! over {
         match $suite {
             $crate::WorldSuite::Ristretto255 => {
                 type $S = quiver_ainq::Ristretto255;
-                $call
-            }
-            $crate::WorldSuite::SharedRistretto255 => {
-                type $S = $crate::SharedRistretto255;
-                $call
-            }
-            $crate::WorldSuite::Bls12381G1 => {
-                type $S = quiver_ainq::Bls12381G1;
                 $call
             }
             $crate::WorldSuite::Toy => {
@@ -81,6 +71,9 @@ mod tests {
         for suite in WorldSuite::ALL {
             assert_eq!(suite.to_string().parse(), Ok(suite));
         }
-        assert!("rsa".parse::<WorldSuite>().unwrap_err().ends_with("bls12-381-g1, toy"));
+        let refused = |name: &str| name.parse::<WorldSuite>().unwrap_err();
+        assert!(refused("rsa").ends_with("ristretto255, toy"));
+        assert!(refused("bls12-381-g1").contains("core/ainq"));
+        assert!(refused("ristretto255-shared").contains("--share-verifications"));
     }
 }

@@ -13,7 +13,7 @@ use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use quiver_crypto::{Zeroizing, expand_message};
 use zeroize::Zeroize;
 
-use crate::suite::{AgreedSecret, in_chunks};
+use crate::suite::{AgreedSecret, BLS12381G1_ID, in_chunks};
 use crate::{Element, Error, Suite};
 
 /// The suite `QUIVER-AINQ-BLS12381G1-SHA256-v1`. Not constant-time.
@@ -30,7 +30,7 @@ const BATCH: usize = 128;
 const WIDE: usize = 48;
 
 impl Suite for Bls12381G1 {
-    const ID: &'static str = "QUIVER-AINQ-BLS12381G1-SHA256-v1";
+    const ID: &'static str = BLS12381G1_ID;
     const POINT_LEN: usize = 48;
     const SCALAR_LEN: usize = 32;
     const SECRET_LEN: usize = 48;

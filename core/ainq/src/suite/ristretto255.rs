@@ -33,6 +33,8 @@ pub(crate) mod comb;
 mod montgomery;
 #[cfg(feature = "std")]
 pub(crate) mod prepared;
+#[cfg(feature = "verification-cache")]
+pub(super) mod verification_cache;
 
 use montgomery::FieldElement;
 
@@ -70,7 +72,12 @@ impl Suite for Ristretto255 {
     }
 
     fn decode(bytes: &[u8]) -> Option<RistrettoPoint> {
-        CompressedRistretto::from_slice(bytes).ok()?.decompress()
+        let bytes = bytes.try_into().ok()?;
+        let decompress = |bytes: &[u8; 32]| CompressedRistretto(*bytes).decompress();
+        #[cfg(feature = "verification-cache")]
+        return verification_cache::decode(bytes, decompress);
+        #[cfg(not(feature = "verification-cache"))]
+        decompress(bytes)
     }
 
     fn is_identity(point: &RistrettoPoint) -> bool {
@@ -85,11 +92,18 @@ impl Suite for Ristretto255 {
     }
 
     fn vartime_mul_prepared(scalar: &Scalar, point: &Self::Prepared) -> RistrettoPoint {
+        #[cfg(feature = "verification-cache")]
+        return verification_cache::product(scalar, point.point(), || point.vartime_mul(scalar));
+        #[cfg(not(feature = "verification-cache"))]
         point.vartime_mul(scalar)
     }
 
     fn vartime_mul_with_base(a: &Scalar, point: &RistrettoPoint, b: &Scalar) -> RistrettoPoint {
-        RistrettoPoint::vartime_double_scalar_mul_basepoint(a, point, b)
+        let compute = || RistrettoPoint::vartime_double_scalar_mul_basepoint(a, point, b);
+        #[cfg(feature = "verification-cache")]
+        return verification_cache::sum((a, point, b), compute);
+        #[cfg(not(feature = "verification-cache"))]
+        compute()
     }
 
     fn vartime_multiscalar(scalars: &[Scalar], points: &[RistrettoPoint]) -> RistrettoPoint {

@@ -189,7 +189,7 @@ fn look_that_fails_halfway_loses_no_revocation() {
     bench.tamper("ALTER TABLE attribute_grant RENAME TO elsewhere");
     assert!(changes.read().is_err(), "the last query fails");
     bench.tamper("ALTER TABLE elsewhere RENAME TO attribute_grant");
-    let commands = |changes: &Changes<Ristretto255>| {
+    let commands = |changes: &Changes| {
         let new = changes.read().expect("look");
         let command = |change| match change {
             Change::Command(command) => command,

@@ -7,7 +7,7 @@ use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_machine::Reason;
 
-use quiver_testbed::{matching, token_grant};
+use quiver_testbed::token_grant;
 
 use crate::world::{GROUP, Node, World};
 

@@ -9,7 +9,7 @@ use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::{Input, Machine, Output, Route};
 use quiver_message::Message;
 
-use quiver_testbed::{EPOCH_START, matching, token_grant};
+use quiver_testbed::{EPOCH_START, token_grant};
 
 use crate::world::{GROUP, Node, S, World, copy, decode, name};
 

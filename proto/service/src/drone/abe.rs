@@ -3,7 +3,7 @@
 use crate::keyring::Keyring;
 use crate::terminal;
 use clap::Subcommand;
-use quiver_ainq::Suite;
+use quiver_ainq::Ristretto255;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::KgcArgs;
@@ -46,8 +46,8 @@ pub struct AuthorityLine {
 }
 
 /// The authorities of a keyring, as shown.
-pub fn authority_lines<S: Suite>(keyring: &Keyring<S>) -> Vec<AuthorityLine> {
-    let line = |entry: &crate::keyring::Entry<S>| AuthorityLine {
+pub fn authority_lines(keyring: &Keyring<Ristretto255>) -> Vec<AuthorityLine> {
+    let line = |entry: &crate::keyring::Entry<Ristretto255>| AuthorityLine {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),

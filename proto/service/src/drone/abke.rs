@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::keyring::{Entry, Keyring};
 use crate::{clock, terminal};
 use clap::Subcommand;
-use quiver_ainq::{Suite, UnixTime};
+use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_delivery::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
@@ -81,11 +81,11 @@ pub struct Certified {
 }
 
 /// Lists the certified fields; every credential is verified against the slot keys it came with.
-pub fn certified<S: Suite>(keyring: &Keyring<S>, now: UnixTime) -> Vec<Certified> {
+pub fn certified(keyring: &Keyring<Ristretto255>, now: UnixTime) -> Vec<Certified> {
     keyring.entries_of(KIND).map(|entry| certified_by(entry, now)).collect()
 }
 
-fn certified_by<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
+fn certified_by(entry: &Entry<Ristretto255>, now: UnixTime) -> Certified {
     let (fields, valid_until, standing) =
         inspect(entry, now).unwrap_or_else(|error| (None, None, CredentialState::Broken(error.to_string())));
     Certified {
@@ -99,7 +99,7 @@ fn certified_by<S: Suite>(entry: &Entry<S>, now: UnixTime) -> Certified {
 
 type Inspected = (Option<String>, Option<UnixTime>, CredentialState);
 
-fn inspect<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Inspected, CertifyError> {
+fn inspect(entry: &Entry<Ristretto255>, now: UnixTime) -> std::result::Result<Inspected, CertifyError> {
     let terms = Terms::of(&entry.authority)?;
     let Some(held) = &entry.key else { return Ok((None, None, CredentialState::Nothing)) };
     let certificate = Certificate::decode(&held.key, &terms, &mut OsRng)?;
@@ -117,8 +117,8 @@ fn inspect<S: Suite>(entry: &Entry<S>, now: UnixTime) -> std::result::Result<Ins
 }
 
 /// End of the first period of anything held; `None` if nothing held ends.
-pub(crate) fn first_end<S: Suite>(keyring: &Keyring<S>) -> Option<UnixTime> {
-    let end = |entry: &Entry<S>| {
+pub(crate) fn first_end(keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
+    let end = |entry: &Entry<Ristretto255>| {
         let terms = Terms::of(&entry.authority).ok()?;
         Some(terms.end_of(Certificate::period_of(&entry.key.as_ref()?.key).ok()?))
     };

@@ -13,7 +13,7 @@ use std::fmt::Display;
 
 use crate::clock;
 use crate::keyring::{self, Entry, Keyring};
-use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Ristretto255};
 use quiver_delivery::attributes::KIND;
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
@@ -26,29 +26,29 @@ use crate::drone::{Error, Result};
 
 /// As whom envelopes are sealed and opened.
 #[derive(Debug)]
-pub struct Holder<S: Suite> {
+pub struct Holder {
     /// The deployment.
-    pub deployment: Deployment<S>,
+    pub deployment: Deployment<Ristretto255>,
     /// Authorities and keys.
-    pub keyring: Keyring<S>,
+    pub keyring: Keyring<Ristretto255>,
     /// The drone's own key, if it has enrolled and the state file is at hand.
-    pub keypair: Option<DroneKeypair<S>>,
+    pub keypair: Option<DroneKeypair<Ristretto255>>,
     /// The newest revocation list known.
     pub revocations: RevocationList,
 }
 
-impl<S: Suite> Holder<S> {
+impl Holder {
     /// The drone of this identity, with its keyring.
     ///
     /// # Errors
     /// [`Error::Keyring`].
-    pub fn new(keys: &Keys<S>, Identity { keypair, revocations }: Identity<S>) -> Result<Self> {
+    pub fn new(keys: &Keys, Identity { keypair, revocations }: Identity) -> Result<Self> {
         Ok(Self { deployment: keys.deployment().clone(), keyring: keys.keyring()?, keypair, revocations })
     }
 
     /// A caller without a state file: seals without a signature, and opens with keys that are files.
     #[must_use]
-    pub fn nobody(deployment: Deployment<S>) -> Self {
+    pub fn nobody(deployment: Deployment<Ristretto255>) -> Self {
         let (keyring, revocations) = (Keyring::default(), RevocationList::empty());
         Self { deployment, keyring, keypair: None, revocations }
     }
@@ -116,7 +116,7 @@ impl<S: Suite> Holder<S> {
 }
 
 /// Decodes the attribute keys of a keyring for a machine. Those it cannot use are logged and left out.
-pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
+pub fn attribute_keys(keyring: &Keyring<Ristretto255>) -> AttributeKeys {
     let access = keyring.entries_of(KIND).filter_map(|entry| match access(entry) {
         Ok(access) => Some(access),
         Err(error) => {
@@ -127,7 +127,7 @@ pub fn attribute_keys<S: Suite>(keyring: &Keyring<S>) -> AttributeKeys {
     AttributeKeys::new(access.collect())
 }
 
-fn access<S: Suite>(entry: &Entry<S>) -> Result<AttributeAccess> {
+fn access(entry: &Entry<Ristretto255>) -> Result<AttributeAccess> {
     let named = |error: &dyn Display| Error::authority(&entry.authority.name, error);
     SchemeKind::from_id(entry.authority.scheme.as_str()).map_err(|error| named(&error))?;
     AttributeAccess::of(entry).map_err(|error| named(&error))

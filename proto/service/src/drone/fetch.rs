@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::clock;
 use crate::keyring::{Entry, HeldKey};
-use quiver_ainq::{Deployment, DroneKeypair, Name, SignedAuthority, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, SignedAuthority};
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
 use quiver_machine::{Machine, Reason, Route};
@@ -105,20 +105,20 @@ impl Report {
 
 /// A drone's client at the KGCs: one fetch at a time. Clones share that.
 #[derive(Clone, Debug)]
-pub struct KeyClient<S: Suite> {
-    keys: Keys<S>,
+pub struct KeyClient {
+    keys: Keys,
     plan: FetchPlan,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl<S: Suite> KeyClient<S> {
+impl KeyClient {
     /// A client for this keyring.
-    pub fn new(keys: Keys<S>, plan: FetchPlan) -> Self {
+    pub fn new(keys: Keys, plan: FetchPlan) -> Self {
         Self { keys, plan, turn: Arc::default() }
     }
 
     /// The keyring.
-    pub fn keys(&self) -> &Keys<S> {
+    pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
@@ -126,7 +126,11 @@ impl<S: Suite> KeyClient<S> {
     ///
     /// # Errors
     /// Those of [`answer`](crate::drone::release::key_call::answer).
-    pub async fn release(&self, keypair: Option<&DroneKeypair<S>>, call: &KeyCall) -> Result<KeyReport> {
+    pub async fn release(
+        &self,
+        keypair: Option<&DroneKeypair<Ristretto255>>,
+        call: &KeyCall,
+    ) -> Result<KeyReport> {
         crate::drone::release::key_call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
     }
 
@@ -136,14 +140,14 @@ impl<S: Suite> KeyClient<S> {
     /// # Errors
     /// [`Error::Refused`] if everything is refused, [`Error::NotConfirmed`] if no authority is named,
     /// [`Error::TimedOut`], and those of storing and of the network.
-    pub async fn fetch(&self, keypair: &DroneKeypair<S>) -> Result<Report> {
+    pub async fn fetch(&self, keypair: &DroneKeypair<Ristretto255>) -> Result<Report> {
         let keypair = copy(self.keys.deployment(), keypair)?;
         let _turn = self.turn.lock().await;
         fetch(&self.keys, keypair, &self.plan).await
     }
 
     /// Fetches in every period, also while nothing is certified yet.
-    pub async fn keep_fetching(&self, keypair: &DroneKeypair<S>) {
+    pub async fn keep_fetching(&self, keypair: &DroneKeypair<Ristretto255>) {
         loop {
             self.keep_fetched(keypair).await;
             tokio::time::sleep(AGAIN).await;
@@ -153,7 +157,7 @@ impl<S: Suite> KeyClient<S> {
     /// Fetches in the background, again and again until every authority has answered in one fetch, and once
     /// more whenever a held key has ended; returns if no key ends. Neither a refusal nor a list without
     /// authorities stops it: an attacker between drone and KGC can forge both.
-    pub async fn keep_fetched(&self, keypair: &DroneKeypair<S>) {
+    pub async fn keep_fetched(&self, keypair: &DroneKeypair<Ristretto255>) {
         let mut again = AGAIN;
         loop {
             match self.fetch(keypair).await {
@@ -186,12 +190,15 @@ impl<S: Suite> KeyClient<S> {
 ///
 /// # Errors
 /// [`Error::Keyring`], never for a key of this deployment.
-pub fn copy<S: Suite>(deployment: &Deployment<S>, keypair: &DroneKeypair<S>) -> Result<DroneKeypair<S>> {
+pub fn copy(
+    deployment: &Deployment<Ristretto255>,
+    keypair: &DroneKeypair<Ristretto255>,
+) -> Result<DroneKeypair<Ristretto255>> {
     let secret = keypair.to_bytes();
     DroneKeypair::restore(deployment, keypair.public().clone(), &secret).map_err(Error::Keyring)
 }
 
-async fn fetch<S: Suite>(keys: &Keys<S>, keypair: DroneKeypair<S>, plan: &FetchPlan) -> Result<Report> {
+async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPlan) -> Result<Report> {
     let deployment = keys.deployment().clone();
     let fetcher = Fetcher::new(&deployment, keys.held()?, plan.timing).map_err(Error::Keyring)?;
     let fetcher = fetcher.asking_for_revocations(keys.revocation_number()?);
@@ -259,11 +266,7 @@ struct Collected {
 }
 
 impl Collected {
-    async fn listen<S: Suite>(
-        &mut self,
-        keys: &Keys<S>,
-        heard: &mut mpsc::UnboundedReceiver<FetchEvent>,
-    ) -> Result<()> {
+    async fn listen(&mut self, keys: &Keys, heard: &mut mpsc::UnboundedReceiver<FetchEvent>) -> Result<()> {
         while let Some(event) = heard.recv().await {
             match event {
                 FetchEvent::Answered { authority, statement, response } => {
@@ -294,7 +297,7 @@ impl Collected {
     }
 }
 
-fn store<S: Suite>(keys: &Keys<S>, name: &Name, statement: &[u8], response: KeyResponse) -> Result<Outcome> {
+fn store(keys: &Keys, name: &Name, statement: &[u8], response: KeyResponse) -> Result<Outcome> {
     let authority = SignedAuthority::decode(statement)
         .and_then(|statement| statement.verify(keys.deployment()))
         .map_err(Error::Keyring)?;

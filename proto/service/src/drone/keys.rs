@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::keyring::{ATTACHMENT, Entry, Keyring};
 use crate::node_state::NodeState;
-use quiver_ainq::{Deployment, SignedRevocationList, Suite};
+use quiver_ainq::{Deployment, Ristretto255, SignedRevocationList};
 use quiver_delivery::attributes::Held;
 use tokio::sync::watch;
 
@@ -24,21 +24,21 @@ pub fn locked(state: &Mutex<NodeState>) -> MutexGuard<'_, NodeState> {
 
 /// The keyring of a drone. Clones are of the same one.
 #[derive(Clone, Debug)]
-pub struct Keys<S: Suite> {
+pub struct Keys {
     state: SharedState,
-    deployment: Deployment<S>,
+    deployment: Deployment<Ristretto255>,
     /// Counts changes.
     changes: Arc<watch::Sender<u64>>,
 }
 
-impl<S: Suite> Keys<S> {
+impl Keys {
     /// The keyring in this state file.
-    pub fn new(state: SharedState, deployment: Deployment<S>) -> Self {
+    pub fn new(state: SharedState, deployment: Deployment<Ristretto255>) -> Self {
         Self { state, deployment, changes: Arc::new(watch::Sender::new(0)) }
     }
 
     /// The deployment.
-    pub fn deployment(&self) -> &Deployment<S> {
+    pub fn deployment(&self) -> &Deployment<Ristretto255> {
         &self.deployment
     }
 
@@ -48,7 +48,7 @@ impl<S: Suite> Keys<S> {
     }
 
     /// The keys of conditions, in the same file.
-    pub fn identity_keys(&self) -> IdentityKeys<S> {
+    pub fn identity_keys(&self) -> IdentityKeys {
         IdentityKeys::new(Arc::clone(&self.state), self.deployment.clone())
     }
 
@@ -56,7 +56,7 @@ impl<S: Suite> Keys<S> {
     ///
     /// # Errors
     /// [`Error::Keyring`].
-    pub fn keyring(&self) -> Result<Keyring<S>> {
+    pub fn keyring(&self) -> Result<Keyring<Ristretto255>> {
         match locked(&self.state).attachment(ATTACHMENT) {
             Some(bytes) => Keyring::decode(bytes, &self.deployment).map_err(Error::Keyring),
             None => Ok(Keyring::default()),
@@ -67,7 +67,7 @@ impl<S: Suite> Keys<S> {
     ///
     /// # Errors
     /// [`Error::Keyring`], and those of writing the file.
-    pub fn put(&self, entry: Entry<S>) -> Result<bool> {
+    pub fn put(&self, entry: Entry<Ristretto255>) -> Result<bool> {
         let mut keyring = self.keyring()?;
         let changed = keyring.put(entry).map_err(Error::Keyring)?;
         if changed {
@@ -88,7 +88,8 @@ impl<S: Suite> Keys<S> {
     /// [`Error::Keyring`] if what is stored is no list of this deployment.
     pub(crate) fn revocation_number(&self) -> Result<u64> {
         let Some(list) = self.revocations() else { return Ok(0) };
-        let list = SignedRevocationList::<S>::decode(&list).and_then(|list| list.verify(&self.deployment));
+        let list = SignedRevocationList::<Ristretto255>::decode(&list)
+            .and_then(|list| list.verify(&self.deployment));
         Ok(list.map_err(Error::Keyring)?.number)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_bridge::{Bridge, Feed, Given, Group, Inputs, Report, Settings, feed};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -52,11 +52,11 @@ pub struct MavlinkSettings {
 
 /// A bridge that is open, and waits for its group.
 #[derive(Debug)]
-pub struct OpenBridge<S: Suite> {
-    bridge: Bridge<S>,
-    inputs: Inputs<S>,
+pub struct OpenBridge {
+    bridge: Bridge<Ristretto255>,
+    inputs: Inputs<Ristretto255>,
     /// Tells it of the group.
-    pub feed: Arc<Feed<S>>,
+    pub feed: Arc<Feed<Ristretto255>>,
     /// How it is doing.
     pub report: Report,
 }
@@ -85,7 +85,7 @@ impl MavlinkSettings {
     ///
     /// # Errors
     /// Those of [`read`](Self::read); [`Error::Bridge`] if a port is taken.
-    pub async fn open<S: Suite>(&self, deployment: &Deployment<S>) -> Result<Option<OpenBridge<S>>> {
+    pub async fn open(&self, deployment: &Deployment<Ristretto255>) -> Result<Option<OpenBridge>> {
         let Some(settings) = self.read()? else { return Ok(None) };
         let report = Report::default();
         let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await?;
@@ -94,9 +94,9 @@ impl MavlinkSettings {
     }
 }
 
-impl<S: Suite> OpenBridge<S> {
+impl OpenBridge {
     /// Lets it work until `tasks` are dropped or the feed is gone.
-    pub fn start(self, tasks: &mut JoinSet<()>, group: impl Group<S>) {
+    pub fn start(self, tasks: &mut JoinSet<()>, group: impl Group<Ristretto255>) {
         tasks.spawn(self.bridge.run(self.inputs, group));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use quiver_ainq::Ristretto255;
 use quiver_delivery::attributes::FetchTiming;
-use quiver_enrolment::QuorumSuite;
 use quiver_machine::Primary;
 
 use super::{DroneService, DroneSettings, Result};
@@ -33,9 +33,9 @@ pub trait Program: Sized {
     ///
     /// # Errors
     /// If it was not stored by such a machine, or nothing was.
-    fn restore<S: QuorumSuite>(
+    fn restore(
         &self,
-        service: &DroneService<'_, Self, S>,
+        service: &DroneService<'_, Self>,
         records: Records,
-    ) -> Result<impl Primary<Suite = S>>;
+    ) -> Result<impl Primary<Suite = Ristretto255>>;
 }

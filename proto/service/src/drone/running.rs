@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, RevocationList, Suite};
+use quiver_ainq::{DroneKeypair, RevocationList, Ristretto255};
 use quiver_envelope::{EnvelopeCommand, Envelopes};
 use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
@@ -37,19 +37,19 @@ pub type Command<P> = <Drone<P> as Machine>::Command;
 
 /// A drone's key, once it has enrolled, and its revocation list.
 #[derive(Debug)]
-pub struct Identity<S: Suite> {
+pub struct Identity {
     /// Its key; `None` before it has enrolled.
-    pub keypair: Option<DroneKeypair<S>>,
+    pub keypair: Option<DroneKeypair<Ristretto255>>,
     /// The newest revocation list it holds.
     pub revocations: RevocationList,
 }
 
-impl<S: Suite> Identity<S> {
+impl Identity {
     /// Copies that of a machine.
     ///
     /// # Errors
     /// [`Error::Keyring`], never for a key of the machine's deployment.
-    pub fn of(machine: &impl Primary<Suite = S>) -> Result<Self> {
+    pub fn of(machine: &impl Primary<Suite = Ristretto255>) -> Result<Self> {
         let keypair = machine.keypair().map(|keypair| copy(machine.deployment(), keypair)).transpose()?;
         Ok(Self { keypair, revocations: machine.revocations().list().clone() })
     }
@@ -61,7 +61,7 @@ pub struct Running<P: Primary> {
     /// The machine.
     pub machine: Handle<Drone<P>>,
     /// The client.
-    pub client: KeyClient<P::Suite>,
+    pub client: KeyClient,
     /// Who passes its messages on.
     pub(super) relay: fn(&P) -> Relay,
     /// Reasons why something was not sent, from the host.
@@ -84,14 +84,14 @@ impl<P: Primary> Clone for Running<P> {
 
 impl<P> Running<P>
 where
-    P: Primary + Send + Sync + 'static,
+    P: Primary<Suite = Ristretto255> + Send + Sync + 'static,
     Command<P>: Clone + Send,
 {
     /// Makes the running drone. `relay`: who passes its messages on; its host reports over `failures` why
     /// something was not sent.
     pub fn new(
         machine: Handle<Drone<P>>,
-        client: KeyClient<P::Suite>,
+        client: KeyClient,
         relay: fn(&P) -> Relay,
         failures: broadcast::Sender<&'static str>,
     ) -> Self {
@@ -102,12 +102,12 @@ where
     ///
     /// # Errors
     /// If the machine has stopped.
-    pub async fn identity(&self) -> Result<Identity<P::Suite>> {
+    pub async fn identity(&self) -> Result<Identity> {
         self.machine.inspect(|machine| Identity::of(&***machine)).await?
     }
 
     /// Waits until the drone has enrolled; its key.
-    pub async fn enrolled(&self) -> DroneKeypair<P::Suite> {
+    pub async fn enrolled(&self) -> DroneKeypair<Ristretto255> {
         loop {
             if let Ok(Identity { keypair: Some(keypair), .. }) = self.identity().await {
                 return keypair;
@@ -197,12 +197,12 @@ where
     }
 }
 
-impl<S: Suite> KeyClient<S> {
+impl KeyClient {
     /// Answers a request as the drone of this identity.
     ///
     /// # Errors
     /// Those of what is asked for.
-    pub async fn answer(&self, identity: Identity<S>, request: KeyRequest) -> Result<KeyAnswer> {
+    pub async fn answer(&self, identity: Identity, request: KeyRequest) -> Result<KeyAnswer> {
         Ok(match request {
             KeyRequest::Fetch => {
                 let hint = "run `edge enrol` or `leader serve` first";

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use quiver_ainq::Ristretto255;
 use quiver_machine::{Peer, Primary};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
@@ -98,7 +99,7 @@ impl SendReport {
 
 impl<P> Running<P>
 where
-    P: Primary + Send + Sync + 'static,
+    P: Primary<Suite = Ristretto255> + Send + Sync + 'static,
     Command<P>: Clone + Send,
 {
     /// Hands what this command makes to the connection of the leader, or of whoever takes the group's messages.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Deployment;
-use quiver_enrolment::{Kgcs, QuorumSuite};
+use quiver_ainq::{Deployment, Ristretto255};
+use quiver_enrolment::Kgcs;
 use quiver_machine::{Machine, Reason};
 use quiver_net::{Driver, Host, Multiaddr};
 use tokio::sync::mpsc;
@@ -22,18 +22,18 @@ pub const CALL_TIME: Duration = Duration::from_secs(25);
 
 /// A drone with its state file open.
 #[derive(Clone, Debug)]
-pub struct DroneService<'a, P, S: QuorumSuite> {
+pub struct DroneService<'a, P> {
     /// Its program.
     pub program: &'a P,
     /// The deployment file.
     pub file: &'a DeploymentFile,
     /// The deployment.
-    pub deployment: Deployment<S>,
+    pub deployment: Deployment<Ristretto255>,
     /// The state file.
     pub store: Store,
 }
 
-impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
+impl<'a, P: Program> DroneService<'a, P> {
     /// Opens the state file; also returns the machine's records. `obtain` gives what opens it, and is told
     /// whether the file is new.
     ///
@@ -45,14 +45,14 @@ impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
         obtain: impl FnOnce(bool) -> crate::Result<Protection>,
         missing: Missing,
     ) -> Result<(Self, Records)> {
-        let (deployment, data_dir) = (file.pin::<S>()?, &program.settings().data_dir);
+        let (deployment, data_dir) = (file.pin()?, &program.settings().data_dir);
         let by = obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
         let (store, records) = Store::open(data_dir, (&deployment, P::NAME), &by, missing)?;
         Ok((Self { program, file, deployment, store }, records))
     }
 
     /// The KGCs of the deployment.
-    pub fn kgcs(&self) -> Kgcs<S> {
+    pub fn kgcs(&self) -> Kgcs<Ristretto255> {
         Kgcs::quorum(self.file.kgc_ids())
     }
 
@@ -69,7 +69,7 @@ impl<'a, P: Program, S: QuorumSuite> DroneService<'a, P, S> {
     ///
     /// # Errors
     /// If an address is none.
-    pub fn client(&self, time_limit: Duration) -> Result<KeyClient<S>> {
+    pub fn client(&self, time_limit: Duration) -> Result<KeyClient> {
         let kgcs = self.program.settings().kgc_addresses(self.file)?;
         let plan = FetchPlan { kgcs, timing: self.program.fetch_timing(), time_limit };
         Ok(KeyClient::new(self.store.keys(&self.deployment), plan))

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use quiver_ainq::{Deployment, Suite};
+use quiver_ainq::{Deployment, Ristretto255};
 
 use super::keys::{Keys, SharedState, locked};
 use crate::Result;
@@ -26,9 +26,9 @@ impl Store {
     ///
     /// # Errors
     /// Those of [`NodeState::open`].
-    pub fn open<S: Suite>(
+    pub fn open(
         data_dir: &Path,
-        (deployment, role): (&Deployment<S>, &str),
+        (deployment, role): (&Deployment<Ristretto255>, &str),
         by: &Protection,
         missing: Missing,
     ) -> Result<(Self, Records)> {
@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// The drone's keys from the KGCs, in the same file.
-    pub fn keys<S: Suite>(&self, deployment: &Deployment<S>) -> Keys<S> {
+    pub fn keys(&self, deployment: &Deployment<Ristretto255>) -> Keys {
         Keys::new(Arc::clone(&self.0), deployment.clone())
     }
 }

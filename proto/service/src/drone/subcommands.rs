@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use quiver_enrolment::QuorumSuite;
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,7 +24,7 @@ use crate::control::{call, call_if_running};
 use crate::deployment_file::DeploymentFile;
 use crate::node_state::{Missing, NodeState};
 use crate::secrets::ProtectionArgs;
-use crate::{monitoring, terminal, with_suite};
+use crate::{monitoring, terminal};
 
 /// Time after which a subcommand says what it waits for.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -164,7 +163,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
             IbeCommand::Keys(args) => {
                 let report = self.call(args.call()).await?;
                 let file = self.program.settings().read_deployment()?;
-                with_suite!(file.suite()?, S => args.print(&file.pin::<S>()?, &report))
+                args.print(&file.pin()?, &report)
             }
             IbeCommand::Files(args) => {
                 let told = ibe::run(args, self).await?;
@@ -203,19 +202,19 @@ impl<'a, P: Program> Subcommands<'a, P> {
             return Ok(answer);
         }
         let file = settings.read_deployment()?;
-        with_suite!(file.suite()?, S => self.offline::<S>(&file, request).await)
+        self.offline(&file, request).await
     }
 
-    async fn offline<S: QuorumSuite>(&self, file: &DeploymentFile, request: KeyRequest) -> Result<KeyAnswer> {
+    async fn offline(&self, file: &DeploymentFile, request: KeyRequest) -> Result<KeyAnswer> {
         // What needs no state file is done without one.
         if let KeyRequest::Envelope(job) = &request
             && !NodeState::exists(&self.program.settings().data_dir)
         {
-            return Holder::nobody(file.pin::<S>()?).perform(job).map(KeyAnswer::Done);
+            return Holder::nobody(file.pin()?).perform(job).map(KeyAnswer::Done);
         }
         let obtain = |new| self.protection.obtain(new);
         let (service, records) = DroneService::open(self.program, file, obtain, Missing::Refuse)?;
-        let identity = Identity::<S>::of(&self.program.restore(&service, records)?)?;
+        let identity = Identity::of(&self.program.restore(&service, records)?)?;
         service.client(self.program.fetch_time())?.answer(identity, request).await
     }
 }
@@ -223,14 +222,12 @@ impl<'a, P: Program> Subcommands<'a, P> {
 impl<P: Program> KeySource for Subcommands<'_, P> {
     async fn master(&mut self) -> Result<MasterPublicKey> {
         let file = self.program.settings().read_deployment()?;
-        with_suite!(file.suite()?, S => {
-            let deployment = file.pin::<S>()?;
-            let authority = match &self.authority {
-                Some(path) => read_authority(path, &deployment)?,
-                None => self.call(KeyCall::Authority).await?.authority(&deployment)?,
-            };
-            Ok(*authority.master())
-        })
+        let deployment = file.pin()?;
+        let authority = match &self.authority {
+            Some(path) => read_authority(path, &deployment)?,
+            None => self.call(KeyCall::Authority).await?.authority(&deployment)?,
+        };
+        Ok(*authority.master())
     }
 
     async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {

@@ -1,15 +1,14 @@
 //! Files there and back, and what is refused.
 
-use quiver_ainq::{AuthorityStatement, MasterSecret, Name, Ristretto255, SecretScalar, SuiteKind};
+use quiver_ainq::{AuthorityStatement, MasterSecret, Name, Ristretto255, SecretScalar};
 use rand::rngs::OsRng;
+use zeroize::Zeroizing;
 
 use super::*;
 
-type S = Ristretto255;
-
 struct Bench {
-    master: MasterSecret<S>,
-    deployment: Deployment<S>,
+    master: MasterSecret<Ristretto255>,
+    deployment: Deployment<Ristretto255>,
 }
 
 impl Bench {
@@ -18,7 +17,7 @@ impl Bench {
         Self { deployment: Deployment::new(name("alps"), master.public()), master }
     }
 
-    fn entry(&self, text: &str, key: Option<&[u8]>) -> Entry<S> {
+    fn entry(&self, text: &str, key: Option<&[u8]>) -> Entry<Ristretto255> {
         let statement = AuthorityStatement {
             kind: name("abe"),
             name: name(text),
@@ -43,9 +42,8 @@ fn files_come_back_and_foreign_or_garbled_ones_are_told() {
     let directory = tempfile::tempdir().expect("tempdir");
     let (public, secret) = (directory.path().join("orders.authority"), directory.path().join("orders.key"));
     let entry = bench.entry("orders", Some(b"secret"));
-    let suite = SuiteKind::Ristretto255;
-    write_authority(&public, suite, &entry.authority).expect("write");
-    write_key(&secret, suite, &entry).expect("write");
+    write_authority(&public, &entry.authority).expect("write");
+    write_key(&secret, &entry).expect("write");
     assert_eq!(read_authority(&public, &bench.deployment).expect("read"), entry.authority);
     assert_eq!(read_key(&secret, &bench.deployment).expect("read"), entry);
     let foreign = read_authority(&public, &other.deployment).expect_err("foreign").to_string();
@@ -56,5 +54,5 @@ fn files_come_back_and_foreign_or_garbled_ones_are_told() {
     assert!(mixed.contains(told), "{mixed}");
     let mixed = read_authority(&secret, &bench.deployment).expect_err("a key").to_string();
     assert!(mixed.contains("this is an attribute key"), "{mixed}");
-    assert!(matches!(write_key(&secret, suite, &entry), Err(Error::Exists { .. })));
+    assert!(matches!(write_key(&secret, &entry), Err(Error::Exists { .. })));
 }

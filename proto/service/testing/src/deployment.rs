@@ -40,22 +40,16 @@ impl TestDeployment {
     /// One operator, one KGC (not running), no drones.
     #[must_use]
     pub fn new() -> Self {
-        Self::create("ristretto255", false)
+        Self::create(false)
     }
 
     /// The same whose state files a passphrase opens.
     #[must_use]
     pub fn with_passphrase() -> Self {
-        Self::create("ristretto255", true)
+        Self::create(true)
     }
 
-    /// The same under this suite.
-    #[must_use]
-    pub fn with_suite(suite: &str) -> Self {
-        Self::create(suite, false)
-    }
-
-    fn create(suite: &str, has_passphrase: bool) -> Self {
+    fn create(has_passphrase: bool) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
         let deployment = Self {
             directory,
@@ -66,9 +60,8 @@ impl TestDeployment {
         };
         fs::write(deployment.key_file(), KEY).expect("write");
         fs::set_permissions(deployment.key_file(), fs::Permissions::from_mode(0o600)).expect("chmod");
-        deployment.ok("kgc", &["operator", "new", "--out", "operator", "--suite", suite]);
-        deployment
-            .ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub", "--suite", suite]);
+        deployment.ok("kgc", &["operator", "new", "--out", "operator"]);
+        deployment.ok("kgc", &["init", "--deployment", "alps", "--operator", "operator.pub"]);
         deployment
     }
 

@@ -69,6 +69,9 @@ pub struct Setup {
     pub traced: bool,
     /// Whether to measure the CPU time of the leaders' steps.
     pub metered: bool,
+    /// Over ristretto255: whether to compute once, per thread and distinct input, what many nodes verify alike.
+    /// The trace is the same; CPU times are not those of drones.
+    pub share_verifications: bool,
     /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message
     /// takes) on all cores. Observers then see the steps of a stretch after it.
     pub parallel: bool,
@@ -107,6 +110,7 @@ impl Default for Setup {
             mavlink: None,
             traced: false,
             metered: false,
+            share_verifications: false,
             parallel: false,
             durable: true,
             recording: false,

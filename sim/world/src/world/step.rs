@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use quiver_ainq::{KgcId, Suite};
+use quiver_ainq::{CacheScope, KgcId, Suite};
 use quiver_machine::{Destination, Machine, Via};
 use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use sha2::{Digest, Sha256};
@@ -26,6 +26,7 @@ pub(super) struct StepOptions {
     pub(super) sabotage: Sabotage,
     /// Whether to measure the leaders' CPU time: reading the clock takes as long as many a drone's step.
     metered: bool,
+    share_verifications: bool,
     traced: bool,
 }
 
@@ -44,6 +45,8 @@ where
         *via = Via::Peer;
     }
     let mut sink = StepEffects::new(options.sabotage, options.traced);
+    // Of this step alone: the thread may take steps of another world between two of this one.
+    let _cache = CacheScope::new(options.share_verifications);
     let start = (options.metered && matches!(node, NodeId::Leader(_))).then(ThreadTime::now);
     sim_node.step(at, stimulus, &mut sink);
     let cpu = start.map(|start| start.elapsed()).unwrap_or_default();
@@ -114,8 +117,8 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
 
 impl<S: Suite> World<S> {
     pub(super) fn step_options(&self) -> StepOptions {
-        let Setup { sabotage, metered, traced, .. } = self.setup;
-        StepOptions { nodes: self.nodes, sabotage, metered, traced }
+        let Setup { sabotage, metered, share_verifications, traced, .. } = self.setup;
+        StepOptions { nodes: self.nodes, sabotage, metered, share_verifications, traced }
     }
 
     pub(super) fn step_kgc(

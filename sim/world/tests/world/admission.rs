@@ -325,6 +325,7 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
             threshold,
             orders: false,
             admission: Some(FENCE.into()),
+            share_verifications: false,
             restart_leader: true,
             air: None,
             depot: None,

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use quiver_ainq::Ristretto255;
 use quiver_quorum::QuorumSuite;
-use quiver_world::{Action, InsecureToy, LinkFaults, NoObserver, NodeId, Setup, SharedRistretto255, World};
+use quiver_world::{Action, InsecureToy, LinkFaults, NoObserver, NodeId, Setup, World};
 
 /// A short life with faults, hashed.
 fn trace<S: QuorumSuite>(seed: u64, parallel: bool) -> String {
+    trace_of::<S>(Setup { seed, parallel, ..Setup::default() })
+}
+
+fn trace_of<S: QuorumSuite>(setup: Setup) -> String {
     let faults = LinkFaults { loss: 0.05, duplicate: 0.05, corrupt: 0.02, reorder: 0.1, ..LinkFaults::SOUND };
-    let setup =
-        Setup { seed, members: 24, traced: true, parallel, faults, recording: true, ..Setup::default() };
+    let setup = Setup { members: 24, traced: true, faults, recording: true, ..setup };
     let mut world = World::<S>::new(setup).unwrap();
     world.start_everyone();
     for edge in 0..24 {
@@ -63,6 +66,11 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn sharing_computations_changes_nothing() {
-    assert_eq!(trace::<SharedRistretto255>(5, true), trace::<Ristretto255>(5, true));
+fn sharing_verifications_changes_nothing() {
+    let sharing = |parallel| {
+        let setup = Setup { seed: 5, parallel, share_verifications: true, ..Setup::default() };
+        trace_of::<Ristretto255>(setup)
+    };
+    assert_eq!(sharing(true), trace::<Ristretto255>(5, true));
+    assert_eq!(sharing(false), trace::<Ristretto255>(5, false));
 }

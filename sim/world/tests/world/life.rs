@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Bls12381G1, Name, Ristretto255, Suite};
+use quiver_ainq::{Name, Ristretto255, Suite};
 use quiver_quorum::QuorumSuite;
 use quiver_world::{Action, InsecureToy, NoObserver, NodeId, Setup, World};
 
@@ -48,7 +48,6 @@ fn lives<S: QuorumSuite>(parallel: bool) {
 fn a_group_lives_on_every_suite() {
     lives::<InsecureToy>(false);
     lives::<Ristretto255>(false);
-    lives::<Bls12381G1>(false);
 }
 
 #[test]

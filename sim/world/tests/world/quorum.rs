@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Bls12381G1, Name, Ristretto255};
+use quiver_ainq::{Name, Ristretto255};
 use quiver_quorum::QuorumSuite;
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::{Action, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World, WorldSuite};
@@ -38,7 +38,6 @@ fn a_group_forms<S: QuorumSuite>(setup: Setup) {
 fn a_group_forms_under_a_quorum_over_every_suite() {
     a_group_forms::<InsecureToy>(quorum(5, 3));
     a_group_forms::<Ristretto255>(quorum(3, 2));
-    a_group_forms::<Bls12381G1>(quorum(3, 2));
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
         threshold: 1,
         orders: false,
         admission: None,
+        share_verifications: false,
         restart_leader: true,
         air: Some(air(radio)),
         depot: None,

@@ -24,6 +24,11 @@ impl Prepared {
         Self { point, uses: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
+    #[cfg(feature = "verification-cache")]
+    pub(super) const fn point(&self) -> &RistrettoPoint {
+        &self.point
+    }
+
     pub(super) fn vartime_mul(&self, scalar: &Scalar) -> RistrettoPoint {
         if let Some(table) = self.table.get() {
             return scalar * table;

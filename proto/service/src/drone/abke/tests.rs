@@ -7,13 +7,11 @@ use quiver_garble::policy::Schema;
 
 use super::*;
 
-type S = Ristretto255;
-
-fn scene() -> (VerifiedAuthority<S>, Terms) {
+fn scene() -> (VerifiedAuthority<Ristretto255>, Terms) {
     let terms = Terms::new(Schema::parse("x: i16, medic: bool").expect("schema"), Duration::from_secs(100));
     let terms = terms.expect("terms");
     let name = |text| Name::new(text).expect("name");
-    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
     let deployment = Deployment::new(name("alps"), master.public());
     let statement =
         terms.statement(name("positions"), SecretScalar::generate(&mut OsRng).public()).expect("names");
@@ -28,7 +26,7 @@ fn certificate(terms: &Terms, now: UnixTime) -> Vec<u8> {
     certifier.make(&granted.encoded, &mut OsRng).expect("make").to_vec()
 }
 
-fn keyring(authority: &VerifiedAuthority<S>, key: Option<Vec<u8>>) -> Keyring<S> {
+fn keyring(authority: &VerifiedAuthority<Ristretto255>, key: Option<Vec<u8>>) -> Keyring<Ristretto255> {
     let mut keyring = Keyring::default();
     let key = key.map(|key| HeldKey { grant: 1, key: key.into() });
     keyring.put(Entry { authority: authority.clone(), key }).expect("put");

@@ -2,7 +2,7 @@
 
 use crate::keyring::Entry;
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
-use quiver_ainq::{Name, Suite};
+use quiver_ainq::{Name, Ristretto255};
 use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_policy::Schema;
 
@@ -17,7 +17,7 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn new<S: Suite>(entry: &'a Entry<S>) -> Result<Self> {
+    pub(super) fn new(entry: &'a Entry<Ristretto255>) -> Result<Self> {
         let (authority, name) = (&entry.authority, &entry.authority.name);
         SchemeKind::from_id(authority.scheme.as_str()).map_err(|error| Error::authority(name, &error))?;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)
@@ -27,7 +27,7 @@ impl<'a> Known<'a> {
     }
 
     /// The key in the entry, if there is one.
-    pub(super) fn key<S: Suite>(&self, entry: &Entry<S>) -> Result<Option<AnyKey>> {
+    pub(super) fn key(&self, entry: &Entry<Ristretto255>) -> Result<Option<AnyKey>> {
         let decode = |bytes| AnyKey::decode(self.parameters.scheme(), bytes);
         let key = entry.key.as_ref().map(|held| decode(&held.key)).transpose();
         key.map_err(|error| Error::authority(self.name, &error))
@@ -48,8 +48,8 @@ fn is_broken(scheme: &str) -> bool {
 }
 
 /// The one authority that fits what was asked for.
-pub(super) fn choose<'a, S: Suite>(entries: &[&'a Entry<S>], to: &Recipients) -> Result<Known<'a>> {
-    let asked = |entry: &&&Entry<S>| {
+pub(super) fn choose<'a>(entries: &[&'a Entry<Ristretto255>], to: &Recipients) -> Result<Known<'a>> {
+    let asked = |entry: &&&Entry<Ristretto255>| {
         let named = to.authority.as_ref().is_none_or(|name| entry.authority.name.as_str() == name);
         named && to.scheme.as_ref().is_none_or(|scheme| entry.authority.scheme.as_str() == scheme)
     };

@@ -10,7 +10,7 @@ use quiver_abe::envelope::{
     self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
     SendingSession, Signer, Target,
 };
-use quiver_ainq::{Suite, UnixTime};
+use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_envelope::{Author, DroneSigner, DroneVerifier};
 use rand::rngs::OsRng;
 
@@ -26,11 +26,11 @@ pub(super) struct Opened {
 }
 
 /// Seals a file into a new one. Returns how many bytes were sealed.
-pub(super) fn seal<S: Suite>(
+pub(super) fn seal(
     input: &Path,
     output: &Path,
     (parameters, target): (&AnyParameters, &Target),
-    signer: Option<DroneSigner<'_, S>>,
+    signer: Option<DroneSigner<'_, Ristretto255>>,
 ) -> Result<u64> {
     let from = read(input)?;
     let mut to = AtomicFile::new(output)?;
@@ -54,11 +54,11 @@ pub(super) fn seal<S: Suite>(
 }
 
 /// Opens an envelope into a new file, with whichever key fits.
-pub(super) fn open<S: Suite>(
+pub(super) fn open(
     input: &Path,
     output: &Path,
-    entries: &[&Entry<S>],
-    verifier: &DroneVerifier<'_, S>,
+    entries: &[&Entry<Ristretto255>],
+    verifier: &DroneVerifier<'_, Ristretto255>,
 ) -> Result<Opened> {
     let mut from = read(input)?;
     let header = envelope::read_header(&mut from).map_err(|error| blame(error, input, output))?;
@@ -76,7 +76,7 @@ pub(super) fn open<S: Suite>(
     Ok(Opened { bytes, created: opening.created(), author })
 }
 
-fn open_key<S: Suite>(input: &Path, entries: &[&Entry<S>], opening: &Opening) -> Result<ReceivingSession> {
+fn open_key(input: &Path, entries: &[&Entry<Ristretto255>], opening: &Opening) -> Result<ReceivingSession> {
     let named = envelope::named_authority(opening.ciphertext());
     for entry in entries.iter().filter(|entry| entry.authority.scheme.as_str() == opening.scheme()) {
         let known = Known::new(entry)?;

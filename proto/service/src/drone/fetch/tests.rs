@@ -10,16 +10,14 @@ use tempfile::TempDir;
 
 use super::*;
 
-type S = Ristretto255;
-
 fn name(text: &str) -> Name {
     Name::new(text).expect("name")
 }
 
 /// An empty keyring, and an authority's statement.
-fn keys() -> (TempDir, Keys<S>, VerifiedAuthority<S>) {
+fn keys() -> (TempDir, Keys, VerifiedAuthority<Ristretto255>) {
     let directory = tempfile::tempdir().expect("tempdir");
-    let master = MasterSecret::<S>::generate(&mut OsRng);
+    let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
     let deployment = Deployment::new(name("alps"), master.public());
     let owner =
         Owner { role: "edge".into(), deployment: "alps".into(), fingerprint: deployment.fingerprint() };

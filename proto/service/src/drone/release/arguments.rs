@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::armour::{self, Kind};
 use crate::terminal;
 use clap::{Args, Subcommand};
-use quiver_ainq::{Deployment, Suite, SuiteKind};
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::Condition;
 use serde_json::json;
@@ -87,7 +87,7 @@ impl KeyArgs {
     ///
     /// # Errors
     /// Those of [`KeyReport::check`], of files and of standard output.
-    pub fn print<S: Suite>(&self, deployment: &Deployment<S>, report: &KeyReport) -> Result<()> {
+    pub fn print(&self, deployment: &Deployment<Ristretto255>, report: &KeyReport) -> Result<()> {
         report.check()?;
         let conditions: Vec<_> = report.keys.iter().map(|line| line.condition.as_str()).collect();
         match self {
@@ -104,9 +104,7 @@ impl KeyArgs {
             Self::Authority { out } => {
                 let authority = report.authority(deployment)?;
                 let out = out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
-                let unknown = |error| crate::Error::Config(error);
-                let suite = SuiteKind::from_id(S::ID).map_err(unknown)?;
-                armour::write_new(&out, Kind::IbeAuthority, suite, &authority.statement().bytes())?;
+                armour::write_new(&out, Kind::IbeAuthority, &authority.statement().bytes())?;
                 let fingerprint = hex::encode(authority.fingerprint());
                 Ok(terminal::line(&format!("{}  public, fingerprint {fingerprint}", out.display()))?)
             }
@@ -118,12 +116,12 @@ impl KeyArgs {
 ///
 /// # Errors
 /// Those of reading the file; [`Error::Keyring`] if it is not of this deployment, or does not hold.
-pub fn read_authority<S: Suite>(path: &Path, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
-    let (suite, bytes) = armour::read(path, Kind::IbeAuthority)?;
+pub fn read_authority(
+    path: &Path,
+    deployment: &Deployment<Ristretto255>,
+) -> Result<ReleaseAuthority<Ristretto255>> {
+    let bytes = armour::read(path, Kind::IbeAuthority)?;
     let garbled = |what: String| crate::Error::Garbled { path: path.into(), what };
-    if suite.id() != S::ID {
-        return Err(garbled(format!("it is of suite {}, not of {}", suite.id(), S::ID)).into());
-    }
     let decoded = ReleaseAuthority::decode(deployment, &bytes);
     decoded.map_err(|error| Error::from(garbled(error.to_string())))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Suite};
+use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_delivery::Standalone;
 use quiver_delivery::release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
@@ -21,13 +21,13 @@ use crate::drone::{Error, Result};
 /// # Errors
 /// [`Error::NotReleased`] with what each KGC said, [`Error::TooFewShares`] if too few answered,
 /// [`Error::NoAddress`], and those of storing and of the network.
-pub async fn key<S: Suite>(
-    keys: &IdentityKeys<S>,
-    keypair: &DroneKeypair<S>,
+pub async fn key(
+    keys: &IdentityKeys,
+    keypair: &DroneKeypair<Ristretto255>,
     plan: &FetchPlan,
     condition: &Condition,
     wait: Duration,
-) -> Result<(ReleaseAuthority<S>, UnverifiedIdentityKey)> {
+) -> Result<(ReleaseAuthority<Ristretto255>, UnverifiedIdentityKey)> {
     if keys.key(condition)?.is_none() {
         collect(keys, keypair, plan, Some(condition), wait).await?;
     }
@@ -42,11 +42,11 @@ pub async fn key<S: Suite>(
 ///
 /// # Errors
 /// Those of [`key`].
-pub async fn authority<S: Suite>(
-    keys: &IdentityKeys<S>,
-    keypair: &DroneKeypair<S>,
+pub async fn authority(
+    keys: &IdentityKeys,
+    keypair: &DroneKeypair<Ristretto255>,
     plan: &FetchPlan,
-) -> Result<ReleaseAuthority<S>> {
+) -> Result<ReleaseAuthority<Ristretto255>> {
     if let Some(known) = keys.authority()? {
         return Ok(known);
     }
@@ -54,9 +54,9 @@ pub async fn authority<S: Suite>(
     keys.authority()?.ok_or_else(|| Error::NotReleased("no statement about a master key came".into()))
 }
 
-async fn collect<S: Suite>(
-    keys: &IdentityKeys<S>,
-    keypair: &DroneKeypair<S>,
+async fn collect(
+    keys: &IdentityKeys,
+    keypair: &DroneKeypair<Ristretto255>,
     plan: &FetchPlan,
     condition: Option<&Condition>,
     wait: Duration,
@@ -77,9 +77,9 @@ async fn collect<S: Suite>(
     run_client(&plan.kgcs, collector, collecting).await
 }
 
-async fn listen<S: Suite>(
-    keys: &IdentityKeys<S>,
-    handle: &Handle<Standalone<S, Collector<S>>>,
+async fn listen(
+    keys: &IdentityKeys,
+    handle: &Handle<Standalone<Ristretto255, Collector<Ristretto255>>>,
     command: CollectCommand,
     heard: &mut mpsc::UnboundedReceiver<CollectEvent>,
 ) -> Result<()> {

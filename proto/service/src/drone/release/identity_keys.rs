@@ -7,7 +7,7 @@
 //! 1 ‖ lp(statement) ‖ count ‖ (lp(condition) ‖ key, 96 bytes)*, the oldest first
 //! ```
 
-use quiver_ainq::{Deployment, Error as AinqError, Suite};
+use quiver_ainq::{Deployment, Error as AinqError, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::condition::MAX_CONDITION_LEN;
@@ -28,19 +28,19 @@ type Key = Zeroizing<[u8; IdentityKey::LEN]>;
 
 /// The keys of conditions that a drone holds. Clones are of the same ones.
 #[derive(Clone, Debug)]
-pub struct IdentityKeys<S: Suite> {
+pub struct IdentityKeys {
     state: SharedState,
-    deployment: Deployment<S>,
+    deployment: Deployment<Ristretto255>,
 }
 
 /// The attachment, decoded.
-struct Kept<S: Suite> {
-    authority: Option<ReleaseAuthority<S>>,
+struct Kept {
+    authority: Option<ReleaseAuthority<Ristretto255>>,
     keys: Vec<(Condition, Key)>,
 }
 
-impl<S: Suite> Kept<S> {
-    fn decode(bytes: &[u8], deployment: &Deployment<S>) -> std::result::Result<Self, AinqError> {
+impl Kept {
+    fn decode(bytes: &[u8], deployment: &Deployment<Ristretto255>) -> std::result::Result<Self, AinqError> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != VERSION {
             return Err(AinqError::Malformed("keys of conditions of another version"));
@@ -76,24 +76,24 @@ impl<S: Suite> Kept<S> {
     }
 }
 
-impl<S: Suite> IdentityKeys<S> {
-    pub(crate) fn new(state: SharedState, deployment: Deployment<S>) -> Self {
+impl IdentityKeys {
+    pub(crate) fn new(state: SharedState, deployment: Deployment<Ristretto255>) -> Self {
         Self { state, deployment }
     }
 
     /// The deployment.
-    pub fn deployment(&self) -> &Deployment<S> {
+    pub fn deployment(&self) -> &Deployment<Ristretto255> {
         &self.deployment
     }
 
-    fn read(&self) -> Result<Kept<S>> {
+    fn read(&self) -> Result<Kept> {
         match locked(&self.state).attachment(ATTACHMENT) {
             Some(bytes) => Kept::decode(bytes, &self.deployment).map_err(Error::Keyring),
             None => Ok(Kept { authority: None, keys: Vec::new() }),
         }
     }
 
-    fn write(&self, kept: &Kept<S>) -> Result<()> {
+    fn write(&self, kept: &Kept) -> Result<()> {
         Ok(locked(&self.state).attach(ATTACHMENT, &kept.encode())?)
     }
 
@@ -101,7 +101,7 @@ impl<S: Suite> IdentityKeys<S> {
     ///
     /// # Errors
     /// [`Error::Keyring`].
-    pub fn authority(&self) -> Result<Option<ReleaseAuthority<S>>> {
+    pub fn authority(&self) -> Result<Option<ReleaseAuthority<Ristretto255>>> {
         Ok(self.read()?.authority)
     }
 

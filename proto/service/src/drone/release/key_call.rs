@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::control::USUAL_TIME;
-use quiver_ainq::{Deployment, DroneKeypair, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, Ristretto255};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ impl KeyReport {
     /// # Errors
     /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is
     /// none.
-    pub fn authority<S: Suite>(&self, deployment: &Deployment<S>) -> Result<ReleaseAuthority<S>> {
+    pub fn authority(&self, deployment: &Deployment<Ristretto255>) -> Result<ReleaseAuthority<Ristretto255>> {
         self.check()?;
         let statement = self.statement.as_deref().unwrap_or_default();
         let bytes = hex::decode(statement).unwrap_or_default();
@@ -125,9 +125,9 @@ impl KeyReport {
 /// # Errors
 /// [`Error::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and
 /// [`Error::TooFewShares`], which are in the report.
-pub async fn answer<S: Suite>(
-    keys: &IdentityKeys<S>,
-    keypair: Option<&DroneKeypair<S>>,
+pub async fn answer(
+    keys: &IdentityKeys,
+    keypair: Option<&DroneKeypair<Ristretto255>>,
     plan: &FetchPlan,
     call: &KeyCall,
 ) -> Result<KeyReport> {
@@ -142,14 +142,14 @@ pub async fn answer<S: Suite>(
     }
 }
 
-async fn attempt<S: Suite>(
-    keys: &IdentityKeys<S>,
-    keypair: Option<&DroneKeypair<S>>,
+async fn attempt(
+    keys: &IdentityKeys,
+    keypair: Option<&DroneKeypair<Ristretto255>>,
     plan: &FetchPlan,
     call: &KeyCall,
 ) -> Result<KeyReport> {
     let enrolled = || keypair.ok_or(Error::NotEnrolled("enrol first"));
-    let told = |authority: &ReleaseAuthority<S>| Some(hex::encode(authority.statement().bytes()));
+    let told = |authority: &ReleaseAuthority<Ristretto255>| Some(hex::encode(authority.statement().bytes()));
     match call {
         KeyCall::Key { condition, wait } => {
             let condition: Condition = condition.parse().map_err(Error::Condition)?;

@@ -27,8 +27,7 @@ use crate::drone::Error;
 use crate::drone::fetch::FetchPlan;
 use crate::drone::keys::Keys;
 
-type S = Ristretto255;
-type Server = Standalone<S, ShareServer<S>>;
+type Server = Standalone<Ristretto255, ShareServer<Ristretto255>>;
 
 const PAST: &str = "not-before/2020-01-01T00:00:00Z";
 const FUTURE: &str = "not-before/2099-01-01T00:00:00Z";
@@ -88,12 +87,12 @@ impl Kgc {
 struct Quorum {
     _directory: TempDir,
     kgcs: Vec<Kgc>,
-    keys: IdentityKeys<S>,
-    keypair: DroneKeypair<S>,
-    authority: ReleaseAuthority<S>,
+    keys: IdentityKeys,
+    keypair: DroneKeypair<Ristretto255>,
+    authority: ReleaseAuthority<Ristretto255>,
 }
 
-fn server(deployment: &Deployment<S>, holding: Holding<S>) -> Server {
+fn server(deployment: &Deployment<Ristretto255>, holding: Holding<Ristretto255>) -> Server {
     let pattern: Pattern = "not-before".parse().expect("pattern");
     let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(holding),
@@ -104,7 +103,10 @@ fn server(deployment: &Deployment<S>, holding: Holding<S>) -> Server {
     Server::server(deployment.clone(), DeliveryServer::new(Secret::random(&mut OsRng), releaser))
 }
 
-fn enrolled(master: &MasterSecret<S>, deployment: &Deployment<S>) -> DroneKeypair<S> {
+fn enrolled(
+    master: &MasterSecret<Ristretto255>,
+    deployment: &Deployment<Ristretto255>,
+) -> DroneKeypair<Ristretto255> {
     let identity = Identity {
         serial: [1; 16],
         name: name("edge-1"),
@@ -119,7 +121,7 @@ fn enrolled(master: &MasterSecret<S>, deployment: &Deployment<S>) -> DroneKeypai
 
 impl Quorum {
     async fn start() -> Self {
-        let master = MasterSecret::<S>::generate(&mut OsRng);
+        let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
         let deployment = Deployment::new(name("alps"), master.public());
         let dealing = Dealing::deal(2, 3, &mut OsRng).expect("two of three");
         let publics = dealing.public_shares().expect("dealt");
