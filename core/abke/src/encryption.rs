@@ -95,8 +95,7 @@ impl Ciphertext {
     ///
     /// # Errors
     /// [`Error::Malformed`] unless there are as many bytes as so many attributes take, before anything is
-    /// computed; [`Error::InvalidPoint`] for a point outside the subgroup (as sure as
-    /// [`CurvePoint::all_in_subgroup`] is), and for the identity.
+    /// computed; [`Error::InvalidPoint`] for a point outside the subgroup, and for the identity.
     pub fn decode(bytes: &[u8], attributes: usize) -> Result<Self, Error> {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a ciphertext of another length"));
@@ -107,8 +106,8 @@ impl Ciphertext {
             points.push(CurvePoint::decode(bytes).map_err(|reason| refused(at, reason))?);
         }
         let mut inside = Vec::with_capacity(points.len());
-        // Not by one sum, which points of small order pass once in so many times: each on its own, or all by
-        // as many sums as leave them one chance in 2^128.
+        // Each on its own: a sum of all passes though points of small order are among them, once in so many
+        // times.
         for (at, point) in CurvePoint::all_in_subgroup(&points).into_iter().enumerate() {
             inside.push(point.map_err(|reason| refused(at, reason))?);
         }

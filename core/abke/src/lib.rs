@@ -63,8 +63,8 @@
 //! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything,
 //!   and points of small order pass a batch's check once in so many times. So each point of a key is moved
 //!   into the subgroup and refused if it becomes the identity, on its own and before any pairing with it
-//!   ([`UnverifiedPublicKey`]); what a server sends is checked to lie in it, by so many
-//!   sums that points of order three pass all of them once in 2^128 times ([`Ciphertext`]).
+//!   ([`UnverifiedPublicKey`]); what a server sends is checked to lie in it, point by
+//!   point ([`Ciphertext`]).
 //! * **Verification** of many keys in two equations, of 4 and m + 1 Miller loops ([`Verifier`]): the short
 //!   one first.
 //! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the

@@ -80,9 +80,7 @@ impl CurvePoint {
         Active::clear_cofactor(&self.0)
     }
 
-    /// [`in_subgroup`](Self::in_subgroup) of each, in less time. Where the processor has vector lanes, each
-    /// point is checked. Over blst, 128 points or more are checked by sums with coefficients from a hash of
-    /// them all, which points outside pass once in 2^128 times at most, and each alone if that fails.
+    /// [`in_subgroup`](Self::in_subgroup) of each, in less time where the processor has vector lanes.
     #[must_use]
     pub fn all_in_subgroup(points: &[Self]) -> Vec<Result<G1, PairingError>> {
         let affine: Vec<_> = points.iter().map(|point| point.0).collect();

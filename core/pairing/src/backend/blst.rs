@@ -29,7 +29,6 @@ mod convert;
 mod each_by_each;
 mod ffi;
 mod lines;
-mod membership;
 mod native;
 mod odd_digits;
 mod simd;
@@ -197,12 +196,7 @@ impl Backend for Blst {
     }
 
     fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {
-        simd::all_in_subgroup(points).unwrap_or_else(|| {
-            if points.len() >= membership::MANY && membership::all_in_subgroup(points, Self::in_subgroup) {
-                return alloc::vec![true; points.len()];
-            }
-            points.iter().map(Self::in_subgroup).collect()
-        })
+        simd::all_in_subgroup(points).unwrap_or_else(|| points.iter().map(Self::in_subgroup).collect())
     }
 
     fn clear_cofactors(points: &[Affine<g1::Config>]) -> Vec<G1> {

@@ -61,6 +61,45 @@ fn many_points_are_checked_and_cleared_as_each_alone_is() {
     }
 }
 
+/// Orders are the primes that divide the cofactor. Points that cancel out are in the set because a test of sums
+/// would let them pass.
+#[test]
+fn points_with_a_part_of_small_order_are_refused_each_wherever_they_are() {
+    let members: Vec<G1Affine> =
+        (1..=133_u64).map(|at| (G1Affine::generator() * Fr::from(at * at + 5)).into_affine()).collect();
+    let refused = |points: &[G1Affine]| {
+        let points: Vec<_> =
+            points.iter().map(|point| CurvePoint::decode(&uncompressed(point)).unwrap()).collect();
+        let verdicts = CurvePoint::all_in_subgroup(&points);
+        assert_eq!(verdicts.len(), points.len());
+        let wrong = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_err());
+        wrong
+            .inspect(|(_, verdict)| assert_eq!(**verdict, Err(PairingError::WrongSubgroup)))
+            .map(|(at, _)| at)
+            .collect::<Vec<_>>()
+    };
+    assert!(refused(&members).is_empty());
+    for order in [3, 11, 10_177, 859_267, 52_437_899] {
+        let torsion = of_order(order);
+        let with = |torsions: &[(usize, G1Affine)]| {
+            let mut points = members.clone();
+            for (at, torsion) in torsions {
+                points[*at] = (points[*at] + torsion).into_affine();
+            }
+            refused(&points)
+        };
+        for at in [0, 3, 4, 131, 132] {
+            assert_eq!(with(&[(at, torsion)]), [at], "{order}");
+            let mut both = [at, 70];
+            both.sort_unstable();
+            assert_eq!(with(&[(at, torsion), (70, -torsion)]), both, "{order} and its opposite");
+        }
+        let everywhere: Vec<usize> = (0..132).collect();
+        assert_eq!(with(&everywhere.iter().map(|at| (*at, torsion)).collect::<Vec<_>>()), everywhere);
+        assert_eq!(refused(&[torsion; 132]), everywhere, "{order} alone");
+    }
+}
+
 #[test]
 fn the_point_of_order_three_with_x_zero_is_known() {
     let mut bytes = [0; 96];

@@ -247,8 +247,8 @@ impl Addition {
 /// A point in affine coordinates; zeros for the identity.
 #[derive(Clone, Copy)]
 pub(super) struct Summand {
-    pub(super) x: blst_fp,
-    pub(super) y: blst_fp,
+    x: blst_fp,
+    y: blst_fp,
 }
 
 impl Summand {
@@ -263,7 +263,7 @@ impl Summand {
         is_zero(&self.y)
     }
 
-    pub(super) fn affine(self) -> Affine<g1::Config> {
+    fn affine(self) -> Affine<g1::Config> {
         if self.is_identity() {
             return Affine::identity();
         }
