@@ -80,9 +80,7 @@ impl Ciphertext {
         // Enc of the source: s·g and all s·e_j, t·h and all t·e_j. (s·h and t·g come out, too, and are
         // erased.)
         let bases: Vec<G1> = points.iter().copied().chain([key.g(), key.h()]).collect();
-        let products = G1::multiply_points_by_each(&bases, &*Zeroizing::new([**s, **t]));
-        let mut products = products.into_iter().map(Zeroizing::new);
-        let [with_s, with_t] = [(); 2].map(|()| products.next().unwrap_or_default());
+        let [with_s, with_t] = [s, t].map(|scalar| Zeroizing::new(G1::multiply_points(&bases, scalar)));
         let product = |products: &[G1], at: usize| products.get(at).copied().unwrap_or_default();
         let (sg, th) = (product(&with_s, points.len()), product(&with_t, points.len() + 1));
         let halves = with_s.iter().zip(with_t.iter()).zip(plaintexts);

@@ -85,10 +85,6 @@ pub trait Backend: Sized {
     fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
         points.iter().map(|point| Self::multiply(point, scalar)).collect()
     }
-    /// For each scalar, scalar · point for each point.
-    fn multiply_points_by_each(points: &[G1], scalars: &[Scalar]) -> Vec<Vec<G1>> {
-        scalars.iter().map(|scalar| Self::multiply_points(points, scalar)).collect()
-    }
     /// As [`G1::sum_weighted`], for one column or more and as many points as weights.
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
         sum_weighted::<Self>(points, weights, columns)

@@ -22,13 +22,6 @@ impl G1 {
         Active::multiply_points(points, scalar)
     }
 
-    /// For each scalar, scalar · point for each point, in constant time where multiplying a point takes it.
-    /// Over blst, several scalars for many points share half of their work.
-    #[must_use]
-    pub fn multiply_points_by_each(points: &[Self], scalars: &[Scalar]) -> Vec<Vec<Self>> {
-        Active::multiply_points_by_each(points, scalars)
-    }
-
     /// scalar · generator for each scalar, in constant time where multiplying a point takes it.
     #[must_use]
     pub fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<Self> {

@@ -42,9 +42,7 @@ impl<C: Curve> Point<C> {
         C::multiply_generator(scalar)
     }
 
-    /// scalar · point for each scalar, in constant time where multiplying a point by one takes it. With blst
-    /// and two dozen scalars or more by a table of the point, made for this call (160 kB in G2): of 128, each
-    /// takes about half the time.
+    /// scalar · point for each scalar, in constant time where multiplying a point by one takes it.
     #[must_use]
     pub fn multiply_all(&self, scalars: &[Scalar]) -> Vec<Self> {
         Active::multiply_all(self, scalars)

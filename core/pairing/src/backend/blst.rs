@@ -14,19 +14,16 @@ use ark_ff::{BigInt, BigInteger, Field as _, PrimeField};
 use quiver_crypto::Zeroizing;
 use zeroize::Zeroize;
 
-use super::{Arkworks, Backend};
+use super::Backend;
 use convert::Coordinate as _;
 
 use crate::curve::sealed::Parameters;
 use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
-mod affine_batch;
 mod batch_addition;
-mod buckets;
 mod comb;
 mod convert;
-mod each_by_each;
 mod ffi;
 mod lines;
 mod native;
@@ -41,10 +38,6 @@ pub(crate) use native::Native;
 /// Instructions that not every processor of the architecture has are looked for at run time. No threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Blst {}
-
-/// Adding and doubling with few signed digits is faster than blst's tables and buckets with integers of one
-/// or two bits, and with fewer points than this and integers of at most a word.
-const FEW_POINTS: usize = 64;
 
 impl Backend for Blst {
     const NAME: &'static str = "blst";
@@ -85,18 +78,16 @@ impl Backend for Blst {
     }
 
     fn multiply_generator(scalar: &Scalar) -> G1 {
-        G1Curve::to_point(&comb::multiply_generator(scalar))
+        comb::multiply_generator(scalar)
     }
 
     fn multiply_all<C: Curve>(point: &Point<C>, scalars: &[Scalar]) -> Vec<Point<C>> {
-        match scalars.len() {
-            0..comb::MANY => scalars.iter().map(|scalar| Self::multiply(point, scalar)).collect(),
-            _ => comb::multiply_all(point, scalars),
-        }
+        scalars.iter().map(|scalar| Self::multiply(point, scalar)).collect()
     }
 
     fn multiply_generator_by_each(scalars: &[Scalar]) -> Vec<G1> {
-        simd::multiply_generator_by_each(scalars).unwrap_or_else(|| comb::multiply_generator_by_each(scalars))
+        simd::multiply_generator_by_each(scalars)
+            .unwrap_or_else(|| scalars.iter().map(comb::multiply_generator).collect())
     }
 
     fn multiply_either([zero, one]: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
@@ -118,28 +109,13 @@ impl Backend for Blst {
 
     fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
         simd::multiply_points(points, scalar)
-            .or_else(|| Self::multiply_points_by_each(points, core::slice::from_ref(scalar)).pop())
-            .unwrap_or_default()
-    }
-
-    fn multiply_points_by_each(points: &[G1], scalars: &[Scalar]) -> Vec<Vec<G1>> {
-        let on_lanes = scalars.iter().map(|scalar| simd::multiply_points(points, scalar));
-        on_lanes.collect::<Option<_>>().unwrap_or_else(|| match points.len() {
-            0..each_by_each::MANY => {
-                let products = |scalar| points.iter().map(|point| Self::multiply(point, scalar)).collect();
-                scalars.iter().map(products).collect()
-            }
-            _ => each_by_each::multiply(points, scalars),
-        })
+            .unwrap_or_else(|| points.iter().map(|point| Self::multiply(point, scalar)).collect())
     }
 
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
-        simd::sum_weighted(points, weights, columns).unwrap_or_else(|| {
-            match (columns, points.len() / columns.max(1)) {
-                (_, buckets::MANY_ROWS..) => buckets::sum_weighted(points, weights, columns),
-                (0..batch_addition::FEW_COLUMNS, _) => super::sum_weighted::<Self>(points, weights, columns),
-                _ => batch_addition::sum_weighted(points, weights, columns),
-            }
+        simd::sum_weighted(points, weights, columns).unwrap_or_else(|| match columns {
+            0..batch_addition::FEW_COLUMNS => super::sum_weighted::<Self>(points, weights, columns),
+            _ => batch_addition::sum_weighted(points, weights, columns),
         })
     }
 
@@ -166,9 +142,6 @@ impl Backend for Blst {
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C> {
         let longest = integers.iter().map(|integer| integer.unsigned_abs()).max().unwrap_or(0);
         let bits = u128::BITS - longest.leading_zeros();
-        if bits <= 2 || (bits <= 64 && points.len() < FEW_POINTS) {
-            return Arkworks::msm_small(points, integers);
-        }
         let signed =
             |(point, integer): (&Point<C>, &i128)| C::to_native(&if *integer < 0 { -*point } else { *point });
         let natives: Vec<_> = points.iter().zip(integers).map(signed).collect();

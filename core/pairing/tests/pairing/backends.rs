@@ -199,7 +199,6 @@ fn back_ends_agree_on_every_digit_of_many_multiples() {
         for (scalar, multiple) in scalars.iter().zip(&multiples) {
             assert_eq!(*multiple, Blst::multiply(&point, scalar));
         }
-        // With and without a table.
         for count in [0, 1, 23, 24, 40] {
             assert_eq!(
                 Blst::multiply_all(&point, &scalars[..count]),
@@ -283,10 +282,6 @@ proptest! {
         let weights: Vec<[u64; 2]> = many.iter().map(|(.., weight)| *weight).collect();
         prop_assert_eq!(Blst::multiply_each(&points, &scalars), Arkworks::multiply_each(&points, &scalars));
         prop_assert_eq!(Blst::multiply_points(&points, &one), Arkworks::multiply_points(&points, &one));
-        prop_assert_eq!(
-            Blst::multiply_points_by_each(&points, &scalars),
-            Arkworks::multiply_points_by_each(&points, &scalars)
-        );
         prop_assert_eq!(Blst::multiply_generator_by_each(&scalars), Arkworks::multiply_generator_by_each(&scalars));
         let (zero, base) = (G1::generator(), point(&one));
         prop_assert_eq!(

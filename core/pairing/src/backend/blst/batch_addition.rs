@@ -32,7 +32,7 @@ const DIGITS: usize = 65;
 const AT_ONCE: usize = 256;
 
 /// Pairs that share an inversion: 300 bytes each, and an inversion takes as long as seventy products.
-pub(super) const PAIRS: usize = 128;
+const PAIRS: usize = 128;
 
 /// As [`G1::sum_weighted`], for one column and one row or more.
 pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
@@ -54,15 +54,15 @@ pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) 
             }
         }
     }
-    evaluate(sums, columns, DIGITS, 1)
+    evaluate(sums, columns)
 }
 
-/// Σ 2^(width · place) · sum in all columns at once, by Horner's scheme. The sums stand after as many
+/// Σ 2^place · sum in all columns at once, by Horner's scheme. The sums stand after as many
 /// identities as there are columns: in the lowest place those of each column, and so on.
-pub(super) fn evaluate(mut sums: Vec<Summand>, columns: usize, places: usize, width: u32) -> Vec<G1> {
+fn evaluate(mut sums: Vec<Summand>, columns: usize) -> Vec<G1> {
     let doubled: Vec<[usize; 2]> = (0..columns).map(|column| [column; 2]).collect();
-    for place in (1..=places).rev() {
-        (0..width).for_each(|_| add_each(&mut sums, &doubled));
+    for place in (1..=DIGITS).rev() {
+        add_each(&mut sums, &doubled);
         let added: Vec<[usize; 2]> = (0..columns).map(|column| [column, column + place * columns]).collect();
         add_each(&mut sums, &added);
     }
@@ -126,7 +126,7 @@ fn multiples(points: &[Summand]) -> Vec<Summand> {
 }
 
 /// The sum of each group of points, which stand one after the other, so many in each.
-pub(super) fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
+fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
     let longest = lengths.iter().copied().max().unwrap_or(0);
     let mut distance = 1;
     while distance < longest {
@@ -157,7 +157,7 @@ pub(super) fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Sum
 ///
 /// So many pairs share one inversion, by Montgomery's trick, that it costs each of them little, and no more
 /// than a processor has memory close by for.
-pub(super) fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
+fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
     for pairs in pairs.chunks(PAIRS) {
         add_few(points, pairs);
     }
@@ -246,15 +246,15 @@ impl Addition {
 
 /// A point in affine coordinates; zeros for the identity.
 #[derive(Clone, Copy)]
-pub(super) struct Summand {
+struct Summand {
     x: blst_fp,
     y: blst_fp,
 }
 
 impl Summand {
-    pub(super) const IDENTITY: Self = Self { x: blst_fp { l: [0; 6] }, y: blst_fp { l: [0; 6] } };
+    const IDENTITY: Self = Self { x: blst_fp { l: [0; 6] }, y: blst_fp { l: [0; 6] } };
 
-    pub(super) fn new(point: &Affine<g1::Config>) -> Self {
+    fn new(point: &Affine<g1::Config>) -> Self {
         point.xy().map_or(Self::IDENTITY, |(x, y)| Self { x: x.to_native(), y: y.to_native() })
     }
 
@@ -276,7 +276,7 @@ impl Summand {
     }
 
     /// z² · point, for a point of order r.
-    pub(super) fn times_z_squared(self) -> Self {
+    fn times_z_squared(self) -> Self {
         if self.is_identity() {
             return self;
         }
@@ -285,7 +285,7 @@ impl Summand {
         Self { x: image.x.to_native(), y: image.y.to_native() }
     }
 
-    pub(super) fn opposite(self) -> Self {
+    fn opposite(self) -> Self {
         Self { x: self.x, y: ffi::negate_if(&self.y, true) }
     }
 }
@@ -295,7 +295,7 @@ fn is_zero(element: &blst_fp) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::backend::{Arkworks, Backend as _};
     use crate::{Group as _, Scalar};
@@ -304,11 +304,8 @@ pub(super) mod tests {
         G1::generator() * Scalar::from(scalar)
     }
 
-    /// Sums of weighted points: of points and weights in rows of so many columns.
-    pub(in crate::backend::blst) type Sums = fn(&[G1], &[[u64; 2]], usize) -> Vec<G1>;
-
     /// In so many columns and rows.
-    pub(in crate::backend::blst) fn are_those_of_arkworks(sums: Sums, sizes: &[(usize, usize)]) {
+    fn are_those_of_arkworks(sizes: &[(usize, usize)]) {
         for (columns, rows) in sizes.iter().copied() {
             let points: Vec<G1> = (0..columns * rows).map(|at| multiple(at as u64 * at as u64 + 3)).collect();
             let weights: Vec<[u64; 2]> = (1..=points.len() as u64)
@@ -318,7 +315,7 @@ pub(super) mod tests {
             for count in [points.len(), points.len() - columns / 2] {
                 let (points, weights) = (&points[..count], &weights[..count]);
                 assert_eq!(
-                    sums(points, weights, columns),
+                    sum_weighted(points, weights, columns),
                     Arkworks::sum_weighted(points, weights, columns),
                     "{rows} rows of {columns}"
                 );
@@ -326,7 +323,8 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::backend::blst) fn know_the_identity_and_equal_and_opposite_points(sums: Sums) {
+    #[test]
+    fn weighted_sums_know_the_identity_and_equal_and_opposite_points() {
         let (point, other) = (multiple(5), multiple(77));
         let points = [point, point, -point, G1::identity(), other, -other, point, -point, other];
         let extremes =
@@ -337,7 +335,7 @@ pub(super) mod tests {
                 let weights: Vec<[u64; 2]> = (0..points.len()).map(weight).collect();
                 for columns in [1, 2, 3, 9] {
                     assert_eq!(
-                        sums(&points, &weights, columns),
+                        sum_weighted(&points, &weights, columns),
                         Arkworks::sum_weighted(&points, &weights, columns)
                     );
                 }
@@ -347,12 +345,7 @@ pub(super) mod tests {
 
     #[test]
     fn weighted_sums_are_those_of_arkworks() {
-        are_those_of_arkworks(sum_weighted, &[(1, 1), (3, 5), (8, 1), (40, 7), (2, 300), (300, 1)]);
-    }
-
-    #[test]
-    fn weighted_sums_know_the_identity_and_equal_and_opposite_points() {
-        know_the_identity_and_equal_and_opposite_points(sum_weighted);
+        are_those_of_arkworks(&[(1, 1), (3, 5), (8, 1), (40, 7), (2, 300), (300, 1)]);
     }
 
     #[test]

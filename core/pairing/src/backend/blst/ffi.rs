@@ -1,11 +1,10 @@
-//! Calls of fifteen functions of blst that its crate offers in no safe form. REVIEW.md has their contract.
+//! Calls of twelve functions of blst that its crate offers in no safe form. REVIEW.md has their contract.
 #![expect(unsafe_code, reason = "blst's crate has safe methods for everything else, but not for these")]
 
 use ::blst::{
-    blst_fp, blst_fp_add, blst_fp_cneg, blst_fp_inverse, blst_fp_mul, blst_fp_sqr, blst_fp_sub, blst_fp2,
-    blst_map_to_g1, blst_map_to_g2, blst_p1, blst_p1_add_affine, blst_p1_add_or_double_affine,
-    blst_p1_affine, blst_p1_double, blst_p1_mult, blst_p2, blst_p2_add_affine, blst_p2_add_or_double_affine,
-    blst_p2_affine, blst_p2_mult,
+    blst_fp, blst_fp_cneg, blst_fp_inverse, blst_fp_mul, blst_fp_sqr, blst_fp_sub, blst_fp2, blst_map_to_g1,
+    blst_map_to_g2, blst_p1, blst_p1_add_affine, blst_p1_add_or_double_affine, blst_p1_affine,
+    blst_p1_double, blst_p1_mult, blst_p2, blst_p2_mult,
 };
 
 /// Bits of a scalar that are read: ⌈255 / 8⌉ = 32 bytes.
@@ -66,29 +65,12 @@ pub(super) fn add_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
     sum
 }
 
-/// The sum of a point and one that is normalised, in constant time: whatever they are, identities too.
-pub(super) fn add_p2(point: &blst_p2, other: &blst_p2_affine) -> blst_p2 {
-    let mut sum = blst_p2::default();
-    // SAFETY: as in `add_p1`, for points of the other curve.
-    unsafe { blst_p2_add_or_double_affine(&mut sum, point, other) };
-    sum
-}
-
 /// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not
 /// equal ones.
 pub(super) fn add_unequal_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
     let mut sum = blst_p1::default();
     // SAFETY: as in `add_p1`.
     unsafe { blst_p1_add_affine(&mut sum, point, other) };
-    sum
-}
-
-/// The sum of a point and one that is normalised, in constant time: opposite ones and identities too, but not
-/// equal ones.
-pub(super) fn add_unequal_p2(point: &blst_p2, other: &blst_p2_affine) -> blst_p2 {
-    let mut sum = blst_p2::default();
-    // SAFETY: as in `add_p1`, for points of the other curve.
-    unsafe { blst_p2_add_affine(&mut sum, point, other) };
     sum
 }
 
@@ -119,12 +101,6 @@ pub(super) fn multiply(product: &mut blst_fp, factor: &blst_fp, other: &blst_fp)
 pub(super) fn square(square: &mut blst_fp, element: &blst_fp) {
     // SAFETY: the pointers come from references and are not kept. One element is written, another is read.
     unsafe { blst_fp_sqr(square, element) };
-}
-
-/// The sum, in constant time.
-pub(super) fn add(sum: &mut blst_fp, element: &blst_fp, other: &blst_fp) {
-    // SAFETY: as in `multiply`.
-    unsafe { blst_fp_add(sum, element, other) };
 }
 
 /// The difference, in constant time.

@@ -1,13 +1,10 @@
 //! The two curves in blst's types.
 
-use alloc::vec::Vec;
-
 use ::blst::{
     BLST_ERROR, blst_p1, blst_p1_affine, blst_p2, blst_p2_affine, min_pk, min_sig, p1_affines, p2_affines,
 };
 use ark_ec::short_weierstrass::{Affine, Projective};
 
-use super::comb::Entry;
 use super::convert::Coordinate;
 use super::ffi;
 use crate::curve::sealed::Parameters;
@@ -17,8 +14,6 @@ use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Point};
 pub trait Native {
     /// A point in Jacobian coordinates.
     type Jacobian: Copy + Default;
-    /// A point in affine coordinates; the identity is zeros.
-    type Normalised: Entry;
 
     fn to_native(point: &Point<Self>) -> Self::Jacobian
     where
@@ -29,12 +24,6 @@ pub trait Native {
 
     /// scalar · point, in constant time; the scalar is little-endian and below r.
     fn multiply(point: &Self::Jacobian, scalar: &[u8; 32]) -> Self::Jacobian;
-    /// The sum, in constant time.
-    fn add(point: &Self::Jacobian, other: &Self::Normalised) -> Self::Jacobian;
-    /// The sum of points that are not equal, in constant time.
-    fn add_unequal(point: &Self::Jacobian, other: &Self::Normalised) -> Self::Jacobian;
-    /// Affine coordinates of at least one point, at the price of one inversion.
-    fn normalise(points: &[Self::Jacobian]) -> Vec<Self::Normalised>;
     /// Σ scalar · point: at least one point, scalars of so many bits in whole bytes, little-endian, one after
     /// the other.
     fn combine(points: &[Self::Jacobian], scalars: &[u8], bits: usize) -> Self::Jacobian;
@@ -52,11 +41,10 @@ macro_rules! native {
     (
         $curve:ty: $point:ty;
         $jacobian:ident, $native_affine:ident, $affines:ident, $keys:ident;
-        $multiply:ident, $add:ident, $add_unequal:ident, $map:ident
+        $multiply:ident, $map:ident
     ) => {
         impl Native for $curve {
             type Jacobian = $jacobian;
-            type Normalised = $native_affine;
 
             fn to_native(point: &$point) -> $jacobian {
                 let Projective { x, y, z } = &point.0;
@@ -70,18 +58,6 @@ macro_rules! native {
 
             fn multiply(point: &$jacobian, scalar: &[u8; 32]) -> $jacobian {
                 ffi::$multiply(point, scalar)
-            }
-
-            fn add(point: &$jacobian, other: &$native_affine) -> $jacobian {
-                ffi::$add(point, other)
-            }
-
-            fn add_unequal(point: &$jacobian, other: &$native_affine) -> $jacobian {
-                ffi::$add_unequal(point, other)
-            }
-
-            fn normalise(points: &[$jacobian]) -> Vec<$native_affine> {
-                $affines::from(points).as_slice().to_vec()
             }
 
             fn combine(points: &[$jacobian], scalars: &[u8], bits: usize) -> $jacobian {
@@ -114,11 +90,11 @@ macro_rules! native {
 native! {
     G1Curve: G1;
     blst_p1, blst_p1_affine, p1_affines, min_pk;
-    multiply_p1, add_p1, add_unequal_p1, map_to_g1
+    multiply_p1, map_to_g1
 }
 
 native! {
     G2Curve: G2;
     blst_p2, blst_p2_affine, p2_affines, min_sig;
-    multiply_p2, add_p2, add_unequal_p2, map_to_g2
+    multiply_p2, map_to_g2
 }

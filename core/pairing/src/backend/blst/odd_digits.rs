@@ -7,7 +7,6 @@ use subtle::Choice;
 use zeroize::Zeroize as _;
 
 use crate::Scalar;
-use crate::recoding::Z;
 
 /// The digits of a scalar, or of its opposite, to the base 2^width, lowest first: all odd, from 1 − 2^width
 /// to 2^width − 1. Made and read in constant time, and erased when dropped.
@@ -67,88 +66,6 @@ impl Drop for OddDigits {
     }
 }
 
-/// Teeth of a comb for halves of scalars.
-pub(super) const TEETH: usize = 5;
-
-/// Columns of a comb for halves of scalars: 5 · 26 is 130 digits.
-pub(super) const COLUMNS: usize = 26;
-
-/// A scalar as k₀ + k₁·z² with odd k₀ and k₁, absolutely below 2^128, each with 130 digits 1 and −1. Made and
-/// read in constant time, and erased when dropped.
-pub(super) struct OddHalves {
-    /// Bit i is one where digit i is 1: (k + 2^130 − 1)/2.
-    signs: [[u64; 3]; 2],
-}
-
-impl OddHalves {
-    pub(super) fn new(scalar: &Scalar) -> Self {
-        const Z_SQUARED: u128 = Z as u128 * Z as u128;
-        let wide = |number: u128| [number as u64, (number >> 64) as u64, 0];
-        let mut parts = divide_by_square(scalar);
-        let [mut k0, mut k1] = parts.map(wide);
-        parts.zeroize();
-        // 1 + (z² − 1)·z² = r, so that taking off both multiples changes nothing; z² is even.
-        let even = even(&k0);
-        k0 = less(&k0, &[1, 0, 0], even);
-        k1 = less(&k1, &wide(Z_SQUARED - 1), even);
-        // Nor does taking z² off k₀ and adding 1 to k₁.
-        let even = self::even(&k1);
-        k0 = less(&k0, &wide(Z_SQUARED), even);
-        k1 = less(&k1, &[u64::MAX; 3], even);
-        // (k − 1)/2 + 2^129, of two's complement.
-        let signs = [&k0, &k1].map(|[low, middle, high]| {
-            let highest = ((*high as i64) >> 1) as u64;
-            [low >> 1 | middle << 63, middle >> 1 | high << 63, highest.wrapping_add(2)]
-        });
-        k0.zeroize();
-        k1.zeroize();
-        Self { signs }
-    }
-
-    /// The digits of a column of either half: the place of an entry, whose bit t is one if digit t of the
-    /// column is that of the highest tooth, and whether the highest is −1.
-    pub(super) fn digits(&self, column: usize) -> [(u64, Choice); 2] {
-        self.signs.each_ref().map(|signs| {
-            let sign = |tooth: usize| {
-                let at = column + COLUMNS * tooth;
-                signs.get(at / 64).map_or(0, |word| word >> (at % 64) & 1)
-            };
-            let highest = sign(TEETH - 1);
-            let place = (0..TEETH - 1).fold(0, |place, tooth| place | (sign(tooth) ^ highest ^ 1) << tooth);
-            (place, Choice::from(highest as u8 ^ 1))
-        })
-    }
-}
-
-impl Drop for OddHalves {
-    fn drop(&mut self) {
-        self.signs.zeroize();
-    }
-}
-
-/// The digits of a scalar to the base z², in constant time: long division, bit by bit.
-fn divide_by_square(scalar: &Scalar) -> [u128; 2] {
-    const Z_SQUARED: u128 = Z as u128 * Z as u128;
-    let [w0, w1, w2, w3] = scalar.into_bigint().0.map(u128::from);
-    // The higher half is below z², since r < z⁴: it is the remainder to begin with.
-    let (mut remainder, mut quotient) = (w3 << 64 | w2, w1 << 64 | w0);
-    for _ in 0..u128::BITS {
-        let carry = remainder >> 127;
-        remainder = remainder << 1 | quotient >> 127;
-        let (rest, borrow) = remainder.overflowing_sub(Z_SQUARED);
-        // It fits in if there is a bit above, too.
-        let bit = carry | u128::from(!borrow);
-        remainder ^= (remainder ^ rest) & 0_u128.wrapping_sub(bit);
-        quotient = quotient << 1 | bit;
-    }
-    [remainder, quotient]
-}
-
-/// All ones for an even number.
-fn even([low, ..]: &[u64; 3]) -> u64 {
-    (low & 1).wrapping_sub(1)
-}
-
 /// number − (other & mask) modulo 2^64N.
 fn less<const N: usize>(number: &[u64; N], other: &[u64; N], mask: u64) -> [u64; N] {
     let mut borrow = false;
@@ -166,27 +83,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::recoding::split_in_two;
-
-    fn from_odd_halves(scalar: &Scalar) -> Scalar {
-        let halves = OddHalves::new(scalar);
-        let one = Scalar::from(1_u64);
-        let power = |exponent: usize| (0..exponent).fold(one, |power, _| power + power);
-        let teeth: [Scalar; TEETH] = core::array::from_fn(|tooth| power(COLUMNS * tooth));
-        let mut sums = [Scalar::from(0_u64); 2];
-        for column in (0..COLUMNS).rev() {
-            for (sum, (place, negative)) in sums.iter_mut().zip(halves.digits(column)) {
-                assert!(place < 16);
-                let entry = (0..TEETH).map(|tooth| {
-                    if tooth == TEETH - 1 || place >> tooth & 1 == 1 { teeth[tooth] } else { -teeth[tooth] }
-                });
-                let entry: Scalar = entry.sum();
-                *sum = *sum + *sum + if bool::from(negative) { -entry } else { entry };
-            }
-        }
-        let z = Scalar::from(Z);
-        sums[0] + sums[1] * z * z
-    }
 
     fn from_odd_digits(scalar: &Scalar, width: u32) -> Scalar {
         let (digits, base) = (OddDigits::new(scalar, width), Scalar::from(1_u64 << width));
@@ -208,24 +104,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn odd_halves_of_extreme_scalars_stand_for_them() {
-        let z_squared = Scalar::from(Z) * Scalar::from(Z);
-        for small in 0..5_u64 {
-            let small = Scalar::from(small);
-            for scalar in [small, z_squared + small, z_squared - small, z_squared * small + small] {
-                assert_eq!(from_odd_halves(&scalar), scalar);
-                assert_eq!(from_odd_halves(&-scalar), -scalar);
-            }
-        }
-    }
-
     proptest! {
         #[test]
-        fn odd_halves_stand_for_the_scalar(limbs in any::<[u64; 4]>()) {
+        fn odd_digits_stand_for_the_scalar(limbs in any::<[u64; 4]>()) {
             let scalar = Scalar::new(ark_ff::BigInt(limbs));
-            prop_assert_eq!(from_odd_halves(&scalar), scalar);
-            prop_assert_eq!(divide_by_square(&scalar), split_in_two(&scalar));
             for width in 2..=8 {
                 prop_assert_eq!(from_odd_digits(&scalar, width), scalar);
             }
