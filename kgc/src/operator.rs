@@ -61,10 +61,10 @@ fn read<T>(
 
 /// Reads an operator's public key.
 pub(crate) fn read_public(path: &Path) -> Result<OperatorPublicKey<Ristretto255>> {
-    read(path, Kind::OperatorPublicKey, |bytes| OperatorPublicKey::decode(bytes))
+    read(path, Kind::OperatorPublicKey, OperatorPublicKey::decode)
 }
 
 /// Reads an operator's secret key.
 pub(crate) fn read_secret(path: &Path) -> Result<OperatorSecretKey<Ristretto255>> {
-    read(path, Kind::OperatorSecretKey, |bytes| OperatorSecretKey::decode(bytes))
+    read(path, Kind::OperatorSecretKey, OperatorSecretKey::decode)
 }
