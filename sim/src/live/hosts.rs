@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_admission::{AdmittingLeaderEvent, AnonymousEvent, Ending};
 use quiver_ainq::{Name, Suite};
+use quiver_enrolment::EnrolmentTrouble;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, Leader, LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Snapshot};
@@ -127,6 +128,8 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
             EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
                 self.reports.record_event(index, DroneEvent::OrderReceived(data.to_vec()));
             }
+            // Nobody is to blame: on a busy machine KGCs answer late, and the drone asks again.
+            EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::TooFew { .. }) => {}
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
                 let received =
@@ -234,6 +237,8 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
                     None => log.unknown_messages += 1,
                 });
             }
+            // As for drones, above.
+            LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::TooFew { .. }) => {}
             LeaderEvent::EnrolmentTrouble(trouble) => self.event_log.offence("leader", &trouble),
             LeaderEvent::SendFailed(why) => self.event_log.offence("leader", &why),
             LeaderEvent::Blamed { offence, .. } => self.event_log.offence("leader", &offence),
