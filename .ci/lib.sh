@@ -81,8 +81,7 @@ system() {
 
 # Makes a Python environment, or adds to one: `python NAME [MORE...]`. Says where it is: in the folder of the first name.
 python() {
-    local place=$target/python/$1 name made
-    mkdir -p "$target/python"
+    local place=$target/$1 name made
     (
         flock 9
         [ -x "$place/bin/python" ] || python3 -m venv "$place" >&2
@@ -96,7 +95,7 @@ python() {
                 printf '%s\n' "$made" >"$place/made-of-$name"
             fi
         done
-    ) 9>"$target/python/$1.lock"
+    ) 9>"$target/ci-python-$1.lock"
     printf '%s\n' "$place"
 }
 
