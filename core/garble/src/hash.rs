@@ -5,28 +5,34 @@
 //! an attacker computes about one π helps against that many gates and no others, in this or any other circuit
 //! (the multi-instance setting of Guo et al., Crypto 2020).
 //!
-//! AES is `quiver-simd`'s, on processors that it knows; else the `aes` crate's, instructions of the processor
-//! or bit-sliced. Constant-time either way, and the same bytes.
+//! AES is the `aes` crate's, by instructions of the processor or bit-sliced, in constant time either way.
+
+use aes::Aes128Enc;
+use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
+use zeroize::Zeroize as _;
 
 use crate::block::Block;
+
+/// Blocks that go through at once: what the crate's widest code takes.
+const TOGETHER: usize = 64;
+/// Blocks that its narrowest code takes.
+const LANES: usize = 8;
 
 /// AND gates for which π stays the same.
 pub(crate) const GATES_PER_KEY: u64 = 4096;
 
 /// The hash, at some gate of a run.
 pub(crate) struct Hash {
-    run: Permutation,
-    gates: Permutation,
+    /// π of the run, by which the keys of gates are made.
+    run: Aes128Enc,
+    gates: Aes128Enc,
     key: u64,
 }
 
 impl Hash {
     /// The hash of a run.
     pub(crate) fn new(run: &[u8; 16]) -> Self {
-        Self::with(Permutation::new(run))
-    }
-
-    fn with(run: Permutation) -> Self {
+        let run = Aes128Enc::new(run.into());
         Self { gates: nth(&run, 0), run, key: 0 }
     }
 
@@ -40,80 +46,8 @@ impl Hash {
         }
     }
 
-    /// How many blocks, from these on, take no longer to hash than so many.
-    pub(crate) fn whole(&self, blocks: usize) -> usize {
-        match &self.gates {
-            #[cfg(target_arch = "x86_64")]
-            Permutation::Own(gates) => gates.whole(blocks),
-            Permutation::Library(_) => blocks,
-        }
-    }
-
     /// Hashes the blocks in their places. The n-th has the tweak `first` + n, or `first` + n/2 in `pairs`.
     pub(crate) fn many(&self, blocks: &mut [Block], first: u64, pairs: bool) {
-        match &self.gates {
-            #[cfg(target_arch = "x86_64")]
-            Permutation::Own(gates) => gates.hash(blocks, first, pairs),
-            Permutation::Library(gates) => library::hash(gates, blocks, first, pairs),
-        }
-    }
-}
-
-/// π, by `quiver-simd` or the crate `aes`.
-enum Permutation {
-    #[cfg(target_arch = "x86_64")]
-    Own(quiver_simd::aes::Permutation),
-    Library(aes::Aes128Enc),
-}
-
-impl Permutation {
-    fn new(key: &[u8; 16]) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(own) =
-            quiver_simd::aes::backend().and_then(|backend| quiver_simd::aes::Permutation::new(backend, key))
-        {
-            return Self::Own(own);
-        }
-        Self::Library(library::new(key))
-    }
-}
-
-/// The n-th π of a run: its key is AES of n under the run's key.
-fn nth(run: &Permutation, number: u64) -> Permutation {
-    let counter = u128::from(number);
-    match run {
-        #[cfg(target_arch = "x86_64")]
-        Permutation::Own(run) => Permutation::Own(run.with_key(&run.encrypt(counter).to_le_bytes())),
-        Permutation::Library(run) => {
-            Permutation::Library(library::new(&library::encrypt(run, counter).to_le_bytes()))
-        }
-    }
-}
-
-/// By the crate `aes`.
-mod library {
-    use aes::Aes128Enc;
-    use aes::cipher::{BlockCipherEncrypt as _, KeyInit as _};
-    use zeroize::Zeroize as _;
-
-    use crate::block::Block;
-
-    /// Blocks that go through at once: what the crate's widest code takes.
-    const TOGETHER: usize = 64;
-    /// Blocks that its narrowest code takes.
-    const LANES: usize = 8;
-
-    pub(super) fn new(key: &[u8; 16]) -> Aes128Enc {
-        Aes128Enc::new(key.into())
-    }
-
-    pub(super) fn encrypt(key: &Aes128Enc, x: u128) -> u128 {
-        let mut block = aes::Block::from(x.to_le_bytes());
-        key.encrypt_block(&mut block);
-        u128::from_le_bytes(block.into())
-    }
-
-    pub(super) fn hash(key: &Aes128Enc, blocks: &mut [Block], first: u64, pairs: bool) {
         let mut scratch = [aes::Block::default(); TOGETHER];
         for (number, chunk) in blocks.chunks_mut(TOGETHER).enumerate() {
             // Whole lanes: a few blocks more cost less than one at a time.
@@ -123,14 +57,14 @@ mod library {
                 *state = u128::from(*x).to_le_bytes().into();
             }
             // π(x)
-            key.encrypt_blocks(states);
+            self.gates.encrypt_blocks(states);
             for (at, (x, state)) in chunk.iter_mut().zip(states.iter_mut()).enumerate() {
                 let above = (number.saturating_mul(TOGETHER).saturating_add(at)) >> u32::from(pairs);
                 *x = u128::from_le_bytes((*state).into()).into();
                 // π(x) ⊕ i
                 *state = (u128::from(*x) ^ u128::from(first.wrapping_add(above as u64))).to_le_bytes().into();
             }
-            key.encrypt_blocks(states);
+            self.gates.encrypt_blocks(states);
             for (x, state) in chunk.iter_mut().zip(&*states) {
                 // H(x, i) = π(π(x) ⊕ i) ⊕ π(x)
                 *x = *x ^ u128::from_le_bytes((*state).into()).into();
@@ -138,6 +72,17 @@ mod library {
         }
         scratch.iter_mut().for_each(|state| state.as_mut_slice().zeroize());
     }
+}
+
+fn encrypt(key: &Aes128Enc, x: u128) -> u128 {
+    let mut block = aes::Block::from(x.to_le_bytes());
+    key.encrypt_block(&mut block);
+    u128::from_le_bytes(block.into())
+}
+
+/// The n-th π of a run: its key is AES of n under the run's key.
+fn nth(run: &Aes128Enc, number: u64) -> Aes128Enc {
+    Aes128Enc::new(&encrypt(run, u128::from(number)).to_le_bytes().into())
 }
 
 #[cfg(test)]
@@ -148,45 +93,30 @@ mod tests {
 
     /// By the definition, one block at a time.
     fn defined(run: &[u8; 16], gate: u64, x: u128, tweak: u64) -> u128 {
-        let run = library::new(run);
-        let pi = library::new(&library::encrypt(&run, u128::from(gate / GATES_PER_KEY)).to_le_bytes());
-        let once = library::encrypt(&pi, x);
-        library::encrypt(&pi, once ^ u128::from(tweak)) ^ once
-    }
-
-    /// By every implementation that this machine has.
-    fn every(run: &[u8; 16]) -> Vec<Hash> {
-        let mut all = alloc::vec![Hash::new(run), Hash::with(Permutation::Library(library::new(run)))];
-        #[cfg(target_arch = "x86_64")]
-        all.extend(quiver_simd::aes::Backend::ALL.into_iter().filter_map(|backend| {
-            quiver_simd::aes::Permutation::new(backend, run).map(|own| Hash::with(Permutation::Own(own)))
-        }));
-        all
+        let run = Aes128Enc::new(run.into());
+        let pi = Aes128Enc::new(&encrypt(&run, u128::from(gate / GATES_PER_KEY)).to_le_bytes().into());
+        let once = encrypt(&pi, x);
+        encrypt(&pi, once ^ u128::from(tweak)) ^ once
     }
 
     #[test]
     fn many_blocks_hash_as_one_at_a_time() {
-        for mut hash in every(&[7; 16]) {
-            for gate in [0, 4095, 4096, 1 << 40] {
-                hash.seek(gate);
-                for (count, pairs) in
-                    [1, 4, 5, 32, 33, 40, 64, 65, 200].into_iter().zip([true, false].into_iter().cycle())
-                {
-                    let xs: Vec<u128> = (1..=count)
-                        .map(|x: u128| x.wrapping_mul(0x1234_5678_9abc_def0_1122_3344_5566_7789))
-                        .collect();
-                    let tweak = |at: usize| gate + (at >> u32::from(pairs)) as u64;
-                    let wanted: Vec<u128> =
-                        xs.iter().enumerate().map(|(at, &x)| defined(&[7; 16], gate, x, tweak(at))).collect();
-                    // As many more as fill the registers change nothing.
-                    for count in [xs.len(), hash.whole(xs.len())] {
-                        let mut found: Vec<Block> = xs.iter().map(|&x| x.into()).collect();
-                        found.resize(count, 5.into());
-                        hash.many(&mut found, gate, pairs);
-                        let found: Vec<u128> = found.into_iter().map(u128::from).collect();
-                        assert_eq!(found.get(..xs.len()), Some(&wanted[..]));
-                    }
-                }
+        let mut hash = Hash::new(&[7; 16]);
+        for gate in [0, 4095, 4096, 1 << 40] {
+            hash.seek(gate);
+            for (count, pairs) in
+                [1, 4, 5, 32, 33, 40, 64, 65, 200].into_iter().zip([true, false].into_iter().cycle())
+            {
+                let xs: Vec<u128> = (1..=count)
+                    .map(|x: u128| x.wrapping_mul(0x1234_5678_9abc_def0_1122_3344_5566_7789))
+                    .collect();
+                let tweak = |at: usize| gate + (at >> u32::from(pairs)) as u64;
+                let wanted: Vec<u128> =
+                    xs.iter().enumerate().map(|(at, &x)| defined(&[7; 16], gate, x, tweak(at))).collect();
+                let mut found: Vec<Block> = xs.iter().map(|&x| x.into()).collect();
+                hash.many(&mut found, gate, pairs);
+                let found: Vec<u128> = found.into_iter().map(u128::from).collect();
+                assert_eq!(found, wanted);
             }
         }
     }

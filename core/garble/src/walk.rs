@@ -160,12 +160,10 @@ impl<H: Hashed> Walk<H> {
         let first = self.done;
         self.done = first.saturating_add(gates as u64);
         self.hash.seek(first);
-        // What is left of earlier batches fills the registers up, which takes no longer.
-        let whole = self.hash.whole(gates.saturating_mul(H::COUNT)) / H::COUNT;
         let slots = self.slots.as_mut_slice();
         let (Some(gates), Some(hashes), Some(awaited)) = (
             self.gates.get(..gates),
-            self.hashes.get_mut(..whole.min(BATCH)),
+            self.hashes.get_mut(..gates.min(BATCH)),
             self.awaited.get_mut(..slots.len()),
         ) else {
             return Err(self.missing([u32::MAX; 3]));

@@ -9,23 +9,19 @@
 pub(crate) enum Allowed {
     /// No code of this crate's own: the libraries, which ask the processor themselves.
     Serial,
-    /// AVX2, FMA and AES-NI: Zen 2, Skylake.
+    /// AVX2 and FMA: Zen 3, Skylake.
     Avx2,
-    /// And VAES on vectors of 256 bits: Zen 3, Alder Lake.
-    Vaes,
     /// And AVX-512: Zen 4, Ice Lake.
     Avx512,
 }
 
-/// The most that `QUIVER_SIMD` allows: `serial`, `avx2` or `vaes`; all if it has none of these values. It is
-/// read once.
+/// The most that `QUIVER_SIMD` allows: `serial` or `avx2`; all if it has neither value. It is read once.
 #[cfg(feature = "std")]
 pub(crate) fn allowed() -> Allowed {
     static ALLOWED: std::sync::OnceLock<Allowed> = std::sync::OnceLock::new();
     *ALLOWED.get_or_init(|| match std::env::var_os("QUIVER_SIMD").as_ref().and_then(|name| name.to_str()) {
         Some("serial") => Allowed::Serial,
         Some("avx2") => Allowed::Avx2,
-        Some("vaes") => Allowed::Vaes,
         _ => Allowed::Avx512,
     })
 }

@@ -1,10 +1,9 @@
 //! Arithmetic for certain processors, which is asked for at run time: elliptic curves on vector lanes, eight
-//! points at once (AVX-512 IFMA) or four (AVX2 and FMA, X25519 alone); AES of many blocks at once.
+//! points at once (AVX-512 IFMA) or four (AVX2 and FMA, X25519 alone).
 //!
 //! | module | what it computes | without the vector unit |
 //! |---|---|---|
 //! | [`x25519`] | one secret scalar times thousands of points of Curve25519 | curve25519-dalek, or `salty` on Cortex-M |
-//! | `aes` (x86-64) | the hash of garbled circuits, of many blocks | nothing; `quiver-garble` computes it |
 //! | `bls12_381` (x86-64) | products and sums of points of G1, Miller loops | nothing; `quiver-pairing` computes it |
 //!
 //! Below both: `ifma` and `avx2`, each the detection and one `unsafe` call, and `words`, loading, storing and
@@ -18,8 +17,7 @@
 //! | `QUIVER_SIMD` | allows | as on |
 //! |---|---|---|
 //! | not set | all | |
-//! | `vaes` | AVX2, FMA, AES-NI, VAES of 256 bits | Zen 3, Alder Lake |
-//! | `avx2` | AVX2, FMA, AES-NI | Zen 2, Skylake |
+//! | `avx2` | AVX2, FMA | Zen 3, Skylake |
 //! | `serial` | nothing of this crate's own: the libraries, which ask the processor themselves | |
 //!
 //! # Time
@@ -30,7 +28,6 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `std` (default) | looks for the vector unit at run time; without it, it is used only if the build's target has it |
-//! | `aes` | the module `aes`, on x86-64 |
 //! | `bls12-381` (default) | the module `bls12_381`, on x86-64 |
 //! | `x25519` (default) | the module `x25519` |
 //! | `salty` | single points of `x25519` by `salty`, in assembly on Cortex-M4, M7 and M33 |
@@ -43,9 +40,7 @@
 
 extern crate alloc;
 
-#[cfg(all(target_arch = "x86_64", feature = "aes"))]
-pub mod aes;
-#[cfg(any(feature = "x25519", all(target_arch = "x86_64", any(feature = "aes", feature = "bls12-381"))))]
+#[cfg(any(feature = "x25519", all(target_arch = "x86_64", feature = "bls12-381")))]
 mod allowed;
 #[cfg(all(target_arch = "x86_64", feature = "x25519"))]
 mod avx2;

@@ -99,7 +99,7 @@ impl Backend {
 /// The implementation that [`multiply`] uses: the fastest that this machine has.
 ///
 /// With the feature `std` the environment variable `QUIVER_SIMD` forbids what is faster than it names, as the
-/// crate's documentation says: `vaes` and `avx2` allow [`Avx2`](Backend::Avx2), `serial` the library alone.
+/// crate's documentation says: `avx2` allows [`Avx2`](Backend::Avx2), `serial` the library alone.
 #[must_use]
 pub fn backend() -> Backend {
     let mut allowed = Backend::ALL.into_iter().filter(|backend| backend.needs() <= allowed());

@@ -66,7 +66,7 @@ fn the_fastest_implementation_of_those_allowed_is_chosen() {
         }
     }
     let from = match std::env::var("QUIVER_SIMD").as_deref() {
-        Ok("vaes" | "avx2") => 1,
+        Ok("avx2") => 1,
         Ok("serial") => 2,
         _ => 0,
     };
