@@ -10,21 +10,21 @@ use rand_chacha::rand_core::RngCore;
 /// Inputs per target; fewer for those that replay a machine's whole run.
 fn rounds(target: &Target) -> usize {
     match target.name {
-        "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 1200,
-        "quorum_input" => 400,
-        "edge_snapshot" | "leader_records" | "state_file" => 1000,
-        name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 600,
+        "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 600,
+        "quorum_input" => 200,
+        "edge_snapshot" | "leader_records" | "state_file" => 500,
+        name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 300,
         // A run for each, with pairings.
-        name if name.starts_with("abke_") => 200,
+        name if name.starts_with("abke_") => 100,
         // Curve arithmetic at many steps.
-        "member_input" | "member_records" => 1000,
+        "member_input" | "member_records" => 500,
         "authority_statement"
         | "delivery_request"
         | "sealed_delivery"
         | "keyring"
-        | "attribute_delivery_input" => 600,
-        "release_payload" | "release_input" => 300,
-        _ => 2000,
+        | "attribute_delivery_input" => 300,
+        "release_payload" | "release_input" => 150,
+        _ => 1000,
     }
 }
 

@@ -37,7 +37,7 @@ struct Budget {
     static_ram: u64,
 }
 
-const IMAGES: [Budget; 6] = [
+const IMAGES: [Budget; 5] = [
     Budget {
         name: "mps2-edge",
         package: "quiver-mps2",
@@ -45,15 +45,6 @@ const IMAGES: [Budget; 6] = [
         features: "edge",
         profile: "release",
         flash: 256 * 1024,
-        static_ram: 64 * 1024,
-    },
-    Budget {
-        name: "mps2-datagrams",
-        package: "quiver-mps2",
-        binary: "mps2-edge",
-        features: "edge,datagrams",
-        profile: "release",
-        flash: 312 * 1024,
         static_ram: 64 * 1024,
     },
     Budget {
@@ -80,7 +71,7 @@ const IMAGES: [Budget; 6] = [
         name: "nrf52840-datagrams",
         package: "quiver-nrf52840",
         binary: "edge",
-        features: "datagrams",
+        features: "broadcasts,datagrams",
         profile: "release",
         flash: 312 * 1024,
         static_ram: 64 * 1024,

@@ -13,9 +13,9 @@ use crate::soak::virtual_board::VirtualBoard;
 /// RAM that stays free of the heap, and of the stack.
 const MARGIN: u64 = 16 * 1024;
 
-/// The image of a drone with datagrams, for a development kit.
-pub(crate) fn with_datagrams() -> PathBuf {
-    image("quiver-nrf52840", "edge", "datagrams")
+/// The image of a drone with datagrams and coded broadcasts, for a development kit.
+pub(crate) fn by_radio() -> PathBuf {
+    image("quiver-nrf52840", "edge", "broadcasts,datagrams")
 }
 
 /// The board says something signed, and the first companion receives it.
@@ -41,7 +41,7 @@ fn rekey(board: &mut VirtualBoard, command: LeaderCommand) {
 
 #[test]
 fn image_exchanges_datagrams_across_a_restart_a_new_key_and_an_eviction() {
-    let mut board = VirtualBoard::with(&with_datagrams(), 7);
+    let mut board = VirtualBoard::with(&by_radio(), 7);
     board.join(2);
     for companion in 0..2 {
         board.network.listen(companion);

@@ -11,7 +11,7 @@ use quiver_service_testing::TestDeployment;
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::eventually;
 
-use crate::datagrams::with_datagrams;
+use crate::datagrams::by_radio;
 use crate::member_board::{edge, provision};
 
 /// Three chips in radio range; the first is the gateway, the others run this image.
@@ -84,7 +84,7 @@ fn frames_that_get_lost_cost_time_and_nothing_else() {
 #[test]
 fn two_drones_hear_each_others_datagrams_by_radio_and_not_the_evicted_one() {
     let deployment = TestDeployment::new();
-    let [mut gateway, mut one, mut two] = on_air(&deployment, &with_datagrams());
+    let [mut gateway, mut one, mut two] = on_air(&deployment, &by_radio());
     let kgc = deployment.kgc(ANY);
     let _leader = start_leader(&deployment, &kgc, &[gateway.board.wire.port(End::Gateway)]);
     for (name, place, board) in [("board-1", "5155:1", &mut one), ("board-2", "5155:2", &mut two)] {
@@ -122,8 +122,7 @@ fn two_drones_hear_each_others_datagrams_by_radio_and_not_the_evicted_one() {
 #[test]
 fn two_drones_have_keys_by_coded_broadcasts_although_frames_get_lost() {
     let deployment = TestDeployment::new();
-    let [mut gateway, mut one, mut two] =
-        on_air(&deployment, &image("quiver-nrf52840", "edge", "broadcasts"));
+    let [mut gateway, mut one, mut two] = on_air(&deployment, &by_radio());
     for model in [&mut gateway, &mut one, &mut two] {
         model.order("loss 0.1");
     }
