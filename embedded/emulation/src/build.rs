@@ -18,18 +18,8 @@ pub const TARGET: &str = "thumbv7em-none-eabihf";
 /// If it does not build.
 #[must_use]
 pub fn image(package: &str, name: &str, features: &str) -> PathBuf {
-    image_of("release", package, name, features)
-}
-
-/// The same by another profile than `release`.
-///
-/// # Panics
-/// If it does not build.
-#[must_use]
-pub fn image_of(profile: &str, package: &str, name: &str, features: &str) -> PathBuf {
     let manifest = root().join("embedded/Cargo.toml");
-    let what =
-        ["--profile", profile, "--target", TARGET, "-p", package, "--bin", name, "--features", features];
+    let what = ["--release", "--target", TARGET, "-p", package, "--bin", name, "--features", features];
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let built = named(&build(&manifest, &what), name);

@@ -1,11 +1,10 @@
-//! The functions in assembly, as they are linked into an image: copying and comparing memory
-//! (`quiver-memcpy`), SHA-256's compression (`quiver-crypto`), and the product in the field of BLS12-381
-//! (`quiver-pairing`).
+//! The functions in assembly, as they are linked into an image: SHA-256's compression and erasure
+//! (`quiver-crypto`), and the product in the field of BLS12-381 (`quiver-pairing`).
 
 use std::path::Path;
 use std::process::Command;
 
-use quiver_emulation::build::{image, image_of};
+use quiver_emulation::build::image;
 use quiver_emulation::model::python;
 
 #[test]
@@ -15,7 +14,7 @@ fn functions_in_assembly_do_what_they_stand_for_and_nothing_else() {
     for (image, more) in [
         (image("quiver-nrf52840", "edge", ""), &[][..]),
         (image("quiver-mps2", "mps2-edge", "edge"), &[]),
-        (image_of("compact", "quiver-mps2", "mps2-envelopes", "edge,envelopes"), multiply),
+        (image("quiver-mps2", "mps2-envelopes", "edge,envelopes"), multiply),
     ] {
         let mut command = Command::new(python());
         let output = command

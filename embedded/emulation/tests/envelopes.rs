@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use quiver_emulation::board::{Board, Time, qemu};
-use quiver_emulation::build::image_of;
+use quiver_emulation::build::image;
 use quiver_emulation::deployment::start_edge;
 use quiver_emulation::swarm::{Swarm, epoch_in};
 use quiver_service_testing::Process;
@@ -19,7 +19,7 @@ const MARGIN: u64 = 16 * 1024;
 
 fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> Board {
     static IMAGE: OnceLock<PathBuf> = OnceLock::new();
-    let image = IMAGE.get_or_init(|| image_of("compact", "quiver-mps2", "mps2-envelopes", "edge,envelopes"));
+    let image = IMAGE.get_or_init(|| image("quiver-mps2", "mps2-envelopes", "edge,envelopes"));
     let mut board = Board::start(&deployment.log(name), |ports| qemu(image, Time::Board, options, ports));
     assert!(board.console.line("start board").contains("mps2-an386"));
     board

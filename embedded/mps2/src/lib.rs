@@ -37,7 +37,6 @@ mod watchdog;
 use embassy_executor::Spawner;
 use embassy_executor::raw::Executor;
 use panic_semihosting as _;
-use quiver_memcpy as _;
 use static_cell::StaticCell;
 
 /// Starts what every program needs, then the program's task.

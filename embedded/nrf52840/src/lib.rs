@@ -29,9 +29,6 @@ pub mod region;
 pub mod setting;
 
 #[cfg(target_os = "none")]
-use quiver_memcpy as _;
-
-#[cfg(target_os = "none")]
 pub mod board;
 #[cfg(target_os = "none")]
 pub mod crash;

@@ -63,44 +63,6 @@ def lengths(chance: Random):
     return [*range(72), *(chance.randrange(72, 700) for _ in range(40))]
 
 
-def moves(image: Image, chance: Random) -> None:
-    """memcpy between places that do not overlap, memmove between any; at every alignment."""
-    for name, apart in [("memcpy", True), ("memmove", False), ("__aeabi_memcpy", True), ("__aeabi_memmove", False)]:
-        if name not in image.functions:
-            continue
-        for length in lengths(chance):
-            for _ in range(8):
-                source = AREA + 0x800 + chance.randrange(8)
-                distance = chance.randrange(-length - 8, length + 9)
-                target = source + (0x1000 + distance % 8 if apart else distance)
-                before = chance.randbytes(0x3000)
-                image.uc.mem_write(AREA, before)
-                back = image.call(name, target, source, length, writes=range(target, target + length))
-                at, where = source - AREA, target - AREA
-                expected = before[:where] + before[at : at + length] + before[where + length :]
-                assert bytes(image.uc.mem_read(AREA, len(before))) == expected, f"{name} {length} by {distance}"
-                assert back == target or name.startswith("__"), f"{name} returns {back:#x}"
-
-
-def comparisons(image: Image, chance: Random) -> None:
-    """memcmp and bcmp of equal bytes, and of bytes that differ in one place."""
-    for name in ("memcmp", "bcmp"):
-        if name not in image.functions:
-            continue
-        for length in lengths(chance):
-            for _ in range(8):
-                one = bytearray(chance.randbytes(length))
-                two = bytearray(one)
-                if length and chance.random() < 0.8:
-                    two[chance.randrange(length)] ^= 1 << chance.randrange(8)
-                left, right = AREA + chance.randrange(4), AREA + 0x1000 + chance.randrange(4)
-                image.uc.mem_write(left, bytes(one) + b"\x00\xff\x00\xff")
-                image.uc.mem_write(right, bytes(two) + b"\xff\x00\xff\x00")
-                answer = image.call(name, left, right, length, writes=range(AREA, AREA))
-                sign = (answer > 0) - 2 * (answer >> 31)
-                assert sign == (one > two) - (one < two), f"{name} of {length} bytes: {answer:#x}"
-
-
 def hashes(image: Image, chance: Random) -> None:
     """SHA-256 of messages of all lengths around one, two and three blocks; nothing of them stays on the stack.
 
@@ -159,10 +121,8 @@ def products(image: Image, chance: Random) -> None:
 def main() -> None:
     """All of it, of the image that the command line names."""
     image, chance = Image(sys.argv[1]), Random(7)
-    for name in ("memcpy", "memmove", "memcmp", "quiver_sha256_compress", "quiver_erase", *sys.argv[2:]):
+    for name in ("quiver_sha256_compress", "quiver_erase", *sys.argv[2:]):
         assert name in image.functions, f"the image has no {name}"
-    moves(image, chance)
-    comparisons(image, chance)
     hashes(image, chance)
     erasures(image, chance)
     if "quiver_fp_multiply" in image.functions:

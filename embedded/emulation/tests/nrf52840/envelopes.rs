@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use quiver_emulation::build::image_of;
+use quiver_emulation::build::image;
 use quiver_emulation::deployment::start_edge;
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::eventually;
@@ -25,7 +25,7 @@ fn board_fetches_a_key_and_opens_and_seals_as_a_service_does() {
     fs::write(deployment.path("schema.toml"), "plain = [\"scout\", \"medic\"]\n").expect("write");
     let setup = ["abe", "setup", "--name", "orders", "--scheme", "gpsw06", "--schema", "schema.toml"];
     deployment.ok("kgc", &setup);
-    let image = image_of("compact", "quiver-nrf52840", "edge", "envelopes");
+    let image = image("quiver-nrf52840", "edge", "envelopes");
     let mut board = MemberBoard::with(deployment, &image, 32);
     let medic = start_edge(&board.deployment, "medic-1", &board.kgc, &board.leader);
     let _ = board.deployment.served(2, (0, 0));
