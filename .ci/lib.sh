@@ -18,6 +18,7 @@ declare -A found=(
     [board]='command -v qemu-system-arm'
     [arm64]='command -v qemu-aarch64'
     [cxx]='command -v c++'
+    [units]='command -v systemd-analyze'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -27,6 +28,7 @@ declare -A found=(
     [board]=qemu-system-arm
     [arm64]=qemu-user
     [cxx]=g++
+    [units]=systemd
 )
 # Python environments, by name, with their pinned packages. Those of MAVProxy are apart: of it only the program, since its maps and
 # plots, a gigabyte, are not used here.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::exit::EXIT_CODES_HELP;
 use crate::logging::LogFormat;
+use crate::own_memory;
 use crate::secrets::ProtectionArgs;
 
 /// Heading of the flags that every subcommand has.
@@ -36,9 +37,11 @@ pub struct CommandLine<C: Subcommand> {
     pub command: C,
 }
 
-/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
+/// Reads the command line of this process. What is wrong with it ends the process with exit code 2. Comes first in
+/// every service, and so keeps the process's memory private before a secret is read.
 #[must_use]
 pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {
+    own_memory::keep_private();
     let matches = with_values_of_any_sign(command::<C>(help)).get_matches();
     CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
