@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use futures::future::{join_all, try_join_all};
+use futures::stream::FuturesUnordered;
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
@@ -13,6 +15,7 @@ use quiver_report::{Progress, counted};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::drone_event::EventSink;
 use super::event_log::EventLog;
@@ -28,6 +31,8 @@ use crate::{Result, SimError};
 
 /// Time limit of a connecting process's greeting.
 const GREETING: Duration = Duration::from_secs(10);
+/// Number of connections beside the workers' that may wait for their greeting at a time.
+const SILENT: usize = 64;
 /// Number of readings of a worker's clock. The reading with the shortest round trip counts.
 const READINGS: u32 = 8;
 
@@ -195,7 +200,8 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
     }
 }
 
-/// Listens until all workers have connected.
+/// Listens until all workers have connected. Greetings are heard side by side, because whoever connects and says
+/// nothing must not keep workers waiting.
 async fn accept(plan: &Plan, progress: &Progress) -> Result<Vec<PendingWorker>> {
     let bind = &plan.bind;
     let failed = |error: std::io::Error| SimError::Usage(format!("--bind {bind}: {error}"));
@@ -204,33 +210,40 @@ async fn accept(plan: &Plan, progress: &Progress) -> Result<Vec<PendingWorker>> 
     let workers = plan.workers as usize;
     progress.note(&format!("waiting for {}: sim worker {address}", counted(plan.workers, "worker")));
     let step = progress.step("workers", workers);
-    let deadline = measure::now() + plan.timeout;
+    let deadline = sleep(plan.timeout);
+    tokio::pin!(deadline);
+    let mut greetings = FuturesUnordered::new();
     let mut pending = Vec::new();
     while pending.len() < workers {
-        let left = deadline.saturating_duration_since(measure::now());
-        let accepted = tokio::time::timeout(left, listener.accept()).await;
-        let late = SimError::Late {
-            what: format!("{} of {} connected", pending.len(), counted(plan.workers, "worker")),
-            within: plan.timeout,
-        };
-        let (stream, from) = accepted.map_err(|_| late)?.map_err(failed)?;
-        let who = format!("worker {} ({from})", pending.len() + 1);
-        match tokio::time::timeout(GREETING, greet(stream, who)).await {
-            Ok(Ok(accept)) => pending.push(accept),
-            Ok(Err(why)) => tracing::warn!(%from, why, "rejected"),
-            Err(_) => tracing::warn!(%from, "rejected: no greeting"),
+        tokio::select! {
+            () = &mut deadline => {
+                return Err(SimError::Late {
+                    what: format!("{} of {} connected", pending.len(), counted(plan.workers, "worker")),
+                    within: plan.timeout,
+                });
+            }
+            Some((from, greeted)) = greetings.next() => match greeted {
+                Ok(Ok((incoming, out))) => {
+                    pending.push(PendingWorker { who: format!("worker {} ({from})", pending.len() + 1), incoming, out });
+                    step.done(pending.len());
+                }
+                Ok(Err(why)) => tracing::warn!(%from, why, "rejected"),
+                Err(_) => tracing::warn!(%from, "rejected: no greeting"),
+            },
+            accepted = listener.accept(), if greetings.len() < workers + SILENT => {
+                let (stream, from) = accepted.map_err(failed)?;
+                greetings.push(async move { (from, tokio::time::timeout(GREETING, greet(stream)).await) });
+            }
         }
-        step.done(pending.len());
     }
     Ok(pending)
 }
 
-async fn greet(stream: TcpStream, who: String) -> std::result::Result<PendingWorker, String> {
+/// Hears whether a worker of this version has connected.
+async fn greet(stream: TcpStream) -> std::result::Result<(MessageReader, MessageWriter), String> {
     let (mut incoming, out) = worker_message::ends(stream);
     match incoming.next().await {
-        Ok(WorkerMessage::Hello { version }) if version == worker_message::VERSION => {
-            Ok(PendingWorker { who, incoming, out })
-        }
+        Ok(WorkerMessage::Hello { version }) if version == worker_message::VERSION => Ok((incoming, out)),
         Ok(WorkerMessage::Hello { version }) => {
             Err(format!("it is of version {version}, this run of {}", worker_message::VERSION))
         }

@@ -225,6 +225,7 @@ fn strangers_are_turned_away_and_the_run_goes_on() {
     let address = free_address();
     let running = thread::spawn({
         let mut command = run(&address, "1");
+        command.args(["--timeout", "60s"]);
         move || command.output().unwrap()
     });
     let dial = || loop {
@@ -244,6 +245,8 @@ fn strangers_are_turned_away_and_the_run_goes_on() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty());
     }
+    // One after the other they would take two minutes.
+    let _silent: Vec<TcpStream> = (0..12).map(|_| dial()).collect();
     let _worker = worker(&address);
     let output = running.join().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
