@@ -58,10 +58,17 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
     number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// Whether the question marks the keys of the epoch held as missing.
+/// Whether the question marks keys of the epoch held as missing: the group key, or the path above the member's leaf.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
-    // §11.2: the lowest bit of the count marks that the asker lost K_g.
+    // §11.2: the lowest bit of the count.
     count(number) & 1 == 1
+}
+
+/// Whether the question marks K_g of the epoch held as lost.
+#[cfg(feature = "services")]
+pub(crate) fn lost_key(number: &CatchUpNumber) -> bool {
+    // §11.2: both of the two lowest bits of the count.
+    count(number) & 3 == 3
 }
 
 /// Signed `stand-by`: everything in the question, and the leader asked.

@@ -402,8 +402,8 @@ impl<S: Suite> GroupMember<S> {
         let comes_into_use = !member.anchored && member.membership.group_key().is_some();
         member.anchored = true;
         cx.leaders.proven(from);
-        member.catch_up.answered(cx.now, cx.timing.probe);
-        member.catch_up.settle();
+        let waits = member.membership.group_key().is_none() && matches!(step, Step::Completed(_));
+        member.catch_up.confirmed(cx.now, cx.timing.probe, (waits, false));
         let completed = matches!(step, Step::Completed(_));
         let held = member.membership.epoch();
         let activated = member.key_activated();
@@ -442,7 +442,7 @@ impl<S: Suite> GroupMember<S> {
             Step::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
             Step::Known | Step::Others => {}
             Step::Newer(membership) => return self.advance(cx, from, membership, header),
-            Step::Completed(membership) => return self.complete(cx, from, membership, header),
+            Step::Completed(membership) => return self.complete(cx, from, membership),
             Step::Early(early) => {
                 // §8.4: its wraps are kept; what is missing before them is asked for.
                 cx.leaders.prefer(from);
@@ -504,22 +504,22 @@ impl<S: Suite> GroupMember<S> {
         self.apply_early_update(cx, from)
     }
 
-    /// The epoch is the one held, and nothing of it is missing any more.
+    /// The epoch is the one held, and its path is there.
     fn complete(
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
         membership: Membership<S>,
-        header: &Header<S>,
     ) -> Option<MembershipEnd> {
         let member = self.member.as_mut()?;
         let had_key = member.membership.group_key().is_some();
         member.membership = membership;
-        if had_key {
-            cx.persist();
-        } else {
-            self.activate(cx, from, header, false);
+        if !had_key {
+            // §13.5: the windows went with the key, so what came under it could be played again: the epoch is never
+            // continued. The path leads to the next one, which the leader makes soon (§11.2).
+            member.membership.forget_key();
         }
+        cx.persist();
         self.apply_early_update(cx, from)
     }
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use quiver_ainq::Name;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
 use quiver_machine::Route;
+use quiver_message::Message;
 
 use quiver_testbed::matching;
 
-use crate::world::{Node, World};
+use crate::world::{Node, Packet, World, decode};
 
 fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
     let events = world.edge_events(edge).iter();
@@ -135,6 +136,38 @@ fn an_evicted_drone_cannot_speak_in_the_overlap() {
     }
     world.run_for(Duration::from_millis(100));
     assert!(heard(&world, 0).is_empty() && heard(&world, 1).is_empty());
+}
+
+#[test]
+fn a_member_that_starts_or_resumes_hears_nothing_twice() {
+    for resumed in [false, true] {
+        let mut world = World::grouped(33, 3);
+        say(&mut world, 0, b"once", true);
+        say(&mut world, 0, b"unsigned", false);
+        let channel = Name::new("orders").unwrap();
+        world.command_leader(LeaderCommand::Send { channel, data: b"fire".to_vec() });
+        world.run_for(Duration::from_millis(100));
+        let to_one = world.recorded.iter().filter(|packet| packet.to == Node::Edge(1));
+        let is_message = |packet: &&Packet| matches!(decode(&world, packet), Message::GroupMessage(_));
+        let said: Vec<_> = to_one.filter(is_message).cloned().collect();
+        assert!(said.len() >= 3 && heard(&world, 1).len() == 3);
+        let play = |world: &mut World| {
+            for packet in &said {
+                world.inject(Node::Leader, Node::Edge(1), &packet.bytes);
+                world.run_for(Duration::from_millis(10));
+            }
+        };
+        if resumed { world.resume(Node::Edge(1)) } else { world.restart_edge(1) }
+        play(&mut world);
+        world.run_until("synced", |world| world.synced(1));
+        play(&mut world);
+        world.run_for(Duration::from_secs(1));
+        play(&mut world);
+        assert_eq!(heard(&world, 1).len(), 3, "resumed: {resumed}");
+        // What is said since then is heard.
+        say(&mut world, 0, b"again", true);
+        assert_eq!(heard(&world, 1).len(), 4, "resumed: {resumed}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Revoked, StrategyKind};
+use quiver_ainq::Revoked;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_message::Message;
 
@@ -101,12 +101,7 @@ fn a_restarted_edge_neither_speaks_nor_reads_until_it_is_synced() {
     assert!(world.edge_events(1).iter().any(|event| matches!(event, EdgeEvent::SendFailed(_))));
     world.isolated.clear();
     world.run_until("synced again", |world| world.synced(1));
-    match crate::STRATEGY {
-        // The leader renews the key because a member lost it.
-        StrategyKind::Flat => assert!(world.leader_epoch() > before),
-        // The member is told the key once more, for itself alone.
-        StrategyKind::Tree => assert_eq!(world.leader_epoch(), before),
-    }
+    assert!(world.leader_epoch() > before, "the leader renews the key because a member lost it");
     world.run_for(Duration::from_secs(1));
     assert!(world.agree(0..3));
     assert_eq!(world.edge(1).status().boot_no, 2);

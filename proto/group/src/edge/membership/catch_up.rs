@@ -66,21 +66,23 @@ impl CatchUp {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         membership: &Membership<S>,
-        lacks_keys: bool,
     ) {
         let Some(leader) = cx.leaders.first() else { return };
         if self.pending.as_ref().is_some_and(|pending| pending.deadline > cx.now.monotonic) {
             return;
         }
         self.count = self.count.saturating_add(1);
-        // §11.1: r is the boot number, a count and 8 random bytes. §11.2: the lowest bit of the count marks
-        // lost keys.
+        // §11.1: r is the boot number, a count and 8 random bytes. §11.2: of the count the lowest bit marks that keys
+        // are missing, the next that K_g is.
+        let lost = membership.group_key().is_none();
+        let lacks = lost || !membership.has_path();
+        let marked = self.count.wrapping_shl(2) | u32::from(lost) << 1 | u32::from(lacks);
         let mut number = [0; 16];
         cx.rng.fill_bytes(&mut number);
         if let Some((head, rest)) = number.split_first_chunk_mut::<4>() {
             *head = cx.boot_no.to_be_bytes();
             if let Some(count) = rest.first_chunk_mut::<4>() {
-                *count = (self.count.wrapping_shl(1) | u32::from(lacks_keys)).to_be_bytes();
+                *count = marked.to_be_bytes();
             }
         }
         let deadline = cx.now.monotonic + self.backoff.next(cx.rng);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Error, Header, Membership, Name, StrategyKind, Suite, UnixTime};
+use quiver_ainq::{DronePublicKey, Error, Header, Membership, Name, Suite, UnixTime};
 use quiver_machine::{Backoff, Now, Offence, Peer, due, earlier};
 use quiver_message::{Ack, CatchUpReply, GroupMessage, Message, Reason, Refusal};
 
@@ -50,11 +50,6 @@ impl<S: Suite> Member<S> {
     /// §11.1: Whether it holds the key of an epoch that it knows to be current.
     pub(super) fn synced(&self) -> bool {
         self.anchored && self.membership.group_key().is_some()
-    }
-
-    /// Whether keys of the epoch held are missing: the group key, or the path above the member's leaf.
-    pub(super) fn lacks_keys(&self) -> bool {
-        self.membership.group_key().is_none() || !self.membership.has_path()
     }
 
     /// The epoch held is no longer valid for sending or receiving: the key is erased, the way to the next
@@ -156,8 +151,7 @@ impl<S: Suite> Member<S> {
 
     /// §11.1: Asks the first connected leader which epoch is current, unless a question is under way.
     pub(super) fn request_catch_up(&mut self, cx: &mut EdgeContext<'_, S>) {
-        let lacks_keys = self.lacks_keys();
-        self.catch_up.request(cx, &self.membership, lacks_keys);
+        self.catch_up.request(cx, &self.membership);
     }
 
     /// §11.1: A leader answers that the epoch held is the current one.
@@ -165,8 +159,7 @@ impl<S: Suite> Member<S> {
         if !is_fresh(&self.membership, self.membership.digest(), reply) {
             return cx.blame(from, Offence::Mac("CatchUpReply"));
         }
-        let tree = self.membership.follows() == StrategyKind::Tree;
-        if tree && statements::lacks_keys(&reply.number) && self.lacks_keys() {
+        if statements::lacks_keys(&reply.number) && !self.membership.has_path() {
             // The question named it; it is asked again when it is due.
             return cx.blame(from, Error::MissingPath);
         }

@@ -56,7 +56,7 @@ pub(super) fn check<S: Suite>(
     let (list, now) = (cx.revocations.list(), cx.now.unix);
     if header.core.group == *group && header.core.epoch == held.epoch() {
         let known = header.digest(deployment) == *held.digest();
-        let path = part.filter(|part| matches!(part, Part::Path(_)) && member.lacks_keys());
+        let path = part.filter(|part| matches!(part, Part::Path(_)) && !held.has_path());
         if known && path.is_none() {
             return Ok(Step::Known);
         }

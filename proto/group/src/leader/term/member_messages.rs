@@ -99,13 +99,14 @@ impl<S: Suite> Term<S> {
         }
         self.acknowledgements.saw(request.slot, cx.now.unix);
         self.acknowledgements.connect(request.slot, from);
+        let tree = strategy == StrategyKind::Tree;
+        if lacks_keys && (!tree || statements::lost_key(&request.number)) {
+            // §11.2: it lost K_g with its windows, and continues this epoch no more (§13.5).
+            self.renew_after_restart(cx);
+        }
         let part = match strategy {
+            // §8.4: the path leads to the wraps of the next.
             StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
-            // §11.2: it lost K_g, and no wrap of this epoch opens for it any more.
-            StrategyKind::Flat if lacks_keys => {
-                self.renew_after_restart(cx);
-                None
-            }
             _ if holds_newest => None,
             _ => self.part_for(request.slot, &request.number),
         };
@@ -147,7 +148,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// A member restarted and lost the key of an epoch whose wrap it can no longer open.
+    /// A member restarted and lost the key of an epoch that it must not continue.
     fn renew_after_restart(&mut self, cx: &LeaderContext<'_, S>) {
         let now = cx.now.monotonic;
         let earliest = self.last_restart.map_or(now, |last| last + RESTART_PAUSE);
