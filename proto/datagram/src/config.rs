@@ -19,7 +19,7 @@ pub struct Config {
     /// Time after which telemetry that did not leave is dropped.
     pub telemetry_for: Duration,
     /// Number of senders with replay windows in an epoch, some 600 bytes each. Of eight times as many the last
-    /// numbers are remembered, 28 bytes each. Twice that during the overlap of two epochs.
+    /// numbers are remembered, 32 bytes each. Twice that during the overlap of two epochs.
     pub max_senders: usize,
     /// Time for which a datagram is held that cannot be opened yet: of an epoch or of a sender not known yet.
     pub hold_for: Duration,

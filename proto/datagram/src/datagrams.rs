@@ -223,12 +223,8 @@ impl<S: Suite> Datagrams<S> {
     /// Says which drone has this slot, as far as that is known from the roster or a signed table: nobody
     /// else's signed announcement is accepted for it. It holds until it is said otherwise.
     pub fn assign_slot(&mut self, slot: Slot, name: Option<Name>) {
-        let sender = self.current.as_mut().and_then(|current| current.senders.get_mut(slot));
-        if let (Some(sender), Some(name)) = (sender, &name)
-            && sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name)
-        {
-            // Whoever has it may announce itself now.
-            (sender.signer, sender.confirmed) = (None, false);
+        if let (Some(current), Some(name)) = (&mut self.current, &name) {
+            current.senders.assign(slot, name);
         }
         match name {
             Some(name) => self.assigned.insert(slot, name),

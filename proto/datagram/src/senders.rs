@@ -149,6 +149,8 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) hashes: VecDeque<(u32, Hash)>,
     /// What came from this start in the epochs before.
     past: [Option<Past>; PAST],
+    /// Whether more may have come under former keys than is known.
+    past_lost: bool,
     pub(crate) heard: Option<Duration>,
     pub(crate) received: u64,
     /// Order of the last datagrams of all senders.
@@ -170,6 +172,7 @@ impl<S: Suite> Sender<S> {
             reported: false,
             hashes: VecDeque::new(),
             past: [None; PAST],
+            past_lost: false,
             heard: None,
             received: 0,
             recency: 0,
@@ -186,6 +189,7 @@ impl<S: Suite> Sender<S> {
             signer: self.signer.clone(),
             manifests: self.manifests,
             past,
+            past_lost: self.past_lost,
             recency: self.recency,
             ..Self::new(self.start, traffic)
         }
@@ -203,6 +207,11 @@ impl<S: Suite> Sender<S> {
         known
     }
 
+    /// Whether anything came, in this epoch or before, that its next start in the slot must not lose.
+    fn has_past(&self) -> bool {
+        self.confirmed || self.past_lost || self.past.iter().any(Option::is_some)
+    }
+
     fn past(&self, hint: Hint) -> Past {
         Past { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
     }
@@ -210,6 +219,10 @@ impl<S: Suite> Sender<S> {
     /// §20.8: marks a number of an epoch before; whether nothing came under it.
     pub(crate) fn take_past(&mut self, hint: Hint, signed: bool, counter: u32) -> bool {
         if !self.past.iter().flatten().any(|past| past.hint == hint) {
+            // Rather lost than received twice.
+            if self.past_lost {
+                return false;
+            }
             // Of an epoch that this receiver was not in, or in which it did not know the sender.
             let none = LastNumbers { next: 0, seen: 0 };
             let here = Past { hint, unsigned: none, signed: none };
@@ -276,23 +289,48 @@ impl<S: Suite> Sender<S> {
     }
 }
 
-/// What stays of a sender that is forgotten: nothing below is received again.
+/// What stays of a start of which something came: nothing below is received again.
 #[derive(Clone, Copy, Debug)]
 struct Floor {
+    slot: Slot,
+    /// Who signed the announcement: 0 if nobody did, else [the signer's number](signer_number).
+    signer: u64,
     boot_no: u32,
     salt: [u8; SALT_LEN],
     unsigned: u32,
     signed: u32,
-    /// Whether it had signed its announcement.
-    by_signer: bool,
 }
 
 impl Floor {
     fn of<S: Suite>(sender: &Sender<S>) -> Self {
-        let Start { boot_no, salt, .. } = sender.start;
-        let (unsigned, signed) = (sender.unsigned.next(), sender.signed.next());
-        Self { boot_no, salt, unsigned, signed, by_signer: sender.signer.is_some() }
+        let Start { slot, boot_no, salt } = sender.start;
+        let signer = sender.signer.as_ref().map_or(0, |signer| signer_number(&signer.handle));
+        Self { slot, signer, boot_no, salt, unsigned: sender.unsigned.next(), signed: sender.signed.next() }
     }
+
+    fn is_of(&self, start: &Start) -> bool {
+        (self.boot_no, self.salt) == (start.boot_no, start.salt)
+    }
+
+    /// Whether a start is older, or the same with another salt.
+    fn refuses(&self, start: &Start) -> bool {
+        start.boot_no < self.boot_no || start.boot_no == self.boot_no && start.salt != self.salt
+    }
+
+    /// §20.7: A floor only rises: with the numbers of its start, or to a later one.
+    fn raise(&mut self, to: &Self) {
+        if (self.boot_no, self.salt) == (to.boot_no, to.salt) {
+            self.unsigned = self.unsigned.max(to.unsigned);
+            self.signed = self.signed.max(to.signed);
+        } else if to.boot_no > self.boot_no {
+            *self = *to;
+        }
+    }
+}
+
+/// The start of a signer's handle, and never 0.
+fn signer_number(handle: &Handle) -> u64 {
+    handle.as_bytes().first_chunk().map_or(1, |head| u64::from_be_bytes(*head).max(1))
 }
 
 /// The senders of an epoch.
@@ -302,8 +340,11 @@ pub(crate) struct Senders<S: Suite> {
     clock: u64,
     /// In boxes: a map makes room for eleven at once.
     recent: BTreeMap<Slot, Box<Sender<S>>>,
-    /// Ascending.
-    floors: Vec<(Slot, Floor)>,
+    /// Ascending by slot and signer.
+    floors: Vec<Floor>,
+    /// Number of epochs, this one included, for which something that came under former keys is not known any more,
+    /// because its sender was forgotten.
+    past_lost: usize,
 }
 
 /// There is no memory for another sender.
@@ -316,7 +357,7 @@ pub(crate) struct Outdated;
 
 impl<S: Suite> Senders<S> {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new() }
+        Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new(), past_lost: 0 }
     }
 
     /// §20.8: the senders of the epoch before are expected in this one, under the same start. Nothing is taken
@@ -330,6 +371,8 @@ impl<S: Suite> Senders<S> {
     ) -> Self {
         let mut senders = Self::new(limit);
         senders.clock = before.clock;
+        let lost = older.map_or(0, |(older, _)| older.past_lost).max(before.past_lost);
+        senders.past_lost = lost.saturating_sub(1);
         for (slot, known) in &before.recent {
             let same = |(older, hint): (&Self, Hint)| {
                 let older = older.recent.get(slot).filter(|older| older.start == known.start)?;
@@ -348,6 +391,11 @@ impl<S: Suite> Senders<S> {
             }
         }
         senders
+    }
+
+    /// Whether a sender of which something came was forgotten in this epoch.
+    pub(crate) const fn has_forgotten(&self) -> bool {
+        self.past_lost == PAST
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&Sender<S>> {
@@ -384,53 +432,80 @@ impl<S: Suite> Senders<S> {
         }
     }
 
-    /// §20.7: whether a start is older than what the slot had before. What any member can say of the slot
-    /// keeps out no signer.
-    pub(crate) fn check_floor(&self, start: &Start, signed: bool) -> Result<(), Outdated> {
-        match self.floor(start.slot).filter(|floor| floor.by_signer || !signed) {
-            Some(floor) if start.boot_no < floor.boot_no => Err(Outdated),
-            Some(floor) if start.boot_no == floor.boot_no && start.salt != floor.salt => Err(Outdated),
-            _ => Ok(()),
-        }
+    /// §20.7: whether a start is older than what the slot had before. A signer's is compared with its own alone, so
+    /// that nothing that another says of the slot keeps it out or lets it in.
+    pub(crate) fn check_floor(&self, start: &Start, signer: Option<&Handle>) -> Result<(), Outdated> {
+        let signer = signer.map(signer_number);
+        let counts = |floor: &&Floor| signer.is_none_or(|signer| signer == floor.signer);
+        let refused = self.floors_of(start.slot).iter().filter(counts).any(|floor| floor.refuses(start));
+        if refused { Err(Outdated) } else { Ok(()) }
     }
 
-    fn floor(&self, slot: Slot) -> Option<&Floor> {
-        let place = self.floors.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
-        self.floors.get(place).map(|(_, floor)| floor)
+    fn floors_of(&self, slot: Slot) -> &[Floor] {
+        let from = self.floors.partition_point(|floor| floor.slot < slot);
+        let to = self.floors.partition_point(|floor| floor.slot <= slot);
+        self.floors.get(from..to).unwrap_or_default()
     }
 
-    fn keep_floor(&mut self, slot: Slot, floor: Floor) {
-        match self.floors.binary_search_by_key(&slot, |(slot, _)| *slot) {
+    fn keep_floor(&mut self, floor: &Floor) {
+        let key = |floor: &Floor| (floor.slot, floor.signer);
+        match self.floors.binary_search_by_key(&key(floor), key) {
             Ok(place) => {
-                if let Some((_, known)) = self.floors.get_mut(place) {
-                    *known = floor;
+                if let Some(known) = self.floors.get_mut(place) {
+                    known.raise(floor);
                 }
             }
-            Err(place) => self.floors.insert(place, (slot, floor)),
+            Err(place) => self.floors.insert(place, *floor),
         }
     }
 
     /// Puts a start in the place of what is known of its slot. It is the caller's to have checked it.
-    pub(crate) fn begin(&mut self, start: Start, traffic: &TrafficKey) -> Result<&mut Sender<S>, Full> {
+    pub(crate) fn begin(&mut self, start: Start, traffic: &TrafficKey) -> Result<(), Full> {
         let slot = start.slot;
         if !self.recent.contains_key(&slot) && self.recent.len() >= self.limit {
             self.forget_one()?;
         }
         let mut sender = Sender::new(start, traffic);
-        let replaced = self.recent.get(&slot).filter(|known| known.confirmed).map(|known| Floor::of(known));
-        if let Some(floor) = self.floor(slot)
-            && (floor.boot_no, floor.salt) == (start.boot_no, start.salt)
-        {
-            sender.unsigned = Numbers::from(floor.unsigned);
-            sender.signed = Numbers::from(floor.signed);
+        sender.past_lost = self.past_lost > 0;
+        if let Some(replaced) = self.recent.remove(&slot) {
+            // §20.8: what came under former keys may be this sender's, if another's word stood in between.
+            sender.past_lost |= replaced.has_past();
+            if replaced.confirmed {
+                self.keep_floor(&Floor::of(&replaced));
+            }
         }
-        if let Some(floor) = replaced {
-            self.keep_floor(slot, floor);
-        }
+        // §20.7: of a start that was known before nothing is received again, whoever announced it.
+        let known = self.floors_of(slot).iter().filter(|floor| floor.is_of(&start));
+        sender.unsigned = Numbers::from(known.map(|floor| floor.unsigned).max().unwrap_or(0));
         self.clock += 1;
         sender.recency = self.clock;
         self.recent.insert(slot, Box::new(sender));
-        self.get_mut(slot).ok_or(Full)
+        Ok(())
+    }
+
+    /// §20.7: This drone signs what comes from the slot. Nothing that it signed under the start before is received
+    /// again.
+    pub(crate) fn set_signer(&mut self, slot: Slot, signer: Signer<S>) {
+        let number = signer_number(&signer.handle);
+        let floor = self.floors_of(slot).iter().find(|floor| floor.signer == number).copied();
+        let Some(sender) = self.get_mut(slot) else { return };
+        if let Some(floor) = floor.filter(|floor| floor.is_of(&sender.start))
+            && sender.signed.next() < floor.signed
+        {
+            sender.signed = Numbers::from(floor.signed);
+        }
+        sender.signer = Some(Box::new(signer));
+    }
+
+    /// The slot is that of the drone with this name: another that signed there does so no more, and whoever has the
+    /// slot may announce itself. What the other signed stays received.
+    pub(crate) fn assign(&mut self, slot: Slot, name: &Name) {
+        let Some(sender) = self.get_mut(slot) else { return };
+        if sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name) {
+            let floor = Floor::of(sender);
+            (sender.signer, sender.confirmed) = (None, false);
+            self.keep_floor(&floor);
+        }
     }
 
     /// Forgets one sender, but for its floor: one that nothing came from, else one whose key is not known,
@@ -445,8 +520,13 @@ impl<S: Suite> Senders<S> {
         if confirmed && self.floors.len() >= room {
             return Err(Full);
         }
-        if let Some(sender) = self.recent.remove(&slot).filter(|sender| sender.confirmed) {
-            self.keep_floor(slot, Floor::of(&sender));
+        if let Some(sender) = self.recent.remove(&slot) {
+            if sender.has_past() {
+                self.past_lost = PAST;
+            }
+            if sender.confirmed {
+                self.keep_floor(&Floor::of(&sender));
+            }
         }
         Ok(())
     }

@@ -236,8 +236,11 @@ impl<S: Suite> Datagrams<S> {
         let body = open_full(&key, nonce, datagram.header, datagram.sealed).ok_or(Forged(slot))?;
         let malformed = Drop(|counters| &mut counters.malformed);
         let Ok((announcement, signed)) = Announcement::read(&body) else { return Err(malformed) };
+        // A handle that is only claimed; the signature comes below.
+        let claimed = signed.and_then(|part| split_signed_part::<S>(part).ok());
+        let claimed = claimed.map(|(_, encoded)| Handle::of_encoded::<S>(encoded));
         if known.is_none_or(|known| known.start != start)
-            && epoch.senders.check_floor(&start, signed.is_some()).is_err()
+            && epoch.senders.check_floor(&start, claimed.as_ref()).is_err()
         {
             return Err(Drop(|counters| &mut counters.old_start));
         }
@@ -364,7 +367,7 @@ impl<S: Suite> Datagrams<S> {
         if !same && epoch.senders.begin(start, &keys.traffic).is_err() {
             return Err(Drop(|counters| &mut counters.too_many_senders));
         }
-        let (Some(sender), Some(mut signer)) = (epoch.senders.get_mut(slot), signer) else { return Ok(()) };
+        let (Some(sender), Some(mut signer)) = (epoch.senders.get(slot), signer) else { return Ok(()) };
         // The application said of this drone already what it thinks.
         signer.standing = kept.unwrap_or(Standing::Asked);
         let asks = kept.is_none().then(|| Box::new(signer.drone.clone()));
@@ -375,7 +378,7 @@ impl<S: Suite> Datagrams<S> {
             self.suspect(slot, Suspicion::Signer);
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
-        sender.signer = Some(Box::new(signer));
+        epoch.senders.set_signer(slot, signer);
         if let Some(drone) = asks {
             self.events.push_back(Event::SignerAnnounced { slot, drone });
         }
@@ -500,8 +503,13 @@ impl<S: Suite> Datagrams<S> {
             (former, is_that_epoch)
         });
         for (epoch, is_that_epoch) in current.into_iter().chain(former) {
+            let forgot = epoch.senders.has_forgotten();
             let sender = epoch.senders.get_mut(slot).filter(|sender| sender.start == start);
-            let Some(sender) = sender else { continue };
+            let Some(sender) = sender else {
+                // Rather lost than received twice.
+                new &= !(is_that_epoch && forgot);
+                continue;
+            };
             new &= if is_that_epoch {
                 // More may have come than when the next epoch began.
                 sender.numbers(signed).take(counter)

@@ -356,3 +356,138 @@ fn another_groups_datagrams_are_not_received() {
     swarm.run_for(Duration::from_secs(1), STEP);
     assert!(swarm.nodes[0].inbox.is_empty());
 }
+
+/// Four windows: so many senders are soon forgotten.
+fn forgetful() -> Config {
+    Config { max_senders: 4, ..Config::default() }
+}
+
+/// A node signs an order, which another receives. Gives all that was recorded of it, its announcement with the key
+/// included.
+fn order_recorded(swarm: &mut Swarm, speaker: usize, listener: usize) -> Vec<Vec<u8>> {
+    swarm.command(speaker, b"fire", true);
+    swarm.settle();
+    assert_eq!(swarm.nodes[listener].payloads(), [b"fire"]);
+    // A member that starts anew asks for the key.
+    swarm.restart(2, forgetful());
+    swarm.open(2, None);
+    swarm.command(speaker, b"hold", true);
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(13), STEP);
+    let of_speaker = swarm.air.iter().filter(|(from, _)| *from == speaker);
+    let recorded: Vec<_> = of_speaker.map(|(_, datagram)| datagram.clone()).collect();
+    assert!(recorded.iter().any(|datagram| datagram.len() > 200), "an announcement with the key");
+    swarm.nodes[listener].inbox.clear();
+    recorded
+}
+
+/// Node 2 signs from as many slots as the listener has windows.
+fn displace(swarm: &mut Swarm, speaker: usize, listener: usize) {
+    swarm.nodes[2].signs = true;
+    for slot in 10..14 {
+        swarm.nodes[2].boot_no += 1;
+        command_from_slot(swarm, (2, slot), listener, b"noise");
+    }
+    let slot = swarm.nodes[speaker].slot;
+    assert!(swarm.nodes[listener].datagrams.senders().all(|sender| sender.slot != slot), "forgotten");
+}
+
+/// Node 2 announces two later starts in another's slot, unsigned or signed by itself.
+fn announce_as(swarm: &mut Swarm, speaker: usize, listener: usize, signs: bool) {
+    swarm.nodes[2].signs = signs;
+    swarm.nodes[2].slot = swarm.nodes[speaker].slot;
+    for _ in 0..2 {
+        swarm.nodes[2].boot_no += 1;
+        swarm.open(2, None);
+        swarm.send(2, b"as another", Priority::Command, signs).unwrap();
+        swarm.take(2).iter().for_each(|datagram| swarm.deliver(listener, datagram));
+    }
+}
+
+#[test]
+fn what_a_member_signed_is_received_once_whatever_others_announce_in_its_slot() {
+    type Interference = fn(&mut Swarm, usize, usize);
+    let interferences: [Interference; 6] = [
+        |_, _, _| {},
+        |swarm, speaker, listener| announce_as(swarm, speaker, listener, false),
+        |swarm, speaker, listener| {
+            announce_as(swarm, speaker, listener, true);
+            displace(swarm, speaker, listener);
+        },
+        |swarm, speaker, listener| {
+            announce_as(swarm, speaker, listener, false);
+            announce_as(swarm, speaker, listener, true);
+            displace(swarm, speaker, listener);
+            announce_as(swarm, speaker, listener, false);
+        },
+        // The slot is said to be another's, and its own again.
+        |swarm, speaker, listener| {
+            let (slot, datagrams) = (swarm.nodes[speaker].slot, &mut swarm.nodes[listener].datagrams);
+            datagrams.assign_slot(slot, Some(name("drone-2")));
+            datagrams.assign_slot(slot, Some(name(&format!("drone-{speaker}"))));
+        },
+        |swarm, speaker, listener| {
+            let slot = swarm.nodes[speaker].slot;
+            swarm.nodes[listener].datagrams.assign_slot(slot, Some(name("drone-2")));
+            announce_as(swarm, speaker, listener, true);
+            swarm.nodes[listener].datagrams.assign_slot(slot, Some(name(&format!("drone-{speaker}"))));
+        },
+    ];
+    for (speaker, listener) in [(1, 0), (0, 1)] {
+        for (number, interfere) in interferences.iter().enumerate() {
+            let case = format!("{number}, from node {speaker}");
+            for displaced in [true, false] {
+                let mut swarm = acquainted(3, forgetful());
+                let recorded = order_recorded(&mut swarm, speaker, listener);
+                let source = swarm.source_of(speaker);
+                for _ in 0..2 {
+                    if displaced {
+                        displace(&mut swarm, speaker, listener);
+                    }
+                    interfere(&mut swarm, speaker, listener);
+                    for _ in 0..3 {
+                        recorded.iter().for_each(|datagram| swarm.deliver(listener, datagram));
+                    }
+                    let again = swarm.nodes[listener].inbox.iter().filter(|(_, _, from)| *from == source);
+                    assert_eq!(again.count(), 0, "received again: {case}");
+                }
+                // And what it signs next is received.
+                swarm.nodes[2].slot = 2;
+                swarm.open(2, None);
+                swarm.run_for(Duration::from_secs(1), STEP);
+                swarm.command(speaker, b"land", true);
+                swarm.settle();
+                swarm.run_for(Duration::from_secs(2), STEP);
+                let landed = |(_, bytes, from): &&(Slot, Vec<u8>, Source)| bytes == b"land" && *from == source;
+                assert_eq!(swarm.nodes[listener].inbox.iter().filter(landed).count(), 1, "silenced: {case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_sealed_again_is_received_once_by_who_was_made_to_forget_its_sender() {
+    for (sign, removes) in [(false, true), (true, true), (false, false), (true, false)] {
+        let mut swarm = acquainted(3, forgetful());
+        swarm.command(1, b"arm", sign);
+        swarm.take(1).iter().for_each(|datagram| swarm.deliver(0, datagram));
+        swarm.rekey(0..3, removes);
+        let again = swarm.take(1);
+        assert_eq!(swarm.nodes[1].datagrams.counters().sealed_again, 1);
+        // Under the new key nothing came from its sender yet, so that anybody's word displaces it.
+        swarm.nodes[2].signs = false;
+        for slot in 10..18 {
+            swarm.nodes[2].slot = slot;
+            swarm.nodes[2].boot_no += 1;
+            swarm.open(2, None);
+            swarm.telemetry(2, b"noise");
+            swarm.take(2).iter().for_each(|datagram| swarm.deliver(0, datagram));
+        }
+        assert!(swarm.nodes[0].datagrams.senders().all(|sender| sender.slot != 1), "forgotten");
+        again.iter().for_each(|datagram| swarm.deliver(0, datagram));
+        swarm.settle();
+        swarm.run_for(Duration::from_secs(2), STEP);
+        let times = swarm.nodes[0].payloads().iter().filter(|payload| **payload == b"arm").count();
+        assert_eq!(times, 1, "signed: {sign}, removes: {removes}");
+    }
+}
