@@ -222,6 +222,8 @@ impl<S: Suite> GroupMember<S> {
     /// Ends the membership and erases its keys. Its header stays, for a leader that forgets how far the group
     /// is.
     pub fn end(&mut self) {
+        // §12.1: a deputy that has not heard of the end may open a term with the point that it knows.
+        self.spare_points.discard();
         // §7.3: the newest header of a former group stays.
         if let Some(member) = self.member.take() {
             self.history.keep(member.header);

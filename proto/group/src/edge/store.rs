@@ -176,6 +176,10 @@ impl<S: Suite> Edge<S> {
         if let Err(error) = edge.membership.restore(deployment, member, leaves, timing.backoff()) {
             edge.out.event(EdgeEvent::MembershipDropped { error });
         }
+        if !edge.membership.is_member() {
+            // §12.1: a spare pair is of use to a member alone; the next join draws another.
+            edge.membership.spare_points.discard();
+        }
         Ok(edge)
     }
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod hostile_leader;
 mod membership;
 mod misled;
+mod one_time_secrets;
 mod recovery;
 mod restarts;
 mod stranded;

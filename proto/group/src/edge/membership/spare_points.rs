@@ -54,9 +54,9 @@ impl<S: Suite> SparePoints<S> {
         })
     }
 
-    /// The next pair is a fresh one.
+    /// Erases all pairs, published or not; the next is a fresh one.
     pub(in crate::edge) fn discard(&mut self) {
-        self.current = None;
+        *self = Self { next_q: self.next_q, ..Self::new() };
     }
 
     /// The unused pair and the number of the next, as they are stored.
@@ -205,6 +205,21 @@ mod tests {
         let slow =
             EdgeTiming { retry: Duration::from_secs(90), retry_max: Duration::from_secs(400), ..timing };
         assert_eq!(spares.patience(&slow), Duration::from_secs(180));
+    }
+
+    #[test]
+    fn discarded_pairs_are_erased_used_or_not_and_no_number_comes_twice() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let mut spares = SparePoints::<Ristretto255>::new();
+        let q = spares.current(&mut rng).q();
+        let now = Now { monotonic: Duration::from_secs(100), unix: 1_000_000 };
+        spares.used(now, &mut rng);
+        spares.introduce_at(now.monotonic);
+        assert_eq!(spares.held().count(), 2);
+        spares.discard();
+        assert_eq!((spares.held().count(), spares.deadline()), (0, None));
+        assert!(spares.stored().0.is_none());
+        assert_eq!(spares.current(&mut rng).q(), q + 2);
     }
 
     #[test]
