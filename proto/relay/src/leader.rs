@@ -50,9 +50,11 @@ struct Relay {
 }
 
 impl Relay {
-    /// Says that a number is no drone's; as long as the relay takes nothing, of no more numbers than it may have drones.
+    /// Says that a number is no drone's; as long as the relay takes nothing, once, and of no more numbers than it may
+    /// have drones.
     fn refuse(&mut self, number: u32, limits: RelayLimits) {
-        if let Some(session) = self.session.as_mut().filter(|it| it.queue.drones() < limits.drones) {
+        let has_room = |it: &&mut Session| it.queue.drones() < limits.drones && !it.queue.holds(number);
+        if let Some(session) = self.session.as_mut().filter(has_room) {
             session.queue.push(number, frame(number, Body::Closed(End::Plain as u32)));
         }
     }
@@ -256,7 +258,8 @@ impl<M: Machine> WithRelays<M> {
                 if drone.slot != slot {
                     drone.slot = slot;
                     let slot = slot.map_or(0, |slot| slot.saturating_add(1));
-                    session.queue.push_for_all(frame(*number, Body::Slot(slot)));
+                    // It goes before the broadcast, which waits for all that waited before.
+                    session.queue.push(*number, frame(*number, Body::Slot(slot)));
                 }
             }
             session.queue.push_for_all(frame(0, Body::Broadcast(message.clone())));
@@ -313,10 +316,13 @@ impl<M: Machine> Machine for WithRelays<M> {
             input => self.inner.handle_input(now, input, rng),
         }
         let stuck = |(peer, relay): (&Peer, &mut Relay)| {
-            relay.session.as_mut().is_some_and(|session| session.tick(now.monotonic)).then_some(*peer)
+            let session = relay.session.as_mut()?;
+            session.tick(now.monotonic).then_some((*peer, session.id))
         };
-        for relay in self.relays.iter_mut().filter_map(stuck).collect::<Vec<_>>() {
+        for (relay, id) in self.relays.iter_mut().filter_map(stuck).collect::<Vec<_>>() {
             self.end_session(now, relay, rng);
+            // Perhaps it is slow, and not gone: it begins anew.
+            self.send(relay, ended(id));
         }
     }
 
@@ -379,6 +385,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Echo {
         connected: Vec<Peer>,
+        broadcasts: VecDeque<RelayedBroadcast>,
         out: VecDeque<Output<Infallible, Infallible>>,
     }
 
@@ -403,6 +410,10 @@ mod tests {
         fn poll_output(&mut self) -> Output<Infallible, Infallible> {
             self.out.pop_front().unwrap_or(Output::Timeout(None))
         }
+
+        fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
+            self.broadcasts.pop_front()
+        }
     }
 
     /// A leader with a relay, played by the test.
@@ -420,7 +431,11 @@ mod tests {
         }
 
         fn input(&mut self, input: Input<'_, Infallible>) -> Outputs<WithRelays<Echo>> {
-            let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
+            self.input_at(100, input)
+        }
+
+        fn input_at(&mut self, second: u64, input: Input<'_, Infallible>) -> Outputs<WithRelays<Echo>> {
+            let now = Now { monotonic: Duration::from_secs(second), unix: 0 };
             self.machine.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
             Outputs::of(&mut self.machine)
         }
@@ -515,6 +530,87 @@ mod tests {
             assert!(told.into_iter().all(|batch| !batch.ended));
         }
         assert_eq!(bench.machine.relayed(), (1, 2));
+    }
+
+    /// Everything that waits for the relay: number and bytes of the frames.
+    fn waiting(bench: &mut Bench) -> (usize, usize) {
+        let session = bench.machine.relays.get_mut(&RELAY).and_then(|relay| relay.session.as_mut());
+        let Some(session) = session else { return (0, 0) };
+        let frames = std::iter::from_fn(|| session.queue.pop(usize::MAX));
+        frames.fold((0, 0), |(count, bytes), frame| (count + 1, bytes + frame.len()))
+    }
+
+    #[test]
+    fn number_that_the_relay_never_opened_is_refused_once_however_often_it_speaks() {
+        let mut bench = Bench::new();
+        let one = [frame(9, Body::Data(Vec::new())), frame(10, Body::Data(vec![7]))].concat();
+        let frames = one.repeat(10_000);
+        for number in 1..=20 {
+            let batch = Batch { session: 5, number, frames: frames.clone(), ..Batch::default() };
+            bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &batch.encode_to_vec() });
+        }
+        assert!(waiting(&mut bench).0 <= 2);
+    }
+
+    #[test]
+    fn what_waits_for_a_relay_that_confirms_one_batch_in_a_while_is_bounded() {
+        let mut bench = Bench::new();
+        bench.says([(1, Body::Opened(true)), (2, Body::Opened(true))]);
+        let drones = bench.machine.connected.clone();
+        let (mut confirmed, mut highest) = (0, 0);
+        for second in 101..1_000_u64 {
+            // Members change their slots, too.
+            let slot = u32::try_from(second).unwrap();
+            let members = vec![(drones[0], slot), (drones[1], slot + 1)];
+            let mut message = vec![0; 390_000];
+            message[..8].copy_from_slice(&second.to_be_bytes());
+            bench.machine.inner_mut().broadcasts.push_back(RelayedBroadcast { message, members });
+            if second % 14 == 0 {
+                confirmed = (confirmed + 1).min(highest);
+            }
+            let batch = Batch { session: 5, received: confirmed, ..Batch::default() }.encode_to_vec();
+            let outputs = bench.input_at(second, Input::Received { from: RELAY, via: Via::Peer, bytes: &batch });
+            let sent = outputs.effects.sent.iter().filter_map(|(_, bytes)| Batch::decode(bytes.as_slice()).ok());
+            highest = sent.map(|batch| batch.number).fold(highest, u64::max);
+        }
+        assert_eq!(bench.machine.relayed(), (1, 2), "the session goes on");
+        let session = bench.machine.relays.get_mut(&RELAY).unwrap().session.as_mut().unwrap();
+        let last = std::iter::from_fn(|| session.queue.pop(usize::MAX)).last().unwrap();
+        let Some(Body::Broadcast(message)) = super::frames(&last).next().flatten().unwrap().body else {
+            panic!("a broadcast goes last")
+        };
+        assert_eq!(message[..8], 999_u64.to_be_bytes(), "the newest is there");
+    }
+
+    #[test]
+    fn waiting_broadcasts_take_no_more_than_sixteen_mebibytes() {
+        let mut bench = Bench::new();
+        bench.says([(1, Body::Opened(true))]);
+        let drone = bench.machine.connected[0];
+        for _ in 0..200 {
+            let broadcast = RelayedBroadcast { message: vec![0; 390_000], members: vec![(drone, 0)] };
+            bench.machine.inner_mut().broadcasts.push_back(broadcast);
+        }
+        bench.input(Input::Timeout);
+        let (frames, bytes) = waiting(&mut bench);
+        assert!(frames > 10 && bytes <= 16 << 20, "{frames} frames, {bytes} bytes");
+    }
+
+    #[test]
+    fn session_in_which_there_is_no_room_for_what_must_not_be_lost_ends() {
+        let mut bench = Bench::new();
+        bench.says([(1, Body::Opened(true))]);
+        let peer = bench.machine.connected[0];
+        // It confirms nothing, and the machine has ever more to say that must not be lost.
+        let mut ends = Vec::new();
+        for _ in 0..40 {
+            let out = (0..40_000).map(|number| Output::Relay { peer, allowed: number % 2 == 0 });
+            bench.machine.inner_mut().out.extend(out);
+            let outputs = bench.input(Input::Timeout);
+            ends.extend(outputs.effects.sent.into_iter().filter(|(_, bytes)| *bytes == ended(5)));
+        }
+        assert_eq!(ends, [(Destination::Peer(RELAY), ended(5))]);
+        assert_eq!((bench.machine.relayed(), bench.machine.connected.len()), ((1, 0), 0));
     }
 
     #[test]

@@ -8,7 +8,19 @@ const MAX_FRAMES: usize = 64;
 /// Their bytes.
 const MAX_BYTES: usize = 2 << 20;
 /// Bytes of all messages that may wait.
-const MAX_TOTAL: usize = 64 << 20;
+const MAX_MESSAGES: usize = 44 << 20;
+/// Bytes of all that may wait of drones, with what must not be lost.
+const MAX_OF_DRONES: usize = 48 << 20;
+/// Bytes and number of what may wait for all drones.
+const MAX_FOR_ALL: usize = 16 << 20;
+const MAX_BROADCASTS: usize = 1_024;
+/// Bytes that a frame takes beside its own, counted so that many short frames are bounded as few long ones are.
+const OVERHEAD: usize = 64;
+
+/// Bytes of memory of a frame.
+const fn cost(frame: &[u8]) -> usize {
+    frame.len() + OVERHEAD
+}
 
 /// The queue. Who sends more than others waits longer, and nobody else does. What is for all drones goes when all
 /// that waited before has gone: a member that is yet to be sent its welcome has no use for the epoch after that.
@@ -19,6 +31,10 @@ pub(crate) struct Queue {
     waiting: BTreeMap<u32, Waiting>,
     /// Of all drones.
     bytes: usize,
+    /// Of what is for all.
+    for_all: Waiting,
+    /// Something that must not be lost found no room: nothing waits any more, and the session is over.
+    overflowed: bool,
 }
 
 /// Frames of drones, and behind them what is for all.
@@ -37,29 +53,62 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Appends a frame that is for all drones.
+    /// Appends a broadcast. If too much waits for all, the oldest are dropped: who is sent a newer one than it can follow
+    /// asks.
     pub(crate) fn push_for_all(&mut self, frame: Vec<u8>) {
+        // §21.2: what waits is bounded, however slowly the other end takes it.
+        let needed = cost(&frame);
+        if self.overflowed || needed > MAX_FOR_ALL {
+            return;
+        }
+        while self.for_all.bytes + needed > MAX_FOR_ALL || self.for_all.frames >= MAX_BROADCASTS {
+            self.drop_oldest_broadcast();
+        }
+        self.for_all = Waiting { frames: self.for_all.frames + 1, bytes: self.for_all.bytes + needed };
         match self.rounds.back_mut() {
             Some(last) => last.for_all.push_back(frame),
             None => self.rounds.push_back(Round { for_all: [frame].into(), ..Round::default() }),
         }
     }
 
+    fn drop_oldest_broadcast(&mut self) {
+        let place = self.rounds.iter().position(|round| !round.for_all.is_empty());
+        let dropped = place.and_then(|place| self.rounds.get_mut(place)?.for_all.pop_front());
+        match dropped {
+            Some(frame) => self.for_all_gone(&frame),
+            None => self.for_all = Waiting::default(),
+        }
+        if let Some(place) = place.filter(|place| self.rounds.get(*place).is_some_and(Round::is_over)) {
+            self.rounds.remove(place);
+        }
+    }
+
+    fn for_all_gone(&mut self, frame: &[u8]) {
+        let Waiting { frames, bytes } = self.for_all;
+        self.for_all = Waiting { frames: frames - 1, bytes: bytes - cost(frame) };
+    }
+
     /// Appends a message of a drone. Returns whether there was room.
     pub(crate) fn push_message(&mut self, drone: u32, frame: Vec<u8>) -> bool {
         let Waiting { frames, bytes } = self.waiting.get(&drone).copied().unwrap_or_default();
-        if frames >= MAX_FRAMES || bytes + frame.len() > MAX_BYTES || self.bytes + frame.len() > MAX_TOTAL {
+        let needed = cost(&frame);
+        let is_full = frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > MAX_MESSAGES;
+        if self.overflowed || is_full {
             return false;
         }
         self.push(drone, frame);
         true
     }
 
-    /// Appends what must not be lost, of which there is little.
+    /// Appends what must not be lost, of which there is little. Without room for it the session is over.
     pub(crate) fn push(&mut self, drone: u32, frame: Vec<u8>) {
-        self.bytes += frame.len();
+        if self.overflowed || self.bytes + cost(&frame) > MAX_OF_DRONES {
+            *self = Self { overflowed: true, ..Self::default() };
+            return;
+        }
+        self.bytes += cost(&frame);
         let waiting = self.waiting.entry(drone).or_default();
-        (waiting.frames, waiting.bytes) = (waiting.frames + 1, waiting.bytes + frame.len());
+        (waiting.frames, waiting.bytes) = (waiting.frames + 1, waiting.bytes + cost(&frame));
         if self.rounds.back().is_none_or(|last| !last.for_all.is_empty()) {
             self.rounds.push_back(Round::default());
         }
@@ -90,10 +139,14 @@ impl Queue {
         let frame = match round.turns.front().copied() {
             Some(drone) => {
                 let frame = round.pop(drone, room)?;
-                self.gone(drone, frame.len());
+                self.gone(drone, cost(&frame));
                 frame
             }
-            None if round.for_all.front()?.len() <= room => round.for_all.pop_front()?,
+            None if round.for_all.front()?.len() <= room => {
+                let frame = round.for_all.pop_front()?;
+                self.for_all_gone(&frame);
+                frame
+            }
             None => return None,
         };
         if self.rounds.front().is_some_and(Round::is_over) {
@@ -116,6 +169,16 @@ impl Queue {
     /// Number of drones with frames that wait.
     pub(crate) fn drones(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Whether a frame of a drone waits.
+    pub(crate) fn holds(&self, drone: u32) -> bool {
+        self.waiting.contains_key(&drone)
+    }
+
+    /// Whether what must not be lost was.
+    pub(crate) const fn has_overflowed(&self) -> bool {
+        self.overflowed
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -192,9 +255,63 @@ mod tests {
         assert_eq!(fits, MAX_FRAMES);
         let before = queue.bytes;
         let fits = (2..1000).filter(|drone| queue.push_message(*drone, vec![0; MAX_BYTES / 2])).count();
-        assert!(queue.bytes <= MAX_TOTAL && before + (fits + 1) * (MAX_BYTES / 2) > MAX_TOTAL);
+        let each = MAX_BYTES / 2 + OVERHEAD;
+        assert!(queue.bytes <= MAX_MESSAGES && before + (fits + 1) * each > MAX_MESSAGES);
         queue.forget(3);
         assert!(queue.push_message(2000, vec![0; MAX_BYTES / 2]), "there is room again");
+    }
+
+    /// Bytes of memory of all that waits.
+    fn held(queue: &Queue) -> usize {
+        let lines = |round: &Round| round.lines.values().flatten().map(|frame| cost(frame)).sum::<usize>();
+        let for_all = |round: &Round| round.for_all.iter().map(|frame| cost(frame)).sum::<usize>();
+        queue.rounds.iter().map(|round| lines(round) + for_all(round)).sum()
+    }
+
+    #[test]
+    fn of_too_many_broadcasts_the_newest_wait_and_nothing_else_is_lost() {
+        for len in [300_000, 10, 1 << 20] {
+            let mut queue = Queue::default();
+            for number in 0..3_000_u32 {
+                // Between them what a drone is sent.
+                if number % 50 == 0 {
+                    assert!(queue.push_message(7 + number, number.to_be_bytes().to_vec()));
+                }
+                let mut broadcast = number.to_be_bytes().to_vec();
+                broadcast.resize(len, 0);
+                queue.push_for_all(broadcast);
+                assert!(held(&queue) <= MAX_FOR_ALL + 60 * 100, "{} bytes", held(&queue));
+            }
+            assert_eq!(queue.bytes + queue.for_all.bytes, held(&queue));
+            let order: Vec<_> = std::iter::from_fn(|| queue.pop(usize::MAX)).collect();
+            let numbers = |broadcasts: bool| {
+                let frames = order.iter().filter(move |frame| (frame.len() == len) == broadcasts);
+                frames.map(|frame| u32::from_be_bytes(*frame.first_chunk().unwrap())).collect::<Vec<_>>()
+            };
+            assert_eq!(numbers(false), (0..3_000).step_by(50).collect::<Vec<_>>());
+            let broadcasts = numbers(true);
+            assert!(broadcasts.len() > 10 && broadcasts.iter().copied().eq(broadcasts[0]..3_000));
+            assert!(queue.is_empty() && queue.for_all.frames == 0 && queue.bytes == 0);
+        }
+    }
+
+    #[test]
+    fn what_must_not_be_lost_ends_the_session_where_there_is_no_room() {
+        let mut queue = Queue::default();
+        let mut most = 0;
+        for drone in 0..2_000_000 {
+            queue.push(drone % 20_000, vec![0; 3]);
+            if drone % 100_000 == 0 {
+                most = most.max(held(&queue));
+            }
+            if queue.has_overflowed() {
+                break;
+            }
+        }
+        assert!(queue.has_overflowed() && most <= MAX_OF_DRONES && held(&queue) == 0);
+        queue.push_for_all(vec![1]);
+        assert!(!queue.push_message(1, vec![1]));
+        assert_eq!(queue.pop(usize::MAX), None);
     }
 
     #[test]

@@ -141,8 +141,11 @@ impl Session {
         Batch { session: id, number, received, frames, ended: false }.encode_to_vec()
     }
 
-    /// Does what is due. Returns whether the session is over because the other end confirms nothing.
+    /// Does what is due. Returns whether the session is over because the other end confirms nothing, or too little.
     pub(crate) fn tick(&mut self, now: Duration) -> bool {
+        if self.queue.has_overflowed() {
+            return true;
+        }
         if self.resend.is_some_and(|at| at <= now) {
             if self.attempts == ATTEMPTS {
                 return true;
@@ -154,7 +157,7 @@ impl Session {
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.resend
+        if self.queue.has_overflowed() { Some(Duration::ZERO) } else { self.resend }
     }
 }
 
