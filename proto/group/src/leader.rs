@@ -312,9 +312,14 @@ impl<S: Suite> Leader<S> {
         let Some(term) = &mut self.term else {
             // §10.5: to a deputy a spare point is a hint where the member is reached.
             if let Message::SparePublication(spare) = message
-                && let Some(member) = peer_hints::receive_spare(&mut cx, from, spare)
+                && let Some((member, news)) = peer_hints::receive_spare(&mut cx, from, spare)
             {
-                self.failover.hints.insert(member, from);
+                // §19: anybody may play again what is known: it moves no hint.
+                if news {
+                    self.failover.hints.insert(member, from);
+                } else {
+                    self.failover.hints.insert_first(member, from);
+                }
             }
             return;
         };

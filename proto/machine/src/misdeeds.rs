@@ -32,9 +32,12 @@ impl Misdeeds {
             Offence::Message(_) | Offence::Mac(_) => true,
             _ => false,
         };
-        if !garbage {
-            return None;
-        }
+        if garbage { self.weigh_lightly(peer) } else { None }
+    }
+
+    /// The same for one more message that counts as unreadable, though an honest peer may have sent it: a signature that
+    /// may be that of the slot's former holder, for instance.
+    pub fn weigh_lightly(&mut self, peer: Peer) -> Option<Misdeed> {
         let count = self.garbage.entry(peer).or_default();
         *count = count.saturating_add(1);
         // §13.8: more than 16 of them.

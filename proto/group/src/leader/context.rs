@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::Suite;
+use quiver_ainq::{Error, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{CookieJar, Now, Offence, Outbox, Peer, Via};
 use quiver_message::{Message, Reason, Refusal};
@@ -104,6 +104,22 @@ impl<S: Suite> LeaderContext<'_, S> {
     /// Blames a peer for what an honest one may have sent too, because it could not know better.
     pub(super) fn report_offence(&mut self, peer: Peer, offence: impl Into<Offence>) {
         self.event(LeaderEvent::Blamed { peer, offence: offence.into() });
+    }
+
+    /// Blames a peer for a signature that does not hold under the key of a slot's holder. It may be a former holder's,
+    /// who could not know better; who sends many is disconnected for a while (§13.8).
+    pub(super) fn blame_former_holder(&mut self, peer: Peer, error: Error) {
+        if error == Error::InvalidSignature
+            && let Some(misdeed) = self.peers.weigh_former_holder(peer)
+        {
+            self.out.penalize(peer, misdeed);
+        }
+        self.report_offence(peer, error);
+    }
+
+    /// Whether a signature of this peer's may be verified now: it is spent, whether it holds or not (§10.9).
+    pub(super) fn affords_check(&mut self, peer: Peer) -> bool {
+        self.peers.affords_check(self.now.monotonic, peer)
     }
 
     /// Whether the message being handled was published to the group: such messages are never answered

@@ -24,7 +24,7 @@ use core::time::Duration;
 use quiver_ainq::{Epoch, Header, Suite};
 use quiver_machine::Peer;
 
-use self::competing_leaders::TermPacer;
+use self::competing_leaders::{StaleHeaders, TermPacer};
 use self::peer_hints::PeerHints;
 use self::standby::Session;
 use super::clock_check::RanOut;
@@ -54,6 +54,7 @@ pub(super) struct Failover<S: Suite> {
     vacant: Option<Duration>,
     pub(super) hints: PeerHints,
     pacer: TermPacer,
+    stale: StaleHeaders,
 }
 
 impl<S: Suite> Failover<S> {
@@ -71,6 +72,7 @@ impl<S: Suite> Failover<S> {
             vacant: None,
             hints: PeerHints::default(),
             pacer: TermPacer::default(),
+            stale: StaleHeaders::default(),
         }
     }
 }

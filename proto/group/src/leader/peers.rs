@@ -14,6 +14,11 @@ use quiver_machine::{Misdeed, Misdeeds, Offence, Peer, REVOCATION_LIST_RATE, Rat
 const CATCH_UPS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
 /// Rate for requests without authentication: strangers can send them too.
 const UNAUTHENTICATED_CATCH_UPS: Rate = Rate { burst: 4, refill: Duration::from_secs(1) };
+/// Rate at which signatures are verified that came without a cookie: over a proven connection, which may carry many
+/// members; over any other; and over all others together.
+const CHECKS: Rate = Rate { burst: 256, refill: Duration::from_millis(50) };
+const UNPROVEN_CHECKS: Rate = Rate { burst: 32, refill: Duration::from_millis(250) };
+const ALL_UNPROVEN_CHECKS: Rate = Rate { burst: 256, refill: Duration::from_millis(5) };
 
 /// The connections of a leader.
 #[derive(Debug)]
@@ -37,6 +42,13 @@ pub(super) struct Peers {
     /// Catch-up requests of each peer that are answered: all, and those that nothing authenticates.
     pub(super) catch_ups: TokenBuckets,
     pub(super) unauthenticated_catch_ups: TokenBuckets,
+    /// Signatures that are verified for each proven connection, for each other, and for all others.
+    checks: TokenBuckets,
+    unproven_checks: TokenBuckets,
+    all_unproven_checks: TokenBuckets<()>,
+    /// Number of signatures that were afforded.
+    #[cfg(test)]
+    pub(super) checked: usize,
 }
 
 impl Peers {
@@ -53,7 +65,30 @@ impl Peers {
             // §11.4: 256 at once and 20 a second; of those that nothing authenticates 4, and one a second.
             catch_ups: TokenBuckets::new(CATCH_UPS),
             unauthenticated_catch_ups: TokenBuckets::new(UNAUTHENTICATED_CATCH_UPS),
+            checks: TokenBuckets::new(CHECKS),
+            unproven_checks: TokenBuckets::new(UNPROVEN_CHECKS),
+            all_unproven_checks: TokenBuckets::bounded(ALL_UNPROVEN_CHECKS, 1),
+            #[cfg(test)]
+            checked: 0,
         }
+    }
+
+    /// Spends the verification of a signature that came without a cookie, whether it will hold or not. Returns whether
+    /// it may be verified. Who is told no sends again what matters.
+    pub(super) fn affords_check(&mut self, now: Duration, peer: Peer) -> bool {
+        // §10.9: no connection, and not all strangers together, oftener than their rate.
+        let affords = if self.leaders.contains(&peer) || self.kgcs.contains(&peer) {
+            true
+        } else if self.relayed.contains(&peer) {
+            self.checks.take(now, peer).is_ok()
+        } else {
+            self.unproven_checks.take(now, peer).is_ok() && self.all_unproven_checks.take(now, ()).is_ok()
+        };
+        #[cfg(test)]
+        {
+            self.checked += usize::from(affords);
+        }
+        affords
     }
 
     /// The reason to disconnect a peer; `None` if there is none. Published messages are others'; KGCs and
@@ -67,6 +102,16 @@ impl Peers {
         // §6.4: what comes over it next is verified before it is queued.
         self.verified.remove(&peer);
         Some(misdeed)
+    }
+
+    /// The same for a signature that does not hold under the key of a slot's holder: the sender may have held the slot
+    /// before, so that it counts as a message that cannot be read.
+    pub(super) fn weigh_former_holder(&mut self, peer: Peer) -> Option<Misdeed> {
+        if self.via == Via::Group || self.leaders.contains(&peer) || self.kgcs.contains(&peer) {
+            return None;
+        }
+        // §13.8: nobody who lost a slot sends more than 16.
+        self.misdeeds.weigh_lightly(peer).map(|_| Misdeed::Forgery)
     }
 
     /// Whether a join request came over this connection whose signatures verified.
@@ -98,9 +143,17 @@ impl Peers {
     }
 
     pub(super) fn tick(&mut self, clock: Duration) {
-        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.unauthenticated_catch_ups] {
-            buckets.tick(clock);
-        }
+        self.buckets().into_iter().for_each(|buckets| buckets.tick(clock));
+    }
+
+    fn buckets(&mut self) -> [&mut TokenBuckets; 5] {
+        [
+            &mut self.list_answers,
+            &mut self.catch_ups,
+            &mut self.unauthenticated_catch_ups,
+            &mut self.checks,
+            &mut self.unproven_checks,
+        ]
     }
 
     /// The connection is gone, and its handle is not used again.
@@ -110,8 +163,6 @@ impl Peers {
         self.relayed.remove(&peer);
         self.verified.remove(&peer);
         self.misdeeds.disconnected(peer);
-        for buckets in [&mut self.list_answers, &mut self.catch_ups, &mut self.unauthenticated_catch_ups] {
-            buckets.disconnected(peer);
-        }
+        self.buckets().into_iter().for_each(|buckets| buckets.disconnected(peer));
     }
 }

@@ -2,6 +2,7 @@
 //! §10.7, §10.8.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -44,6 +45,50 @@ impl TermPacer {
     }
 }
 
+/// Number of past headers that are remembered.
+const MAX_STALE: usize = 256;
+
+/// Digests of past headers that were verified, each with or without its slots, the oldest first: whoever plays them again
+/// tells nothing new, as long as the roster is of the same epoch.
+#[derive(Debug, Default)]
+pub(super) struct StaleHeaders {
+    seen: VecDeque<([u8; 32], bool)>,
+    /// The term in office, and the epoch of the roster that it was opened with, or that is held.
+    rosters: Option<(Option<u64>, Option<Epoch>)>,
+}
+
+impl StaleHeaders {
+    /// What the departures depend on that a header shows.
+    fn rosters<S: Suite>(term: Option<&Term<S>>, store: &Store<S>) -> (Option<u64>, Option<Epoch>) {
+        match term {
+            // In office the roster follows the term's own epochs.
+            Some(term) => (Some(term.epoch().term), term.opened_with),
+            None => (None, store.held.map(|(epoch, _)| epoch)),
+        }
+    }
+
+    fn knows<S: Suite>(
+        &self,
+        term: Option<&Term<S>>,
+        store: &Store<S>,
+        header: &([u8; 32], bool),
+    ) -> bool {
+        self.rosters == Some(Self::rosters(term, store)) && self.seen.contains(header)
+    }
+
+    fn note<S: Suite>(&mut self, term: Option<&Term<S>>, store: &Store<S>, header: ([u8; 32], bool)) {
+        let rosters = Some(Self::rosters(term, store));
+        if self.rosters != rosters {
+            (self.rosters, self.seen) = (rosters, VecDeque::new());
+        }
+        // §10.9: 256 of them.
+        if self.seen.len() >= MAX_STALE {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(header);
+    }
+}
+
 /// Meaning of a received header for this leader.
 #[derive(Debug)]
 pub(in crate::leader) enum Assessment<S: Suite> {
@@ -74,6 +119,17 @@ impl<S: Suite> Failover<S> {
         from: Peer,
         (header, changes): (&Header<S>, Option<&SlotChanges>),
     ) -> Assessment<S> {
+        let stale = (header.digest(&cx.config.deployment), changes.is_some());
+        if self.stale.knows(term.as_deref(), cx.store, &stale) {
+            self.answer_leader(cx, term.as_deref(), from);
+            return Assessment::Ignored;
+        }
+        // §10.9: what is known costs no arithmetic, and anything else is verified at a bounded rate.
+        let is_seen = self.seen.as_ref().is_some_and(|seen| seen.core.epoch == header.core.epoch);
+        let is_free = is_known(cx, header) && (term.is_some() || is_seen);
+        if !is_free && !cx.affords_check(from) {
+            return Assessment::Ignored;
+        }
         // §10.8: a leader that is refused or revoked is not followed.
         if let Some(offence) = discredited(cx.store, &header.core.leader) {
             return self.assess_discredited(cx, term.as_deref(), from, header, offence);
@@ -200,7 +256,7 @@ impl<S: Suite> Failover<S> {
     /// A leader that sends us a term that is past is sent the present one. A member may well know no newer
     /// header; anybody is blamed for one that does not hold.
     fn answer_stale(
-        &self,
+        &mut self,
         cx: &mut LeaderContext<'_, S>,
         term: Option<&mut Term<S>>,
         from: Peer,
@@ -212,28 +268,36 @@ impl<S: Suite> Failover<S> {
         }
         let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
         let held = header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix);
-        let is_deputy = term.as_ref().is_some_and(|term| term.replication.peers().any(|peer| peer == from));
-        let announcement = |term: &Term<S>| term.current.announcement(deployment);
-        let seen =
-            || self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment));
-        let answers = (cx.peers.leaders.contains(&from) || is_deputy) && !cx.published();
-        let newest = if answers { term.as_deref().map(announcement).or_else(seen) } else { None };
-        if let Ok(_) | Err(Error::Expired) = held {
-            match term {
-                Some(term) => term.note_departures(header, changes),
-                None => note_departures(cx, header, changes),
-            }
-        }
-        if cx.peers.leaders.contains(&from) || is_deputy {
-            if let Some(newest) = newest {
-                cx.out.send_encoded(from, newest);
-            }
-            return;
+        let is_leader = self.answer_leader(cx, term.as_deref(), from);
+        if let Ok(_) | Err(Error::Expired | Error::Revoked) = held {
+            let stale = (header.digest(&cx.config.deployment), changes.is_some());
+            self.stale.note(term.as_deref(), cx.store, stale);
         }
         match held {
-            Ok(_) | Err(Error::Expired | Error::Revoked) => {}
+            Ok(_) | Err(Error::Expired) => match term {
+                Some(term) => term.note_departures(header, changes),
+                None => note_departures(cx, header, changes),
+            },
+            Err(Error::Revoked) => {}
+            Err(_) if is_leader => {}
             Err(error) => cx.blame(from, error),
         }
+    }
+
+    /// Sends another leader that fell behind the newest header. Returns whether the peer is one.
+    fn answer_leader(&self, cx: &mut LeaderContext<'_, S>, term: Option<&Term<S>>, from: Peer) -> bool {
+        let is_deputy = term.is_some_and(|term| term.replication.peers().any(|peer| peer == from));
+        let is_leader = cx.peers.leaders.contains(&from) || is_deputy;
+        if is_leader && !cx.published() {
+            let deployment = &cx.config.deployment;
+            let announcement = |term: &Term<S>| term.current.announcement(deployment);
+            let seen =
+                || self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment));
+            if let Some(newest) = term.map(announcement).or_else(seen) {
+                cx.out.send_encoded(from, newest);
+            }
+        }
+        is_leader
     }
 
     /// Another leader leads: asks it soon for what changed.
@@ -277,7 +341,7 @@ impl<S: Suite> Failover<S> {
         proof: EquivocationProof<S>,
     ) -> Option<DronePublicKey<S>> {
         // §10.7: known long since: no curve arithmetic for it.
-        if cx.store.refused.names(&proof.first.core.leader) {
+        if cx.store.refused.names(&proof.first.core.leader) || !cx.affords_check(from) {
             return None;
         }
         let encoded = encode_proof(&cx.config.deployment, &proof).unwrap_or_default();
@@ -361,8 +425,10 @@ fn departed<S: Suite>(
     // §7.1: those that came beside the header are those whose digest it has.
     let (removed, added) =
         changes.map_or((&core.removed, &core.added), |changes| (&changes.removed, &changes.added));
-    if removed.is_empty() && added.is_empty() {
-        return Vec::new();
+    // As many steps as there are of the fewer, members or slots.
+    if removed.len() + added.len() < roster.len() {
+        let slots = removed.iter().chain(added.iter().filter(|slot| !removed.contains(*slot)));
+        return slots.filter(|slot| roster.get(*slot).is_some()).collect();
     }
     let slots = roster.iter().map(|(slot, _)| slot);
     slots.filter(|slot| removed.contains(*slot) || added.contains(*slot)).collect()

@@ -164,6 +164,9 @@ pub(in crate::leader) fn receive<S: Suite>(
     let leader = notice.epoch.ordinal();
     // §10.9: one of each other leader in a second, 128 at once.
     let Some(used) = cx.store.notices.allowance(leader, cx.now) else { return };
+    if !cx.affords_check(from) {
+        return;
+    }
     if let Err(error) = verify(cx, &notice) {
         return cx.blame(from, error);
     }

@@ -25,6 +25,14 @@ pub(in crate::leader) struct PeerHints {
 }
 
 impl PeerHints {
+    /// Hints at a connection, unless another that the member came over is there.
+    pub(in crate::leader) fn insert_first(&mut self, member: Serial, peer: Peer) {
+        if !self.by_serial.contains_key(&member) {
+            self.insert(member, peer);
+        }
+    }
+
+    /// Hints at a connection in place of any other.
     pub(in crate::leader) fn insert(&mut self, member: Serial, peer: Peer) {
         if let Some(before) = self.by_serial.insert(member, peer) {
             self.by_peer.remove(&(before, member));
@@ -67,22 +75,27 @@ impl PeerHints {
 }
 
 /// A member sends a deputy its spare point: kept if it is the newest, though only the active leader
-/// acknowledges it. Gives the member, if the statement is its own.
+/// acknowledges it. Gives the member, if the statement is its own, and whether it is news.
 pub(in crate::leader) fn receive_spare<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     from: Peer,
     message: &SparePublication<S>,
-) -> Option<Serial> {
+) -> Option<(Serial, bool)> {
     // The copy of the roster may be older than the member's slot: a member that is not hinted at sends a
     // catch-up request.
     let public = cx.store.roster.get(message.slot)?;
     let (serial, spare) = (public.identity.serial, &message.spare);
     let known = cx.store.spare(message.slot);
-    if known.is_none_or(|known| !known.is(&Spare::of(spare))) {
+    let news = known.is_none_or(|known| !known.is(&Spare::of(spare)));
+    if news {
         // Older, spent, or two points under one number; or a newer one so soon that it costs neither curve
         // arithmetic nor a record.
         let old = known.is_some_and(|known| known.q >= spare.q);
         let used = cx.store.spare_allowance(message.slot, spare.q, cx.now).filter(|_| !old)?;
+        // §10.9: a failure is spent, too.
+        if !cx.peers.affords_check(cx.now.monotonic, from) {
+            return None;
+        }
         if let Err(error) = spare.verify(&cx.config.deployment, &message.group, public) {
             // The slot may be another's by now.
             cx.report_offence(from, error);
@@ -92,7 +105,7 @@ pub(in crate::leader) fn receive_spare<S: Suite>(
         cx.persist(&[spare_change::<S>(message.slot, &spare)]);
         cx.store.set_spare(message.slot, spare);
     }
-    Some(serial)
+    Some((serial, news))
 }
 
 #[cfg(test)]

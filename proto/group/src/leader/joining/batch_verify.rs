@@ -459,4 +459,201 @@ mod tests {
         assert_eq!(outputs.iter().filter(|output| full(output)).count(), 1);
         assert_eq!(fixture.term().roster().len(), 5);
     }
+
+    /// Number of signatures that were verified without a cookie since this was asked.
+    fn verified(fixture: &mut LeaderFixture) -> usize {
+        core::mem::take(&mut fixture.leader.base.peers.checked)
+    }
+
+    fn forged(outputs: &Outputs) -> usize {
+        let forged = |output: &&Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Event(LeaderEvent::Blamed { offence, .. }) => {
+                *offence == quiver_machine::Offence::Protocol(Error::InvalidSignature)
+            }
+            _ => false,
+        };
+        outputs.iter().filter(forged).count()
+    }
+
+    /// A drone that joined over connection 7, and its slot.
+    fn member(fixture: &mut LeaderFixture) -> (quiver_ainq::Slot, DroneKeypair<S>) {
+        let member = drone(fixture, 1);
+        ask_to_join(fixture, 7, &member, false);
+        assert_eq!(joined(&close_batch(fixture)), 1);
+        let slot = fixture.term().roster().find(&member.public().identity.serial).unwrap();
+        verified(fixture);
+        (slot, member)
+    }
+
+    fn spare_publication(
+        fixture: &mut LeaderFixture,
+        keypair: &DroneKeypair<S>,
+        slot: quiver_ainq::Slot,
+        q: u64,
+    ) -> Message<S> {
+        let spare = SparePair::<S>::generate(q, &mut fixture.rng);
+        let spare = spare.statement(keypair, &fixture.deployment, &name("alpha"), &mut fixture.rng);
+        Message::SparePublication(quiver_message::SparePublication { group: name("alpha"), slot, spare })
+    }
+
+    fn acknowledged(fixture: &LeaderFixture, outputs: &Outputs) -> usize {
+        let ack = |output: &&Output<LeaderEvent, LeaderRecord>| match output {
+            Output::Transmit { payload, .. } => {
+                matches!(Message::<S>::decode(&fixture.deployment, payload), Ok(Message::SpareAck(_)))
+            }
+            _ => false,
+        };
+        outputs.iter().filter(ack).count()
+    }
+
+    #[test]
+    fn stranger_that_forges_spare_points_and_leaves_is_refused_and_costs_little_until_then() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let (slot, _) = member(&mut fixture);
+        let forger = drone(&mut fixture, 2);
+        let held = fixture.leader.status().digest.unwrap();
+        let mut outputs = Vec::new();
+        for q in 1_000..1_100 {
+            let spare = spare_publication(&mut fixture, &forger, slot, q);
+            outputs.extend(received(&mut fixture, 77, &spare));
+            let signature = forger.sign(&fixture.deployment, Label::Leave, b"", &mut fixture.rng);
+            let leave = quiver_message::Leave { group: name("alpha"), slot, held, signature };
+            outputs.extend(received(&mut fixture, 78, &Message::Leave(leave)));
+        }
+        // A driver disconnects it at the first penalty. Here nothing does, and no time passes.
+        for peer in [77, 78] {
+            let penalty = |output: &Output<LeaderEvent, LeaderRecord>| {
+                matches!(output, Output::Penalize { peer: of, .. } if of.0 == peer)
+            };
+            let until = &outputs[..outputs.iter().position(penalty).expect("a penalty")];
+            let blamed = |output: &&Output<LeaderEvent, LeaderRecord>| {
+                matches!(output, Output::Event(LeaderEvent::Blamed { peer: of, .. }) if of.0 == peer)
+            };
+            assert!(until.iter().filter(blamed).count() <= 16);
+        }
+        assert_eq!((verified(&mut fixture), forged(&outputs)), (64, 64));
+        assert_eq!(fixture.term().roster().len(), 4);
+    }
+
+    #[test]
+    fn all_strangers_together_buy_no_more_signatures_than_their_rate_and_keep_no_member_out() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let (slot, member) = member(&mut fixture);
+        let forger = drone(&mut fixture, 2);
+        for peer in 1_000..1_100 {
+            for q in 1_000..1_010 {
+                let spare = spare_publication(&mut fixture, &forger, slot, q);
+                received(&mut fixture, peer, &spare);
+            }
+        }
+        assert_eq!(verified(&mut fixture), 256);
+        // Whose point is newer is heard, over the connection that it joined over; shown again, it costs nothing.
+        let spare = spare_publication(&mut fixture, &member, slot, 2);
+        for checks in [1, 0, 0] {
+            let outputs = received(&mut fixture, 7, &spare);
+            assert_eq!((acknowledged(&fixture, &outputs), verified(&mut fixture)), (1, checks));
+        }
+        // Nor does it over a stranger's connection.
+        let outputs = received(&mut fixture, 1_000, &spare);
+        assert_eq!((acknowledged(&fixture, &outputs), verified(&mut fixture)), (1, 0));
+        fixture.now.monotonic += Duration::from_secs(1);
+        for peer in 1_000..1_400 {
+            let spare = spare_publication(&mut fixture, &forger, slot, 1_000);
+            received(&mut fixture, peer, &spare);
+        }
+        assert_eq!(verified(&mut fixture), 200, "a second later");
+    }
+
+    #[test]
+    fn member_that_lost_its_slot_is_not_refused_for_what_it_could_not_know() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
+        let (slot, _) = member(&mut fixture);
+        let former = drone(&mut fixture, 2);
+        let mut outputs = Vec::new();
+        // As often as it shows its point before it has to hear that it is out.
+        for _ in 0..10 {
+            let spare = spare_publication(&mut fixture, &former, slot, 5);
+            outputs.extend(received(&mut fixture, 8, &spare));
+            fixture.now.monotonic += Duration::from_secs(10);
+        }
+        assert_eq!((forged(&outputs), penalized(&outputs)), (10, Vec::new()));
+    }
+
+    /// Headers of past epochs, each of which a member left with.
+    fn past_headers(fixture: &mut LeaderFixture, count: u32) -> Vec<Vec<u8>> {
+        let mut past = Vec::new();
+        for slot in 0..count {
+            fixture.leave(slot);
+            close_batch(fixture);
+            let header = fixture.term().current.header.clone();
+            assert!(header.core.removed.contains(slot));
+            past.push(Message::Rekey(quiver_message::Rekey::new(header, None)).encode(&fixture.deployment));
+        }
+        fixture.command(LeaderCommand::Rekey);
+        past
+    }
+
+    #[test]
+    fn header_of_the_past_is_verified_once_however_often_strangers_play_it() {
+        for restarted in [false, true] {
+            let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..50);
+            if restarted {
+                fixture.records = fixture.leader.checkpoint();
+                fixture.restart();
+            }
+            let past = past_headers(&mut fixture, 3);
+            verified(&mut fixture);
+            let mut outputs = Vec::new();
+            for peer in 1_000..1_100 {
+                for bytes in &past {
+                    let input = Input::Received { from: Peer(peer), via: Via::Peer, bytes };
+                    outputs.extend(fixture.input(input));
+                }
+            }
+            assert_eq!(verified(&mut fixture), past.len(), "restarted: {restarted}");
+            assert_eq!((forged(&outputs), penalized(&outputs)), (0, Vec::new()));
+            // With another signature it is the same header, and believed no more than that.
+            let Ok(Message::Rekey(mut rekey)) = Message::<S>::decode(&fixture.deployment, &past[0]) else {
+                panic!("a re-key")
+            };
+            let Ok(Message::Rekey(other)) = Message::<S>::decode(&fixture.deployment, &past[1]) else {
+                panic!("a re-key")
+            };
+            rekey.header.signature = other.header.signature;
+            received(&mut fixture, 1_000, &Message::Rekey(rekey));
+            assert_eq!(verified(&mut fixture), 0);
+        }
+    }
+
+    #[test]
+    fn a_recording_of_many_headers_buys_signatures_at_a_bounded_rate() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..400);
+        let past = past_headers(&mut fixture, 300);
+        verified(&mut fixture);
+        for bytes in past.iter().rev() {
+            fixture.input(Input::Received { from: Peer(99), via: Via::Peer, bytes });
+        }
+        assert_eq!(verified(&mut fixture), 32);
+        // Whoever publishes them is no better off.
+        for bytes in past.iter().rev() {
+            fixture.input(Input::Received { from: Peer(99), via: Via::Group, bytes });
+        }
+        assert_eq!(verified(&mut fixture), 0);
+    }
+
+    #[test]
+    fn departure_that_an_old_header_shows_holds_however_often_it_is_played() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..5);
+        let records = fixture.leader.checkpoint();
+        let past = past_headers(&mut fixture, 1);
+        // A leader that has the roster of before, in a term of its own, is shown who left since.
+        fixture.records = records;
+        fixture.restart();
+        assert_eq!(fixture.term().roster().len(), 5);
+        for _ in 0..2 {
+            fixture.input(Input::Received { from: Peer(9), via: Via::Peer, bytes: &past[0] });
+        }
+        close_batch(&mut fixture);
+        assert_eq!(fixture.term().roster().len(), 4);
+    }
 }

@@ -165,39 +165,41 @@ impl<S: Suite> Term<S> {
         let Some(public) = self.roster().get(message.slot) else {
             return cx.blame(from, Error::WrongSlot);
         };
-        let q = message.spare.q;
-        // §10.9: one that comes too often costs neither curve arithmetic nor a record; its sender sends it
-        // again.
-        let Some(used) = cx.store.spare_allowance(message.slot, q, cx.now) else { return };
-        let (deployment, group) = (&cx.config.deployment, &message.group);
-        // §6.6: signed `spare` by the member that has the slot.
-        let verified = match self.roster().implicit(message.slot) {
-            Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
-            None => message.spare.verify(deployment, group, public),
-        };
-        if let Err(error) = verified {
-            // The slot may be another's by now.
-            return cx.report_offence(from, error);
-        }
-        let Some(auth) = self.leadership.auth_key(message.slot) else { return };
+        let (slot, q, published) = (message.slot, message.spare.q, Spare::of(&message.spare));
+        let Some(auth) = self.leadership.auth_key(slot) else { return };
         let tag = statements::spare_ack_tag::<S>(auth, q);
-        let held = cx.store.spare(message.slot);
+        let held = cx.store.spare(slot);
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
             return cx.blame(from, Error::Stale);
         }
-        let published = Spare::of(&message.spare);
-        if held.is_some_and(|held| held.q == q && !held.is(&published)) {
-            // Two points under one number: its memory was rolled back. Neither is used.
-            self.keep_spare(cx, message.slot, Spare::spent(q).with_allowance(used));
-            return cx.blame(from, Error::WrongSpare);
-        }
-        if held.is_none_or(|held| held.q < q) {
-            self.keep_spare(cx, message.slot, published.with_allowance(used));
+        let contradicts = held.is_some_and(|held| held.q == q && !held.is(&published));
+        // §10.9: the point that is held costs no arithmetic, however often it is shown.
+        if held.is_none_or(|held| !held.is(&published)) {
+            // §10.9: nor does one that comes too often, which costs no record either; its sender sends it again.
+            let Some(used) = cx.store.spare_allowance(slot, q, cx.now) else { return };
+            if !cx.affords_check(from) {
+                return;
+            }
+            let (deployment, group) = (&cx.config.deployment, &message.group);
+            // §6.6: signed `spare` by the member that has the slot.
+            let verified = match self.roster().implicit(slot) {
+                Some(implicit) => message.spare.verify_implicit(deployment, group, public, &implicit),
+                None => message.spare.verify(deployment, group, public),
+            };
+            if let Err(error) = verified {
+                return cx.blame_former_holder(from, error);
+            }
+            if contradicts {
+                // Two points under one number: its memory was rolled back. Neither is used.
+                self.keep_spare(cx, slot, Spare::spent(q).with_allowance(used));
+                return cx.blame(from, Error::WrongSpare);
+            }
+            self.keep_spare(cx, slot, published.with_allowance(used));
             // An older one may be played again by anybody.
-            self.acknowledgements.saw(message.slot, cx.now.unix);
+            self.acknowledgements.saw(slot, cx.now.unix);
         }
         cx.send(from, &Message::SpareAck(SpareAck { q, tag }));
-        self.reach(cx, message.slot, from);
+        self.reach(cx, slot, from);
     }
 
     /// A member without a known connection sent a message: it is sent the newest epoch.
@@ -218,14 +220,16 @@ impl<S: Suite> Term<S> {
     /// A member asks to leave: it does with the next batch (§12.1).
     pub(in crate::leader) fn leave(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, message: &Leave<S>) {
         let Some(public) = self.roster().get(message.slot) else { return };
-        if !self.is_of_this_membership(message.slot, &message.held) {
+        // §10.9: the leave of a member that leaves already costs no arithmetic.
+        let leaves = self.pending.leaves(message.slot) && self.acknowledgements.peer(message.slot).is_some();
+        if leaves || !self.is_of_this_membership(message.slot, &message.held) || !cx.affords_check(from) {
             return;
         }
         // §12.1: signed over D of the epoch held, so that it ends no later membership.
         let statement = statements::leave(&message.group, public, &message.held);
         if let Err(error) = message.signature.verify(&cx.config.deployment, public, Label::Leave, &statement)
         {
-            return cx.report_offence(from, error);
+            return cx.blame_former_holder(from, error);
         }
         self.acknowledgements.connect(message.slot, from);
         self.acknowledgements.saw(message.slot, cx.now.unix);

@@ -130,6 +130,11 @@ impl<S: Suite> PendingChanges<S> {
         }
     }
 
+    /// Whether a member leaves with the next batch or epoch.
+    pub(in crate::leader) fn leaves(&self, slot: Slot) -> bool {
+        self.requested_leaves.contains(&slot) || self.leaves.contains(&slot)
+    }
+
     /// Whether a member asked to leave since the last call.
     pub(in crate::leader) fn take_leave_requested(&mut self) -> bool {
         core::mem::take(&mut self.leave_requested)
