@@ -218,16 +218,25 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub(crate) fn handle_sign_refusal(&mut self, now: Now, from: KgcId, refusal: &SignRefusal) {
         let known = self.statements.list.number();
         let Some(attempt) = self.attempt(&refusal.session) else { return };
+        let signed = attempt.signing.as_ref().is_some_and(|(_, shares)| shares.contains_key(&from));
+        // §5.4: only who was asked refuses, and whose share is there takes nothing back.
+        if signed || !attempt.asked.contains(&from) {
+            return;
+        }
         attempt.refusals.insert(from, refusal.reason);
         // §5.4: a member that has refused is no signer of this attempt.
-        attempt.commitments.remove(&from);
+        let committed = attempt.commitments.remove(&from).is_some();
         let promised =
             attempt.signing.as_ref().is_some_and(|(package, _)| package.commitments().contains_key(&from));
         // §5.4: no member may raise numbers further than the rules allow.
         let highest = refusal.number.min(known.max(now.unix).saturating_add(MAX_AHEAD - 1));
         self.signing.highest = self.signing.highest.max(highest);
+        if committed || promised {
+            // §5.4: it may have restarted, or signed another list since; or it answers first and never signs. Others
+            // sign, for two minutes.
+            self.leave_out(now, from);
+        }
         if promised {
-            // §5.4: it may have restarted, or signed another list since.
             self.give_up(now);
         }
         self.give_up_if_hopeless(now);

@@ -10,7 +10,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::Writer;
 use quiver_message::Message;
-use quiver_message::quorum::{QuorumMessage, SignPackage, SignProposal, SignRefusalReason, SignerCommitment};
+use quiver_message::quorum::{
+    QuorumMessage, SignPackage, SignProposal, SignRefusal, SignRefusalReason, SignerCommitment,
+};
 use quiver_quorum::SigningPackage;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, approval, ibe_name};
 
@@ -536,4 +538,58 @@ fn a_proof_of_equivocation_revokes_without_any_operator() {
         world.ids().iter().all(|id| list(world, *id).names_serial(&serial))
     });
     check_lists(&world);
+}
+
+/// A refusal in the place of what a member sent, or behind it.
+fn refusal(packet: &Packet, session: [u8; 16]) -> Packet {
+    let refusal = SignRefusal { session, reason: SignRefusalReason::UnknownSession, number: 0 };
+    Packet { message: QuorumMessage::SignRefusal(refusal), ..packet.clone() }
+}
+
+#[test]
+fn no_member_that_commits_itself_and_refuses_stops_a_list() {
+    type Veto = fn(Packet) -> Vec<Packet>;
+    let vetoes: [(&str, Veto); 3] = [
+        ("in place of its share", |packet| match &packet.message {
+            QuorumMessage::SignShare(share) => vec![refusal(&packet, share.session)],
+            _ => vec![packet],
+        }),
+        ("behind its commitment", |packet| match &packet.message {
+            QuorumMessage::SignCommitment(commitment) => {
+                let refusal = refusal(&packet, commitment.session);
+                vec![packet, refusal]
+            }
+            _ => vec![packet],
+        }),
+        ("behind its share", |packet| match &packet.message {
+            QuorumMessage::SignShare(share) => {
+                let refusal = refusal(&packet, share.session);
+                vec![packet, refusal]
+            }
+            _ => vec![packet],
+        }),
+    ];
+    for (veto, tamper) in vetoes {
+        // As many as may be dishonest, if t of n are to sign.
+        for dishonest in [1, 2] {
+            let mut world = quorum(9, 5, 3);
+            for kgc in 1..=dishonest {
+                // They answer sooner than the others, and coordinate nothing.
+                world.network.set_faults_of(kgc, Some(quiver_testbed::LinkFaults::INSTANT));
+            }
+            world.set_tamper(Box::new(move |packet| match &packet.message {
+                _ if packet.from > dishonest => vec![packet],
+                QuorumMessage::SignProposal(_) => Vec::new(),
+                _ => tamper(packet),
+            }));
+            // Their operators want the revocation too, or they would refuse at once and not be waited for.
+            for id in 1..=5 {
+                world.command(id, revoke(&[7]));
+            }
+            world.run_for(Duration::from_secs(200));
+            for id in dishonest + 1..=5 {
+                assert!(list(&world, id).names_serial(&[7; 16]), "{veto}, {dishonest} of them: at member {id}");
+            }
+        }
+    }
 }
