@@ -24,8 +24,9 @@ use crate::queue::{Queue, Sealed, Shaper};
 use crate::senders::{Senders, Standing};
 use crate::{Config, Counters, Event};
 
-/// Pause between two questions about the epoch.
+/// Pause between two questions about the epoch, at first and at most.
 const EPOCH_QUESTIONS: Duration = Duration::from_secs(2);
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
 /// Over this time the members' announcements after a re-key are spread.
 const ANNOUNCEMENT_SPREAD: u32 = 1_000;
@@ -74,6 +75,14 @@ pub struct Datagrams<S: Suite> {
     /// When to ask about the epoch, and when again at the earliest.
     ask_epoch: Option<Duration>,
     next_epoch_question: Duration,
+    /// Time to the next question but one: it doubles with each that brings no newer epoch.
+    epoch_pause: Duration,
+    /// Since when datagrams of an epoch that is not known come, and how many.
+    strange: (Duration, u32),
+    /// Time at which a datagram of the current epoch opened.
+    opened: Duration,
+    /// What spreads this member's questions.
+    spread: u64,
     /// When signatures of announcements may be verified at the full rate again.
     verified: Duration,
 }
@@ -105,6 +114,10 @@ impl<S: Suite> Datagrams<S> {
             ask: Duration::ZERO,
             ask_epoch: None,
             next_epoch_question: Duration::ZERO,
+            epoch_pause: EPOCH_QUESTIONS,
+            strange: (Duration::ZERO, 0),
+            opened: Duration::ZERO,
+            spread: 1,
             verified: Duration::ZERO,
         }
     }
@@ -121,6 +134,11 @@ impl<S: Suite> Datagrams<S> {
         let start = same.unwrap_or_else(|| fresh_start(keys.slot, keys.boot_no, rng));
         self.expires = now.saturating_add(keys.valid_for);
         self.ask_epoch = None;
+        self.strange = (now, 0);
+        self.spread ^= u64::from_be_bytes(start.salt) & !1;
+        if !is_current {
+            (self.next_epoch_question, self.epoch_pause) = (now, EPOCH_QUESTIONS);
+        }
         // Their numbers are of the same start in the epoch before, or receivers could not tell them.
         self.give_back(now, !is_current && same.is_some());
         match &mut self.current {
@@ -268,7 +286,10 @@ impl<S: Suite> Datagrams<S> {
         self.expire_signatures(now);
         if self.ask_epoch.is_some_and(|at| at <= now) {
             self.ask_epoch = None;
-            self.next_epoch_question = now.saturating_add(EPOCH_QUESTIONS);
+            self.strange = (now, 0);
+            self.next_epoch_question = now.saturating_add(self.epoch_pause);
+            // §20.8: whoever makes this member ask in vain makes it ask ever more seldom.
+            self.epoch_pause = (self.epoch_pause * 2).min(LONGEST_PAUSE);
             self.events.push_back(Event::EpochWanted);
         }
         if self.is_open() {

@@ -152,6 +152,8 @@ pub(crate) struct Sender<S: Suite> {
     /// Whether more may have come under former keys than is known.
     past_lost: bool,
     pub(crate) heard: Option<Duration>,
+    /// Time of the first datagram that did not open since one did.
+    failing: Option<Duration>,
     pub(crate) received: u64,
     /// Order of the last datagrams of all senders.
     recency: u64,
@@ -174,6 +176,7 @@ impl<S: Suite> Sender<S> {
             past: [None; PAST],
             past_lost: false,
             heard: None,
+            failing: None,
             received: 0,
             recency: 0,
         }
@@ -235,9 +238,18 @@ impl<S: Suite> Sender<S> {
         })
     }
 
+    /// A datagram in its name did not open. Returns whether none has for so long.
+    pub(crate) fn note_failure(&mut self, now: Duration, patience: Duration) -> bool {
+        let since = *self.failing.get_or_insert(now);
+        let late = now.saturating_sub(since) > patience;
+        self.failing.take_if(|_| late);
+        late
+    }
+
     /// A newer announcement of the same start.
     pub(crate) fn announce(&mut self, number: u32, next: u32) {
         self.confirmed = true;
+        self.failing = None;
         self.announced = self.announced.max(Some(number));
         self.unsigned.expect(next);
     }
@@ -428,6 +440,7 @@ impl<S: Suite> Senders<S> {
             sender.recency = self.clock;
             sender.confirmed = true;
             sender.heard = Some(now);
+            sender.failing = None;
             sender.received += 1;
         }
     }

@@ -12,6 +12,7 @@ use quiver_ainq::traffic::Start;
 use quiver_ainq::{DronePublicKey, Handle, LEADER_SLOT, Label, Role, Signature, Slot, Suite};
 
 use super::Datagrams;
+use super::sender::QUESTIONS;
 use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval, split_signed_part};
 use crate::body::{Manifest, Payloads, manifest_hash, statement};
 use crate::cipher::{Nonce, open, open_full};
@@ -24,6 +25,13 @@ use crate::{Counters, Event, Source, Suspicion};
 /// Numbers that are this far ahead of a sender's manifest are not its own.
 const FAR: u32 = 1_024;
 
+/// Number of datagrams of an epoch that is not known, within a time, after which the leader is asked about it; the time
+/// for which they must come while datagrams of the current epoch open; and the time for which one shows that they do.
+const STRANGE: u32 = 5;
+const STRANGE_WITHIN: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
+const AGREES: Duration = Duration::from_secs(1);
+
 /// Announcements whose signatures are verified at once, and the time for each further one.
 const VERIFICATIONS: u32 = 256;
 const VERIFICATION: Duration = Duration::from_millis(20);
@@ -32,8 +40,8 @@ const VERIFICATION: Duration = Duration::from_millis(20);
 enum Verdict {
     /// Counted here.
     Drop(fn(&mut Counters) -> &mut u64),
-    /// The tag does not hold; perhaps its sender has another start by now.
-    Forged(Slot),
+    /// The tag does not hold. With a slot, its sender may have another start by now.
+    Forged(Option<Slot>),
     /// Its epoch is not known yet.
     UnknownEpoch,
     /// Its sender's start, or its key, is not known yet.
@@ -61,7 +69,9 @@ impl<S: Suite> Datagrams<S> {
         // §20.8: the former key opens nothing when its overlap is over.
         self.former.take_if(|(_, until)| *until <= now);
         let until = now.saturating_add(self.config.hold_for);
-        self.receive(now, datagram, until);
+        if self.receive(now, datagram, until) {
+            self.want_epoch(now);
+        }
     }
 
     /// Something is known that was not: what was held is tried again.
@@ -74,29 +84,27 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    fn receive(&mut self, now: Duration, bytes: &[u8], until: Duration) {
+    /// Returns whether the epoch is not known yet.
+    fn receive(&mut self, now: Duration, bytes: &[u8], until: Duration) -> bool {
         let verdict = match Datagram::read(bytes) {
             Err(_) => Err(Drop(|counters| &mut counters.malformed)),
             Ok(datagram) => self.open(now, &datagram),
         };
+        let unknown_epoch = matches!(verdict, Err(UnknownEpoch));
         match verdict {
-            Ok(()) => return,
+            Ok(()) => return false,
             Err(Drop(counter)) => {
                 *counter(&mut self.counters) += 1;
-                return;
+                return false;
             }
             Err(Forged(slot)) => {
                 self.note_forged();
-                // §20.4: asks at a bounded rate: its sender may have started anew.
-                self.want(now, Wanted { slot, key: false });
-                return;
+                if let Some(slot) = slot {
+                    self.want(now, Wanted { slot, key: false });
+                }
+                return false;
             }
-            Err(Undecided) => {}
-            Err(UnknownEpoch) => {
-                // §20.8: asks when the epoch should have arrived by itself.
-                let due = now.saturating_add(self.config.hold_for / 2);
-                self.ask_epoch = self.ask_epoch.or(Some(due.max(self.next_epoch_question)));
-            }
+            Err(Undecided | UnknownEpoch) => {}
             Err(UnknownSender(wanted)) => self.want(now, wanted),
         }
         if until > now {
@@ -105,6 +113,35 @@ impl<S: Suite> Datagrams<S> {
         } else {
             self.counters.unknown += 1;
         }
+        unknown_epoch
+    }
+
+    /// §20.8: asks about the epoch, if what came cannot be a stranger's few datagrams, when it should have arrived by
+    /// itself. Nothing shows that a datagram of another epoch is a member's.
+    fn want_epoch(&mut self, now: Duration) {
+        if now.saturating_sub(self.strange.0) > STRANGE_WITHIN {
+            self.strange = (now, 0);
+        }
+        self.strange.1 = self.strange.1.saturating_add(1);
+        // Others are where this member is: perhaps it is the sender that is behind, or nobody.
+        let agrees = now.saturating_sub(self.opened) < AGREES;
+        let patience = if agrees { PATIENCE } else { Duration::ZERO };
+        let enough = self.strange.1 >= STRANGE && now.saturating_sub(self.strange.0) >= patience;
+        if enough && self.ask_epoch.is_none() {
+            // So that not all receivers ask at once.
+            let spread = self.spread(self.config.hold_for);
+            let due = now.saturating_add(self.config.hold_for / 2).max(self.next_epoch_question);
+            self.ask_epoch = Some(due.saturating_add(spread));
+        }
+    }
+
+    /// A time below this, another at each call and at each member.
+    fn spread(&mut self, below: Duration) -> Duration {
+        // Xorshift. It is no secret: the salt that it began with is announced.
+        self.spread ^= self.spread << 13;
+        self.spread ^= self.spread >> 7;
+        self.spread ^= self.spread << 17;
+        below.saturating_mul((self.spread >> 48) as u32) / 0xFFFF
     }
 
     /// §20.10: a tag of 8 bytes can be guessed: the guesses are counted.
@@ -120,13 +157,26 @@ impl<S: Suite> Datagrams<S> {
     /// A sender is to announce itself.
     fn want(&mut self, now: Duration, wanted: Wanted) {
         if self.wanted.is_empty() {
-            self.ask = self.ask.max(now);
+            // §20.4: so that of all who lack the same one asks first, and the others hear it.
+            let spread = self.spread(self.config.hold_for / 2);
+            self.ask = self.ask.max(now.saturating_add(spread));
         }
         let room = self.wanted.len() < MAX_WANTED;
         match self.wanted.iter_mut().find(|known| known.slot == wanted.slot) {
             Some(known) => known.key |= wanted.key,
             None if room => self.wanted.push(wanted),
             None => {}
+        }
+    }
+
+    /// §20.4: somebody asks for the same, and all hear the answer.
+    fn note_question(&mut self, now: Duration, asked: &[Wanted]) {
+        let answers = |wanted: &Wanted, asked: &Wanted| wanted.slot == asked.slot && (asked.key || !wanted.key);
+        let before = self.wanted.len();
+        self.wanted.retain(|wanted| !asked.iter().any(|asked| answers(wanted, asked)));
+        if self.wanted.len() < before {
+            let spread = self.spread(self.config.hold_for / 2);
+            self.ask = self.ask.max(now.saturating_add(QUESTIONS).saturating_add(spread));
         }
     }
 
@@ -139,7 +189,13 @@ impl<S: Suite> Datagrams<S> {
         match datagram.number {
             _ if datagram.slot == epoch.own.start.slot => self.own(of, datagram),
             Number::Announcement { start, number } => self.announcement(now, of, datagram, (start, number)),
-            Number::Payloads(low) => self.payloads(now, of, datagram, low),
+            Number::Payloads(low) => {
+                let opened = self.payloads(now, of, datagram, low);
+                if opened.is_ok() && of == Of::Current {
+                    self.opened = now;
+                }
+                opened
+            }
         }
     }
 
@@ -233,7 +289,7 @@ impl<S: Suite> Datagrams<S> {
         // §20.4, 2: the tag, of 16 bytes.
         let nonce = Nonce { signed: false, counter: number };
         let key = keys.traffic.announcement_key(&start);
-        let body = open_full(&key, nonce, datagram.header, datagram.sealed).ok_or(Forged(slot))?;
+        let body = open_full(&key, nonce, datagram.header, datagram.sealed).ok_or(Forged(None))?;
         let malformed = Drop(|counters| &mut counters.malformed);
         let Ok((announcement, signed)) = Announcement::read(&body) else { return Err(malformed) };
         // A handle that is only claimed; the signature comes below.
@@ -263,6 +319,7 @@ impl<S: Suite> Datagrams<S> {
         }
         self.counters.announcements += 1;
         self.answer(now, own, &announcement.wanted);
+        self.note_question(now, &announcement.wanted);
         self.retry_held(now);
         Ok(())
     }
@@ -390,6 +447,7 @@ impl<S: Suite> Datagrams<S> {
         let (kind, slot) = (datagram.kind, datagram.slot);
         let deployment = self.deployment.clone();
         let (memory, slack) = (self.config.manifest_memory, self.config.hold_for);
+        let announces = self.config.announce_every;
         let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
         let digest = epoch.digest;
         let unknown = || UnknownSender(Wanted { slot, key: kind.is_signed() });
@@ -405,7 +463,12 @@ impl<S: Suite> Datagrams<S> {
         let nonce = Nonce { signed, counter };
         let Some(plaintext) = open(key, nonce, datagram.header, datagram.sealed) else {
             // Known from the epoch before alone, its sender may have started since.
-            return Err(if sender.confirmed { Forged(slot) } else { unknown() });
+            if !sender.confirmed {
+                return Err(unknown());
+            }
+            // §20.4: so may one of which nothing opens for longer than its announcements are apart. Before, it
+            // announces itself.
+            return Err(Forged(sender.note_failure(now, announces).then_some(slot)));
         };
         // §20.7, 3: the signature.
         let mut body: &[u8] = &plaintext;

@@ -26,7 +26,7 @@ const SECOND_ANNOUNCEMENT: Duration = Duration::from_secs(1);
 const ANSWERS: Duration = Duration::from_millis(250);
 
 /// Pause between questions to others.
-const QUESTIONS: Duration = Duration::from_millis(500);
+pub(super) const QUESTIONS: Duration = Duration::from_millis(500);
 
 /// Number of hashes that wait for a manifest to be signed.
 const MAX_HASHES: usize = 4_096;
