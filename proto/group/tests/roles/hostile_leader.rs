@@ -558,6 +558,27 @@ impl Lair {
 }
 
 #[test]
+fn a_second_key_of_the_terms_leader_ends_no_membership() {
+    for by_second in [true, false] {
+        let mut lair = Lair::new(9);
+        let identity = lair.keys[0].public().identity.clone();
+        let second = issue_keypair(&lair.master, &lair.deployment, &identity, &mut lair.rng);
+        lair.keys.push(second);
+        lair.welcome(0, epoch(1, 2));
+        assert_eq!(lair.status().epoch, Some(epoch(1, 2)));
+        let by = if by_second { lair.keys.len() - 1 } else { 0 };
+        let mut core = lair.core(by, Kind::Rekey, epoch(1, 3));
+        core.removed = [lair.slot].into_iter().collect();
+        let root = if STRATEGY == StrategyKind::Tree { [9; 32] } else { [0; 32] };
+        let header = lair.sign(by, core, root, [3; 32]);
+        lair.say(&Message::Rekey(Rekey::new(header, None)));
+        let held = by_second.then_some(epoch(1, 2));
+        assert_eq!(lair.status().epoch, held, "signed by its second key: {by_second}");
+        lair.check();
+    }
+}
+
+#[test]
 fn wraps_that_a_stranger_attached_to_a_header_of_a_term_to_come_are_not_kept() {
     if STRATEGY == StrategyKind::Flat {
         // It has none.

@@ -94,6 +94,10 @@ pub(super) fn interpret<S: Suite>(
     let same_term = core.epoch.term == held.epoch().term;
     let opens = core.kind == Kind::Open;
     let tree = core.strategy == StrategyKind::Tree;
+    // §2.2: a term goes by the key that opened it: what another key of its leader signs ends no membership.
+    if same_term && core.leader.handle() != *held.leader() {
+        return Err(Error::NotALeader);
+    }
     // §6.5: an anonymous member is in no later term.
     if cx.keypair.is_none() && (opens || !same_term) {
         return Ok(Step::TooFar);
