@@ -17,7 +17,9 @@ pub(crate) const MAX_WANTED: usize = 8;
 /// Unit of the time between manifests.
 const INTERVAL_UNIT: Duration = Duration::from_millis(100);
 
+/// Flags: a signature and a key follow; and in front of them the number of a signed datagram.
 const SIGNED: u8 = 1;
+const NUMBERED: u8 = 2;
 
 /// A sender that is asked to announce itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +36,25 @@ pub(crate) struct Announcement {
     pub(crate) interval: u8,
     /// The number of the sender's next unsigned datagram.
     pub(crate) next: u32,
+    /// The number of its next signed datagram, or of one that was so before, as it signed it; 0 if it is not said.
+    pub(crate) next_signed: u32,
     pub(crate) wanted: Vec<Wanted>,
 }
 
 impl Announcement {
     /// Adds it to a datagram, with what [`signed_part`] gives if it is to be signed.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, signed: Option<&[u8]>) {
-        bytes.push(if signed.is_some() { SIGNED } else { 0 });
+        let numbered = signed.is_some() && self.next_signed > 0;
+        bytes.push(if signed.is_some() { SIGNED } else { 0 } | if numbered { NUMBERED } else { 0 });
         bytes.push(self.interval);
         bytes.extend_from_slice(&self.next.to_be_bytes());
         bytes.push(u8::try_from(self.wanted.len()).unwrap_or(u8::MAX));
         for wanted in &self.wanted {
             bytes.push(wanted.key.into());
             write_slot(bytes, wanted.slot);
+        }
+        if numbered {
+            bytes.extend_from_slice(&self.next_signed.to_be_bytes());
         }
         bytes.extend_from_slice(signed.unwrap_or_default());
     }
@@ -57,7 +65,7 @@ impl Announcement {
         let flags = reader.u8()?;
         let (interval, next) = (reader.u8()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
-        if flags > SIGNED || count > MAX_WANTED {
+        if flags > SIGNED | NUMBERED || flags == NUMBERED || count > MAX_WANTED {
             return Err(Malformed("announcement"));
         }
         let mut wanted = Vec::with_capacity(count);
@@ -68,11 +76,12 @@ impl Announcement {
             };
             wanted.push(Wanted { slot: read_slot(&mut reader)?, key });
         }
+        let next_signed = if flags & NUMBERED > 0 { reader.u32()? } else { 0 };
         let rest = reader.take(reader.remaining())?;
-        if rest.is_empty() != (flags == 0) {
+        if rest.is_empty() != (flags == 0) || (next_signed == 0) != (flags & NUMBERED == 0) {
             return Err(Malformed("announcement"));
         }
-        Ok((Self { interval, next, wanted }, (flags == SIGNED).then_some(rest)))
+        Ok((Self { interval, next, next_signed, wanted }, (flags > 0).then_some(rest)))
     }
 }
 
@@ -87,9 +96,13 @@ pub(crate) fn interval(code: u8) -> Option<Duration> {
     (code > 0).then(|| INTERVAL_UNIT * u32::from(code))
 }
 
-/// §20.4: what a sender signs of its announcement: D, its slot and start, and how often manifests come.
-pub(crate) fn announced(digest: &Digest, start: &Start, interval: u8) -> Vec<u8> {
-    statement(digest, start, Kind::Announcement, 0, &[interval])
+/// §20.4: what a sender signs of its announcement: D, its slot and start, how often manifests come, and the number of a
+/// signed datagram if there is one.
+pub(crate) fn announced(digest: &Digest, start: &Start, interval: u8, next_signed: u32) -> Vec<u8> {
+    let [a, b, c, d] = next_signed.to_be_bytes();
+    let body = [interval, a, b, c, d];
+    let len = if next_signed > 0 { body.len() } else { 1 };
+    statement(digest, start, Kind::Announcement, 0, body.get(..len).unwrap_or_default())
 }
 
 /// The signature and the key of a signed announcement.
@@ -114,12 +127,13 @@ mod tests {
     proptest! {
         #[test]
         fn an_announcement_is_read_as_it_was_written(
-            interval in any::<u8>(), next in any::<u32>(),
+            interval in any::<u8>(), next in any::<u32>(), number in any::<u32>(),
             wanted in prop::collection::vec((0..=MAX_SLOTS, any::<bool>()), 0..=MAX_WANTED),
             signed in prop::option::of(prop::collection::vec(any::<u8>(), 1..40)),
         ) {
             let wanted = wanted.into_iter().map(|(slot, key)| Wanted { slot, key }).collect();
-            let announcement = Announcement { interval, next, wanted };
+            let next_signed = if signed.is_some() { number } else { 0 };
+            let announcement = Announcement { interval, next, next_signed, wanted };
             let mut bytes = Vec::new();
             announcement.write(&mut bytes, signed.as_deref());
             prop_assert_eq!(Announcement::read(&bytes), Ok((announcement, signed.as_deref())));

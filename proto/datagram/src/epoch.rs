@@ -50,8 +50,10 @@ pub(crate) struct OwnNumbers<S: Suite> {
     signed: u32,
     announcements: u32,
     pub(crate) signer: Option<DronePublicKey<S>>,
-    /// Key and signature of its announcements, once they are signed.
+    /// Key and signature of its announcements, once they are signed; and the number of a signed datagram that they are
+    /// for, or 0.
     pub(crate) signed_part: Option<Vec<u8>>,
+    pub(crate) signed_for: u32,
     /// Hashes of what was sent unsigned since the last manifest; the first is under this number.
     pub(crate) hashes: Vec<Hash>,
     pub(crate) hashes_from: u32,
@@ -74,6 +76,7 @@ impl<S: Suite> OwnNumbers<S> {
             announcements: 0,
             signer,
             signed_part: None,
+            signed_for: 0,
             hashes: Vec::new(),
             hashes_from: 0,
             manifest: None,

@@ -12,6 +12,9 @@ use quiver_crypto::Secret;
 use crate::body::{Hash, Manifest};
 use crate::header::Hint;
 
+/// Distance of numbers of which the low bits tell half as many again.
+const FAR_BEHIND: u32 = 1 << 13;
+
 /// Number of epochs before this one of which the last numbers stay known.
 const PAST: usize = 3;
 
@@ -21,11 +24,13 @@ pub(crate) struct Numbers {
     window: Window,
     /// Where the next one is expected.
     expected: u32,
+    /// Time of the first datagram that did not open since one did.
+    failing: Option<Duration>,
 }
 
 impl Numbers {
     fn from(floor: u32) -> Self {
-        Self { window: Window::from(floor.into()), expected: floor }
+        Self { window: Window::from(floor.into()), expected: floor, failing: None }
     }
 
     /// The number closest to the one expected that has these low bits (as RFC 9147, 4.2.2).
@@ -41,6 +46,15 @@ impl Numbers {
     pub(crate) fn mark(&mut self, counter: u32) {
         self.window.mark(counter.into());
         self.expected = self.expected.max(counter.saturating_add(1));
+        self.failing = None;
+    }
+
+    /// A datagram in the sender's name did not open. Returns whether none has for so long.
+    pub(crate) fn note_failure(&mut self, now: Duration, patience: Duration) -> bool {
+        let since = *self.failing.get_or_insert(now);
+        let late = now.saturating_sub(since) > patience;
+        self.failing.take_if(|_| late);
+        late
     }
 
     /// Marks a number; whether it is new.
@@ -55,6 +69,16 @@ impl Numbers {
     /// The sender itself says where it is.
     fn expect(&mut self, next: u32) {
         self.expected = next;
+    }
+
+    /// The sender signed that it is there, or further.
+    pub(crate) fn expect_from(&mut self, next: u32) {
+        self.expected = self.expected.max(next);
+    }
+
+    /// Whether a number that the sender signed is so far ahead that its low bits may soon mean another.
+    pub(crate) fn is_far_behind(&self, next: u32) -> bool {
+        next.saturating_sub(self.expected) >= FAR_BEHIND
     }
 
     fn next(&self) -> u32 {
@@ -152,8 +176,6 @@ pub(crate) struct Sender<S: Suite> {
     /// Whether more may have come under former keys than is known.
     past_lost: bool,
     pub(crate) heard: Option<Duration>,
-    /// Time of the first datagram that did not open since one did.
-    failing: Option<Duration>,
     pub(crate) received: u64,
     /// Order of the last datagrams of all senders.
     recency: u64,
@@ -176,7 +198,6 @@ impl<S: Suite> Sender<S> {
             past: [None; PAST],
             past_lost: false,
             heard: None,
-            failing: None,
             received: 0,
             recency: 0,
         }
@@ -238,18 +259,9 @@ impl<S: Suite> Sender<S> {
         })
     }
 
-    /// A datagram in its name did not open. Returns whether none has for so long.
-    pub(crate) fn note_failure(&mut self, now: Duration, patience: Duration) -> bool {
-        let since = *self.failing.get_or_insert(now);
-        let late = now.saturating_sub(since) > patience;
-        self.failing.take_if(|_| late);
-        late
-    }
-
     /// A newer announcement of the same start.
     pub(crate) fn announce(&mut self, number: u32, next: u32) {
         self.confirmed = true;
-        self.failing = None;
         self.announced = self.announced.max(Some(number));
         self.unsigned.expect(next);
     }
@@ -440,7 +452,6 @@ impl<S: Suite> Senders<S> {
             sender.recency = self.clock;
             sender.confirmed = true;
             sender.heard = Some(now);
-            sender.failing = None;
             sender.received += 1;
         }
     }

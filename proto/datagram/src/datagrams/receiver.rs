@@ -40,8 +40,8 @@ const VERIFICATION: Duration = Duration::from_millis(20);
 enum Verdict {
     /// Counted here.
     Drop(fn(&mut Counters) -> &mut u64),
-    /// The tag does not hold. With a slot, its sender may have another start by now.
-    Forged(Option<Slot>),
+    /// The tag does not hold. Perhaps its sender has another start, or is at other numbers, by now: then it is asked.
+    Forged(Option<Wanted>),
     /// Its epoch is not known yet.
     UnknownEpoch,
     /// Its sender's start, or its key, is not known yet.
@@ -97,10 +97,10 @@ impl<S: Suite> Datagrams<S> {
                 *counter(&mut self.counters) += 1;
                 return false;
             }
-            Err(Forged(slot)) => {
+            Err(Forged(wanted)) => {
                 self.note_forged();
-                if let Some(slot) = slot {
-                    self.want(now, Wanted { slot, key: false });
+                if let Some(wanted) = wanted {
+                    self.want(now, wanted);
                 }
                 return false;
             }
@@ -304,7 +304,7 @@ impl<S: Suite> Datagrams<S> {
         let (signer, verified) = match signed {
             None => (None, false),
             Some(part) => {
-                let (signer, verified) = self.signer(now, of, &start, announcement.interval, part)?;
+                let (signer, verified) = self.signer(now, of, &start, &announcement, part)?;
                 (Some(signer), verified)
             }
         };
@@ -316,6 +316,7 @@ impl<S: Suite> Datagrams<S> {
         sender.announce(number, announcement.next);
         if verified {
             sender.manifests = interval(announcement.interval);
+            sender.signed.expect_from(announcement.next_signed);
         }
         self.counters.announcements += 1;
         self.answer(now, own, &announcement.wanted);
@@ -343,7 +344,7 @@ impl<S: Suite> Datagrams<S> {
         now: Duration,
         of: Of,
         start: &Start,
-        interval: u8,
+        announcement: &Announcement,
         part: &[u8],
     ) -> Result<(Signer<S>, bool), Verdict> {
         let slot = start.slot;
@@ -354,6 +355,8 @@ impl<S: Suite> Datagrams<S> {
         let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
         let (digest, leader) = (epoch.digest, epoch.leader);
         let known = epoch.senders.get(slot).filter(|sender| sender.start == *start);
+        // §20.4: but for a number that this receiver is far behind.
+        let known = known.filter(|sender| !sender.signed.is_far_behind(announcement.next_signed));
         let known = known.and_then(|sender| sender.signer.as_ref()).filter(|signer| signer.handle == handle);
         if let Some(known) = known {
             return Ok(((**known).clone(), false));
@@ -376,7 +379,7 @@ impl<S: Suite> Datagrams<S> {
         }
         drone.remember_implicit(&self.deployment).map_err(|_| bad())?;
         let signature = Signature::<S>::decode(signature).map_err(|_| bad())?;
-        let statement = announced(&digest, start, interval);
+        let statement = announced(&digest, start, announcement.interval, announcement.next_signed);
         signature.verify(&self.deployment, &drone, Label::Datagram, &statement).map_err(|_| bad())?;
         if self.assigned.get(&slot).is_some_and(|name| *name != drone.identity.name) {
             self.suspect(slot, Suspicion::Signer);
@@ -468,7 +471,8 @@ impl<S: Suite> Datagrams<S> {
             }
             // §20.4: so may one of which nothing opens for longer than its announcements are apart. Before, it
             // announces itself.
-            return Err(Forged(sender.note_failure(now, announces).then_some(slot)));
+            let late = sender.numbers(signed).note_failure(now, announces);
+            return Err(Forged(late.then_some(Wanted { slot, key: signed })));
         };
         // §20.7, 3: the signature.
         let mut body: &[u8] = &plaintext;

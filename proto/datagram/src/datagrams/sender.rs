@@ -28,6 +28,9 @@ const ANSWERS: Duration = Duration::from_millis(250);
 /// Pause between questions to others.
 pub(super) const QUESTIONS: Duration = Duration::from_millis(500);
 
+/// Number of signed datagrams after which the signature of an announcement is made anew, with the next number.
+const NUMBERED_EVERY: u32 = 1 << 14;
+
 /// Number of hashes that wait for a manifest to be signed.
 const MAX_HASHES: usize = 4_096;
 
@@ -47,7 +50,8 @@ pub(super) struct PendingSignature {
 }
 
 enum Purpose {
-    Announcement,
+    /// With the number of a signed datagram, or 0.
+    Announcement(u32),
     /// A datagram, with the number that it has by now.
     Datagram {
         kind: Kind,
@@ -67,7 +71,7 @@ impl PendingSignature {
     }
 
     fn is_announcement(&self) -> bool {
-        matches!(self.purpose, Purpose::Announcement)
+        matches!(self.purpose, Purpose::Announcement(_))
     }
 
     fn is_manifest(&self) -> bool {
@@ -171,7 +175,8 @@ impl<S: Suite> Datagrams<S> {
             self.ask = now.saturating_add(QUESTIONS);
         }
         let interval = interval_code(self.config.manifest_every);
-        let announcement = Announcement { interval, next: own.next(false), wanted };
+        let (next, next_signed) = (own.next(false), own.signed_for);
+        let announcement = Announcement { interval, next, next_signed, wanted };
         let mut bytes = begin_announcement(hint, &own.start, number);
         let header = bytes.len();
         announcement.write(&mut bytes, part);
@@ -285,20 +290,24 @@ impl<S: Suite> Datagrams<S> {
 
     fn request_announcement(&mut self, now: Duration) {
         let has_payloads = self.has_payloads();
-        let Some(current) = &self.current else { return };
-        let own = &current.own;
-        let wanted = own.key_due && own.signed_part.is_none() && (has_payloads || own.asked);
-        let fits = |encoded: usize| announcement_len::<S>(encoded) <= self.config.mtu;
-        if !wanted
-            || current.keys.is_none()
-            || own.signer.as_ref().is_none_or(|signer| !fits(signer.encode().len()))
-            || self.pending.iter().any(PendingSignature::is_announcement)
-        {
+        let Some(current) = self.current.as_mut().filter(|current| current.own.key_due) else { return };
+        let own = &mut current.own;
+        let len = own.signer.as_ref().map(|signer| announcement_len::<S>(signer.encode().len()));
+        let Some(len) = len.filter(|len| *len <= self.config.mtu) else { return };
+        // §20.4: signed anew before receivers could no longer tell the numbers that follow by their low bits.
+        let next = own.next(true);
+        let numbered = next >= NUMBERED_EVERY && len + 4 <= self.config.mtu;
+        if numbered && next - own.signed_for >= NUMBERED_EVERY {
+            own.signed_part = None;
+        }
+        let wanted = own.signed_part.is_none() && (has_payloads || own.asked);
+        if !wanted || current.keys.is_none() || self.pending.iter().any(PendingSignature::is_announcement) {
             return;
         }
+        let next_signed = if numbered { next } else { 0 };
         let interval = interval_code(self.config.manifest_every);
-        let statement = announced(&current.digest, &own.start, interval);
-        self.request(now, statement, Purpose::Announcement);
+        let statement = announced(&current.digest, &own.start, interval, next_signed);
+        self.request(now, statement, Purpose::Announcement(next_signed));
     }
 
     fn request_manifest(&mut self, now: Duration) {
@@ -343,9 +352,10 @@ impl<S: Suite> Datagrams<S> {
         let Some(current) = &mut self.current else { return };
         let Some(keys) = &current.keys else { return };
         match pending.purpose {
-            Purpose::Announcement => {
-                current.own.signed_part =
-                    current.own.signer.as_ref().map(|signer| signed_part(signer, signature));
+            Purpose::Announcement(next_signed) => {
+                let own = &mut current.own;
+                own.signed_part = own.signer.as_ref().map(|signer| signed_part(signer, signature));
+                own.signed_for = next_signed;
             }
             Purpose::Datagram { kind, counter, body, queued } => {
                 let mut bytes = begin(kind, Hint::of(&current.epoch), current.own.start.slot, counter);

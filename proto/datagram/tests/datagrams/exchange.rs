@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quiver_ainq::LEADER_SLOT;
-use quiver_datagram::{Config, Priority, Refusal, Source};
+use quiver_ainq::{LEADER_SLOT, Label};
+use quiver_datagram::{Config, Event, Payload, Priority, Refusal, Source};
 
 use crate::swarm::{Faults, Swarm, VALIDITY};
 
@@ -261,4 +261,42 @@ fn an_expired_key_closes_by_itself() {
     swarm.run_for(Duration::from_millis(1), Duration::from_millis(1));
     assert!(!swarm.nodes[0].datagrams.is_open() && !swarm.nodes[1].datagrams.is_open());
     assert_eq!(swarm.nodes[0].payloads(), [b"one"]);
+}
+
+#[test]
+fn whoever_missed_very_many_signed_commands_receives_those_that_follow() {
+    // Node 2 knows the sender and misses them; node 0 hears of it only then.
+    let config = Config { announce_every: Duration::from_secs(1), ..Config::default() };
+    let mut swarm = Swarm::new(3, config);
+    swarm.command(1, b"first", true);
+    let first = swarm.take(1);
+    first.iter().for_each(|datagram| swarm.deliver(2, datagram));
+    assert_eq!(swarm.nodes[2].payloads(), [b"first"]);
+    // Nobody hears them, so that one signature does for all.
+    let (now, deployment) = (swarm.now, swarm.deployment.clone());
+    let node = &mut swarm.nodes[1];
+    let signature = node.keypair.sign(&deployment, Label::Datagram, b"missed", &mut node.rng);
+    for _ in 0..40_000 {
+        let missed = Payload { bytes: b"missed".to_vec(), priority: Priority::Command, sign: true };
+        node.datagrams.send(now, missed).unwrap();
+        while let Some(event) = node.datagrams.poll_event() {
+            let Event::SignatureWanted(request) = event else { panic!("{event:?}") };
+            node.datagrams.provide_signature(now, request.id, &signature);
+        }
+        while node.datagrams.poll_datagram(now).is_some() {}
+    }
+    for _ in 0..100 {
+        swarm.command(1, b"back", true);
+        swarm.run_for(Duration::from_millis(100), Duration::from_millis(20));
+    }
+    let source = swarm.source_of(1);
+    for node in [0, 2] {
+        let back = |(_, bytes, from): &&crate::swarm::Received| bytes == b"back" && *from == source;
+        assert!(swarm.nodes[node].inbox.iter().filter(back).count() > 50, "node {node}");
+    }
+    // A number is believed that was signed, and a window moves by what was received.
+    let replayed: Vec<_> = swarm.air.iter().rev().take(20).map(|(_, datagram)| datagram.clone()).collect();
+    let before = swarm.nodes[0].inbox.len();
+    replayed.iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert_eq!(swarm.nodes[0].inbox.len(), before);
 }
