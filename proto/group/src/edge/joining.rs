@@ -19,6 +19,10 @@ use super::membership::GroupMember;
 use super::{EdgeContext, EdgeEvent};
 use crate::statements;
 
+/// Broadcasts that name a newcomer and do not lead it to the key, after which it waits for its welcome.
+#[cfg(feature = "services")]
+const MAX_MISLED: u32 = 16;
+
 /// The way into a group: an attempt with one leader, or the wait before the next.
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
@@ -40,6 +44,9 @@ struct Attempt<S: Suite> {
     /// The newest epoch that the leader sent meanwhile, if it is what it says. Boards have no room for the code.
     #[cfg(feature = "services")]
     newest: Option<Epoch>,
+    /// Number of broadcasts that named this newcomer and did not lead it to the key.
+    #[cfg(feature = "services")]
+    misled: u32,
     deadline: Duration,
 }
 
@@ -92,6 +99,8 @@ impl<S: Suite> Joining<S> {
             ephemeral: None,
             #[cfg(feature = "services")]
             newest: None,
+            #[cfg(feature = "services")]
+            misled: 0,
             deadline,
         };
         (self.attempt, self.retry) = (Some(Box::new(attempt)), None);
@@ -132,7 +141,7 @@ impl<S: Suite> Joining<S> {
         from: Peer,
         rekey: &mut Rekey<S>,
     ) {
-        let followed = self.attempt.as_ref().and_then(|attempt| attempt.follow(cx, member, rekey));
+        let followed = self.attempt.as_mut().and_then(|attempt| attempt.follow(cx, member, rekey));
         if let Some((leader, membership)) = followed {
             return self.admitted(cx, member, leader, membership, &rekey.header);
         }
@@ -286,7 +295,7 @@ impl<S: Suite> Attempt<S> {
     /// Any peer may publish one, so the sender is not penalised.
     #[cfg(feature = "services")]
     fn follow(
-        &self,
+        &mut self,
         cx: &EdgeContext<'_, S>,
         member: &GroupMember<S>,
         rekey: &mut Rekey<S>,
@@ -294,9 +303,16 @@ impl<S: Suite> Attempt<S> {
         // §6.1: the broadcast names the drone's slot by its n_e.
         let slot = rekey.newcomers.slot_of(&self.nonce)?;
         let Some(Part::Delta(delta)) = &rekey.part else { return None };
+        // §6.1: nobody signed that it is for this drone; the welcome comes in any case.
+        if self.misled >= MAX_MISLED {
+            return None;
+        }
         let joined = self.enter(cx, member, &mut rekey.header, |context, keypair, ephemeral, header| {
             Membership::join_by_wraps(context, keypair, ephemeral, header, slot, delta)
         });
+        if joined.is_err() {
+            self.misled += 1;
+        }
         Some((self.leader, joined.ok()?))
     }
 
