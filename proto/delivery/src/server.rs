@@ -10,7 +10,9 @@ use core::time::Duration;
 
 use quiver_ainq::{DeliveryRequest, Error, Suite, VerifiedDelivery};
 use quiver_crypto::Secret;
-use quiver_machine::{COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer};
+use quiver_machine::{
+    COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer, Rate, TokenBuckets,
+};
 use quiver_message as message;
 use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
 
@@ -19,6 +21,10 @@ use crate::client::{label, signed_challenge};
 /// Greatest number of drones whose last deliveries are remembered. Each delivery costs curve arithmetic and a
 /// line in the registry, so a drone has a rate.
 pub(crate) const MAX_REMEMBERED: usize = 8192;
+
+/// Rate of the requests of one connection that cost the verification of a signature, and what follows from it. A gateway
+/// carries several drones.
+const REQUESTS: Rate = Rate { burst: 64, refill: Duration::from_millis(250) };
 
 /// Issuer of a payload: its policy, its rate, and its content.
 pub trait Issuer<S: Suite> {
@@ -93,6 +99,8 @@ impl Refused {
 pub struct DeliveryServer<I> {
     cookies: CookieJar,
     issuer: I,
+    /// Requests of each connection that are verified and looked up.
+    requests: TokenBuckets,
 }
 
 /// The context of a server.
@@ -101,7 +109,8 @@ type IssuerContext<'a, S, I> = Context<'a, S, <I as Issuer<S>>::Event, <I as Iss
 impl<I> DeliveryServer<I> {
     /// A server with this cookie key, random at every start.
     pub const fn new(cookie_key: Secret<32>, issuer: I) -> Self {
-        Self { cookies: CookieJar::new(cookie_key, COOKIE_LIFETIME), issuer }
+        let cookies = CookieJar::new(cookie_key, COOKIE_LIFETIME);
+        Self { cookies, issuer, requests: TokenBuckets::new(REQUESTS) }
     }
 
     /// The issuer.
@@ -154,6 +163,10 @@ impl<I> DeliveryServer<I> {
         if !known {
             return refuse(cx, from, &digest, Reason::UnknownAuthority.into());
         }
+        // §4.1: a drone that may have nothing pays, too; one that forged is refused for a while (§13.8).
+        if !self.requests.has(now, &from) {
+            return refuse(cx, from, &digest, Refused::busy(REQUESTS.refill));
+        }
         // §4.1, second check: expiry, revocation, signature; over this challenge, so that a request is good
         // for one.
         let challenge = signed_challenge(nonce, &request.cookie);
@@ -162,7 +175,11 @@ impl<I> DeliveryServer<I> {
         // §4.1, third and fourth: policy and rate, which the issuer knows; it outputs the record before the
         // reply.
         let answered = match &verified {
-            Ok(request) => self.issuer.issue(cx, request),
+            Ok(request) => {
+                // There was one.
+                let _ = self.requests.take(now, from);
+                self.issuer.issue(cx, request)
+            }
             Err(error) => Err(unverified(error)),
         };
         match answered {
@@ -214,6 +231,10 @@ impl<S: Suite, I: Issuer<S>> Part<S> for DeliveryServer<I> {
             }
             _ => Handled::No,
         }
+    }
+
+    fn disconnected(&mut self, _: &mut IssuerContext<'_, S, I>, peer: Peer) {
+        self.requests.disconnected(peer);
     }
 
     fn command(&mut self, _: &mut IssuerContext<'_, S, I>, command: I::Command) {

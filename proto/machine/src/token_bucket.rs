@@ -100,6 +100,13 @@ impl<K: Ord> TokenBuckets<K> {
         }
     }
 
+    /// Whether there is a token. It stays there.
+    #[must_use]
+    pub fn has(&self, clock: Duration, key: &K) -> bool {
+        let bucket = self.buckets.get(key).copied().unwrap_or_default();
+        bucket.wait(clock, self.rate.refill, self.rate.depth()).is_zero()
+    }
+
     /// Takes a token.
     ///
     /// # Errors

@@ -367,6 +367,28 @@ fn flood_buys_neither_keys_nor_memory() {
 }
 
 #[test]
+fn drone_that_may_have_nothing_buys_no_more_checks_than_its_connection_may() {
+    let mut world = World::new(15, &["orders"]);
+    let drone = world.add_drone();
+    world.fetch(drone);
+    let (request, _) = world.last(Node::Drone(drone), is_request);
+    let count = |world: &World| {
+        let refused = world.issuer_events().into_iter();
+        let refused: Vec<_> =
+            refused.filter_map(matching!(IssuerEvent::Refused { reason, .. } => *reason)).collect();
+        let busy = refused.iter().filter(|reason| **reason == Reason::Busy).count();
+        (busy, refused.len())
+    };
+    let (busy, refused) = count(&world);
+    for _ in 0..1000 {
+        world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
+    }
+    world.run_for(Duration::from_millis(1));
+    let (busy, refused) = (count(&world).0 - busy, count(&world).1 - refused);
+    assert!(refused <= 1000 && busy >= 1000 - 64, "{busy} of {refused}");
+}
+
+#[test]
 fn every_corruption_of_a_request_is_refused() {
     let (mut world, drone) = World::granted(11, b"scout");
     // The request never arrives, so that only corrupted ones do.
