@@ -45,7 +45,8 @@ impl Announcement {
     /// Adds it to a datagram, with what [`signed_part`] gives if it is to be signed.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, signed: Option<&[u8]>) {
         let numbered = signed.is_some() && self.next_signed > 0;
-        bytes.push(if signed.is_some() { SIGNED } else { 0 } | if numbered { NUMBERED } else { 0 });
+        let flags = if numbered { SIGNED | NUMBERED } else { SIGNED };
+        bytes.push(signed.map_or(0, |_| flags));
         bytes.push(self.interval);
         bytes.extend_from_slice(&self.next.to_be_bytes());
         bytes.push(u8::try_from(self.wanted.len()).unwrap_or(u8::MAX));

@@ -513,6 +513,10 @@ impl<S: Suite> Senders<S> {
         let number = signer_number(&signer.handle);
         let floor = self.floors_of(slot).iter().find(|floor| floor.signer == number).copied();
         let Some(sender) = self.get_mut(slot) else { return };
+        if sender.signer.as_ref().is_some_and(|known| known.handle != signer.handle) {
+            // Another's numbers are no measure for those of this one.
+            sender.signed = Numbers::from(0);
+        }
         if let Some(floor) = floor.filter(|floor| floor.is_of(&sender.start))
             && sender.signed.next() < floor.signed
         {
@@ -527,7 +531,7 @@ impl<S: Suite> Senders<S> {
         let Some(sender) = self.get_mut(slot) else { return };
         if sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name) {
             let floor = Floor::of(sender);
-            (sender.signer, sender.confirmed) = (None, false);
+            (sender.signer, sender.confirmed, sender.signed) = (None, false, Numbers::from(0));
             self.keep_floor(&floor);
         }
     }

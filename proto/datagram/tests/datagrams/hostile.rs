@@ -7,8 +7,8 @@ use ccm::consts::{U13, U16};
 use ccm::{AeadInOut, Ccm, KeyInit};
 use quiver_ainq::instrumented::{decodings, multiplications, reset};
 use quiver_ainq::traffic::Start;
-use quiver_ainq::{Epoch, LEADER_SLOT, Slot};
-use quiver_datagram::{Config, Priority, Source, Suspicion};
+use quiver_ainq::{Epoch, LEADER_SLOT, Label, Slot};
+use quiver_datagram::{Config, Event, Payload, Priority, Source, Suspicion};
 use quiver_testbed::name;
 use rand_chacha::rand_core::RngCore;
 
@@ -463,6 +463,43 @@ fn what_a_member_signed_is_received_once_whatever_others_announce_in_its_slot() 
             }
         }
     }
+}
+
+#[test]
+fn whoever_took_a_slot_under_anothers_very_start_silences_nothing_that_its_holder_signs() {
+    let mut swarm = acquainted(3, Config::default());
+    swarm.rekey(0..3, true);
+    // Before node 1 speaks under the new key, node 2 announces its start as its own, and signs far ahead in numbers.
+    // The same random numbers give the same salt.
+    let mut copy = Swarm::closed(3, Config::default());
+    copy.epoch = swarm.epoch;
+    copy.now = swarm.now;
+    let mut keys = copy.keys(1, copy.epoch, None);
+    keys.signer = Some(swarm.nodes[2].keypair.public().clone());
+    let mut sent = Vec::new();
+    let (now, keypair) = (copy.now, &swarm.nodes[2].keypair);
+    let node = &mut copy.nodes[1];
+    node.datagrams.set_epoch(now, keys, &mut node.rng);
+    for _ in 0..2_000 {
+        let payload = Payload { bytes: b"as 1".to_vec(), priority: Priority::Command, sign: true };
+        node.datagrams.send(now, payload).unwrap();
+        while let Some(event) = node.datagrams.poll_event() {
+            if let Event::SignatureWanted(request) = event {
+                let signature = keypair.sign(&copy.deployment, Label::Datagram, &request.statement, &mut node.rng);
+                node.datagrams.provide_signature(now, request.id, &signature);
+            }
+        }
+        sent.extend(std::iter::from_fn(|| node.datagrams.poll_datagram(now)));
+    }
+    sent.iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert!(swarm.nodes[0].inbox.len() > 1_000, "without a roster, whoever signs first has the slot");
+    swarm.nodes[0].inbox.clear();
+    swarm.nodes[0].datagrams.assign_slot(1, Some(name("drone-1")));
+    swarm.command(1, b"land", true);
+    swarm.settle();
+    swarm.run_for(Duration::from_secs(2), STEP);
+    let source = swarm.source_of(1);
+    assert_eq!(swarm.nodes[0].inbox, [(1, b"land".to_vec(), source)]);
 }
 
 #[test]
