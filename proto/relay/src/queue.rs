@@ -78,7 +78,15 @@ impl Queue {
             Some(frame) => self.for_all_gone(&frame),
             None => self.for_all = Waiting::default(),
         }
-        if let Some(place) = place.filter(|place| self.rounds.get(*place).is_some_and(Round::is_over)) {
+        // A round that has none any more is one with the next, so that there are few.
+        let Some(place) = place else { return };
+        if self.rounds.get(place).is_some_and(|round| round.for_all.is_empty()) {
+            let next = self.rounds.remove(place + 1);
+            if let (Some(round), Some(next)) = (self.rounds.get_mut(place), next) {
+                round.append(next);
+            }
+        }
+        if self.rounds.get(place).is_some_and(Round::is_over) {
             self.rounds.remove(place);
         }
     }
@@ -200,6 +208,18 @@ impl Round {
         Some(frame)
     }
 
+    /// Goes on with what is behind it.
+    fn append(&mut self, mut next: Self) {
+        for drone in next.turns {
+            let line = self.lines.entry(drone).or_default();
+            if line.is_empty() {
+                self.turns.push_back(drone);
+            }
+            line.extend(next.lines.remove(&drone).unwrap_or_default());
+        }
+        self.for_all.extend(next.for_all);
+    }
+
     fn is_over(&self) -> bool {
         self.turns.is_empty() && self.for_all.is_empty()
     }
@@ -283,6 +303,7 @@ mod tests {
                 assert!(held(&queue) <= MAX_FOR_ALL + 60 * 100, "{} bytes", held(&queue));
             }
             assert_eq!(queue.bytes + queue.for_all.bytes, held(&queue));
+            assert!(queue.rounds.len() <= 62, "{} rounds", queue.rounds.len());
             let order: Vec<_> = std::iter::from_fn(|| queue.pop(usize::MAX)).collect();
             let numbers = |broadcasts: bool| {
                 let frames = order.iter().filter(move |frame| (frame.len() == len) == broadcasts);
