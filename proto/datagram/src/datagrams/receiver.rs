@@ -32,6 +32,9 @@ const STRANGE_WITHIN: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(3);
 const AGREES: Duration = Duration::from_secs(1);
 
+/// Places of those that are asked to announce themselves which are for senders that are known.
+const RESERVED: usize = 2;
+
 /// Announcements whose signatures are verified at once, and the time for each further one.
 const VERIFICATIONS: u32 = 256;
 const VERIFICATION: Duration = Duration::from_millis(20);
@@ -161,7 +164,10 @@ impl<S: Suite> Datagrams<S> {
             let spread = self.spread(self.config.hold_for / 2);
             self.ask = self.ask.max(now.saturating_add(spread));
         }
-        let room = self.wanted.len() < MAX_WANTED;
+        // Anybody claims slots that nobody announced: they leave room for senders that are known.
+        let is_known = self.current.as_ref().is_some_and(|current| current.senders.get(wanted.slot).is_some());
+        let most = if is_known { MAX_WANTED } else { MAX_WANTED - RESERVED };
+        let room = self.wanted.len() < most;
         match self.wanted.iter_mut().find(|known| known.slot == wanted.slot) {
             Some(known) => known.key |= wanted.key,
             None if room => self.wanted.push(wanted),

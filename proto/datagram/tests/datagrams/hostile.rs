@@ -657,3 +657,27 @@ fn a_sender_of_which_nothing_opens_any_more_is_asked_to_announce_itself() {
     }
     assert!(heard[2_900] == 0 && heard[3_999] > 0, "after a minute it is asked");
 }
+
+#[test]
+fn slots_that_a_stranger_invents_keep_nobody_from_asking_a_known_sender_for_its_key() {
+    let mut swarm = Swarm::new(2, Config::default());
+    swarm.nodes[1].signs = false;
+    swarm.telemetry(1, b"unsigned");
+    swarm.settle();
+    // Until it asks for a signature again.
+    swarm.run_for(Duration::from_millis(1_100), STEP);
+    swarm.nodes[1].signs = true;
+    for slot in 40..60 {
+        let datagram = forged(&swarm, slot, 0);
+        swarm.deliver(0, &datagram);
+    }
+    swarm.command(1, b"signed", true);
+    for datagram in swarm.take(1) {
+        // Its announcement is lost.
+        if datagram.len() < 200 {
+            swarm.deliver(0, &datagram);
+        }
+    }
+    swarm.run_for(Duration::from_millis(400), STEP);
+    assert_eq!(swarm.nodes[0].payloads(), [&b"unsigned"[..], b"signed"]);
+}
