@@ -576,7 +576,7 @@ mod tests {
         assert_eq!(bench.machine.relayed(), (1, 2), "the session goes on");
         let session = bench.machine.relays.get_mut(&RELAY).unwrap().session.as_mut().unwrap();
         let last = std::iter::from_fn(|| session.queue.pop(usize::MAX)).last().unwrap();
-        let Some(Body::Broadcast(message)) = super::frames(&last).next().flatten().unwrap().body else {
+        let Some(Body::Broadcast(message)) = frames(&last).next().flatten().unwrap().body else {
             panic!("a broadcast goes last")
         };
         assert_eq!(message[..8], 999_u64.to_be_bytes(), "the newest is there");

@@ -122,7 +122,7 @@ impl<S: Suite> Datagrams<S> {
     /// §20.8: asks about the epoch, if what came cannot be a stranger's few datagrams, when it should have arrived by
     /// itself. Nothing shows that a datagram of another epoch is a member's.
     fn want_epoch(&mut self, now: Duration) {
-        if now.saturating_sub(self.strange.0) > STRANGE_WITHIN {
+        if self.strange.1 == 0 || now.saturating_sub(self.strange.0) > STRANGE_WITHIN {
             self.strange = (now, 0);
         }
         self.strange.1 = self.strange.1.saturating_add(1);
