@@ -290,17 +290,19 @@ mod tests {
 
     #[test]
     fn of_too_many_broadcasts_the_newest_wait_and_nothing_else_is_lost() {
-        for len in [300_000, 10, 1 << 20] {
+        for (len, count) in [(300_000, 300), (10, 3_000), (1 << 20, 100)] {
             let mut queue = Queue::default();
-            for number in 0..3_000_u32 {
+            for number in 0..count {
                 // Between them what a drone is sent.
                 if number % 50 == 0 {
                     assert!(queue.push_message(7 + number, number.to_be_bytes().to_vec()));
                 }
-                let mut broadcast = number.to_be_bytes().to_vec();
-                broadcast.resize(len, 0);
+                let mut broadcast = vec![0; len];
+                broadcast[..4].copy_from_slice(&u32::to_be_bytes(number));
                 queue.push_for_all(broadcast);
-                assert!(held(&queue) <= MAX_FOR_ALL + 60 * 100, "{} bytes", held(&queue));
+                if number % 7 == 0 {
+                    assert!(held(&queue) <= MAX_FOR_ALL + 60 * 100, "{} bytes", held(&queue));
+                }
             }
             assert_eq!(queue.bytes + queue.for_all.bytes, held(&queue));
             assert!(queue.rounds.len() <= 62, "{} rounds", queue.rounds.len());
@@ -309,9 +311,9 @@ mod tests {
                 let frames = order.iter().filter(move |frame| (frame.len() == len) == broadcasts);
                 frames.map(|frame| u32::from_be_bytes(*frame.first_chunk().unwrap())).collect::<Vec<_>>()
             };
-            assert_eq!(numbers(false), (0..3_000).step_by(50).collect::<Vec<_>>());
+            assert_eq!(numbers(false), (0..count).step_by(50).collect::<Vec<_>>());
             let broadcasts = numbers(true);
-            assert!(broadcasts.len() > 10 && broadcasts.iter().copied().eq(broadcasts[0]..3_000));
+            assert!(broadcasts.len() > 10 && broadcasts.iter().copied().eq(broadcasts[0]..count));
             assert!(queue.is_empty() && queue.for_all.frames == 0 && queue.bytes == 0);
         }
     }
