@@ -10,9 +10,7 @@ use core::time::Duration;
 
 use quiver_ainq::{DeliveryRequest, Error, Suite, VerifiedDelivery};
 use quiver_crypto::Secret;
-use quiver_machine::{
-    COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer, Rate, TokenBuckets,
-};
+use quiver_machine::{COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer, Rate, TokenBuckets};
 use quiver_message as message;
 use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
 

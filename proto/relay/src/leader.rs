@@ -569,8 +569,10 @@ mod tests {
                 confirmed = (confirmed + 1).min(highest);
             }
             let batch = Batch { session: 5, received: confirmed, ..Batch::default() }.encode_to_vec();
-            let outputs = bench.input_at(second, Input::Received { from: RELAY, via: Via::Peer, bytes: &batch });
-            let sent = outputs.effects.sent.iter().filter_map(|(_, bytes)| Batch::decode(bytes.as_slice()).ok());
+            let outputs =
+                bench.input_at(second, Input::Received { from: RELAY, via: Via::Peer, bytes: &batch });
+            let sent =
+                outputs.effects.sent.iter().filter_map(|(_, bytes)| Batch::decode(bytes.as_slice()).ok());
             highest = sent.map(|batch| batch.number).fold(highest, u64::max);
         }
         assert_eq!(bench.machine.relayed(), (1, 2), "the session goes on");

@@ -100,7 +100,8 @@ impl Queue {
     pub(crate) fn push_message(&mut self, drone: u32, frame: Vec<u8>) -> bool {
         let Waiting { frames, bytes } = self.waiting.get(&drone).copied().unwrap_or_default();
         let needed = cost(&frame);
-        let is_full = frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > MAX_MESSAGES;
+        let is_full =
+            frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > MAX_MESSAGES;
         if self.overflowed || is_full {
             return false;
         }

@@ -165,7 +165,8 @@ impl<S: Suite> Datagrams<S> {
             self.ask = self.ask.max(now.saturating_add(spread));
         }
         // Anybody claims slots that nobody announced: they leave room for senders that are known.
-        let is_known = self.current.as_ref().is_some_and(|current| current.senders.get(wanted.slot).is_some());
+        let is_known =
+            self.current.as_ref().is_some_and(|current| current.senders.get(wanted.slot).is_some());
         let most = if is_known { MAX_WANTED } else { MAX_WANTED - RESERVED };
         let room = self.wanted.len() < most;
         match self.wanted.iter_mut().find(|known| known.slot == wanted.slot) {
@@ -177,7 +178,8 @@ impl<S: Suite> Datagrams<S> {
 
     /// §20.4: somebody asks for the same, and all hear the answer.
     fn note_question(&mut self, now: Duration, asked: &[Wanted]) {
-        let answers = |wanted: &Wanted, asked: &Wanted| wanted.slot == asked.slot && (asked.key || !wanted.key);
+        let answers =
+            |wanted: &Wanted, asked: &Wanted| wanted.slot == asked.slot && (asked.key || !wanted.key);
         let before = self.wanted.len();
         self.wanted.retain(|wanted| !asked.iter().any(|asked| answers(wanted, asked)));
         if self.wanted.len() < before {

@@ -53,12 +53,7 @@ enum Purpose {
     /// With the number of a signed datagram, or 0.
     Announcement(u32),
     /// A datagram, with the number that it has by now.
-    Datagram {
-        kind: Kind,
-        counter: u32,
-        body: Vec<u8>,
-        queued: Option<Queued>,
-    },
+    Datagram { kind: Kind, counter: u32, body: Vec<u8>, queued: Option<Queued> },
 }
 
 impl PendingSignature {

@@ -463,7 +463,8 @@ fn what_a_member_signed_is_received_once_whatever_others_announce_in_its_slot() 
                 swarm.command(speaker, b"land", true);
                 swarm.settle();
                 swarm.run_for(Duration::from_secs(2), STEP);
-                let landed = |(_, bytes, from): &&(Slot, Vec<u8>, Source)| bytes == b"land" && *from == source;
+                let landed =
+                    |(_, bytes, from): &&(Slot, Vec<u8>, Source)| bytes == b"land" && *from == source;
                 assert_eq!(swarm.nodes[listener].inbox.iter().filter(landed).count(), 1, "silenced: {case}");
             }
         }
@@ -490,7 +491,8 @@ fn whoever_took_a_slot_under_anothers_very_start_silences_nothing_that_its_holde
         node.datagrams.send(now, payload).unwrap();
         while let Some(event) = node.datagrams.poll_event() {
             if let Event::SignatureWanted(request) = event {
-                let signature = keypair.sign(&copy.deployment, Label::Datagram, &request.statement, &mut node.rng);
+                let signature =
+                    keypair.sign(&copy.deployment, Label::Datagram, &request.statement, &mut node.rng);
                 node.datagrams.provide_signature(now, request.id, &signature);
             }
         }
@@ -578,7 +580,8 @@ fn a_strangers_datagram_now_and_then_makes_nobody_ask_or_speak() {
     }
     // From the slot of a member that is known.
     let mut swarm = acquainted(20, Config::default());
-    let said = said_while(&mut swarm, 10, Duration::from_millis(500), |swarm, number| forged(swarm, 3, number));
+    let said =
+        said_while(&mut swarm, 10, Duration::from_millis(500), |swarm, number| forged(swarm, 3, number));
     assert_eq!(said, (0, 0));
 }
 

@@ -157,7 +157,11 @@ fn a_member_that_starts_or_resumes_hears_nothing_twice() {
                 world.run_for(Duration::from_millis(10));
             }
         };
-        if resumed { world.resume(Node::Edge(1)) } else { world.restart_edge(1) }
+        if resumed {
+            world.resume(Node::Edge(1))
+        } else {
+            world.restart_edge(1)
+        }
         play(&mut world);
         world.run_until("synced", |world| world.synced(1));
         play(&mut world);

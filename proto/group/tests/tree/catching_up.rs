@@ -133,13 +133,18 @@ fn a_path_gives_no_member_the_key_of_an_epoch_back_that_it_held_before_a_start_o
         // Nothing comes but answers, as of a leader that makes no new epoch; and nothing that was recorded helps.
         let _epochs = withhold(&mut world, 0, |message| matches!(message, Message::Rekey(_)));
         let (mark, events) = (world.recorded.len(), world.edge_events(0).len());
-        if resumed { world.resume(Node::Edge(0)) } else { world.restart_edge(0) }
+        if resumed {
+            world.resume(Node::Edge(0))
+        } else {
+            world.restart_edge(0)
+        }
         world.run_for(Duration::from_secs(1));
         assert!(world.recorded[mark..].iter().any(|packet| answered_path(&world, packet).is_some()));
         deliver(&mut world, said);
         world.run_for(A_MOMENT);
         let heard = world.edge_events(0)[events..].iter();
-        let heard = heard.filter(|event| matches!(event, EdgeEvent::Message { .. } | EdgeEvent::KeyActivated { .. }));
+        let heard =
+            heard.filter(|event| matches!(event, EdgeEvent::Message { .. } | EdgeEvent::KeyActivated { .. }));
         assert_eq!((heard.count(), world.key(0)), (0, None), "resumed: {resumed}");
         assert!(world.leader_epoch() > epoch, "the leader makes a new one");
         world.tamper = None;

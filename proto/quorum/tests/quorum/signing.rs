@@ -588,7 +588,10 @@ fn no_member_that_commits_itself_and_refuses_stops_a_list() {
             }
             world.run_for(Duration::from_secs(200));
             for id in dishonest + 1..=5 {
-                assert!(list(&world, id).names_serial(&[7; 16]), "{veto}, {dishonest} of them: at member {id}");
+                assert!(
+                    list(&world, id).names_serial(&[7; 16]),
+                    "{veto}, {dishonest} of them: at member {id}"
+                );
             }
         }
     }

@@ -62,11 +62,7 @@ impl CatchUp {
     }
 
     /// Asks the first connected leader which epoch is current, unless a question is under way.
-    pub(super) fn request<S: Suite>(
-        &mut self,
-        cx: &mut EdgeContext<'_, S>,
-        membership: &Membership<S>,
-    ) {
+    pub(super) fn request<S: Suite>(&mut self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>) {
         let Some(leader) = cx.leaders.first() else { return };
         if self.pending.as_ref().is_some_and(|pending| pending.deadline > cx.now.monotonic) {
             return;

@@ -67,12 +67,7 @@ impl StaleHeaders {
         }
     }
 
-    fn knows<S: Suite>(
-        &self,
-        term: Option<&Term<S>>,
-        store: &Store<S>,
-        header: &([u8; 32], bool),
-    ) -> bool {
+    fn knows<S: Suite>(&self, term: Option<&Term<S>>, store: &Store<S>, header: &([u8; 32], bool)) -> bool {
         self.rosters == Some(Self::rosters(term, store)) && self.seen.contains(header)
     }
 
@@ -291,8 +286,9 @@ impl<S: Suite> Failover<S> {
         if is_leader && !cx.published() {
             let deployment = &cx.config.deployment;
             let announcement = |term: &Term<S>| term.current.announcement(deployment);
-            let seen =
-                || self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment));
+            let seen = || {
+                self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment))
+            };
             if let Some(newest) = term.map(announcement).or_else(seen) {
                 cx.out.send_encoded(from, newest);
             }

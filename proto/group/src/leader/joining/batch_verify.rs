@@ -522,13 +522,9 @@ mod tests {
         }
         // A driver disconnects it at the first penalty. Here nothing does, and no time passes.
         for peer in [77, 78] {
-            let penalty = |output: &Output<LeaderEvent, LeaderRecord>| {
-                matches!(output, Output::Penalize { peer: of, .. } if of.0 == peer)
-            };
+            let penalty = |output: &Output<LeaderEvent, LeaderRecord>| matches!(output, Output::Penalize { peer: of, .. } if of.0 == peer);
             let until = &outputs[..outputs.iter().position(penalty).expect("a penalty")];
-            let blamed = |output: &&Output<LeaderEvent, LeaderRecord>| {
-                matches!(output, Output::Event(LeaderEvent::Blamed { peer: of, .. }) if of.0 == peer)
-            };
+            let blamed = |output: &&Output<LeaderEvent, LeaderRecord>| matches!(output, Output::Event(LeaderEvent::Blamed { peer: of, .. }) if of.0 == peer);
             assert!(until.iter().filter(blamed).count() <= 16);
         }
         assert_eq!((verified(&mut fixture), forged(&outputs)), (64, 64));
