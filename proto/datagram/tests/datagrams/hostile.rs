@@ -614,7 +614,7 @@ fn questions_about_an_epoch_that_there_is_not_are_spread_and_become_rare() {
         asked = now;
     }
     // After 2, 4, 8, 16, 32 and 64 s, in two minutes.
-    assert!(asked >= 20 && asked <= 20 * 7, "{asked}");
+    assert!((20..=20 * 7).contains(&asked), "{asked}");
     assert!(most_at_once <= 8, "{most_at_once} of 20 in {STEP:?}");
     // The next epoch is asked for as soon as ever.
     swarm.rekey(0..20, true);

@@ -158,9 +158,9 @@ fn a_member_that_starts_or_resumes_hears_nothing_twice() {
             }
         };
         if resumed {
-            world.resume(Node::Edge(1))
+            world.resume(Node::Edge(1));
         } else {
-            world.restart_edge(1)
+            world.restart_edge(1);
         }
         play(&mut world);
         world.run_until("synced", |world| world.synced(1));

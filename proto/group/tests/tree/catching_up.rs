@@ -134,9 +134,9 @@ fn a_path_gives_no_member_the_key_of_an_epoch_back_that_it_held_before_a_start_o
         let _epochs = withhold(&mut world, 0, |message| matches!(message, Message::Rekey(_)));
         let (mark, events) = (world.recorded.len(), world.edge_events(0).len());
         if resumed {
-            world.resume(Node::Edge(0))
+            world.resume(Node::Edge(0));
         } else {
-            world.restart_edge(0)
+            world.restart_edge(0);
         }
         world.run_for(Duration::from_secs(1));
         assert!(world.recorded[mark..].iter().any(|packet| answered_path(&world, packet).is_some()));
