@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::geteuid;
 use zeroize::Zeroizing;
 
 use crate::{Error, Result};
@@ -73,7 +74,7 @@ const ROOT: u32 = 0;
 
 /// The user that this process runs as.
 fn own_user() -> u32 {
-    fs::metadata("/proc/self").map_or(ROOT, |process| process.uid())
+    geteuid().as_raw()
 }
 
 /// Whether root handed the file over by its group, as Kubernetes does with secrets for processes that are not
