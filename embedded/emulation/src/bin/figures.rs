@@ -79,20 +79,20 @@ enum Goal {
     Microseconds(u64),
 }
 
-/// Limits by benchmark and parameters as recorded. A quarter of 4.82 s, which is published for YCT14 on an
-/// nRF52840, are 1.205.
+/// Limits by benchmark and parameters as recorded. A third of 4.82 s, which is published for YCT14 on an
+/// nRF52840, are 1.606.
 const GOALS: [(&str, &str, Goal); 11] = [
     ("ainq first-key-flat", "group of 100", Goal::Instructions(3_500_000)),
     ("ainq first-key-tree", "group of 100", Goal::Instructions(3_500_000)),
-    ("ainq rekey-flat-unsigned", "group of 100", Goal::Instructions(150_000)),
-    ("ainq rekey-tree-unsigned", "group of 100", Goal::Instructions(150_000)),
-    ("ainq evict-flat-unsigned", "group of 100", Goal::Instructions(150_000)),
-    ("ainq evict-tree-unsigned", "group of 100", Goal::Instructions(150_000)),
+    ("ainq rekey-flat-unsigned", "group of 100", Goal::Instructions(200_000)),
+    ("ainq rekey-tree-unsigned", "group of 100", Goal::Instructions(200_000)),
+    ("ainq evict-flat-unsigned", "group of 100", Goal::Instructions(200_000)),
+    ("ainq evict-tree-unsigned", "group of 100", Goal::Instructions(200_000)),
     ("ainq secret", "QUIVER-AINQ-RISTRETTO255-SHA512-v1", Goal::Instructions(750_000)),
     // 10 ms from one caller to the other, on two boards.
     ("datagram seal", "AES-128-CCM, 40 bytes", Goal::Microseconds(5_000)),
     ("datagram open", "AES-128-CCM, 40 bytes", Goal::Microseconds(5_000)),
-    ("abe yct14 encrypt", "30 attributes, conjunction", Goal::Microseconds(1_205_000)),
+    ("abe yct14 encrypt", "30 attributes, conjunction", Goal::Microseconds(1_606_000)),
     ("pairing", "BLS12-381, 1 pairs", Goal::Microseconds(950_000)),
 ];
 
