@@ -6,9 +6,9 @@ use nix::libc;
 use nix::sys::mman::{MlockAllFlags, mlockall};
 #[cfg(target_os = "linux")]
 use nix::sys::prctl::set_dumpable;
-use nix::sys::resource::{Resource, setrlimit};
 #[cfg(target_os = "linux")]
 use nix::sys::resource::{RLIM_INFINITY, getrlimit};
+use nix::sys::resource::{Resource, setrlimit};
 
 /// Keeps the memory of this process out of core dumps, away from debuggers and readers of `/proc` that run as the
 /// same user, which includes the environment with its passphrase, and out of swap space where the system sets no

@@ -39,24 +39,14 @@ const FLASH: u64 = 0xE_A000 - 0x2_6000;
 const STATIC_RAM: u64 = 64 * 1024;
 
 const IMAGES: [Recorded; 5] = [
-    Recorded {
-        name: "mps2-edge",
-        package: "quiver-mps2",
-        binary: "mps2-edge",
-        features: "edge",
-    },
+    Recorded { name: "mps2-edge", package: "quiver-mps2", binary: "mps2-edge", features: "edge" },
     Recorded {
         name: "mps2-envelopes",
         package: "quiver-mps2",
         binary: "mps2-envelopes",
         features: "edge,envelopes",
     },
-    Recorded {
-        name: "nrf52840-edge",
-        package: "quiver-nrf52840",
-        binary: "edge",
-        features: "",
-    },
+    Recorded { name: "nrf52840-edge", package: "quiver-nrf52840", binary: "edge", features: "" },
     Recorded {
         name: "nrf52840-datagrams",
         package: "quiver-nrf52840",
@@ -168,10 +158,8 @@ fn measure() -> (Figures, Vec<String>) {
     let mut over = missed(&measured);
     for recorded in &IMAGES {
         let size = Size::of(&image(recorded.package, recorded.binary, recorded.features));
-        let quantities = [
-            (Quantity::Flash, size.flash, FLASH),
-            (Quantity::StaticRam, size.static_ram, STATIC_RAM),
-        ];
+        let quantities =
+            [(Quantity::Flash, size.flash, FLASH), (Quantity::StaticRam, size.static_ram, STATIC_RAM)];
         for (quantity, bytes, limit) in quantities {
             let (image, none) = (recorded.name.to_string(), String::new());
             let subject = Subject { image, benchmark: none.clone(), parameters: none, quantity };
