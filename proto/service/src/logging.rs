@@ -1,6 +1,7 @@
 //! Logging to standard error, as text or as JSON lines, and requests to a collector of traces. Standard
-//! output belongs to results.
+//! output belongs to results. No place in the source writes more than so many lines in a minute.
 
+mod limit;
 mod line;
 mod spans;
 
@@ -16,8 +17,9 @@ pub use self::spans::Export;
 
 use crate::{Error, Result};
 
-/// Default log filter: info of our crates, warnings of libraries.
-const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_edge=info,quiver_net=info,quiver_service=info";
+/// Default log filter: info of our crates, warnings of libraries, and of those that warn of what strangers send, errors.
+const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_edge=info,quiver_net=info,quiver_service=info,\
+    libp2p_gossipsub=error,libp2p_request_response=error,libp2p_swarm=error,yamux=off";
 
 /// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -51,9 +53,13 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
         .log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => {
-            Box::new(lines.with_ansi(std::io::stderr().is_terminal()).event_format(line::Line))
+            let limited = limit::Limited::new(line::Line, false);
+            Box::new(lines.with_ansi(std::io::stderr().is_terminal()).event_format(limited))
         }
-        LogFormat::Json => Box::new(lines.json().flatten_event(true)),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true);
+            Box::new(lines.map_event_format(|json| limit::Limited::new(json, true)))
+        }
     };
     let started = tracing_subscriber::registry().with(lines).with(spans).with(filter).try_init();
     started.map_err(|error: TryInitError| Error::LogFilter(error.to_string()))?;

@@ -44,7 +44,7 @@ where
 }
 
 #[expect(clippy::disallowed_methods, reason = "services are drivers; log lines say when they were written")]
-fn now() -> impl fmt::Display {
+pub(super) fn now() -> impl fmt::Display {
     humantime::format_rfc3339_seconds(SystemTime::now())
 }
 
