@@ -123,8 +123,8 @@ pub struct KgcArgs {
 /// `health`: for container engines and scripts.
 #[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct HealthArgs {
-    /// Ask over HTTP, at the address that the service was given as its --metrics; default: ask the service
-    /// that runs with this data directory
+    /// Ask over HTTP, at the address that the service was given as its --metrics; default, also for 0.0.0.0: ask the
+    /// service that runs with this data directory at its socket
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     /// Ask only whether it is alive, not whether it does its work

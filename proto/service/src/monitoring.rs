@@ -4,13 +4,15 @@
 //! *Healthy* is a service whose loop turns; one that is not should be restarted. *Ready* is one that does its
 //! work; one that is not says why, a reason per line, and a restart would mostly not help. Everything is
 //! bounded: connections at once, length and time of a request, time to look at the machine. One request per
-//! connection: there is little to gain from more.
+//! connection: there is little to gain from more. With too many connections the oldest ends, so that whoever holds
+//! connections open keeps nobody out.
 
 mod endpoint;
 mod health;
 #[cfg(feature = "net")]
 pub mod node;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,8 +24,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use crate::{Error, Result, control};
@@ -33,7 +34,7 @@ pub use health::ask;
 /// Name of the socket in the data directory.
 const SOCKET: &str = "health.sock";
 
-/// Connections served at once; more wait.
+/// Connections served at once.
 const CONNECTIONS: usize = 16;
 /// Time the machine has to be looked at.
 const LOOK_TIME: Duration = Duration::from_secs(5);
@@ -216,16 +217,19 @@ async fn accept<C: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     accepted: impl AsyncFn() -> std::io::Result<C>,
     watched: Arc<Watched>,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut served: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         match accepted().await {
             Ok(stream) => {
+                served.retain(|one| !one.is_finished());
+                if served.len() >= CONNECTIONS
+                    && let Some(oldest) = served.pop_front()
+                {
+                    oldest.abort();
+                }
                 let watched = Arc::clone(&watched);
-                tokio::spawn(async move {
-                    endpoint::serve(stream, &watched).await;
-                    drop(permit);
-                });
+                let serving = tokio::spawn(async move { endpoint::serve(stream, &watched).await });
+                served.push_back(serving.abort_handle());
             }
             Err(error) => {
                 tracing::warn!(%error, "metrics endpoint");

@@ -22,7 +22,8 @@ const LIMIT: u64 = 64 * 1024;
 const HEADERS: usize = 32;
 
 /// Asks a service whether it is ready, or merely alive: the one at this address if there is one, otherwise the
-/// one that runs with this data directory. Returns what it says.
+/// one that runs with this data directory, at its socket, which strangers cannot keep busy. An address that stands for
+/// all of this machine is where that service listens: it is asked at its socket, too. Returns what it says.
 ///
 /// # Errors
 /// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::NoAnswer`].
@@ -32,7 +33,10 @@ pub async fn ask(
     live: bool,
 ) -> Result<String> {
     let path = if live { "/healthz" } else { "/readyz" };
-    let (address, answered) = match metrics.filter(|address| address.port() != 0).map(reachable) {
+    let has_socket = data_dir.join(SOCKET).symlink_metadata().is_ok();
+    let is_own = |address: &SocketAddr| address.ip().is_unspecified() && has_socket;
+    let metrics = metrics.filter(|address| address.port() != 0 && !is_own(address));
+    let (address, answered) = match metrics.map(reachable) {
         Some(address) => {
             let got =
                 timeout(PATIENCE, async { get(TcpStream::connect(address).await?, &address, path).await });

@@ -102,6 +102,32 @@ async fn other_paths_methods_and_garbage_are_refused_and_the_endpoint_goes_on() 
 }
 
 #[tokio::test]
+async fn connections_that_say_nothing_keep_nobody_out() {
+    let (directory, _monitor, at) = started(registry("1")).await;
+    let mut idle = Vec::new();
+    for _ in 0..10 * CONNECTIONS {
+        idle.push(TcpStream::connect(at).await.expect("connect"));
+    }
+    let answer = timeout(Duration::from_secs(3), get(at, "/healthz")).await.expect("it is served at once");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let asked = ask(("kgc", "serve"), (directory.path(), Some(at)), true);
+    let said = timeout(Duration::from_secs(3), asked).await.expect("it is served at once");
+    assert_eq!(said.expect("alive"), "alive");
+    drop(idle);
+}
+
+#[tokio::test]
+async fn service_that_listens_at_all_addresses_is_asked_at_its_socket() {
+    let (directory, _monitor, _) = started(registry("1")).await;
+    // It takes connections and answers none.
+    let silent = TcpListener::bind("0.0.0.0:0").await.expect("bind");
+    let at = silent.local_addr().expect("address");
+    let asked = ask(("kgc", "serve"), (directory.path(), Some(at)), true);
+    let said = timeout(Duration::from_secs(3), asked).await.expect("it is not asked there");
+    assert_eq!(said.expect("alive"), "alive");
+}
+
+#[tokio::test]
 async fn nobody_there_and_no_address_are_said_so() {
     let (directory, monitor, at) = started(registry("1")).await;
     monitor.close().await;
