@@ -5,7 +5,7 @@
 //! file: the name stays, so that the operator who fills the directory does not issue it twice. Anybody with
 //! read access to the directory can take any token in it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -60,8 +60,9 @@ pub fn spend(directory: &Path, data_dir: &Path) -> Result<()> {
     // First the mark: a drone that is enrolled must not look for its token again.
     fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
     for name in names(directory)?.iter().filter(|name| name.ends_with(&format!("{FREE}.{mark}"))) {
-        let token = directory.join(name);
-        File::create(&token).map_err(|source| Error::io("empty", &token, source))?;
+        // An empty file takes its place. Others may write to the directory: what they put there under this name must
+        // not be emptied through a link.
+        private_file::replace(&directory.join(name), b"")?;
     }
     Ok(())
 }
@@ -140,6 +141,26 @@ mod tests {
         assert_eq!(fs::read(&taken).expect("read"), b"");
         assert!(knows(tokens.path(), "edge-1").expect("read"));
         spend(tokens.path(), drone.path()).expect("nothing to do");
+    }
+
+    #[test]
+    fn spending_a_token_leaves_alone_whatever_a_link_in_its_place_names() {
+        use std::os::unix::fs::symlink;
+        for link in
+            [|from: &Path, to: &Path| symlink(from, to), |from: &Path, to: &Path| fs::hard_link(from, to)]
+        {
+            let tokens = filled(&["edge-1.token"]);
+            let drone = tempfile::tempdir_in(tokens.path()).expect("tempdir");
+            let taken = take(tokens.path(), drone.path()).expect("taken");
+            let state = drone.path().join("drone.state");
+            fs::write(&state, "the drone's key").expect("write");
+            fs::remove_file(&taken).expect("remove");
+            link(&state, &taken).expect("link");
+            spend(tokens.path(), drone.path()).expect("spent");
+            assert_eq!(fs::read(&state).expect("read"), b"the drone's key");
+            assert_eq!(fs::read(&taken).expect("read"), b"");
+            assert!(taken.symlink_metadata().expect("metadata").is_file());
+        }
     }
 
     #[test]
