@@ -20,9 +20,10 @@
 //!   always be read. **What must be forgotten must not be appended**: a superseded secret stays readable in
 //!   the journal until the next replacement. So an edge, whose state holds ratchets and one-time points,
 //!   replaces each time; a leader's records hold no group secret.
-//! * An interrupted append (`kill -9`, power) leaves a short or unwritten last frame. It was never
-//!   acknowledged, so nothing that depends on it left this machine, and opening drops it. Any other damage is
-//!   an error, never a guess.
+//! * An interrupted append (`kill -9`, power) leaves a short last frame, or one of which parts were not written and read
+//!   as zeros, at its end, its beginning or in its middle: a file system writes blocks in any order. It was never
+//!   acknowledged, so nothing that depends on it left this machine, and opening drops it. Any other damage is an error,
+//!   never a guess, and so is a frame with unwritten parts behind which another stands.
 //!
 //! Not protected: an attacker that can write the disk can put back an older file. Nothing on the same disk
 //! can prevent that; the protocol is built so that an old state repeats no nonce and accepts no old epoch
@@ -297,7 +298,7 @@ fn read_frames(path: &Path, chain: &mut Chain, bytes: &[u8], start: usize) -> Re
     loop {
         let rest = bytes.get(read.acknowledged..).unwrap_or_default();
         let corrupt = |what| Error::Corrupt { path: path.into(), offset: read.acknowledged as u64, what };
-        match chain.open(rest).map_err(corrupt)? {
+        match chain.open(rest, read.acknowledged).map_err(corrupt)? {
             Next::Frame { length, mut records } => {
                 read.records.append(&mut records);
                 read.acknowledged += length;

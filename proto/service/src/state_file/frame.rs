@@ -16,6 +16,11 @@ const PREAMBLE: usize = 32;
 /// MB.
 const FRAME_LIMIT: usize = 1 << 29;
 
+/// Bytes that a disk writes as a whole, at a multiple of that many.
+const SECTOR: usize = 512;
+/// Zeros in a row of which a ciphertext has as good as never so many.
+const UNWRITTEN: usize = 8;
+
 /// The state of reading or writing: which frame comes next and what it must be bound to.
 #[derive(Clone)]
 pub(super) struct Chain {
@@ -93,8 +98,9 @@ impl Chain {
         Ok((frame, after))
     }
 
-    /// Opens the next frame and moves on. The error says in words what does not hold.
-    pub(super) fn open(&mut self, rest: &[u8]) -> std::result::Result<Next, &'static str> {
+    /// Opens the next frame, with which the file goes on at this offset, and moves on. The error says in words what does
+    /// not hold.
+    pub(super) fn open(&mut self, rest: &[u8], offset: usize) -> std::result::Result<Next, &'static str> {
         if rest.is_empty() {
             return Ok(Next::End);
         }
@@ -106,7 +112,12 @@ impl Chain {
         let (length, nonce_and_mark) = preamble.split_at(4);
         let (nonce, mark) = nonce_and_mark.split_at(12);
         if !ct_eq(&self.mark(length, nonce), mark) {
-            return Err("a frame's mark does not fit");
+            // The end of an append may be on the disk before its start is.
+            return if has_unwritten_part(rest, offset) && !self.is_followed(rest) {
+                Ok(Next::Interrupted)
+            } else {
+                Err("a frame's mark does not fit")
+            };
         }
         let count = length.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
         let Some(ciphertext) = rest.get(PREAMBLE..PREAMBLE + count) else {
@@ -115,8 +126,7 @@ impl Chain {
         let last = rest.len() == PREAMBLE + count;
         let nonce = nonce.first_chunk().copied().unwrap_or_default();
         let Ok(plaintext) = aead::open(&self.key, &nonce, &self.associated_data(), ciphertext) else {
-            let unwritten = last && ciphertext.ends_with(&[0; aead::TAG_LEN]);
-            return if unwritten {
+            return if last && has_unwritten_part(rest, offset) {
                 Ok(Next::Interrupted)
             } else {
                 Err("a frame's content is not what was written")
@@ -125,6 +135,45 @@ impl Chain {
         *self = self.after(ciphertext);
         Ok(Next::Frame { length: PREAMBLE + count, records: split(&plaintext)? })
     }
+
+    /// Whether one of the next frames stands somewhere behind this one, of which nobody can tell the length: then this
+    /// one was acknowledged, and has come to harm since.
+    fn is_followed(&self, rest: &[u8]) -> bool {
+        // Damage of one block may take many small frames along. Long rests are seldom, and looked through less closely.
+        let most = match rest.len() {
+            0..=0x10_0000 => 64,
+            0x10_0001..=0x100_0000 => 16,
+            _ => 2,
+        };
+        let shortest = PREAMBLE + aead::TAG_LEN;
+        (shortest..rest.len().saturating_sub(shortest)).any(|place| {
+            let Some((before, from)) = rest.split_at_checked(place) else { return false };
+            let (Some(previous_tag), Some(preamble)) = (before.last_chunk(), from.first_chunk::<PREAMBLE>())
+            else {
+                return false;
+            };
+            let (length, nonce_and_mark) = preamble.split_at(4);
+            let count = length.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes)) as usize;
+            if count < aead::TAG_LEN || count > from.len() - PREAMBLE {
+                return false;
+            }
+            let (nonce, mark) = nonce_and_mark.split_at(12);
+            (1..=most).any(|later| {
+                let chain = Self { index: self.index + later, previous_tag: *previous_tag, ..self.clone() };
+                ct_eq(&chain.mark(length, nonce), mark)
+            })
+        })
+    }
+}
+
+/// Whether a part of a frame that begins at this offset of the file reads as if it was never written.
+fn has_unwritten_part(frame: &[u8], offset: usize) -> bool {
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let first = (SECTOR - offset % SECTOR).min(frame.len());
+    let (first, others) = frame.split_at(first);
+    is_zero(first)
+        || others.chunks(SECTOR).any(is_zero)
+        || frame.split(|byte| *byte != 0).any(|zeros| zeros.len() >= UNWRITTEN)
 }
 
 fn split(plaintext: &[u8]) -> std::result::Result<Records, &'static str> {

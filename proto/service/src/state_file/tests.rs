@@ -206,6 +206,94 @@ fn file_that_grew_without_its_content_is_an_interrupted_append() {
     assert_eq!(bench.records(), expected[..5]);
 }
 
+/// A file with a long last frame, where that begins, and its records.
+fn with_long_last_frame(bench: &Bench) -> (Vec<u8>, usize, Vec<Vec<u8>>) {
+    let expected = bench.filled();
+    let start = bench.bytes().len();
+    let (mut state, _) = bench.open().expect("open");
+    state.append(&[vec![9; 10_000]]).expect("append");
+    drop(state);
+    (bench.bytes(), start, expected)
+}
+
+#[test]
+fn append_of_which_any_blocks_did_not_reach_the_disk_is_an_interrupted_one() {
+    let bench = Bench::new();
+    let (whole, start, expected) = with_long_last_frame(&bench);
+    let first = start.next_multiple_of(512);
+    let starts = [start].into_iter().chain((first..whole.len()).step_by(512));
+    let blocks: Vec<_> = starts.map(|from| from..(from + 1).next_multiple_of(512).min(whole.len())).collect();
+    let zeroed = |lost: &mut dyn FnMut(usize) -> bool| {
+        let mut bytes = whole.clone();
+        for (number, block) in blocks.iter().enumerate() {
+            if lost(number) {
+                bytes[block.clone()].fill(0);
+            }
+        }
+        bytes
+    };
+    // Each by itself; all up to one, its end being there; all from one on; every other one.
+    let count = blocks.len();
+    let patterns = (0..count).flat_map(|at| {
+        [
+            zeroed(&mut |block| block == at),
+            zeroed(&mut |block| block < at + 1),
+            zeroed(&mut |block| block >= at),
+        ]
+    });
+    for bytes in patterns.chain([zeroed(&mut |block| block % 2 == 0), zeroed(&mut |block| block % 2 == 1)]) {
+        bench.set_bytes(&bytes);
+        let (mut state, records) = bench.open().expect("open");
+        assert_eq!(plain(&records), expected);
+        state.append(&["anew"]).expect("append");
+        drop(state);
+        assert_eq!(bench.records().last().expect("one"), b"anew");
+    }
+    // Also of pages that are written byte by byte.
+    for unwritten in 8..100 {
+        let mut bytes = whole.clone();
+        bytes[start..start + unwritten].fill(0);
+        bench.set_bytes(&bytes);
+        assert_eq!(bench.records(), expected, "{unwritten} bytes at the start");
+    }
+}
+
+#[test]
+fn frame_that_was_acknowledged_is_damaged_whatever_part_of_it_is_lost() {
+    let bench = Bench::new();
+    let (whole, start, expected) = with_long_last_frame(&bench);
+    let (mut state, _) = bench.open().expect("open");
+    state.append(&["behind it"]).expect("append");
+    state.append(&["and behind that"]).expect("append");
+    drop(state);
+    let longer = bench.bytes();
+    for lost in [start..start + 20, start..start + 32, start..start + 4000, start + 600..start + 700] {
+        let mut bytes = longer.clone();
+        bytes[lost.clone()].fill(0);
+        bench.set_bytes(&bytes);
+        assert!(matches!(bench.open(), Err(Error::Corrupt { .. })), "{lost:?}");
+    }
+    // With small frames in the same block.
+    let mut bytes = longer.clone();
+    bytes[start - 100..whole.len() - 5000].fill(0);
+    bench.set_bytes(&bytes);
+    assert!(matches!(bench.open(), Err(Error::Corrupt { .. })));
+    bench.set_bytes(&longer);
+    assert_eq!(bench.records().len(), expected.len() + 3);
+}
+
+#[test]
+fn last_frame_with_bytes_that_were_never_written_so_is_damaged() {
+    let bench = Bench::new();
+    let (whole, start, _) = with_long_last_frame(&bench);
+    for at in [start, start + 3, start + 20, start + 40, start + 5000, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bench.set_bytes(&bytes);
+        assert!(matches!(bench.open(), Err(Error::Corrupt { .. })), "{at}");
+    }
+}
+
 #[test]
 fn truncated_snapshot_is_damage() {
     let bench = Bench::new();
