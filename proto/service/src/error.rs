@@ -73,6 +73,19 @@ pub enum Error {
         /// Its permission bits.
         mode: u32,
     },
+    /// What is to hold secrets belongs to another user, who may change it.
+    #[error(
+        "{path} belongs to user {owner}, and this runs as user {user}: `chown {user} {path}` if nobody else shall change it, or run \
+         this as its owner"
+    )]
+    OfAnother {
+        /// The file or directory.
+        path: PathBuf,
+        /// Number of the user that owns it.
+        owner: u32,
+        /// Number of the user that this process runs as.
+        user: u32,
+    },
     /// Another process holds the lock.
     #[error("{path} is in use by another process; stop that one first, or give this one its own --data-dir")]
     InUse {
@@ -290,6 +303,7 @@ impl Error {
             Self::InUse { .. } => Exit::Busy,
             Self::TooOpen { .. }
             | Self::OpenDirectory { .. }
+            | Self::OfAnother { .. }
             | Self::WrongKey { .. }
             | Self::WrongProtection { .. }
             | Self::NoProtection

@@ -18,10 +18,10 @@ const NOT_THE_OWNER: u32 = 0o077;
 const GROUP_READS: u32 = 0o040;
 
 /// Creates a directory for the owner alone (mode 0700), with its parents, unless it is there. One that is
-/// there must not be writable by others: they could swap the files in it.
+/// there must neither belong to another user than root nor be writable by others: they could swap the files in it.
 ///
 /// # Errors
-/// [`Error::NotADirectory`], [`Error::OpenDirectory`], [`Error::Io`].
+/// [`Error::NotADirectory`], [`Error::OpenDirectory`], [`Error::OfAnother`], [`Error::Io`].
 pub fn create_directory(path: &Path) -> Result<()> {
     if let Err(source) = DirBuilder::new().recursive(true).mode(0o700).create(path) {
         return Err(match found_in_place_of_a_directory(path) {
@@ -29,12 +29,20 @@ pub fn create_directory(path: &Path) -> Result<()> {
             None => Error::io("create the directory", path, source),
         });
     }
-    let mode = fs::metadata(path).map_err(|source| Error::io("look at", path, source))?.permissions().mode()
-        & 0o7777;
+    let metadata = fs::metadata(path).map_err(|source| Error::io("look at", path, source))?;
+    let mode = metadata.permissions().mode() & 0o7777;
     if mode & 0o022 != 0 {
         return Err(Error::OpenDirectory { path: path.into(), mode });
     }
-    Ok(())
+    refuse_of_another(path, metadata.uid(), own_user())
+}
+
+/// Refuses what belongs to another user, who may change its content and its mode at any time. Root may anyway.
+fn refuse_of_another(path: &Path, owner: u32, user: u32) -> Result<()> {
+    if owner == user || owner == ROOT {
+        return Ok(());
+    }
+    Err(Error::OfAnother { path: path.into(), owner, user })
 }
 
 fn found_in_place_of_a_directory(path: &Path) -> Option<&'static str> {
@@ -56,10 +64,10 @@ fn describe(found: FileType) -> &'static str {
     }
 }
 
-/// Refuses a file that group or others may read or write.
+/// Refuses a file that group or others may read or write, or that belongs to another user than root.
 ///
 /// # Errors
-/// [`Error::TooOpen`], [`Error::Io`].
+/// [`Error::TooOpen`], [`Error::OfAnother`], [`Error::Io`].
 pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
     let mode = metadata.permissions().mode() & 0o7777;
@@ -67,7 +75,8 @@ pub fn refuse_if_open_to_others(path: &Path, file: &File) -> Result<()> {
     if mode & others != 0 {
         return Err(Error::TooOpen { path: path.into(), mode, ours: metadata.uid() == own_user() });
     }
-    Ok(())
+    // A pipe belongs to whose shell has made it: `sudo` leaves it its user.
+    if metadata.is_file() { refuse_of_another(path, metadata.uid(), own_user()) } else { Ok(()) }
 }
 
 const ROOT: u32 = 0;
@@ -324,6 +333,30 @@ mod tests {
         assert!(!refused.to_string().contains("chmod"), "{refused}");
         set_mode(directory.path(), 0o755);
         create_directory(directory.path()).expect("readable by others is fine");
+    }
+
+    #[test]
+    fn file_or_directory_of_another_user_is_refused_whatever_its_mode() {
+        let path = Path::new("data");
+        for (owner, user, refused) in
+            [(0, 0, false), (1000, 1000, false), (0, 1000, false), (1001, 1000, true), (1000, 0, true)]
+        {
+            assert_eq!(refuse_of_another(path, owner, user).is_err(), refused, "{owner} {user}");
+        }
+        let told = refuse_of_another(path, 1001, 1000).expect_err("refused").to_string();
+        assert!(told.contains("data belongs to user 1001") && told.contains("chown 1000 data"), "{told}");
+        if own_user() != ROOT {
+            // Only root gives files away.
+            return;
+        }
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("secret");
+        write_new(&path, b"one").expect("write");
+        std::os::unix::fs::chown(&path, Some(12_345), None).expect("chown");
+        assert!(matches!(read(&path, 10), Err(Error::OfAnother { owner: 12_345, .. })));
+        assert!(matches!(read_decoded(&path, 10, |_| Ok(())), Err(Error::OfAnother { .. })));
+        std::os::unix::fs::chown(directory.path(), Some(12_345), None).expect("chown");
+        assert!(matches!(create_directory(directory.path()), Err(Error::OfAnother { .. })));
     }
 
     #[test]
