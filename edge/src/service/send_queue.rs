@@ -2,7 +2,8 @@
 //!
 //! They stand in the drone's encrypted state, durable before anybody is told that they are queued. A message
 //! goes when the leader has confirmed it, or when its time is over; one that was sent right before a crash
-//! may be sent twice.
+//! may be sent twice. Its time runs on when the clock is set: a machine without a battery for its clock begins in 1970,
+//! or when it was last shut down, and gets the time from the network.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +27,10 @@ const MOST: usize = 64;
 const MOST_BYTES: usize = 128 * 1024;
 /// Time after which a message is dropped, in seconds.
 const LIFETIME: u64 = 24 * 3600;
+/// Seconds by which the wall clock may run away from the time that goes by, before it was set.
+const DRIFT: u64 = 60;
+/// 2025-01-01, before which no message was ever queued: a clock that says so is not set.
+const EARLIEST: u64 = 1_735_689_600;
 /// Interval of attempts.
 const LOOK: Duration = Duration::from_millis(500);
 /// Time for other members to come back to a leader that has just returned, before messages are sent that
@@ -74,24 +79,66 @@ impl QueuedMessage {
 pub(crate) struct SendQueue {
     store: Store,
     messages: Arc<Mutex<Vec<QueuedMessage>>>,
+    clock: Arc<Mutex<Clock>>,
     pushed: Arc<Notify>,
+}
+
+/// The wall clock when it was looked at last.
+#[derive(Debug)]
+struct Clock {
+    looked: Instant,
+    unix: u64,
+}
+
+impl Clock {
+    /// Number of seconds by which the wall clock was set ahead since it was looked at last.
+    fn set_by(&mut self, looked: Instant, unix: u64) -> i64 {
+        let expected = self.unix.saturating_add(looked.saturating_duration_since(self.looked).as_secs());
+        (self.looked, self.unix) = (looked, unix);
+        let by = i64::try_from(unix.abs_diff(expected)).unwrap_or(i64::MAX);
+        if by.unsigned_abs() <= DRIFT {
+            0
+        } else if unix < expected {
+            -by
+        } else {
+            by
+        }
+    }
 }
 
 impl SendQueue {
     /// The queue as it was stored.
     pub(crate) fn open(store: &Store) -> Self {
         let stored = store.attachment(ATTACHMENT).map(Zeroizing::new);
-        let messages = stored.map_or_else(Vec::new, |bytes| {
+        let mut messages: Vec<QueuedMessage> = stored.map_or_else(Vec::new, |bytes| {
             serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::error!("the queued messages cannot be read, and are dropped: {error}");
                 Vec::new()
             })
         });
-        Self { store: store.clone(), messages: Arc::new(Mutex::new(messages)), pushed: Arc::default() }
+        let clock = Clock { looked: Instant::now(), unix: clock::unix_now() };
+        date_anew(&mut messages, clock.unix);
+        let (messages, clock) = (Arc::new(Mutex::new(messages)), Arc::new(Mutex::new(clock)));
+        Self { store: store.clone(), messages, clock, pushed: Arc::default() }
     }
 
     fn messages(&self) -> MutexGuard<'_, Vec<QueuedMessage>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the messages' times along with a clock that was set.
+    fn follow_clock(&self, messages: &mut Vec<QueuedMessage>, now: u64) {
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = clock.set_by(Instant::now(), now);
+        drop(clock);
+        if by != 0 && !messages.is_empty() {
+            let mut moved = messages.clone();
+            move_times(&mut moved, by, now);
+            if let Err(error) = self.keep(messages, moved.clone()) {
+                tracing::error!("the times of queued messages are wrong after a restart: {error}");
+                *messages = moved;
+            }
+        }
     }
 
     /// Number of messages that wait.
@@ -102,6 +149,7 @@ impl SendQueue {
     /// Keeps a message, durably; or says why not. Returns how many wait.
     pub(crate) fn push(&self, message: QueuedMessage) -> Result<usize, String> {
         let mut messages = self.messages();
+        self.follow_clock(&mut messages, message.at);
         if let Some(bound) = full(&messages, &message) {
             return Err(format!("not sent: no leader is there, and {bound} messages wait already"));
         }
@@ -139,6 +187,7 @@ impl SendQueue {
     /// Drops messages whose time is over.
     fn expire(&self, now: u64) {
         let mut messages = self.messages();
+        self.follow_clock(&mut messages, now);
         let rest: Vec<_> = messages.iter().filter(|message| !is_over(message, now)).cloned().collect();
         let expired = messages.len() - rest.len();
         if expired > 0 {
@@ -192,6 +241,21 @@ fn full(messages: &[QueuedMessage], more: &QueuedMessage) -> Option<String> {
     }
 }
 
+/// Moves times along with a clock that was set ahead by so many seconds, and says this now.
+fn move_times(messages: &mut [QueuedMessage], by: i64, now: u64) {
+    for message in messages {
+        message.at = message.at.saturating_add_signed(by).min(now);
+    }
+}
+
+/// Lets the time of messages begin anew that were queued before the clock was set, and of those of a clock that was
+/// ahead: nobody knows how long they have waited.
+fn date_anew(messages: &mut [QueuedMessage], now: u64) {
+    for message in messages.iter_mut().filter(|message| message.at < EARLIEST || message.at > now) {
+        message.at = now;
+    }
+}
+
 const fn is_over(message: &QueuedMessage, now: u64) -> bool {
     now.saturating_sub(message.at) >= LIFETIME
 }
@@ -211,6 +275,34 @@ mod tests {
         assert_eq!(full(&[], &message(MOST_BYTES + 1)).as_deref(), Some("128 KiB of"));
         assert_eq!(full(&vec![message(1); MOST - 1], &message(1)), None);
         assert_eq!(full(&vec![message(1); MOST], &message(1)).as_deref(), Some("64"));
+    }
+
+    #[test]
+    fn message_survives_the_setting_of_the_clock_and_is_over_a_day_after_it_was_queued() {
+        let start = Instant::now();
+        // Shut down three days ago by its own clock, or never set.
+        for unset in [40, 1_800_000_000 - 3 * LIFETIME] {
+            let mut clock = Clock { looked: start, unix: unset };
+            let mut messages = vec![QueuedMessage { at: unset + 10, ..message(1) }];
+            let hour = Duration::from_secs(3600);
+            assert_eq!(clock.set_by(start + hour, unset + 3610), 0, "a clock that is a little fast");
+            let now = 1_800_000_000 + 7200;
+            let by = clock.set_by(start + 2 * hour, now);
+            move_times(&mut messages, by, now);
+            assert!(!is_over(&messages[0], now), "{messages:?}");
+            assert!(messages[0].at.abs_diff(1_800_000_000) < 30, "{messages:?}");
+            assert!(is_over(&messages[0], 1_800_000_000 + LIFETIME + 30));
+            assert_eq!(clock.set_by(start + 3 * hour, now + 3600), 0);
+        }
+    }
+
+    #[test]
+    fn message_queued_before_the_clock_was_set_has_its_whole_time_after_a_restart() {
+        let now = 1_800_000_000;
+        let mut messages =
+            [50, now - 3600, now + LIFETIME * 365].map(|at| QueuedMessage { at, ..message(1) });
+        date_anew(&mut messages, now);
+        assert_eq!(messages.map(|message| message.at), [now, now - 3600, now]);
     }
 
     #[test]
