@@ -383,7 +383,7 @@ impl<S: Suite> Bridge<S> {
         for to in receivers {
             if to != self.group {
                 self.deliver(Way::Local, to, bytes);
-            } else if !message::is_radio_status(frame) {
+            } else if !message::is_of_radio(frame) {
                 self.send_to_group(now, frame);
                 self.report.delayed(Way::ToGroup, at.elapsed());
             }
@@ -397,7 +397,7 @@ impl<S: Suite> Bridge<S> {
         let (system, own) = (frame.system_id(), self.own_system());
         own.is_some_and(|own| own != system && !self.router.systems(from).contains(&own))
             && self.members.values().any(|(member, _)| *member == system)
-            && !message::is_radio_status(frame)
+            && !message::is_of_radio(frame)
     }
 
     fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) {
@@ -451,9 +451,14 @@ impl<S: Suite> Bridge<S> {
         let datagram = match &arrived.content {
             Content::Datagram(datagram) => datagram,
             // About this end's radio; anybody on the same radio could have said it.
-            Content::RadioStatus(frame) => {
+            Content::RadioStatus(bytes) => {
+                let Ok(frame) = Frame::parse(bytes) else { return };
                 for to in self.links.ids() {
-                    self.deliver(Way::Local, to, frame);
+                    if self.router.lets_out(to, frame) {
+                        self.deliver(Way::Local, to, bytes);
+                    } else {
+                        self.report.count(Way::Local, links::reason(Dropped::NoReceiver));
+                    }
                 }
                 return;
             }
@@ -564,6 +569,11 @@ impl<S: Suite> Bridge<S> {
                 drop("malformed");
                 continue;
             };
+            // About its sender's own modem: here it would slow down whoever believes it.
+            if message::is_of_radio(frame) {
+                drop("radio status");
+                continue;
+            }
             if self.signed.contains(frame) && !signed {
                 drop("unsigned command");
                 continue;

@@ -11,6 +11,8 @@ pub const MAX_STATUS_TEXT: usize = 50;
 
 const STATUSTEXT: (u32, u8) = (253, 83);
 const RADIO_STATUS: (u32, u8) = (109, 185);
+/// Its predecessor `RADIO`, which autopilots take for it.
+const RADIO: u32 = 166;
 
 /// How grave a status text is, as in syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,7 +98,14 @@ impl RadioStatus {
     }
 }
 
-/// Whether the frame is a radio's word about itself, which does not leave this side.
+/// Whether the frame names itself a radio's word about itself, which does not leave its side: an autopilot that
+/// believes it sends less.
+#[must_use]
+pub fn is_of_radio(frame: Frame<'_>) -> bool {
+    [RADIO_STATUS.0, RADIO].contains(&frame.message_id())
+}
+
+/// Whether the frame is a radio's word about itself.
 #[must_use]
 pub fn is_radio_status(frame: Frame<'_>) -> bool {
     frame.message_id() == RADIO_STATUS.0 && frame.is_proven()

@@ -125,6 +125,12 @@ impl Router {
         if receivers.is_empty() { Err(Dropped::NoReceiver) } else { Ok(receivers) }
     }
 
+    /// Whether an endpoint's filter lets a frame out that no other endpoint sent.
+    #[must_use]
+    pub fn lets_out(&self, id: EndpointId, frame: Frame<'_>) -> bool {
+        self.endpoints.get(&id).is_some_and(|endpoint| endpoint.filters.outgoing.passes(frame))
+    }
+
     /// The systems heard behind an endpoint, in order.
     #[must_use]
     pub fn systems(&self, id: EndpointId) -> Vec<u8> {

@@ -342,11 +342,11 @@ fn hex(digits: &str) -> Vec<u8> {
 
 /// What is told apart in frames of one message: a payload's seed, and the seed of the message's check sum.
 pub(crate) struct Message {
-    id: u32,
-    crc_extra: u8,
-    len: usize,
+    pub(crate) id: u32,
+    pub(crate) crc_extra: u8,
+    pub(crate) len: usize,
     /// Where target system and component stand.
-    target: Option<usize>,
+    pub(crate) target: Option<usize>,
 }
 
 pub(crate) const HEARTBEAT: Message = Message { id: 0, crc_extra: 50, len: 9, target: None };
