@@ -7,6 +7,7 @@ mod serial;
 mod tcp;
 mod udp;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -108,6 +109,16 @@ pub(crate) async fn open(
 ) -> Result<(), BridgeError> {
     let port = Port { endpoint, events, next };
     let failed = |source| BridgeError::Open { place: config.endpoint.to_string(), source };
+    if let Endpoint::UdpIn(at) | Endpoint::TcpIn(at) = &config.endpoint
+        && at.host.parse().is_ok_and(|host: IpAddr| host.is_unspecified())
+    {
+        tracing::warn!(
+            endpoint = %config.endpoint,
+            "{} takes commands from every network of this machine: name the address that programs are to reach, \
+             127.0.0.1 for those on this machine",
+            config.endpoint
+        );
+    }
     match &config.endpoint {
         Endpoint::UdpIn(at) => {
             let socket = crate::carrier::bind(at).await.map_err(failed)?;

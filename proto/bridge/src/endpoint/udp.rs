@@ -1,10 +1,10 @@
 //! MAVLink over UDP: listening (`udpin`), sending (`udpout`), broadcasting (`udpbcast`).
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use quiver_mavlink::HostPort;
+use quiver_mavlink::{FrameReader, HostPort};
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, sleep};
 
@@ -14,30 +14,70 @@ use crate::pause::Pause;
 
 /// Programs behind one listening endpoint. More are not answered before one has been silent for a while.
 const MAX_PEERS: usize = 16;
+/// Those of one address.
+const MAX_OF_ADDRESS: usize = 8;
 /// Time after which a program that is silent is answered no more.
 const REMEMBERED: Duration = Duration::from_secs(30);
+/// Time after which a program that is silent makes room for another, and for which one is new. Programs send a heartbeat
+/// every second.
+const SILENT: Duration = Duration::from_secs(3);
 /// The longest wait before a name is looked up again.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Pause after an error of the socket, so that one that lasts does not spin.
 const AFTER_ERROR: Duration = Duration::from_millis(20);
 
 /// Programs that sent to a listening endpoint, and are answered.
+///
+/// Whoever sends one byte is no program, and must not be sent a stream of frames: a sender's address may be forged. So
+/// programs alone are answered that send frames, and go on to; and a crowd of new ones displaces none that has been
+/// there for a while.
 #[derive(Debug, Default)]
-struct Peers(Vec<(SocketAddr, Instant)>);
+struct Peers(Vec<Peer>);
+
+#[derive(Debug)]
+struct Peer {
+    at: SocketAddr,
+    since: Instant,
+    heard: Instant,
+}
 
 impl Peers {
-    fn hear(&mut self, now: Instant, from: SocketAddr) {
-        self.0.retain(|(_, heard)| now.duration_since(*heard) < REMEMBERED);
-        if let Some((_, heard)) = self.0.iter_mut().find(|(peer, _)| *peer == from) {
-            *heard = now;
-        } else if self.0.len() < MAX_PEERS {
-            self.0.push((from, now));
+    /// A datagram came; `is_program`: with a frame whose check sum proves it.
+    fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) {
+        self.0.retain(|peer| now.duration_since(peer.heard) < REMEMBERED);
+        if !is_program {
+            return;
         }
+        if let Some(peer) = self.0.iter_mut().find(|peer| peer.at == from) {
+            peer.heard = now;
+            return;
+        }
+        let of_address = |ip: IpAddr| self.0.iter().filter(|peer| peer.at.ip() == ip).count();
+        let full = self.0.len() >= MAX_PEERS;
+        if full || of_address(from.ip()) >= MAX_OF_ADDRESS {
+            // The one that was silent for longest, or else the newest.
+            let within = |peer: &&(usize, &Peer)| full || peer.1.at.ip() == from.ip();
+            let silent = |peer: &&(usize, &Peer)| now.duration_since(peer.1.heard) >= SILENT;
+            let new = |peer: &&(usize, &Peer)| now.duration_since(peer.1.since) < SILENT;
+            let peers: Vec<_> = self.0.iter().enumerate().filter(|peer| within(&peer)).collect();
+            let loser = peers.iter().filter(silent).min_by_key(|(_, peer)| peer.heard);
+            let loser = loser.or_else(|| peers.iter().filter(new).max_by_key(|(_, peer)| peer.since));
+            let Some((place, _)) = loser.copied() else { return };
+            self.0.remove(place);
+        }
+        self.0.push(Peer { at: from, since: now, heard: now });
     }
 
     fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.0.iter().map(|(peer, _)| *peer)
+        self.0.iter().map(|peer| peer.at)
     }
+}
+
+/// Whether a datagram has a frame in it whose check sum proves it.
+fn has_frame(datagram: &[u8]) -> bool {
+    let mut proven = false;
+    FrameReader::new().push_datagram(datagram, |frame| proven |= frame.is_proven());
+    proven
 }
 
 /// Receives from anybody and answers those who sent.
@@ -80,8 +120,9 @@ async fn exchange(port: &Port, socket: &UdpSocket, to: Option<SocketAddr>) -> Re
         tokio::select! {
             received = socket.recv_from(&mut buffer) => match received {
                 Ok((len, from)) => {
-                    peers.hear(Instant::now(), from);
-                    link.receive(buffer.get(..len).unwrap_or_default(), true).await?;
+                    let datagram = buffer.get(..len).unwrap_or_default();
+                    peers.hear(Instant::now(), from, to.is_none() && has_frame(datagram));
+                    link.receive(datagram, true).await?;
                 }
                 Err(_) => sleep(AFTER_ERROR).await,
             },
@@ -160,13 +201,75 @@ mod tests {
     #[test]
     fn those_who_sent_lately_are_answered_and_no_more_than_there_is_room_for() {
         let (mut peers, now) = (Peers::default(), Instant::now());
-        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-        for port in 1..=20 {
-            peers.hear(now, at(port));
+        for host in 1..=20 {
+            peers.hear(now, at(host, 1), true);
         }
         assert_eq!(peers.addresses().count(), MAX_PEERS);
-        peers.hear(now + REMEMBERED / 2, at(1));
-        peers.hear(now + REMEMBERED + Duration::from_secs(1), at(20));
-        assert_eq!(peers.addresses().collect::<Vec<_>>(), [at(1), at(20)]);
+        peers.hear(now + REMEMBERED / 2, at(1, 1), true);
+        peers.hear(now + REMEMBERED + SECOND, at(20, 1), true);
+        assert_eq!(peers.addresses().collect::<Vec<_>>(), [at(1, 1), at(20, 1)]);
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(host: u8, port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, host], port))
+    }
+
+    #[test]
+    fn whoever_sends_no_frame_is_not_answered() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        // A heartbeat of MAVLink 1, and the same with another check sum.
+        let heartbeat = [0xfe, 9, 0, 1, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 3];
+        let sum = heartbeat.iter().skip(1).chain(&[50]).fold(0xffff_u16, |crc, byte| {
+            (0..8).fold(
+                crc ^ u16::from(*byte),
+                |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x8408 } else { crc >> 1 },
+            )
+        });
+        let whole = [&heartbeat[..], &sum.to_le_bytes()].concat();
+        let wrong = [&heartbeat[..], &(!sum).to_le_bytes()].concat();
+        assert!(has_frame(&whole) && has_frame(&[&[7], &whole[..]].concat()));
+        for datagram in [&[0][..], &[], &wrong, &whole[..10]] {
+            assert!(!has_frame(datagram));
+            peers.hear(now, at(1, 1), has_frame(datagram));
+        }
+        assert_eq!(peers.addresses().count(), 0);
+        // Who has sent frames is not kept by anything else.
+        peers.hear(now, at(1, 1), true);
+        peers.hear(now + REMEMBERED, at(1, 1), false);
+        assert_eq!(peers.addresses().count(), 0);
+    }
+
+    #[test]
+    fn a_crowd_of_forged_senders_keeps_no_program_unanswered() {
+        let (mut peers, start) = (Peers::default(), Instant::now());
+        let station = at(200, 14_550);
+        // They are there first, each with one frame.
+        for host in 0..40 {
+            peers.hear(start, at(host, 1), true);
+        }
+        for second in 0..60_u32 {
+            let now = start + SECOND * second;
+            peers.hear(now, station, true);
+            assert!(peers.addresses().any(|peer| peer == station), "{second}");
+            // Again, when it has been there for a while, and each goes on for a second.
+            for host in 0..if second > 3 { 40_u8 } else { 0 } {
+                peers.hear(now + SECOND / 2, at(host, u16::try_from(second).unwrap()), true);
+                assert!(peers.addresses().any(|peer| peer == station), "{second}");
+            }
+        }
+        assert_eq!(peers.addresses().count(), MAX_PEERS);
+    }
+
+    #[test]
+    fn programs_of_one_address_leave_room_for_others() {
+        let (mut peers, now) = (Peers::default(), Instant::now());
+        for port in 1..=100 {
+            peers.hear(now, at(1, port), true);
+        }
+        assert_eq!(peers.addresses().count(), MAX_OF_ADDRESS);
+        peers.hear(now, at(2, 1), true);
+        assert!(peers.addresses().any(|peer| peer == at(2, 1)));
     }
 }
