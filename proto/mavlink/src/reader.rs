@@ -16,7 +16,14 @@ pub struct ReaderCounters {
     pub skipped_bytes: u64,
     /// Frames with flags that nobody here knows.
     pub unknown_flags: u64,
+    /// Bytes that check sums were computed over.
+    pub checked_bytes: u64,
 }
+
+/// Bytes that check sums are computed over for each byte received. Frames need one; behind damage a few starts are tried.
+const WORK: usize = 16;
+/// Bytes that they may be computed over beyond, before as many have come.
+const RESERVE: usize = 16 * MAX_FRAME_LEN;
 
 /// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
 ///
@@ -26,11 +33,14 @@ pub struct ReaderCounters {
 /// swallow the frames behind it. A damaged frame that is taken travels with its wrong check sum, and its
 /// receiver drops it.
 ///
-/// Holds fewer than 280 bytes between calls.
+/// Holds fewer than 280 bytes between calls. The work is bounded by what comes: of bytes that begin a frame everywhere,
+/// made to keep the reader busy, some are not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct FrameReader {
     held: Vec<u8>,
     counters: ReaderCounters,
+    /// Bytes that check sums may be computed over until more come.
+    work: usize,
 }
 
 impl FrameReader {
@@ -42,6 +52,7 @@ impl FrameReader {
 
     /// Takes received bytes and hands over each frame that they complete, in order.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        self.grant(bytes.len());
         let mut held = core::mem::take(&mut self.held);
         // Without a cut frame in front the bytes are read where they stand.
         let left = if held.is_empty() {
@@ -57,6 +68,7 @@ impl FrameReader {
     /// Takes a datagram of whole frames; what it ends with of a frame is dropped.
     pub fn push_datagram(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
         self.reset();
+        self.grant(bytes.len());
         let left = self.read(bytes, &mut each).len();
         self.skip(left);
     }
@@ -80,7 +92,9 @@ impl FrameReader {
             self.skip(start);
             bytes = bytes.get(start..).unwrap_or_default();
             match Frame::split(bytes) {
-                Ok((frame, rest)) if frame.is_proven() || rest.first().is_none_or(|byte| is_start(*byte)) => {
+                Ok((frame, rest))
+                    if self.proves(frame) || rest.first().is_none_or(|byte| is_start(*byte)) =>
+                {
                     self.counters.frames += 1;
                     each(frame);
                     bytes = rest;
@@ -93,6 +107,21 @@ impl FrameReader {
             self.skip(1);
             bytes = bytes.get(1..).unwrap_or_default();
         }
+    }
+
+    /// Allows the work for so many bytes that come.
+    fn grant(&mut self, bytes: usize) {
+        let more = bytes.saturating_mul(WORK);
+        self.work = self.work.saturating_add(more).min(more.max(RESERVE));
+    }
+
+    /// Whether a frame is proven, while there is work left to find out.
+    fn proves(&mut self, frame: Frame<'_>) -> bool {
+        let cost = frame.bytes().len();
+        let Some(left) = self.work.checked_sub(cost) else { return false };
+        self.work = left;
+        self.counters.checked_bytes += cost as u64;
+        frame.is_proven()
     }
 
     fn skip(&mut self, count: usize) {

@@ -45,6 +45,33 @@ fn a_damaged_length_does_not_swallow_the_frames_behind_it() {
 }
 
 #[test]
+fn bytes_that_begin_a_frame_everywhere_take_bounded_work_and_the_next_frames_are_found() {
+    // Long frames of MAVLink 1 and 2 whose check sums are wrong, begun again at every few bytes.
+    let patterns: [&[u8]; 4] =
+        [&[0xfe], &[0xfe, 255, 0, 1, 1, 253], &[0xfd, 255, 0, 0, 1, 1, 1, 0, 0, 0], &[0xfd, 255, 0, 1, 0]];
+    for pattern in patterns {
+        for size in [1, 300, 100_000] {
+            let hostile: Vec<u8> = pattern.iter().copied().cycle().take(100_000).collect();
+            let mut reader = FrameReader::new();
+            for piece in hostile.chunks(size) {
+                read(&mut reader, piece);
+            }
+            let checked = reader.counters().checked_bytes;
+            assert!(
+                checked <= 16 * 100_000 + 5_000,
+                "{checked} bytes for {pattern:02x?} in pieces of {size}"
+            );
+            let good = [vec![0; 600], frame("HEARTBEAT"), frame("ATTITUDE"), vec![0; 300]].concat();
+            let found = read(&mut reader, &good);
+            assert!(
+                found.contains(&frame("HEARTBEAT")) && found.contains(&frame("ATTITUDE")),
+                "{pattern:02x?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_start_byte_within_noise_hides_no_frame() {
     let good = [frame("HEARTBEAT"), frame("COMMAND_LONG")];
     for noise in [&[0xfd][..], &[0xfe], &[0xfd, 0], &[0xfe, 3, 0xfd], &[0xfd; 20], &[0xfe; 20]] {
