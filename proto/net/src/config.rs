@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
-use quiver_machine::{KgcId, Route};
+use quiver_machine::{KgcId, MAX_MESSAGE_LEN, Route};
 use tokio::sync::Semaphore;
 
 use crate::clock_sync::Clocks;
@@ -123,6 +123,33 @@ pub struct Limits {
     pub commands: usize,
     /// Rate of one peer's messages that a hub relays to the group.
     pub group_rate: Rate,
+    /// Bytes that came and that nobody has read yet.
+    pub unread: UnreadLimits,
+}
+
+/// Limits of bytes that came and that nobody has read yet: streams that wait, and messages of which the end is
+/// missing. A connection beyond them is not read from until some are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadLimits {
+    /// Bytes of one connection.
+    pub connection: usize,
+    /// Bytes of one connection that count against no other limit: short messages pass whatever others do.
+    pub free: usize,
+    /// Bytes of all strangers together, beyond those that are free.
+    pub strangers: usize,
+    /// The same for peers that have proven who they are, or that this node dialled.
+    pub proven: usize,
+}
+
+impl UnreadLimits {
+    /// Limits of every node: with 6,160 connections, those of 4,096 peers, 136 MiB.
+    const STANDARD: Self = Self {
+        // Two of the longest messages, one each way, and the streams beside them.
+        connection: 2 * MAX_MESSAGE_LEN + (128 << 10),
+        free: 16 << 10,
+        strangers: 8 << 20,
+        proven: 32 << 20,
+    };
 }
 
 impl Limits {
@@ -146,6 +173,7 @@ impl Limits {
             batch: 256,
             commands: 64,
             group_rate: Rate { messages: 64, bytes: 1 << 18, burst: 8 },
+            unread: UnreadLimits::STANDARD,
         }
     }
 

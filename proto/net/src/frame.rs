@@ -2,6 +2,7 @@
 //! belongs to, then its bytes.
 
 use std::io;
+use std::sync::Arc;
 
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use libp2p::StreamProtocol;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use quiver_machine::MAX_MESSAGE_LEN;
 
 use crate::request::RequestId;
+use crate::unread::KEEPER;
 
 /// The protocol on which messages to one peer travel. With a second one on offer each message would wait until
 /// one is accepted.
@@ -38,7 +40,8 @@ impl Frames {
     }
 
     async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
-        let frame = read_frame(io).await;
+        // Whatever was read of a frame counts as unread until the frame is whole.
+        let frame = KEEPER.scope(Arc::default(), read_frame(io)).await;
         if let Err(error) = &frame
             && error.kind() == io::ErrorKind::InvalidData
         {
@@ -97,14 +100,29 @@ async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Fram
     let mut id = [0; RequestId::LEN];
     io.read_exact(&mut id).await?;
     let request = RequestId::new(id);
-    // An announced length is believed for 4 KiB: memory grows with what has come.
-    let mut message = Vec::with_capacity(length.min(TRUSTED_LEN));
-    io.take(u64::from(announced)).read_to_end(&mut message).await?;
-    if message.len() < length {
-        let reason = format!("a frame of {length} bytes ended after {}", message.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    Ok(Frame { request, message: read_message(io, length).await? })
+}
+
+async fn read_message(io: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Vec<u8>> {
+    // An announced length is believed for 4 KiB: memory grows with what has come, by no more than a quarter ahead.
+    let mut message = Vec::new();
+    while message.len() < length {
+        let come = message.len();
+        let ahead = (come / 4).max(TRUSTED_LEN).min(length - come);
+        message.reserve_exact(ahead);
+        message.resize(come + ahead, 0);
+        let mut filled = come;
+        while filled < message.len() {
+            match io.read(message.get_mut(filled..).unwrap_or_default()).await? {
+                0 => {
+                    let reason = format!("a frame of {length} bytes ended after {filled}");
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+                }
+                count => filled += count,
+            }
+        }
     }
-    Ok(Frame { request, message })
+    Ok(message)
 }
 
 async fn write_frame(

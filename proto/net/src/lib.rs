@@ -39,6 +39,7 @@ mod introduction;
 mod key;
 mod listen;
 mod metrics;
+mod multiplexer;
 mod network;
 mod outbox;
 mod peers;
@@ -47,12 +48,13 @@ mod poll_schedule;
 mod rate;
 mod request;
 mod transport;
+mod unread;
 
 pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
-pub use config::{Limits, NodeConfig, Transport, Tuning, parse_address};
+pub use config::{Limits, NodeConfig, Transport, Tuning, UnreadLimits, parse_address};
 pub use dial::{Unreached, readable};
 pub use driver::Driver;
 pub use duplicate_identity::dial::refuse_duplicate_identity;

@@ -38,6 +38,7 @@ use crate::outbox::Outbox;
 use crate::peers::{Partner, Peers};
 use crate::penalties::Penalties;
 use crate::request::RequestId;
+use crate::unread::Budget;
 use crate::{listen, transport};
 use duplicate_identity::DuplicateIdentity;
 
@@ -155,7 +156,8 @@ impl Network {
             .with_substream_upgrade_protocol_override(Version::V1Lazy);
         let peer_id = config.key.peer_id();
         let node = BoxedBehaviour::new(Node::new(config, &metrics)?, config.negotiation());
-        let mut swarm = Swarm::new(transport::build(config)?, node, peer_id, settings);
+        let budget = Budget::new(config.limits.unread);
+        let mut swarm = Swarm::new(transport::build(config, &budget)?, node, peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
             swarm,

@@ -4,19 +4,22 @@ use std::time::Duration;
 
 #[cfg(feature = "quic")]
 use futures::future::Either;
+use libp2p::core::ConnectedPoint;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, MemoryTransport};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
 #[cfg(feature = "quic")]
 use libp2p::quic;
-use libp2p::{PeerId, Transport as _, noise, plaintext, tcp, yamux};
+use libp2p::{PeerId, Transport as _, noise, plaintext, tcp};
 
 #[cfg(feature = "quic")]
 use quiver_machine::MAX_MESSAGE_LEN;
 
 use crate::config::{NodeConfig, Transport};
 use crate::error::NetError;
+use crate::multiplexer::Multiplexer;
+use crate::unread::Budget;
 
 type Connections = Boxed<(PeerId, StreamMuxerBox)>;
 
@@ -32,12 +35,13 @@ const STREAM_WINDOW: u32 = MAX_MESSAGE_LEN as u32 + 4096;
 #[cfg(feature = "quic")]
 const CONNECTION_WINDOW: u32 = 2 * STREAM_WINDOW;
 
-/// The transport of a configuration.
-pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
+/// The transport of a configuration, whose connections keep to this budget.
+pub(crate) fn build(config: &NodeConfig, budget: &Budget) -> Result<Connections, NetError> {
     let keypair = config.key.keypair();
     let deadline = config.handshake_timeout;
+    let multiplexer = multiplexer(config, budget);
     match config.transport {
-        Transport::Tcp => over_tcp(keypair, deadline),
+        Transport::Tcp => over_tcp(keypair, deadline, multiplexer),
         #[cfg(not(feature = "quic"))]
         Transport::Quic | Transport::TcpAndQuic => {
             Err(NetError::Configuration("this build has no QUIC: build it with the feature `quic`".into()))
@@ -46,7 +50,7 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
         Transport::Quic => Ok(over_quic(config)),
         #[cfg(feature = "quic")]
         Transport::TcpAndQuic => {
-            let tcp = over_tcp(keypair, deadline)?;
+            let tcp = over_tcp(keypair, deadline, multiplexer)?;
             let either = over_quic(config).or_transport(tcp);
             Ok(either
                 .map(|output, _| match output {
@@ -56,15 +60,25 @@ pub(crate) fn build(config: &NodeConfig) -> Result<Connections, NetError> {
         }
         Transport::Memory => {
             let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
-            let memory = memory.authenticate(noise(keypair)?).multiplex(yamux::Config::default());
+            let memory = memory.authenticate(noise(keypair)?).multiplex_ext(multiplexer);
             Ok(memory.timeout(deadline).boxed())
         }
         Transport::PlainMemory => {
             let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
-            let memory =
-                memory.authenticate(plaintext::Config::new(keypair)).multiplex(yamux::Config::default());
+            let memory = memory.authenticate(plaintext::Config::new(keypair)).multiplex_ext(multiplexer);
             Ok(memory.timeout(deadline).boxed())
         }
+    }
+}
+
+/// Sets up the streams of each connection.
+fn multiplexer(
+    config: &NodeConfig,
+    budget: &Budget,
+) -> impl for<'a> FnOnce(&'a PeerId, &'a ConnectedPoint) -> Multiplexer + Clone + Send + Unpin + use<> {
+    let (budget, streams) = (budget.clone(), streams(config));
+    move |peer: &PeerId, end: &ConnectedPoint| {
+        Multiplexer::new(budget.account(*peer, end.is_dialer()), streams as usize)
     }
 }
 
@@ -73,10 +87,18 @@ fn noise(keypair: &Keypair) -> Result<noise::Config, NetError> {
     noise::Config::new(keypair).map_err(|error| NetError::Configuration(error.to_string()))
 }
 
-fn over_tcp(keypair: &Keypair, deadline: Duration) -> Result<Connections, NetError> {
+fn over_tcp(
+    keypair: &Keypair,
+    deadline: Duration,
+    multiplexer: impl for<'a> FnOnce(&'a PeerId, &'a ConnectedPoint) -> Multiplexer
+    + Clone
+    + Send
+    + Unpin
+    + 'static,
+) -> Result<Connections, NetError> {
     let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
     let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);
-    let tcp = tcp.authenticate(noise(keypair)?).multiplex(yamux::Config::default());
+    let tcp = tcp.authenticate(noise(keypair)?).multiplex_ext(multiplexer);
     // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for
     // longer.
     Ok(tcp.timeout(deadline).boxed())
@@ -92,9 +114,8 @@ fn over_quic(config: &NodeConfig) -> Connections {
     quic::tokio::Transport::new(quic).map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer))).boxed()
 }
 
-/// Concurrent streams that a peer may open over QUIC: those for messages, and as many again for the other
-/// protocols and for streams whose end is still on its way.
-#[cfg(feature = "quic")]
+/// Concurrent streams of a connection: those for messages, and as many again for the other protocols and for
+/// streams whose end is still on its way. Over QUIC, those that the peer opens.
 fn streams(config: &NodeConfig) -> u32 {
     u32::try_from(config.limits.streams).unwrap_or(u32::MAX).saturating_mul(2)
 }
