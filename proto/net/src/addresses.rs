@@ -6,26 +6,19 @@
 //! that has proven who it is to the machine is remembered, and admitted from everywhere. Connections that
 //! this node dials are not looked at, nor are those without an address (the memory transport).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::convert::Infallible;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use libp2p::core::Endpoint;
-use libp2p::core::transport::PortUse;
 use libp2p::multiaddr::Protocol;
-use libp2p::swarm::{
-    ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, THandler, THandlerInEvent, THandlerOutEvent,
-    ToSwarm, dummy,
-};
 use libp2p::{Multiaddr, PeerId};
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
 use crate::config::NodeConfig;
 use crate::metrics::NetMetrics;
+use crate::recent::Recent;
 
 /// Maximum number of penalties that the peers of one address may have at once.
 const ALLOWANCE: u32 = 16;
@@ -103,46 +96,12 @@ impl Allowances {
     }
 }
 
-/// Peers whose identity was proven, up to a maximum: the latest ones.
-struct Proven {
-    by_id: HashMap<PeerId, u64>,
-    by_age: BTreeMap<u64, PeerId>,
-    next: u64,
-    capacity: usize,
-}
-
-impl Proven {
-    fn new(capacity: usize) -> Self {
-        Self { by_id: HashMap::new(), by_age: BTreeMap::new(), next: 0, capacity }
-    }
-
-    fn add(&mut self, id: PeerId) {
-        self.remove(&id);
-        self.by_id.insert(id, self.next);
-        self.by_age.insert(self.next, id);
-        self.next = self.next.wrapping_add(1);
-        if self.by_id.len() > self.capacity
-            && let Some((_, oldest)) = self.by_age.pop_first()
-        {
-            self.by_id.remove(&oldest);
-        }
-    }
-
-    fn remove(&mut self, id: &PeerId) {
-        if let Some(age) = self.by_id.remove(id) {
-            self.by_age.remove(&age);
-        }
-    }
-
-    fn contains(&self, id: &PeerId) -> bool {
-        self.by_id.contains_key(id)
-    }
-}
-
 /// Refuses strangers from addresses whose allowance is spent.
 pub(crate) struct Addresses {
     allowances: Allowances,
-    proven: Proven,
+    proven: Recent<PeerId>,
+    /// Addresses that proven peers came from.
+    familiar: Recent<Prefix>,
     /// KGCs of our quorum, which are pinned.
     members: HashSet<PeerId>,
     refused: Counter,
@@ -152,7 +111,8 @@ impl Addresses {
     pub(crate) fn new(config: &NodeConfig, metrics: &NetMetrics) -> Self {
         Self {
             allowances: Allowances::new(config.limits.blocked),
-            proven: Proven::new(config.limits.proven),
+            proven: Recent::new(config.limits.proven),
+            familiar: Recent::new(config.limits.proven),
             members: config.members.iter().map(|(_, id)| *id).collect(),
             refused: metrics.connections_refused.clone(),
         }
@@ -184,6 +144,28 @@ impl Addresses {
         self.proven.remove(id);
     }
 
+    /// The machine has verified the identity of a peer that came from there.
+    pub(crate) fn familiarize(&mut self, from: Prefix) {
+        self.familiar.add(from);
+    }
+
+    pub(crate) fn is_proven(&self, id: &PeerId) -> bool {
+        self.proven.contains(id)
+    }
+
+    /// Whether proven peers came from there.
+    pub(crate) fn is_familiar(&self, from: Prefix) -> bool {
+        self.familiar.contains(&from)
+    }
+
+    /// Lets a peer in that came from there, behind its handshake, or counts that it does not.
+    pub(crate) fn admit(&self, id: &PeerId, from: Option<Prefix>, now: Instant) -> Result<(), Spent> {
+        // §13.8: after the handshake, because drones may share the address with a forger.
+        self.admits(id, from, now).inspect_err(|_| {
+            self.refused.inc();
+        })
+    }
+
     fn admits(&self, id: &PeerId, from: Option<Prefix>, now: Instant) -> Result<(), Spent> {
         let refused = from.filter(|from| self.allowances.refused_until(*from, now).is_some());
         match refused {
@@ -197,55 +179,11 @@ impl Addresses {
 /// Why a stranger is refused.
 #[derive(Debug, derive_more::Display)]
 #[display("the peer is a stranger, and many peers from {from} were penalised: it may come again later")]
-struct Spent {
+pub(crate) struct Spent {
     from: Prefix,
 }
 
 impl std::error::Error for Spent {}
-
-impl NetworkBehaviour for Addresses {
-    type ConnectionHandler = dummy::ConnectionHandler;
-    type ToSwarm = Infallible;
-
-    fn handle_established_inbound_connection(
-        &mut self,
-        _: ConnectionId,
-        peer: PeerId,
-        _: &Multiaddr,
-        remote: &Multiaddr,
-    ) -> Result<THandler<Self>, ConnectionDenied> {
-        // §13.8: after the handshake, because drones may share the address with a forger.
-        match self.admits(&peer, Prefix::of(remote), Instant::now()) {
-            Ok(()) => Ok(dummy::ConnectionHandler),
-            Err(spent) => {
-                self.refused.inc();
-                Err(ConnectionDenied::new(spent))
-            }
-        }
-    }
-
-    fn handle_established_outbound_connection(
-        &mut self,
-        _: ConnectionId,
-        _: PeerId,
-        _: &Multiaddr,
-        _: Endpoint,
-        _: PortUse,
-    ) -> Result<THandler<Self>, ConnectionDenied> {
-        // §13.8: whom the node dials is never refused.
-        Ok(dummy::ConnectionHandler)
-    }
-
-    fn on_swarm_event(&mut self, _: FromSwarm<'_>) {}
-
-    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, event: THandlerOutEvent<Self>) {
-        match event {}
-    }
-
-    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Infallible, THandlerInEvent<Self>>> {
-        Poll::Pending
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -348,16 +286,5 @@ mod tests {
         addresses.charge(&drone, &[], now);
         addresses.disown(&deputy);
         assert_eq!(let_in(&addresses), [false, false, true, false]);
-    }
-
-    #[test]
-    fn no_more_proven_peers_are_remembered_than_there_is_room_for_and_the_oldest_goes_first() {
-        let mut proven = Proven::new(2);
-        let [first, second, third] = [(); 3].map(|()| PeerId::random());
-        for id in [first, second, first, third] {
-            proven.add(id);
-        }
-        assert_eq!([first, second, third].map(|id| proven.contains(&id)), [true, false, true]);
-        assert_eq!(proven.by_age.len(), 2);
     }
 }

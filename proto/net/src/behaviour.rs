@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use libp2p::allow_block_list::{self, BlockedPeers};
-use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::gossipsub::{
     self, IdentTopic, IdentityTransform, MessageAuthenticity, MessageId, ValidationMode, Version,
     WhitelistSubscriptionFilter,
@@ -16,7 +15,6 @@ use libp2p::{identify, ping};
 use quiver_machine::MAX_MESSAGE_LEN;
 use sha2::{Digest, Sha256};
 
-use crate::addresses::Addresses;
 use crate::clock_sync::{self, Clocks};
 use crate::config::{NodeConfig, Tuning};
 use crate::duplicate_identity::gossip;
@@ -24,6 +22,8 @@ use crate::error::NetError;
 use crate::frame::{Frames, MESSAGES};
 use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
+use crate::places::Places;
+use crate::unread::Budget;
 
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
@@ -38,9 +38,10 @@ pub(crate) type Group = gossipsub::Behaviour<IdentityTransform, WhitelistSubscri
 /// The protocols of a node, and what bounds them.
 #[derive(NetworkBehaviour)]
 pub(crate) struct Node {
-    pub(crate) limits: connection_limits::Behaviour,
+    /// First, so that nobody is counted who is refused.
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
-    pub(crate) addresses: Addresses,
+    /// Members are beyond its limits; `Network` keeps each of them to its number of connections.
+    pub(crate) places: Places,
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clock_sync::Behaviour>,
     pub(crate) duplicates: Toggle<gossip::Behaviour>,
@@ -55,7 +56,7 @@ pub fn group_topic(group: &str) -> String {
 }
 
 impl Node {
-    pub(crate) fn new(config: &NodeConfig, metrics: &NetMetrics) -> Result<Self, NetError> {
+    pub(crate) fn new(config: &NodeConfig, budget: &Budget, metrics: &NetMetrics) -> Result<Self, NetError> {
         let identify = config.identify.then(|| identify(config));
         let ping = config.ping.map(|interval| {
             ping::Behaviour::new(
@@ -66,9 +67,8 @@ impl Node {
         let duplicates = config.detect_duplicates.then(|| gossip::behaviour(config.request_timeout));
         let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
         Ok(Self {
-            limits: connection_limits(config),
             blocked: allow_block_list::Behaviour::default(),
-            addresses: Addresses::new(config, metrics),
+            places: Places::new(config, budget.clone(), metrics),
             messages: messages(config, metrics),
             clocks: clocks.into(),
             duplicates: duplicates.into(),
@@ -77,21 +77,6 @@ impl Node {
             ping: ping.into(),
         })
     }
-}
-
-/// Members are beyond these limits; `Network` keeps each of them to its number of connections.
-fn connection_limits(config: &NodeConfig) -> connection_limits::Behaviour {
-    let limits = &config.limits;
-    let limits = ConnectionLimits::default()
-        .with_max_pending_incoming(Some(limits.pending))
-        .with_max_pending_outgoing(Some(limits.pending))
-        .with_max_established_incoming(Some(limits.inbound))
-        .with_max_established_outgoing(Some(limits.outbound))
-        .with_max_established_per_peer(Some(limits.per_peer));
-    let mut behaviour = connection_limits::Behaviour::new(limits);
-    let known = config.members.iter().map(|(_, peer)| peer).chain(&config.relays);
-    known.for_each(|peer| behaviour.bypass_peer_id(peer));
-    behaviour
 }
 
 fn messages(config: &NodeConfig, metrics: &NetMetrics) -> request_response::Behaviour<Frames> {
@@ -173,20 +158,22 @@ mod tests {
     use crate::config::Transport;
     use crate::key::NodeKey;
 
-    #[test]
-    fn hub_of_any_size_has_a_valid_mesh() {
+    #[tokio::test]
+    async fn hub_of_any_size_has_a_valid_mesh() {
         for members in [0, 1, 200, 100_000] {
             let mut config =
                 NodeConfig::hub(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, members);
             config.topic = Some(group_topic("alpha"));
-            let node = Node::new(&config, &NetMetrics::default()).unwrap();
+            let budget = Budget::new(config.limits.unread);
+            let node = Node::new(&config, &budget, &NetMetrics::default()).unwrap();
             assert!(node.group.is_enabled());
         }
     }
 
-    #[test]
-    fn node_without_topic_speaks_no_gossip() {
+    #[tokio::test]
+    async fn node_without_topic_speaks_no_gossip() {
         let config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, 10);
-        assert!(!Node::new(&config, &NetMetrics::default()).unwrap().group.is_enabled());
+        let budget = Budget::new(config.limits.unread);
+        assert!(!Node::new(&config, &budget, &NetMetrics::default()).unwrap().group.is_enabled());
     }
 }

@@ -7,7 +7,7 @@
 //! neither raise an alarm nor outvote one. The signature covers both ends and a fresh nonce, so an answer is
 //! of no use elsewhere or later.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::time::Duration;
 
@@ -32,6 +32,13 @@ const PAUSE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(1);
 /// Number of inbound peers that are asked at a time.
 const SAMPLE: usize = 32;
+/// Delays after which an inbound peer is asked that has not proven who it is: its answer may do that, and it may have
+/// to enrol first.
+const INTRODUCTIONS: [Duration; 3] = [SOON, Duration::from_secs(8), Duration::from_secs(25)];
+/// Time between two rounds of these questions: a stranger's signature costs a verification.
+const ROUND: Duration = Duration::from_secs(1);
+/// Maximum number of inbound peers that wait to be asked.
+const WAITING: usize = 8192;
 
 /// Peers that a node asks for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +154,10 @@ pub(crate) struct ClockPoll {
     clocks: HashMap<PeerId, PeerClock>,
     /// The inbound peer that was asked last: the next round continues behind it.
     last: Option<PeerId>,
+    /// Inbound peers that are to be asked who they are, by when, and how often they were.
+    unproven: BTreeSet<(Instant, PeerId, usize)>,
+    /// Earliest time of the next round of these.
+    next: Option<Instant>,
 }
 
 impl ClockPoll {
@@ -157,11 +168,13 @@ impl ClockPoll {
             open: HashMap::new(),
             clocks: HashMap::new(),
             last: None,
+            unproven: BTreeSet::new(),
+            next: None,
         }
     }
 
     /// A peer that can be asked has connected.
-    pub(crate) fn connected(&mut self, route: Route, now: Instant) {
+    pub(crate) fn connected(&mut self, peer: PeerId, route: Route, now: Instant) {
         let asks = match self.whom {
             Clocks::Off => false,
             Clocks::Dialled => !route.is_inbound(),
@@ -170,6 +183,40 @@ impl ClockPoll {
         if asks {
             self.round.by(now + SOON);
         }
+        if self.whom == Clocks::Everybody && route == Route::Inbound {
+            self.introduce(peer, 0, now);
+        }
+    }
+
+    /// Has an inbound peer asked that was asked so often.
+    fn introduce(&mut self, peer: PeerId, times: usize, now: Instant) {
+        if let Some(delay) = INTRODUCTIONS.get(times)
+            && self.unproven.len() < WAITING
+        {
+            self.unproven.insert((now + *delay, peer, times));
+        }
+    }
+
+    /// Inbound peers to be asked now because they have not proven who they are.
+    fn unproven(&mut self, peers: &Peers, is_proven: impl Fn(&PeerId) -> bool, now: Instant) -> Vec<PeerId> {
+        let mut asked = Vec::new();
+        if self.next.is_some_and(|next| now < next) {
+            return asked;
+        }
+        while asked.len() < SAMPLE
+            && let Some((_, peer, times)) = self.unproven.first().copied().filter(|(due, ..)| *due <= now)
+        {
+            self.unproven.pop_first();
+            // It may have left or proven itself.
+            if peers.handle(&peer).is_some() && !is_proven(&peer) {
+                asked.push(peer);
+                self.introduce(peer, times + 1, now);
+            }
+        }
+        if !asked.is_empty() {
+            self.next = Some(now + ROUND);
+        }
+        asked
     }
 
     pub(crate) fn disconnected(&mut self, peer: &PeerId) -> bool {
@@ -177,15 +224,27 @@ impl ClockPoll {
     }
 
     pub(crate) fn wake_at(&self) -> Option<Instant> {
-        self.round.wake_at()
+        let unproven = self.unproven.first().map(|(due, ..)| self.next.map_or(*due, |next| next.max(*due)));
+        self.round.wake_at().into_iter().chain(unproven).min()
     }
 
     /// Asks whom it is time to ask.
-    pub(crate) fn tick(&mut self, peers: &Peers, behaviour: Option<&mut Behaviour>, now: Instant) {
-        if !self.round.begins(now) {
+    pub(crate) fn tick(
+        &mut self,
+        peers: &Peers,
+        behaviour: Option<&mut Behaviour>,
+        is_proven: impl Fn(&PeerId) -> bool,
+        now: Instant,
+    ) {
+        let (due, unproven) = (self.round.begins(now), self.unproven(peers, is_proven, now));
+        let Some(behaviour) = behaviour else { return };
+        // §13.8: whoever signs its time is known.
+        for peer in unproven {
+            self.ask(peer, behaviour);
+        }
+        if !due {
             return;
         }
-        let Some(behaviour) = behaviour else { return };
         let mut asked = peers.dialled();
         if self.whom == Clocks::Everybody {
             // Inbound peers in turn: there may be thousands.
@@ -197,10 +256,14 @@ impl ClockPoll {
             self.round.by(now + PAUSE);
         }
         for peer in asked {
-            // §16.1: a number of 16 random bytes, which the signature covers.
-            let nonce = rand::random();
-            self.open.insert(behaviour.send_request(&peer, nonce), nonce);
+            self.ask(peer, behaviour);
         }
+    }
+
+    fn ask(&mut self, peer: PeerId, behaviour: &mut Behaviour) {
+        // §16.1: a number of 16 random bytes, which the signature covers.
+        let nonce = rand::random();
+        self.open.insert(behaviour.send_request(&peer, nonce), nonce);
     }
 
     /// The number that this answer is for, if it was asked for.
@@ -338,6 +401,28 @@ mod tests {
         assert_eq!(poll.note(peer, None, NOW - HOUR, NOW), None);
         assert_eq!(poll.note(peer, None, NOW, NOW), None);
         assert_eq!(poll.note(peer, None, NOW + HOUR, NOW), Some(HOUR as i64));
+    }
+
+    #[test]
+    fn strangers_are_asked_who_they_are_until_they_have_proven_it_and_few_at_a_time() {
+        let (mut poll, mut peers, start) = (poll(), Peers::default(), Instant::now());
+        let strangers: Vec<_> = (0..40).map(|_| PeerId::random()).collect();
+        for stranger in &strangers {
+            peers.arrived(*stranger, Route::Inbound);
+            poll.connected(*stranger, Route::Inbound, start);
+        }
+        let proven = strangers[0];
+        let mut asked: HashMap<PeerId, usize> = HashMap::new();
+        for second in 0..120 {
+            let round = poll.unproven(&peers, |peer| *peer == proven, start + ROUND * second);
+            assert!(round.len() <= SAMPLE);
+            round.into_iter().for_each(|peer| *asked.entry(peer).or_default() += 1);
+        }
+        assert!(!asked.contains_key(&proven));
+        assert!(strangers.iter().skip(1).all(|peer| asked[peer] == INTRODUCTIONS.len()));
+        assert!(poll.unproven.is_empty());
+        poll.connected(PeerId::random(), Route::Leader, start);
+        assert!(poll.unproven.is_empty(), "whom this node dialled is no stranger");
     }
 
     #[test]

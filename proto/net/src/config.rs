@@ -92,6 +92,13 @@ pub enum Tuning {
     Spoke,
 }
 
+/// Strangers from one address that a node has room for at least.
+const FEWEST_STRANGERS: u32 = 16;
+/// Time in which a drone joins or enrols many times over.
+const STRANGER_LIFETIME: Duration = Duration::from_secs(60);
+/// Connections that are being closed to make room for others, at a time.
+pub(crate) const CLOSING: u32 = 64;
+
 /// Limits of a node. Everything beyond is refused or dropped, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -99,10 +106,16 @@ pub struct Limits {
     pub inbound: u32,
     /// Connections we opened.
     pub outbound: u32,
-    /// Connections still in their handshake, for each direction.
+    /// Connections still in their handshake, for each direction. One address has a quarter of them, and the last
+    /// quarter is kept for addresses from which proven peers came.
     pub pending: u32,
     /// Connections with one peer.
     pub per_peer: u32,
+    /// Connections of strangers, peers that have not proven who they are, from one address.
+    pub strangers_per_address: u32,
+    /// Time after which a stranger's connection is closed, counted from its beginning and from each of its messages
+    /// that the machine answers. `None` for nodes whose machines prove nobody.
+    pub stranger_lifetime: Option<Duration>,
     /// Concurrent message streams of one connection, both directions together.
     pub streams: usize,
     /// Messages on their way to one peer at a time. With 1, a message leaves after its predecessor was taken.
@@ -164,6 +177,8 @@ impl Limits {
             outbound: 64,
             pending: 4096,
             per_peer: 4,
+            strangers_per_address: (peers / 16).max(FEWEST_STRANGERS),
+            stranger_lifetime: Some(STRANGER_LIFETIME),
             streams: 32,
             in_flight: 1,
             queued: 64,
@@ -180,6 +195,13 @@ impl Limits {
     /// Limits of a node that connects to a few others.
     pub fn client() -> Self {
         Self { pending: 64, group_queued: 256, blocked: 64, commands: 16, ..Self::served(32) }
+    }
+
+    /// Without limits of strangers: for machines that prove nobody, and for simulators, whose nodes all have one
+    /// address.
+    #[must_use]
+    pub fn with_any_strangers(self) -> Self {
+        Self { strangers_per_address: u32::MAX, stranger_lifetime: None, ..self }
     }
 }
 

@@ -46,6 +46,8 @@ pub struct NetMetrics {
     pub connections_closed: Counter,
     /// Connections of strangers refused because of the penalties of peers from the same address.
     pub connections_refused: Counter,
+    /// Connections closed to make room for others, or because a stranger's time was over.
+    pub connections_displaced: Counter,
     /// Messages to a peer dropped because its queue was full or it was gone.
     pub dropped: Counter,
     /// Frames refused as too long or malformed.
@@ -98,6 +100,11 @@ impl NetMetrics {
                 "connections_refused",
                 "Connections of strangers refused because many peers from their address were penalised",
                 &self.connections_refused,
+            ),
+            (
+                "connections_displaced",
+                "Connections of peers that had not proven who they are, closed for others or after their time",
+                &self.connections_displaced,
             ),
             ("dropped_messages", "Messages dropped: queue full or peer gone", &self.dropped),
             ("refused_frames", "Frames refused as too long or malformed", &self.refused),

@@ -155,8 +155,8 @@ impl Network {
             // Whoever offers one protocol does not wait until it is accepted: a round trip less for each message.
             .with_substream_upgrade_protocol_override(Version::V1Lazy);
         let peer_id = config.key.peer_id();
-        let node = BoxedBehaviour::new(Node::new(config, &metrics)?, config.negotiation());
         let budget = Budget::new(config.limits.unread);
+        let node = BoxedBehaviour::new(Node::new(config, &budget, &metrics)?, config.negotiation());
         let mut swarm = Swarm::new(transport::build(config, &budget)?, node, peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
@@ -216,12 +216,17 @@ impl Network {
         // §13.8: a signed clock makes a peer known: a KGC learns in no other way that it is a drone of the
         // deployment.
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
-            self.swarm.behaviour_mut().addresses.prove(answer.teller);
+            self.prove(answer.teller);
         }
         if let Some(ahead) = self.poll.note(answer.teller, drone.clone(), answer.reply.unix, ours) {
             self.tell_clock(&answer.teller, drone, ahead);
         }
         self.compare_clocks();
+    }
+
+    /// The machine has verified the identity of a connected peer.
+    fn prove(&mut self, id: PeerId) {
+        self.swarm.behaviour_mut().places.prove(id);
     }
 
     fn tell_clock(&self, teller: &PeerId, drone: Option<String>, ahead: i64) {
@@ -271,7 +276,8 @@ impl Network {
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
         self.outbox.expire(&mut self.peers, &mut self.swarm.behaviour_mut().messages, now);
-        self.poll.tick(&self.peers, self.swarm.behaviour_mut().clocks.as_mut(), now);
+        let Node { clocks, places, .. } = &mut **self.swarm.behaviour_mut();
+        self.poll.tick(&self.peers, clocks.as_mut(), |id| places.is_proven(id), now);
         self.poll_duplicates(now);
         self.close_blocked(now);
         for id in self.penalties.ended(now) {
@@ -300,14 +306,25 @@ impl Network {
     /// Sends a message to one peer.
     pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
         if self.is_sendable(&frame.message) {
+            self.note_answer(to);
             self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame);
         }
     }
 
+    /// The machine has something to say to a peer: a stranger that asked for it keeps its place.
+    fn note_answer(&mut self, to: Peer) {
+        if let Some(id) = self.peers.id(to) {
+            self.swarm.behaviour_mut().places.answer(&id, Instant::now());
+        }
+    }
+
     /// Sends a message as the answer to one received, or an empty answer.
-    pub(crate) fn answer(&mut self, answer: Answer, request: RequestId, message: Option<Vec<u8>>) {
+    pub(crate) fn answer(&mut self, to: Peer, answer: Answer, request: RequestId, message: Option<Vec<u8>>) {
         let message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
         let length = message.len();
+        if length > 0 {
+            self.note_answer(to);
+        }
         if self
             .swarm
             .behaviour_mut()
@@ -387,7 +404,7 @@ impl Network {
         if let Some(partner) = self.peers.partner(&id) {
             (partner.blocked, partner.relayed) = (true, false);
         }
-        self.swarm.behaviour_mut().addresses.disown(&id);
+        self.swarm.behaviour_mut().places.disown(&id);
         self.closing.push((Instant::now() + LAST_WORDS, id));
         tracing::info!("{place} is disconnected and refused from now on");
     }
@@ -432,12 +449,13 @@ impl Network {
     /// from every address: also when it is no longer in the group.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };
-        if let Some(partner) = self.peers.partner(&id) {
-            partner.relayed = relayed;
-            // §13.8: a member, deputy or leader was proven over it (§13.7).
-            if relayed && !partner.blocked {
-                self.swarm.behaviour_mut().addresses.prove(id);
-            }
+        let Some(partner) = self.peers.partner(&id) else { return };
+        let relayed = relayed && !partner.blocked;
+        partner.relayed = relayed;
+        self.swarm.behaviour_mut().places.relay(id, relayed);
+        // §13.8: a member, deputy or leader was proven over it (§13.7).
+        if relayed {
+            self.prove(id);
         }
     }
 
@@ -451,7 +469,7 @@ impl Network {
         let behaviour = self.swarm.behaviour_mut();
         behaviour.blocked.block_peer(id);
         // §13.8: each penalty counts against the address, too.
-        behaviour.addresses.charge(&id, &sources, now);
+        behaviour.places.charge(&id, &sources, now);
         if let Some(released) = released {
             self.admit_again(released);
         }

@@ -167,6 +167,8 @@ impl<S: Suite> NodeSettings<S> {
     /// Removes identify, which only tools use, and pings: within one process a dead peer is noticed at once.
     pub(crate) fn lean(&self, mut config: NodeConfig) -> NodeConfig {
         config.identify = false;
+        // All nodes of a run have one address, and a machine's clock is everybody's: nobody is known by it.
+        config.limits = config.limits.with_any_strangers();
         config.ping = None;
         config.redial_ceiling = REDIAL_CEILING;
         // A message that waits for its turn is not lost: its sender would wait much longer before it asks

@@ -308,7 +308,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                             message.as_deref().unwrap_or_default(),
                         );
                     }
-                    self.network.answer(answer, request, message);
+                    self.network.answer(to, answer, request, message);
                 }
                 Action::Send { to, frame } => {
                     if let Some(peer) = self.network.peer_id(to) {

@@ -72,13 +72,15 @@ impl Network {
             None if self.relays.contains(&id) => Route::Relay,
             None => dialled.filter(|route| !matches!(route, Route::Member(_))).unwrap_or(Route::Inbound),
         };
-        self.poll.connected(route, Instant::now());
+        self.poll.connected(id, route, Instant::now());
         self.duplicates.poll.connected(route, Instant::now());
         let arrived = self.peers.arrived(id, route);
         let peer = match arrived {
             Arrived::New(peer) => peer,
             Arrived::Better { old, new } => {
                 self.incoming.push_back(Incoming::Disconnected { peer: old });
+                // The machine knows nothing of the new handle yet.
+                self.set_relayed(new, false);
                 new
             }
             Arrived::Again => return,
@@ -155,6 +157,7 @@ impl Network {
         match event {
             Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
                 let answer = Answer { inbound: request_id, channel };
+                self.swarm.behaviour_mut().places.hear(&peer);
                 self.deliver(&peer, Via::Peer, request.message, Some(request.request), Some(answer));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
