@@ -20,6 +20,7 @@ use crate::config::{NodeConfig, Tuning};
 use crate::duplicate_identity::gossip;
 use crate::error::NetError;
 use crate::frame::{Frames, MESSAGES};
+use crate::group_gate::GroupGate;
 use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
 use crate::places::Places;
@@ -30,6 +31,8 @@ const GROUP_PROTOCOL: &str = "/quiver/1/group";
 /// Bytes in front of every published message, different each time: the same message can be sent twice, and is
 /// not taken for its own echo.
 pub(crate) const NONCE_LEN: usize = 8;
+/// Time for which gossipsub knows a message that comes once more.
+const DUPLICATES: Duration = Duration::from_secs(10);
 /// Maximum overhead of gossipsub's own encoding of a message: topic, tags, lengths; in bytes.
 const GROUP_OVERHEAD: usize = 1024;
 
@@ -45,7 +48,7 @@ pub(crate) struct Node {
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clock_sync::Behaviour>,
     pub(crate) duplicates: Toggle<gossip::Behaviour>,
-    pub(crate) group: Toggle<Group>,
+    pub(crate) group: Toggle<GroupGate>,
     pub(crate) identify: Toggle<identify::Behaviour>,
     pub(crate) ping: Toggle<ping::Behaviour>,
 }
@@ -65,7 +68,7 @@ impl Node {
         });
         let clocks = (config.clocks != Clocks::Off).then(|| clock_sync::behaviour(config.request_timeout));
         let duplicates = config.detect_duplicates.then(|| gossip::behaviour(config.request_timeout));
-        let group = config.topic.as_deref().map(|topic| group(config, topic)).transpose()?;
+        let group = config.topic.as_deref().map(|topic| group(config, topic, metrics)).transpose()?;
         Ok(Self {
             blocked: allow_block_list::Behaviour::default(),
             places: Places::new(config, budget.clone(), metrics),
@@ -101,7 +104,7 @@ fn identify(config: &NodeConfig) -> identify::Behaviour {
 }
 
 /// Gossipsub as a star. The protocol above authenticates group messages, so gossipsub signs nothing.
-fn group(config: &NodeConfig, topic: &str) -> Result<Group, NetError> {
+fn group(config: &NodeConfig, topic: &str, metrics: &NetMetrics) -> Result<GroupGate, NetError> {
     let refused = |reason: &dyn std::fmt::Display| NetError::Configuration(format!("gossipsub: {reason}"));
     let topic = IdentTopic::new(topic);
     let filter = WhitelistSubscriptionFilter(HashSet::from([topic.hash()]));
@@ -109,7 +112,7 @@ fn group(config: &NodeConfig, topic: &str) -> Result<Group, NetError> {
     let mut group = Group::new_with_subscription_filter(MessageAuthenticity::Anonymous, settings, filter)
         .map_err(|error| refused(&error))?;
     group.subscribe(&topic).map_err(|error| refused(&error))?;
-    Ok(group)
+    Ok(GroupGate::new(config, group, topic.hash(), metrics))
 }
 
 fn group_settings(config: &NodeConfig) -> gossipsub::ConfigBuilder {
@@ -136,7 +139,12 @@ fn group_settings(config: &NodeConfig) -> gossipsub::ConfigBuilder {
         .gossip_lazy(0)
         .gossip_factor(0.0)
         .history_gossip(1)
-        .history_length(2)
+        .history_length(1)
+        // By then a message has come on all the ways that a star has.
+        .duplicate_cache_time(DUPLICATES)
+        // Nodes send one message at a time, and subscribe to one topic.
+        .max_publish_messages(8)
+        .max_control_message_size(4096)
         .idontwant_message_size_threshold(usize::MAX)
         .heartbeat_interval(Duration::from_secs(heartbeat))
         .connection_handler_queue_len(config.limits.group_queued)

@@ -136,6 +136,9 @@ pub struct Limits {
     pub commands: usize,
     /// Rate of one peer's messages that a hub relays to the group.
     pub group_rate: Rate,
+    /// Maximum number of bytes of group messages, of all peers, that gossipsub remembers at a time, what it keeps
+    /// beside each of them included; beyond, messages are not relayed.
+    pub group_memory: usize,
     /// Bytes that came and that nobody has read yet.
     pub unread: UnreadLimits,
 }
@@ -188,6 +191,7 @@ impl Limits {
             batch: 256,
             commands: 64,
             group_rate: Rate { messages: 64, bytes: 1 << 18, burst: 8 },
+            group_memory: 16 << 20,
             unread: UnreadLimits::STANDARD,
         }
     }

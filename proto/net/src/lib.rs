@@ -33,6 +33,7 @@ mod duplicate_identity;
 mod error;
 mod fd_limit;
 mod frame;
+mod group_gate;
 mod handle;
 mod host;
 mod introduction;

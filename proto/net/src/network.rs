@@ -226,7 +226,12 @@ impl Network {
 
     /// The machine has verified the identity of a connected peer.
     fn prove(&mut self, id: PeerId) {
-        self.swarm.behaviour_mut().places.prove(id);
+        let behaviour = self.swarm.behaviour_mut();
+        behaviour.places.prove(id);
+        // §13.7: whoever is known receives the group's messages.
+        if let Some(group) = behaviour.group.as_mut() {
+            group.know(&id);
+        }
     }
 
     fn tell_clock(&self, teller: &PeerId, drone: Option<String>, ahead: i64) {
@@ -404,7 +409,11 @@ impl Network {
         if let Some(partner) = self.peers.partner(&id) {
             (partner.blocked, partner.relayed) = (true, false);
         }
-        self.swarm.behaviour_mut().places.disown(&id);
+        let behaviour = self.swarm.behaviour_mut();
+        behaviour.places.disown(&id);
+        if let Some(group) = behaviour.group.as_mut() {
+            group.relay(&id, false, false);
+        }
         self.closing.push((Instant::now() + LAST_WORDS, id));
         tracing::info!("{place} is disconnected and refused from now on");
     }
@@ -452,7 +461,12 @@ impl Network {
         let Some(partner) = self.peers.partner(&id) else { return };
         let relayed = relayed && !partner.blocked;
         partner.relayed = relayed;
-        self.swarm.behaviour_mut().places.relay(id, relayed);
+        let of_many = partner.route != Route::Inbound;
+        let behaviour = self.swarm.behaviour_mut();
+        behaviour.places.relay(id, relayed);
+        if let Some(group) = behaviour.group.as_mut() {
+            group.relay(&id, relayed, of_many);
+        }
         // §13.8: a member, deputy or leader was proven over it (§13.7).
         if relayed {
             self.prove(id);
@@ -470,6 +484,9 @@ impl Network {
         behaviour.blocked.block_peer(id);
         // §13.8: each penalty counts against the address, too.
         behaviour.places.charge(&id, &sources, now);
+        if let Some(group) = behaviour.group.as_mut() {
+            group.relay(&id, false, false);
+        }
         if let Some(released) = released {
             self.admit_again(released);
         }

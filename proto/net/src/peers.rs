@@ -5,11 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use libp2p::PeerId;
 use libp2p::request_response::OutboundRequestId;
 use quiver_machine::{Peer, Route};
-use tokio::time::Instant;
 
 use crate::addresses::Prefix;
 use crate::frame::Frame;
-use crate::rate::{Bucket, Rate};
 
 /// Maximum number of disconnected peers remembered: their messages may still be judged.
 const MAX_DEPARTED: usize = 1024;
@@ -33,7 +31,6 @@ pub(crate) struct Partner {
     /// Its address, for people.
     place: Box<str>,
     subscribed: bool,
-    bucket: Option<Bucket>,
 }
 
 /// A peer that had dialled us and has left.
@@ -232,13 +229,7 @@ impl Partner {
             sources: Vec::new(),
             place: Box::default(),
             subscribed: false,
-            bucket: None,
         }
-    }
-
-    /// Whether a group message of this length is within the peer's rate.
-    pub(crate) fn may_relay(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
-        self.bucket.get_or_insert_with(|| Bucket::full(now)).allows(rate, length, now)
     }
 }
 

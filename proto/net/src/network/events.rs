@@ -6,7 +6,7 @@ use libp2p::core::ConnectedPoint;
 use libp2p::request_response::{self, Message, OutboundRequestId};
 use libp2p::swarm::{ConnectionError, ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, gossipsub, identify, ping};
-use quiver_machine::{Route, Via};
+use quiver_machine::{Misdeed, Route, Via};
 use tokio::time::Instant;
 
 use super::{Answer, ClockAnswer, ClockQuestion, Incoming, MAX_ASTRAY, Network};
@@ -17,6 +17,7 @@ use crate::config::Tuning;
 use crate::dial::readable;
 use crate::error::NetError;
 use crate::frame::Frame;
+use crate::group_gate::{GateEvent, is_well_formed};
 use crate::peers::Arrived;
 use crate::request::RequestId;
 
@@ -86,6 +87,12 @@ impl Network {
             Arrived::Again => return,
         };
         self.peers.set_place(&id, place);
+        let behaviour = self.swarm.behaviour_mut();
+        if behaviour.places.is_proven(&id)
+            && let Some(group) = behaviour.group.as_mut()
+        {
+            group.know(&id);
+        }
         self.incoming.push_back(Incoming::Connected { peer, route, place: place.into() });
     }
 
@@ -119,7 +126,12 @@ impl Network {
             NodeEvent::Messages(event) => self.on_message_event(event),
             NodeEvent::Clocks(event) => self.on_clock_event(event),
             NodeEvent::Duplicates(event) => self.on_duplicate_event(event),
-            NodeEvent::Group(event) => self.on_group_event(event),
+            NodeEvent::Group(GateEvent::Group(event)) => self.on_group_event(event),
+            NodeEvent::Group(GateEvent::Garbage(id)) => {
+                if let Some(peer) = self.peers.handle(&id) {
+                    self.penalize(peer, Misdeed::Garbage);
+                }
+            }
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {
                     tracing::debug!(%peer, "no answer to pings: {failure}");
@@ -234,14 +246,12 @@ impl Network {
 
     fn on_group_message(&mut self, from: PeerId, id: &gossipsub::MessageId, mut data: Vec<u8>) {
         use gossipsub::MessageAcceptance;
-        let well_formed =
-            data.len() >= NONCE_LEN && data.len() - NONCE_LEN <= quiver_machine::MAX_MESSAGE_LEN;
-        // §13.7: no other peers' group messages are relayed.
-        let known = self.is_relayed(&from);
-        let within_rate = well_formed && known && self.is_within_rate(&from, data.len());
+        let well_formed = is_well_formed(data.len());
+        // §13.7: no other peers' group messages are relayed. It may have changed since the message was let in.
+        let known = well_formed && self.is_relayed(&from);
         let acceptance = match self.tuning {
             _ if !well_formed => MessageAcceptance::Reject,
-            Tuning::Hub { .. } if within_rate => MessageAcceptance::Accept,
+            Tuning::Hub { .. } if known => MessageAcceptance::Accept,
             Tuning::Hub { .. } | Tuning::Spoke => MessageAcceptance::Ignore,
         };
         let relayed = matches!(acceptance, MessageAcceptance::Accept);
@@ -254,13 +264,11 @@ impl Network {
         }
         if !well_formed {
             self.metrics.refused.inc();
-        } else if !known {
-            self.metrics.group_ignored.inc();
-        } else if within_rate {
+        } else if known {
             data.drain(..NONCE_LEN);
             self.deliver(&from, Via::Group, data, None, None);
         } else {
-            self.metrics.group_throttled.inc();
+            self.metrics.group_ignored.inc();
         }
     }
 
@@ -268,21 +276,7 @@ impl Network {
     fn is_relayed(&mut self, from: &PeerId) -> bool {
         match self.tuning {
             Tuning::Spoke => true,
-            Tuning::Hub { .. } => self.peers.partner(from).is_some_and(|partner| partner.relayed),
-        }
-    }
-
-    /// Only a hub keeps its peers to a rate: what a hub relays comes from many.
-    fn is_within_rate(&mut self, from: &PeerId, length: usize) -> bool {
-        match self.tuning {
-            Tuning::Spoke => true,
-            Tuning::Hub { .. } => {
-                let rate = self.limits.group_rate;
-                self.peers.partner(from).is_some_and(|partner| {
-                    let rate = if partner.route == Route::Inbound { rate } else { rate.of_many() };
-                    partner.may_relay(rate, length, Instant::now())
-                })
-            }
+            Tuning::Hub { .. } => self.peers.partner(from).is_some_and(|partner| partner.relayed && !partner.blocked),
         }
     }
 

@@ -1,0 +1,248 @@
+//! Strangers: libp2p nodes that do on a stream what they like.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::core::upgrade::{DeniedUpgrade, UpgradeInfo, Version};
+use libp2p::swarm::{
+    self, ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, NotifyHandler, OneShotHandler,
+    OneShotHandlerConfig, SubstreamProtocol, SwarmEvent, THandlerInEvent, THandlerOutEvent, ToSwarm,
+};
+use libp2p::{
+    Multiaddr, OutboundUpgrade, PeerId, Stream, StreamProtocol, Swarm, Transport as _, identity, noise, tcp,
+    yamux,
+};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What a stranger does with each stream that it opens.
+pub(crate) type Act = Arc<dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// An act of a function.
+pub(crate) fn act<F, O>(act: F) -> Act
+where
+    F: Fn(Stream) -> O + Send + Sync + 'static,
+    O: Future<Output = ()> + Send + 'static,
+{
+    Arc::new(move |stream| Box::pin(act(stream)))
+}
+
+/// Nothing, for as long as the stream stays open.
+pub(crate) fn nothing() -> Act {
+    act(|stream| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    })
+}
+
+#[derive(Clone)]
+struct Opened {
+    protocol: &'static str,
+    act: Act,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.protocol)
+    }
+}
+
+impl UpgradeInfo for Opened {
+    type Info = StreamProtocol;
+    type InfoIter = std::iter::Once<StreamProtocol>;
+
+    fn protocol_info(&self) -> Self::InfoIter {
+        std::iter::once(StreamProtocol::new(self.protocol))
+    }
+}
+
+impl OutboundUpgrade<Stream> for Opened {
+    type Output = ();
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<(), Infallible>> + Send>>;
+
+    fn upgrade_outbound(self, stream: Stream, _: StreamProtocol) -> Self::Future {
+        let done = (self.act)(stream);
+        Box::pin(async move {
+            done.await;
+            Ok(())
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Done;
+
+impl From<()> for Done {
+    fn from((): ()) -> Self {
+        Self
+    }
+}
+
+impl From<Infallible> for Done {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// Opens these streams on each connection.
+struct Streams {
+    wanted: Vec<Opened>,
+    queue: VecDeque<(PeerId, ConnectionId, Opened)>,
+}
+
+impl NetworkBehaviour for Streams {
+    type ConnectionHandler = OneShotHandler<DeniedUpgrade, Opened, Done>;
+    type ToSwarm = ();
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: PeerId,
+        _: &Multiaddr,
+        _: &Multiaddr,
+    ) -> Result<Self::ConnectionHandler, ConnectionDenied> {
+        unreachable!("it listens nowhere")
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        connection: ConnectionId,
+        peer: PeerId,
+        _: &Multiaddr,
+        _: Endpoint,
+        _: PortUse,
+    ) -> Result<Self::ConnectionHandler, ConnectionDenied> {
+        self.queue.extend(self.wanted.iter().map(|opened| (peer, connection, opened.clone())));
+        let settings = OneShotHandlerConfig {
+            outbound_substream_timeout: Duration::from_secs(3600),
+            max_dial_negotiated: u32::MAX,
+        };
+        Ok(OneShotHandler::new(SubstreamProtocol::new(DeniedUpgrade, ()), settings))
+    }
+
+    fn on_swarm_event(&mut self, _: FromSwarm<'_>) {}
+
+    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, _: THandlerOutEvent<Self>) {}
+
+    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<(), THandlerInEvent<Self>>> {
+        let Some((peer_id, connection, event)) = self.queue.pop_front() else { return Poll::Pending };
+        Poll::Ready(ToSwarm::NotifyHandler { peer_id, handler: NotifyHandler::One(connection), event })
+    }
+}
+
+/// A stranger that runs until it is dropped.
+pub(crate) struct Stranger {
+    connected: watch::Receiver<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Stranger {
+    /// Connects over TCP, opens so many streams of these protocols, and does this on each. Comes back under another
+    /// identity whenever it is disconnected, if it `insists`.
+    pub(crate) fn start(target: &Multiaddr, streams: &[(&'static str, usize, &Act)], insists: bool) -> Self {
+        let (sender, connected) = watch::channel(false);
+        let wanted: Vec<_> = streams
+            .iter()
+            .flat_map(|(protocol, count, act)| (0..*count).map(|_| Opened { protocol, act: Arc::clone(act) }))
+            .collect();
+        let target = target.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                run(&target, wanted.clone(), &sender).await;
+                let _ = sender.send(false);
+                if !insists {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        Self { connected, task }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        *self.connected.borrow()
+    }
+
+    /// Waits until it is connected.
+    pub(crate) async fn connects(&mut self) {
+        let connected = self.connected.wait_for(|connected| *connected);
+        let _ = tokio::time::timeout(Duration::from_secs(30), connected).await.expect("it connects");
+    }
+}
+
+/// Until it is disconnected.
+async fn run(target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<bool>) {
+    let keypair = identity::Keypair::generate_ed25519();
+    let transport = tcp::tokio::Transport::new(tcp::Config::new().nodelay(true))
+        .upgrade(Version::V1Lazy)
+        .authenticate(noise::Config::new(&keypair).unwrap())
+        .multiplex(yamux::Config::default())
+        .boxed();
+    let settings = swarm::Config::with_tokio_executor()
+        .with_idle_connection_timeout(Duration::from_secs(3600))
+        .with_substream_upgrade_protocol_override(Version::V1Lazy);
+    let streams = Streams { wanted, queue: VecDeque::new() };
+    let mut swarm = Swarm::new(transport, streams, keypair.public().to_peer_id(), settings);
+    swarm.dial(target.clone()).unwrap();
+    loop {
+        match swarm.select_next_some().await {
+            SwarmEvent::ConnectionEstablished { .. } => {
+                let _ = connected.send(true);
+            }
+            SwarmEvent::ConnectionClosed { .. } | SwarmEvent::OutgoingConnectionError { .. } => return,
+            _ => {}
+        }
+    }
+}
+
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
+        number >>= 7;
+    }
+    bytes.push(u8::try_from(number).unwrap());
+    bytes
+}
+
+fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    [vec![tag << 3 | 2], varint(bytes.len()), bytes.to_vec()].concat()
+}
+
+/// A group message, as gossipsub encodes it; with a field that none of this group's has, if it is `wrong`.
+pub(crate) fn message(topic: &str, data: &[u8], wrong: bool) -> Vec<u8> {
+    let from = if wrong { field(1, b"x") } else { Vec::new() };
+    field(2, &[field(2, data), field(4, topic.as_bytes()), from].concat())
+}
+
+/// A subscription.
+pub(crate) fn subscription(topic: &str) -> Vec<u8> {
+    field(1, &[vec![1 << 3, 1], field(2, topic.as_bytes())].concat())
+}
+
+/// All of it in one frame.
+pub(crate) fn rpc(parts: &[Vec<u8>]) -> Vec<u8> {
+    let parts = parts.concat();
+    [varint(parts.len()), parts].concat()
+}
+
+/// Announcement of a frame of so many bytes on a stream of group messages.
+pub(crate) fn announced(length: usize) -> Vec<u8> {
+    varint(length)
+}

@@ -1,0 +1,326 @@
+//! What strangers, and members that turn on their group, make a hub hold; memory is counted.
+
+#[expect(dead_code, reason = "the other tests' nodes; few are needed here")]
+#[path = "../net/toy.rs"]
+mod toy;
+
+mod attacker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use cap::Cap;
+use futures::{AsyncReadExt as _, AsyncWriteExt as _};
+use quiver_machine::{MAX_MESSAGE_LEN, Route};
+use quiver_net::{Multiaddr, NodeConfig, Transport, group_topic};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::{Instant, sleep};
+
+use crate::attacker::{Act, Stranger, act, announced, message, nothing, rpc, subscription};
+use crate::toy::{Order, Running, Toy, hub, spoke, start, start_toy};
+
+#[global_allocator]
+static ALLOCATOR: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
+
+const GROUP: &str = "/quiver/1/group";
+const MESSAGES: &str = "/quiver/1/request";
+const MIB: usize = 1 << 20;
+
+/// Tests have their turn one after the other: the allocator counts all of them together.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// A hub whose machine knows those who say who they are.
+struct Bench {
+    hub: Running,
+    address: Multiaddr,
+    before: usize,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    async fn new(change: impl FnOnce(&mut NodeConfig)) -> Self {
+        let turn = TURN.lock().await;
+        let mut config = hub(Transport::Tcp, 1000);
+        change(&mut config);
+        let hub = start_toy(&config, Toy::cautious()).unwrap();
+        let address = hub.address().await;
+        Self { hub, address, before: ALLOCATOR.allocated(), _turn: turn }
+    }
+
+    /// A drone that the hub's machine knows.
+    async fn drone(&mut self, config: &NodeConfig) -> Running {
+        let mut drone = start(config).unwrap();
+        drone.connects(Route::Leader).await;
+        drone.order(Order::Tell(Route::Leader, b"i am a drone".to_vec())).await;
+        self.hub.receives_message(b"i am a drone").await;
+        drone
+    }
+
+    async fn peers(&self) -> usize {
+        self.hub.handle.inspect(|toy| toy.peers.len()).await.unwrap()
+    }
+
+    /// Memory taken since the hub started, at most, while so much time goes by.
+    async fn most(&self, time: Duration) -> usize {
+        let (end, mut most) = (Instant::now() + time, 0);
+        while Instant::now() < end {
+            most = most.max(ALLOCATOR.allocated().saturating_sub(self.before));
+            sleep(Duration::from_millis(10)).await;
+        }
+        most
+    }
+}
+
+/// Sends messages of so many bytes, each another one, and so many in a frame, without end.
+fn publishes(topic: String, length: usize, at_once: usize, sent: Arc<AtomicU64>) -> Act {
+    act(move |mut stream| {
+        let (topic, sent) = (topic.clone(), sent.clone());
+        async move {
+            let mut number: u64 = 0;
+            let fresh: [u8; 8] = rand::random();
+            loop {
+                let messages = (0..at_once).map(|_| {
+                    number += 1;
+                    let data = [&fresh[..], &number.to_be_bytes(), &vec![7; length]].concat();
+                    message(&topic, &data, false)
+                });
+                let bytes = rpc(&messages.collect::<Vec<_>>());
+                if stream.write_all(&bytes).await.is_err() {
+                    return;
+                }
+                sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn group_messages_of_strangers_are_remembered_by_nobody() {
+    for (length, at_once) in [(0, 8), (1000, 8), (MAX_MESSAGE_LEN - 100, 1)] {
+        let bench = Bench::new(|_| {}).await;
+        let sent = Arc::new(AtomicU64::new(0));
+        let floods = publishes(group_topic("alpha"), length, at_once, sent.clone());
+        let _strangers: Vec<_> =
+            (0..2).map(|_| Stranger::start(&bench.address, &[(GROUP, 1, &floods)], true)).collect();
+        let most = bench.most(Duration::from_secs(4)).await;
+        assert!(sent.load(Ordering::Relaxed) > 200_000, "{} bytes", sent.load(Ordering::Relaxed));
+        assert!(bench.hub.handle.metrics().group_ignored.get() > 3);
+        assert!(most < 24 * MIB, "{most} bytes for messages of {length}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_of_another_topic_are_garbage_and_remembered_by_nobody() {
+    let bench = Bench::new(|_| {}).await;
+    let floods = publishes("x".into(), 0, 8, Arc::default());
+    let strangers: Vec<_> =
+        (0..4).map(|_| Stranger::start(&bench.address, &[(GROUP, 1, &floods)], true)).collect();
+    let most = bench.most(Duration::from_secs(4)).await;
+    let metrics = bench.hub.handle.metrics();
+    let kind = quiver_net::Misconduct { kind: "garbage" };
+    assert!(metrics.penalties.get_or_create(&kind).get() >= 16, "they are penalised");
+    assert!(metrics.connections_refused.get() > 0, "and in the end their address");
+    drop(strangers);
+    assert!(most < 16 * MIB, "{most} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invalid_group_messages_are_garbage() {
+    let bench = Bench::new(|_| {}).await;
+    let floods = act(|mut stream| async move {
+        let bytes = rpc(&vec![message("x", b"", true); 8]);
+        while stream.write_all(&bytes).await.is_ok() {}
+    });
+    let mut stranger = Stranger::start(&bench.address, &[(GROUP, 1, &floods)], false);
+    stranger.connects().await;
+    let kind = quiver_net::Misconduct { kind: "garbage" };
+    let penalties = bench.hub.handle.metrics().penalties.get_or_create(&kind).clone();
+    let penalised = async {
+        while penalties.get() == 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), penalised).await.expect("it is penalised");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn group_messages_of_members_are_remembered_within_a_bound() {
+    let mut bench = Bench::new(|config| {
+        config.limits.group_memory = 4 * MIB;
+        config.limits.group_rate = quiver_net::Rate { messages: u32::MAX, bytes: u32::MAX, burst: 10 };
+    })
+    .await;
+    let introduces_itself = act(|mut stream| async move {
+        let message = b"i am a member";
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        let _ = stream.write_all(&[&length[..], &[0; 16], message].concat()).await;
+        let _ = stream.close().await;
+        let _ = stream.read(&mut [0]).await;
+    });
+    let sent = Arc::new(AtomicU64::new(0));
+    let floods = publishes(group_topic("alpha"), 0, 8, sent.clone());
+    let streams = [(MESSAGES, 1, &introduces_itself), (GROUP, 1, &floods)];
+    let _member = Stranger::start(&bench.address, &streams, false);
+    bench.hub.receives_message(b"i am a member").await;
+    let most = bench.most(Duration::from_secs(5)).await;
+    assert!(sent.load(Ordering::Relaxed) > 200_000, "{}", sent.load(Ordering::Relaxed));
+    assert!(bench.hub.handle.metrics().group_throttled.get() > 1000);
+    assert!(most < 24 * MIB, "{most} bytes");
+    // As many as there is room for, and no more.
+    let relayed = bench.hub.handle.metrics().group_relayed.get();
+    assert!(relayed <= 4 * MIB as u64 / 512, "{relayed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_read_nothing_have_nothing_queued_for_them() {
+    let mut bench = Bench::new(|_| {}).await;
+    let mut member = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let topic = group_topic("alpha");
+    let subscribes = act(move |mut stream| {
+        let bytes = rpc(&[subscription(&topic)]);
+        async move {
+            let _ = stream.write_all(&bytes).await;
+            let _ = stream.flush().await;
+            std::future::pending::<()>().await;
+        }
+    });
+    let mut strangers: Vec<_> =
+        (0..16).map(|_| Stranger::start(&bench.address, &[(GROUP, 1, &subscribes)], false)).collect();
+    for stranger in &mut strangers {
+        stranger.connects().await;
+    }
+    sleep(Duration::from_millis(500)).await;
+    let before = ALLOCATOR.allocated();
+    for number in 0..64_u8 {
+        bench.hub.order(Order::Shout(vec![number; 200_000])).await;
+        member.receives_message(&vec![number; 200_000]).await;
+    }
+    let grown = ALLOCATOR.allocated().saturating_sub(before);
+    assert!(grown < 16 * MIB, "{grown} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_strangers_keep_no_proven_drone_out() {
+    let mut bench = Bench::new(|config| config.limits.inbound = 24).await;
+    let config = spoke(Transport::Tcp, &bench.address);
+    let drone = bench.drone(&config).await;
+    let mut strangers = Vec::new();
+    for _ in 0..60 {
+        strangers.push(Stranger::start(&bench.address, &[(MESSAGES, 0, &nothing())], true));
+    }
+    sleep(Duration::from_secs(3)).await;
+    assert!((10..=24 + 8).contains(&bench.peers().await), "{}", bench.peers().await);
+    drone.kill().await;
+    sleep(Duration::from_secs(2)).await;
+    let mut again = start(&config).unwrap();
+    again.connects(Route::Leader).await;
+    again.order(Order::Tell(Route::Leader, b"i am back".to_vec())).await;
+    bench.hub.receives_message(b"i am back").await;
+    // Whoever made room is on its way out.
+    let within = async {
+        while bench.peers().await > 24 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), within).await.expect("no more than there are places for");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_of_one_address_are_few_and_have_their_places_for_a_while() {
+    let lifetime = Duration::from_secs(4);
+    let mut bench = Bench::new(|config| {
+        config.limits.strangers_per_address = 5;
+        config.limits.stranger_lifetime = Some(lifetime);
+    })
+    .await;
+    let mut drone = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let strangers: Vec<_> =
+        (0..30).map(|_| Stranger::start(&bench.address, &[(MESSAGES, 0, &nothing())], false)).collect();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(bench.peers().await, 6, "five strangers and the drone");
+    sleep(lifetime).await;
+    assert_eq!(bench.peers().await, 1);
+    assert!(strangers.iter().all(|stranger| !stranger.is_connected()));
+    assert!(bench.hub.handle.metrics().connections_displaced.get() >= 5);
+    drone.order(Order::Tell(Route::Leader, b"ask whether i am still here".to_vec())).await;
+    drone.receives_message(b"answer whether i am still here").await;
+}
+
+/// A frame of a message of the longest length, but for its last byte.
+fn stalls() -> Act {
+    act(|mut stream| async move {
+        let length = u32::try_from(MAX_MESSAGE_LEN).unwrap();
+        let bytes = [length.to_be_bytes().to_vec(), vec![7; 16 + MAX_MESSAGE_LEN - 1]].concat();
+        // The node may stop reading.
+        let _ = stream.write_all(&bytes).await;
+        let _ = stream.flush().await;
+        std::future::pending::<()>().await;
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_never_end_take_bounded_memory_and_keep_none_out() {
+    let mut bench = Bench::new(|config| config.limits.strangers_per_address = 16).await;
+    let mut drone = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let metrics = bench.hub.handle.metrics().clone();
+    let before = ALLOCATOR.allocated();
+    // What the strangers hold themselves: a frame for each stream, and what waits in their own connections.
+    let (strangers, streams) = (16, 8);
+    let own = strangers * streams * (MAX_MESSAGE_LEN + 300 * 1024);
+    let _strangers: Vec<_> = (0..strangers)
+        .map(|_| Stranger::start(&bench.address, &[(MESSAGES, streams, &stalls())], false))
+        .collect();
+    let mut most = 0;
+    let end = Instant::now() + Duration::from_secs(8);
+    while Instant::now() < end {
+        most = most.max(ALLOCATOR.allocated().saturating_sub(before));
+        sleep(Duration::from_millis(50)).await;
+    }
+    // Long messages of drones pass meanwhile.
+    let long = [b"ask".to_vec(), vec![5; MAX_MESSAGE_LEN - 100]].concat();
+    drone.order(Order::Tell(Route::Leader, long.clone())).await;
+    bench.hub.receives_message(&long).await;
+    drone.receives_message(&[b"answer".to_vec(), vec![5; MAX_MESSAGE_LEN - 100]].concat()).await;
+    assert_eq!(metrics.refused.get(), 0);
+    assert!(most < own + 24 * MIB, "{most} bytes, of which the strangers' own are {own}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unread_streams_and_group_messages_that_never_end_take_bounded_memory() {
+    for (protocol, streams) in [(MESSAGES, 60), (GROUP, 1)] {
+        let mut bench = Bench::new(|config| config.limits.strangers_per_address = 16).await;
+        let received = Arc::new(AtomicU64::new(0));
+        let sends = {
+            let received = received.clone();
+            act(move |mut stream| {
+                let received = received.clone();
+                async move {
+                    let announcement = match protocol {
+                        GROUP => announced(MAX_MESSAGE_LEN),
+                        _ => [vec![0, 0x0f, 0xff, 0xff], vec![7; 16]].concat(),
+                    };
+                    let _ = stream.write_all(&announcement).await;
+                    let piece = [7; 4096];
+                    for _ in 0..(MAX_MESSAGE_LEN / piece.len()).saturating_sub(1) {
+                        if stream.write_all(&piece).await.is_err() || stream.flush().await.is_err() {
+                            return;
+                        }
+                        received.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                    }
+                    let _ = stream.read(&mut [0]).await;
+                }
+            })
+        };
+        let mut strangers: Vec<_> =
+            (0..16).map(|_| Stranger::start(&bench.address, &[(protocol, streams, &sends)], true)).collect();
+        strangers[0].connects().await;
+        let most = bench.most(Duration::from_secs(6)).await;
+        assert!(received.load(Ordering::Relaxed) > 100_000);
+        // Short messages of whoever comes pass meanwhile, if it has a place.
+        strangers.truncate(15);
+        bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+        // With what waits in the strangers' own connections.
+        assert!(most < 112 * MIB, "{most} bytes over {protocol}");
+    }
+}
