@@ -43,6 +43,7 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     let key = NodeKey::from_seed(*seed)?;
     let most = args.max_drones as usize;
     let mut node = NodeConfig::hub(key, Transport::SERVICE, most);
+    node.reserve_files()?;
     node.listen = listen;
     node.dial = leaders.into_iter().map(|address| (Route::Leader, address)).collect();
     // Many wait for it.

@@ -98,6 +98,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     node.detect_duplicates = true;
     node.introduction = Some(Introduction::new(Service::Kgc, &deployment.fingerprint()));
     node.listen = listen;
+    node.reserve_files()?;
     refuse_duplicate_identity(&node, &own).await?;
     if let Some(told) = terminal::not_reachable(&config.listen) {
         terminal::line(&told)?;

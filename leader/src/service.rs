@@ -241,6 +241,7 @@ impl LeaderService<'_> {
         let leader = &self.config.leader;
         let key = NodeKey::from_seed(self.drone.store.seed())?;
         let mut node = NodeConfig::hub(key, Transport::SERVICE, leader.max_members as usize);
+        node.reserve_files()?;
         node.clocks = Clocks::Everybody;
         node.detect_duplicates = true;
         node.introduction = Some(Introduction::new(Service::Leader, &self.drone.deployment.fingerprint()));

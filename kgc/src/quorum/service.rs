@@ -167,6 +167,7 @@ fn stopped(error: quiver_net::Stopped) -> Error {
 /// The node among the other KGCs, and for drones.
 fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Result<NodeConfig> {
     let mut node = NodeConfig::registry(key, Transport::SERVICE, PEERS);
+    node.reserve_files()?;
     node.clocks = Clocks::Everybody;
     node.detect_duplicates = true;
     node.redial_ceiling = REDIAL;

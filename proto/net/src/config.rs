@@ -207,6 +207,12 @@ impl Limits {
     pub fn with_any_strangers(self) -> Self {
         Self { strangers_per_address: u32::MAX, stranger_lifetime: None, ..self }
     }
+
+    /// Maximum number of descriptors of the node's sockets.
+    pub(crate) fn sockets(&self) -> u64 {
+        let connections = [self.inbound, self.outbound, self.pending, self.pending, CLOSING];
+        connections.into_iter().map(u64::from).sum()
+    }
 }
 
 /// The set-up of a node. The constructors give every field a value; fields are then changed as needed.
