@@ -276,7 +276,9 @@ impl Network {
     fn is_relayed(&mut self, from: &PeerId) -> bool {
         match self.tuning {
             Tuning::Spoke => true,
-            Tuning::Hub { .. } => self.peers.partner(from).is_some_and(|partner| partner.relayed && !partner.blocked),
+            Tuning::Hub { .. } => {
+                self.peers.partner(from).is_some_and(|partner| partner.relayed && !partner.blocked)
+            }
         }
     }
 
