@@ -59,7 +59,7 @@ fn leader_says_when_another_leads_with_a_copy_of_its_state() {
     pair.follow(0, &EDGES);
 
     copy(bench, "leader-0-data", "leader-0-copy");
-    let serve = ["serve", "-d", "leader-0-copy", "--kgc", &pair.kgc_at, "--listen", ANY, "--silence", "2s"];
+    let serve = ["serve", "-d", "leader-0-copy", "--kgc", &pair.kgc_at, "--listen", ANY, "--silence", "6s"];
     let leader = bench.start("leader", &[&serve[..], &["--peer", &pair.sockets[1]], &MONITORED].concat());
     let why = "another process leads with a copy of its state";
     one_of_them_says_so(bench, [&pair.leaders[0], &leader], why);

@@ -64,7 +64,8 @@ impl LeaderPair {
         let (data, token) = (format!("leader-{leader}-data"), format!("leader-{leader}.token"));
         let (own, other) = (&self.sockets[leader], &self.sockets[1 - leader]);
         let places = ["serve", "-d", &data, "--kgc", &self.kgc_at, "--listen", own, "--peer", other];
-        let rest = ["--silence", "2s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
+        // A busy machine may stop a process for seconds: a deputy that took over then would keep the group.
+        let rest = ["--silence", "6s", "--deployment", "kgc-data/deployment.toml", "--token", &token];
         let flags: Vec<_> = self.flags[leader].iter().map(String::as_str).collect();
         self.bench.command("leader", &[&places[..], &rest, &MONITORED, &flags].concat())
     }
@@ -94,6 +95,11 @@ impl LeaderPair {
     pub(crate) fn follow(&self, leader: usize, edges: &[&str]) -> u64 {
         eventually(&format!("{edges:?} follow leader {leader}"), || {
             let led = self.status(leader)?;
+            let other = self.status(1 - leader).filter(|other| other["stance"] == "leading");
+            assert!(
+                led["stance"] != "standing by" || other.is_none(),
+                "leader {leader} was silent for long enough that the other took over"
+            );
             let held = edges.iter().all(|edge| {
                 let status = self.bench.edge_status(edge);
                 status
