@@ -42,7 +42,8 @@ declare -A requirements=(
     [manifests]='--requirement deploy/kubernetes/requirements.txt'
     [model]='--requirement embedded/model/requirements.txt'
     [cross]='--requirement deploy/cross-requirements.txt'
-    [python]='maturin==1.16.0 mypy==1.18.2'
+    [python]='mypy==1.18.2'
+    [wheel]='maturin==1.16.0'
 )
 
 step() {
