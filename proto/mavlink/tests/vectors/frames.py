@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes vectors/frames.txt: frames that pymavlink packs and signs, and what it says of them.
 
-    python3 -m venv venv && venv/bin/pip install pymavlink==2.4.50
+    python3 -m venv venv && venv/bin/pip install -r deploy/mavlink/requirements.txt
     venv/bin/python proto/mavlink/tests/vectors/frames.py > proto/mavlink/tests/vectors/frames.txt
 """
 import hashlib

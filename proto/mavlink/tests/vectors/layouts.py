@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/layout/table.rs: what of each known message is needed to route it.
 
-    python3 -m venv venv && venv/bin/pip install pymavlink==2.4.50
+    python3 -m venv venv && venv/bin/pip install -r deploy/mavlink/requirements.txt
     venv/bin/python proto/mavlink/tests/vectors/layouts.py > proto/mavlink/src/layout/table.rs
 
 The messages are those of the dialect `all`, MAVLink 2. Offsets are into the payload as it travels: fields ordered
