@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import http.client
+import io
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import urllib.request
@@ -145,11 +147,13 @@ def libraries(program):
 
 def build(engine, programs):
     context = engine.folder / "context"
+    for folder, mode in [("data", 0o700), ("tokens", 0o700), ("shared", 0o755)]:
+        (context / "volumes" / folder).mkdir(parents=True)
+        (context / "volumes" / folder).chmod(mode)
     for role in ROLES:
         root = context / role
-        for folder, mode in [("bin", 0o755), ("data", 0o700), ("tokens", 0o700), ("shared", 0o755)]:
-            (root / folder).mkdir(parents=True)
-            (root / folder).chmod(mode)
+        (root / "bin").mkdir(parents=True)
+        (root / "bin").chmod(0o755)
         subprocess.run(["strip", "-o", root / "bin" / role, programs / role], check=True)
         for library in libraries(programs / role):
             place = root / library.lstrip("/")
@@ -157,6 +161,22 @@ def build(engine, programs):
             shutil.copy(Path(library).resolve(), place)
         file = str(HERE / "Dockerfile.prebuilt")
         engine.docker("build", "-f", file, "--target", role, "-t", f"quiver-test/{role}:test", str(context))
+        program_is_not_the_services(engine, role)
+
+
+def program_is_not_the_services(engine, role):
+    """Root owns whatever the image runs, and nobody else may write to it; the service owns what volumes are mounted on."""
+    container = engine.docker("create", f"quiver-test/{role}:test").stdout.strip()
+    exported = subprocess.run([DOCKER, "export", container], env=engine.environment, stdout=subprocess.PIPE, check=True).stdout
+    engine.docker("rm", container)
+    with tarfile.open(fileobj=io.BytesIO(exported)) as files:
+        held = {file.name.rstrip("/"): file for file in files}
+    owners = {name: held[name].uid for name in ["bin", f"bin/{role}", "data", "tokens", "shared"]}
+    assert owners == {"bin": 0, f"bin/{role}": 0, "data": 10001, "tokens": 10001, "shared": 10001}, owners
+    # What every engine puts into a container itself is not the image's.
+    ours = {name: file for name, file in held.items() if name.split("/")[0] not in ("", ".", ".dockerenv", "dev", "etc", "proc", "sys")}
+    written = [name for name, file in ours.items() if not file.issym() and file.mode & 0o022]
+    assert not written, f"others may write to {written}"
 
 
 class Stack:
