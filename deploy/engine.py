@@ -62,7 +62,7 @@ class Engine:
             "DOCKER_HOST": self.socket,
             "DOCKER_BUILDKIT": "0",
             "COMPOSE_PROJECT_NAME": "quiver",
-            "QUIVER_PASSPHRASE": "correct horse battery staple",
+            "QUIVER_SECRETS": f"{folder}/secrets",
             "QUIVER_IMAGES": "quiver-test",
             "QUIVER_TAG": "test",
             "PROMETHEUS_IMAGE": "quiver-test/prometheus:test",
@@ -74,6 +74,7 @@ class Engine:
         }
 
     def __enter__(self):
+        subprocess.run([HERE / "passphrases", self.folder / "secrets"], stdout=subprocess.DEVNULL, check=True)
         log = open(self.folder / "dockerd.log", "wb")
         command = ["dockerd", "--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec"]
         command += ["--pidfile", f"{self.folder}/pid", "-H", self.socket, "--bridge", "none"]
@@ -114,6 +115,10 @@ class Engine:
             connection.sock.connect(f"{self.folder}/docker.sock")
             connection.request("GET", path)
             return json.load(connection.getresponse())
+
+    def passphrase(self, service):
+        """What opens the state files of this service of the Compose file."""
+        return (self.folder / "secrets" / service).read_text().strip()
 
     def compose(self, *arguments, **more):
         return self.run(COMPOSE, "-f", str(HERE / "compose.yaml"), *arguments, **more)
