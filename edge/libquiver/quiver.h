@@ -1,7 +1,12 @@
 /* libquiver: a drone of a Quiver group within a program.
  *
  * Generated from edge/libquiver/src: cargo run -p libquiver --example header > edge/libquiver/quiver.h
- * Guide: docs/libraries.md. Example: edge/libquiver/examples/talk.c. */
+ * Guide: docs/libraries.md. Example: edge/libquiver/examples/talk.c.
+ *
+ * `timeout_ms`: a call waits that long at most; less than 0 is for ever, 0 does not wait.
+ * Do not cancel a thread (pthread_cancel) that is in a call: the process aborts, because the cancellation unwinds the
+ * stack, which the library lets nothing do across its border. Disable cancellation around calls
+ * (pthread_setcancelstate), or end them by a time limit or by quiver_close from another thread. */
 
 #ifndef QUIVER_H
 #define QUIVER_H
