@@ -4,10 +4,12 @@
 mod error;
 mod event;
 mod options;
+mod process;
 mod queue;
 mod shared;
 mod status;
 mod unconfirmed;
+mod wait;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -27,15 +29,19 @@ use tokio::runtime::{Builder, Handle, Runtime};
 pub use self::error::{Error, ErrorKind, Result};
 pub use self::event::{Event, Message, Sender, Service};
 pub use self::options::{Options, Token, Unlock};
-use self::shared::{Deadline, Shared};
+use self::process::Process;
+use self::shared::Shared;
 pub use self::status::{Standing, Status};
 use self::unconfirmed::Unconfirmed;
+pub use self::wait::Wait;
 use crate::service::{self, RunningEdge, Start, Task};
 
 /// The longest message, in bytes.
 pub const MAX_MESSAGE: usize = 65_536;
 /// Interval at which it is checked whether a drone that has joined is in step.
 const LOOK: Duration = Duration::from_millis(50);
+/// The longest time that the drone takes to say how it is doing.
+const STATUS_TIME: Duration = Duration::from_secs(5);
 /// How long a drone that ends waits for what its threads are at.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Threads for disk and names besides the one that works; more wait for each other.
@@ -46,6 +52,8 @@ const BLOCKING_THREADS: usize = 8;
 /// Any thread may call, several at once. The drone works on threads of its own, on which all signals are
 /// blocked; it installs no signal handler and no logger, and prints nothing. A process that was forked has no
 /// drone: its calls fail with [`ErrorKind::Forked`]. Dropping it closes it.
+///
+/// A call waits for a [`Duration`] at most, or for a [`Wait`], which something else can end as well.
 pub struct Edge {
     shared: Arc<Shared>,
     runtime: Handle,
@@ -53,7 +61,7 @@ pub struct Edge {
     thread: Mutex<Option<JoinHandle<()>>>,
     unconfirmed: Arc<Mutex<Unconfirmed>>,
     /// The process that opened it.
-    process: u32,
+    process: Process,
 }
 
 /// A key for the application, and the epoch that it is of.
@@ -102,7 +110,7 @@ impl Edge {
             shutdown: request,
             thread: Mutex::new(Some(thread)),
             unconfirmed: Arc::default(),
-            process: std::process::id(),
+            process: Process::current(),
         };
         edge.shared.wait_until_open()?;
         Ok(edge)
@@ -114,18 +122,18 @@ impl Edge {
     /// # Errors
     /// [`ErrorKind::TimedOut`], [`ErrorKind::Refused`] with the reason (by the KGC, which ends the drone; by
     /// the leader, which is asked again now and then), [`ErrorKind::Closed`].
-    pub fn join(&self, timeout: Duration) -> Result<()> {
+    pub fn join<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<()> {
         self.check_process()?;
-        let deadline = Deadline::after(timeout);
+        let wait = timeout.into();
         if let Some(group) = self.shared.begin_to_join() {
-            self.call(deadline, |edge| async move { edge.command(EdgeCommand::Join(group)).await })??;
+            self.call(wait, |edge| async move { edge.command(EdgeCommand::Join(group)).await })??;
         }
         loop {
-            self.shared.wait_until_member(deadline)?;
-            if self.call(deadline, |edge| async move { edge.status().await })??.synced {
+            self.shared.wait_until_member(wait)?;
+            if self.call(wait, |edge| async move { edge.status().await })??.synced {
                 return Ok(());
             }
-            self.shared.pause(LOOK, deadline)?;
+            self.shared.pause(LOOK, wait)?;
         }
     }
 
@@ -133,9 +141,9 @@ impl Edge {
     ///
     /// # Errors
     /// After the last event, why there will be no more: [`ErrorKind::Closed`], or what has ended the drone.
-    pub fn next_event(&self, timeout: Duration) -> Result<Option<Event>> {
+    pub fn next_event<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Option<Event>> {
         self.check_process()?;
-        self.shared.next_event(Deadline::after(timeout))
+        self.shared.next_event(timeout.into())
     }
 
     /// Sends a message to the group: at most [`MAX_MESSAGE`] bytes, on a channel of the application's (1 to 64
@@ -147,16 +155,22 @@ impl Edge {
     /// [`ErrorKind::Usage`] for channel or length, [`ErrorKind::NotJoined`], [`ErrorKind::Failed`] with the
     /// reason why it was not sent, such as that no leader is connected, [`ErrorKind::TimedOut`] if that is not
     /// known.
-    pub fn send(&self, channel: &str, data: &[u8], signed: bool, timeout: Duration) -> Result<()> {
+    pub fn send<'a>(
+        &self,
+        channel: &str,
+        data: &[u8],
+        signed: bool,
+        timeout: impl Into<Wait<'a>>,
+    ) -> Result<()> {
         self.check_process()?;
         let channel = name("channel", channel)?;
         if data.len() > MAX_MESSAGE {
             let text = format!("the message has {} bytes, more than {MAX_MESSAGE}", data.len());
             return Err(Error::new(ErrorKind::Usage, text));
         }
-        let deadline = Deadline::after(timeout);
+        let wait = timeout.into();
         let (data, unconfirmed) = (data.to_vec(), Arc::clone(&self.unconfirmed));
-        self.call(deadline, |edge| async move {
+        self.call(wait, |edge| async move {
             if !edge.status().await?.synced {
                 return Err(Error::not_joined());
             }
@@ -174,13 +188,13 @@ impl Edge {
     /// # Errors
     /// [`ErrorKind::Failed`] if some of them may be lost, because the leader does not answer or its connection
     /// was lost; [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`].
-    pub fn flush(&self, timeout: Duration) -> Result<()> {
+    pub fn flush<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<()> {
         self.check_process()?;
         self.shared.running()?;
         let taken = self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(handed) = taken? else { return Ok(()) };
-        let deadline = Deadline::after(timeout);
-        if self.call(deadline, |edge| async move { edge.is_confirmed(handed).await })? {
+        let wait = timeout.into();
+        if self.call(wait, |edge| async move { edge.is_confirmed(handed).await })? {
             return Ok(());
         }
         let text = "the leader does not answer: messages sent since the last answer may be lost";
@@ -192,11 +206,10 @@ impl Edge {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for the name, [`ErrorKind::NotJoined`], [`ErrorKind::TimedOut`].
-    pub fn export_key(&self, label: &str, timeout: Duration) -> Result<ExportedKey> {
+    pub fn export_key<'a>(&self, label: &str, timeout: impl Into<Wait<'a>>) -> Result<ExportedKey> {
         self.check_process()?;
         let label = name("name", label)?;
-        let exported =
-            self.call(Deadline::after(timeout), |edge| async move { edge.export(label).await })??;
+        let exported = self.call(timeout.into(), |edge| async move { edge.export(label).await })??;
         let (epoch, key) = exported.ok_or_else(Error::not_joined)?;
         Ok(ExportedKey { key, term: epoch.term, counter: epoch.counter })
     }
@@ -206,12 +219,17 @@ impl Edge {
     /// # Errors
     /// [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`] after five seconds.
     pub fn status(&self) -> Result<Status> {
+        self.status_within(STATUS_TIME)
+    }
+
+    /// The same, within another time.
+    ///
+    /// # Errors
+    /// Those of [`Self::status`].
+    pub fn status_within<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Status> {
         self.check_process()?;
         let machine = match self.shared.running()? {
-            Some(_) => {
-                let deadline = Deadline::after(Duration::from_secs(5));
-                Some(self.call(deadline, |edge| async move { edge.status().await })??)
-            }
+            Some(_) => Some(self.call(timeout.into(), |edge| async move { edge.status().await })??),
             None => None,
         };
         Ok(self.shared.status(machine.as_ref()))
@@ -222,11 +240,11 @@ impl Edge {
     ///
     /// # Errors
     /// [`ErrorKind::NotJoined`] before it has enrolled, [`ErrorKind::TimedOut`]; it goes on leaving.
-    pub fn leave(&self, timeout: Duration) -> Result<()> {
+    pub fn leave<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<()> {
         self.check_process()?;
-        let deadline = Deadline::after(timeout);
-        self.call(deadline, |edge| async move { edge.command(EdgeCommand::Leave).await })??;
-        self.shared.wait_until_left(deadline)
+        let wait = timeout.into();
+        self.call(wait, |edge| async move { edge.command(EdgeCommand::Leave).await })??;
+        self.shared.wait_until_left(wait)
     }
 
     /// Stops the drone, as SIGTERM stops `edge run`: it stays a member, and the next start goes on. Takes two
@@ -246,7 +264,7 @@ impl Edge {
     }
 
     /// Has the running machine do something, and waits for the answer.
-    fn call<T, F>(&self, deadline: Deadline, what: impl FnOnce(Arc<dyn RunningEdge>) -> F) -> Result<T>
+    fn call<T, F>(&self, wait: Wait<'_>, what: impl FnOnce(Arc<dyn RunningEdge>) -> F) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
@@ -258,22 +276,31 @@ impl Edge {
             // The caller may have stopped waiting.
             let _ = answer.send(work.await);
         });
-        match answered.recv_timeout(deadline.left()) {
-            Ok(answer) => Ok(answer),
-            Err(RecvTimeoutError::Timeout) => Err(Error::timed_out()),
-            Err(RecvTimeoutError::Disconnected) => Err(self.shared.ended()),
+        loop {
+            let answer = match wait.step() {
+                None => answered.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(step) => answered.recv_timeout(step),
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.shared.ended()),
+                Err(RecvTimeoutError::Timeout) if wait.has_ended() || wait.is_stopped() => {
+                    return Err(Error::timed_out());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
     fn check_process(&self) -> Result<()> {
-        if std::process::id() == self.process {
+        if self.process.is_current() {
             return Ok(());
         }
         Err(Error::new(
             ErrorKind::Forked,
             format!(
                 "the drone belongs to process {}, of which this one is a fork: open another",
-                self.process
+                self.process.number()
             ),
         ))
     }
@@ -333,4 +360,121 @@ fn name(what: &str, text: &str) -> Result<Name> {
             format!("{what} `{}`: {error}", text.chars().take(80).collect::<String>()),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
+
+    use async_trait::async_trait;
+    use quiver_ainq::Epoch;
+    use quiver_group::edge::EdgeStatus;
+    use quiver_net::Stopped;
+    use quiver_service::drone::send::Handed;
+
+    use super::*;
+
+    /// A machine that answers nothing, as one whose disk is full.
+    struct Stuck;
+
+    #[async_trait]
+    impl RunningEdge for Stuck {
+        async fn status(&self) -> std::result::Result<EdgeStatus, Stopped> {
+            pending().await
+        }
+
+        async fn command(&self, _: EdgeCommand) -> std::result::Result<(), Stopped> {
+            pending().await
+        }
+
+        async fn send(&self, _: Name, _: Vec<u8>, _: bool) -> std::result::Result<Handed, String> {
+            pending().await
+        }
+
+        async fn is_confirmed(&self, _: Handed) -> bool {
+            pending().await
+        }
+
+        async fn export(&self, _: Name) -> std::result::Result<Option<(Epoch, Secret<32>)>, Stopped> {
+            pending().await
+        }
+    }
+
+    /// A drone of such a machine, and what its calls run on.
+    fn stuck() -> (Edge, Runtime) {
+        let runtime = runtime().expect("threads");
+        let shared = Arc::new(Shared::new().expect("a descriptor"));
+        shared.is_running(Arc::new(Stuck));
+        let unconfirmed: Arc<Mutex<Unconfirmed>> = Arc::default();
+        unconfirmed.lock().expect("a lock").note(Handed { connections: 1, leader: None });
+        let edge = Edge {
+            shared,
+            runtime: runtime.handle().clone(),
+            shutdown: Shutdown::by_request().0,
+            thread: Mutex::new(None),
+            unconfirmed,
+            process: Process::current(),
+        };
+        (edge, runtime)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test measures real time")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    #[test]
+    fn every_call_that_waits_ends_when_it_is_told_to() {
+        let (edge, _runtime) = stuck();
+        let calls: [(&str, &dyn Fn(Wait<'_>) -> Result<()>); 7] = [
+            ("send", &|wait| edge.send("chat", b"hello", true, wait)),
+            ("flush", &|wait| edge.flush(wait)),
+            ("export_key", &|wait| edge.export_key("map", wait).map(drop)),
+            ("status", &|wait| edge.status_within(wait).map(drop)),
+            ("leave", &|wait| edge.leave(wait)),
+            ("join", &|wait| edge.join(wait)),
+            ("next_event", &|wait| match edge.next_event(wait)? {
+                Some(event) => panic!("{event:?}"),
+                None => Err(Error::timed_out()),
+            }),
+        ];
+        for (name, call) in calls {
+            let (asked, begun) = (AtomicU32::new(0), now());
+            let stop = || asked.fetch_add(1, Ordering::Relaxed) == 1;
+            let error = call(Wait::from(Duration::MAX).until(&stop)).expect_err(name);
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{name}");
+            assert_eq!(asked.load(Ordering::Relaxed), 2, "{name}: it went on until it was told to stop");
+            assert!(begun.elapsed() < Duration::from_secs(10), "{name}");
+        }
+    }
+
+    #[test]
+    fn call_without_an_end_lasts_until_the_drone_is_over() {
+        let (edge, runtime) = stuck();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| edge.send("chat", b"hello", true, Duration::MAX));
+            let taker = scope.spawn(|| edge.next_event(Duration::MAX));
+            std::thread::sleep(Duration::from_millis(300));
+            assert!(!sender.is_finished() && !taker.is_finished());
+            edge.close();
+            // What it would have answered with is gone.
+            runtime.shutdown_timeout(FAREWELL);
+            assert_eq!(sender.join().expect("no panic").expect_err("closed").kind(), ErrorKind::Closed);
+            assert_eq!(taker.join().expect("no panic").expect_err("closed").kind(), ErrorKind::Closed);
+        });
+    }
+
+    #[test]
+    fn another_process_has_no_drone() {
+        let (mut edge, _runtime) = stuck();
+        edge.process = Process::current().fork_in_another_namespace();
+        let error = edge.send("chat", b"hello", true, Duration::MAX).expect_err("not this process's");
+        assert_eq!(error.kind(), ErrorKind::Forked);
+        assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+        edge.close();
+        edge.process = Process::current();
+        assert!(edge.shared.running().expect("it was not closed by the other").is_some());
+    }
 }

@@ -47,6 +47,6 @@ mod service;
 
 pub use blocking::{
     Edge, Error, ErrorKind, Event, ExportedKey, MAX_MESSAGE, Message, Options, Result, Sender, Service,
-    Standing, Status, Token, Unlock,
+    Standing, Status, Token, Unlock, Wait,
 };
 pub use program::program;

@@ -58,6 +58,21 @@ fn wrong_calls_are_answered_with_a_code_and_words() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "the library prints nothing");
 }
 
+#[test]
+fn fork_with_the_same_number_has_no_drone() {
+    const IMPOSSIBLE: i32 = 77;
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &[]);
+    let mut program = compile(&bench, "tests/namespaces.c", &["-lquiver"]);
+    let output = program.args(["data", "kgc-data/deployment.toml", &token]).output().expect("it runs");
+    let words = String::from_utf8_lossy(&output.stdout);
+    if output.status.code() == Some(IMPOSSIBLE) {
+        println!("not tested: this process may make no PID namespace");
+        return;
+    }
+    assert!(output.status.success(), "{:?}: {words}", output.status);
+}
+
 /// The example, with its input.
 struct Talk {
     child: Child,

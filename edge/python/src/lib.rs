@@ -4,16 +4,17 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyException, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
-use quiver_edge::{Error, ErrorKind, MAX_MESSAGE, Options, Sender, Service, Standing, Token, Unlock};
+use quiver_edge::{Error, ErrorKind, MAX_MESSAGE, Options, Sender, Service, Standing, Token, Unlock, Wait};
 
-/// Interval at which Python's signal handlers run while a call waits.
-const LOOK: Duration = Duration::from_millis(100);
+/// The longest time that a drone takes to say how it is doing.
+const STATUS_TIME: Duration = Duration::from_secs(5);
 
 /// The exceptions of the package: the base, and its kinds by their codes.
 static ERRORS: PyOnceLock<(Py<PyType>, Py<PyDict>)> = PyOnceLock::new();
@@ -34,13 +35,13 @@ fn raise(py: Python<'_>, error: &Error) -> PyErr {
 }
 
 /// Seconds as a time limit; `None` is for ever.
-fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let Some(seconds) = seconds else { return Ok(None) };
+fn limit(seconds: Option<f64>) -> PyResult<Duration> {
+    let Some(seconds) = seconds else { return Ok(Duration::MAX) };
     if seconds.is_nan() {
         return Err(PyValueError::new_err("timeout is not a number"));
     }
     let limit = Duration::try_from_secs_f64(seconds.max(0.0));
-    limit.map(Some).map_err(|_| PyOverflowError::new_err("timeout is too long: None is for ever"))
+    limit.map_err(|_| PyOverflowError::new_err("timeout is too long: None is for ever"))
 }
 
 /// A drone.
@@ -80,24 +81,20 @@ impl Edge {
         let mut options = Options::new(data_dir, unlock);
         (options.deployment, options.token, options.group) = (deployment, token, group);
         (options.leaders, options.kgcs) = (leaders, kgcs);
-        if let Some(time) = limit(enrol_timeout)? {
-            options.enrol_timeout = time;
+        if enrol_timeout.is_some() {
+            options.enrol_timeout = limit(enrol_timeout)?;
         }
         py.detach(|| quiver_edge::Edge::open(options)).map(Self).map_err(|error| raise(py, &error))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn join(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let waited = self.wait(py, timeout, |edge, time| match edge.join(time) {
-            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
-            joined => joined.map(Some),
-        })?;
-        waited.ok_or_else(|| timed_out(py))
+        self.wait(py, limit(timeout)?, |edge, wait| edge.join(wait))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn next_event(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
-        let event = self.wait(py, timeout, quiver_edge::Edge::next_event)?;
+        let event = self.wait(py, limit(timeout)?, |edge, wait| edge.next_event(wait))?;
         Ok(event.map(Event::from))
     }
 
@@ -110,32 +107,28 @@ impl Edge {
         signed: bool,
         timeout: Option<f64>,
     ) -> PyResult<()> {
-        let time = limit(timeout)?.unwrap_or(Duration::MAX);
-        py.detach(|| self.0.send(channel, data, signed, time)).map_err(|error| raise(py, &error))
+        self.wait(py, limit(timeout)?, |edge, wait| edge.send(channel, data, signed, wait))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn flush(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let time = limit(timeout)?.unwrap_or(Duration::MAX);
-        py.detach(|| self.0.flush(time)).map_err(|error| raise(py, &error))
+        self.wait(py, limit(timeout)?, |edge, wait| edge.flush(wait))
     }
 
     #[pyo3(signature = (name, timeout = None))]
     fn export_key(&self, py: Python<'_>, name: &str, timeout: Option<f64>) -> PyResult<ExportedKey> {
-        let time = limit(timeout)?.unwrap_or(Duration::MAX);
-        let exported = py.detach(|| self.0.export_key(name, time)).map_err(|error| raise(py, &error))?;
+        let exported = self.wait(py, limit(timeout)?, |edge, wait| edge.export_key(name, wait))?;
         let key = exported.key.expose().to_vec();
         Ok(ExportedKey { key, term: exported.term, counter: exported.counter })
     }
 
     fn status(&self, py: Python<'_>) -> PyResult<Status> {
-        py.detach(|| self.0.status()).map(Status::from).map_err(|error| raise(py, &error))
+        self.wait(py, STATUS_TIME, |edge, wait| edge.status_within(wait)).map(Status::from)
     }
 
     #[pyo3(signature = (timeout = None))]
     fn leave(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let time = limit(timeout)?.unwrap_or(Duration::MAX);
-        py.detach(|| self.0.leave(time)).map_err(|error| raise(py, &error))
+        self.wait(py, limit(timeout)?, |edge, wait| edge.leave(wait))
     }
 
     fn close(&self, py: Python<'_>) {
@@ -162,30 +155,31 @@ impl Edge {
 }
 
 impl Edge {
-    /// Waits in short stretches, between which Python's signal handlers run; `None` if the time is over.
+    /// Has the drone do something without holding the interpreter. While it waits, Python's signal handlers run
+    /// ten times a second; what one of them raises, as Ctrl-C does, ends the wait and is raised.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
-        stretch: impl Fn(&quiver_edge::Edge, Duration) -> Result<Option<T>, Error> + Sync,
-    ) -> PyResult<Option<T>> {
-        let mut left = limit(timeout)?;
-        loop {
-            let time = left.map_or(LOOK, |left| left.min(LOOK));
-            if let Some(found) = py.detach(|| stretch(&self.0, time)).map_err(|error| raise(py, &error))? {
-                return Ok(Some(found));
-            }
-            py.check_signals()?;
-            left = left.map(|left| left.saturating_sub(time));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Ok(None);
-            }
+        time: Duration,
+        call: impl FnOnce(&quiver_edge::Edge, Wait<'_>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let raised = OnceLock::new();
+        let done = py.detach(|| {
+            let stop = || {
+                if raised.get().is_none()
+                    && let Err(error) = Python::attach(|py| py.check_signals())
+                {
+                    let _ = raised.set(error);
+                }
+                raised.get().is_some()
+            };
+            call(&self.0, Wait::at_most(time).until(&stop))
+        });
+        match raised.into_inner() {
+            Some(error) => Err(error),
+            None => done.map_err(|error| raise(py, &error)),
         }
     }
-}
-
-fn timed_out(py: Python<'_>) -> PyErr {
-    raise(py, &Error::new(ErrorKind::TimedOut, "not done in the time given"))
 }
 
 /// Something that happened to the drone.

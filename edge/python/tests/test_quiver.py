@@ -198,6 +198,23 @@ class Group(unittest.TestCase):
             with self.assertRaises(quiver.RefusedError):
                 three.join(10)
 
+    def test_ctrl_c_ends_every_call_that_waits(self):
+        former = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, former)
+        with self.open("edge-3") as edge:
+            edge.join(60)
+            edge.send("chat", b"hello", timeout=10)
+            # A leader that does not answer keeps them waiting: `flush` for five seconds, `leave` for ever.
+            leader = next(one for one in self.deployment.processes if os.path.basename(one.child.args[0]) == "leader")
+            leader.child.send_signal(signal.SIGSTOP)
+            self.addCleanup(leader.child.send_signal, signal.SIGCONT)
+            for call in (edge.flush, edge.leave):
+                begun = time.monotonic()
+                threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                with self.assertRaises(KeyboardInterrupt):
+                    call()
+                self.assertLess(time.monotonic() - begun, 4)
+
     def test_token_that_is_used_up_is_refused_by_the_kgc(self):
         token = self.deployment.directory / "edge-2.token"
         d = self.deployment

@@ -4,7 +4,7 @@ use std::io::{ErrorKind as IoErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quiver_admission::AnonymousEvent;
 use quiver_ainq::Name;
@@ -13,30 +13,8 @@ use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Reason, Route};
 
 use super::queue::EventQueue;
-use super::{Error, ErrorKind, Event, Result, Service, Standing, Status};
+use super::{Error, ErrorKind, Event, Result, Service, Standing, Status, Wait};
 use crate::service::{NodeEvent, Observer, RunningEdge};
-
-/// The longest wait of a thread before it looks again: more than any application waits.
-const LONGEST: Duration = Duration::from_secs(3600);
-
-/// A moment until which a call may last; `None` for ever.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Option<Instant>);
-
-impl Deadline {
-    #[expect(clippy::disallowed_methods, reason = "the application waits in real time")]
-    fn now() -> Instant {
-        Instant::now()
-    }
-
-    pub(super) fn after(timeout: Duration) -> Self {
-        Self(Self::now().checked_add(timeout))
-    }
-
-    pub(super) fn left(self) -> Duration {
-        self.0.map_or(LONGEST, |at| at.saturating_duration_since(Self::now()))
-    }
-}
 
 /// The state that all share.
 pub(super) struct Shared {
@@ -129,28 +107,33 @@ impl Shared {
     }
 
     /// Waits until `look` finds something.
-    fn wait<T>(
-        &self,
-        deadline: Deadline,
-        mut look: impl FnMut(&mut State) -> Option<Result<T>>,
-    ) -> Result<T> {
+    fn wait<T>(&self, wait: Wait<'_>, mut look: impl FnMut(&mut State) -> Option<Result<T>>) -> Result<T> {
         let mut state = self.lock();
         loop {
             if let Some(found) = look(&mut state) {
                 self.signal(&mut state);
                 return found;
             }
-            let left = deadline.left();
-            if left.is_zero() {
+            if wait.has_ended() {
                 return Err(Error::timed_out());
             }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = match wait.step() {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(step) => {
+                    let waited = self.changed.wait_timeout(state, step);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner).0);
+                    // Without the lock: it may run a signal handler that calls the drone.
+                    if wait.is_stopped() {
+                        return Err(Error::timed_out());
+                    }
+                    self.lock()
+                }
+            };
         }
     }
 
     pub(super) fn wait_until_open(&self) -> Result<()> {
-        self.wait(Deadline(None), |state| match &state.phase {
+        self.wait(Wait::FOR_EVER, |state| match &state.phase {
             Phase::Opening => None,
             Phase::Ended(error) => Some(Err(error.clone())),
             Phase::Starting | Phase::Running(_) => Some(Ok(())),
@@ -165,9 +148,9 @@ impl Shared {
         Some(group)
     }
 
-    pub(super) fn wait_until_member(&self, deadline: Deadline) -> Result<()> {
+    pub(super) fn wait_until_member(&self, wait: Wait<'_>) -> Result<()> {
         let refused = |text: String| Some(Err(Error::new(ErrorKind::Refused, text)));
-        self.wait(deadline, |state| match (&state.phase, state.standing) {
+        self.wait(wait, |state| match (&state.phase, state.standing) {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
             (Phase::Running(_), Standing::Member) => Some(Ok(())),
             (_, Standing::Evicted) => refused("this drone was evicted from the group".into()),
@@ -182,8 +165,8 @@ impl Shared {
         })
     }
 
-    pub(super) fn wait_until_left(&self, deadline: Deadline) -> Result<()> {
-        self.wait(deadline, |state| match (&state.phase, state.standing) {
+    pub(super) fn wait_until_left(&self, wait: Wait<'_>) -> Result<()> {
+        self.wait(wait, |state| match (&state.phase, state.standing) {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
             (_, Standing::Left | Standing::Evicted | Standing::Revoked) => Some(Ok(())),
             _ => None,
@@ -191,20 +174,22 @@ impl Shared {
     }
 
     /// Waits for so long, or until it is over.
-    pub(super) fn pause(&self, pause: Duration, deadline: Deadline) -> Result<()> {
-        let over = Deadline::after(pause.min(deadline.left()));
-        let paused = self.wait(over, |state| match &state.phase {
+    pub(super) fn pause(&self, pause: Duration, wait: Wait<'_>) -> Result<()> {
+        let pause = wait.step().map_or(pause, |step| pause.min(step));
+        let paused = self.wait(Wait::at_most(pause), |state| match &state.phase {
             Phase::Ended(error) => Some(Err(error.clone())),
             _ => None,
         });
         match paused {
-            Err(error) if error.kind() == ErrorKind::TimedOut && !deadline.left().is_zero() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::TimedOut && !wait.has_ended() && !wait.is_stopped() => {
+                Ok(())
+            }
             paused => paused,
         }
     }
 
-    pub(super) fn next_event(&self, deadline: Deadline) -> Result<Option<Event>> {
-        let next = self.wait(deadline, |state| match (state.queue.pop(), &state.phase) {
+    pub(super) fn next_event(&self, wait: Wait<'_>) -> Result<Option<Event>> {
+        let next = self.wait(wait, |state| match (state.queue.pop(), &state.phase) {
             (Some(event), _) => Some(Ok(event)),
             (None, Phase::Ended(error)) => Some(Err(error.clone())),
             (None, _) => None,
@@ -254,6 +239,12 @@ impl Shared {
             leaders: state.leaders,
             dropped: state.queue.dropped(),
         }
+    }
+
+    /// A machine runs, of which nothing else is known.
+    #[cfg(test)]
+    pub(super) fn is_running(&self, edge: Arc<dyn RunningEdge>) {
+        self.change(|state| state.phase = Phase::Running(edge));
     }
 
     /// The application has no more use for it.
