@@ -1,8 +1,8 @@
 //! Keeps messages that no leader was there to take, and sends them when one is.
 //!
 //! They stand in the drone's encrypted state, durable before anybody is told that they are queued. A message
-//! goes when the leader has confirmed it, or when its time is over; one that was sent right before a crash
-//! may be sent twice. Its time runs on when the clock is set: a machine without a battery for its clock begins in 1970,
+//! goes when the leader has confirmed it, or when its time is over; one that was sent right before a crash, or
+//! whose confirmation was lost, may be sent twice. Its time runs on when the clock is set: a machine without a battery for its clock begins in 1970,
 //! or when it was last shut down, and gets the time from the network.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
