@@ -14,6 +14,8 @@ const RADIO_STATUS: &[u8] = b"\xfe\x09\x0b\x2a\xbf\x6d\x05\0\x02\0\xc8\xbe\x49\x
 const TUNNEL: &[u8] = b"\xfd\x06\0\0\x09\x2a\xbf\x81\x01\0\x56\xd1\0\0\x01\x01\x6f\x37";
 /// 2026, for signatures.
 const NOW: Duration = Duration::from_secs(1_780_000_000);
+/// As many bytes as the longest frame can have.
+const LONGEST: usize = 287;
 
 /// Signs with a key of its own: those of the seeds' key are of nobody here.
 fn signing(key: u8) -> Signing {
@@ -39,11 +41,11 @@ pub fn stream(bytes: &[u8]) {
     }
     // What is held may be the start of a frame that ends behind it: as many bytes as the longest has end it.
     let mut after = Vec::new();
-    reader.push(&[0; 280], |frame| taken += frame.bytes().len());
+    reader.push(&[0; LONGEST], |frame| taken += frame.bytes().len());
     reader.push(HEARTBEAT, |frame| after.push(frame.bytes().to_vec()));
     reader.reset();
     assert!(after.iter().any(|frame| frame == HEARTBEAT), "not found again");
-    let all = bytes.len() + 280 + HEARTBEAT.len();
+    let all = bytes.len() + LONGEST + HEARTBEAT.len();
     let found: usize = after.iter().map(Vec::len).sum();
     assert_eq!(taken + found + reader.counters().skipped_bytes as usize, all, "bytes lost or doubled");
 }

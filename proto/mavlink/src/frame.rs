@@ -19,8 +19,13 @@ pub const SIGNATURE_LEN: usize = 13;
 pub(crate) const HEADER_V1: usize = 6;
 pub(crate) const HEADER_V2: usize = 10;
 pub(crate) const CHECKSUM: usize = 2;
-/// The incompatibility flag that says that a signature follows, the only one that is defined.
+/// The incompatibility flag that says that a signature follows, the only one that is understood here.
 pub(crate) const SIGNED: u8 = 0x01;
+/// Flags that make a header longer: a source system of 4 bytes, targets in the header. Such a frame is not
+/// taken, and has to be known by its length.
+const LONGER_HEADERS: [(u8, usize); 2] = [(0x02, 3), (0x04, 4)];
+/// Bytes of the longest frame that a header can declare, be it one that is not taken.
+pub(crate) const MAX_DECLARED_LEN: usize = MAX_FRAME_LEN + 7;
 
 /// Version of a frame's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,11 +58,14 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// No start byte, too few bytes, unknown incompatibility flags, system id 0.
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), MavlinkError> {
-        let need = frame_len(bytes)?;
-        let Some((frame, rest)) = bytes.split_at_checked(need) else {
-            return Err(MavlinkError::Truncated { have: bytes.len(), need });
-        };
-        let frame = Self { bytes: frame };
+        // Who does not know an incompatibility flag discards the frame: it may change the format.
+        if let [STX_V2, _, flags, ..] = bytes
+            && flags & !SIGNED != 0
+        {
+            return Err(MavlinkError::UnknownFlags(*flags));
+        }
+        let (declared, rest) = split_declared(bytes)?;
+        let frame = Self { bytes: declared };
         if frame.system_id() == 0 { Err(MavlinkError::NoSystemId) } else { Ok((frame, rest)) }
     }
 
@@ -68,6 +76,13 @@ impl<'a> Frame<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Self, MavlinkError> {
         let (frame, rest) = Self::split(bytes)?;
         if rest.is_empty() { Ok(frame) } else { Err(MavlinkError::TrailingBytes(rest.len())) }
+    }
+
+    /// Tells whether a check sum proves that the bytes which a header declares are one frame, of whatever system.
+    /// What has unknown flags is of no known format.
+    pub(crate) fn proves(declared: &[u8]) -> bool {
+        let frame = Frame { bytes: declared };
+        frame.incompatibility_flags() & !SIGNED == 0 && frame.is_proven()
     }
 
     /// The whole frame, from start byte to check sum or signature: 8 to 280 bytes.
@@ -154,6 +169,13 @@ impl<'a> Frame<'a> {
         self.layout().is_some()
     }
 
+    /// Tells whether the message is known and the check sum wrong: the frame was damaged on its way, or is of a
+    /// dialect that gives the message's number to another.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        Layout::of(self.message_id()).is_some() && !self.is_proven()
+    }
+
     /// Whom the frame is for: everybody if its message has no such field, `None` if its dialect is not known.
     #[must_use]
     pub fn target(&self) -> Option<Target> {
@@ -212,11 +234,21 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// The bytes of the frame that `bytes` begin with, as its header declares them, and what follows. Nothing else
+/// of it is looked at.
+///
+/// # Errors
+/// No start byte, or too few bytes.
+pub(crate) fn split_declared(bytes: &[u8]) -> Result<(&[u8], &[u8]), MavlinkError> {
+    let need = declared_len(bytes)?;
+    bytes.split_at_checked(need).ok_or(MavlinkError::Truncated { have: bytes.len(), need })
+}
+
 /// Bytes that the frame at the start of `bytes` has, by its header.
 ///
 /// # Errors
-/// No start byte, unknown incompatibility flags, or too few bytes to tell; then `need` is how many tell more.
-pub(crate) fn frame_len(bytes: &[u8]) -> Result<usize, MavlinkError> {
+/// No start byte, or too few bytes to tell; then `need` is how many tell more.
+fn declared_len(bytes: &[u8]) -> Result<usize, MavlinkError> {
     let truncated = |need| MavlinkError::Truncated { have: bytes.len(), need };
     let start = *bytes.first().ok_or(truncated(HEADER_V1 + CHECKSUM))?;
     if start != STX_V1 && start != STX_V2 {
@@ -226,13 +258,11 @@ pub(crate) fn frame_len(bytes: &[u8]) -> Result<usize, MavlinkError> {
     if start == STX_V1 {
         return Ok(HEADER_V1 + payload + CHECKSUM);
     }
-    // Who does not know an incompatibility flag discards the frame: it may change the format.
-    match bytes.get(2) {
-        None => Err(truncated(HEADER_V2 + CHECKSUM)),
-        Some(0) => Ok(HEADER_V2 + payload + CHECKSUM),
-        Some(&SIGNED) => Ok(HEADER_V2 + payload + CHECKSUM + SIGNATURE_LEN),
-        Some(&flags) => Err(MavlinkError::UnknownFlags(flags)),
-    }
+    let flags = *bytes.get(2).ok_or(truncated(HEADER_V2 + CHECKSUM))?;
+    let longer: usize =
+        LONGER_HEADERS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, more)| more).sum();
+    let signature = if flags & SIGNED == 0 { 0 } else { SIGNATURE_LEN };
+    Ok(HEADER_V2 + longer + payload + CHECKSUM + signature)
 }
 
 /// Sets the incompatibility flags of an unsigned MAVLink 2 frame. The check sum covers them; it is changed by

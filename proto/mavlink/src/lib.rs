@@ -63,7 +63,7 @@
 //! check.
 //!
 //! # Bounds
-//! A reader holds less than a frame (280 bytes). A router remembers 4,096 sources an endpoint and 16,384
+//! A reader holds less than a frame (287 bytes). A router remembers 4,096 sources an endpoint and 16,384
 //! frames. A table has 250 grants, a file 64 endpoints and 256 KiB, signing 1,024 streams. A reader of tunnels
 //! holds 16 datagrams that are not whole, 384 bytes each.
 #![cfg_attr(not(feature = "std"), no_std)]

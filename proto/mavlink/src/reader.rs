@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     error::MavlinkError,
-    frame::{Frame, MAX_FRAME_LEN, STX_V1, STX_V2},
+    frame::{Frame, MAX_DECLARED_LEN, MAX_FRAME_LEN, STX_V1, STX_V2, split_declared},
 };
 
 /// What a reader met, in all.
@@ -16,24 +16,28 @@ pub struct ReaderCounters {
     pub skipped_bytes: u64,
     /// Frames with flags that nobody here knows.
     pub unknown_flags: u64,
+    /// Frames of system 0.
+    pub no_system_id: u64,
     /// Bytes that check sums were computed over.
     pub checked_bytes: u64,
 }
 
-/// Bytes that check sums are computed over for each byte received. Frames need one; behind damage a few starts are tried.
+/// Bytes that check sums are computed over for each byte received. Frames need one; behind damage a few starts are
+/// tried.
 const WORK: usize = 16;
 /// Bytes that they may be computed over beyond, before as many have come.
 const RESERVE: usize = 16 * MAX_FRAME_LEN;
 
 /// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
 ///
-/// A frame whose check sum proves it ([`Frame::is_proven`]) is taken. One that is not proven, of a dialect
-/// that is not known or damaged, is taken if it ends where the bytes end or where the next start byte stands;
-/// otherwise its start byte is skipped and the search goes on behind it, so that a damaged length does not
-/// swallow the frames behind it. A damaged frame that is taken travels with its wrong check sum, and its
-/// receiver drops it.
+/// A frame whose check sum proves it ([`Frame::is_proven`]) is whole, and so is one that ends where the bytes
+/// end or where the next start byte stands. What is whole is handed over, or dropped as a whole if it has
+/// unknown flags or no system: nothing inside it is looked at, because a payload (of a log, a file, a tunnel)
+/// may be somebody's frame, and must not become one. Anything else is damage: its start byte is skipped and
+/// the search goes on behind it, so that a damaged length does not swallow the frames behind it. A damaged
+/// frame that seems whole is handed over with its wrong check sum ([`Frame::is_damaged`]).
 ///
-/// Holds fewer than 280 bytes between calls. The work is bounded by what comes: of bytes that begin a frame everywhere,
+/// Holds fewer than 287 bytes between calls. The work is bounded by what comes: of bytes that begin a frame everywhere,
 /// made to keep the reader busy, some are not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct FrameReader {
@@ -62,7 +66,7 @@ impl FrameReader {
             self.read(&held, &mut each)
         };
         self.held = left.to_vec();
-        debug_assert!(self.held.len() < MAX_FRAME_LEN, "a whole frame was left unread");
+        debug_assert!(self.held.len() < MAX_DECLARED_LEN, "a whole frame was left unread");
     }
 
     /// Takes a datagram of whole frames; what it ends with of a frame is dropped.
@@ -91,22 +95,37 @@ impl FrameReader {
             let start = bytes.iter().position(|byte| is_start(*byte)).unwrap_or(bytes.len());
             self.skip(start);
             bytes = bytes.get(start..).unwrap_or_default();
-            match Frame::split(bytes) {
-                Ok((frame, rest))
-                    if self.proves(frame) || rest.first().is_none_or(|byte| is_start(*byte)) =>
-                {
-                    self.counters.frames += 1;
-                    each(frame);
+            match split_declared(bytes) {
+                Ok((declared, rest)) if self.is_whole(declared, rest) => {
+                    self.take(declared, each);
                     bytes = rest;
-                    continue;
                 }
                 Err(MavlinkError::Truncated { .. }) => return bytes,
-                Err(MavlinkError::UnknownFlags(_)) => self.counters.unknown_flags += 1,
-                Ok(_) | Err(_) => {}
+                Ok(_) | Err(_) => {
+                    self.skip(1);
+                    bytes = bytes.get(1..).unwrap_or_default();
+                }
             }
-            self.skip(1);
-            bytes = bytes.get(1..).unwrap_or_default();
         }
+    }
+
+    /// Tells whether the bytes that a header declares are one frame, damaged at most within.
+    fn is_whole(&mut self, declared: &[u8], rest: &[u8]) -> bool {
+        self.proves(declared) || rest.first().is_none_or(|byte| is_start(*byte))
+    }
+
+    /// Hands over a whole frame, or counts why not.
+    fn take(&mut self, declared: &[u8], each: &mut impl FnMut(Frame<'_>)) {
+        match Frame::parse(declared) {
+            Ok(frame) => {
+                self.counters.frames += 1;
+                return each(frame);
+            }
+            Err(MavlinkError::UnknownFlags(_)) => self.counters.unknown_flags += 1,
+            Err(MavlinkError::NoSystemId) => self.counters.no_system_id += 1,
+            Err(_) => {}
+        }
+        self.skip(declared.len());
     }
 
     /// Allows the work for so many bytes that come.
@@ -116,12 +135,12 @@ impl FrameReader {
     }
 
     /// Whether a frame is proven, while there is work left to find out.
-    fn proves(&mut self, frame: Frame<'_>) -> bool {
-        let cost = frame.bytes().len();
+    fn proves(&mut self, declared: &[u8]) -> bool {
+        let cost = declared.len();
         let Some(left) = self.work.checked_sub(cost) else { return false };
         self.work = left;
         self.counters.checked_bytes += cost as u64;
-        frame.is_proven()
+        Frame::proves(declared)
     }
 
     fn skip(&mut self, count: usize) {

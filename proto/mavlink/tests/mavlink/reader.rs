@@ -89,13 +89,72 @@ fn a_message_of_an_unknown_dialect_passes_between_others() {
     assert_eq!(read(&mut FrameReader::new(), &stream), [frame("HEARTBEAT"), other, frame("ATTITUDE")]);
 }
 
+/// A frame whose payload is frames: of a log that is downloaded, or a tunnel.
+fn around(inner: &[u8], flags: u8, system: u8) -> Vec<u8> {
+    let longer: usize =
+        [(2, 3), (4, 4)].iter().filter(|(flag, _)| flags & flag != 0).map(|(_, more)| more).sum();
+    let mut frame = vec![0xfd, inner.len() as u8, flags, 0, 1, system, 1, 0x78, 0, 0];
+    frame.extend(vec![0; longer]);
+    frame.extend_from_slice(inner);
+    // The check sum of LOG_DATA is another.
+    frame.extend([1, 2]);
+    frame.extend(vec![7; if flags & 1 == 0 { 0 } else { 13 }]);
+    frame
+}
+
 #[test]
-fn frames_with_unknown_flags_are_counted_and_dropped() {
-    let mut unknown = frame("HEARTBEAT");
-    unknown[2] = 0x02;
+fn a_frame_that_is_not_taken_is_dropped_with_all_that_is_in_it() {
+    let inner = [frame("COMMAND_LONG"), frame("HEARTBEAT")].concat();
+    let rejected = [(8, 1), (0x80, 1), (9, 1), (2, 1), (4, 1), (6, 1), (7, 1), (0, 0), (1, 0)];
+    for (flags, system) in rejected {
+        let outer = around(&inner, flags, system);
+        let stream = [&frame("ATTITUDE")[..], &outer, &frame("HEARTBEAT"), &outer].concat();
+        for size in [1, 7, 50, stream.len()] {
+            let mut reader = FrameReader::new();
+            let found: Vec<_> = stream.chunks(size).flat_map(|piece| read(&mut reader, piece)).collect();
+            assert_eq!(
+                found,
+                [frame("ATTITUDE"), frame("HEARTBEAT")],
+                "flags {flags:#x}, in pieces of {size}"
+            );
+            let counters = reader.counters();
+            assert_eq!(counters.unknown_flags, if system == 0 { 0 } else { 2 });
+            assert_eq!(counters.no_system_id, if system == 0 { 2 } else { 0 });
+            assert_eq!(counters.skipped_bytes as usize, 2 * outer.len());
+        }
+        let mut found = Vec::new();
+        FrameReader::new().push_datagram(&outer, |frame| found.push(frame.bytes().to_vec()));
+        assert_eq!(found, [[0; 0]; 0], "flags {flags:#x}");
+    }
+}
+
+#[test]
+fn a_frame_of_no_system_is_dropped_as_a_whole_in_noise_too_if_its_check_sum_proves_it() {
+    let inner = frame("COMMAND_LONG");
+    let mut outer = around(&inner, 0, 0);
+    crate::vectors::seal(&mut outer, 134);
     let mut reader = FrameReader::new();
-    assert_eq!(read(&mut reader, &[unknown, frame("ATTITUDE")].concat()), [frame("ATTITUDE")]);
-    assert_eq!(reader.counters().unknown_flags, 1);
+    let found = read(&mut reader, &[&outer[..], b"noise", &vec![0; 300]].concat());
+    assert_eq!((found, reader.counters().no_system_id), (vec![], 1));
+}
+
+#[test]
+fn a_damaged_frame_that_seems_whole_is_not_searched() {
+    let outer = around(&frame("COMMAND_LONG"), 0, 1);
+    let stream = [&outer[..], &frame("ATTITUDE")].concat();
+    assert_eq!(read(&mut FrameReader::new(), &stream), [outer, frame("ATTITUDE")]);
+}
+
+#[test]
+fn a_damaged_header_swallows_no_frame_behind_it() {
+    let good = [frame("HEARTBEAT"), frame("ATTITUDE")];
+    for flag in 1..=255 {
+        let mut damaged = frame("COMMAND_LONG");
+        damaged[1] = damaged[1].wrapping_add(11);
+        damaged[2] = flag;
+        let stream = [&damaged[..], &good.concat(), &vec![0; 300]].concat();
+        assert_eq!(read(&mut FrameReader::new(), &stream), good, "flags {flag:#x}");
+    }
 }
 
 #[test]
