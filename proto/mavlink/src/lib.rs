@@ -55,8 +55,10 @@
 //! No message is unpacked, and no dialect need be known: the frame's length and message id say enough. A
 //! table of what pymavlink's dialect `all` knows (353 messages, 8 bytes each) has the seeds of check sums and
 //! where `target_system` stands. It is used where a check sum proves that it fits ([`Frame::is_proven`]): to
-//! find the start of a frame behind damage, and to send a command only to where its target is. Everything
-//! else passes as it came, to everybody.
+//! find the start of a frame behind damage, to send a command only to where its target is, and to drop what
+//! was damaged: a frame of a known message whose check sum is wrong ([`Frame::is_damaged`]). A dialect that
+//! gives a known message's number to another is taken for damage, too. Every message that the table does not
+//! know passes as it came, to everybody.
 //!
 //! The check sum travels. It is the sender's own, so damage on the wire before the sender's end is found by
 //! the receiver's program as ever; and it covers the system id, so a frame that was given another does not

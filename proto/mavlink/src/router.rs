@@ -16,6 +16,10 @@ use crate::{
 
 /// Systems and components remembered of one endpoint; the one that was not heard for longest makes room.
 const MAX_SOURCES: usize = 4_096;
+/// Time for which a source that was heard behind an endpoint is sent nothing of its own there. Frames that go
+/// in a circle come back within seconds; and a source that was heard once by an echo, or has moved, must not
+/// be kept from there for ever.
+const ECHO_TIME: Duration = Duration::from_secs(10);
 /// Frames remembered for finding duplicates; the oldest makes room.
 const MAX_RECENT: usize = 16_384;
 
@@ -28,6 +32,8 @@ pub struct EndpointId(u64);
 pub enum Dropped {
     /// The endpoint it came from is not one of the router's.
     UnknownEndpoint,
+    /// Its message is known and its check sum is wrong ([`Frame::is_damaged`]).
+    Damaged,
     /// The filter of the endpoint it came from keeps it out.
     FilteredIn,
     /// The same bytes came within the period of de-duplication.
@@ -39,8 +45,14 @@ pub enum Dropped {
 /// Routes frames between endpoints as mavlink-router does.
 ///
 /// * A frame goes to every other endpoint if it is for everybody or of an unknown dialect, otherwise to those
-///   behind which its target was heard or granted.
-/// * It never goes to an endpoint behind which its sender was heard: two ways to one vehicle make no loop.
+///   behind which its target is granted or was heard lately; where no target was, to those behind which it
+///   was heard once.
+/// * It does not go to an endpoint behind which its sender was heard in the last 10 s: two ways to one
+///   vehicle make no loop.
+/// * What is granted outranks what was heard: a frame of a system that is granted where it comes from goes to
+///   where that system was heard as well, and a frame of a granted system from elsewhere does not go to where
+///   it is granted.
+/// * Frames that their check sum proves teach where their sender is; others may be damaged, and teach nothing.
 /// * Endpoints of one group share what they heard, and send each other nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
@@ -60,6 +72,27 @@ struct Routed {
     heard: BTreeMap<(u8, u8), Duration>,
     /// Systems that are known to be there before they are heard.
     granted: BTreeSet<u8>,
+}
+
+/// A frame on its way through.
+#[derive(Clone, Copy)]
+struct Passing<'a> {
+    frame: Frame<'a>,
+    /// Set if its system is granted where it comes from.
+    is_granted: bool,
+    /// Time since which a source that was heard was heard lately.
+    since: Duration,
+    target: Target,
+    /// `None` if it is for everybody, or nobody knows its target.
+    way: Option<Way>,
+}
+
+/// Knowledge by which endpoints lead to a target.
+#[derive(Clone, Copy)]
+struct Way {
+    target: Target,
+    by_component: bool,
+    since: Duration,
 }
 
 impl Router {
@@ -84,14 +117,19 @@ impl Router {
     }
 
     /// Says which systems are behind an endpoint although they may not have been heard yet, in place of what
-    /// was said before: those of the table of system ids, behind the group's datagrams.
+    /// was said before: those of the table of system ids, behind the group's datagrams. Forgets what was
+    /// heard there of others, and elsewhere of these: a system id that changes hands is found at its new
+    /// place.
     pub fn grant(&mut self, id: EndpointId, systems: impl IntoIterator<Item = u8>) {
-        if let Some(endpoint) = self.endpoints.get_mut(&id) {
-            endpoint.granted = systems.into_iter().collect();
+        let Some(endpoint) = self.endpoints.get_mut(&id) else { return };
+        let granted: BTreeSet<u8> = systems.into_iter().collect();
+        endpoint.granted.clone_from(&granted);
+        for (other, endpoint) in &mut self.endpoints {
+            endpoint.heard.retain(|(system, _), _| granted.contains(system) == (*other == id));
         }
     }
 
-    /// Where a frame that was received at `from` goes; its sender is then known to be there.
+    /// Where a frame that was received at `from` goes; if it is proven, its sender is then known to be there.
     ///
     /// # Errors
     /// Says why it goes nowhere.
@@ -102,23 +140,30 @@ impl Router {
         frame: Frame<'_>,
     ) -> Result<Vec<EndpointId>, Dropped> {
         let origin = self.endpoints.get_mut(&from).ok_or(Dropped::UnknownEndpoint)?;
+        let known_target = frame.target();
+        if known_target.is_none() && frame.is_damaged() {
+            return Err(Dropped::Damaged);
+        }
         if !origin.filters.incoming.passes(frame) {
             return Err(Dropped::FilteredIn);
         }
-        origin.hear(now, (frame.system_id(), frame.component_id()));
-        let group = origin.group.clone();
+        if known_target.is_some() {
+            origin.hear(now, (frame.system_id(), frame.component_id()));
+        }
+        let (group, is_granted) = (origin.group.clone(), origin.granted.contains(&frame.system_id()));
         if self.is_duplicate(now, frame) {
             return Err(Dropped::Duplicate);
         }
-        let target = frame.target().unwrap_or(Target { system: 0, component: 0 });
-        let is_component_known = self.knows_component(target);
+        let target = known_target.unwrap_or(Target { system: 0, component: 0 });
+        let since = now.saturating_sub(ECHO_TIME);
+        let passing = Passing { frame, is_granted, since, target, way: self.way_to(target, since) };
         let receivers: Vec<EndpointId> = self
             .endpoints
             .iter()
             .filter(|(id, endpoint)| {
                 **id != from
                     && (group.is_none() || endpoint.group != group)
-                    && self.accepts(endpoint, frame, target, is_component_known)
+                    && self.accepts(endpoint, passing)
             })
             .map(|(id, _)| *id)
             .collect();
@@ -140,25 +185,36 @@ impl Router {
         systems
     }
 
-    fn accepts(&self, endpoint: &Routed, frame: Frame<'_>, target: Target, is_component_known: bool) -> bool {
-        let sender = (frame.system_id(), frame.component_id());
-        if self.any_of_group(endpoint, |one| one.heard.contains_key(&sender)) {
+    fn accepts(&self, endpoint: &Routed, passing: Passing<'_>) -> bool {
+        let Passing { frame, is_granted, since, target, way } = passing;
+        let (system, component) = (frame.system_id(), frame.component_id());
+        let is_from_there =
+            |one: &Routed| one.granted.contains(&system) || one.heard_source((system, component), since);
+        if !is_granted && self.any_of_group(endpoint, is_from_there) {
             return false;
         }
         if !endpoint.filters.outgoing.passes(frame) {
             return false;
         }
-        if self.sniffer.is_some_and(|sniffer| endpoint.knows_system(sniffer)) || target.system == 0 {
-            return true;
-        }
-        // A component that nobody heard may be behind any endpoint that its system is behind.
-        self.any_of_group(endpoint, |one| {
-            if is_component_known {
-                one.heard.contains_key(&(target.system, target.component))
-            } else {
-                one.knows_system(target.system)
-            }
-        })
+        target.system == 0
+            || self.sniffer.is_some_and(|sniffer| endpoint.heard_system(sniffer, Duration::ZERO))
+            || way.is_some_and(|way| self.any_of_group(endpoint, |one| one.leads(way)))
+    }
+
+    /// Finds how endpoints are told that lead to a target: by its component if that was heard anywhere, otherwise
+    /// by its system, which the component may be behind; by what was heard lately before what was heard once.
+    /// `None` if nothing of it is known.
+    fn way_to(&self, target: Target, since: Duration) -> Option<Way> {
+        let of = |since| [true, false].map(|by_component| Way { target, by_component, since });
+        let is_known = |way: &Way| {
+            let source = (target.system, target.component);
+            let knows = |endpoint: &Routed| match way.by_component {
+                true => target.component != 0 && endpoint.heard_source(source, way.since),
+                false => endpoint.leads(*way),
+            };
+            self.endpoints.values().any(knows)
+        };
+        [of(since), of(Duration::ZERO)].into_iter().flatten().find(is_known)
     }
 
     fn any_of_group(&self, endpoint: &Routed, test: impl Fn(&Routed) -> bool) -> bool {
@@ -166,11 +222,6 @@ impl Router {
             None => test(endpoint),
             group => self.endpoints.values().any(|other| other.group == *group && test(other)),
         }
-    }
-
-    fn knows_component(&self, target: Target) -> bool {
-        let key = (target.system, target.component);
-        target.component != 0 && self.endpoints.values().any(|endpoint| endpoint.heard.contains_key(&key))
     }
 
     fn is_duplicate(&mut self, now: Duration, frame: Frame<'_>) -> bool {
@@ -204,7 +255,23 @@ impl Routed {
         self.heard.insert(source, now);
     }
 
-    fn knows_system(&self, system: u8) -> bool {
-        self.granted.contains(&system) || self.heard.range((system, 0)..=(system, 255)).next().is_some()
+    /// Tells whether a source was heard here since then.
+    fn heard_source(&self, source: (u8, u8), since: Duration) -> bool {
+        self.heard.get(&source).is_some_and(|at| *at >= since)
+    }
+
+    /// Tells whether any component of a system was heard here since then.
+    fn heard_system(&self, system: u8, since: Duration) -> bool {
+        self.heard.range((system, 0)..=(system, 255)).any(|(_, at)| *at >= since)
+    }
+
+    /// Tells whether a way leads here.
+    fn leads(&self, way: Way) -> bool {
+        let Way { target: Target { system, component }, by_component, since } = way;
+        self.granted.contains(&system)
+            || match by_component {
+                true => self.heard_source((system, component), since),
+                false => self.heard_system(system, since),
+            }
     }
 }

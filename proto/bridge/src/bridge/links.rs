@@ -124,6 +124,7 @@ impl Links {
 pub(super) const fn reason(dropped: Dropped) -> &'static str {
     match dropped {
         Dropped::UnknownEndpoint => "closed",
+        Dropped::Damaged => "damaged",
         Dropped::FilteredIn => "filtered",
         Dropped::Duplicate => "duplicate",
         Dropped::NoReceiver => "no receiver",

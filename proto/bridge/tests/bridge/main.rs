@@ -6,5 +6,6 @@ mod endpoints;
 mod filters;
 mod group;
 mod rekeys;
+mod routes;
 mod rules;
 mod signing;

@@ -5,9 +5,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_mavlink::{Dropped, EndpointId, Filters, Frame, List, Router};
 
-use crate::vectors::{frame, frame_from};
+use crate::vectors::{frame, frame_from, seal};
 
 const NOW: Duration = Duration::from_secs(1);
+/// Time after which a source is sent its own frames again.
+const ECHO_TIME: Duration = Duration::from_secs(10);
+const DAY: Duration = Duration::from_secs(86_400);
 
 struct Bench {
     router: Router,
@@ -29,7 +32,16 @@ fn bench() -> Bench {
 
 impl Bench {
     fn route(&mut self, from: EndpointId, bytes: &[u8]) -> Result<Vec<EndpointId>, Dropped> {
-        self.router.route(NOW, from, Frame::parse(bytes).unwrap())
+        self.route_at(NOW, from, bytes)
+    }
+
+    fn route_at(
+        &mut self,
+        now: Duration,
+        from: EndpointId,
+        bytes: &[u8],
+    ) -> Result<Vec<EndpointId>, Dropped> {
+        self.router.route(now, from, Frame::parse(bytes).unwrap())
     }
 }
 
@@ -47,6 +59,48 @@ fn a_message_of_an_unknown_dialect_is_for_everybody() {
     let mut unknown = frame_from("COMMAND_LONG", 255, 190);
     unknown[9] = 0x77;
     assert_eq!(bench.route(bench.ground, &unknown), Ok(vec![bench.autopilot, bench.group]));
+    // Nothing proves it, so it does not say where its system is.
+    (unknown[5], unknown[6]) = (9, 1);
+    bench.route(bench.autopilot, &unknown).unwrap();
+    assert_eq!(bench.router.systems(bench.autopilot), [1]);
+}
+
+#[test]
+fn a_damaged_frame_goes_nowhere_and_teaches_nothing() {
+    let mut bench = bench();
+    let heartbeat = frame_from("HEARTBEAT", 255, 190);
+    let mut damaged = frame_from("HEARTBEAT", 1, 1);
+    (damaged[5], damaged[6]) = (255, 190);
+    assert!(Frame::parse(&damaged).unwrap().is_damaged() && !Frame::parse(&heartbeat).unwrap().is_damaged());
+    assert_eq!(bench.route(bench.autopilot, &damaged), Err(Dropped::Damaged));
+    let mut sum = heartbeat.clone();
+    *sum.last_mut().unwrap() ^= 0x55;
+    assert_eq!(bench.route(bench.autopilot, &sum), Err(Dropped::Damaged));
+    assert_eq!(bench.route(bench.ground, &heartbeat), Ok(vec![bench.autopilot, bench.group]));
+    assert_eq!(bench.router.systems(bench.autopilot), [1]);
+}
+
+#[test]
+fn a_system_that_was_heard_once_by_an_echo_is_sent_there_again_after_a_while() {
+    let mut bench = bench();
+    let heartbeat = frame_from("HEARTBEAT", 255, 190);
+    // A radio at the autopilot heard the ground station.
+    assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.group]));
+    assert_eq!(bench.route(bench.ground, &heartbeat), Ok(vec![bench.group]));
+    assert_eq!(bench.route_at(NOW + ECHO_TIME, bench.ground, &heartbeat), Ok(vec![bench.group]));
+    let later = NOW + ECHO_TIME + Duration::from_millis(1);
+    assert_eq!(bench.route_at(later, bench.ground, &heartbeat), Ok(vec![bench.autopilot, bench.group]));
+}
+
+#[test]
+fn the_way_to_a_silent_system_is_remembered_until_it_is_heard_elsewhere() {
+    let mut bench = bench();
+    // For system 7, component 1: a vehicle behind a satellite, which says something once in a while.
+    let command = frame_from("COMMAND_LONG", 255, 190);
+    bench.route(bench.autopilot, &frame_from("HEARTBEAT", 7, 1)).unwrap();
+    assert_eq!(bench.route_at(NOW + DAY, bench.ground, &command), Ok(vec![bench.autopilot]));
+    bench.route_at(NOW + DAY, bench.group, &frame_from("HEARTBEAT", 7, 1)).unwrap();
+    assert_eq!(bench.route_at(NOW + DAY, bench.ground, &command), Ok(vec![bench.group]));
 }
 
 #[test]
@@ -70,6 +124,42 @@ fn a_granted_system_is_reached_before_it_was_heard() {
     assert_eq!(bench.route(bench.ground, &command), Ok(vec![bench.group]));
     bench.router.grant(bench.group, [6]);
     assert_eq!(bench.route(bench.ground, &command), Err(Dropped::NoReceiver));
+}
+
+#[test]
+fn a_granted_system_is_behind_the_group_whatever_was_heard() {
+    let mut bench = bench();
+    bench.router.grant(bench.group, [7, 254]);
+    let heartbeat = frame_from("HEARTBEAT", 7, 1);
+    // Two lines to an autopilot that forwards what it hears: what comes back does not go round.
+    let second = bench.router.add(Filters::default(), None);
+    assert_eq!(bench.route(bench.group, &heartbeat), Ok(vec![bench.autopilot, bench.ground, second]));
+    assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground, second]));
+    assert_eq!(bench.route(second, &heartbeat), Ok(vec![bench.ground]));
+    assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground]));
+    // What comes from the group still reaches all, and a command for the system goes to the group as well.
+    assert_eq!(bench.route(bench.group, &heartbeat), Ok(vec![bench.autopilot, bench.ground, second]));
+    let command = frame_from("COMMAND_LONG", 255, 190);
+    assert!(bench.route(bench.ground, &command).unwrap().contains(&bench.group));
+}
+
+#[test]
+fn a_system_id_that_changes_hands_is_found_at_its_new_place() {
+    let mut bench = bench();
+    let heartbeat = frame_from("HEARTBEAT", 7, 1);
+    bench.router.grant(bench.group, [7, 255]);
+    bench.route(bench.group, &heartbeat).unwrap();
+    // The vehicle that was system 7 is lost; a spare here is granted its number.
+    assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground]));
+    bench.router.grant(bench.group, [255]);
+    assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground, bench.group]));
+    assert_eq!(bench.router.systems(bench.group), []);
+    // And back: what was heard here does not keep what comes from there.
+    bench.router.grant(bench.group, [7, 255]);
+    assert_eq!(bench.router.systems(bench.autopilot), [1]);
+    assert!(bench.route(bench.group, &heartbeat).unwrap().contains(&bench.autopilot));
+    let command = frame_from("COMMAND_LONG", 254, 190);
+    assert_eq!(bench.route(bench.ground, &command), Ok(vec![bench.group]));
 }
 
 #[test]
@@ -153,6 +243,7 @@ fn a_flood_of_invented_systems_does_not_displace_the_one_heard_just_now() {
     let seven = frame_from("HEARTBEAT", 7, 1);
     for n in 0..20_000_u32 {
         (flood[5], flood[6]) = ((n % 250 + 2) as u8, (n / 250) as u8);
+        seal(&mut flood, 50);
         let now = NOW + Duration::from_millis(n.into());
         let _ = bench.router.route(now, bench.group, Frame::parse(&flood).unwrap());
         if n % 1_000 == 0 {
