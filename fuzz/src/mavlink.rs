@@ -54,10 +54,10 @@ fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
     assert_eq!(Frame::parse(frame.bytes()), Ok(frame));
     let _ = (priority(frame), message::RadioStatus::from_frame(frame));
     assert!(frame.is_proven() == frame.target().is_some());
-    if let Ok(plain) = signing.verify(NOW, frame) {
+    if let Ok(plain) = signing.verify(Some(NOW), frame) {
         assert!(frame.message_id() == 109 && plain == frame.bytes(), "a signature of nobody");
     }
-    let signed = signing.sign(NOW, frame);
+    let signed = signing.sign(Some(NOW), frame).expect("the clock is set");
     let signed = Frame::parse(&signed).expect("a frame");
     assert_eq!(signed.is_proven(), frame.is_proven(), "signing proves nothing");
     assert_eq!(signed.without_signature(), frame.without_signature());
@@ -119,7 +119,8 @@ pub fn system_ids(bytes: &[u8]) {
 pub fn stream_seeds() -> Vec<Vec<u8>> {
     let mut unknown = HEARTBEAT.to_vec();
     unknown[9] = 0x55;
-    let signed = signing(8).sign(NOW, Frame::parse(HEARTBEAT).expect("a frame"));
+    let heartbeat = Frame::parse(HEARTBEAT).expect("a frame");
+    let signed = signing(8).sign(Some(NOW), heartbeat).expect("the clock is set");
     let origin = Origin { system: 42, component: 191, sequence: 0 };
     let parts = TunnelWriter::new(origin).write(&[7; 300]).expect("short");
     let frames = [HEARTBEAT, RADIO_STATUS, TUNNEL, &parts, &unknown, &signed];

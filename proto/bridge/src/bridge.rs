@@ -119,14 +119,14 @@ pub struct Bridge<S: Suite> {
 
 impl<S: Suite> Bridge<S> {
     /// Opens endpoints and carriers. Must be called inside a tokio runtime with its I/O and time enabled.
-    /// `clock` is the time since 1970, for MAVLink's own signatures.
+    /// `clock` is the time since 1970, for MAVLink's own signatures, or `None` if it is not set.
     ///
     /// # Errors
     /// [`BridgeError::Open`] if a port is taken.
     pub async fn open(
         settings: Settings,
         deployment: Deployment<S>,
-        clock: fn() -> Duration,
+        clock: fn() -> Option<Duration>,
         report: Report,
     ) -> Result<Self, BridgeError> {
         let (shared, arrived) = shared();
@@ -144,7 +144,7 @@ impl<S: Suite> Bridge<S> {
     pub async fn open_in_memory(
         settings: Settings,
         deployment: Deployment<S>,
-        clock: fn() -> Duration,
+        clock: fn() -> Option<Duration>,
         report: Report,
         carrier: MemoryCarrier,
     ) -> Result<Self, BridgeError> {
@@ -156,7 +156,7 @@ impl<S: Suite> Bridge<S> {
     async fn with_carriers(
         settings: Settings,
         deployment: Deployment<S>,
-        clock: fn() -> Duration,
+        clock: fn() -> Option<Duration>,
         report: Report,
         opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, Shared, JoinSet<()>),
     ) -> Result<Self, BridgeError> {
@@ -359,7 +359,15 @@ impl<S: Suite> Bridge<S> {
                 for received in self.links.read(link, &bytes, whole) {
                     match received {
                         Ok((from, frame)) => self.handle_local(from, &frame, at),
-                        Err(reason) => self.report.count(Way::Local, reason),
+                        Err(reason) => {
+                            if reason == links::CLOCK_NOT_SET {
+                                tracing::warn!(
+                                    "MAVLink frames are neither signed nor taken as signed, because this \
+                                     machine's clock is not set: set it"
+                                );
+                            }
+                            self.report.count(Way::Local, reason);
+                        }
                     }
                 }
             }
@@ -590,8 +598,8 @@ impl<S: Suite> Bridge<S> {
     }
 
     fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) {
-        let result = if self.links.deliver(to, bytes) { "passed" } else { "program is behind" };
-        self.report.count(way, result);
+        let result = self.links.deliver(to, bytes);
+        self.report.count(way, result.err().unwrap_or("passed"));
     }
 
     fn publish(&mut self) {

@@ -46,6 +46,9 @@ pub enum MavlinkError {
     /// A frame's signature is old: it was received before, or its sender's clock is behind.
     #[error("a MAVLink frame's signature is too old")]
     OldSignature,
+    /// The clock is not set, by which frames that were received before are told from new ones.
+    #[error("the clock is not set: MAVLink frames are neither signed nor taken as signed until it is")]
+    ClockNotSet,
     /// A key for signing is not 32 bytes.
     #[error(
         "a key for MAVLink signing has 32 bytes, written as 64 hexadecimal digits; this is something else"

@@ -6,6 +6,11 @@
 //! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp
 //! (mavlink.io, "Message Signing"). A timestamp counts 10 µs since 2015, grows with each frame of a link, and
 //! must not be received twice.
+//!
+//! Which timestamps were received is not kept over a restart. After one, the clock tells what is new: of a
+//! stream that was not heard before, a frame of the last minute. So nothing is signed or verified while the
+//! clock is not set: everything ever recorded would be new to a clock that begins in 1970, once for each
+//! stream.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::{fmt, time::Duration};
@@ -85,28 +90,35 @@ impl Signing {
     }
 
     /// The frame with a signature of the local key, in place of the one it may have. A MAVLink 1 frame cannot
-    /// be signed and stays as it is. `since_1970` is the clock's time; a clock that goes back does no harm
-    /// while this lives.
-    #[must_use]
-    pub fn sign(&mut self, since_1970: Duration, frame: Frame<'_>) -> Vec<u8> {
+    /// be signed and stays as it is. `since_1970` is the clock's time, `None` if the clock is not set; one
+    /// that goes back does no harm while this lives.
+    ///
+    /// # Errors
+    /// The clock is not set.
+    pub fn sign(&mut self, since_1970: Option<Duration>, frame: Frame<'_>) -> Result<Vec<u8>, MavlinkError> {
         if frame.version() == crate::Version::V1 {
-            return frame.bytes().to_vec();
+            return Ok(frame.bytes().to_vec());
         }
+        let since_1970 = since_1970.ok_or(MavlinkError::ClockNotSet)?;
         self.newest = timestamp(since_1970).max(self.newest + 1).min(MAX_TIMESTAMP);
         let mut bytes = frame.announcing_signature();
         bytes.push(self.link_id);
         bytes.extend(self.newest.to_le_bytes().into_iter().take(6));
         let signature = self.signature(&bytes);
         bytes.extend_from_slice(&signature);
-        bytes
+        Ok(bytes)
     }
 
     /// The frame without its signature, if that is of the local key and new. `RADIO_STATUS` needs none:
     /// radios have no key.
     ///
     /// # Errors
-    /// No signature, another key's, or one that was received before.
-    pub fn verify(&mut self, since_1970: Duration, frame: Frame<'_>) -> Result<Vec<u8>, MavlinkError> {
+    /// No signature, another key's, one that was received before, or the clock is not set.
+    pub fn verify(
+        &mut self,
+        since_1970: Option<Duration>,
+        frame: Frame<'_>,
+    ) -> Result<Vec<u8>, MavlinkError> {
         let Some(attached) = frame.signature() else {
             let is_radio = frame.message_id() == RADIO_STATUS && frame.is_proven();
             return if is_radio { Ok(frame.bytes().to_vec()) } else { Err(MavlinkError::Unsigned) };
@@ -116,6 +128,7 @@ impl Signing {
         if !ct_eq(&self.signature(covered), signature) {
             return Err(MavlinkError::WrongSignature);
         }
+        let since_1970 = since_1970.ok_or(MavlinkError::ClockNotSet)?;
         let received = u64::from_le_bytes([t0, t1, t2, t3, t4, t5, 0, 0]);
         let stream = (frame.system_id(), frame.component_id(), link);
         let local = timestamp(since_1970).max(self.newest);

@@ -14,6 +14,19 @@ pub fn unix_now() -> UnixTime {
     now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// The day of the last release, 2026-11-23. A clock that is before it is not set: this version did not exist then.
+const RELEASED: UnixTime = 1_795_392_000;
+
+/// The time, if the clock is set. One without a battery begins in 1970, or with the time of the last
+/// shutdown, which cannot be told.
+pub fn set_now() -> Option<UnixTime> {
+    Some(unix_now()).filter(|now| is_set(*now))
+}
+
+fn is_set(time: UnixTime) -> bool {
+    time >= RELEASED
+}
+
 /// The last second of the year 9999, in place of any time beyond.
 const LAST: UnixTime = 253_402_300_799;
 
@@ -112,6 +125,16 @@ fn not_a_time(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_before_the_last_release_is_not_set() {
+        let changelog = include_str!("../../../CHANGELOG.md");
+        let release = changelog.lines().find_map(|line| line.strip_prefix("## ")?.split_once(" - "));
+        let (_, day) = release.expect("a release with its day");
+        assert_eq!(format(RELEASED), format!("{day}T00:00:00Z"), "write the day of the release here");
+        assert!(!is_set(0) && !is_set(RELEASED - 1));
+        assert!(is_set(RELEASED) && set_now().is_some());
+    }
 
     #[test]
     fn times_are_written_and_read_alike() {

@@ -3,10 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use quiver_mavlink::{Dropped, EndpointConfig, EndpointId, Frame, FrameReader, Router, Signing, SigningKey};
+use quiver_mavlink::{
+    Dropped, EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, Signing, SigningKey,
+};
 use tokio::sync::mpsc;
 
 use crate::endpoint::LinkId;
+
+/// Reason for which frames of an endpoint with a key for MAVLink signing do not pass while this machine's clock is not set.
+pub(super) const CLOCK_NOT_SET: &str = "clock not set";
 
 /// An endpoint as it is configured.
 #[derive(Debug)]
@@ -30,14 +35,15 @@ pub(super) struct Links {
     endpoints: Vec<Configured>,
     links: HashMap<LinkId, Link>,
     by_id: BTreeMap<EndpointId, LinkId>,
-    clock: fn() -> Duration,
+    /// The time since 1970; `None` while the clock is not set.
+    clock: fn() -> Option<Duration>,
 }
 
 impl Links {
     pub(super) fn new(
         endpoints: Vec<EndpointConfig>,
         signing: Vec<Option<SigningKey>>,
-        clock: fn() -> Duration,
+        clock: fn() -> Option<Duration>,
     ) -> Self {
         let with_key = |(index, (config, key)): (usize, (EndpointConfig, Option<SigningKey>))| {
             // Each endpoint signs as a stream of its own.
@@ -80,10 +86,12 @@ impl Links {
         let (mut signing, clock, mut frames) = (signing, self.clock, Vec::new());
         let mut take = |frame: Frame<'_>| {
             frames.push(match &mut signing {
-                Some(signing) => signing
-                    .verify(clock(), frame)
-                    .map(|frame| (*id, frame))
-                    .map_err(|_| "bad local signature"),
+                Some(signing) => {
+                    signing.verify(clock(), frame).map(|frame| (*id, frame)).map_err(|error| match error {
+                        MavlinkError::ClockNotSet => CLOCK_NOT_SET,
+                        _ => "bad local signature",
+                    })
+                }
                 None => Ok((*id, frame.bytes().to_vec())),
             });
         };
@@ -95,15 +103,16 @@ impl Links {
         frames
     }
 
-    /// Hands a frame to the program; says whether it takes it.
-    pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> bool {
-        let Some(link) = self.by_id.get(&to).and_then(|link| self.links.get(link)) else { return false };
+    /// Hands a frame to the program, or says why not.
+    pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
+        const BEHIND: &str = "program is behind";
+        let link = self.by_id.get(&to).and_then(|link| self.links.get(link)).ok_or(BEHIND)?;
         let signing = self.endpoints.get_mut(link.endpoint).and_then(|endpoint| endpoint.signing.as_mut());
         let bytes = match (signing, Frame::parse(bytes)) {
-            (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame),
+            (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame).map_err(|_| CLOCK_NOT_SET)?,
             _ => bytes.to_vec(),
         };
-        link.out.try_send(bytes).is_ok()
+        link.out.try_send(bytes).map_err(|_| BEHIND)
     }
 
     /// All links, as the router names them.

@@ -182,8 +182,18 @@ impl TestGroup {
 
     /// Starts a member's bridge, without a key.
     pub(crate) async fn start(&self, member: usize, settings: Settings) -> Node {
+        self.start_with_clock(member, settings, || Some(NOW)).await
+    }
+
+    /// The same with this clock.
+    pub(crate) async fn start_with_clock(
+        &self,
+        member: usize,
+        settings: Settings,
+        clock: fn() -> Option<Duration>,
+    ) -> Node {
         let report = Report::default();
-        let bridge = Bridge::open(settings, self.deployment.clone(), || NOW, report.clone()).await;
+        let bridge = Bridge::open(settings, self.deployment.clone(), clock, report.clone()).await;
         self.run(member, bridge.expect("ports are free"), report)
     }
 
@@ -225,7 +235,7 @@ impl TestGroup {
         carrier: MemoryCarrier,
     ) -> Node {
         let report = Report::default();
-        let (deployment, clock) = (self.deployment.clone(), || NOW);
+        let (deployment, clock) = (self.deployment.clone(), || Some(NOW));
         let bridge = Bridge::open_in_memory(settings, deployment, clock, report.clone(), carrier).await;
         let node = self.run(member, bridge.expect("ports are free"), report);
         self.admit(member, &node).await;

@@ -51,7 +51,32 @@ async fn signatures_are_verified_and_stripped_and_made_towards_the_autopilot() {
             }
         };
         let frame = Frame::parse(&received).expect("a frame");
-        assert!(strangers.verify(NOW, frame).is_err());
-        assert_eq!(theirs.verify(NOW, frame).expect("signed, and newer than the last"), command);
+        assert!(strangers.verify(Some(NOW), frame).is_err());
+        assert_eq!(theirs.verify(Some(NOW), frame).expect("signed, and newer than the last"), command);
     }
+}
+
+#[tokio::test]
+async fn while_the_clock_is_not_set_nothing_passes_at_an_endpoint_that_signs() {
+    let (group, ports, at) = (TestGroup::new(SYSTEM.into()), [port(), port()], [port(), port()]);
+    let settings = format!(
+        "[UdpEndpoint autopilot]\nMode = Server\nAddress = 127.0.0.1\nPort = {}\nSigningKeyFile = m.key\n\
+         [QuiverEndpoint group]\nCarrier = {}\n",
+        at[0],
+        udp(ports[0], ports[1])
+    );
+    let member = usize::from(SYSTEM) - 1;
+    let vehicle = group.start_with_clock(member, file(&settings), || None).await;
+    group.admit(member, &vehicle).await;
+    let _ground =
+        group.open(0, flags(&[&format!("udpin:127.0.0.1:{}", at[1])], &[&udp(ports[1], ports[0])])).await;
+    let (autopilot, station) = (Program::at(at[0]).await, Program::at(at[1]).await);
+    // Recorded on the cable at some time before.
+    let (_, recorded) = signed("COMMAND_LONG");
+    for _ in 0..5 {
+        autopilot.send(&recorded).await;
+    }
+    eventually("they are not taken", || vehicle.frames("local: clock not set") == 5).await;
+    station.repeats(&HEARTBEAT.of(1, 0), || vehicle.frames("from group: clock not set") > 0).await;
+    assert_eq!((vehicle.frames("to group: passed"), vehicle.frames("from group: passed")), (0, 0));
 }

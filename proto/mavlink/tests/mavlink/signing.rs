@@ -8,8 +8,8 @@ use quiver_mavlink::{Frame, MavlinkError, Signing, SigningKey};
 use crate::vectors::{KEY, TIMESTAMP, frame, frames, signed};
 
 /// The clock at a timestamp.
-fn clock(timestamp: u64) -> Duration {
-    Duration::from_secs(1_420_070_400) + Duration::from_micros(timestamp * 10)
+fn clock(timestamp: u64) -> Option<Duration> {
+    Some(Duration::from_secs(1_420_070_400) + Duration::from_micros(timestamp * 10))
 }
 
 fn signing() -> Signing {
@@ -19,10 +19,10 @@ fn signing() -> Signing {
 #[test]
 fn signatures_are_those_of_pymavlink() {
     for (plain, signed) in signed() {
-        let ours = signing().sign(clock(TIMESTAMP), Frame::parse(&plain).unwrap());
+        let ours = signing().sign(clock(TIMESTAMP), Frame::parse(&plain).unwrap()).unwrap();
         assert_eq!(hex::encode(ours), hex::encode(&signed));
         // One that is signed already is signed anew.
-        assert_eq!(signing().sign(clock(TIMESTAMP), Frame::parse(&signed).unwrap()), signed);
+        assert_eq!(signing().sign(clock(TIMESTAMP), Frame::parse(&signed).unwrap()), Ok(signed));
     }
 }
 
@@ -84,25 +84,47 @@ fn timestamps_grow_even_if_the_clock_goes_back() {
     let heartbeat = Frame::parse(&heartbeat).unwrap();
     let mut theirs = signing();
     for at in [TIMESTAMP, TIMESTAMP, TIMESTAMP - 50_000, 0] {
-        let signed = ours.sign(clock(at), heartbeat);
+        let signed = ours.sign(clock(at), heartbeat).unwrap();
         assert!(theirs.verify(clock(TIMESTAMP), Frame::parse(&signed).unwrap()).is_ok(), "clock at {at}");
     }
 }
 
 #[test]
-fn a_clock_before_2015_catches_up_with_what_it_receives() {
-    let mut autopilot = signing();
+fn while_the_clock_is_not_set_nothing_recorded_is_new_and_nothing_is_signed() {
+    let mut ours = signing();
+    for (plain, recorded) in signed() {
+        assert_eq!(ours.verify(None, Frame::parse(&recorded).unwrap()), Err(MavlinkError::ClockNotSet));
+        assert_eq!(ours.sign(None, Frame::parse(&plain).unwrap()), Err(MavlinkError::ClockNotSet));
+    }
+    // Nor is anything of it new once the clock is set, years after it was recorded.
+    let years = 3 * 365 * 86_400 * 100_000;
+    for (_, recorded) in signed() {
+        let verified = ours.verify(clock(TIMESTAMP + years), Frame::parse(&recorded).unwrap());
+        assert_eq!(verified, Err(MavlinkError::OldSignature));
+    }
+    // What another key signed is told from it, and a radio's status needs no clock.
+    let mut strangers = Signing::new(SigningKey::from_hex(&"ab".repeat(32)).unwrap(), 1);
+    let (_, recorded) = signed().remove(0);
+    let refused = strangers.verify(None, Frame::parse(&recorded).unwrap());
+    assert_eq!(refused, Err(MavlinkError::WrongSignature));
+    let radio = frame("RADIO_STATUS");
+    assert_eq!(ours.verify(None, Frame::parse(&radio).unwrap()), Ok(radio));
+}
+
+#[test]
+fn a_clock_that_is_behind_catches_up_with_what_it_receives() {
+    let (mut autopilot, minute) = (signing(), 6_000_000);
     let (_, signed) = signed().remove(0);
-    assert!(autopilot.verify(Duration::ZERO, Frame::parse(&signed).unwrap()).is_ok());
+    assert!(autopilot.verify(clock(TIMESTAMP - 10 * minute), Frame::parse(&signed).unwrap()).is_ok());
     let heartbeat = frame("HEARTBEAT");
-    let answer = autopilot.sign(Duration::ZERO, Frame::parse(&heartbeat).unwrap());
+    let answer = autopilot.sign(clock(TIMESTAMP - 10 * minute), Frame::parse(&heartbeat).unwrap()).unwrap();
     assert!(signing().verify(clock(TIMESTAMP), Frame::parse(&answer).unwrap()).is_ok());
 }
 
 #[test]
 fn mavlink_1_frames_are_not_signed() {
     let plain = &frames()[0].bytes;
-    assert_eq!(signing().sign(clock(TIMESTAMP), Frame::parse(plain).unwrap()), *plain);
+    assert_eq!(signing().sign(clock(TIMESTAMP), Frame::parse(plain).unwrap()), Ok(plain.clone()));
 }
 
 #[test]
@@ -120,7 +142,7 @@ proptest! {
     fn what_is_signed_verifies_and_comes_out_as_it_was(bytes in crate::vectors::any_frame()) {
         let frame = Frame::parse(&bytes).unwrap();
         prop_assume!(frame.version() == quiver_mavlink::Version::V2);
-        let signed = signing().sign(clock(TIMESTAMP), frame);
+        let signed = signing().sign(clock(TIMESTAMP), frame).unwrap();
         let verified = signing().verify(clock(TIMESTAMP), Frame::parse(&signed).unwrap()).unwrap();
         prop_assert_eq!(verified, frame.without_signature());
     }

@@ -123,6 +123,7 @@ fn read_text(path: &Path) -> Result<(String, String)> {
     Ok((shown, text))
 }
 
-fn since_1970() -> Duration {
-    Duration::from_secs(clock::unix_now())
+/// The time, for MAVLink's own signatures; `None` while the clock says that this version does not exist yet.
+fn since_1970() -> Option<Duration> {
+    clock::set_now().map(Duration::from_secs)
 }
