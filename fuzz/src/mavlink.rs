@@ -5,7 +5,8 @@ use std::time::Duration;
 use quiver_crypto::Secret;
 use quiver_mavlink::{
     Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MAX_TUNNELLED, MavlinkError,
-    Origin, Router, Signing, SigningKey, SystemIds, TunnelReader, TunnelWriter, batch, message, priority,
+    MessageClass, Origin, Router, SignedMessages, Signing, SigningKey, SystemIds, TunnelReader, TunnelWriter,
+    batch, message, priority,
 };
 
 /// A heartbeat, a command and a tunnel, as pymavlink packs them.
@@ -53,6 +54,8 @@ pub fn stream(bytes: &[u8]) {
 fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
     assert_eq!(Frame::parse(frame.bytes()), Ok(frame));
     let _ = (priority(frame), message::RadioStatus::from_frame(frame));
+    assert!(SignedMessages::default().contains(frame, false) || MessageClass::of(frame).is_some(), "unknown");
+    assert!(!(frame.is_proven() && frame.is_damaged()));
     assert!(frame.is_proven() == frame.target().is_some());
     if let Ok(plain) = signing.verify(Some(NOW), frame) {
         assert!(frame.message_id() == 109 && plain == frame.bytes(), "a signature of nobody");

@@ -1,9 +1,10 @@
 //! The task between endpoints and carriers: routes frames, checks system ids, and drives [`Datagrams`].
 
+mod ground_stations;
 mod links;
 mod speech;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,13 +14,15 @@ use quiver_datagram::{
     Config, Datagrams, Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion,
 };
 use quiver_mavlink::{
-    Batch, Dropped, EndpointId, Frame, Router, SignedMessages, SystemIds, batch, message, priority,
+    Batch, Dropped, EndpointId, Frame, MessageClass, Router, SignedMessages, SystemIds, batch, message,
+    priority,
 };
 use rand::rngs::OsRng;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use self::ground_stations::GroundStations;
 use self::links::Links;
 use self::speech::Speech;
 use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
@@ -49,6 +52,8 @@ const KEEPALIVE: &[u8] = &[0xff];
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of the longest payload with one frame.
 const LONGEST_BATCH: usize = 320;
+/// Messages of which the log says that they are dropped because nobody signed them.
+const LOGGED_UNSIGNED: usize = 64;
 
 /// Answer of the group's machine.
 enum Answer<S: Suite> {
@@ -95,6 +100,10 @@ pub struct Bridge<S: Suite> {
     group: EndpointId,
     links: Links,
     signed: SignedMessages,
+    /// Members that are ground stations.
+    grounds: GroundStations,
+    /// Messages that were dropped because they were not signed, and of which the log has said so.
+    logged_unsigned: BTreeSet<u32>,
     carriers: Vec<OpenCarrier>,
     events: mpsc::Receiver<LinkEvent>,
     arrived: mpsc::Receiver<Arrived>,
@@ -177,6 +186,8 @@ impl<S: Suite> Bridge<S> {
             group,
             links: Links::new(settings.endpoints, settings.signing, clock),
             signed: settings.signed,
+            grounds: GroundStations::default(),
+            logged_unsigned: BTreeSet::new(),
             carriers,
             events,
             arrived,
@@ -316,6 +327,10 @@ impl<S: Suite> Bridge<S> {
         for slot in former.keys().filter(|slot| !self.members.contains_key(slot)) {
             self.datagrams.assign_slot(*slot, None);
         }
+        // A number that was granted to another is not yet a ground station's.
+        for member in former.values().filter(|member| !self.members.values().any(|now| now == *member)) {
+            self.grounds.forget(member.0);
+        }
         self.grant();
         self.publish();
     }
@@ -445,7 +460,12 @@ impl<S: Suite> Bridge<S> {
             quiver_mavlink::Priority::Command => Priority::Command,
             quiver_mavlink::Priority::Telemetry => Priority::Telemetry,
         };
-        let payload = Payload { bytes: batch.take(), priority, sign: self.signed.contains(frame) };
+        let at = Instant::now();
+        if message::is_ground_heartbeat(frame) {
+            self.grounds.note(at, own);
+        }
+        let sign = self.signed.contains(frame, self.grounds.contains(at, own));
+        let payload = Payload { bytes: batch.take(), priority, sign };
         self.datagrams.send(now, payload).map_err(|refusal| match refusal {
             Refusal::Closed => "no key",
             Refusal::TooLong { .. } => "too long",
@@ -582,9 +602,14 @@ impl<S: Suite> Bridge<S> {
                 drop("radio status");
                 continue;
             }
-            if self.signed.contains(frame) && !signed {
+            let at = Instant::now();
+            if !signed && self.signed.contains(frame, self.grounds.contains(at, system)) {
                 drop("unsigned command");
+                log_unsigned(&mut self.logged_unsigned, frame);
                 continue;
+            }
+            if signed && message::is_ground_heartbeat(frame) {
+                self.grounds.note(at, system);
             }
             match self.router.route(now, self.group, frame) {
                 Ok(receivers) => {
@@ -647,6 +672,22 @@ impl<S: Suite> std::fmt::Debug for Bridge<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bridge").field("carriers", &self.carriers).finish_non_exhaustive()
     }
+}
+
+/// Says once of a message that it is dropped because its sender did not sign it, and why it has to.
+fn log_unsigned(logged: &mut BTreeSet<u32>, frame: Frame<'_>) {
+    let (id, system) = (frame.message_id(), frame.system_id());
+    if logged.len() >= LOGGED_UNSIGNED || !logged.insert(id) {
+        return;
+    }
+    let reason =
+        MessageClass::of_message(id).map_or("is of a dialect that is not known", |(_, reason)| reason);
+    tracing::warn!(
+        message = id,
+        system,
+        "MAVLink message {id} of system {system} is dropped, because it {reason} and no member signed it; \
+         others are counted"
+    );
 }
 
 fn carrier_status(open: &OpenCarrier) -> CarrierStatus {

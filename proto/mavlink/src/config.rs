@@ -245,11 +245,7 @@ impl Config {
                 section.fault("Carrier is missing: write for instance Carrier = serial:/dev/ttyUSB0:57600")
             );
         }
-        let signed = match section.take("SignMsgId") {
-            Some(value) if value.text.is_empty() => SignedMessages::of([]),
-            Some(value) => SignedMessages::of(value.numbers(MESSAGE_IDS, "message id")?),
-            None => SignedMessages::default(),
-        };
+        let signed = read_signed(section)?;
         let manifest = section.take("Manifest").map_or(Ok(false), |value| value.boolean())?;
         self.quiver = Some(QuiverConfig {
             name: section.name.to_owned(),
@@ -292,6 +288,23 @@ impl Config {
 
 /// Line, place, reason.
 type Fault = (usize, String, String);
+
+/// Reads which messages are signed: those of a list, or what is signed by default, less those of another.
+fn read_signed(section: &mut Section<'_>) -> Result<SignedMessages, Fault> {
+    let (signed, unsigned) = (section.take("SignMsgId"), section.take("UnsignedMsgId"));
+    let numbers = |value: &Value<'_>| match value.text.is_empty() {
+        true => Ok(BTreeSet::new()),
+        false => value.numbers(MESSAGE_IDS, "message id"),
+    };
+    match (signed, unsigned) {
+        (Some(_), Some(unsigned)) => Err(unsigned.fault(
+            "SignMsgId names all that is signed: write one of the two, UnsignedMsgId to sign all else",
+        )),
+        (Some(signed), None) => numbers(&signed).map(SignedMessages::only),
+        (None, Some(unsigned)) => numbers(&unsigned).map(SignedMessages::all_but),
+        (None, None) => Ok(SignedMessages::default()),
+    }
+}
 
 fn read_uart(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
     let device = section.require("Device", "Device = /dev/ttyACM0")?;

@@ -12,6 +12,7 @@
 //! | endpoint | where a program is connected, as pymavlink and MAVSDK spell it | [`Endpoint`] |
 //! | configuration | a file in mavlink-router's format | [`Config`] |
 //! | routing | which endpoints a frame goes to | [`Router`], [`Filters`] |
+//! | message class | whether a message makes its receiver act, and why it is held to | [`MessageClass`] |
 //! | message ids | what is signed by its sender, what is dropped last | [`SignedMessages`], [`priority`] |
 //! | system ids | which member speaks as which system | [`SystemIds`] |
 //! | signing | MAVLink 2 signatures between an endpoint and its program | [`Signing`] |
@@ -60,9 +61,9 @@
 //! gives a known message's number to another is taken for damage, too. Every message that the table does not
 //! know passes as it came, to everybody.
 //!
-//! The check sum travels. It is the sender's own, so damage on the wire before the sender's end is found by
-//! the receiver's program as ever; and it covers the system id, so a frame that was given another does not
-//! check.
+//! The check sum travels. It is the sender's own, so what was damaged on the way to the sender's end is found
+//! at either end, or by the receiver's program if the message is unknown; and it covers the system id, so a
+//! frame that was given another does not check.
 //!
 //! # Bounds
 //! A reader holds less than a frame (287 bytes). A router remembers 4,096 sources an endpoint and 16,384
@@ -85,6 +86,7 @@ mod filter;
 mod frame;
 mod layout;
 pub mod message;
+mod message_class;
 mod message_ids;
 mod reader;
 mod router;
@@ -98,7 +100,8 @@ pub use endpoint::{DEFAULT_BAUD, Endpoint, GCS_UDP_PORT, HostPort, Resource, TCP
 pub use error::MavlinkError;
 pub use filter::{Filter, Filters, List};
 pub use frame::{Frame, MAX_FRAME_LEN, Origin, SIGNATURE_LEN, STX_V1, STX_V2, Target, Version};
-pub use message_ids::{Priority, SIGNED_BY_DEFAULT, SignedMessages, priority};
+pub use message_class::MessageClass;
+pub use message_ids::{Priority, SignedMessages, priority};
 pub use reader::{FrameReader, ReaderCounters};
 pub use router::{Dropped, EndpointId, Router};
 pub use signing::{Signing, SigningKey};

@@ -2,17 +2,25 @@
 
 use alloc::vec::Vec;
 
-use crate::frame::{Frame, Origin, build};
+use crate::{
+    frame::{Frame, Origin, build},
+    message_class::MessageClass,
+};
 
 /// Component id for a bridge between MAVLink links (`MAV_COMP_ID_UDP_BRIDGE`).
 pub const BRIDGE_COMPONENT: u8 = 240;
 /// Bytes of the longest text of one `STATUSTEXT`.
 pub const MAX_STATUS_TEXT: usize = 50;
 
+/// The message by which a system says that it is there.
+pub(crate) const HEARTBEAT: u32 = 0;
+/// Offset at which a heartbeat says what sends it.
+const HEARTBEAT_TYPE: usize = 4;
+/// Type of a ground station: `MAV_TYPE_GCS`.
+const GROUND_STATION: u8 = 6;
+
 const STATUSTEXT: (u32, u8) = (253, 83);
 const RADIO_STATUS: (u32, u8) = (109, 185);
-/// Its predecessor `RADIO`, which autopilots take for it.
-const RADIO: u32 = 166;
 
 /// How grave a status text is, as in syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,15 +106,21 @@ impl RadioStatus {
     }
 }
 
-/// Whether the frame names itself a radio's word about itself, which does not leave its side: an autopilot that
-/// believes it sends less.
+/// Tells whether the frame names itself a modem's word about its own link, which does not leave its side: an autopilot that
+/// believes it sends less. `RADIO_STATUS`, its predecessor `RADIO`, and mLRS' `MLRS_RADIO_LINK_FLOW_CONTROL`.
 #[must_use]
 pub fn is_of_radio(frame: Frame<'_>) -> bool {
-    [RADIO_STATUS.0, RADIO].contains(&frame.message_id())
+    matches!(MessageClass::of_message(frame.message_id()), Some((MessageClass::Local, _)))
 }
 
 /// Whether the frame is a radio's word about itself.
 #[must_use]
 pub fn is_radio_status(frame: Frame<'_>) -> bool {
     frame.message_id() == RADIO_STATUS.0 && frame.is_proven()
+}
+
+/// Tells whether the frame is a heartbeat by which a ground station says that it is there.
+#[must_use]
+pub fn is_ground_heartbeat(frame: Frame<'_>) -> bool {
+    frame.message_id() == HEARTBEAT && frame.payload().get(HEARTBEAT_TYPE) == Some(&GROUND_STATION)
 }

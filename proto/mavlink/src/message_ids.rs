@@ -1,22 +1,8 @@
-//! Which messages are commands: they are signed, and the last to be dropped when the air is full.
+//! Rules: which frames are signed by their sender, and which are the last to be dropped when the air is full.
 
 use alloc::collections::BTreeSet;
 
-use crate::frame::Frame;
-
-/// Messages by which one system makes another act: signed by their sender unless configured otherwise,
-/// because the group's key only says that a member sent them.
-///
-/// Commands and modes (`COMMAND_INT`, `COMMAND_LONG`, `COMMAND_CANCEL`, `SET_MODE`,
-/// `CHANGE_OPERATOR_CONTROL`); parameters (`PARAM_SET`, `PARAM_EXT_SET`, `PARAM_MAP_RC`); missions, fences
-/// and rally points (`MISSION_*` that write, `FENCE_POINT`, `RALLY_POINT`, `SAFETY_SET_ALLOWED_AREA`); set
-/// points and sticks (`MANUAL_CONTROL`, `RC_CHANNELS_OVERRIDE`, `SET_ATTITUDE_TARGET`,
-/// `SET_POSITION_TARGET_*`, `SET_ACTUATOR_CONTROL_TARGET`); origin and home; files, shells, logs and keys
-/// (`FILE_TRANSFER_PROTOCOL`, `SERIAL_CONTROL`, `LOG_ERASE`, `DEVICE_OP_WRITE`, `SETUP_SIGNING`).
-pub const SIGNED_BY_DEFAULT: [u32; 30] = [
-    5, 11, 23, 38, 39, 41, 44, 45, 48, 50, 54, 69, 70, 73, 75, 76, 80, 82, 84, 86, 110, 121, 126, 139, 160,
-    175, 243, 256, 323, 11_002,
-];
+use crate::{frame::Frame, message::HEARTBEAT, message_class::MessageClass};
 
 /// Messages that are not commands and still wait for nothing: what a command, a mission or a parameter waits
 /// for, and the heartbeat, without which a vehicle goes into its failsafe (`HEARTBEAT`, `PARAM_REQUEST_*`,
@@ -32,32 +18,49 @@ pub enum Priority {
     Command,
 }
 
-/// The message ids whose frames their sender signs.
+/// The messages whose frames their sender signs, and without a signature are not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedMessages(BTreeSet<u32>);
+pub struct SignedMessages(Rule);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Those that make their receiver act and those that nobody knows, but for these.
+    AllBut(BTreeSet<u32>),
+    /// These alone, whatever is in them.
+    Only(BTreeSet<u32>),
+}
 
 impl SignedMessages {
     /// Signs the messages of these ids and no others.
     #[must_use]
-    pub fn of(ids: impl IntoIterator<Item = u32>) -> Self {
-        Self(ids.into_iter().collect())
+    pub fn only(ids: impl IntoIterator<Item = u32>) -> Self {
+        Self(Rule::Only(ids.into_iter().collect()))
     }
 
-    /// Whether the frame's message is signed.
+    /// Signs what is signed unless configured otherwise ([`MessageClass::is_signed`], and every message of
+    /// another dialect), but not these.
     #[must_use]
-    pub fn contains(&self, frame: Frame<'_>) -> bool {
-        self.0.contains(&frame.message_id())
+    pub fn all_but(ids: impl IntoIterator<Item = u32>) -> Self {
+        Self(Rule::AllBut(ids.into_iter().collect()))
     }
 
-    /// The ids, in order.
-    pub fn ids(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().copied()
+    /// Tells whether the frame is to be signed. `is_ground`: whether its system is a ground station's, of which
+    /// every heartbeat is: autopilots do not ask what a heartbeat of their ground station's number says.
+    #[must_use]
+    pub fn contains(&self, frame: Frame<'_>, is_ground: bool) -> bool {
+        let id = frame.message_id();
+        match &self.0 {
+            Rule::Only(ids) => ids.contains(&id),
+            Rule::AllBut(ids) if ids.contains(&id) => false,
+            Rule::AllBut(_) if id == HEARTBEAT && is_ground => true,
+            Rule::AllBut(_) => MessageClass::of(frame).is_none_or(MessageClass::is_signed),
+        }
     }
 }
 
 impl Default for SignedMessages {
     fn default() -> Self {
-        Self::of(SIGNED_BY_DEFAULT)
+        Self::all_but([])
     }
 }
 
@@ -65,9 +68,6 @@ impl Default for SignedMessages {
 #[must_use]
 pub fn priority(frame: Frame<'_>) -> Priority {
     let id = frame.message_id();
-    if SIGNED_BY_DEFAULT.contains(&id) || URGENT.contains(&id) {
-        Priority::Command
-    } else {
-        Priority::Telemetry
-    }
+    let is_command = matches!(MessageClass::of_message(id), Some((MessageClass::Command, _)));
+    if is_command || URGENT.contains(&id) { Priority::Command } else { Priority::Telemetry }
 }

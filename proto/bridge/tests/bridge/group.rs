@@ -377,9 +377,19 @@ impl Message {
         if let Some(at) = self.target {
             payload[at..at + 2].copy_from_slice(&[target, 0]);
         }
-        let (len, [id0, id1, id2, _]) = (self.len.try_into().expect("short"), self.id.to_le_bytes());
-        let mut bytes = vec![0xfd, len, 0, 0, number as u8, system, 1, id0, id1, id2];
-        bytes.extend(payload);
+        self.with(system, &payload)
+    }
+
+    /// The same with this payload; its first byte is the sequence number.
+    pub(crate) fn with(&self, system: u8, payload: &[u8]) -> Vec<u8> {
+        self.of_component((system, 1), payload)
+    }
+
+    /// The same of a system and a component.
+    pub(crate) fn of_component(&self, (system, component): (u8, u8), payload: &[u8]) -> Vec<u8> {
+        let (len, [id0, id1, id2, _]) = (payload.len().try_into().expect("short"), self.id.to_le_bytes());
+        let mut bytes = vec![0xfd, len, 0, 0, payload[0], system, component, id0, id1, id2];
+        bytes.extend_from_slice(payload);
         // X.25, as MAVLink's own documentation has it.
         let sum = bytes[1..].iter().chain([&self.crc_extra]).fold(0xffff_u16, |mut sum, byte| {
             sum ^= u16::from(*byte);

@@ -1,6 +1,7 @@
 //! Frames through two bridges on real sockets: every carrier and endpoint that this machine has, and what does
 //! not pass.
 
+mod captured;
 mod carriers;
 mod endpoints;
 mod filters;

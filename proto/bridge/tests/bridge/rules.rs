@@ -2,14 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use std::time::Duration;
+use quiver_mavlink::Frame;
+use tokio::time::Instant;
 
-use quiver_datagram::{Config, Datagrams, Payload, Priority};
-use quiver_mavlink::{Batch, Frame};
-use rand::rngs::OsRng;
-use tokio::net::UdpSocket;
-use tokio::time::{Instant, sleep};
-
+use crate::captured::Captured;
 use crate::group::{
     ATTITUDE, COMMAND_LONG, HEARTBEAT, Message, Node, Program, RADIO_STATUS, TestGroup, eventually, file,
     flags, port, udp,
@@ -247,32 +243,21 @@ async fn radio_status_of_the_local_modem_stays_on_its_side() {
 async fn radio_status_never_comes_from_the_group_whoever_sends_it() {
     // The predecessor's name and content are the same, but for its number.
     let radio = Message { id: 166, crc_extra: 21, len: 9, target: None };
+    let flow_control = Message { id: 60_047, crc_extra: 55, len: 7, target: None };
     let (group, at, ports) = (TestGroup::new(3), port(), [port(), port()]);
     let vehicle =
         group.open(1, flags(&[&format!("udpin:127.0.0.1:{at}")], &[&udp(ports[0], ports[1])])).await;
     let autopilot = Program::at(at).await;
     autopilot.send(&HEARTBEAT.of(2, 0)).await;
-    // A member with a program of its own, in another's slot.
-    let socket = UdpSocket::bind(("127.0.0.1", ports[1])).await.unwrap();
-    let mut hostile = Datagrams::new(Config::default(), group.deployment.clone());
-    let begun = Instant::now();
-    hostile.set_epoch(begun.elapsed(), group.keys(2, 0), &mut OsRng);
+    let mut captured = Captured::new(&group, 2, 0, ports).await;
     let mut wrong_sum = RADIO_STATUS.of(1, 1);
     *wrong_sum.last_mut().unwrap() ^= 1;
+    let flow = flow_control.of(1, 3);
     let last = ATTITUDE.of(1, 2);
-    for frame in [&RADIO_STATUS.of(1, 0), &radio.of(1, 0), &wrong_sum, &last] {
-        let mut batch = Batch::new();
-        assert!(batch.push(Frame::parse(frame).unwrap(), 320));
-        let payload = Payload { bytes: batch.take(), priority: Priority::Telemetry, sign: false };
-        hostile.send(begun.elapsed(), payload).unwrap();
+    for frame in [&RADIO_STATUS.of(1, 0), &radio.of(1, 0), &wrong_sum, &flow, &last] {
+        captured.send(frame);
     }
-    for _ in 0..40 {
-        while let Some(datagram) = hostile.poll_datagram(begun.elapsed()) {
-            socket.send_to(&datagram, ("127.0.0.1", ports[0])).await.unwrap();
-        }
-        sleep(Duration::from_millis(25)).await;
-        hostile.handle_timeout(begun.elapsed());
-    }
+    captured.fly().await;
     assert_eq!(autopilot.receive_until(&last).await, [[0; 0]; 0]);
-    eventually("they were dropped", || vehicle.frames("from group: radio status") == 3).await;
+    eventually("they were dropped", || vehicle.frames("from group: radio status") == 4).await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_mavlink::{Config, Endpoint, HostPort, MAX_CONFIG_LEN, MavlinkError, SIGNED_BY_DEFAULT};
+use quiver_mavlink::{Config, Endpoint, HostPort, MAX_CONFIG_LEN, MavlinkError, SignedMessages};
 
 /// In the manner of mavlink-router's own example, with the group's datagrams added.
 const WHOLE: &str = "\u{feff}\
@@ -103,7 +103,7 @@ fn a_file_of_mavlink_router_says_what_it_says_there() {
         quiver.carriers,
         [("serial:/dev/ttyUSB0:57600".to_owned(), 47), ("udp:239.0.0.1:7400".to_owned(), 48)]
     );
-    assert_eq!(quiver.signed.ids().collect::<Vec<_>>(), SIGNED_BY_DEFAULT);
+    assert_eq!(quiver.signed, SignedMessages::default());
     assert!(!quiver.filters.outgoing.messages.passes(253));
 }
 
@@ -116,12 +116,14 @@ fn nothing_listens_that_the_file_does_not_name() {
 
 #[test]
 fn which_messages_are_signed_can_be_said() {
-    let signed = |list: &str| {
-        let config = parse(&format!("[QuiverEndpoint q]\nCarrier = star\nSignMsgId = {list}\n"));
-        config.quiver.unwrap().signed.ids().collect::<Vec<_>>()
+    let signed = |line: &str| {
+        let config = parse(&format!("[QuiverEndpoint q]\nCarrier = star\n{line}\n"));
+        config.quiver.unwrap().signed
     };
-    assert_eq!(signed("76, 75"), [75, 76]);
-    assert_eq!(signed(""), []);
+    assert_eq!(signed("SignMsgId = 76, 75"), SignedMessages::only([75, 76]));
+    assert_eq!(signed("SignMsgId ="), SignedMessages::only([]));
+    assert_eq!(signed("UnsignedMsgId = 331,12345"), SignedMessages::all_but([331, 12_345]));
+    assert_eq!(signed("UnsignedMsgId ="), SignedMessages::default());
 }
 
 #[test]
@@ -243,6 +245,10 @@ fn every_wrong_line_is_named_with_what_to_write() {
         (
             "[QuiverEndpoint q]\nCarrier =\n".to_owned(),
             "q.conf:2: [QuiverEndpoint q] Carrier: a value is missing",
+        ),
+        (
+            "[QuiverEndpoint q]\nCarrier = star\nSignMsgId = 76\nUnsignedMsgId = 331\n".to_owned(),
+            "q.conf:4: [QuiverEndpoint q] UnsignedMsgId: SignMsgId names all that is signed",
         ),
         (
             "[QuiverEndpoint q]\nCarrier = star\nSignMsgId = all\n".to_owned(),

@@ -5,6 +5,7 @@ mod batches;
 mod configs;
 mod endpoints;
 mod frames;
+mod message_classes;
 mod messages;
 mod reader;
 mod routing;

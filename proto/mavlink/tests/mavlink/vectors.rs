@@ -79,6 +79,25 @@ fn checksum(bytes: &[u8], seed: u8) -> u16 {
     })
 }
 
+/// A frame of MAVLink 2 of a message whose check sum has this seed; proven if it is the message's.
+pub(crate) fn frame_of(id: u32, seed: u8, payload: &[u8]) -> Vec<u8> {
+    let [id0, id1, id2, _] = id.to_le_bytes();
+    let mut frame = vec![0xfd, payload.len() as u8, 0, 0, 1, 255, 190, id0, id1, id2];
+    frame.extend_from_slice(payload);
+    frame.extend([0, 0]);
+    seal(&mut frame, seed);
+    frame
+}
+
+/// Number and name of each message of the standard's definitions.
+pub(crate) fn messages() -> Vec<(u32, &'static str)> {
+    let text = include_str!("../vectors/messages.txt");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let messages: Vec<_> = lines.filter_map(|line| line.split_once(' ')).collect();
+    assert_eq!(messages.len(), 385, "the file is not the one that was made");
+    messages.into_iter().map(|(id, name)| (id.parse().unwrap(), name)).collect()
+}
+
 /// Makes the check sum of a frame that was changed anew.
 pub(crate) fn seal(frame: &mut [u8], seed: u8) {
     let end = frame.len();
