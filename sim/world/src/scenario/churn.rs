@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::ScenarioError;
 use super::error::SourceText;
 use super::format::Churn;
-use super::names::Census;
+use super::script::{Limits, too_many};
 use super::settings::time;
 use crate::{Action, NodeId};
 
@@ -22,11 +22,10 @@ const MAX_RATE: f64 = 100_000.0;
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Churn>,
-    census: Census,
-    duration: Duration,
+    limits: Limits,
     rng: &mut impl RngCore,
 ) -> Result<Vec<(Duration, Action)>, ScenarioError> {
-    let churn = table.get_ref();
+    let (churn, Limits { census, duration, actions }) = (table.get_ref(), limits);
     let from = time(source, &churn.from, Duration::ZERO..=duration)?;
     let until = time(source, &churn.until, from..=duration)?;
     let edges: Vec<u32> = census.edges(source, &churn.edges)?.into_iter().collect();
@@ -39,12 +38,18 @@ pub(super) fn plan(
         .down
         .as_ref()
         .map_or(Ok(Duration::from_secs(3)), |down| time(source, down, Duration::ZERO..=duration))?;
-    let mut moments = Vec::new();
-    for (kind, rate) in [
+    let rates = [
         (Kind::Leave, rate(&churn.leaves_per_minute)?),
         (Kind::Join, rate(&churn.joins_per_minute)?),
         (Kind::Crash, rate(&churn.crashes_per_minute)?),
-    ] {
+    ];
+    // Their number comes from the file: it is checked before there are as many.
+    let planned = rates.iter().map(|(_, rate)| Parts::of(&(from..until), *rate).count);
+    if planned.fold(0_u64, u64::saturating_add) > actions as u64 {
+        return Err(source.at(table.span(), too_many()));
+    }
+    let mut moments = Vec::new();
+    for (kind, rate) in rates {
         moments.extend(times(from..until, rate, rng).into_iter().map(|at| (at, kind)));
     }
     moments.sort();
@@ -59,14 +64,29 @@ enum Kind {
     Crash,
 }
 
+/// Equal parts of a time, each with one moment.
+struct Parts {
+    /// Nanoseconds of one.
+    length: u64,
+    /// Number of whole ones.
+    count: u64,
+}
+
+impl Parts {
+    fn of(range: &Range<Duration>, per_minute: f64) -> Self {
+        if per_minute <= 0.0 {
+            return Self { length: 1, count: 0 };
+        }
+        let part = (6e10 / per_minute) as u64;
+        let length = (range.end - range.start).as_nanos() as u64;
+        Self { length: part, count: length / part.max(1) }
+    }
+}
+
 /// So many moments per minute, one in each equal part of the time.
 fn times(range: Range<Duration>, per_minute: f64, rng: &mut impl RngCore) -> Vec<Duration> {
-    if per_minute <= 0.0 {
-        return Vec::new();
-    }
-    let part = (6e10 / per_minute) as u64;
-    let length = (range.end - range.start).as_nanos() as u64;
-    let starts = (0..length / part.max(1)).map(|index| index * part);
+    let Parts { length: part, count } = Parts::of(&range, per_minute);
+    let starts = (0..count).map(|index| index * part);
     starts.map(|start| range.start + Duration::from_nanos(start + rng.gen_range(0..part.max(1)))).collect()
 }
 

@@ -267,7 +267,7 @@ pub(super) type Names = Spanned<Vec<Spanned<String>>>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Repeat {
-    pub(super) every: Span,
+    pub(super) every: Spanned<Span>,
     pub(super) times: u32,
 }
 
@@ -278,7 +278,7 @@ pub(super) struct Crash {
     /// Outputs it still brings about.
     #[serde(default)]
     pub(super) after: u32,
-    pub(super) down: Span,
+    pub(super) down: Spanned<Span>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::ScenarioError;
 use super::error::SourceText;
 use super::format::Mobility;
-use super::names::Census;
+use super::script::Limits;
 use super::settings::time;
 use crate::trace::{Place, Places};
 use crate::{Action, LinkFaults, NodeId};
@@ -20,11 +20,10 @@ use crate::{Action, LinkFaults, NodeId};
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Mobility>,
-    census: Census,
-    duration: Duration,
+    limits: Limits,
     rng: &mut impl RngCore,
 ) -> Result<(Vec<(Duration, Action)>, Places), ScenarioError> {
-    let mobility = table.get_ref();
+    let (mobility, Limits { census, duration, actions }) = (table.get_ref(), limits);
     let from = time(source, &mobility.from, Duration::ZERO..=duration)?;
     let until = time(source, &mobility.until, from..=duration)?;
     let second = Duration::from_secs(1);
@@ -41,9 +40,19 @@ pub(super) fn plan(
         range: positive(&mobility.range_metres)?,
         stride: positive(&mobility.metres_per_second)? * step.as_secs_f64(),
     };
+    let edges = census.edges(source, &mobility.edges)?;
+    // Each step may end in two places and in an action.
+    let steps = (until - from).as_nanos().div_ceil(step.as_nanos());
+    if steps.saturating_mul(edges.len() as u128) > actions as u128 {
+        let what = format!(
+            "moves {} drones {steps} times: at most {actions} steps; give a longer step",
+            edges.len()
+        );
+        return Err(source.at(table.span(), what));
+    }
     let mut actions = Vec::new();
     let mut places = Places::new(air.side / 2.0, Some(air.range), census.edges);
-    for edge in census.edges(source, &mobility.edges)? {
+    for edge in edges {
         let mut drone = Drone { at: air.point(rng), to: air.point(rng), heard: true };
         let mut now = from;
         places.stand(edge, place(now, drone.at));

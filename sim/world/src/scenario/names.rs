@@ -102,6 +102,9 @@ impl Census {
             (Ok(first), Ok(last)) if first <= last && last < self.edges => {
                 Ok((first..=last).map(NodeId::Edge).collect())
             }
+            (Ok(first), Ok(last)) if first > last && first < self.edges => {
+                Err(format!("{name}: the smaller number comes first; say edge-{last}..{first}"))
+            }
             _ => Err(format!("{name}: there are {} edges, numbered from 0", self.edges)),
         }
     }

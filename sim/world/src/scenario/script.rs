@@ -9,7 +9,7 @@ use rand::Rng;
 use toml::Spanned;
 
 use super::error::SourceText;
-use super::format::{self, Names};
+use super::format::{self, Names, Repeat};
 use super::names::Census;
 use super::settings::{self, time};
 use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};
@@ -18,6 +18,8 @@ use crate::{Action, DiskState, NodeId, NodeSet, Partition, Setup, bound};
 
 /// The most actions a file may ask for.
 const MAX_ACTIONS: usize = 5_000_000;
+/// Shortest interval between repetitions of an event.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest duration of a scenario.
 const MAX_DURATION: Duration = Duration::from_secs(30 * 86_400);
 
@@ -44,12 +46,12 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     }
     let mut rng = rng_stream::generator(seed, RngStream::Planner);
     if let Some(table) = &raw.churn {
-        let planned = churn::plan(source, table, census, duration, &mut rng)?;
+        let planned = churn::plan(source, table, scripter.limits(), &mut rng)?;
         scripter.extend(table.span(), planned)?;
     }
     let mut places = None;
     if let Some(table) = &raw.mobility {
-        let (planned, flown) = mobility::plan(source, table, census, duration, &mut rng)?;
+        let (planned, flown) = mobility::plan(source, table, scripter.limits(), &mut rng)?;
         scripter.extend(table.span(), planned)?;
         places = Some(flown);
     }
@@ -101,6 +103,17 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
     })
 }
 
+/// Limits of what a table plans.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// The nodes there are.
+    pub(super) census: Census,
+    /// Duration of the scenario.
+    pub(super) duration: Duration,
+    /// Number of actions that a table may still plan.
+    pub(super) actions: usize,
+}
+
 /// Collects actions.
 struct Scripter<'a> {
     source: &'a SourceText<'a>,
@@ -113,6 +126,23 @@ struct Scripter<'a> {
 }
 
 impl Scripter<'_> {
+    fn limits(&self) -> Limits {
+        Limits { census: self.census, duration: self.duration, actions: self.room() }
+    }
+
+    /// Number of actions for which there is room.
+    fn room(&self) -> usize {
+        MAX_ACTIONS.saturating_sub(self.actions.len())
+    }
+
+    /// Refuses more actions than there is room for, before they are made: their number comes from the file.
+    fn make_room(&self, place: Range<usize>, actions: u64) -> Read<()> {
+        if actions > self.room() as u64 {
+            return Err(self.source.at(place, too_many()));
+        }
+        Ok(())
+    }
+
     /// Switches all nodes on, and makes the members join.
     fn beginning(&mut self, fleet: &format::Fleet, members: u32) -> Read<()> {
         let listed = |names: &Option<Names>| match names {
@@ -145,10 +175,8 @@ impl Scripter<'_> {
 
     /// Actions that were planned elsewhere.
     fn extend(&mut self, place: Range<usize>, actions: Vec<Timed>) -> Read<()> {
+        self.make_room(place, actions.len() as u64)?;
         self.actions.extend(actions);
-        if self.actions.len() > MAX_ACTIONS {
-            return Err(self.source.at(place, format!("makes more than {MAX_ACTIONS} actions")));
-        }
         Ok(())
     }
 
@@ -161,7 +189,11 @@ impl Scripter<'_> {
             Some(repeat) if repeat.get_ref().times == 0 => {
                 return Err(self.source.at(repeat.span(), "repeats 0 times"));
             }
-            Some(repeat) => (repeat.get_ref().every.0, repeat.get_ref().times),
+            Some(repeat) => {
+                let Repeat { every, times } = repeat.get_ref();
+                let shortest = if *times > 1 { SHORTEST_INTERVAL } else { Duration::ZERO };
+                (time(self.source, every, shortest..=self.duration)?, *times)
+            }
         };
         let over = table
             .over
@@ -169,12 +201,14 @@ impl Scripter<'_> {
             .map_or(Ok(Duration::ZERO), |over| time(self.source, over, Duration::ZERO..=self.duration))?;
         let last = every.checked_mul(times - 1).and_then(|last| last.checked_add(at + over));
         if last.is_none_or(|last| last > self.duration) {
-            let what =
-                format!("continues after the duration of {}", humantime::format_duration(self.duration));
+            let what = format!("continues after the duration of {}", settings::shown(self.duration));
             return Err(self.source.at(table.repeat.as_ref().map_or(table.at.span(), Spanned::span), what));
         }
         for time in 0..times {
             let actions = self.actions_of(event)?;
+            if time == 0 {
+                self.make_room(event.span(), (actions.len() as u64).saturating_mul(times.into()))?;
+            }
             let offsets: Vec<Duration> = spread(actions.len(), over).collect();
             let timed =
                 actions.into_iter().zip(offsets).map(|(action, after)| (at + every * time + after, action));
@@ -234,7 +268,8 @@ impl Scripter<'_> {
         } else if let Some(names) = &table.stop {
             nodes(names)?.into_iter().map(Action::Stop).collect()
         } else if let Some(crash) = table.crash.as_ref().map(Spanned::get_ref) {
-            let one = |node| Action::Crash { node, after: crash.after, down_for: crash.down.0 };
+            let down_for = time(self.source, &crash.down, Duration::ZERO..=MAX_DURATION)?;
+            let one = |node| Action::Crash { node, after: crash.after, down_for };
             nodes(&crash.nodes)?.into_iter().map(one).collect()
         } else if let Some(skew) = table.skew.as_ref().map(Spanned::get_ref) {
             let one = |node| Action::Skew { node, seconds: skew.seconds };
@@ -308,6 +343,8 @@ impl Scripter<'_> {
         if let Some(replay) = table.replay.as_ref().map(Spanned::get_ref) {
             let mut rng = rng_stream::generator(self.seed ^ self.actions.len() as u64, RngStream::Adversary);
             let nodes = self.census.nodes(self.source, &replay.nodes)?;
+            let messages = (nodes.len() as u64).saturating_mul(replay.messages.into());
+            self.make_room(table.replay.as_ref().map_or(0..0, Spanned::span), messages)?;
             let picks = nodes.into_iter().flat_map(|to| std::iter::repeat_n(to, replay.messages as usize));
             return Ok(Some(picks.map(|to| Action::Replay { pick: rng.gen_range(0..4096), to }).collect()));
         }
@@ -330,6 +367,11 @@ fn disk_state(source: &SourceText<'_>, disk: &format::DiskTable) -> Read<DiskSta
         }
         (_, Some(writes)) => Err(source.at(writes.span(), "only a failing disk counts its writes")),
     }
+}
+
+/// The refusal of a table that plans more actions than a file may ask for.
+pub(super) fn too_many() -> String {
+    format!("makes more than {MAX_ACTIONS} actions, the most of a file")
 }
 
 fn set(flag: Option<&Spanned<bool>>) -> bool {

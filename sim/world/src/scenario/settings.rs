@@ -26,6 +26,9 @@ use crate::{MavlinkSetup, Repeats, TwoHops};
 const MAX_MEMBERS: u64 = 1 << 20;
 const MAX_LEADERS: u64 = 16;
 
+/// Seconds of a day.
+const DAY: u64 = 86_400;
+
 /// Default silence of an active leader before a deputy takes over.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -111,11 +114,22 @@ pub(super) fn time(
     if bounds.contains(&time) {
         return Ok(time);
     }
-    let show = humantime::format_duration;
     Err(source.at(
         span.span(),
-        format!("{} is not in {} to {}", show(time), show(*bounds.start()), show(*bounds.end())),
+        format!("{} is not in {} to {}", shown(time), shown(*bounds.start()), shown(*bounds.end())),
     ))
+}
+
+/// A length of time as people write it, with days as the largest unit: months and years have no fixed length.
+pub(super) fn shown(time: Duration) -> String {
+    let days = time.as_secs() / DAY;
+    let rest = Duration::new(time.as_secs() % DAY, time.subsec_nanos());
+    let days = match days {
+        0 => return humantime::format_duration(rest).to_string(),
+        1 => "1day".into(),
+        days => format!("{days}days"),
+    };
+    if rest.is_zero() { days } else { format!("{days} {}", humantime::format_duration(rest)) }
 }
 
 /// A length of time from a millisecond to a day, if the file gives one.

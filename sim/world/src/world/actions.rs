@@ -35,7 +35,7 @@ impl<S: Suite> World<S> {
     pub(super) fn plan(&mut self, after: Duration, scheduled: ScheduledAction) {
         let number = u32::try_from(self.scheduled.len()).unwrap_or(u32::MAX);
         self.scheduled.push(Some(scheduled));
-        self.queue.push(self.now + nanos(after), number, Event::ScheduledAction);
+        self.queue.push(self.now.saturating_add(nanos(after)), number, Event::ScheduledAction);
     }
 
     /// Carries out an scheduled action. Gives the steps taken at once, and the action if it was one.

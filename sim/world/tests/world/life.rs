@@ -54,3 +54,19 @@ fn a_group_lives_on_every_suite() {
 fn a_group_lives_when_steps_are_taken_on_all_cores() {
     lives::<InsecureToy>(true);
 }
+
+#[test]
+fn a_node_that_is_down_for_longer_than_any_world_lives_does_not_return() {
+    let setup = Setup { members: 3, ..Setup::default() };
+    let mut world = World::<InsecureToy>::new(setup).unwrap();
+    world.start_everyone();
+    world.run_until(Duration::from_secs(2), &mut NoObserver);
+    for (edge, down_for) in [(0, Duration::MAX), (1, Duration::from_secs(3))] {
+        world.schedule(world.time(), Action::Crash { node: NodeId::Edge(edge), after: 0, down_for });
+        world.schedule(world.time(), Action::Join(edge));
+    }
+    world.run_for(Duration::from_secs(1), &mut NoObserver);
+    assert!(!world.alive(NodeId::Edge(0)) && !world.alive(NodeId::Edge(1)));
+    world.run_for(Duration::from_secs(60), &mut NoObserver);
+    assert!(!world.alive(NodeId::Edge(0)) && world.alive(NodeId::Edge(1)));
+}

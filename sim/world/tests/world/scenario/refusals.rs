@@ -87,6 +87,18 @@ fn impossible_values_are_refused_with_file_line_and_key() {
             "dir/test.toml:10:10: event.repeat: continues after the duration of 2m",
         ),
         (
+            "[[event]]\nat = \"9s\"\nrepeat = { every = \"0s\", times = 3000000 }\nrekey = true\n",
+            "dir/test.toml:10:20: event.repeat.every: 0s is not in 1ms to 2m",
+        ),
+        (
+            "[[event]]\nat = \"9s\"\ncrash = { nodes = [\"edge-3\"], down = \"1000years\" }\n",
+            "dir/test.toml:10:38: event.crash.down: 365250days is not in 0s to 30days",
+        ),
+        (
+            "[[event]]\nat = \"5s\"\nleave = [\"edge-3..1\"]\n",
+            "dir/test.toml:10:10: event.leave: edge-3..1: the smaller number comes first; say edge-1..3",
+        ),
+        (
             "[mavlink]\nframes-per-second = 0.0\n",
             "dir/test.toml:9:21: mavlink.frames-per-second: 0 is not in 0.01 to 1000",
         ),
@@ -157,4 +169,45 @@ fn places_count_characters_and_not_bytes() {
     assert!(complaint.starts_with("dir/test.toml:10:"), "{complaint}");
     let text = with("").replace("\"Test\"", "\"Täuschung\"").replace("members = 10", "members = 0");
     assert!(read(&text).unwrap_err().to_string().starts_with("dir/test.toml:6:11: "));
+}
+
+/// Each of these asks for more than fits into memory, so that a count that is checked too late ends the process.
+#[test]
+fn counts_beyond_all_bounds_are_refused_before_there_are_as_many() {
+    let month = with("").replace("duration = \"2m\"", "duration = \"30days\"");
+    for (lines, expected) in [
+        (
+            "[[event]]\nat = \"5s\"\nreplay = { nodes = [\"edge-1\"], messages = 4294967295 }\n",
+            "dir/test.toml:10:10: event.replay: makes more than 5000000 actions, the most of a file",
+        ),
+        (
+            "[[event]]\nat = \"5s\"\nrepeat = { every = \"1ms\", times = 600000 }\ntalk = { nodes = [\"edges\"] }\n",
+            "dir/test.toml:8:1: event: makes more than 5000000 actions, the most of a file",
+        ),
+        (
+            "[churn]\nfrom = \"0s\"\nuntil = \"30days\"\nedges = [\"edges\"]\nleaves-per-minute = 100000.0\n",
+            "dir/test.toml:8:1: churn: makes more than 5000000 actions, the most of a file",
+        ),
+        (
+            "[mobility]\nfrom = \"0s\"\nuntil = \"30days\"\nedges = [\"edges\"]\nside-metres = 100.0\nrange-metres = 50.0\n\
+             metres-per-second = 5.0\nstep = \"10ms\"\n",
+            "dir/test.toml:8:1: mobility: moves 10 drones 259200000 times: at most 49",
+        ),
+    ] {
+        let complaint = read(&format!("{month}{lines}")).unwrap_err().to_string();
+        assert!(complaint.starts_with(expected), "{complaint}\n(expected {expected})");
+    }
+}
+
+#[test]
+fn lengths_of_time_are_shown_in_days_and_not_in_months_of_no_fixed_length() {
+    for (duration, shown) in [
+        ("31days", "31days is not in 1s to 30days"),
+        ("750h 1m", "31days 6h 1m is not in 1s to 30days"),
+        ("10ms", "10ms is not in 1s to 30days"),
+    ] {
+        let text = with("").replace("duration = \"2m\"", &format!("duration = \"{duration}\""));
+        let complaint = read(&text).unwrap_err().to_string();
+        assert!(complaint.ends_with(shown), "{complaint}");
+    }
 }
