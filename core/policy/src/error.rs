@@ -92,7 +92,7 @@ pub enum Fault {
         nearest: Option<Box<str>>,
     },
     /// Something is compared or given a value that the schema does not declare as an integer.
-    #[error("`{name}` is not declared as an integer{}", suggest(.nearest.as_deref()))]
+    #[error("{}", not_an_integer(.name, .nearest.as_deref()))]
     NotAnInteger {
         /// The name.
         name: Box<str>,
@@ -176,6 +176,16 @@ pub enum Fault {
     /// Bytes are not the canonical encoding of what was expected.
     #[error("malformed: {0}")]
     Malformed(&'static str),
+}
+
+/// Tells a value in the place of a name from a name that is not declared.
+fn not_an_integer(name: &str, nearest: Option<&str>) -> String {
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!(
+            "`{name}` is a number where a name is expected: the name comes first, as in `x >= {name}`"
+        );
+    }
+    format!("`{name}` is not declared as an integer{}", suggest(nearest))
 }
 
 fn suggest(name: Option<&str>) -> String {

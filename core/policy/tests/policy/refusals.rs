@@ -180,6 +180,10 @@ fn an_unknown_attribute_is_refused_with_the_nearest_known() {
     policy("a or altitud > 5", 6, &Fault::NotAnInteger { name: "altitud".into(), nearest });
     policy("b or a > 5", 6, &Fault::NotAnInteger { name: "a".into(), nearest: None });
     attributes("scout = 5", 1, &Fault::NotAnInteger { name: "scout".into(), nearest: None });
+    for (text, number) in [("150 <= altitude", "150"), ("100 < altitude < 200", "100")] {
+        let said = unknown(text).to_string();
+        assert!(said.contains(&format!("`{number}` is a number where a name is expected")), "{said}");
+    }
     refused(&AttributeSet::parse("scout, scuot", &closed()).unwrap_err(), 8, &fault);
 }
 
