@@ -175,6 +175,7 @@ pub(crate) mod tests {
                 memory: None,
                 rustc: "rustc 1.91".into(),
                 system: "linux x86_64".into(),
+                commit: "0123456789abcdef".into(),
                 optimised: true,
             },
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),

@@ -147,6 +147,7 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
         assert_eq!((&json["passed"], &json["command"]), (&true.into(), &"sim scenario sample.toml".into()));
         assert_eq!(json["per_drone"]["count"], 5);
+        assert_eq!(json["machine"]["commit"], quiver_report::Machine::here().commit);
         assert!(json["per_rekey"]["airtime_s"]["max"].as_f64().unwrap() > 0.0);
     }
 }

@@ -61,7 +61,7 @@ impl Report {
                 write(folder, &format!("{}.csv", table.slug), &table.csv())?;
             }
             for plot in self.plots() {
-                write(folder, &format!("{}.svg", plot.slug), &svg::render(plot)?)?;
+                write(folder, &format!("{}.svg", plot.slug), &svg::render(plot, svg::Format::Wide)?)?;
             }
             Ok(())
         })

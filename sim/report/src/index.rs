@@ -27,6 +27,7 @@ struct Facts {
     started: Option<String>,
     command: Option<String>,
     passed: Option<bool>,
+    interrupted: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -111,7 +112,7 @@ fn page(runs: &[Run]) -> String {
                     div.table { div.scroll tabindex="0" {
                         table {
                             caption { "Runs, the newest first" }
-                            thead { tr { @for head in ["started", "what ran", "ended", "command"] { th scope="col" { (head) } } } }
+                            thead { tr { @for head in ["ended", "started", "what ran", "command"] { th scope="col" { (head) } } } }
                             tbody { @for run in runs { (row(run)) } }
                         }
                     } }
@@ -122,18 +123,28 @@ fn page(runs: &[Run]) -> String {
     page.into_string()
 }
 
+/// How a run ended; nothing for measurements.
+fn ending(facts: &Facts) -> &'static str {
+    match (facts.passed, facts.interrupted) {
+        (Some(true), _) => "passed",
+        (Some(false), _) => "FAILED",
+        (None, Some(true)) => "interrupted",
+        (None, _) => "",
+    }
+}
+
 fn row(run: &Run) -> Markup {
     let facts = &run.facts;
     let title = facts.title.as_deref().unwrap_or(&run.folder);
     let (first, others) = run.pages.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
     html! {
         tr {
+            td { (ending(facts)) }
             td { (facts.started.as_deref().unwrap_or("").replace('T', " ").replace('Z', " UTC")) }
             td {
                 a href={ (run.folder) "/" (first) } { (title) }
                 @for page in others { " · " a href={ (run.folder) "/" (page) } { (page) } }
             }
-            td { (match facts.passed { Some(true) => "passed", Some(false) => "FAILED", None => "" }) }
             td { code { (facts.command.as_deref().unwrap_or("")) } }
         }
     }

@@ -31,7 +31,7 @@ pub use self::error::{ReportError, Result};
 pub use self::files::{RunName, make_room, write, write_run};
 pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, parse, print};
-pub use self::plot::{Axis, Ink, Panel, Plot, Scale, Series};
+pub use self::plot::{Axis, Ink, LegendItem, Panel, Plot, Scale, Series};
 pub use self::progress::{Bars, Observer, Progress, Step, Wait};
 pub use self::replay::Replay;
 pub use self::report::{Experiment, Highlight, Making, Report, Source};
@@ -39,5 +39,8 @@ pub use self::table::{Bar, Column, Table, Value};
 pub use self::terminal::grid;
 pub use self::unit::{Unit, counted};
 
+#[cfg(test)]
+#[path = "../commit.rs"]
+mod commit;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,8 @@ pub struct Machine {
     pub system: String,
     /// The compiler.
     pub rustc: String,
+    /// The commit that was checked out when the program was built, as git's hash; `unknown` without git.
+    pub commit: String,
     /// Whether the program was built with optimisation.
     pub optimised: bool,
 }
@@ -37,6 +39,7 @@ impl Machine {
                 std::env::consts::ARCH
             ),
             rustc: env!("REPORT_RUSTC").into(),
+            commit: env!("REPORT_COMMIT").into(),
             optimised: !cfg!(debug_assertions),
         }
     }
@@ -61,6 +64,7 @@ fn parse_system(release: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commit::{Checkout, is_hash};
 
     #[test]
     fn machine_is_read_from_the_systems_files() {
@@ -70,6 +74,49 @@ mod tests {
         let release = "NAME=\"X\"\nPRETTY_NAME=\"Some Linux 12\"\n";
         assert_eq!(parse_system(release).as_deref(), Some("Some Linux 12"));
         assert_eq!((parse_cpu(""), parse_memory("MemTotal: much"), parse_system("")), (None, None, None));
+    }
+
+    #[test]
+    fn commit_is_a_hash_or_said_to_be_unknown() {
+        let commit = Machine::here().commit;
+        assert!(is_hash(&commit) || commit == "unknown", "{commit}");
+    }
+
+    #[test]
+    fn commit_is_found_in_every_kind_of_checkout_and_its_files_are_there() {
+        let (old, new) = ("1".repeat(40), "2".repeat(40));
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let read = |name: &str| {
+            let checkout = Checkout::read(&folder.path().join(name));
+            assert!(checkout.files.iter().all(|file| file.is_file()), "{checkout:?}");
+            checkout.commit
+        };
+        // No checkout, as in a source archive.
+        assert_eq!(Checkout::read(folder.path()), Checkout::default());
+        // A branch whose commit is packed, then one of its own.
+        put("a/.git/HEAD", "ref: refs/heads/main\n");
+        put("a/.git/packed-refs", &format!("# pack-refs\n{new} refs/heads/main2\n{old} refs/heads/main\n"));
+        assert_eq!(read("a").as_ref(), Some(&old));
+        put("a/.git/refs/heads/main", &format!("{new}\n"));
+        assert_eq!(read("a").as_ref(), Some(&new));
+        // A worktree on another branch, and a detached head.
+        put("b/.git", "gitdir: ../a/.git/worktrees/b\n");
+        put("a/.git/worktrees/b/HEAD", "ref: refs/heads/main2\n");
+        put("a/.git/worktrees/b/commondir", "../..\n");
+        put("a/.git/refs/heads/main2", &old);
+        assert_eq!(read("b").as_ref(), Some(&old));
+        put("c/.git/HEAD", &new);
+        assert_eq!(read("c").as_ref(), Some(&new));
+        // What is no hash is not taken for one.
+        put("d/.git/HEAD", "ref: refs/heads/none\n");
+        put("e/.git/HEAD", "something else\n");
+        put("f/.git", "gitdir: nowhere\n");
+        assert_eq!((read("d"), read("e"), read("f")), (None, None, None));
     }
 
     #[test]

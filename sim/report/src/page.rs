@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
 
+use crate::svg::Format;
 use crate::{Experiment, Highlight, Ink, Plot, Report, Result, Table, Unit, Value, svg};
 
 pub(super) const STYLE: &str = include_str!("page/style.css");
@@ -79,6 +80,7 @@ fn machine(report: &Report) -> Markup {
             @if let Some(memory) = memory { div { dt { "Memory" } dd { (memory) } } }
             div { dt { "System" } dd { (machine.system) } }
             div { dt { "Compiler" } dd { (machine.rustc) } }
+            div { dt { "Commit" } dd { code { (machine.commit) } } }
             div { dt { "Repeat it" } dd { code { (report.command) } } }
         }
     }
@@ -110,9 +112,13 @@ fn fineprint(title: &str, paragraphs: &[String]) -> Markup {
 }
 
 fn figure(plot: &Plot) -> Result<Markup> {
-    let drawing = svg::render(plot)?;
+    let [wide, narrow] = [Format::Wide, Format::Narrow].map(|format| svg::render(plot, format));
     Ok(html! {
-        figure { div.scroll { (PreEscaped(drawing)) } figcaption { (plot.caption) } }
+        figure {
+            div.wide { (PreEscaped(wide?)) }
+            div.narrow { (PreEscaped(narrow?)) }
+            figcaption { (plot.caption) }
+        }
     })
 }
 

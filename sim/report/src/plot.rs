@@ -101,13 +101,29 @@ pub struct Series {
     pub dashed: bool,
     /// (x, y), by ascending x.
     pub points: Vec<(f64, f64)>,
+    /// (x, least, greatest): error bars of repeated measurements.
+    pub spread: Vec<(f64, f64, f64)>,
+    /// Whether it is a curve that was fitted: a thin line without marks.
+    pub fitted: bool,
 }
 
 impl Series {
     /// Points with a line between them.
     #[must_use]
     pub fn new(name: &str, ink: Ink, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), ink, dashed: false, points }
+        Self { name: name.into(), ink, dashed: false, points, spread: Vec::new(), fitted: false }
+    }
+
+    /// A curve that was fitted to points.
+    #[must_use]
+    pub fn fit(name: &str, ink: Ink, points: Vec<(f64, f64)>) -> Self {
+        Self { fitted: true, ..Self::new(name, ink, points) }
+    }
+
+    /// The same with error bars.
+    #[must_use]
+    pub fn with_spread(self, spread: Vec<(f64, f64, f64)>) -> Self {
+        Self { spread, ..self }
     }
 
     /// The same with a broken line.
@@ -115,6 +131,19 @@ impl Series {
     pub fn dashed(self) -> Self {
         Self { dashed: true, ..self }
     }
+}
+
+/// The style of a series and its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegendItem<'a> {
+    /// Name of the series.
+    pub name: &'a str,
+    /// Its origin.
+    pub ink: Ink,
+    /// Whether its line is broken.
+    pub dashed: bool,
+    /// Whether it has no marks.
+    pub fitted: bool,
 }
 
 /// One field of a plot.
@@ -151,10 +180,10 @@ impl Plot {
 
     /// Names and styles of all series, each once, in order of appearance.
     #[must_use]
-    pub fn legend(&self) -> Vec<(&str, Ink, bool)> {
+    pub fn legend(&self) -> Vec<LegendItem<'_>> {
         let mut legend = Vec::new();
-        for series in self.panels.iter().flat_map(|panel| &panel.series) {
-            let item = (series.name.as_str(), series.ink, series.dashed);
+        for Series { name, ink, dashed, fitted, .. } in self.panels.iter().flat_map(|panel| &panel.series) {
+            let item = LegendItem { name, ink: *ink, dashed: *dashed, fitted: *fitted };
             if !legend.contains(&item) {
                 legend.push(item);
             }

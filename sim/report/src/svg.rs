@@ -15,9 +15,9 @@ use plotters::prelude::{
     RGBColor, SVGBackend, ShapeStyle, Text, TextStyle,
 };
 
-use self::marker::Marker;
+use self::marker::{ErrorBar, Marker};
 use self::scale::Layout;
-use crate::{Ink, Panel, Plot, ReportError, Result, Series};
+use crate::{Ink, LegendItem, Panel, Plot, ReportError, Result, Series};
 
 /// The paper.
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
@@ -28,11 +28,9 @@ pub(super) const GRID: RGBColor = RGBColor(0xE4, 0xE8, 0xEC);
 /// Axes.
 pub(super) const AXIS: RGBColor = RGBColor(0x9A, 0xA4, 0xAE);
 
-const WIDTH: u32 = 920;
-const SINGLE_HEIGHT: u32 = 430;
-const PANEL_HEIGHT: u32 = 310;
 const LEGEND_LINE: u32 = 26;
-const LEGEND_LEFT: i32 = 88;
+/// Left end of the axes.
+const PLOT_LEFT: i32 = 88;
 const FONT: &str = "system-ui, Helvetica, Arial, sans-serif";
 const FONT_SIZE: i32 = 18;
 /// Broken lines are drawn this wide and then rewritten: the library breaks a line only at whole pixels, which
@@ -43,10 +41,51 @@ type Backend<'a> = SVGBackend<'a>;
 type Area<'a> = DrawingArea<Backend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
+/// Size of a drawing. Letters have the same size in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// For windows and paper: two panels in a row.
+    Wide,
+    /// For telephones: one panel in a row.
+    Narrow,
+}
+
+impl Format {
+    const fn width(self) -> u32 {
+        match self {
+            Self::Wide => 920,
+            Self::Narrow => 460,
+        }
+    }
+
+    const fn columns(self) -> usize {
+        match self {
+            Self::Wide => 2,
+            Self::Narrow => 1,
+        }
+    }
+
+    /// Height of a panel, of several or alone.
+    const fn height(self, alone: bool) -> u32 {
+        match (self, alone) {
+            (Self::Wide, true) => 430,
+            (Self::Wide, false) => 310,
+            (Self::Narrow, _) => 320,
+        }
+    }
+
+    const fn legend_left(self) -> i32 {
+        match self {
+            Self::Wide => 88,
+            Self::Narrow => 10,
+        }
+    }
+}
+
 /// Draws a plot.
-pub(super) fn render(plot: &Plot) -> Result<String> {
+pub(super) fn render(plot: &Plot, format: Format) -> Result<String> {
     let mut text = String::new();
-    draw(plot, &mut text)
+    draw(plot, format, &mut text)
         .map_err(|error| ReportError::Plot { plot: plot.slug.clone(), reason: error.to_string() })?;
     let broken = format!(r#"stroke-width="{BROKEN}""#);
     let text = text.replace(&broken, r#"stroke-width="2" stroke-dasharray="7 5""#);
@@ -65,17 +104,17 @@ fn titled(svg: &str, title: &str) -> String {
     format!("{head} role=\"img\">{}{body}", html! { title { (title) } }.into_string())
 }
 
-fn draw(plot: &Plot, text: &mut String) -> Drawn {
-    let legend = legend_lines(plot);
+fn draw(plot: &Plot, format: Format, text: &mut String) -> Drawn {
+    let legend = legend_lines(plot, format);
     let legend_height = LEGEND_LINE * number(legend.len()) + 12;
-    let rows = plot.panels.len().div_ceil(2);
-    let height = if rows > 1 { PANEL_HEIGHT * number(rows) } else { SINGLE_HEIGHT };
-    let root = SVGBackend::with_string(text, (WIDTH, legend_height + height)).into_drawing_area();
+    let rows = plot.panels.len().div_ceil(format.columns()).max(1);
+    let height = format.height(rows <= 1) * number(rows);
+    let root = SVGBackend::with_string(text, (format.width(), legend_height + height)).into_drawing_area();
     root.fill(&PAPER)?;
     let (top, below) = root.split_vertically(legend_height);
     draw_legend(&top, &legend)?;
-    let layout = Layout::of(plot);
-    let columns = plot.panels.len().clamp(1, 2);
+    let layout = Layout::of(plot, format);
+    let columns = plot.panels.len().clamp(1, format.columns());
     for (area, panel) in below.split_evenly((rows, columns)).iter().zip(&plot.panels) {
         draw_panel(area, plot, panel, &layout)?;
     }
@@ -91,11 +130,11 @@ fn number(count: usize) -> u32 {
 fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> Drawn {
     let named = !panel.title.is_empty();
     if named {
-        area.draw(&Text::new(panel.title.clone(), (LEGEND_LEFT, 8), bold(FONT_SIZE, WORDS)))?;
+        area.draw(&Text::new(panel.title.clone(), (PLOT_LEFT, 8), bold(FONT_SIZE, WORDS)))?;
     }
     let mut chart = ChartBuilder::on(area)
         .margin_top(if named { 32 } else { 6 })
-        .margin_right(24)
+        .margin_right(30)
         .margin_bottom(6)
         .margin_left(4)
         .x_label_area_size(54)
@@ -113,36 +152,44 @@ fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> D
         .draw()?;
     for series in &panel.series {
         let points = layout.place(&series.points);
-        let style = stroke(series.ink, series.dashed);
+        let style = if series.fitted { fit_style(series.ink) } else { stroke(series.ink, series.dashed) };
         chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
-        chart.draw_series(points.into_iter().map(|at| Marker { ink: series.ink, at }))?;
+        let ends = series.spread.iter().map(|(x, low, high)| layout.place(&[(*x, *low), (*x, *high)]));
+        let bars = ends.filter_map(|ends| <[_; 2]>::try_from(ends).ok());
+        chart.draw_series(bars.map(|ends| ErrorBar { ink: series.ink, ends }))?;
+        if !series.fitted {
+            chart.draw_series(points.into_iter().map(|at| Marker { ink: series.ink, at }))?;
+        }
     }
     Ok(())
 }
 
 /// The legend's items, as many in a line as fit.
-fn legend_lines(plot: &Plot) -> Vec<Vec<(i32, &str, Ink, bool)>> {
-    let mut lines: Vec<Vec<(i32, &str, Ink, bool)>> = vec![Vec::new()];
-    let mut left = LEGEND_LEFT;
-    for (name, ink, dashed) in plot.legend() {
-        let width = 44 + i32::try_from(name.chars().count()).unwrap_or(100) * 8 + 26;
-        if left + width > WIDTH.cast_signed() && left > LEGEND_LEFT {
+fn legend_lines(plot: &Plot, format: Format) -> Vec<Vec<(i32, LegendItem<'_>)>> {
+    let mut lines = vec![Vec::new()];
+    let mut left = format.legend_left();
+    for item in plot.legend() {
+        let width = 44 + i32::try_from(item.name.chars().count()).unwrap_or(100) * 8 + 26;
+        if left + width > format.width().cast_signed() && left > format.legend_left() {
             lines.push(Vec::new());
-            left = LEGEND_LEFT;
+            left = format.legend_left();
         }
         if let Some(line) = lines.last_mut() {
-            line.push((left, name, ink, dashed));
+            line.push((left, item));
         }
         left += width;
     }
     lines
 }
 
-fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, &str, Ink, bool)>]) -> Drawn {
+fn draw_legend(area: &Area<'_>, lines: &[Vec<(i32, LegendItem<'_>)>]) -> Drawn {
     for (y, line) in (16_i32..).step_by(LEGEND_LINE as usize).zip(lines) {
-        for &(x, name, ink, dashed) in line {
-            area.draw(&PathElement::new(vec![(x, y), (x + 34, y)], stroke(ink, dashed)))?;
-            area.draw(&Marker { ink, at: (x + 17, y) })?;
+        for &(x, LegendItem { name, ink, dashed, fitted }) in line {
+            let style = if fitted { fit_style(ink) } else { stroke(ink, dashed) };
+            area.draw(&PathElement::new(vec![(x, y), (x + 34, y)], style))?;
+            if !fitted {
+                area.draw(&Marker { ink, at: (x + 17, y) })?;
+            }
             area.draw(&Text::new(name.to_string(), (x + 42, y - 8), font(FONT_SIZE, WORDS)))?;
         }
     }
@@ -160,6 +207,11 @@ fn stroke(ink: Ink, dashed: bool) -> ShapeStyle {
     colour(ink).stroke_width(width)
 }
 
+/// A curve that was fitted is thinner than what was measured.
+fn fit_style(ink: Ink) -> ShapeStyle {
+    colour(ink).stroke_width(1)
+}
+
 fn line_style(ink: Ink) -> ShapeStyle {
     colour(ink).stroke_width(2)
 }
@@ -172,9 +224,10 @@ fn bold(size: i32, colour: RGBColor) -> TextStyle<'static> {
     (FONT, size, FontStyle::Bold).into_font().color(&colour)
 }
 
-/// The points of a series that its scales can show.
+/// The points of a series, and the ends of its error bars, that its scales can show.
 fn visible(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
-    series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
+    let ends = series.spread.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
+    series.points.iter().copied().chain(ends).filter(|(x, y)| x.is_finite() && y.is_finite())
 }
 
 #[cfg(test)]
@@ -196,8 +249,9 @@ mod tests {
 
     #[test]
     fn drawing_is_well_formed_and_says_what_it_shows() {
-        for panels in [1, 2, 4] {
-            let svg = render(&plot(&[(1.0, 1e-6), (1e6, 1.0)], panels)).unwrap();
+        for (panels, format) in [(1, Format::Wide), (2, Format::Wide), (4, Format::Wide), (3, Format::Narrow)]
+        {
+            let svg = render(&plot(&[(1.0, 1e-6), (1e6, 1.0)], panels), format).unwrap();
             let tree = roxmltree::Document::parse(&svg).unwrap();
             let texts: Vec<&str> = tree.descendants().filter_map(|node| node.text()).map(str::trim).collect();
             for expected in ["Time & bytes", "a < b", "one & all", "drones", "time", "1 M", "1 µs"] {
@@ -208,13 +262,41 @@ mod tests {
 
     #[test]
     fn drawing_has_a_marker_for_every_point() {
-        let count = |points: &[(f64, f64)]| render(&plot(points, 1)).unwrap().matches("<circle").count();
+        let draw = |points: &[(f64, f64)]| render(&plot(points, 1), Format::Wide).unwrap();
+        let count = |points: &[(f64, f64)]| draw(points).matches("<circle").count();
         assert_eq!(count(&[(1.0, 1.0), (2.0, 3.0), (4.0, 9.0)]) - count(&[(1.0, 1.0)]), 2);
     }
 
     #[test]
+    fn error_bars_span_from_the_least_to_the_greatest_and_have_room() {
+        let with = |spread: Vec<(f64, f64, f64)>| {
+            let mut plot = plot(&[(1.0, 1.0), (2.0, 3.0)], 1);
+            plot.panels[0].series[0].spread = spread;
+            render(&plot, Format::Wide).unwrap()
+        };
+        let (bare, barred) = (with(Vec::new()), with(vec![(1.0, 0.5, 2.0), (2.0, 1.0, 400.0)]));
+        let lines = |svg: &str| svg.matches("<line").count();
+        // A bar and its two ends, twice; the axis reaches to what they show.
+        assert!(lines(&barred) >= lines(&bare) + 6, "{} and {}", lines(&bare), lines(&barred));
+        assert!(!bare.contains("100 s") && barred.contains("100 s"), "{barred}");
+        // One end at zero has no logarithm: no bar, and no panic.
+        assert!(lines(&with(vec![(1.0, 0.0, 2.0)])) <= lines(&barred));
+    }
+
+    #[test]
+    fn a_fitted_curve_has_no_marks() {
+        let mut plot = plot(&[(1.0, 1.0), (2.0, 3.0)], 1);
+        plot.panels[0].series = vec![Series::fit("a·n", Ink::Flat, vec![(1.0, 1.0), (2.0, 2.0)])];
+        let svg = render(&plot, Format::Wide).unwrap();
+        assert!(svg.contains("a·n") && !svg.contains("<circle"), "{svg}");
+    }
+
+    #[test]
     fn nothing_can_be_drawn_too() {
-        roxmltree::Document::parse(&render(&plot(&[], 1)).unwrap()).unwrap();
-        roxmltree::Document::parse(&render(&plot(&[(1.0, 0.0), (f64::NAN, 1.0)], 2)).unwrap()).unwrap();
+        for format in [Format::Wide, Format::Narrow] {
+            for plot in [plot(&[], 1), plot(&[(1.0, 0.0), (f64::NAN, 1.0)], 2), plot(&[], 0)] {
+                roxmltree::Document::parse(&render(&plot, format).unwrap()).unwrap();
+            }
+        }
     }
 }

@@ -61,6 +61,7 @@ fn sample() -> Report {
             memory: Some(24_000_000_000),
             system: "Test Linux, x86_64".into(),
             rustc: "rustc 1.0.0".into(),
+            commit: "0123456789abcdef0123456789abcdef01234567".into(),
             optimised: true,
         },
         date: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
@@ -123,7 +124,7 @@ fn page_needs_nothing_beside_it() {
 #[test]
 fn every_colour_of_a_drawing_follows_the_paper() {
     let page = sample().page().unwrap();
-    let drawing = svg::render(&plot()).unwrap();
+    let drawing = svg::render(&plot(), svg::Format::Wide).unwrap();
     let document = Document::parse(&drawing).unwrap();
     let mut colours = 0;
     for node in document.descendants() {
@@ -139,6 +140,41 @@ fn every_colour_of_a_drawing_follows_the_paper() {
 }
 
 #[test]
+fn page_has_each_drawing_for_wide_screens_and_for_narrow_ones() {
+    let text = sample().page().unwrap();
+    let xml = xml(&text);
+    let page = Page::parse(&xml);
+    let classes: Vec<String> = page
+        .attributes()
+        .into_iter()
+        .filter(|(name, key, _)| name == "div" && key == "class")
+        .map(|(_, _, class)| class)
+        .filter(|class| class == "wide" || class == "narrow")
+        .collect();
+    assert_eq!(classes, ["wide", "narrow"]);
+    // Neither demands more room than there is.
+    assert!(!text.contains("min-width: 40rem"), "a drawing scrolls");
+    let narrow = svg::render(&plot(), svg::Format::Narrow).unwrap();
+    let document = Document::parse(&narrow).unwrap();
+    let width: f64 = document.root_element().attribute("width").unwrap().parse().unwrap();
+    assert!(width <= 480.0, "{width}");
+    // All words begin and end within it, at 0.62 em for a letter.
+    for node in document.descendants().filter(|node| is(*node, "text")) {
+        let number = |name| node.attribute(name).and_then(|value| value.parse::<f64>().ok());
+        let long = words(node).trim().chars().count() as f64 * 0.62 * number("font-size").unwrap();
+        if node.attribute("transform").is_some() {
+            continue;
+        }
+        let from = match node.attribute("text-anchor") {
+            Some("middle") => number("x").unwrap() - long / 2.0,
+            Some("end") => number("x").unwrap() - long,
+            _ => number("x").unwrap(),
+        };
+        assert!(from >= 0.0 && from + long <= width, "{:?} from {from} to {}", words(node), from + long);
+    }
+}
+
+#[test]
 fn json_has_the_figures_unrounded() {
     let value: serde_json::Value = serde_json::from_str(&sample().json()).unwrap();
     assert_eq!(value["date"], "2001-09-09T01:46:40Z");
@@ -146,6 +182,7 @@ fn json_has_the_figures_unrounded() {
     assert_eq!(rows[0][2], 59.386);
     assert_eq!(rows[1][2], serde_json::Value::Null);
     assert_eq!(value["machine"]["cpu"], "Test CPU");
+    assert_eq!(value["machine"]["commit"], "0123456789abcdef0123456789abcdef01234567");
 }
 
 #[test]

@@ -68,6 +68,7 @@ mod tests {
     fn summary_parses_and_says_what_happened() {
         let value: serde_json::Value = serde_json::from_str(&render(&sample())).unwrap();
         assert_eq!(value["passed"], true);
+        assert_eq!(value["machine"]["commit"], "0123456789abcdef");
         assert_eq!(value["plan"]["drones"], 2);
         assert_eq!(value["plan"]["transport"], "memory");
         assert_eq!(value["operations"][1]["leader_bytes_sent"], 12_345);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quiver_report::Machine;
 use quiver_world::MavlinkReport;
 use quiver_world::radio::{Energy, Spread, Summary};
 use quiver_world::scenario::ScenarioRun;
@@ -14,6 +15,7 @@ use crate::report::Outcome;
 #[derive(Serialize)]
 struct Whole<'a> {
     version: &'static str,
+    machine: Machine,
     command: &'a str,
     started: String,
     scenario: &'a str,
@@ -153,6 +155,7 @@ pub(super) fn render(report: &ScenarioReport) -> String {
     let (scenario, run) = (&report.scenario, &report.run);
     let whole = Whole {
         version: env!("CARGO_PKG_VERSION"),
+        machine: Machine::here(),
         command: &report.command,
         started: humantime::format_rfc3339_seconds(report.started).to_string(),
         scenario: &scenario.name,

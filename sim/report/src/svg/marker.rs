@@ -20,6 +20,41 @@ pub(super) struct Marker<C> {
     pub(super) at: C,
 }
 
+/// An error bar between two places, one above the other.
+pub(super) struct ErrorBar<C> {
+    pub(super) ink: Ink,
+    pub(super) ends: [C; 2],
+}
+
+/// Half the width of the ends of an error bar.
+const END: i32 = 5;
+
+impl<'a, C> PointCollection<'a, C> for &'a ErrorBar<C> {
+    type Point = &'a C;
+    type IntoIter = std::slice::Iter<'a, C>;
+
+    fn point_iter(self) -> Self::IntoIter {
+        self.ends.iter()
+    }
+}
+
+impl<C, B: DrawingBackend> Drawable<B> for ErrorBar<C> {
+    fn draw<I: Iterator<Item = BackendCoord>>(
+        &self,
+        mut places: I,
+        backend: &mut B,
+        _: (u32, u32),
+    ) -> Result<(), DrawingErrorKind<B::ErrorType>> {
+        let (Some(low), Some(high)) = (places.next(), places.next()) else { return Ok(()) };
+        let style = line_style(self.ink);
+        backend.draw_line(low, high, &style)?;
+        for (x, y) in [low, high] {
+            backend.draw_line((x - END, y), (x + END, y), &style)?;
+        }
+        Ok(())
+    }
+}
+
 impl<'a, C> PointCollection<'a, C> for &'a Marker<C> {
     type Point = &'a C;
     type IntoIter = Once<&'a C>;

@@ -4,11 +4,21 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use super::visible;
+use super::{Format, visible};
 use crate::{Axis, Plot, Scale, Unit};
 
-/// Greatest number of labels of an axis of powers of ten; beyond, every second or third power is labelled.
-const MOST_DECADES: usize = 9;
+/// Greatest number of labels of an axis upwards. Of powers of ten beyond, every second or third is labelled.
+const MOST_LABELS: usize = 9;
+
+impl Format {
+    /// Greatest number of labels of the horizontal axis.
+    const fn most_labels(self) -> usize {
+        match self {
+            Self::Wide => MOST_LABELS,
+            Self::Narrow => 6,
+        }
+    }
+}
 
 /// Greatest number of steps of a linear axis.
 const MOST_STEPS: f64 = 6.0;
@@ -30,11 +40,13 @@ pub(super) struct Span {
 }
 
 impl Layout {
-    pub(super) fn of(plot: &Plot) -> Self {
+    pub(super) fn of(plot: &Plot, format: Format) -> Self {
         let series = || plot.panels.iter().flat_map(|panel| &panel.series);
         let xs = series().flat_map(visible).map(|(x, _)| x);
         let ys = series().flat_map(visible).map(|(_, y)| y);
-        Self { x: Span::of(&plot.x, xs), y: Span::of(&plot.y, ys) }
+        // Two panels in a row have half the room each.
+        let across = if plot.panels.len() > 1 { Format::Narrow } else { format };
+        Self { x: Span::of(&plot.x, xs, across.most_labels()), y: Span::of(&plot.y, ys, MOST_LABELS) }
     }
 
     /// The points in drawing coordinates, those left out that have none.
@@ -44,12 +56,19 @@ impl Layout {
 }
 
 impl Span {
-    fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    fn of(axis: &Axis, values: impl Iterator<Item = f64>, most_labels: usize) -> Self {
         let placed: Vec<f64> = values.filter_map(|value| place(axis.scale, value)).collect();
         let least = placed.iter().copied().fold(f64::INFINITY, f64::min);
         let most = placed.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (low, high, step) = match axis.scale {
-            Scale::Log => decades(least, most),
+        let (scale, unit) = (axis.scale, axis.unit);
+        if scale == Scale::Log
+            && let Some(ticks) = fine(least, most, most_labels)
+            && let (Some(low), Some(high)) = (ticks.first().copied(), ticks.last().copied())
+        {
+            return Self { scale, unit, low, high, ticks };
+        }
+        let (low, high, step) = match scale {
+            Scale::Log => decades(least, most, most_labels),
             Scale::Linear => steps(most),
         };
         let mut ticks = Vec::new();
@@ -58,7 +77,7 @@ impl Span {
             ticks.push(tick);
             tick += step;
         }
-        Self { scale: axis.scale, unit: axis.unit, low, high, ticks }
+        Self { scale, unit, low, high, ticks }
     }
 
     /// Label of a tick.
@@ -112,8 +131,24 @@ fn place(scale: Scale, value: f64) -> Option<f64> {
     }
 }
 
+/// Once, twice and five times the powers of ten around the values, if so many labels have room.
+fn fine(least: f64, most: f64, most_labels: usize) -> Option<Vec<f64>> {
+    // Twenty decades have too many.
+    if !(least <= most && most - least < 20.0) {
+        return None;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "logarithms of numbers that are shown")]
+    let (first, last) = (least.floor() as i32, most.ceil() as i32);
+    let all =
+        (first..=last + 1).flat_map(|power| [1.0_f64, 2.0, 5.0].map(|of| f64::from(power) + of.log10()));
+    let all: Vec<f64> = all.collect();
+    let low = all.iter().rposition(|tick| *tick <= least + 1e-9)?;
+    let high = all.iter().position(|tick| *tick >= most - 1e-9)?.max(low + 1);
+    (high - low < most_labels).then(|| all[low..=high].to_vec())
+}
+
 /// Whole powers of ten around the values.
-fn decades(least: f64, most: f64) -> (f64, f64, f64) {
+fn decades(least: f64, most: f64, most_labels: usize) -> (f64, f64, f64) {
     if least > most {
         return (0.0, 1.0, 1.0);
     }
@@ -121,7 +156,7 @@ fn decades(least: f64, most: f64) -> (f64, f64, f64) {
     let low = (least + 1e-9).floor();
     let high = (most - 1e-9).ceil().max(low + 1.0);
     let mut step = 1.0;
-    while (high - low) / step >= MOST_DECADES as f64 {
+    while (high - low) / step >= most_labels as f64 {
         step += 1.0;
     }
     (low, low + ((high - low) / step).ceil() * step, step)
@@ -150,6 +185,7 @@ mod tests {
 
     #[test]
     fn logarithmic_axes_take_whole_decades() {
+        let decades = |least, most| super::decades(least, most, MOST_LABELS);
         assert_eq!(decades(0.0, 6.0), (0.0, 6.0, 1.0));
         assert_eq!(decades(-5.7, -0.1), (-6.0, 0.0, 1.0));
         assert_eq!(decades(2.0, 2.0), (2.0, 3.0, 1.0));
@@ -159,9 +195,21 @@ mod tests {
     }
 
     #[test]
+    fn a_short_logarithmic_axis_begins_and_ends_at_its_values() {
+        let ticks = |least: f64, most: f64| fine(least.log10(), most.log10(), MOST_LABELS);
+        let values =
+            |ticks: Vec<f64>| ticks.into_iter().map(|tick| 10_f64.powf(tick).round()).collect::<Vec<_>>();
+        assert_eq!(ticks(50.0, 900.0).map(values), Some(vec![50.0, 100.0, 200.0, 500.0, 1000.0]));
+        assert_eq!(ticks(100.0, 100.0).map(values), Some(vec![100.0, 200.0]));
+        assert_eq!(ticks(1.0, 1e6), None);
+        assert_eq!(fine(f64::INFINITY, f64::NEG_INFINITY, MOST_LABELS), None);
+        assert_eq!(fine(-300.0, 300.0, MOST_LABELS), None);
+    }
+
+    #[test]
     fn labels_are_in_the_axis_unit() {
         let axis = Axis::log("time", Unit::Seconds);
-        let span = Span::of(&axis, [1e-6, 1.0].into_iter());
+        let span = Span::of(&axis, [1e-6, 1.0].into_iter(), MOST_LABELS);
         assert_eq!(span.label(-6.0), "1 µs");
         assert_eq!(span.label(-1.0), "100 ms");
         assert_eq!(span.place(0.0), None);
