@@ -1,13 +1,13 @@
 //! Draws the table of a scenario for people.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use quiver_report::{Unit, counted, grid};
 use quiver_world::radio::{Spread, Summary};
 use quiver_world::{MavlinkReport, TwoHopsReport};
 
 use super::ScenarioReport;
-use crate::report::Outcome;
 
 pub(super) fn render(report: &ScenarioReport) -> String {
     let ledger = &report.run.ledger;
@@ -162,20 +162,25 @@ fn refusals(mavlink: &MavlinkReport) -> String {
 fn foot(report: &ScenarioReport) -> String {
     let run = &report.run;
     let (tally, infrastructure) = (&run.tally, run.ledger.infrastructure());
-    let mut text = match report.outcome() {
-        Outcome::Passed => format!("All {} checks passed", run.checks),
-        Outcome::Failed => format!("{} FAILED", run.violations.len() + run.unmet.len()),
+    let mut text = if run.passed() {
+        format!("All {} checks passed", run.checks)
+    } else {
+        format!("{} FAILED", run.violations.len() + run.unmet.len())
+    };
+    // Convergence is looked at for the first time a millisecond after the script's end.
+    let settled = match run.settled {
+        at_once if at_once <= Duration::from_millis(1) => "by the end of the script".into(),
+        later => format!("{} after the end of the script", Unit::duration(later)),
     };
     let _ = write!(
         text,
-        "; {}, {} of virtual time in {} of CPU time; converged {} after the last fault\n\
+        "; {}, {} of virtual time in {} of CPU time; converged {settled}\n\
          {}, {}, {}; {}, {} lost; {}, {}, {}\n\
          Channel in use {}; leaders and KGC sent {} and {} in {}\n\
          Trace of this seed: {}",
         counted(run.steps, "step"),
         Unit::duration(run.lived),
         Unit::duration(report.cpu),
-        Unit::duration(run.settled),
         counted(tally.terms, "term"),
         counted(tally.epochs, "epoch"),
         counted(tally.members.len() as u64, "member"),
