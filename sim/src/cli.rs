@@ -21,7 +21,7 @@ use self::scale::ScaleArgs;
 use self::scenario::ScenarioArgs;
 use self::worker::WorkerArgs;
 use crate::report::{Outcome, PAGE};
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +44,8 @@ Examples:
 Exit codes:
   0  every invariant held at every drone
   1  an invariant failed (the drones are listed), or the run could not be carried out
-  2  wrong usage";
+  2  wrong usage
+  130, 143  interrupted (Ctrl-C, SIGTERM); what was finished is reported";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -144,14 +145,20 @@ fn probe(file: &Path) -> Result<()> {
     probed.map_err(|error| SimError::Usage(format!("--replay: cannot write {}: {error}", file.display())))
 }
 
-/// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage.
+/// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage, 128 and the signal's number
+/// for an interrupted run.
 fn exit_code(result: Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Passed) => ExitCode::SUCCESS,
         Ok(Outcome::Failed) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::exit_code()),
         Err(error) => {
             complain(&error.to_string());
-            ExitCode::from(if matches!(error, SimError::Usage(_)) { 2 } else { 1 })
+            ExitCode::from(match error {
+                SimError::Usage(_) => 2,
+                SimError::Interrupted => interrupt::exit_code(),
+                _ => 1,
+            })
         }
     }
 }

@@ -63,6 +63,9 @@ pub enum SimError {
         /// The cause.
         why: String,
     },
+    /// The user ended the run before any part of it was finished.
+    #[error("interrupted before anything was finished; nothing is written")]
+    Interrupted,
     /// The results could not be written.
     #[error(transparent)]
     Report(#[from] quiver_report::ReportError),

@@ -12,6 +12,7 @@
 mod allocator;
 pub mod cli;
 mod error;
+mod interrupt;
 pub mod live;
 mod logging;
 pub mod measure;

@@ -34,7 +34,7 @@ use quiver_report::{Machine, Progress};
 use crate::measure::{self, MemorySampler};
 use crate::plan::{Plan, TransportKind};
 use crate::report::RunReport;
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt};
 
 pub use self::worker::work;
 use self::world::World;
@@ -110,8 +110,14 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
     let started = measure::wall_clock();
     let begin = measure::now();
     let memory = MemorySampler::start();
-    let mut world = World::<S>::build(plan, progress).await?;
+    let mut world = tokio::select! {
+        world = World::<S>::build(plan, progress) => world?,
+        () = interrupt::requested() => return Err(SimError::Interrupted),
+    };
     let results = phases::run_all(&mut world).await?;
+    if results.interrupted && results.operations.is_empty() {
+        return Err(SimError::Interrupted);
+    }
     let workers = world.finish().await;
     let summary = world.summary();
     Ok(RunReport {
@@ -121,6 +127,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
         operations: results.operations,
         workers,
         violations: results.violations,
+        interrupted: results.interrupted,
         checks: results.checks,
         steps: None,
         notes: Vec::new(),

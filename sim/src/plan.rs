@@ -188,7 +188,7 @@ impl Plan {
         if self.world == WorldKind::Virtual {
             return virtual_world::run_plan(self).map(drop);
         }
-        if self.toy || self.radio.is_some() || self.share_verifications {
+        if self.toy || self.radio.is_some() || self.depot.is_some() || self.share_verifications {
             let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
             return Err(SimError::Usage(only.into()));
         }

@@ -44,6 +44,20 @@ pub enum Outcome {
     Passed,
     /// Some did not.
     Failed,
+    /// The user ended the run; what was finished by then held.
+    Interrupted,
+}
+
+impl Outcome {
+    /// Whether it passed; `None` for a run that did not come to its end.
+    #[must_use]
+    pub const fn passed(self) -> Option<bool> {
+        match self {
+            Self::Passed => Some(true),
+            Self::Failed => Some(false),
+            Self::Interrupted => None,
+        }
+    }
 }
 
 /// The outcome of a run in either world. `None` where a world does not have a quantity.
@@ -61,6 +75,8 @@ pub struct RunReport {
     pub workers: Vec<WorkerReport>,
     /// The invariants that did not hold.
     pub violations: Vec<Violation>,
+    /// Whether the user ended the run before its last operation.
+    pub interrupted: bool,
     /// Comparisons made.
     pub checks: u64,
     /// Steps of machines: in the virtual world.
@@ -87,12 +103,13 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Whether the run passed: every invariant held, and no worker was lost.
+    /// Whether the run passed: every invariant held, and no worker was lost. Workers of an interrupted run may have been
+    /// interrupted with it.
     pub fn outcome(&self) -> Outcome {
-        if self.violations.is_empty() && self.lost().next().is_none() {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
+        match (self.violations.is_empty(), self.interrupted) {
+            (true, true) => Outcome::Interrupted,
+            (true, false) if self.lost().next().is_none() => Outcome::Passed,
+            _ => Outcome::Failed,
         }
     }
 
@@ -121,22 +138,32 @@ impl RunReport {
         json::render(self)
     }
 
-    /// The failed invariants with the drones concerned, and the lost workers, one per line.
+    /// How many invariants failed and how many workers were lost, then each of them in a line, with the drones concerned.
     pub fn failures(&self) -> String {
         let lost = self.lost().map(|(worker, why)| {
             let drones = counted(worker.drones as u64, "drone");
             format!("{} is lost with {drones}, which count as crashed: {why}", worker.who)
         });
         let lines: Vec<String> = self.violations.iter().map(Violation::to_string).chain(lost).collect();
-        format!("{} failed\n{}", counted(self.violations.len() as u64, "invariant"), lines.join("\n"))
+        format!("{}\n{}", self.failed(), lines.join("\n"))
+    }
+
+    /// What failed, in numbers: `2 invariants failed, 1 worker lost`.
+    fn failed(&self) -> String {
+        let invariants = (self.violations.len(), "invariant", "failed");
+        let workers = (self.lost().count(), "worker", "lost");
+        let told = [invariants, workers].into_iter().filter(|(count, ..)| *count > 0);
+        let told = told.map(|(count, what, how)| format!("{} {how}", counted(count as u64, what)));
+        told.collect::<Vec<_>>().join(", ")
     }
 
     /// Writes `report.html`, `operations.csv`, `memory.csv`, `summary.json`, and `latencies.csv` if there are any,
     /// and whatever `more` writes, into a new folder under `results`, named by the start, the plan and the
     /// outcome. Gives the folder.
     pub fn write_under(&self, results: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-        let what = format!("run-{}-{}", self.plan.world.name(), self.plan.drones);
-        let passed = Some(self.outcome() == Outcome::Passed);
+        let passed = self.outcome().passed();
+        let ending = if passed.is_none() { "-interrupted" } else { "" };
+        let what = format!("run-{}-{}{ending}", self.plan.world.name(), self.plan.drones);
         write_run(results, RunName { started: self.started, what: &what, passed }, |folder| {
             write(folder, "operations.csv", &csv::operations(self))?;
             if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
@@ -192,6 +219,7 @@ pub(crate) mod tests {
             ],
             workers: vec![],
             violations: vec![],
+            interrupted: false,
             checks: 7,
             steps: None,
             notes: vec![],
@@ -218,7 +246,31 @@ pub(crate) mod tests {
         });
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
+        assert!(text.starts_with("1 invariant failed\n"), "{text}");
         assert!(text.contains("agreement") && text.contains("drone-00001"), "{text}");
+    }
+
+    #[test]
+    fn an_interrupted_run_neither_passed_nor_failed_and_its_folder_says_so() {
+        let mut report = RunReport { interrupted: true, ..sample() };
+        assert_eq!(report.outcome(), Outcome::Interrupted);
+        let results = tempfile::tempdir().unwrap();
+        let folder = report.write_under(results.path(), |_| Ok(())).unwrap();
+        assert!(folder.ends_with("2001-09-09T01-46-40Z-run-live-2-interrupted"), "{folder:?}");
+        let summary: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!((&summary["passed"], &summary["interrupted"]), (&serde_json::Value::Null, &true.into()));
+        assert!(report.table().contains("INTERRUPTED after 2 operations"), "{}", report.table());
+        assert!(
+            fs::read_to_string(results.path().join("index.html")).unwrap().contains("<td>interrupted</td>")
+        );
+        // What failed before is not hidden by it.
+        report.violations.push(Violation {
+            invariant: Invariant::Agreement,
+            step: "form".into(),
+            drones: Vec::new(),
+            detail: "holds another key than the leader".into(),
+        });
+        assert_eq!(report.outcome(), Outcome::Failed);
     }
 
     #[test]
@@ -236,6 +288,8 @@ pub(crate) mod tests {
         report.workers.push(worker("worker 2", Some("its connection is gone".into())));
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
+        assert!(text.starts_with("1 worker lost\n"), "{text}");
+        assert!(report.table().contains("FAILED: 1 worker lost"), "{}", report.table());
         assert!(
             text.contains("worker 2") && text.contains("connection is gone") && !text.contains("worker 1")
         );

@@ -1,8 +1,9 @@
 //! `sim run --world virtual`: runs a plan in virtual time, for very many drones.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use quiver_report::{Machine, Progress, Step, Unit};
+use quiver_report::{Machine, Progress, Step, Unit, counted};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{self, Pacing, Phase, Run, RunPlan};
@@ -10,9 +11,9 @@ use quiver_world::trace::Trace;
 use quiver_world::{AirSetup, WorldSuite};
 
 use crate::measure::{self, MemorySampler};
-use crate::plan::Plan;
+use crate::plan::{Plan, TransportKind};
 use crate::report::RunReport;
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt};
 
 /// The note of a run with `--share-verifications`.
 const SHARED: &str = "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.";
@@ -20,6 +21,9 @@ const SHARED: &str = "Checks that many drones make of the same bytes were comput
 const MAX_MEMBERS: u32 = 1 << 20;
 /// Most leavers: every drone learns of each of them, so the bytes are the product of both.
 const MAX_LEAVERS: u32 = 100;
+/// Most group messages, and most of their deliveries: each delivery is a step of a machine.
+const MAX_MESSAGES: u32 = 1_000_000;
+const MAX_DELIVERIES: u64 = 1_000_000_000;
 /// Bytes of memory that one drone takes in the virtual world, KGC and leader included: as measured (9.7 KB
 /// over ristretto255 with 55,000, 5.9 KB in the toy group with a million), with a quarter on top for the peak
 /// of a leader's restart.
@@ -42,11 +46,20 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     if plan.admission.is_some() && plan.radio.is_some() {
         return refuse("--admission cannot be combined with --radio".into());
     }
-    if plan.expiry.is_some() {
-        return refuse("--expiry is for --world live".into());
+    if let Some(flag) = live_only(plan) {
+        return refuse(format!("{flag} is for --world live"));
     }
-    if plan.mavlink {
-        return refuse("--mavlink is for --world live".into());
+    if plan.depot.is_some() && plan.radio.is_none() {
+        return refuse("--depot is where drones enrol before they change to a --radio: give both".into());
+    }
+    let deliveries = u64::from(plan.messages) * (u64::from(plan.drones) + u64::from(plan.newcomers()));
+    if plan.messages > MAX_MESSAGES || deliveries > MAX_DELIVERIES {
+        return refuse(format!(
+            "--messages {}: with {} they are {deliveries} deliveries; at most {MAX_MESSAGES} messages and {MAX_DELIVERIES} \
+             deliveries",
+            plan.messages,
+            counted(plan.drones, "drone")
+        ));
     }
     let newcomers = plan.newcomers().min(MAX_MEMBERS - plan.drones);
     let room = if plan.toy { ROOM_OF_TOY } else { ROOM };
@@ -79,6 +92,24 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     })
 }
 
+/// A flag of the plan that the virtual world would have to ignore.
+fn live_only(plan: &Plan) -> Option<&'static str> {
+    let flags = [
+        ("--transport", plan.transport != TransportKind::Memory),
+        ("--expiry", plan.expiry.is_some()),
+        ("--mavlink", plan.mavlink),
+        ("--deputies", plan.deputies > 0),
+        ("--relays", plan.relays > 0),
+        ("--workers", plan.workers > 0),
+    ];
+    flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+}
+
+/// Refuses what cannot be done, saying why: also a radio that cannot carry the group.
+pub(crate) fn check(plan: &Plan) -> Result<()> {
+    Pacing::of(&run_plan(plan)?).map(drop).map_err(SimError::Usage)
+}
+
 /// The radio of this name, without losses.
 fn air(radio: &str) -> Result<AirSetup> {
     let preset: Preset = radio.parse().map_err(|error| SimError::Usage(format!("{error}")))?;
@@ -97,6 +128,9 @@ pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport,
     let memory = MemorySampler::start();
     let suite = if plan.toy { WorldSuite::Toy } else { WorldSuite::Ristretto255 };
     let (run, trace) = run_over(suite, &run_plan, progress, record)?;
+    if run.interrupted && run.operations.is_empty() {
+        return Err(SimError::Interrupted);
+    }
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {
         notes.push(SHARED.into());
@@ -108,6 +142,7 @@ pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport,
         operations: run.operations,
         workers: Vec::new(),
         violations: run.violations,
+        interrupted: run.interrupted,
         checks: run.checks,
         steps: Some(run.steps),
         notes,
@@ -130,7 +165,7 @@ fn run_over(
     record: bool,
 ) -> Result<(Run, Option<Trace>)> {
     let mut bar: Option<(Phase, u32, Step)> = None;
-    let mut show = |state: run::Progress| {
+    let mut watch = |state: run::Progress| {
         // More are waited for with each wave of drones that join.
         if bar.as_ref().is_none_or(|(phase, of, _)| (*phase, *of) != (state.phase, state.of)) {
             bar = Some((state.phase, state.of, progress.step(state.phase.name(), state.of as usize)));
@@ -138,13 +173,9 @@ fn run_over(
         if let Some((_, _, step)) = &bar {
             step.done(state.done as usize);
         }
+        if interrupt::is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let run = if record {
-        run::record(suite, plan, &mut show).map(|(run, trace)| (run, Some(trace)))
-    } else {
-        run::run(suite, plan, &mut show).map(|run| (run, None))
-    };
-    run.map_err(|error| SimError::Usage(error.to_string()))
+    run::run_while(suite, plan, record, &mut watch).map_err(|error| SimError::Usage(error.to_string()))
 }
 
 /// Says how the radio set the pace of the run.

@@ -1,5 +1,6 @@
 //! `sim check`: checks all invariants after every step of random runs in the virtual world.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life};
 use rayon::prelude::*;
 
 use crate::report::Outcome;
-use crate::{Result, SimError, measure};
+use crate::{Result, SimError, interrupt, measure};
 
 /// Failing seeds that are shrunk and printed.
 const TOLD: usize = 3;
@@ -77,11 +78,13 @@ impl CheckArgs {
         self.strategy.map_or_else(|| StrategyKind::ALL.to_vec(), |one| vec![one])
     }
 
-    fn seeds(&self) -> Vec<u64> {
-        match self.seed {
-            Some(seed) => vec![seed],
-            None => (self.first..self.first.saturating_add(self.seeds)).collect(),
-        }
+    fn first_and_count(&self) -> (u64, u64) {
+        self.seed.map_or((self.first, self.seeds), |seed| (seed, 1))
+    }
+
+    fn seeds(&self) -> Range<u64> {
+        let (first, count) = self.first_and_count();
+        first..first.saturating_add(count)
     }
 
     fn check(&self) -> Result<()> {
@@ -100,6 +103,10 @@ impl CheckArgs {
         }
         if self.seed.is_none() && (self.seeds == 0 || self.seeds > 100_000_000) {
             return usage(format!("{}: give 1 to 100000000", counted(self.seeds, "seed")));
+        }
+        let (first, count) = self.first_and_count();
+        if first.checked_add(count).is_none() {
+            return usage(format!("seeds end at {}", u64::MAX - 1));
         }
         Ok(())
     }
@@ -129,6 +136,10 @@ impl CheckArgs {
 /// Totals of the seeds of one strategy.
 #[derive(Default)]
 struct Sums {
+    /// Number of seeds that were run.
+    seeds: u64,
+    /// How many of them over ristretto255.
+    real: u64,
     turns: u64,
     epochs: u64,
     checks: u64,
@@ -136,11 +147,42 @@ struct Sums {
     failed: Vec<u64>,
 }
 
+impl Sums {
+    fn of(seed: u64, life: &Life) -> Self {
+        Self {
+            seeds: 1,
+            real: u64::from(Checker::suite(seed) != WorldSuite::Toy),
+            turns: life.steps,
+            epochs: life.epochs as u64,
+            checks: life.checks,
+            slowest: life.convergence,
+            failed: life.violation.iter().map(|_| seed).collect(),
+        }
+    }
+
+    fn and(mut self, mut other: Self) -> Self {
+        self.failed.append(&mut other.failed);
+        Self {
+            seeds: self.seeds + other.seeds,
+            real: self.real + other.real,
+            turns: self.turns + other.turns,
+            epochs: self.epochs + other.epochs,
+            checks: self.checks + other.checks,
+            slowest: self.slowest.max(other.slowest),
+            failed: self.failed,
+        }
+    }
+}
+
 /// Checks seeds.
 pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
     args.check()?;
+    interrupt::listen()?;
     let mut outcome = Outcome::Passed;
     for strategy in args.strategies() {
+        if interrupt::is_requested() {
+            break;
+        }
         let setup = CheckSetup {
             admission: args.admission,
             edges: args.drones,
@@ -159,11 +201,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
         if !sums.failed.is_empty() {
             outcome = Outcome::Failed;
-            complain(&format!(
-                "{} of {} failed",
-                sums.failed.len(),
-                counted(args.seeds().len() as u64, "seed")
-            ));
+            complain(&format!("{} of {} failed", sums.failed.len(), counted(sums.seeds, "seed")));
         }
         for seed in sums.failed.iter().take(TOLD) {
             if let Some(failure) = checker.explain(*seed).map_err(refused)? {
@@ -175,10 +213,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
             print(&format!("also failing: {}", others.join(" ")));
         }
     }
-    Ok(outcome)
+    Ok(if outcome == Outcome::Passed && interrupt::is_requested() { Outcome::Interrupted } else { outcome })
 }
 
-/// Runs all seeds on all cores. The result of one does not depend on the others.
+/// Runs all seeds on all cores, until the user interrupts. The result of one does not depend on the others.
 fn live(
     args: &CheckArgs,
     strategy: StrategyKind,
@@ -186,43 +224,41 @@ fn live(
 ) -> Result<Sums, quiver_world::WorldError> {
     let seeds = args.seeds();
     let progress = Progress::new(!args.quiet);
-    let bar = progress.step(format!("check {}", strategy), seeds.len());
+    let count = usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX);
+    let bar = progress.step(format!("check {}", strategy), count);
     let done = AtomicUsize::new(0);
-    let lives: Vec<(u64, Life)> = seeds
-        .into_par_iter()
-        .map(|seed| {
-            let life = checker.check(seed)?;
-            bar.done(done.fetch_add(1, Ordering::Relaxed) + 1);
-            Ok((seed, life))
-        })
-        .collect::<Result<_, quiver_world::WorldError>>()?;
-    let mut sums = Sums::default();
-    for (seed, life) in lives {
-        sums.turns += life.steps;
-        sums.epochs += life.epochs as u64;
-        sums.checks += life.checks;
-        sums.slowest = sums.slowest.max(life.convergence);
-        if life.violation.is_some() {
-            sums.failed.push(seed);
+    let run = |seed: u64| -> Result<Sums, quiver_world::WorldError> {
+        if interrupt::is_requested() {
+            return Ok(Sums::default());
         }
-    }
+        let life = checker.check(seed)?;
+        bar.done(done.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(Sums::of(seed, &life))
+    };
+    let mut sums =
+        seeds.into_par_iter().map(run).try_reduce(Sums::default, |one, other| Ok(one.and(other)))?;
+    sums.failed.sort_unstable();
     Ok(sums)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration, cpu: Duration) -> String {
-    let seeds = args.seeds();
-    let real = seeds.iter().filter(|seed| Checker::suite(**seed) != WorldSuite::Toy).count();
+    let Range { start, end } = args.seeds();
+    let left_out = match end - start - sums.seeds {
+        0 => String::new(),
+        left => format!(", INTERRUPTED with {left} to go"),
+    };
     format!(
-        "{strategy}: {} ({real} over ristretto255) {}: {}, {}, {}\n\
+        "{strategy}: {} ({} over ristretto255) {}{left_out}: {}, {}, {}\n\
          {:.1} s, {:.0} seeds per minute and core; slowest convergence after the last fault {:.0} s",
-        counted(seeds.len() as u64, "seed"),
+        counted(sums.seeds, "seed"),
+        sums.real,
         if sums.failed.is_empty() { "passed".into() } else { format!("run, {} FAILED", sums.failed.len()) },
         counted(sums.turns, "step"),
         counted(sums.epochs, "epoch"),
         counted(sums.checks, "comparison"),
         wall.as_secs_f64(),
-        seeds.len() as f64 * 60.0 / cpu.as_secs_f64().max(f64::MIN_POSITIVE),
+        sums.seeds as f64 * 60.0 / cpu.as_secs_f64().max(f64::MIN_POSITIVE),
         sums.slowest.as_secs_f64(),
     )
 }

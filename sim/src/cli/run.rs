@@ -14,7 +14,7 @@ use quiver_world::trace::Trace;
 use super::{check_results, probe, show};
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, RunReport};
-use crate::{Result, SimError, live, logging, replay, virtual_world};
+use crate::{Result, SimError, interrupt, live, logging, replay, virtual_world};
 
 /// What a replay of a run says of it.
 const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and send messages; then the leader restarts.";
@@ -24,9 +24,9 @@ pub(super) struct RunArgs {
     /// Drones in the group when it is formed
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
     drones: u32,
-    /// Network between them
-    #[arg(long, value_enum, default_value_t)]
-    transport: TransportKind,
+    /// Live world: network between them; memory if not given
+    #[arg(long, value_enum)]
+    transport: Option<TransportKind>,
     /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
@@ -90,8 +90,8 @@ pub(super) struct RunArgs {
     /// Do not kill and rebuild the leader at the end
     #[arg(long)]
     no_restart_leader: bool,
-    /// Kill the leader at the end and rebuild it from its records (the default)
-    #[arg(long, conflicts_with = "no_restart_leader")]
+    /// Kill the leader at the end and rebuild it from its records (the default without --deputies)
+    #[arg(long, conflicts_with_all = ["no_restart_leader", "deputies"])]
     restart_leader: bool,
     /// Number of deputies of the leader; with them the leader is lost at the end, for good, and one of them
     /// takes over
@@ -108,9 +108,9 @@ pub(super) struct RunArgs {
     /// tokens go there unencrypted: keep it to a network of your own
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
     bind: String,
-    /// Time limit of a single step
-    #[arg(long, value_name = "DURATION", default_value = "120s", value_parser = length_of_time)]
-    timeout: Duration,
+    /// Live world: time limit of a single step; 120s if not given
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    timeout: Option<Duration>,
     /// Open the report in a browser when the run is over
     #[arg(long, conflicts_with = "no_results")]
     open: bool,
@@ -123,10 +123,12 @@ pub(super) struct RunArgs {
 
 impl RunArgs {
     fn plan(&self) -> Result<Plan> {
+        self.check_world()?;
+        let usual = Plan::default();
         let plan = Plan {
             world: self.world,
             drones: self.drones,
-            transport: self.transport,
+            transport: self.transport.unwrap_or(usual.transport),
             strategy: self.strategy,
             seed: self.seed,
             expiry: self.expiry,
@@ -144,7 +146,7 @@ impl RunArgs {
             relays: self.relays,
             workers: self.workers,
             bind: self.bind.clone(),
-            timeout: self.timeout,
+            timeout: self.timeout.unwrap_or(usual.timeout),
             radio: self.radio.clone(),
             depot: self.depot.clone(),
             toy: self.toy,
@@ -153,6 +155,19 @@ impl RunArgs {
         plan.check()?;
         self.check_replay(&plan)?;
         Ok(plan)
+    }
+
+    /// Refuses flags of the live world that have the value which they have without being given: the virtual world would
+    /// ignore them.
+    fn check_world(&self) -> Result<()> {
+        if self.world == WorldKind::Live {
+            return Ok(());
+        }
+        let given = [("--transport", self.transport.is_some()), ("--timeout", self.timeout.is_some())];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(SimError::Usage(format!("{flag} is for --world live"))),
+            None => Ok(()),
+        }
     }
 
     fn check_replay(&self, plan: &Plan) -> Result<()> {
@@ -190,6 +205,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
     check_results(&args.output)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
+    interrupt::listen()?;
     let (report, trace) = match plan.world {
         WorldKind::Live => (live::run(&plan, &progress)?, None),
         WorldKind::Virtual => virtual_world::run(&plan, &progress, args.replay.is_some())?,
@@ -230,9 +246,22 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_other_world_is_refused() {
-        for words in [&["--toy"][..], &["--radio", "ble"]] {
+        for words in [&["--toy"][..], &["--radio", "ble"], &["--share-verifications"]] {
             let refusal = parse(words).plan().unwrap_err();
             assert!(refusal.to_string().contains("--world virtual"), "{refusal}");
+        }
+        for words in [
+            &["--transport", "tcp"][..],
+            &["--transport", "memory"],
+            &["--timeout", "120s"],
+            &["--expiry", "5s"],
+            &["--mavlink"],
+            &["--deputies", "2"],
+            &["--relays", "2"],
+            &["--workers", "2"],
+        ] {
+            let refusal = parse(&[&["--world", "virtual"], words].concat()).plan().unwrap_err();
+            assert_eq!(refusal.to_string(), format!("{} is for --world live", words[0]));
         }
         parse(&["--world", "live"]).plan().unwrap();
     }

@@ -37,13 +37,17 @@ pub(super) struct ScenarioArgs {
     #[arg(value_name = "FILE", required_unless_present_any = ["list", "all"])]
     file: Option<PathBuf>,
     /// List the scenarios that come with Quiver
-    #[arg(long, conflicts_with_all = ["file", "all"])]
+    #[arg(long, conflicts_with_all = ["file", "all", "seed", "suite", "share_verifications", "csv", "json", "quiet"])]
     list: bool,
     /// Play all that come with Quiver
     #[arg(long, conflicts_with = "file")]
     all: bool,
     /// Print the scenario's text in place of playing it
-    #[arg(long, requires = "file")]
+    #[arg(
+        long,
+        requires = "file",
+        conflicts_with_all = ["seed", "suite", "share_verifications", "csv", "json", "quiet"]
+    )]
     print: bool,
     /// Seed for all random choices, in place of the file's
     #[arg(long)]

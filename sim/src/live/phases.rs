@@ -24,23 +24,30 @@ use super::event_log::{Goal, Reached};
 use super::world::World;
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt};
 
 /// The outcome of the phases.
 pub(crate) struct PhaseResults {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) checks: u64,
+    /// Whether the user ended the run before the last phase.
+    pub(crate) interrupted: bool,
     pub(crate) choices_digest: [u8; 32],
 }
 
 /// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left
-/// out.
+/// out. If the user ends the run, the results are of the phases before.
 pub(crate) async fn run_all<S: Suite>(world: &mut World<S>) -> Result<PhaseResults> {
     let mut run = Run::new(world);
-    match run.steps().await {
-        Ok(()) | Err(Halt::Stuck) => Ok(run.results()),
-        Err(Halt::Error(error)) => Err(error),
+    let ended = tokio::select! {
+        ended = run.steps() => Some(ended),
+        () = interrupt::requested() => None,
+    };
+    match ended {
+        Some(Ok(()) | Err(Halt::Stuck)) => Ok(run.results()),
+        Some(Err(Halt::Error(error))) => Err(error),
+        None => Ok(PhaseResults { interrupted: true, ..run.results() }),
     }
 }
 
@@ -154,6 +161,7 @@ impl<'w, S: Suite> Run<'w, S> {
             operations: self.operations,
             violations: self.checker.violations,
             checks: self.checker.checks,
+            interrupted: false,
             choices_digest: hasher.finish(),
         }
     }

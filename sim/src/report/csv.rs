@@ -38,8 +38,8 @@ mod tests {
     fn operations_leave_empty_what_does_not_apply() {
         let text = operations(&sample());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "enrol,enrol,2,,0.002,0.004,0.004,0.0,0.005,,0,,,,,,,");
-        assert_eq!(lines[2], "form group,form group,2,0.0015,0.02,1.4,1.4,0.0,1.5,12345,1,,,,,,,");
+        assert_eq!(lines[1], "enrol,enrol,2,,0.002,0.004,0.004,0.0,0.005,,0,,,,,,,,");
+        assert_eq!(lines[2], "form group,form group,2,0.0015,0.02,1.4,1.4,0.0,1.5,12345,1,,,,,,,,");
         assert_eq!(lines.len(), 3);
     }
 

@@ -7,7 +7,7 @@ use quiver_world::run::Violation;
 use serde::Serialize;
 
 use super::record::OperationRecord;
-use super::{Outcome, RunReport, WorkerReport};
+use super::{RunReport, WorkerReport};
 use crate::plan::Plan;
 
 #[derive(Serialize)]
@@ -18,7 +18,8 @@ struct Summary<'a> {
     started: String,
     plan: &'a Plan,
     machine: &'a Machine,
-    passed: bool,
+    passed: Option<bool>,
+    interrupted: bool,
     checks: u64,
     steps: Option<u64>,
     violations: &'a [Violation],
@@ -41,7 +42,8 @@ pub(super) fn render(report: &RunReport) -> String {
         started: humantime::format_rfc3339_seconds(report.started).to_string(),
         plan: &report.plan,
         machine: &report.machine,
-        passed: report.outcome() == Outcome::Passed,
+        passed: report.outcome().passed(),
+        interrupted: report.interrupted,
         checks: report.checks,
         steps: report.steps,
         violations: &report.violations,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_report::{
     Axis, Bar, Column, Experiment, Highlight, Ink, Panel, Plot, Report, Series, Table, Unit, Value,
 };
-use quiver_world::run::Operation;
+use quiver_world::run::{Operation, Phase};
 
 use super::{Outcome, RunReport, table};
 use crate::plan::WorldKind;
@@ -30,7 +30,7 @@ pub(super) fn report(run: &RunReport) -> Report {
         date: run.started,
         version: env!("CARGO_PKG_VERSION").into(),
         command: run.command.clone(),
-        passed: Some(run.outcome() == Outcome::Passed),
+        passed: run.outcome().passed(),
         files,
     }
 }
@@ -44,13 +44,17 @@ fn outcome(run: &RunReport) -> String {
             )
         }
         Outcome::Failed => format!("FAILED: {}", run.failures()),
+        Outcome::Interrupted => format!(
+            "Interrupted: the figures are of the operations that were finished; all {} checks until then passed.",
+            run.checks
+        ),
     }
 }
 
 fn highlights(run: &RunReport) -> Vec<Highlight> {
     let slowest = |operation: &Operation| operation.to_all.map(|all| all.max);
     let of_phase = |phase| run.operations.iter().find(move |operation| operation.phase == phase);
-    let reached = [quiver_world::run::Phase::Form, quiver_world::run::Phase::Rekey].map(of_phase);
+    let reached = [Phase::Form, Phase::Rekey, Phase::Expiry].map(of_phase);
     let reached = reached.into_iter().flatten().filter_map(|operation| {
         Some(Highlight {
             what: format!("{}: the last drone has the key after", operation.name()),
@@ -163,17 +167,26 @@ fn costs(run: &RunReport) -> Option<Experiment> {
         Column::new("leader_cpu_seconds", "CPU time of the leader", Unit::Seconds).with_bar(Bar::FromZero),
         Column::new("leader_bytes", "sent by the leader", Unit::Bytes).with_bar(Bar::FromZero),
         Column::new("messages", "messages of all", Unit::Count).with_bar(Bar::FromZero),
-        Column::new("bytes", "bytes of all", Unit::Bytes).with_bar(Bar::FromZero),
+        Column::new("receiver_bytes", "bytes at receivers", Unit::Bytes).with_bar(Bar::FromZero),
+        Column::new("air_bytes", "bytes on air", Unit::Bytes).with_bar(Bar::FromZero),
         Column::new("airtime_seconds", "airtime", Unit::Seconds).with_bar(Bar::FromZero),
     ];
     let mut table = Table::new("costs", "Costs by operation", columns);
+    if run.operations.iter().any(|operation| operation.receiver_bytes.is_some()) {
+        table.notes.push(
+            "At receivers a broadcast counts once for each of them; on air it counts once, with headers, parity and \
+             repetitions."
+                .into(),
+        );
+    }
     for operation in &run.operations {
         table.push(vec![
             operation.name().as_str().into(),
             operation.leader_cpu.map(|cpu| cpu.as_secs_f64()).into(),
             count(operation.leader_bytes),
             count(operation.messages),
-            count(operation.bytes),
+            count(operation.receiver_bytes),
+            count(operation.air_bytes),
             operation.radio.map(|radio| radio.airtime.as_secs_f64()).into(),
         ]);
     }

@@ -12,7 +12,7 @@ use crate::plan::WorldKind;
 
 const NOTHING: &str = "–";
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "operation",
     "drones",
     "leader CPU",
@@ -21,7 +21,8 @@ const HEAD: [&str; 13] = [
     "max",
     "sent by leader",
     "messages",
-    "bytes",
+    "bytes at receivers",
+    "bytes on air",
     "airtime",
     "frames",
     "repeated",
@@ -54,7 +55,8 @@ fn row(operation: &Operation) -> Vec<String> {
         Unit::duration(to_all.map_or(operation.took, |all| all.max)),
         size(operation.leader_bytes),
         count(operation.messages),
-        size(operation.bytes),
+        size(operation.receiver_bytes),
+        size(operation.air_bytes),
         time(radio.map(|radio| radio.airtime)),
         count(radio.map(|radio| radio.frames)),
         count(radio.map(|radio| radio.retransmissions)),
@@ -85,8 +87,11 @@ fn footer(report: &RunReport) -> String {
     let machine = &report.machine;
     let mut text = match report.outcome() {
         Outcome::Passed => format!("All {} checks passed", report.checks),
-        Outcome::Failed if report.violations.is_empty() => "FAILED: a worker is lost".into(),
-        Outcome::Failed => counted(report.violations.len() as u64, "invariant") + " FAILED",
+        Outcome::Failed => format!("FAILED: {}", report.failed()),
+        Outcome::Interrupted => {
+            let finished = counted(report.operations.len() as u64, "operation");
+            format!("INTERRUPTED after {finished}; all {} checks until then passed", report.checks)
+        }
     };
     let _ = write!(text, " in {}", Unit::duration(report.wall));
     if let Some(steps) = report.steps {

@@ -34,7 +34,7 @@ fn twenty_drones_hold_every_invariant_over_memory() {
             "enrol",
             "connect",
             "form group",
-            "re-key on expiry",
+            "re-key",
             "leave (2)",
             "join (2)",
             "messages (2 by leader)",
@@ -48,7 +48,7 @@ fn twenty_drones_hold_every_invariant_over_memory() {
     assert_eq!(drones("form group"), 20);
     assert_eq!(drones("leave (2)"), 18);
     assert_eq!(drones("join (2)"), 20);
-    let rekey = report.operation("re-key on expiry").unwrap();
+    let rekey = report.operation("re-key").unwrap();
     assert_eq!(rekey.epochs, 1);
     assert_eq!(rekey.latencies.len(), 20);
     assert!(rekey.leader_cpu.unwrap() > Duration::ZERO);
@@ -97,7 +97,7 @@ fn vehicles_speak_mavlink_with_a_ground_station_and_an_evicted_one_no_more() {
     let named = |name: &str| report.operations.iter().find(|operation| operation.name() == name).unwrap();
     let flight = named(&format!("MAVLink ({} vehicles)", named("evict (1)").drones + 1));
     // 18 in a second, for ten seconds, each 41 bytes as a frame.
-    let (datagrams, bytes) = (flight.messages.unwrap(), flight.bytes.unwrap());
+    let (datagrams, bytes) = (flight.messages.unwrap(), flight.air_bytes.unwrap());
     assert!((170..190).contains(&(datagrams / flight.drones as u64)), "{datagrams}");
     assert!(bytes < datagrams * (41 + 13), "{bytes} bytes of {datagrams} datagrams");
 }
@@ -123,6 +123,7 @@ fn single_drone_is_a_group_too() {
 fn key_really_expires() {
     let expiry = Duration::from_secs(3);
     let report = pass(&Plan { expiry: Some(expiry), restart_leader: false, ..plan(5) });
+    assert!(names(&report).contains(&"re-key on expiry".into()), "{:?}", names(&report));
     // The leader renews when four fifths of the validity have passed.
     assert!(report.wall > expiry.mul_f64(0.7), "{:?}", report.wall);
 }

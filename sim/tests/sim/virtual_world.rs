@@ -116,6 +116,15 @@ fn virtual_run_refuses_more_drones_than_a_group_has_places() {
 }
 
 #[test]
+fn virtual_run_refuses_more_messages_than_it_can_deliver() {
+    for messages in ["4294967295", "300000"] {
+        let output = sim(&["run", "--world", "virtual", "-n", "5000", "--toy", "--messages", messages]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(&format!("--messages {messages}: ")), "{output:?}");
+    }
+}
+
+#[test]
 fn virtual_run_flies_no_vehicles() {
     let output = sim(&["run", "--world", "virtual", "--mavlink"]);
     assert_eq!(output.status.code(), Some(2));

@@ -100,7 +100,7 @@ fn drones_behind_relays_of_two_workers_have_the_keys_of_drones_without_and_cost_
     assert_eq!(relayed["keys_digest"], alone["keys_digest"]);
     let sent = |run: &Value| {
         let operations = run["operations"].as_array().unwrap();
-        let rekey = operations.iter().find(|one| one["phase"] == "re-key on expiry").unwrap();
+        let rekey = operations.iter().find(|one| one["phase"] == "re-key").unwrap();
         rekey["leader_bytes_sent"].as_u64().unwrap()
     };
     assert!(sent(&relayed) * 5 < sent(&alone), "{} and {}", sent(&relayed), sent(&alone));

@@ -1,4 +1,4 @@
-//! Measures one run of a large group without faults: enrol, form, expire, leave, join, send, restart.
+//! Measures one run of a large group without faults: enrol, form, re-key, leave, join, send, restart.
 
 mod admission;
 mod arrivals;
@@ -9,6 +9,7 @@ mod pacing;
 mod phase;
 mod phases;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, StrategyKind};
@@ -76,6 +77,8 @@ pub struct Run {
     pub epoch: Option<Epoch>,
     /// Steps taken.
     pub steps: u64,
+    /// Whether the run was ended before its last phase: what it has is of the phases before.
+    pub interrupted: bool,
 }
 
 /// Progress of a run.
@@ -96,7 +99,7 @@ pub struct Progress {
 /// # Errors
 /// As for [`World::new`], and if the [`Pacing`] of its radio cannot be had.
 pub fn run(suite: WorldSuite, plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
-    over!(suite, S => run_over::<S>(plan, progress, false)).map(|(run, _)| run)
+    run_while(suite, plan, false, &mut to_the_end(progress)).map(|(run, _)| run)
 }
 
 /// Runs a plan over a suite, and records it. If it fails, the trace goes until then.
@@ -108,13 +111,35 @@ pub fn record(
     plan: &RunPlan,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Run, Trace), WorldError> {
-    over!(suite, S => run_over::<S>(plan, progress, true))
+    run_while(suite, plan, true, &mut to_the_end(progress))
         .map(|(run, trace)| (run, trace.expect("a recorder was there")))
+}
+
+/// Runs a plan over a suite for as long as `watch` continues, and records it if that is wanted. Whoever watches is called
+/// several times in each phase, after at most a tenth of a second of virtual time.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_while(
+    suite: WorldSuite,
+    plan: &RunPlan,
+    record: bool,
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<(Run, Option<Trace>), WorldError> {
+    over!(suite, S => run_over::<S>(plan, watch, record))
+}
+
+/// A watcher that ends no run.
+fn to_the_end(progress: &mut dyn FnMut(Progress)) -> impl FnMut(Progress) -> ControlFlow<()> {
+    move |state| {
+        progress(state);
+        ControlFlow::Continue(())
+    }
 }
 
 fn run_over<S: QuorumSuite>(
     plan: &RunPlan,
-    progress: &mut dyn FnMut(Progress),
+    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     record: bool,
 ) -> Result<(Run, Option<Trace>), WorldError> {
     let pace = Pacing::of(plan).map_err(WorldError::Radio)?;
@@ -144,5 +169,5 @@ fn run_over<S: QuorumSuite>(
     };
     let world = World::<S>::new(setup)?;
     let recorder = record.then(|| TraceRecorder::new(&world, None));
-    Ok(phases::Phases::new(world, plan.clone(), pace, progress, recorder).run())
+    Ok(phases::Phases::new(world, plan.clone(), pace, watch, recorder).run())
 }

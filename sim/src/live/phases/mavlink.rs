@@ -352,7 +352,7 @@ impl<S: Suite> Run<'_, S> {
         let operation = Operation {
             detail: format!("{} vehicles", drones.len()),
             messages: Some(flight.medium.datagrams),
-            bytes: Some(flight.medium.bytes),
+            air_bytes: Some(flight.medium.bytes),
             began: self.since_start(mark.at),
             cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
             ..Operation::new(Phase::Mavlink, drones.len(), mark.at.elapsed())

@@ -93,7 +93,8 @@ impl<S: Suite> Run<'_, S> {
     pub(super) async fn expire(&mut self) -> Step {
         let mut mark = self.mark();
         self.expect_newer_key();
-        if self.world.plan.expiry.is_none() {
+        let phase = if self.world.plan.expiry.is_some() { Phase::Expiry } else { Phase::Rekey };
+        if phase == Phase::Rekey {
             self.world.leader.command(Either::Left(LeaderCommand::Rekey.into())).await?;
         } else {
             let before = mark.epochs;
@@ -106,7 +107,7 @@ impl<S: Suite> Run<'_, S> {
                 mark.at = expired.unwrap_or(mark.at);
             }
         }
-        self.synced(Phase::Rekey, String::new(), &mark, &BTreeSet::new()).await
+        self.synced(phase, String::new(), &mark, &BTreeSet::new()).await
     }
 
     /// Some drones leave; the others get a key that these do not.

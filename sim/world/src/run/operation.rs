@@ -37,8 +37,11 @@ pub struct Operation {
     pub latencies: Vec<(u32, Duration)>,
     /// Messages handed to the network, one to the group once for each receiver: in the virtual world.
     pub messages: Option<u64>,
-    /// Bytes of these messages.
-    pub bytes: Option<u64>,
+    /// Bytes of these messages at their receivers: a broadcast counts once for each.
+    pub receiver_bytes: Option<u64>,
+    /// Bytes on air, a broadcast once: of a radio with all headers, parity and repetitions; of a medium without frames
+    /// those of the datagrams.
+    pub air_bytes: Option<u64>,
     /// Costs of the radio.
     pub radio: Option<RadioCost>,
     /// CPU time of the whole simulation, on all cores.
@@ -61,7 +64,8 @@ impl Operation {
             to_all: None,
             latencies: Vec::new(),
             messages: None,
-            bytes: None,
+            receiver_bytes: None,
+            air_bytes: None,
             radio: None,
             cpu: None,
         }
@@ -118,6 +122,8 @@ pub struct RadioCost {
     pub frames: u64,
     /// Retransmissions.
     pub retransmissions: u64,
+    /// Octets on air, with all headers and acknowledgements.
+    pub bytes: u64,
     /// Energy of all drones and the leader: radio and CPU.
     pub energy: Energy,
 }
@@ -128,6 +134,7 @@ impl RadioCost {
             airtime: self.airtime.saturating_sub(before.airtime),
             frames: self.frames - before.frames,
             retransmissions: self.retransmissions - before.retransmissions,
+            bytes: self.bytes - before.bytes,
             energy: self.energy - before.energy,
         }
     }

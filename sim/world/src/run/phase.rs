@@ -14,8 +14,10 @@ pub enum Phase {
     Connect,
     /// The first drones join.
     Form,
-    /// The group key expires.
+    /// The leader is told to re-key.
     Rekey,
+    /// The group key expires, and the leader re-keys by itself.
+    Expiry,
     /// Some drones leave.
     Leave,
     /// More drones join.
@@ -54,7 +56,8 @@ impl Phase {
             Self::Enrol => "enrol",
             Self::Connect => "connect",
             Self::Form => "form group",
-            Self::Rekey => "re-key on expiry",
+            Self::Rekey => "re-key",
+            Self::Expiry => "re-key on expiry",
             Self::Leave => "leave",
             Self::Join => "join",
             Self::Messages => "messages",

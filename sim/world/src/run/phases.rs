@@ -1,6 +1,7 @@
 //! The phases of a run, in order.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
@@ -30,7 +31,9 @@ pub(super) struct Phases<'a, S: Suite> {
     pub(super) world: World<S>,
     pub(super) plan: RunPlan,
     pub(super) pace: Pacing,
-    progress: &'a mut dyn FnMut(Progress),
+    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    /// Whether the watcher ended the run. What is under way then is not recorded.
+    interrupted: bool,
     pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
     pub(super) operations: Vec<Operation>,
@@ -63,7 +66,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         world: World<S>,
         plan: RunPlan,
         pace: Pacing,
-        progress: &'a mut dyn FnMut(Progress),
+        watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
         recorder: Option<TraceRecorder>,
     ) -> Self {
         Self {
@@ -72,7 +75,8 @@ impl<'a, S: Suite> Phases<'a, S> {
             world,
             plan,
             pace,
-            progress,
+            watch,
+            interrupted: false,
             operations: Vec::new(),
             violations: Vec::new(),
             checks: 0,
@@ -85,8 +89,8 @@ impl<'a, S: Suite> Phases<'a, S> {
     pub(super) fn run(mut self) -> (Run, Option<Trace>) {
         // At a depot those that come later join at once, before all change to the radio of the field.
         let members: [fn(&mut Self) -> bool; 3] = match self.plan.depot {
-            Some(_) => [Self::join_and_depart, Self::expire, Self::leave],
-            None => [Self::expire, Self::leave, Self::join],
+            Some(_) => [Self::join_and_depart, Self::rekey, Self::leave],
+            None => [Self::rekey, Self::leave, Self::join],
         };
         let first: [fn(&mut Self) -> bool; 2] = [Self::enrol, Self::form];
         let rest: [fn(&mut Self) -> bool; 7] = [
@@ -99,6 +103,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             Self::check_unlinkability,
         ];
         let _ = first.into_iter().chain(members).chain(rest).all(|phase| phase(&mut self));
+        let interrupted = std::mem::take(&mut self.interrupted);
         if self.arrivals.regressions > 0 {
             let detail = format!("{} times an edge went back to an older epoch", self.arrivals.regressions);
             self.violate(Invariant::NoEpochRegression, &"all phases", detail);
@@ -120,6 +125,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             checks: self.checks,
             epoch: self.arrivals.newest,
             steps: self.world.steps(),
+            interrupted,
         };
         (run, trace)
     }
@@ -141,21 +147,27 @@ impl<'a, S: Suite> Phases<'a, S> {
             airtime: total.airtime,
             frames: total.frames,
             retransmissions: total.retransmissions,
+            bytes: total.bytes,
             energy: total.energy(),
         })
     }
 
     /// Records the costs of a phase since the mark.
     pub(super) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
+        if self.interrupted {
+            return;
+        }
         let traffic = self.world.traffic();
+        let radio = self.radio().zip(mark.radio).map(|(now, before)| now.since(&before));
         let operation = Operation {
             detail: detail.into(),
             leader_cpu: Some(self.world.leader_cpu().saturating_sub(mark.leader)),
             epochs: self.arrivals.made - mark.made,
             began: mark.at,
             messages: Some(traffic.sent - mark.traffic.sent),
-            bytes: Some(traffic.bytes - mark.traffic.bytes),
-            radio: self.radio().zip(mark.radio).map(|(now, before)| now.since(&before)),
+            receiver_bytes: Some(traffic.bytes - mark.traffic.bytes),
+            air_bytes: radio.map(|radio| radio.bytes),
+            radio,
             cpu: Some(mark.cpu.elapsed()),
             ..Operation::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
         };
@@ -167,16 +179,24 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
+        // What a phase has not reached when it is interrupted is no fault.
+        if self.interrupted {
+            return;
+        }
         self.violations.push(Violation { invariant, step: step.to_string(), drones: Vec::new(), detail });
     }
 
-    /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened.
+    /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened: not if the run is
+    /// interrupted before.
     pub(super) fn until(&mut self, phase: Phase, of: u32, done: impl Fn(&Self) -> u32) -> bool {
         let patience = self.pace.patience();
         let end = self.world.time() + patience;
         loop {
             let count = done(self);
             self.show(phase, count, of);
+            if self.interrupted {
+                return false;
+            }
             if count >= of {
                 return true;
             }
@@ -190,7 +210,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     pub(super) fn show(&mut self, phase: Phase, done: u32, of: u32) {
-        (self.progress)(Progress { phase, done, of, at: self.world.time() });
+        self.interrupted |= (self.watch)(Progress { phase, done, of, at: self.world.time() }).is_break();
     }
 
     fn all(&self) -> u32 {
@@ -228,6 +248,9 @@ impl<'a, S: Suite> Phases<'a, S> {
             self.world.start_edges(first..end, &mut self.arrivals);
             self.world.run_for(every, &mut self.arrivals);
             self.show(Phase::Enrol, self.arrivals.enrolled, all);
+            if self.interrupted {
+                return false;
+            }
             first = end;
         }
         let done = self.until(Phase::Enrol, all, |phases| phases.arrivals.enrolled);
@@ -272,6 +295,9 @@ impl<'a, S: Suite> Phases<'a, S> {
                 self.world.command_edges(edges.iter().copied(), &command, &mut self.arrivals);
                 self.world.run_for(self.pace.join, &mut self.arrivals);
                 self.show(phase, self.arrivals.current, self.all());
+                if self.interrupted {
+                    return false;
+                }
             }
             if !self.synced(phase, &mark) {
                 return false;
@@ -283,7 +309,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         self.check_keys(&phase, &[])
     }
 
-    fn expire(&mut self) -> bool {
+    fn rekey(&mut self) -> bool {
         let mark = self.mark();
         self.world.schedule(self.world.time(), Action::Rekey);
         let done = self.synced(Phase::Rekey, &mark);

@@ -336,7 +336,7 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
         let beginnings = [
             "enrol",
             "form group (",
-            "re-key on expiry",
+            "re-key",
             "leave (1",
             "join (",
             "messages (2 by leader)",

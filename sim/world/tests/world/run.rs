@@ -1,12 +1,13 @@
 //! Runs over a radio: all drones enrol, join and follow, however many they are for its channel; an impossible
 //! plan is refused.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run};
+use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run, run_while};
 use quiver_world::{AirSetup, WorldSuite};
 
 fn air(radio: &str) -> AirSetup {
@@ -146,4 +147,35 @@ fn an_order_waits_for_its_phase_under_a_quorum_and_under_a_single_kgc() {
         assert_eq!(run.violations, [], "{kgcs}");
         assert_eq!(operation(&run, Phase::Release).drones, 21);
     }
+}
+
+#[test]
+fn a_broadcast_counts_once_on_air_and_once_for_each_receiver() {
+    let run = run_plan(&plan(100, StrategyKind::Tree, "802.15.4"));
+    let leave = operation(&run, Phase::Leave);
+    let (air, receivers) = (leave.air_bytes.unwrap(), leave.receiver_bytes.unwrap());
+    assert!(air * 2 < receivers, "{air} and {receivers}");
+    // 250 kbit/s: the octets on air take no longer than the channel is kept.
+    let sending = Duration::from_secs_f64(air as f64 * 8.0 / 250_000.0);
+    assert!(sending <= airtime(leave) && sending * 3 > airtime(leave), "{sending:?} of {:?}", airtime(leave));
+    let ideal = run_plan(&RunPlan { air: None, ..plan(20, StrategyKind::Tree, "wifi") });
+    let leave = operation(&ideal, Phase::Leave);
+    assert!(leave.air_bytes.is_none() && leave.receiver_bytes.unwrap() > 0, "{leave:?}");
+}
+
+#[test]
+fn an_interrupted_run_has_what_was_finished_and_nothing_that_was_not() {
+    let plan = plan(30, StrategyKind::Flat, "ideal");
+    let whole = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
+    for phase in [Phase::Enrol, Phase::Rekey, Phase::Join, Phase::RestartLeader] {
+        let mut watch = |state: quiver_world::run::Progress| {
+            if state.phase == phase { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let (part, _) = run_while(WorldSuite::Toy, &plan, false, &mut watch).unwrap();
+        assert!(part.interrupted && part.violations.is_empty(), "{phase}: {:?}", part.violations);
+        let names = |run: &Run| run.operations.iter().map(Operation::name).collect::<Vec<_>>();
+        let finished = whole.operations.iter().take_while(|operation| operation.phase != phase).count();
+        assert_eq!(names(&part), names(&whole)[..finished], "{phase}");
+    }
+    assert!(!whole.interrupted);
 }
