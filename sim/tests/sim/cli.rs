@@ -63,6 +63,17 @@ fn nonsense_is_a_usage_error() {
         &["scale", "-n", "0,x"],
         &["scale", "-n", "10,100001"],
         &["scale", "--strategy", "flat,forest"],
+        &["scale", "-n", "10,20,10"],
+        &["scale", "--repetitions", "0"],
+        &["scale", "--radio", "ble"],
+        &["scale", "--world", "virtual", "--transport", "memory"],
+        &["scale", "--world", "virtual", "--relays", "2"],
+        &["run", "--world", "virtual", "--transport", "tcp"],
+        &["run", "--deputies", "1", "--restart-leader"],
+        &["check", "--seeds", "4000000000000000000"],
+        &["check", "--seeds", "2", "--first", "18446744073709551614"],
+        &["scenario", "--list", "--seed", "7"],
+        &["scenario", "mass_join", "--print", "--json"],
         &["run", "--open", "--no-results"],
     ] {
         assert!(refusal(words).contains("error"), "{words:?}");
@@ -98,7 +109,7 @@ fn run_prints_a_table_and_writes_its_results() {
     let output = sim(&["-n", "5", "--messages", "2", "--results", results.to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let table = text(&output.stdout);
-    for word in ["form group", "re-key on expiry", "join", "restart leader", "checks passed", "peak memory"] {
+    for word in ["form group", "│ re-key ", "join", "restart leader", "checks passed", "peak memory"] {
         assert!(table.contains(word), "{word}: {table}");
     }
     // Not a terminal: no bars, and no logs unless asked for.
@@ -159,13 +170,133 @@ fn scale_fits_the_growth_of_groups_of_several_sizes() {
     let output = sim(&["scale", "-n", "3,6,12", "--results", results.path().to_str().unwrap()]);
     assert!(output.status.success(), "{output:?}");
     let table = text(&output.stdout);
-    assert!(table.contains("Growth as a·nᵇ") && table.contains("exponent"), "{table}");
+    assert!(table.contains("Growth: a·nᵇ") && table.contains("exponent"), "{table}");
     let path = table.lines().find_map(|line| line.strip_prefix("Report: ")).unwrap();
     let figures = read(&Path::new(path).with_file_name("figures.csv"));
     assert_eq!(figures.lines().count(), 1 + 6, "{figures}");
     for file in ["fits.csv", "rekey-cpu-seconds.svg", "report.json", "report.html"] {
         assert!(!read(&Path::new(path).with_file_name(file)).is_empty(), "{file}");
     }
+}
+
+#[test]
+fn scale_repeats_runs_of_the_virtual_world_over_a_radio_and_shows_their_spread() {
+    let results = tempfile::tempdir().unwrap();
+    let folder = results.path().to_str().unwrap();
+    let words =
+        "scale -n 10,20,40 --world virtual --toy --radio 802.15.4 --strategy tree --repetitions 3 --results";
+    let output = sim(&words.split(' ').chain([folder]).collect::<Vec<_>>());
+    assert!(output.status.success(), "{output:?}");
+    let latest = |name: &str| read(&results.path().join("latest").join(name));
+    let sizes = latest("sizes.csv");
+    let row = sizes.lines().find(|line| line.starts_with("re-key: bytes on air,tree,802.15.4,40,3,"));
+    assert!(row.is_some(), "{sizes}");
+    assert_eq!(latest("figures.csv").lines().count(), 1 + 9);
+    for file in ["times.csv", "fits.csv", "rekey-air-bytes.svg", "rekey-airtime-seconds.svg"] {
+        assert!(!latest(file).is_empty(), "{file}");
+    }
+    let report: Value = serde_json::from_str(&latest("report.json")).unwrap();
+    let commit = report["machine"]["commit"].as_str().unwrap();
+    assert!(commit == "unknown" || commit.len() >= 40, "{commit}");
+    assert!(latest("report.html").contains(commit));
+}
+
+/// Runs `sim` with the words, interrupts it when it says `sign` on standard error, and gives what came of it.
+fn interrupted(words: &[&str], sign: &str) -> Output {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    let mut running = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(words)
+        .env_remove("RUST_LOG")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(running.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains(sign) {
+        assert!(log.read_line(&mut said).unwrap() > 0, "it never said {sign}: {said}");
+    }
+    let interrupt = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let rest = std::thread::spawn(move || {
+        let mut rest = Vec::new();
+        log.read_to_end(&mut rest).map(|_| rest)
+    });
+    let mut output = running.wait_with_output().unwrap();
+    output.stderr = rest.join().unwrap().unwrap();
+    output
+}
+
+#[test]
+fn an_interrupted_measurement_keeps_the_runs_that_were_finished() {
+    let results = tempfile::tempdir().unwrap();
+    let folder = results.path().to_str().unwrap();
+    let words = "scale -n 5,100000 --strategy flat --world virtual --toy --results";
+    let words: Vec<&str> = words.split(' ').chain([folder]).collect();
+    let output = interrupted(&words, "5 drones, flat over virtual time, seed 1: passed");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(
+        table.contains("INTERRUPTED after 1 of 2 runs, which passed")
+            && table.contains("-scale-interrupted/")
+    );
+    assert_eq!(read(&results.path().join("latest/figures.csv")).lines().count(), 1 + 1);
+    assert!(text(&output.stderr).contains("interrupted: what is finished will be reported"), "{output:?}");
+}
+
+#[test]
+fn an_interrupted_run_keeps_the_operations_that_were_finished() {
+    let results = tempfile::tempdir().unwrap();
+    let folder = results.path().to_str().unwrap();
+    // It waits for the key to expire, and says so after a while.
+    let words = ["run", "-n", "3", "--expiry", "100s", "--results", folder];
+    let output = interrupted(&words, "key expires: 0 of 1");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(table.contains("INTERRUPTED after 3 operations") && table.contains("form group"), "{table}");
+    assert!(!table.contains("re-key on expiry"), "{table}");
+    let summary: Value = serde_json::from_str(&read(&results.path().join("latest/summary.json"))).unwrap();
+    assert_eq!((&summary["passed"], &summary["interrupted"]), (&Value::Null, &Value::Bool(true)));
+    let latest = results.path().join("latest").canonicalize().unwrap();
+    assert!(latest.to_str().unwrap().ends_with("-run-live-3-interrupted"), "{latest:?}");
+}
+
+#[test]
+fn an_interrupted_check_says_how_many_seeds_it_left_out() {
+    let mut running = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["check", "--seeds", "100000000", "-n", "4", "--strategy", "flat"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Before it listens, a signal ends it at once.
+    let status = format!("/proc/{}/status", running.id());
+    let listens = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(caught, 16).unwrap() & 0b10 != 0
+    };
+    while !listens() {
+        assert_eq!(running.try_wait().unwrap(), None);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(said.is_empty() || said.starts_with("flat: ") && said.contains(", INTERRUPTED with "), "{said}");
+}
+
+#[test]
+fn figures_of_a_scenario_in_the_manual_are_those_that_the_program_prints() {
+    let manual = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/simulator.md"));
+    let sample = manual.split("```text\nMAVLink frames").nth(1).unwrap().split("```").next().unwrap();
+    let sample = format!("MAVLink frames{sample}");
+    let output = sim(&["scenario", "mavlink", "--no-results"]);
+    assert!(output.status.success(), "{output:?}");
+    let printed = text(&output.stdout);
+    assert_eq!(sample.lines().count(), 6, "{sample}");
+    assert!(printed.contains(&sample), "the manual has\n{sample}and the program prints\n{printed}");
 }
 
 #[test]
@@ -263,6 +394,13 @@ fn sample_in_the_readme_has_the_rows_and_columns_that_a_run_prints() {
     }
     let first = sample.lines().next().unwrap().replace("1000", "20");
     assert_eq!(printed.lines().next(), Some(first.as_str()));
+}
+
+#[test]
+fn citation_names_this_version() {
+    let citation = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../CITATION.cff"));
+    let version = citation.lines().find_map(|line| line.strip_prefix("version: "));
+    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
