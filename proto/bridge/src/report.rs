@@ -170,14 +170,19 @@ impl Status {
         let dropped: u64 =
             self.frames.iter().filter(|(key, _)| !key.ends_with(": passed")).map(|(_, number)| number).sum();
         format!(
-            "{passing}, {id}, {} endpoints, {} carriers, {} senders; frames: {} to the group, {} from it, {dropped} dropped",
-            self.endpoints.len(),
-            self.carriers.len(),
-            self.senders.len(),
+            "{passing}, {id}, {}, {}, {}; frames: {} to the group, {} from it, {dropped} dropped",
+            count(self.endpoints.len(), "endpoint"),
+            count(self.carriers.len(), "carrier"),
+            count(self.senders.len(), "sender"),
             passed(Way::ToGroup),
             passed(Way::FromGroup),
         )
     }
+}
+
+/// So many of something, for people.
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn key(way: Way, result: &str) -> String {

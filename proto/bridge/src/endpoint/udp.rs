@@ -21,6 +21,8 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 /// Time after which a program that is silent makes room for another, and for which one is new. Programs send a heartbeat
 /// every second.
 const SILENT: Duration = Duration::from_secs(3);
+/// Time between two lines in the log about programs that are not answered.
+const TOLD: Duration = Duration::from_secs(60);
 /// The longest wait before a name is looked up again.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Pause after an error of the socket, so that one that lasts does not spin.
@@ -42,17 +44,19 @@ struct Peer {
 }
 
 impl Peers {
-    /// A datagram came; `is_program`: with a frame whose check sum proves it.
-    fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) {
+    /// A datagram came; `is_program`: with a frame whose check sum proves it. Returns who is not answered for want of
+    /// room, if that begins with it: this program, or one that made room for it.
+    fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) -> Option<SocketAddr> {
         self.0.retain(|peer| now.duration_since(peer.heard) < REMEMBERED);
         if !is_program {
-            return;
+            return None;
         }
         if let Some(peer) = self.0.iter_mut().find(|peer| peer.at == from) {
             peer.heard = now;
-            return;
+            return None;
         }
         let of_address = |ip: IpAddr| self.0.iter().filter(|peer| peer.at.ip() == ip).count();
+        let mut displaced = None;
         let full = self.0.len() >= MAX_PEERS;
         if full || of_address(from.ip()) >= MAX_OF_ADDRESS {
             // The one that was silent for longest, or else the newest.
@@ -62,10 +66,11 @@ impl Peers {
             let peers: Vec<_> = self.0.iter().enumerate().filter(|peer| within(&peer)).collect();
             let loser = peers.iter().filter(silent).min_by_key(|(_, peer)| peer.heard);
             let loser = loser.or_else(|| peers.iter().filter(new).max_by_key(|(_, peer)| peer.since));
-            let Some((place, _)) = loser.copied() else { return };
-            self.0.remove(place);
+            let Some((place, _)) = loser.copied() else { return Some(from) };
+            displaced = Some(self.0.remove(place).at);
         }
         self.0.push(Peer { at: from, since: now, heard: now });
+        displaced
     }
 
     fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
@@ -114,14 +119,23 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
 /// Without an address, those who sent are answered.
 async fn exchange(port: &Port, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
     let mut link = port.open().await?;
-    let mut peers = Peers::default();
+    let (mut peers, mut told) = (Peers::default(), None);
     let mut buffer = [0; CHUNK];
     loop {
         tokio::select! {
             received = socket.recv_from(&mut buffer) => match received {
                 Ok((len, from)) => {
                     let datagram = buffer.get(..len).unwrap_or_default();
-                    peers.hear(Instant::now(), from, to.is_none() && has_frame(datagram));
+                    let now = Instant::now();
+                    let unanswered = peers.hear(now, from, to.is_none() && has_frame(datagram));
+                    if let Some(program) = unanswered && told.is_none_or(|told| now.duration_since(told) >= TOLD) {
+                        told = Some(now);
+                        tracing::warn!(
+                            "{program} is not answered: a listening endpoint answers {MAX_PEERS} programs, {MAX_OF_ADDRESS} of \
+                             one address; end some, give them endpoints of their own, or wait until one was silent for {} s",
+                            SILENT.as_secs()
+                        );
+                    }
                     link.receive(datagram, true).await?;
                 }
                 Err(_) => sleep(AFTER_ERROR).await,
@@ -271,5 +285,21 @@ mod tests {
         assert_eq!(peers.addresses().count(), MAX_OF_ADDRESS);
         peers.hear(now, at(2, 1), true);
         assert!(peers.addresses().any(|peer| peer == at(2, 1)));
+    }
+
+    #[test]
+    fn program_that_is_not_answered_for_want_of_room_is_named() {
+        let (mut peers, start) = (Peers::default(), Instant::now());
+        let everybody = 1..=u8::try_from(MAX_PEERS).unwrap();
+        for host in everybody.clone() {
+            assert_eq!(peers.hear(start, at(host, 1), true), None);
+        }
+        let later = start + SILENT;
+        for host in everybody {
+            assert_eq!(peers.hear(later, at(host, 1), true), None, "it is known");
+        }
+        assert_eq!(peers.hear(later, at(99, 1), true), Some(at(99, 1)), "nobody makes room");
+        assert_eq!(peers.hear(later, at(99, 1), false), None, "it is no program");
+        assert_eq!(peers.hear(later + SILENT, at(99, 1), true), Some(at(1, 1)), "that one made room");
     }
 }
