@@ -46,6 +46,7 @@ pub(crate) struct Metrics {
     pub(crate) quorum_threshold: Gauge,
     pub(crate) quorum_connected: Gauge,
     pub(crate) share_version: Gauge,
+    pub(crate) shares_outdated: Gauge,
     /// KGCs that did not sign a revocation list because its times are not theirs.
     other_clocks: Arc<Mutex<Vec<KgcId>>>,
 }
@@ -102,6 +103,11 @@ impl Metrics {
             ("quorum_threshold", "KGCs that it takes", &self.quorum_threshold),
             ("quorum_connected", "KGCs connected, this one included", &self.quorum_connected),
             ("share_version", "Version of the shares in force; 0 for none", &self.share_version),
+            (
+                "shares_outdated",
+                "1 if enough other KGCs have shares of a newer version: this one was put back from an older copy",
+                &self.shares_outdated,
+            ),
         ];
         register(registry, &gauges);
     }

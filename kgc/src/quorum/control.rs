@@ -155,7 +155,7 @@ impl ControlServer {
     /// A KGC whose shares are lost has begun to make a key like a new one.
     async fn repair(&self, wait: u64) -> Answer {
         let status = self.status().await?;
-        if let Some(version) = status.version {
+        if let Some(version) = status.version.filter(|_| status.newer.is_none()) {
             return Err(format!("this KGC has its shares (version {version}): there is nothing to repair"));
         }
         if status.ceremony.is_some() {

@@ -22,6 +22,7 @@ use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 
 use super::control::{self, ControlServer};
 use super::file::{Pinned, Seat};
@@ -41,6 +42,8 @@ use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 256;
+/// Interval at which it is checked whether the others have newer shares.
+const SHARES_LOOK: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts to reach another KGC.
 const REDIAL: Duration = Duration::from_secs(5);
 
@@ -113,6 +116,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     let (machine, asked) = (handle.clone(), Arc::default());
     let server = ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, changes };
     let answering = tokio::spawn(control::answer(calls, server));
+    let watching = tokio::spawn(warn_of_old_shares(handle.clone(), pinned.clone(), id));
     let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by: by.into() };
     let keeping = tokio::spawn(parameters.keep(handle, readied, looks));
     let (running, run_ended) = oneshot::channel();
@@ -121,6 +125,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     // While the lock on the files is held: the next process must find its own sockets.
     drop((control, monitor));
     answering.abort();
+    watching.abort();
     keeping.abort();
     drop(running);
     // It has panicked, or noted the last head.
@@ -158,6 +163,29 @@ fn member(
 fn deployment(config: &Config) -> Result<Option<Deployment<Ristretto255>>> {
     let path = config.deployment_path();
     Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin()?) } else { None })
+}
+
+/// Warns when this KGC's shares turn out to be of an older version than those of the others, and says when they no
+/// longer are.
+async fn warn_of_old_shares(handle: Handle<QuorumKgc>, pinned: Pinned, id: KgcId) {
+    let mut warned = false;
+    loop {
+        sleep(SHARES_LOOK).await;
+        let pinned = pinned.clone();
+        let look = move |machine: &QuorumKgc| status::of(machine, &pinned, id).outdated();
+        match handle.inspect(look).await {
+            Ok(Some(outdated)) if !warned => {
+                warned = true;
+                tracing::warn!("{outdated}");
+            }
+            Ok(None) if warned => {
+                warned = false;
+                tracing::info!("the shares here are of the version that the others have");
+            }
+            Ok(_) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 fn stopped(error: quiver_net::Stopped) -> Error {

@@ -47,6 +47,9 @@ pub(crate) struct Status {
     pub(crate) ceremony: Option<Ceremony>,
     /// Whether the shares are being asked for.
     pub(crate) repairing: bool,
+    /// Version of newer shares that a threshold of the other KGCs have: those of this KGC are an older copy's.
+    #[serde(default)]
+    pub(crate) newer: Option<u32>,
     /// The other KGCs.
     pub(crate) others: Vec<Other>,
 }
@@ -105,6 +108,7 @@ pub(crate) fn of(machine: &QuorumKgc, pinned: &Pinned, id: KgcId) -> Status {
         revocations_wanted: view.proposed,
         ceremony: ceremony(&view),
         repairing: view.recovering,
+        newer: newer(&view, pinned.parameters.threshold().into()),
         others: view
             .members
             .iter()
@@ -118,6 +122,15 @@ pub(crate) fn of(machine: &QuorumKgc, pinned: &Pinned, id: KgcId) -> Status {
             })
             .collect(),
     }
+}
+
+/// The newest version that so many of the connected others have or have gone beyond, if that is newer than ours.
+fn newer(view: &QuorumView, threshold: usize) -> Option<u32> {
+    let own = view.version?;
+    let connected = view.members.iter().filter(|member| member.connected);
+    let mut versions: Vec<u32> = connected.filter_map(|member| member.version).collect();
+    versions.sort_unstable_by(|one, other| other.cmp(one));
+    versions.get(threshold.checked_sub(1)?).copied().filter(|newest| *newest > own)
 }
 
 fn peer(pinned: &Pinned, id: KgcId) -> String {
@@ -191,8 +204,11 @@ impl Status {
         metrics.share_version.set(self.version.unwrap_or_default().into());
         metrics.revocations_wanted.set(i64::try_from(self.revocations_wanted).unwrap_or(i64::MAX));
         let mut standing = Readiness::ready();
+        metrics.shares_outdated.set(self.outdated().is_some().into());
         if !self.serving {
             standing.add_reason(self.doing());
+        } else if let Some(outdated) = self.outdated() {
+            standing.add_reason(outdated);
         }
         if connected + 1 < usize::from(self.threshold) {
             let missing: Vec<_> =
@@ -244,6 +260,22 @@ impl Status {
         format!("waiting until {enough} of the other KGCs approved it; {connected}")
     }
 
+    /// What is wrong with shares of an older version than others have, and what to do about it.
+    pub(crate) fn outdated(&self) -> Option<String> {
+        let (own, newer) = (self.version?, self.newer?);
+        // While new shares come into force, some have them sooner than others.
+        if self.repairing || self.ceremony.is_some() {
+            return None;
+        }
+        let others: Vec<_> =
+            self.others.iter().filter(|other| other.version > Some(own)).map(|other| other.kgc).collect();
+        Some(format!(
+            "the shares here are of version {own}, and {} have version {newer}: this KGC was put back from an older copy, and no \
+             drone enrols with its help; run `kgc quorum repair`",
+            describe::some(&others)
+        ))
+    }
+
     /// What it does, in words.
     pub(crate) fn doing(&self) -> String {
         if let Some(ceremony @ Ceremony { kind, stage, .. }) = &self.ceremony {
@@ -253,6 +285,9 @@ impl Status {
                 ""
             };
             return format!("{kind}: {} ({stage}){hint}", self.waits(ceremony));
+        }
+        if let Some(outdated) = self.outdated() {
+            return outdated;
         }
         match (self.repairing, self.serving, self.statement) {
             (true, ..) => format!(
@@ -318,6 +353,7 @@ mod tests {
             revocations_wanted: 0,
             ceremony: None,
             repairing: false,
+            newer: None,
             others: vec![other(2, true), other(3, false), other(4, true)],
         };
         let all = "waiting until 2 of the other KGCs approved it; ";
@@ -326,5 +362,31 @@ mod tests {
         assert_eq!(status.approving(), format!("{all}connected: KGCs 2, 3 and 4, all there are"));
         status.others.iter_mut().for_each(|other| other.connected = false);
         assert_eq!(status.approving(), format!("{all}none of the other KGCs is connected"));
+    }
+
+    #[test]
+    fn shares_of_an_older_copy_make_a_kgc_unready_once_a_threshold_has_newer_ones() {
+        let member = |id, version| quiver_quorum_node::MemberView {
+            id,
+            connected: true,
+            version,
+            agrees: false,
+            foreign: false,
+        };
+        let view = |versions: [Option<u32>; 3]| QuorumView {
+            version: Some(1),
+            list: 0,
+            statement: true,
+            ceremony: None,
+            recovering: false,
+            members: (2..).zip(versions).map(|(id, version)| member(id, version)).collect(),
+            proposed: 0,
+        };
+        assert_eq!(newer(&view([Some(2), Some(1), None]), 2), None, "one alone may lie");
+        assert_eq!(newer(&view([Some(2), Some(3), None]), 2), Some(2));
+        assert_eq!(newer(&view([Some(1), Some(1), Some(1)]), 2), None);
+        let mut older = view([Some(2), Some(2), None]);
+        older.version = None;
+        assert_eq!(newer(&older, 2), None, "it has none, which is said otherwise");
     }
 }
