@@ -111,7 +111,7 @@ pub(crate) struct EnrolArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "token")]
     pub(crate) token_dir: Option<PathBuf>,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) kgc: Vec<String>,
     /// How long enrolling may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
@@ -126,7 +126,7 @@ pub(crate) struct RunArgs {
     #[serde(flatten)]
     pub(crate) enrolling: EnrolArgs,
     /// Where the group's leader listens; may be repeated for its deputies
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) leader: Vec<String>,
     /// The group to join; default: the one joined before, or the only one in the drone's identity
     #[arg(long, value_name = "GROUP", value_parser = name)]
@@ -168,10 +168,10 @@ pub(crate) struct RelayArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) seed: Option<PathBuf>,
     /// Where the group's leader listens; further ones are used when the first is lost
-    #[arg(long, value_name = "MULTIADDR", required = true)]
+    #[arg(long, value_name = "ADDRESS", required = true)]
     pub(crate) leader: Vec<String>,
     /// Where to listen for drones; may be repeated
-    #[arg(long, value_name = "MULTIADDR", default_value = "/ip4/127.0.0.1/tcp/7003")]
+    #[arg(long, value_name = "ADDRESS", default_value = "/ip4/127.0.0.1/tcp/7003")]
     pub(crate) listen: Vec<String>,
     /// The group whose messages are passed on
     #[arg(long, value_name = "GROUP")]

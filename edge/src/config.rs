@@ -9,7 +9,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
-use quiver_service::config::{Layers, parse_addresses};
+use quiver_service::config::{Layers, parse_dialled_addresses};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
@@ -119,7 +119,7 @@ impl Config {
     /// Refuses what is no address, of a leader or a KGC. That there are any is demanded where they are
     /// needed.
     pub(crate) fn check_addresses(&self, file: &DeploymentFile) -> Result<()> {
-        parse_addresses("leader", &self.edge.leader)?;
+        parse_dialled_addresses("leader", &self.edge.leader)?;
         self.drone.kgc_addresses(file)?;
         Ok(())
     }
@@ -127,9 +127,9 @@ impl Config {
     /// Addresses of leaders.
     pub(crate) fn leader_addresses(&self) -> Result<Vec<Multiaddr>> {
         if self.edge.leader.is_empty() {
-            return Err(Error::config("no address of a leader: give --leader MULTIADDR"));
+            return Err(Error::config("no address of a leader: give --leader HOST:PORT or a multiaddress"));
         }
-        Ok(parse_addresses("leader", &self.edge.leader)?)
+        Ok(parse_dialled_addresses("leader", &self.edge.leader)?)
     }
 }
 

@@ -28,6 +28,8 @@ mod guide;
 mod ibe;
 #[path = "three_processes/mavlink.rs"]
 mod mavlink;
+#[path = "three_processes/misplaced_secrets.rs"]
+mod misplaced_secrets;
 #[path = "three_processes/monitoring.rs"]
 mod monitoring;
 #[path = "three_processes/queued_messages.rs"]
@@ -57,6 +59,7 @@ use quiver_ainq::{Deployment, Ristretto255, Suite as _};
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::{DeploymentFile, owner};
 use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::operator_key;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::StateFile;
 use quiver_service_testing::deployment::{ANY, KEY, PASSPHRASE};
@@ -178,8 +181,9 @@ fn open_master(bench: &TestDeployment) -> (StateFile, quiver_service::state_file
 /// The passphrase, the operator's key, the tokens' secrets.
 fn secrets_of_the_kgc(bench: &TestDeployment) -> Vec<Secret> {
     let mut secrets = vec![("passphrase".to_string(), PASSPHRASE.as_bytes().to_vec())];
-    let operator = armour::read(&bench.path("operator.key"), Kind::OperatorSecretKey).expect("read");
-    secrets.push(("operator's key".into(), operator.to_vec()));
+    let operator = operator_key::read(&bench.path("operator.key"), || Ok(protection(bench))).expect("read");
+    assert!(operator.encrypted);
+    secrets.push(("operator's key".into(), operator.key.to_vec()));
     for name in ["edge-1", "edge-2", "leader-1"] {
         let token = armour::read(&bench.path(&format!("{name}.token")), Kind::Token).expect("read");
         secrets.push((format!("{name}'s token"), token[token.len() - 32..].to_vec()));
@@ -329,9 +333,9 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     let at = theirs.address();
     bench.refused(
         "edge",
-        &enrol("one", &token, "127.0.0.1:9"),
+        &enrol("one", &token, "/ip4/127.0.0.1/tcp/9/ws"),
         2,
-        &["`kgc`: 127.0.0.1:9", "write /ip4/127.0.0.1/tcp/9"],
+        &["`kgc`: /ip4/127.0.0.1/tcp/9/ws", "write HOST:PORT"],
     );
     let foreign = [&enrol("one", &token, &at)[..], &["--enrol-timeout", "2s"]].concat();
     bench.refused(
@@ -448,6 +452,89 @@ fn full_disk_silences_an_edge_until_there_is_room() {
     assert!(logged && !issued(&bench), "it must not ask before it can remember having asked");
     assert!(bench.ok("edge", &enrol("one", &token, &at)).contains(&format!("enrolled as {name}")));
     assert!(issued(&bench));
+}
+
+#[test]
+fn edge_with_a_full_disk_says_so_in_its_status_and_its_health_with_what_to_do() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    let at = kgc.address();
+    // Long names: see the test above.
+    let (name, groups) = ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)));
+    let lists: Vec<_> = groups.iter().flat_map(|group| ["--group", group]).collect();
+    let token = bench.token(&name, &lists);
+    bench.ok("edge", &enrol("full", &token, &at));
+    let run = ["run", "-d", "full", "--group", &groups[0], "--leader", "127.0.0.1:9"];
+    let edge = bench.command("edge", &run);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
+    limited
+        .arg(edge.get_program())
+        .args(edge.get_args())
+        .env("RUST_LOG", "error")
+        .current_dir(bench.path(""));
+    let edge = bench.begin("edge", limited);
+    let cure = "nothing is sent or received: make room on the disk";
+    let status = |args: &[&str]| {
+        let output = bench.run("edge", args);
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        )
+    };
+    eventually("the status says that the disk is full", || {
+        let (code, said) = status(&["status", "-d", "full"]);
+        (code == Some(0) && said.contains("stalled ") && said.contains(cure)).then_some(())
+    });
+    let (code, said) = status(&["health", "-d", "full"]);
+    assert!(code == Some(1) && said.contains(cure), "{said}");
+    // With room again it goes on by itself, which a limit that stays shows of a new process alone.
+    edge.kill();
+    let _edge = bench.start("edge", &run);
+    eventually("it runs", || status(&["status", "-d", "full"]).1.contains("drone ").then_some(()));
+    let (_, said) = status(&["status", "-d", "full"]);
+    assert!(!said.contains("stalled"), "{said}");
+}
+
+#[test]
+fn what_can_never_work_is_told_before_the_token_is_used() {
+    let bench = TestDeployment::new();
+    let kgc = bench.kgc(ANY);
+    let at = kgc.address();
+    let token = bench.token("edge-1", &["--group", "alpha"]);
+    let run = |leader: &str, rest: &[&str]| {
+        let first = enrol("one", &token, &at);
+        let args: Vec<String> = ["run"]
+            .iter()
+            .chain(&first[1..])
+            .chain(&["--leader", leader])
+            .chain(rest)
+            .map(|arg| (*arg).to_string())
+            .collect();
+        args
+    };
+    let refused = |args: Vec<String>, code, parts: &[&str]| {
+        bench.refused("edge", &args.iter().map(String::as_str).collect::<Vec<_>>(), code, parts);
+    };
+    for (leader, why) in [
+        ("/ip4/127.0.0.1/tcp/9/ws", "not supported"),
+        ("/dnsaddr/leader.example", "does not begin with"),
+        ("/ip4/0.0.0.0/tcp/9", "no address of one machine"),
+        ("0.0.0.0:9", "no address of one machine"),
+        ("/ip4/127.0.0.1/tcp/0", "port 0"),
+        ("[::1]:0", "port 0"),
+        ("leader.example", "write HOST:PORT"),
+    ] {
+        refused(run(leader, &[]), 2, &[leader, why]);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let busy = taken.local_addr().expect("address").to_string();
+    let plain = format!("the address {busy} for --metrics is in use");
+    refused(run("127.0.0.1:9", &["--metrics", &busy]), 5, &[&plain, "choose another port"]);
+    assert_eq!(bench.keys_issued(), 0, "the token is as good as new");
+    let file = enrol("one", &token, &at);
+    assert!(bench.ok("edge", &file).contains("enrolled as edge-1"));
+    bench.refused("edge", &["run", "-d", "/etc/passwd"], 2, &["/etc/passwd is a file, not a directory"]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) operator: Vec<PathBuf>,
     /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -109,7 +109,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct ServeArgs {
     /// Where to listen: /ip4/0.0.0.0/tcp/7000 for others to reach it; port 0 lets the system choose; may be
     /// repeated [default: /ip4/127.0.0.1/tcp/7000, this machine alone]
-    #[arg(short, long, value_name = "MULTIADDR")]
+    #[arg(short, long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
@@ -133,18 +133,24 @@ pub(crate) struct AuditArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperatorCommand {
-    /// Make an operator's key pair: PREFIX.key (secret, mode 0600) and PREFIX.pub
-    New {
-        /// If there is a key pair already, leave it and go on
-        #[arg(long)]
-        keep: bool,
-        /// Put a copy of the public key here, too
-        #[arg(long, value_name = "FILE")]
-        publish: Option<PathBuf>,
-        /// Prefix of the two files
-        #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
-        out: PathBuf,
-    },
+    /// Make an operator's key pair: PREFIX.key (secret, encrypted, mode 0600) and PREFIX.pub
+    New(OperatorArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OperatorArgs {
+    /// If there is a key pair already, leave it and go on
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Put a copy of the public key here, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) publish: Option<PathBuf>,
+    /// Prefix of the two files
+    #[arg(short, long, value_name = "PREFIX", default_value = "operator")]
+    pub(crate) out: PathBuf,
+    /// Do not encrypt PREFIX.key: whoever reads it can issue tokens
+    #[arg(long)]
+    pub(crate) no_passphrase: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -167,7 +173,7 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct IssueArgs {
-    /// The operator's secret key (from `kgc operator new`)
+    /// The operator's secret key (from `kgc operator new`); --passphrase-file and --key-file are about this file
     #[arg(long, value_name = "FILE")]
     pub(crate) operator: PathBuf,
     /// The public deployment file; default: the one in the data directory

@@ -36,9 +36,8 @@ struct Created {
 
 /// Creates master secret, registry and public deployment file.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
-    for address in &args.address {
-        service::address("--address", address)?;
-    }
+    let addresses = args.address.iter().map(|text| service::dialled_address("--address", text));
+    let addresses: Vec<String> = addresses.map(|address| Ok(address?.to_string())).collect::<Result<_>>()?;
     let operators = args.operator.iter().map(|path| operator::read_public(path)).collect::<Result<_>>()?;
     private_file::create_directory(&config.data_dir)?;
     let all = [
@@ -57,10 +56,8 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     OsRng.fill_bytes(seed.as_mut_slice());
     Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by)?;
     Store::create(&config.data_dir, &deployment.fingerprint(), clock::unix_now())?;
-    let file = DeploymentFile::new(
-        &deployment,
-        vec![KgcEntry { id: 1, peer: None, addresses: args.address.clone() }],
-    );
+    let file =
+        DeploymentFile::new(&deployment, vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }]);
     let path = config.deployment_path();
     file.write_new(&path)?;
     if args.json {
@@ -70,7 +67,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
             suite: file.suite,
             data_dir: config.data_dir.clone(),
             file: path,
-            addresses: args.address.clone(),
+            addresses,
         })?);
     }
     let mut text = format!(
@@ -82,7 +79,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     );
     if args.address.is_empty() {
         text.push_str(
-            "\nno --address was given, so the file does not say where this KGC is: leaders and edges need `--kgc MULTIADDR`",
+            "\nno --address was given, so the file does not say where this KGC is: leaders and edges need `--kgc HOST:PORT`",
         );
     }
     Ok(terminal::line(&text)?)

@@ -89,11 +89,9 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Ok(terminal::line(&said)?)
         }
         Command::Audit(args) => audit::run(&config, &cli.common.protection, &args),
-        Command::Operator(OperatorCommand::New { keep, publish, out }) => {
-            operator::new(&out, keep, publish.as_deref())
-        }
+        Command::Operator(OperatorCommand::New(args)) => operator::new(&cli.common.protection, &args),
         Command::Deployment => Ok(terminal::line(deployment(&config)?.trim_end())?),
-        Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &args),
+        Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &cli.common.protection, &args),
         Command::Token(TokenCommand::List { json }) => token::list(&config, json),
         Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
         Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),

@@ -6,54 +6,76 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Ristretto255};
 use quiver_service::armour::{self, Kind};
-use quiver_service::{private_file, terminal};
+use quiver_service::secrets::{Protection, ProtectionArgs};
+use quiver_service::{operator_key, private_file, terminal};
 use rand::rngs::OsRng;
 
+use crate::cli::OperatorArgs;
 use crate::error::Result;
 
 /// The longest public key file, in bytes.
 const LIMIT: u64 = 4096;
 
 /// `kgc operator new`.
-pub(crate) fn new(prefix: &Path, keep: bool, publish: Option<&Path>) -> Result<()> {
+pub(crate) fn new(protection: &ProtectionArgs, args: &OperatorArgs) -> Result<()> {
+    let (prefix, publish) = (args.out.as_path(), args.publish.as_deref());
     let with = |extension: &str| {
         let mut name = OsString::from(prefix);
         name.push(extension);
         PathBuf::from(name)
     };
     let (secret_path, public_path) = (with(".key"), with(".pub"));
-    if keep && public_path.exists() && secret_path.exists() {
+    if args.keep && public_path.exists() && secret_path.exists() {
         return publish_copy(&public_path, publish);
     }
     if public_path.exists() {
         return Err(quiver_service::Error::Exists { path: public_path }.into());
     }
+    if secret_path.exists() {
+        return Err(quiver_service::Error::Exists { path: secret_path }.into());
+    }
+    let by = if args.no_passphrase { None } else { Some(obtain(protection, &secret_path)?) };
     let secret = OperatorSecretKey::<Ristretto255>::generate(&mut OsRng);
-    armour::write_new(&secret_path, Kind::OperatorSecretKey, &secret.encode())?;
+    operator_key::write_new(&secret_path, &secret.encode(), by.as_ref())?;
     armour::write_new(&public_path, Kind::OperatorPublicKey, secret.public().encode().as_ref())?;
+    let encrypted = match &by {
+        Some(by) => format!("encrypted under the {}", by.describe()),
+        None => "NOT ENCRYPTED: whoever reads it can issue tokens".into(),
+    };
     terminal::line(&format!(
-        "{}  secret: issues tokens; keep it off the KGC\n{}  public: for `kgc init --operator`",
+        "{}  secret: issues tokens; {encrypted}; keep it off the KGC\n{}  public: for `kgc init --operator`",
         secret_path.display(),
         public_path.display()
     ))?;
     publish_copy(&public_path, publish)
 }
 
+/// What the key is encrypted by.
+fn obtain(protection: &ProtectionArgs, path: &Path) -> Result<Protection> {
+    Ok(protection.obtain(true).map_err(|error| match error {
+        quiver_service::Error::NoProtection => quiver_service::Error::BadProtection {
+            origin: path.display().to_string(),
+            reason: "no passphrase to encrypt it under: give --passphrase-file FILE, --key-file FILE or the variable \
+                     QUIVER_PASSPHRASE, or --no-passphrase to leave it unencrypted"
+                .into(),
+        },
+        error => error,
+    })?)
+}
+
 /// Copies the public key to where others find it.
 fn publish_copy(public: &Path, publish: Option<&Path>) -> Result<()> {
     if let Some(publish) = publish {
-        private_file::replace_public(publish, &private_file::read_public(public, LIMIT)?)?;
+        private_file::replace_public(
+            publish,
+            private_file::read_public(public, LIMIT, "the operator's public key")?.bytes(),
+        )?;
     }
     Ok(())
 }
 
-fn read<T>(
-    path: &Path,
-    kind: Kind,
-    decode: impl FnOnce(&[u8]) -> std::result::Result<T, quiver_ainq::Error>,
-) -> Result<T> {
-    let bytes = armour::read(path, kind)?;
-    decode(&bytes).map_err(|error| {
+fn decoded<T>(path: &Path, decoded: std::result::Result<T, quiver_ainq::Error>) -> Result<T> {
+    decoded.map_err(|error| {
         quiver_service::Error::Garbled { path: path.into(), what: format!("it was cut or changed: {error}") }
             .into()
     })
@@ -61,10 +83,20 @@ fn read<T>(
 
 /// Reads an operator's public key.
 pub(crate) fn read_public(path: &Path) -> Result<OperatorPublicKey<Ristretto255>> {
-    read(path, Kind::OperatorPublicKey, OperatorPublicKey::decode)
+    decoded(path, OperatorPublicKey::decode(&armour::read(path, Kind::OperatorPublicKey)?))
 }
 
 /// Reads an operator's secret key.
-pub(crate) fn read_secret(path: &Path) -> Result<OperatorSecretKey<Ristretto255>> {
-    read(path, Kind::OperatorSecretKey, OperatorSecretKey::decode)
+pub(crate) fn read_secret(
+    path: &Path,
+    protection: &ProtectionArgs,
+) -> Result<OperatorSecretKey<Ristretto255>> {
+    let file = operator_key::read(path, || protection.obtain(false))?;
+    if !file.encrypted {
+        tracing::warn!(
+            "{} is not encrypted: whoever reads it can issue tokens (`kgc operator new` encrypts new ones)",
+            path.display()
+        );
+    }
+    decoded(path, OperatorSecretKey::decode(&file.key))
 }

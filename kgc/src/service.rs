@@ -12,8 +12,8 @@ use quiver_delivery::release::{Holding, ReleaseConfig, ShareReleaser, ShareServe
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
 use quiver_net::{
-    Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId, Service,
-    Transport, parse_address, refuse_duplicate_identity,
+    AddressError, Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId,
+    Service, Transport, parse_address, parse_dialled_address, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
 use quiver_service::control::{Server, refuse_long_path};
@@ -59,8 +59,10 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     // Now rather than once files are open.
     let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
-    let own =
-        own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
+    let own = own
+        .iter()
+        .map(|text| dialled_address("address in the deployment file", text))
+        .collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
     let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let store = Store::open(&config.data_dir, &fingerprint)?;
@@ -203,10 +205,18 @@ pub(crate) fn share_server_with(
     DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
 }
 
-/// Reads an address; an error says of what.
+/// Reads an address to listen on; an error says of what.
 pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
-    parse_address(text)
-        .map_err(|error| Error::Terms(format!("{what} {text}: {error}; {}", address_form(text))))
+    parse_address(text).map_err(|error| bad_address(what, text, &error))
+}
+
+/// Reads an address at which others reach a KGC; an error says of what.
+pub(crate) fn dialled_address(what: &str, text: &str) -> Result<Multiaddr> {
+    parse_dialled_address(text).map_err(|error| bad_address(what, text, &error))
+}
+
+fn bad_address(what: &str, text: &str, error: &AddressError) -> Error {
+    Error::Terms(format!("{what} {text}: {error}; {}", address_form(text)))
 }
 
 /// The machine's host: its records go into the registry, its events into the log.

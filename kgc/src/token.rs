@@ -8,6 +8,7 @@ use quiver_ainq::{
 };
 use quiver_service::armour::{self, Kind};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal, token_directory};
 use rand::rngs::OsRng;
 use serde::Serialize;
@@ -29,11 +30,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The longest time for which a token can be used, in seconds: ten years.
 const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
-/// Issues tokens. Needs neither the KGC nor its passphrase.
-pub(crate) fn issue(config: &Config, args: &IssueArgs) -> Result<()> {
+/// Issues tokens. Needs neither the KGC nor its passphrase: `protection` is that of the operator's key.
+pub(crate) fn issue(config: &Config, protection: &ProtectionArgs, args: &IssueArgs) -> Result<()> {
     let file = DeploymentFile::read(&deployment_path(config, args)?)?;
     let deployment = file.pin()?;
-    let operator = operator::read_secret(&args.operator)?;
+    let operator = operator::read_secret(&args.operator, protection)?;
     let store = registry_here(config, args.record, &deployment)?;
     let mut issuer = Issuer { store, args, deployment, operator };
     match (args.count, &args.out) {

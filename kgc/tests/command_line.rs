@@ -92,7 +92,7 @@ fn init_refuses_bad_names_operators_and_addresses() {
     bench.refused(
         &["init", "--deployment", "alps", "--operator", "operator.key"],
         2,
-        "operator.key: this is the operator's secret key; give the operator's public key (operator.pub)",
+        "operator.key: this is the operator's secret key, encrypted; give the operator's public key (operator.pub)",
     );
     bench.refused(
         &["init", "--deployment", "alps", "--operator", "none.pub"],
@@ -100,8 +100,22 @@ fn init_refuses_bad_names_operators_and_addresses() {
         "there is no file none.pub",
     );
     let address =
-        ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", "kgc.example:7000"];
-    bench.refused(&address, 2, "write /dns4/kgc.example/tcp/7000");
+        ["init", "--deployment", "alps", "--operator", "operator.pub", "--address", "kgc.example:0"];
+    bench.refused(&address, 2, "kgc.example:0: nothing can be reached there: port 0");
+    let at = [
+        "init",
+        "-d",
+        "elsewhere",
+        "--deployment",
+        "alps",
+        "--operator",
+        "operator.pub",
+        "--address",
+        "kgc.example:7000",
+    ];
+    bench.ok(&at);
+    let file = fs::read_to_string(bench.path("elsewhere/deployment.toml")).expect("read");
+    assert!(file.contains("\"/dns/kgc.example/tcp/7000\""), "{file}");
     let key = fs::read_to_string(bench.path("operator.pub")).expect("read");
     fs::write(bench.path("old.pub"), key.replace(Ristretto255::ID, BLS12381G1_ID)).expect("write");
     let reserved_suite = ["init", "--deployment", "alps", "--operator", "old.pub"];
@@ -295,7 +309,7 @@ fn what_will_be_missing_later_is_said_now() {
     let bench = Bench::new();
     let init = ["init", "--deployment", "alps", "--operator", "operator.pub"];
     let said = bench.ok(&init);
-    assert!(said.contains("no --address was given") && said.contains("--kgc MULTIADDR"), "{said}");
+    assert!(said.contains("no --address was given") && said.contains("--kgc HOST:PORT"), "{said}");
     let issue = ["token", "issue", "--operator", "operator.key", "--name"];
     let said = bench.ok(&[&issue[..], &["edge-1"]].concat());
     assert!(said.contains("may join no group") && said.contains("--group GROUP"), "{said}");

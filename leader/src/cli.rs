@@ -143,62 +143,62 @@ pub(crate) struct ServeArgs {
     #[serde(flatten)]
     pub(crate) first: FirstStartArgs,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) kgc: Vec<String>,
     /// Where to listen: /ip4/0.0.0.0/tcp/7001 for others to reach it; port 0 lets the system choose; may be
     /// repeated [default: /ip4/127.0.0.1/tcp/7001, this machine alone]
-    #[arg(short, long, value_name = "MULTIADDR")]
+    #[arg(short, long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) listen: Vec<String>,
     /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list`
     /// shows it; may be repeated
-    #[arg(long, value_name = "SERIAL")]
+    #[arg(long, value_name = "SERIAL", help_heading = "Members")]
     pub(crate) allow: Vec<String>,
     /// The most members [default: 4096]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Members")]
     pub(crate) max_members: Option<u32>,
     /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree`
     /// keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
-    #[arg(long, value_name = "STRATEGY")]
+    #[arg(long, value_name = "STRATEGY", help_heading = "Keys")]
     pub(crate) strategy: Option<StrategyKind>,
     /// With --strategy tree: most members hear one radio, so what all need goes out once for all, however long it is:
     /// a term opens, and drones that join together follow, by one broadcast. Without, each is sent its own part
-    #[arg(long)]
+    #[arg(long, help_heading = "Keys")]
     pub(crate) shared_medium: bool,
     /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default:
     /// 10m]
-    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Keys")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) validity: Option<Duration>,
     /// Address of another leader of the group, which takes over if this one is lost and the other way round;
     /// may be repeated. Without one this leader is alone
-    #[arg(long, value_name = "MULTIADDR")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) peer: Vec<String>,
     /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may be
     /// repeated. Others are served as drones are
-    #[arg(long, value_name = "PEER_ID")]
+    #[arg(long, value_name = "PEER_ID", help_heading = "Network")]
     pub(crate) relay: Vec<String>,
     /// File of such identities, one a line, as `edge relay-keys --publish` writes it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub(crate) relay_file: Option<PathBuf>,
-    /// How long the leader may be silent before another opens a term; those with higher ordinals wait longer
-    /// [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    /// How long the leader may be silent before another opens a term, which each does half of that later for every
+    /// ordinal up to its own: with 10s, ordinal 1 after 15 s and ordinal 2 after 20 s [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Network")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
     /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously,
     /// that its certified fields satisfy it, and nobody by name. Existing members are removed. Slot keys are
     /// fetched from the KGC in each period
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Members")]
     pub(crate) admission: Option<PathBuf>,
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
-    #[arg(long)]
+    #[arg(long, help_heading = "Keys")]
     pub(crate) attributes: bool,
     /// Be a gateway for the boards on this line: a device such as /dev/ttyACM0, or tcp:HOST:PORT; may be
     /// repeated. A line that is not there yet, or goes away, is opened as soon as it is there
-    #[arg(long, value_name = "LINE")]
+    #[arg(long, value_name = "LINE", help_heading = "Boards")]
     pub(crate) serial: Vec<String>,
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000))]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000), help_heading = "Boards")]
     pub(crate) baud: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]

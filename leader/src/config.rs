@@ -10,7 +10,7 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::{Multiaddr, PeerId};
-use quiver_service::config::{Layers, parse_addresses, parse_all};
+use quiver_service::config::{Layers, parse_addresses, parse_all, parse_dialled_addresses};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
 use quiver_service::state_file::Records;
@@ -132,18 +132,19 @@ impl LeaderSettings {
 
     /// The addresses to listen on, and those of the other leaders.
     pub(crate) fn addresses(&self) -> Result<(Vec<Multiaddr>, Vec<Multiaddr>)> {
-        Ok((parse_addresses("listen", &self.listen)?, parse_addresses("peer", &self.peer)?))
+        Ok((parse_addresses("listen", &self.listen)?, parse_dialled_addresses("peer", &self.peer)?))
     }
 
     /// The relays: those given, and those in the file.
     pub(crate) fn relays(&self) -> Result<Vec<PeerId>> {
         let mut relays = parse_all("relay", &self.relay)?;
         if let Some(path) = &self.relay_file {
-            let text = String::from_utf8(private_file::read_public(path, RELAY_FILE_LIMIT)?);
-            let wrong = |what: &dyn std::fmt::Display| Error::config(format!("{}: {what}", path.display()));
-            let text = text.map_err(|error| wrong(&error))?;
+            let content = private_file::read_public(path, RELAY_FILE_LIMIT, "a list of relays' identities")?;
+            let wrong = |what: &str| Error::config(format!("{}: {what}", path.display()));
+            let text = content.text().ok_or_else(|| wrong("it is no text"))?;
             for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-                relays.push(line.parse().map_err(|error| wrong(&format!("{line}: {error}")))?);
+                let refused = |error| wrong(&content.explain(format!("{line}: {error}")));
+                relays.push(line.parse().map_err(refused)?);
             }
         }
         Ok(relays)

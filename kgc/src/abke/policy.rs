@@ -34,10 +34,10 @@ pub(crate) fn run(
         return Err(quiver_service::Error::Exists { path: out }.into());
     }
     let wrong = |reason: String| Error::Fields { what: args.file.display().to_string(), reason };
-    let bytes = private_file::read_public(&args.file, MAX_TEXT as u64)?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong("not text in UTF-8".into()))?;
+    let content = private_file::read_public(&args.file, MAX_TEXT as u64, "a policy")?;
+    let text = content.text().ok_or_else(|| wrong("not text in UTF-8".into()))?.to_owned();
     let compiled = Policy::compile(&text, known.service.schema());
-    let size = compiled.map_err(|error| wrong(error.to_string()))?.statistics();
+    let size = compiled.map_err(|error| wrong(content.explain(error)))?.statistics();
     let now = clock::unix_now();
     if args.not_after <= now {
         return Err(Error::Terms("--not-after lies in the past".into()));

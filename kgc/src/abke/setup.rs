@@ -6,7 +6,7 @@ use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::{MAX_TEXT, Schema};
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{private_file, terminal};
+use quiver_service::{clock, private_file, terminal};
 use rand::RngCore;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
@@ -49,7 +49,7 @@ pub(crate) fn run(
         "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it\n{}",
         terms.schema().to_text(),
         terms.schema().bits(),
-        humantime::format_duration(terms.period()),
+        clock::span(terms.period().as_secs()),
         hex::encode(statement.fingerprint()),
         public.display(),
         effect(config)
@@ -61,11 +61,12 @@ pub(crate) fn run(
 fn read_schema(given: &str) -> Result<Schema> {
     // A name of a file has no colon before a kind, and text without one is no schema.
     let path = Path::new(given);
-    let (what, text) = if path.is_file() {
-        let bytes = private_file::read_public(path, MAX_TEXT as u64)?;
-        (given.to_string(), String::from_utf8_lossy(&bytes).into_owned())
-    } else {
-        ("--schema (no file of that name is here)".into(), given.to_string())
-    };
-    Schema::parse(&text).map_err(|error| Error::Fields { what, reason: error.to_string() })
+    if path.is_file() {
+        let content = private_file::read_public(path, MAX_TEXT as u64, "a list of fields")?;
+        let wrong = |reason| Error::Fields { what: given.into(), reason };
+        let text = content.text().ok_or_else(|| wrong("it is no text".into()))?;
+        return Schema::parse(text).map_err(|error| wrong(content.explain(error)));
+    }
+    let what = "--schema (no file of that name is here)".into();
+    Schema::parse(given).map_err(|error| Error::Fields { what, reason: error.to_string() })
 }

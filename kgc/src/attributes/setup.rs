@@ -70,10 +70,10 @@ fn read_schema(path: Option<&Path>, scheme: SchemeKind) -> Result<Schema> {
         }
         return Ok(Schema::new());
     };
-    let bytes = private_file::read_public(path, SCHEMA_FILE_LIMIT)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let schema: Schema =
-        toml::from_str(&text).map_err(|error| Error::Terms(format!("{}: {error}", path.display())))?;
+    let content = private_file::read_public(path, SCHEMA_FILE_LIMIT, "a list of attributes")?;
+    let wrong = |what: String| Error::Terms(format!("{}: {what}", path.display()));
+    let text = content.text().ok_or_else(|| wrong("it is no text".into()))?;
+    let schema: Schema = toml::from_str(text).map_err(|error| wrong(content.explain_toml(&error)))?;
     if scheme.needs_closed_list() && schema.plain().is_none() {
         let (path, id) = (path.display(), scheme.id());
         return Err(Error::Terms(format!("{path}: {id} needs a closed list of attributes: `plain = [...]`")));

@@ -66,7 +66,7 @@ pub(crate) struct QuorumKeyArgs {
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) id: u16,
     /// Where drones and the other KGCs reach it, as a multiaddress; may be repeated
-    #[arg(long, value_name = "MULTIADDR", required = true)]
+    #[arg(long, value_name = "ADDRESS", required = true)]
     pub(crate) address: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{KgcId, Name, Ristretto255, Suite};
 use quiver_crypto::Hasher;
-use quiver_net::{Multiaddr, PeerId};
+use quiver_net::{AddressError, PeerId, parse_dialled_address};
 use quiver_quorum::{MAX_MEMBERS, Parameters};
 use quiver_quorum_node::QuorumMembership;
 use quiver_service::config::address_form;
@@ -83,9 +83,11 @@ impl QuorumFile {
     /// # Errors
     /// [`Error::Quorum`] naming the file and what does not fit.
     pub(crate) fn read(path: &Path) -> Result<Pinned> {
-        let bytes = private_file::read_public(path, LIMIT)?;
-        Self::parse(&String::from_utf8_lossy(&bytes))
-            .map_err(|what| Error::Quorum(format!("{}: {what}", path.display())))
+        let content = private_file::read_public(path, LIMIT, "a quorum's file")?;
+        let wrong = |what: String| Error::Quorum(format!("{}: {what}", path.display()));
+        let text = content.text().ok_or_else(|| wrong("it is no text".into()))?;
+        let file = toml::from_str::<Self>(text).map_err(|error| wrong(content.explain_toml(&error)))?;
+        file.check().map_err(wrong)
     }
 
     /// Reads and checks a text.
@@ -144,9 +146,12 @@ impl Seat {
         }
         for address in &self.addresses {
             let form = || address_form(address);
-            let parsed: Multiaddr = address
-                .parse()
-                .map_err(|error| format!("`addresses` of KGC {id}: {address}: {error}; {}", form()))?;
+            let parsed = match parse_dialled_address(address) {
+                // `quorum.addresses` may stand in for it.
+                Err(AddressError::NoQuic) => continue,
+                parsed => parsed
+                    .map_err(|error| format!("`addresses` of KGC {id}: {address}: {error}; {}", form()))?,
+            };
             if parsed.to_string().contains("/p2p/") {
                 return Err(format!("`addresses` of KGC {id}: {address}: without /p2p/…, `peer` says that"));
             }
@@ -156,7 +161,12 @@ impl Seat {
 
     /// As the deployment file has it.
     pub(crate) fn entry(&self) -> KgcEntry {
-        KgcEntry { id: self.id, peer: Some(self.peer.clone()), addresses: self.addresses.clone() }
+        // A transport identity can stand behind a multiaddress alone.
+        let whole = |text: &String| {
+            parse_dialled_address(text).map_or_else(|_| text.clone(), |address| address.to_string())
+        };
+        let addresses = self.addresses.iter().map(whole).collect();
+        KgcEntry { id: self.id, peer: Some(self.peer.clone()), addresses }
     }
 }
 
@@ -263,12 +273,23 @@ mod tests {
         refused(|file| file.kgc[1].peer = file.kgc[0].peer.clone(), "KGCs 1 and 2 have the same `peer`");
         refused(|file| file.kgc[2].peer = "me".into(), "`peer` of KGC 3");
         refused(|file| file.kgc[2].addresses.clear(), "KGC 3 has no `addresses`");
-        refused(|file| file.kgc[2].addresses = vec!["kgc-3:7000".into()], "kgc-3:7000");
+        refused(|file| file.kgc[2].addresses = vec!["kgc-3".into()], "write HOST:PORT");
+        refused(|file| file.kgc[2].addresses = vec!["kgc-3:0".into()], "port 0");
         refused(|file| file.deployment = "the alps".into(), "`deployment`");
         refused(|file| file.suite = "ROT13".into(), "ROT13");
         assert!(
             QuorumFile::parse("deployment = 'a'\nthreshhold = 3").expect_err("typo").contains("threshhold")
         );
+    }
+
+    #[test]
+    fn host_and_port_becomes_an_address_with_the_transport_identity_behind_it() {
+        let mut file = file(3, 2);
+        file.kgc[1].addresses = vec!["kgc-2.example:7000".into()];
+        let pinned = file.check().expect("good");
+        let entry = pinned.file.kgc[1].entry();
+        let expected = format!("/dns/kgc-2.example/tcp/7000/p2p/{}", pinned.peers[1]);
+        assert_eq!(entry.pinned_addresses().collect::<Vec<_>>(), [expected]);
     }
 
     #[test]

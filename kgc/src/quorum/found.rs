@@ -62,8 +62,8 @@ fn part_path(directory: &Path, id: u16) -> PathBuf {
 /// people can write, it is printed for them.
 fn contribute(path: &Path, part: &str) -> Result<()> {
     if path.exists() {
-        let there = private_file::read_public(path, LIMIT)?;
-        return if there == part.as_bytes() {
+        let there = private_file::read_public(path, LIMIT, "a KGC's part of a quorum's file")?;
+        return if there.bytes() == part.as_bytes() {
             Ok(())
         } else {
             Err(Error::Quorum(format!(
@@ -110,9 +110,9 @@ fn gather(args: &FoundArgs, operator: &Path) -> Result<Vec<Seat>> {
 
 fn seat(path: &Path, id: u16) -> Result<Seat> {
     let wrong = |what: String| Error::Quorum(format!("{}: {what}", path.display()));
-    let text = private_file::read_public(path, LIMIT)?;
-    let Table { kgc: [seat] } =
-        toml::from_str(&String::from_utf8_lossy(&text)).map_err(|error| wrong(error.to_string()))?;
+    let content = private_file::read_public(path, LIMIT, "a KGC's part of a quorum's file")?;
+    let text = content.text().ok_or_else(|| wrong("it is no text".into()))?;
+    let Table { kgc: [seat] } = toml::from_str(text).map_err(|error| wrong(content.explain_toml(&error)))?;
     if seat.id == id { Ok(seat) } else { Err(wrong(format!("it is the part of KGC {}", seat.id))) }
 }
 

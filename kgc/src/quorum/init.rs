@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::operator;
 use crate::sealed as single;
+use crate::service::dialled_address;
 use crate::store::Store;
 
 /// A seat, as text to be pasted.
@@ -46,7 +47,9 @@ pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKe
     } else {
         transport::create(&config.data_dir, &by)?
     };
-    let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses: args.address.clone() };
+    let addresses = args.address.iter().map(|text| dialled_address("--address", text));
+    let addresses = addresses.map(|address| Ok(address?.to_string())).collect::<Result<_>>()?;
+    let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses };
     toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))
 }
 

@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::event_log::EventLog;
 use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
-use crate::service::{PEERS, address, attribute_server, share_server_with};
+use crate::service::{PEERS, address, attribute_server, dialled_address, share_server_with};
 use crate::store::Store;
 
 /// Events kept for subcommands that wait for one.
@@ -214,7 +214,11 @@ fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
         entry.addresses.clone_from(moved);
     }
     let what = format!("address of KGC {}", seat.id);
-    entry.pinned_addresses().map(|text| address(&what, &text)).collect()
+    // Before the transport identity is put behind them.
+    for text in &mut entry.addresses {
+        *text = dialled_address(&what, text)?.to_string();
+    }
+    entry.pinned_addresses().map(|text| dialled_address(&what, &text)).collect()
 }
 
 /// Refuses what is no address that this KGC could dial. Not when the file is read, because

@@ -18,7 +18,7 @@ const FENCE: &str = "# around the depot\n(x - 5000)^2 + (y + 300)^2 < 250_000\na
 fn with_authority() -> Bench {
     let bench = Bench::initialised();
     let said = bench.ok(&["abke", "setup", "--schema", SCHEMA, "--period", "1h", "--name", "positions"]);
-    assert!(said.contains("(105 bits), for 1h at a time") && said.contains(SCHEMA), "{said}");
+    assert!(said.contains("(105 bits), for 1 h at a time") && said.contains(SCHEMA), "{said}");
     bench.ok(&["token", "issue", "--operator", "operator.key", "--name", "edge-1", "--group", "alpha"]);
     bench
 }

@@ -12,15 +12,16 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Route, Snapshot};
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
-use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::operator_key;
+use quiver_service::secrets::Protection;
 use quiver_service_testing::now;
 use rand::rngs::OsRng;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, KEY};
 
 type S = Ristretto255;
 
@@ -61,12 +62,12 @@ enum News {
 impl Fleet {
     pub(crate) fn new(bench: &Bench) -> Self {
         let file = DeploymentFile::read(&bench.path("kgc-1/deployment.toml")).expect("deployment file");
-        let secret =
-            armour::read(&bench.directory().join("operator.key"), Kind::OperatorSecretKey).expect("operator");
+        let by = || Protection::from_key_text(KEY.as_bytes(), "KEY");
+        let secret = operator_key::read(&bench.directory().join("operator.key"), by).expect("operator");
         Self {
             runtime: Runtime::new().expect("runtime"),
             deployment: file.pin().expect("pin"),
-            operator: OperatorSecretKey::decode(&secret).expect("operator"),
+            operator: OperatorSecretKey::decode(&secret.key).expect("operator"),
             file,
             serials: Mutex::new(BTreeMap::new()),
         }

@@ -70,14 +70,65 @@ impl Transport {
     }
 }
 
-/// Reads an address that a service listens on or dials.
+/// Reads an address that a service listens on or dials: a multiaddress, or `HOST:PORT` for TCP.
 ///
 /// # Errors
 /// [`AddressError`]
 pub fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
-    let address: Multiaddr = text.parse()?;
+    let address = match host_and_port(text) {
+        Some((host, port)) => Multiaddr::from_iter([host, Protocol::Tcp(port)]),
+        None => text.parse()?,
+    };
     let quic = Transport::Quic;
     if quic.supports(&address) && !quic.is_built_in() { Err(AddressError::NoQuic) } else { Ok(address) }
+}
+
+/// Reads an address that a service dials, as [`parse_address`] does, and refuses one at which nothing can ever be
+/// reached.
+///
+/// # Errors
+/// [`AddressError`]
+pub fn parse_dialled_address(text: &str) -> Result<Multiaddr, AddressError> {
+    let address = parse_address(text)?;
+    let refused = |why| Err(AddressError::Undialable(why));
+    let mut parts = address.iter().filter(|part| !matches!(part, Protocol::P2p(_)));
+    match parts.next() {
+        Some(Protocol::Ip4(ip)) if ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast() => {
+            return refused("this is no address of one machine");
+        }
+        Some(Protocol::Ip6(ip)) if ip.is_unspecified() || ip.is_multicast() => {
+            return refused("this is no address of one machine");
+        }
+        Some(Protocol::Ip4(_) | Protocol::Ip6(_)) => {}
+        Some(Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_)) => {}
+        _ => return refused("it does not begin with an address or a name of a machine"),
+    }
+    let port = match parts.next() {
+        Some(Protocol::Tcp(port)) => port,
+        Some(Protocol::Udp(port)) if matches!(parts.next(), Some(Protocol::QuicV1)) => port,
+        _ => return refused("neither TCP nor QUIC stands behind the machine"),
+    };
+    if port == 0 {
+        return refused("port 0 is no port to connect to");
+    }
+    if parts.next().is_some() { refused("what stands behind the port is not supported") } else { Ok(address) }
+}
+
+/// The parts of `HOST:PORT`, with an IPv6 address in brackets.
+fn host_and_port(text: &str) -> Option<(Protocol<'_>, u16)> {
+    let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.contains('/'))?;
+    let port = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())??;
+    if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return Some((Protocol::Ip6(ip.parse().ok()?), port));
+    }
+    if let Ok(ip) = host.parse() {
+        return Some((Protocol::Ip4(ip), port));
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    // Four numbers that are no address are no name either.
+    let is_number = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let good = !host.is_empty() && host.len() <= 253 && host.bytes().all(is_name) && !is_number;
+    good.then(|| (Protocol::Dns(host.into()), port))
 }
 
 /// The node's place in the star of its group.
@@ -251,6 +302,9 @@ pub struct NodeConfig {
     pub idle_timeout: Duration,
     /// The longest wait between two attempts to reach a configured address.
     pub redial_ceiling: Duration,
+    /// Time after which a dialled leader that has not asked for the group's messages is dialled anew; `None`: never.
+    /// While two processes have one identity, a leader asks the one that connected first alone.
+    pub subscription_timeout: Option<Duration>,
     /// Time between two pings; `None` leaves liveness to the transport. A connection whose ping fails is
     /// closed.
     pub ping: Option<Duration>,
@@ -300,6 +354,7 @@ impl NodeConfig {
             handshake_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(24 * 3600),
             redial_ceiling: Duration::from_secs(30),
+            subscription_timeout: None,
             ping: Some(Duration::from_secs(20)),
             identify: true,
             introduction: None,
@@ -340,7 +395,7 @@ mod tests {
         let read = |text: &str| parse_address(text).map_err(|error| error.to_string());
         let tcp = "/dns4/leader/tcp/7000";
         assert_eq!(read(tcp), Ok(tcp.parse().unwrap()));
-        assert!(read("127.0.0.1:7000").is_err());
+        assert!(read("127.0.0.1").is_err());
         let quic = "/ip4/127.0.0.1/udp/7000/quic-v1";
         let read = read(quic);
         if cfg!(feature = "quic") {
@@ -352,5 +407,69 @@ mod tests {
             assert!(!Transport::SERVICE.supports(&quic.parse().unwrap()));
         }
         assert!(Transport::SERVICE.supports(&tcp.parse().unwrap()));
+    }
+
+    #[test]
+    fn host_and_port_is_taken_wherever_a_multiaddress_is() {
+        for (text, address) in [
+            ("127.0.0.1:7302", "/ip4/127.0.0.1/tcp/7302"),
+            ("[::1]:7302", "/ip6/::1/tcp/7302"),
+            ("leader.example:7302", "/dns/leader.example/tcp/7302"),
+            ("localhost:1", "/dns/localhost/tcp/1"),
+            ("/ip4/10.0.0.1/tcp/7001", "/ip4/10.0.0.1/tcp/7001"),
+        ] {
+            let read = parse_address(text).expect("an address").to_string();
+            assert_eq!(read, address, "{text}");
+            assert_eq!(parse_dialled_address(text).expect("an address").to_string(), address);
+        }
+        for text in [
+            "",
+            "7302",
+            ":7302",
+            "leader:",
+            "leader:70000",
+            "leader:-1",
+            "leader:+1",
+            "::1:7302",
+            "[::1:7302",
+            "[leader]:1",
+            "1.2.3.4.5:6",
+            "a b:1",
+            "tcp://a:1",
+            "a:1:2",
+            "a/b:1",
+        ] {
+            assert!(parse_address(text).is_err(), "{text}");
+        }
+        assert!(parse_address(&format!("{}:1", "a".repeat(254))).is_err());
+    }
+
+    #[test]
+    fn address_that_can_never_be_dialled_is_refused_for_dialling_alone() {
+        for text in [
+            "/ip4/0.0.0.0/tcp/7001",
+            "/ip6/::/tcp/7001",
+            "/ip4/127.0.0.1/tcp/0",
+            "0.0.0.0:7001",
+            "127.0.0.1:0",
+        ] {
+            assert!(parse_address(text).is_ok(), "{text} can be listened on");
+            assert!(matches!(parse_dialled_address(text), Err(AddressError::Undialable(_))), "{text}");
+        }
+        for text in [
+            "/ip4/127.0.0.1/tcp/1/ws",
+            "/dnsaddr/example",
+            "/ip4/127.0.0.1",
+            "/ip4/127.0.0.1/udp/1",
+            "/memory/7",
+            "/ip4/224.0.0.1/tcp/1",
+            "/ip4/255.255.255.255/tcp/1",
+            "/ip6/ff02::1/tcp/1",
+        ] {
+            assert!(matches!(parse_dialled_address(text), Err(AddressError::Undialable(_))), "{text}");
+        }
+        let pinned =
+            format!("/ip4/127.0.0.1/tcp/7001/p2p/{}", NodeKey::from_seed([1; 32]).unwrap().peer_id());
+        assert_eq!(parse_dialled_address(&pinned).expect("an address").to_string(), pinned);
     }
 }

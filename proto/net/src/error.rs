@@ -19,6 +19,9 @@ pub enum AddressError {
     /// It is an address for QUIC, which this build does not have.
     #[error("this build has no QUIC (`cargo services --features quic` makes one that has it, for both ends)")]
     NoQuic,
+    /// Nothing can ever be reached there.
+    #[error("nothing can be reached there: {0}")]
+    Undialable(&'static str),
 }
 
 /// Why a driver could not start or had to stop.

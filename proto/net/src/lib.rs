@@ -57,7 +57,7 @@ pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
-pub use config::{Limits, NodeConfig, Transport, Tuning, UnreadLimits, parse_address};
+pub use config::{Limits, NodeConfig, Transport, Tuning, UnreadLimits, parse_address, parse_dialled_address};
 pub use dial::{Unreached, readable};
 pub use driver::Driver;
 pub use duplicate_identity::dial::refuse_duplicate_identity;

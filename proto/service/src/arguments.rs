@@ -116,7 +116,7 @@ pub struct FirstStartArgs {
 pub struct KgcArgs {
     /// Address of a KGC, in place of those in the deployment file; may be repeated. A running service uses
     /// its own
-    #[arg(long, value_name = "MULTIADDR", global = true)]
+    #[arg(long, value_name = "ADDRESS", global = true)]
     pub kgc: Vec<String>,
 }
 

@@ -23,6 +23,8 @@ pub enum Kind {
     Token,
     /// An operator's secret key.
     OperatorSecretKey,
+    /// An operator's secret key, encrypted ([`operator_key`](crate::operator_key)).
+    EncryptedOperatorKey,
     /// An operator's public key.
     OperatorPublicKey,
     /// The KGC's statement about an attribute authority.
@@ -36,9 +38,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Token,
         Self::OperatorSecretKey,
+        Self::EncryptedOperatorKey,
         Self::OperatorPublicKey,
         Self::AttributeAuthority,
         Self::AttributeKey,
@@ -51,6 +54,7 @@ impl Kind {
         match self {
             Self::Token => "QUIVER-TOKEN",
             Self::OperatorSecretKey => "QUIVER-OPERATOR-SECRET-KEY",
+            Self::EncryptedOperatorKey => "QUIVER-OPERATOR-ENCRYPTED-KEY",
             Self::OperatorPublicKey => "QUIVER-OPERATOR-PUBLIC-KEY",
             Self::AttributeAuthority => "QUIVER-ATTRIBUTE-AUTHORITY",
             Self::AttributeKey => "QUIVER-ATTRIBUTE-KEY",
@@ -64,6 +68,7 @@ impl Kind {
         match self {
             Self::Token => "a token",
             Self::OperatorSecretKey => "the operator's secret key",
+            Self::EncryptedOperatorKey => "the operator's secret key, encrypted",
             Self::OperatorPublicKey => "the operator's public key",
             Self::AttributeAuthority => "the public file of an attribute authority",
             Self::AttributeKey => "an attribute key",
@@ -75,7 +80,9 @@ impl Kind {
     /// What is wrong with a line of another kind, or of none.
     fn told_apart(self, found: Option<Self>) -> String {
         let wanted = match self {
-            Self::OperatorSecretKey => "the operator's secret key (operator.key)",
+            Self::OperatorSecretKey | Self::EncryptedOperatorKey => {
+                "the operator's secret key (operator.key)"
+            }
             Self::OperatorPublicKey => "the operator's public key (operator.pub)",
             other => other.noun(),
         };
@@ -92,6 +99,18 @@ impl Kind {
             Self::OperatorPublicKey | Self::AttributeAuthority | Self::IbeAuthority | Self::AdmissionPolicy
         )
     }
+}
+
+/// Kind of a line, by its first word.
+#[must_use]
+pub fn kind(text: &[u8]) -> Option<Kind> {
+    let first = text.trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
+    Kind::ALL.into_iter().find(|kind| first == kind.word().as_bytes())
+}
+
+/// Kind of a line that holds a secret, in words; `None` for any other text.
+pub(crate) fn secret_kind(text: &[u8]) -> Option<&'static str> {
+    kind(text).filter(|kind| kind.secret()).map(Kind::noun)
 }
 
 /// Writes a new file; mode 0600 if it is secret. Never overwrites.
@@ -136,7 +155,7 @@ pub fn read(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
     if kind.secret() {
         private_file::read_decoded(path, LIMIT, decode)
     } else {
-        decode(&private_file::read_public(path, LIMIT)?)
+        decode(&private_file::read_bytes(path, LIMIT)?)
     }
 }
 
@@ -151,25 +170,27 @@ pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<Zeroizing<Vec
     decode(text, kind).map_err(|what| Error::Garbled { path: origin.into(), what })
 }
 
-fn decode(text: &[u8], kind: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
+fn decode(text: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
     let text = text.trim_ascii();
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
-    let first = words.next().unwrap_or_default();
-    if first != kind.word().as_bytes() {
-        let found = Kind::ALL.into_iter().find(|other| first == other.word().as_bytes());
-        return Err(kind.told_apart(found));
+    if words.next().unwrap_or_default() != wanted.word().as_bytes() {
+        return Err(wanted.told_apart(kind(text)));
     }
     let (Some(id), Some(digits), Some(sum), None) = (words.next(), words.next(), words.next(), words.next())
     else {
         return Err(format!(
             "it was cut or changed: not one line of the form {} SUITE HEX CHECKSUM",
-            kind.word()
+            wanted.word()
         ));
     };
+    // Where a word is missing, digits of the secret stand here, which no error may repeat.
+    if !id.iter().any(|byte| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit()) {
+        return Err("it was cut or changed: it names no suite".into());
+    }
     suite::check(&String::from_utf8_lossy(id))?;
     let mut bytes = Zeroizing::new(vec![0; digits.len() / 2]);
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| "it was cut or changed: not hex digits in pairs")?;
-    if checksum(kind, &bytes).as_bytes() != sum {
+    if checksum(wanted, &bytes).as_bytes() != sum {
         return Err("it was cut or changed: the checksum does not fit".into());
     }
     Ok(bytes)
@@ -186,6 +207,7 @@ mod tests {
         for (kind, mode) in [
             (Kind::Token, 0o600),
             (Kind::OperatorSecretKey, 0o600),
+            (Kind::EncryptedOperatorKey, 0o600),
             (Kind::OperatorPublicKey, 0o644),
             (Kind::AttributeAuthority, 0o644),
             (Kind::AttributeKey, 0o600),
@@ -224,6 +246,8 @@ mod tests {
             public,
             "this is the operator's secret key; give the operator's public key (operator.pub)"
         );
+        let suite_left_out = reason("QUIVER-TOKEN 00c0ffee 00 00");
+        assert!(!suite_left_out.contains("c0ffee"), "no digit of a secret in an error: {suite_left_out}");
         assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00 00").contains("NO-SUCH-SUITE"));
         let good = String::from_utf8_lossy(&encode(Kind::Token, &[1, 2])).into_owned();
         decode(good.as_bytes(), Kind::Token).expect("good");

@@ -78,13 +78,26 @@ pub mod rfc3339 {
 pub fn disagreement(now: UnixTime, (apart, heard): (usize, usize), ahead: i64) -> String {
     let theirs = format(now.saturating_add_signed(ahead));
     let ours = format(now);
-    let span = humantime::format_duration(Duration::from_secs(ahead.unsigned_abs())).to_string();
-    let span = span.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let span = span(ahead.unsigned_abs());
     let way = if ahead > 0 { "behind" } else { "ahead" };
     format!(
         "{apart} of {heard} clocks heard of say {theirs}, and this machine's clock says {ours}, {span} {way}: set the \
          clocks right"
     )
+}
+
+/// A time span as people read it, in two units at most: `1 h 3 min`.
+#[must_use]
+pub fn span(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(UNITS.len() - 1);
+    let mut rest = seconds;
+    let units = UNITS.iter().skip(first).take(2).filter_map(|(unit, name)| {
+        let count = rest / unit;
+        rest %= unit;
+        (count > 0 || seconds == 0).then(|| format!("{count} {name}"))
+    });
+    units.collect::<Vec<_>>().join(" ")
 }
 
 /// A revocation list by its number and when it is stale, as people read it.
@@ -165,10 +178,24 @@ mod tests {
         for part in [
             "2 of 3",
             "say 2026-01-31T11:00:00Z",
-            "clock says 2026-01-31T12:00:00Z, 1h ahead",
+            "clock says 2026-01-31T12:00:00Z, 1 h ahead",
             "set the clocks",
         ] {
             assert!(told.contains(part), "`{part}` not in: {told}");
+        }
+    }
+
+    #[test]
+    fn spans_have_two_units_at_most() {
+        for (seconds, told) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (3600, "1 h"),
+            (3780, "1 h 3 min"),
+            (90_061, "1 d 1 h"),
+            (1_795_651_200, "20783 d"),
+        ] {
+            assert_eq!(span(seconds), told);
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -74,11 +74,11 @@ impl Layers {
         let prefix = format!("QUIVER_{}_", program.to_ascii_uppercase());
         let mut figment = Figment::new();
         if let Some(path) = &common.config {
-            let text = private_file::read_public(path, LIMIT)?;
+            let content = private_file::read_public(path, LIMIT, "a file of settings")?;
             let wrong = |what: &dyn Display| Error::Config(format!("{}: {what}", path.display()));
-            let text = String::from_utf8(text).map_err(|error| wrong(&error))?;
-            toml::from_str::<toml::Table>(&text).map_err(|error| wrong(&error))?;
-            figment = figment.merge(File { path, text: &text });
+            let text = content.text().ok_or_else(|| wrong(&"it is no text"))?;
+            toml::from_str::<toml::Table>(text).map_err(|error| wrong(&content.explain_toml(&error)))?;
+            figment = figment.merge(File { path, text });
         }
         let figment = figment.merge(Env::prefixed(&prefix));
         Self { figment, prefix, known: BTreeSet::new() }.flags(common)
@@ -220,14 +220,30 @@ where
 /// [`Error::Config`] with key, text, reason and form. An address with QUIC is one in a build without.
 #[cfg(feature = "drone")]
 pub fn parse_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
-    let one = |text: &String| {
-        let refused = |error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
-        quiver_net::parse_address(text).map_err(refused)
-    };
-    texts.iter().map(one).collect()
+    addresses_by(quiver_net::parse_address, key, texts)
 }
 
-/// Address to write in place of one that was not understood, such as `127.0.0.1:7302`, or that has QUIC.
+/// The same of addresses that are dialled: one at which nothing can ever be reached is refused.
+///
+/// # Errors
+/// Those of [`parse_addresses`].
+#[cfg(feature = "drone")]
+pub fn parse_dialled_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
+    addresses_by(quiver_net::parse_dialled_address, key, texts)
+}
+
+#[cfg(feature = "drone")]
+fn addresses_by(
+    read: impl Fn(&str) -> std::result::Result<quiver_net::Multiaddr, quiver_net::AddressError>,
+    key: &str,
+    texts: &[String],
+) -> Result<Vec<quiver_net::Multiaddr>> {
+    let refused =
+        |text: &String, error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
+    texts.iter().map(|text| read(text).map_err(|error| refused(text, error))).collect()
+}
+
+/// Address to write in place of one that was not understood, or that has QUIC.
 #[must_use]
 pub fn address_form(text: &str) -> String {
     if let Some((host, rest)) = text.split_once("/udp/")
@@ -235,15 +251,7 @@ pub fn address_form(text: &str) -> String {
     {
         return format!("write {host}/tcp/{port}");
     }
-    let host_and_port = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
-    let Some((host, port)) = host_and_port.filter(|(host, _)| !host.contains('/')) else {
-        return "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT".into();
-    };
-    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => format!("write /ip4/{ip}/tcp/{port}"),
-        Ok(IpAddr::V6(ip)) => format!("write /ip6/{ip}/tcp/{port}"),
-        Err(_) => format!("write /dns4/{host}/tcp/{port}"),
-    }
+    "write HOST:PORT, /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT".into()
 }
 
 #[cfg(test)]
@@ -363,13 +371,10 @@ mod tests {
     #[test]
     fn address_in_another_form_is_told_the_form() {
         for (text, form) in [
-            ("127.0.0.1:7302", "write /ip4/127.0.0.1/tcp/7302"),
-            ("[::1]:7302", "write /ip6/::1/tcp/7302"),
-            ("leader.example:7302", "write /dns4/leader.example/tcp/7302"),
-            ("7302", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
+            ("7302", "write HOST:PORT, /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
             ("/ip4/10.0.0.1/udp/7001/quic-v1", "write /ip4/10.0.0.1/tcp/7001"),
             ("/dns4/a/udp/7001/quic-v1/p2p/12D3", "write /dns4/a/tcp/7001"),
-            ("tcp://a:1", "write /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
+            ("tcp://a:1", "write HOST:PORT, /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
         ] {
             assert_eq!(address_form(text), form, "{text}");
         }

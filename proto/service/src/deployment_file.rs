@@ -86,10 +86,13 @@ impl DeploymentFile {
     /// # Errors
     /// [`Error::Config`] naming the file, and the line if it is not of the form; [`Error::Io`].
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = private_file::read_public(path, LIMIT)?;
-        let text = String::from_utf8_lossy(&bytes);
         let wrong = |what: String| Error::Config(format!("{}: {what}", path.display()));
-        let file: Self = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let content = private_file::read_public(path, LIMIT, "a deployment file")?;
+        let text =
+            content.text().ok_or_else(|| wrong("this is not a deployment file: it is no text".into()))?;
+        let file: Self = toml::from_str(text).map_err(|error| {
+            wrong(format!("this is not a deployment file: {}", content.explain_toml(&error)))
+        })?;
         suite::check(&file.suite).map_err(wrong)?;
         Ok(file)
     }
@@ -103,6 +106,7 @@ impl DeploymentFile {
         match given {
             Some(path) => Self::read(path),
             None if kept.exists() => Self::read(&kept),
+            None if data_dir.exists() && !data_dir.is_dir() => Err(private_file::not_a_directory(data_dir)),
             None => Err(Error::Config("no deployment: give --deployment FILE (from `kgc init`)".into())),
         }
     }

@@ -20,6 +20,7 @@ pub mod keyring;
 pub mod logging;
 pub mod monitoring;
 pub mod node_state;
+pub mod operator_key;
 pub mod own_memory;
 pub mod private_file;
 pub mod secrets;

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use nix::unistd::geteuid;
 use zeroize::Zeroizing;
 
-use crate::{Error, Result};
+use crate::{Error, Result, armour, state_file};
 
 /// Permission bits of group and others.
 const NOT_THE_OWNER: u32 = 0o077;
+/// Length of a relay's seed, and of a key that opens state files.
+const SEED_LEN: usize = 32;
+const KEY_LEN: usize = 32;
 /// The group may read.
 const GROUP_READS: u32 = 0o040;
 
@@ -43,6 +46,12 @@ fn refuse_of_another(path: &Path, owner: u32, user: u32) -> Result<()> {
         return Ok(());
     }
     Err(Error::OfAnother { path: path.into(), owner, user })
+}
+
+/// The error about a path that names something else than a directory.
+pub(crate) fn not_a_directory(path: &Path) -> Error {
+    let found = found_in_place_of_a_directory(path).unwrap_or("something else");
+    Error::NotADirectory { path: path.into(), found }
 }
 
 fn found_in_place_of_a_directory(path: &Path) -> Option<&'static str> {
@@ -142,12 +151,102 @@ pub fn read_decoded<T>(path: &Path, limit: u64, decode: impl FnOnce(&[u8]) -> Re
     Ok(decoded)
 }
 
-/// Reads a file of at most `limit` bytes that anybody may read.
+/// Reads a file of at most `limit` bytes that anybody may read. One that holds a secret of Quiver's was given by
+/// mistake: it is refused by what it is, and no error repeats what stands in it. `wanted`: what is expected there, in
+/// words.
 ///
 /// # Errors
-/// [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooLarge`], [`Error::Io`].
-pub fn read_public(path: &Path, limit: u64) -> Result<Vec<u8>> {
-    Ok(std::mem::take(&mut *read_bounded(path, &open(path)?, limit)?))
+/// [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooLarge`], [`Error::Garbled`], [`Error::Io`].
+pub fn read_public(path: &Path, limit: u64, wanted: &str) -> Result<PublicFile> {
+    let file = open(path)?;
+    let bytes = read_bounded(path, &file, limit)?;
+    if let Some(found) = secret_kind(&bytes) {
+        return Err(Error::Garbled { path: path.into(), what: format!("this is {found}, not {wanted}") });
+    }
+    let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
+    let is_private = metadata.is_file() && metadata.permissions().mode() & NOT_THE_OWNER == 0;
+    Ok(PublicFile { bytes, is_private })
+}
+
+/// A file that was read as one that anybody may read.
+pub struct PublicFile {
+    bytes: Zeroizing<Vec<u8>>,
+    /// Whether its owner alone may read it.
+    is_private: bool,
+}
+
+impl std::fmt::Debug for PublicFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PublicFile").field("is_private", &self.is_private).finish_non_exhaustive()
+    }
+}
+
+impl PublicFile {
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its text, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.bytes).ok()
+    }
+
+    /// Whether its owner alone may read it.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.is_private
+    }
+
+    /// An error about its content, which may repeat some of that; without the repetition if the file is its owner's
+    /// alone, because it may hold a secret then, such as a passphrase, that nothing else tells.
+    #[must_use]
+    pub fn explain(&self, error: impl std::fmt::Display) -> String {
+        if self.is_private {
+            return "it is not of the form expected; why is not told, because it is for its owner alone and may be a \
+                    secret (chmod 644 it to be told, if it is none)"
+                .into();
+        }
+        error.to_string()
+    }
+
+    /// An error of reading it as TOML: the place and the reason, which may name keys, but not the line that stands
+    /// there.
+    #[must_use]
+    pub fn explain_toml(&self, error: &toml::de::Error) -> String {
+        let Some(span) = error.span() else { return error.message().into() };
+        let before = self.bytes.get(..span.start).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        format!("line {line}, column {column}: {}", error.message())
+    }
+}
+
+/// What a file of Quiver's holds that is a secret; `None` for any other.
+fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
+    const IDENTITIES: [&str; 2] = ["AGE-SECRET-KEY-", "AGE-PLUGIN-QUIVER-"];
+    if let Some(found) = armour::secret_kind(bytes) {
+        return Some(found);
+    }
+    if bytes.starts_with(state_file::MAGIC) {
+        return Some("a state file");
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return (bytes.len() == SEED_LEN).then_some("a relay's seed");
+    };
+    let digits = text.trim();
+    if digits.len() == 2 * KEY_LEN && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Some("a key of 64 hex digits");
+    }
+    let is_identity = |line: &str| IDENTITIES.iter().any(|identity| line.trim_start().starts_with(identity));
+    text.lines().any(is_identity).then_some("a file of keys for age")
+}
+
+/// Reads a file of at most `limit` bytes that anybody may read, for a reader that tells kinds apart itself.
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
+    read_bounded(path, &open(path)?, limit)
 }
 
 fn read_bounded(path: &Path, file: &File, limit: u64) -> Result<Zeroizing<Vec<u8>>> {
@@ -309,6 +408,46 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o600);
         assert!(matches!(write_new(&path, b"two"), Err(Error::Exists { .. })));
         assert_eq!(read(&path, 10).expect("read").as_slice(), b"one");
+    }
+
+    #[test]
+    fn secrets_in_place_of_public_files_are_named_and_never_repeated() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let seed = [0xee; 32];
+        let secrets: [(&str, &[u8]); 9] = [
+            ("a token", b"QUIVER-TOKEN SUITE c0ffee 00"),
+            ("the operator's secret key", b"QUIVER-OPERATOR-SECRET-KEY SUITE c0ffee 00"),
+            ("the operator's secret key, encrypted", b"QUIVER-OPERATOR-ENCRYPTED-KEY SUITE c0ffee 00"),
+            ("an attribute key", b"\n QUIVER-ATTRIBUTE-KEY SUITE c0ffee 00"),
+            ("a state file", b"QUIVERST\0\x01c0ffee"),
+            ("a relay's seed", &seed),
+            ("a key of 64 hex digits", b"c0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ffee0000\n"),
+            ("a file of keys for age", b"# public key: age1c0ffee\nAGE-SECRET-KEY-1C0FFEE\n"),
+            ("a file of keys for age", b"AGE-PLUGIN-QUIVER-1C0FFEE"),
+        ];
+        for (number, (name, content)) in secrets.into_iter().enumerate() {
+            let path = directory.path().join(number.to_string());
+            // Also one that others may read: it is a secret all the same.
+            write_new_public(&path, content).expect("write");
+            let told = read_public(&path, 1000, "a deployment file").expect_err("refused").to_string();
+            assert!(told.ends_with(&format!("this is {name}, not a deployment file")), "{told}");
+            assert!(!told.to_ascii_lowercase().contains("c0ffee"), "{told}");
+        }
+    }
+
+    #[test]
+    fn errors_of_a_file_that_is_its_owners_alone_repeat_nothing_of_it() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("passphrase");
+        write_new(&path, b"correct = horse\n").expect("write");
+        for (mode, is_told) in [(0o600, false), (0o400, false), (0o644, true)] {
+            set_mode(&path, mode);
+            let file = read_public(&path, 100, "a policy").expect("read");
+            assert_eq!(file.explain("horse is not declared").contains("horse"), is_told);
+            let error = toml::from_str::<toml::Table>(file.text().expect("text")).expect_err("no TOML");
+            let told = file.explain_toml(&error);
+            assert!(told.starts_with("line 1, column ") && !told.contains("horse"), "{told}");
+        }
     }
 
     #[test]

@@ -47,6 +47,7 @@ use crate::private_file::{self, Lock};
 use crate::secrets::{Protection, Stretching};
 use crate::{Error, Result};
 use frame::{Chain, Next};
+pub(crate) use header::MAGIC;
 use header::{Header, Seal};
 
 /// The largest state file, in bytes: what is larger is not read, so nothing makes it larger.
@@ -122,10 +123,7 @@ impl StateFile {
         if path.symlink_metadata().is_ok() {
             return Err(Error::Exists { path: path.into() });
         }
-        let seal = match by {
-            Protection::Passphrase(_) => Seal::Passphrase(Stretching::recommended(random())),
-            Protection::Key(_) => Seal::Key,
-        };
+        let seal = Seal::of(by);
         let root = root_key(path, &seal, by)?;
         let header = Header { owner: owner.clone(), seal, file_id: random() };
         let (file, chain, length) = write_snapshot(path, &header, &root, records)?;
@@ -272,6 +270,36 @@ impl StateFile {
     }
 }
 
+/// Encrypts one record that is kept elsewhere than in a state file, in the same format. `path` names it in errors.
+///
+/// # Errors
+/// [`Error::TooLarge`], [`Error::BadProtection`].
+pub fn seal_once(path: &Path, owner: &Owner, by: &Protection, record: &[u8]) -> Result<Vec<u8>> {
+    let seal = Seal::of(by);
+    let root = root_key(path, &seal, by)?;
+    let header = Header { owner: owner.clone(), seal, file_id: random() };
+    let (frame, _) = Chain::new(&header, &root).seal(path, &[record], random())?;
+    let mut bytes = header.encode(&root);
+    bytes.extend_from_slice(&frame);
+    Ok(bytes)
+}
+
+/// Decrypts what [`seal_once`] made.
+///
+/// # Errors
+/// Those of [`StateFile::open`] but for [`Error::InUse`].
+pub fn open_once(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+    let (header, start, root) = unlock(path, owner, by, bytes)?;
+    let corrupt = |what| Error::Corrupt { path: path.into(), offset: start as u64, what };
+    let frame = bytes.get(start..).unwrap_or_default();
+    match Chain::new(&header, &root).open(frame, start).map_err(corrupt)? {
+        Next::Frame { length, mut records } if length == frame.len() && records.len() == 1 => {
+            records.pop().ok_or_else(|| corrupt("it is empty"))
+        }
+        _ => Err(corrupt("it was cut")),
+    }
+}
+
 /// The header of a file, where its frames begin, and K.
 fn unlock(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> Result<(Header, usize, Secret<32>)> {
     let (header, start, check) = Header::decode(path, bytes)?;
@@ -351,6 +379,16 @@ fn root_key(path: &Path, seal: &Seal, by: &Protection) -> Result<Secret<32>> {
         }
         (Seal::Key, Protection::Passphrase(_)) => wrong("key file", "--key-file"),
         (Seal::Passphrase(_), Protection::Key(_)) => wrong("passphrase", "--passphrase-file"),
+    }
+}
+
+impl Seal {
+    /// The seal of a new file.
+    fn of(by: &Protection) -> Self {
+        match by {
+            Protection::Passphrase(_) => Self::Passphrase(Stretching::recommended(random())),
+            Protection::Key(_) => Self::Key,
+        }
     }
 }
 

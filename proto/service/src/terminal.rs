@@ -1,6 +1,7 @@
 //! Writes results to standard output.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
 use serde::Serialize;
 
@@ -22,15 +23,17 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
 /// What a service says first that listens at these addresses, all of which are of this machine alone; `None` if
 /// others can reach it.
 pub fn not_reachable(listen: &[String]) -> Option<String> {
-    let port = |address: &String| {
+    let everywhere = |address: &String| {
+        if let Ok(address) = address.parse::<SocketAddr>() {
+            return address.ip().is_loopback().then(|| format!("0.0.0.0:{}", address.port()));
+        }
         let rest = address.strip_prefix("/ip4/127.").and_then(|rest| rest.split_once('/'));
-        rest.map(|(_, port)| port).or_else(|| address.strip_prefix("/ip6/::1/")).map(String::from)
+        let rest = rest.map(|(_, port)| port).or_else(|| address.strip_prefix("/ip6/::1/"));
+        rest.map(|rest| format!("/ip4/0.0.0.0/{rest}"))
     };
-    let ports = listen.iter().map(port).collect::<Option<Vec<_>>>()?;
-    let first = ports.first()?;
-    Some(format!(
-        "only this machine can reach this service; for others to reach it, give --listen /ip4/0.0.0.0/{first}"
-    ))
+    let everywhere = listen.iter().map(everywhere).collect::<Option<Vec<_>>>()?;
+    let first = everywhere.first()?;
+    Some(format!("only this machine can reach this service; for others to reach it, give --listen {first}"))
 }
 
 /// A group message as the services show it.
@@ -132,6 +135,8 @@ mod tests {
         assert!(own.ends_with("--listen /ip4/0.0.0.0/udp/7001/quic-v1"), "{own}");
         assert_eq!(told(&["/ip4/127.0.0.1/tcp/7001", "/ip4/10.0.0.1/tcp/7001"]), None);
         assert_eq!(told(&["/ip4/0.0.0.0/tcp/7001"]), None);
+        assert!(told(&["127.0.0.1:7001"]).expect("told").ends_with("--listen 0.0.0.0:7001"));
+        assert_eq!(told(&["10.0.0.1:7001"]), None);
         assert_eq!(told(&[]), None);
     }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::request::Answered;
 use super::{Error, Result};
+use crate::private_file::PublicFile;
 use crate::{clock, private_file};
 
 /// The longest file in mavlink-router's format, in bytes.
@@ -74,11 +75,16 @@ impl MavlinkSettings {
     /// [`Error::Bridge`] with what to write instead; those of the files.
     pub fn read(&self) -> Result<Option<Settings>> {
         let file = self.mavlink_config.as_deref().map(read_text).transpose()?;
-        let file = file.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
-        let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file };
+        let text = file.as_ref().map(|(path, content)| (path.as_str(), content.text().unwrap_or_default()));
+        let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file: text };
         let read_key =
             |path: &str| private_file::read(Path::new(path), LONGEST_KEY).map_err(|error| error.to_string());
-        Ok(Settings::read(given, read_key)?)
+        Settings::read(given, read_key).map_err(|error| match &file {
+            Some((path, content)) if content.is_private() && error.to_string().contains(path.as_str()) => {
+                Error::config(format!("{path}: {}", content.explain(error)))
+            }
+            _ => error.into(),
+        })
     }
 
     /// Opens endpoints and carriers; `None` if nothing is given.
@@ -116,11 +122,13 @@ pub fn with_status(answered: Answered, report: Option<&Report>) -> Answered {
     Ok(status)
 }
 
-fn read_text(path: &Path) -> Result<(String, String)> {
+fn read_text(path: &Path) -> Result<(String, PublicFile)> {
     let shown = path.display().to_string();
-    let text = private_file::read_public(path, LONGEST_FILE)?;
-    let text = String::from_utf8(text).map_err(|_| Error::config(format!("{shown}: not a text")))?;
-    Ok((shown, text))
+    let content = private_file::read_public(path, LONGEST_FILE, "a file in mavlink-router's format")?;
+    if content.text().is_none() {
+        return Err(Error::config(format!("{shown}: not a text")));
+    }
+    Ok((shown, content))
 }
 
 /// The time, for MAVLink's own signatures; `None` while the clock says that this version does not exist yet.

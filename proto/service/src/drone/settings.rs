@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mavlink::MavlinkSettings;
 use crate::Result;
-use crate::config::{Layers, ServiceSettings, parse_addresses};
+use crate::config::{Layers, ServiceSettings, parse_dialled_addresses};
 use crate::deployment_file::DeploymentFile;
 
 /// Settings of every drone's program.
@@ -58,7 +58,10 @@ impl DroneSettings {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) naming one that is none.
     pub fn kgc_addresses(&self, file: &DeploymentFile) -> Result<Vec<Multiaddr>> {
-        parse_addresses("kgc", &if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() })
+        parse_dialled_addresses(
+            "kgc",
+            &if self.kgc.is_empty() { file.kgc_addresses() } else { self.kgc.clone() },
+        )
     }
 }
 

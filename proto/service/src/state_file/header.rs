@@ -17,7 +17,7 @@ use super::Owner;
 use crate::secrets::Stretching;
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"QUIVERST";
+pub(crate) const MAGIC: &[u8; 8] = b"QUIVERST";
 const VERSION: u16 = 1;
 /// Domain of every derivation here.
 pub(super) const DOMAIN: &str = "quiver/1 state file";
@@ -78,6 +78,9 @@ impl Header {
 
     /// Reads the header; also returns where the frames start and the key check.
     pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<(Self, usize, [u8; 32])> {
+        if bytes.is_empty() {
+            return Err(Error::Corrupt { path: path.into(), offset: 0, what: "the file is empty" });
+        }
         let not_ours = || Error::NotAStateFile { path: path.into() };
         let mut reader = Reader::new(bytes);
         if reader.array::<8>().map_err(|_| not_ours())? != *MAGIC {
