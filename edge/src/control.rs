@@ -13,9 +13,9 @@ use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
 
-use crate::service::EdgeNode;
 use crate::service::send_queue::{QueuedMessage, SendQueue};
-use crate::service::situation::{ANEW, Situation, Standing, Trouble};
+use crate::service::situation::{ANEW, END_THE_COPY, Situation, Standing, Trouble};
+use crate::service::{EdgeNode, confirmation};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,15 @@ pub(crate) struct Status {
     /// Messages that wait for a leader.
     #[serde(default)]
     pub(crate) queued: usize,
+    /// Why they wait although a leader is there, if they do.
+    #[serde(default)]
+    pub(crate) held_up: Option<String>,
+    /// Why nothing is sent or received, if the node stands still.
+    #[serde(default)]
+    pub(crate) stalled: Option<String>,
+    /// Who says that another process runs with a copy of this drone's identity, if somebody does.
+    #[serde(default)]
+    pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mavlink: Option<quiver_bridge::Status>,
@@ -174,10 +183,12 @@ struct MachineState {
     revoked: Option<UnixTime>,
     /// End of this drone's identity.
     identity_ends: Option<UnixTime>,
+    /// Who says that another process has this drone's identity.
+    duplicate: Option<String>,
 }
 
 impl MachineState {
-    fn of(machine: &EdgeNode) -> Self {
+    fn of(machine: &EdgeNode, duplicate: Option<String>) -> Self {
         let identity = machine.keypair().map(DroneKeypair::public);
         let revoked = machine.named().is_some_and(quiver_group::Edge::is_revoked);
         Self {
@@ -185,11 +196,13 @@ impl MachineState {
             leader: machine.leader_name(),
             revoked: revoked.then(|| machine.revocations().list().issued),
             identity_ends: identity.map(|public| public.identity.not_after),
+            duplicate,
         }
     }
 
     async fn read(running: &Running<AnyEdge<Ristretto255>>) -> Result<Self, String> {
-        running.machine.inspect(Self::of).await.map_err(|_| ENDING.into())
+        let duplicate = running.machine.duplicate_identity();
+        running.machine.inspect(move |machine| Self::of(machine, duplicate)).await.map_err(|_| ENDING.into())
     }
 
     /// Why the drone will not become a member by itself.
@@ -198,6 +211,12 @@ impl MachineState {
             return None;
         }
         let told = situation.trouble();
+        if let (Some(copy), Some(doubtful)) =
+            (&self.duplicate, told.as_ref().filter(|told| told.is_in_doubt()))
+        {
+            let (standing, reason, since) = (Standing::Copied, copy.clone(), doubtful.since);
+            return Some(Trouble { standing, reason, next: END_THE_COPY, since });
+        }
         if let Some(issued) = self.revoked {
             let since =
                 told.filter(|told| told.standing == Standing::Revoked).map_or(issued, |told| told.since);
@@ -244,6 +263,7 @@ impl Status {
         let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
         let next = match &trouble {
             Some(trouble) => Some(trouble.next),
+            None if machine.duplicate.is_some() => Some(END_THE_COPY),
             None if waits => Some("it waits for a leader: start it, or check --leader"),
             None => None,
         };
@@ -266,13 +286,19 @@ impl Status {
             connection,
             clock: None,
             queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
+            held_up: surroundings.queue.as_ref().and_then(SendQueue::held_up),
+            stalled: None,
+            duplicate: machine.duplicate.clone(),
             mavlink: None,
         }
     }
 
     /// Its standing, for people.
     fn describe_standing(&self) -> String {
-        let mut text = self.standing.to_string();
+        let mut text = match &self.stalled {
+            Some(_) if self.standing == Standing::Member => "member, at a standstill".into(),
+            _ => self.standing.to_string(),
+        };
         if let Some(reason) = &self.reason {
             text.push_str(&format!(": {reason}"));
         }
@@ -299,8 +325,13 @@ impl Status {
             ("starts", self.starts.to_string()),
         ];
         if self.queued > 0 {
-            rows.push(("queued", format!("{}, until a leader is there", self.queued)));
+            let until = self.held_up.as_deref().unwrap_or("until a leader is there");
+            rows.push(("queued", format!("{}, {until}", self.queued)));
         }
+        rows.extend(self.stalled.clone().map(|stalled| ("stalled", stalled)));
+        // Where it says why the drone is no member it is not said twice.
+        let copy = self.duplicate.clone().filter(|_| self.standing != Standing::Copied);
+        rows.extend(copy.map(|copy| ("copy", copy)));
         rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
         rows.extend(self.next.clone().map(|next| ("next", next)));
         rows.extend(self.mavlink.as_ref().map(|status| ("mavlink", status.describe())));
@@ -319,6 +350,7 @@ pub(crate) async fn answer(
             let machine = MachineState::read(&running).await?;
             let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
             status.clock = node::disagreement(&running.machine);
+            status.stalled = running.machine.metrics().trouble();
             json(&status)
         }
         Request::Send { channel, text, signed } => {
@@ -337,26 +369,64 @@ async fn send(
 ) -> Answered {
     Error::check_message(&message.text).map_err(|error| error.to_string())?;
     let machine = MachineState::read(running).await?;
-    if let Some(Trouble { standing, reason, .. }) = machine.trouble(&surroundings.situation) {
+    // Once the copy is ended, the drone is a member again.
+    let trouble = machine.trouble(&surroundings.situation);
+    if let Some(Trouble { standing, reason, .. }) = trouble.filter(|it| it.standing != Standing::Copied) {
         return Err(format!(
             "not sent: this drone is not a member ({standing}: {reason}); see `edge status`"
         ));
     }
-    let command = Either::Left(message.command());
+    let command = message.command();
     let Some(queue) = surroundings.queue.as_ref().filter(|_| machine.status.group.is_some()) else {
         if !machine.status.synced {
             return Err("not sent: this drone is not in sync with the group; see `edge status`".into());
         }
-        return running.send_and_report(command).await;
+        return running.send_and_report(Either::Left(command)).await;
     };
+    let mut why = "no leader has confirmed it; it is sent when one is there".to_string();
     // What waits goes first. What hinders a message of this length passes, such as a key that has run out.
-    if machine.status.synced
+    if machine.duplicate.is_some() {
+        why = format!("{}; it is sent after that", confirmation::COPY);
+    } else if machine.status.synced
         && queue.len() == 0
-        && let Ok(Some(handed)) = running.send(command).await
-        && running.is_confirmed(handed).await
+        && let Ok(Some(handed)) = confirmation::send(running, command).await
     {
-        return json(&SendReport::sent(handed.connections));
+        match confirmation::confirm(running, handed).await {
+            Ok(()) => return json(&SendReport::sent(handed.connections)),
+            Err(reason) => why = format!("{reason}; it is sent again until one has"),
+        }
     }
     let waiting = queue.push(message)?;
-    json(&SendReport::queued(waiting, "no leader has confirmed it; it is sent when one is there".into()))
+    json(&SendReport::queued(waiting, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn member_whose_disk_is_full_is_not_called_in_sync() {
+        let member = Status { standing: Standing::Member, synced: true, ..Status::default() };
+        assert!(member.describe().contains("standing     member, in sync"));
+        let stalled = Status { stalled: Some("make room on the disk".into()), ..member };
+        let said = stalled.describe();
+        assert!(said.contains("standing     member, at a standstill\n"), "{said}");
+        assert!(said.contains("stalled      make room on the disk"), "{said}");
+    }
+
+    #[test]
+    fn copy_is_named_beside_the_standing_and_not_twice() {
+        let copied = Status { duplicate: Some("a copy runs".into()), ..Status::default() };
+        assert!(copied.describe().contains("copy         a copy runs"));
+        let reason = Some("a copy runs".to_string());
+        let removed = Status { standing: Standing::Copied, reason, ..copied };
+        assert_eq!(removed.describe().matches("a copy runs").count(), 1, "{}", removed.describe());
+    }
+
+    #[test]
+    fn queued_messages_say_what_holds_them_up() {
+        let waiting =
+            Status { queued: 2, held_up: Some("the leader does not answer".into()), ..Status::default() };
+        assert!(waiting.describe().contains("queued       2, the leader does not answer"));
+    }
 }

@@ -197,6 +197,8 @@ mod tests {
             synced,
             valid_until: Some(NOW + 600),
             answered: None,
+            asked: 0,
+            proven: 0,
             leader: None,
             revocation_number: 0,
             revocations_next_update: None,

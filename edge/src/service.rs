@@ -4,6 +4,7 @@
 //! with the KGC, so in a group of thousands none of them keeps a connection to it.
 
 mod anonymous;
+pub(crate) mod confirmation;
 mod host;
 mod observer;
 pub(crate) mod send_queue;
@@ -12,6 +13,7 @@ pub(crate) mod situation;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Ristretto255};
@@ -24,10 +26,12 @@ use quiver_net::{
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
-use quiver_service::drone::send::Relay;
+use quiver_service::drone::send::{Paths, Relay};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health, with_envelopes};
-use quiver_service::monitoring::Monitor;
+use quiver_service::drone::{
+    Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
+};
+use quiver_service::monitoring::{self, Monitor};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
@@ -53,6 +57,8 @@ pub(crate) type EdgeNode = Drone<AnyEdge<Ristretto255>>;
 
 /// How errors name a token that came as text.
 const GIVEN: &str = "the token given";
+/// Time for a leader to ask for the group's messages over a new connection: it does so first of all.
+const SUBSCRIPTION_TIME: Duration = Duration::from_secs(10);
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
 
@@ -86,6 +92,10 @@ where
     let file = config.drone.read_deployment()?;
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
+    if task == Task::Run {
+        config.leader_addresses()?;
+        monitoring::check_address(config.drone.metrics)?;
+    }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = match text {
         Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin()?, Wanted::Edge)?),
@@ -120,6 +130,9 @@ fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
     }
     unreached.iter().map(Unreached::to_string).collect::<Vec<_>>().join("; ")
 }
+
+/// The ways of an edge's messages.
+const PATHS: Paths<AnyEdge<Ristretto255>> = Paths { relay, audience: |_, handed| handed.len() };
 
 /// Who passes a drone's messages on to its group.
 fn relay(edge: &AnyEdge<Ristretto255>) -> Relay {
@@ -256,7 +269,7 @@ impl EdgeService<'_> {
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
-        let running = Running::new(handle, self.drone.client(CALL_TIME)?, relay, failures);
+        let running = Running::new(handle, self.drone.client(CALL_TIME)?, PATHS, failures);
         running.hand_over().await;
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
@@ -269,7 +282,7 @@ impl EdgeService<'_> {
             let answer = control::answer(running, around.clone(), request);
             async move { with_status(answer.await, report.as_ref()) }
         };
-        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
+        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
         tasks.spawn(queue.deliver(running.clone()));
         if let Some(bridge) = bridge {
             bridge.start(&mut tasks, EdgeGroup(running.clone()));
@@ -288,6 +301,7 @@ impl EdgeService<'_> {
         let mut node = NodeConfig::spoke(NodeKey::from_seed(self.drone.store.seed())?, Transport::SERVICE);
         node.clocks = Clocks::Dialled;
         node.detect_duplicates = true;
+        node.subscription_timeout = Some(SUBSCRIPTION_TIME);
         node.introduction = Some(Introduction::new(Service::Edge, &self.drone.deployment.fingerprint()));
         node.dial = addresses.into_iter().map(|address| (route, address)).collect();
         Ok(node)

@@ -107,7 +107,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
-    let (control, calls) = Server::start(&config.data_dir)?;
+    let (control, calls) = Server::start(&config.data_dir, "kgc")?;
     let (asking, asked) = mpsc::channel(1);
     let server = SingleServer { machine: handle.clone(), deployment, master, changes: asking };
     let answering = tokio::spawn(server.answer(calls));

@@ -117,6 +117,12 @@ pub(crate) struct Status {
     pub(crate) laggards: Vec<LaggardRow>,
     /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
+    /// Why nothing is sent or received, if the node stands still.
+    #[serde(default)]
+    pub(crate) stalled: Option<String>,
+    /// Who says that another process runs with a copy of this leader's identity, if somebody does.
+    #[serde(default)]
+    pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mavlink: Option<quiver_bridge::Status>,
@@ -199,6 +205,8 @@ impl Status {
                 .map(LaggardRow::from)
                 .collect(),
             listening: Vec::new(),
+            stalled: None,
+            duplicate: None,
             mavlink: None,
         }
     }
@@ -238,7 +246,9 @@ impl Status {
         let relays = (self.relays > 0)
             .then(|| ("relays", format!("{}, with {} connections of drones", self.relays, self.relayed)));
         let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
-        let rows = rows.into_iter().chain(relays).chain(mavlink);
+        let troubles = [("stalled", &self.stalled), ("copy", &self.duplicate)];
+        let troubles = troubles.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
+        let rows = rows.into_iter().chain(relays).chain(troubles).chain(mavlink);
         let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
         let members: Vec<_> =
             self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
@@ -319,6 +329,8 @@ async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) ->
     let look = move |machine: &LeaderNode| Status::of(machine, machine.relayed(), roster, laggards);
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
+    status.stalled = machine.metrics().trouble();
+    status.duplicate = machine.duplicate_identity();
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
     json(&status)

@@ -2,23 +2,26 @@
 
 mod host;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Role};
 use quiver_bridge::News;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
-use quiver_machine::{Either, Reason, Route};
+use quiver_machine::{Either, Peer, Reason, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
-use quiver_service::drone::send::Relay;
+use quiver_service::drone::send::{Paths, Relay};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Result, Running, health, with_envelopes};
+use quiver_service::drone::{
+    Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
+};
+use quiver_service::monitoring;
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
@@ -53,6 +56,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     config.leader.addresses()?;
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
+    monitoring::check_address(config.drone.metrics)?;
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;
@@ -176,7 +180,7 @@ impl LeaderService<'_> {
                 mavlink::with_stance(with_status(answered, report.as_ref()))
             }
         };
-        let _control = running.serve(&mut tasks, &self.config.drone.data_dir, answer)?;
+        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
         if let Some(bridge) = bridge {
             bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries: forgeries.clone() });
@@ -208,7 +212,6 @@ impl LeaderService<'_> {
             store: self.drone.store.clone(),
             peer_id: node.key.peer_id(),
             places: BTreeMap::new(),
-            silence: control::span(self.config.leader.silence.as_secs()),
             group: machine.status().group.to_string(),
             output: self.output,
             events: self.events.clone(),
@@ -220,7 +223,8 @@ impl LeaderService<'_> {
             wave: Wave::default(),
         };
         let (driver, handle) = Driver::new(node, with_envelopes(machine), host, OsRng)?;
-        Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, |_| Relay::Peers, failures)))
+        let paths = Paths { relay: |_| Relay::Peers, audience: member_connections };
+        Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
     }
 
     /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
@@ -270,6 +274,13 @@ async fn confirm_clock(mut handle: Handle<LeaderNode>) {
             }
         }
     }
+}
+
+/// How many of the connections that a message was handed to lead to members: an evicted drone keeps its own.
+fn member_connections(machine: &LeaderNode, handed: &[Peer]) -> usize {
+    let handed: BTreeSet<_> = handed.iter().collect();
+    let reached = |peer: &Peer| handed.contains(&machine.relay_of(*peer).unwrap_or(*peer));
+    machine.member_connections().filter(reached).count()
 }
 
 fn group_of(token: &IssuedToken<Ristretto255>) -> Name {

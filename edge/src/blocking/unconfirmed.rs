@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     const fn handed(leader: u64) -> Handed {
-        Handed { connections: 1, leader: Some(Peer(leader)) }
+        Handed { connections: 1, leader: Some(Peer(leader)), epoch: None }
     }
 
     #[test]

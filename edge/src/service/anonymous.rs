@@ -19,7 +19,7 @@ use quiver_service::drone::fetch::{KeyClient, copy};
 use quiver_service::drone::request::{KeyAnswer, KeyRequest, Request, json};
 use quiver_service::drone::running::Identity;
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Error, Result, Running, with_envelopes};
+use quiver_service::drone::{Error, Program as _, Result, Running, with_envelopes};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::host::{EdgeHost, Keeping};
-use super::{EdgeService, FAILURES, relay};
+use super::{EdgeService, FAILURES, PATHS};
 use crate::config::Config;
 use crate::control::{self, Status, Surroundings};
 
@@ -62,7 +62,7 @@ impl EdgeService<'_> {
             client: self.drone.client(CALL_TIME)?,
             running: watch::Sender::new(None),
         };
-        let (_control, calls) = Server::start(&self.config.drone.data_dir)?;
+        let (_control, calls) = Server::start(&self.config.drone.data_dir, Config::NAME)?;
         let mut tasks = JoinSet::new();
         let (running, client) = (memberships.running.subscribe(), memberships.client.clone());
         let around = Surroundings { situation: self.situation.clone(), queue: None };
@@ -130,13 +130,14 @@ impl EdgeService<'_> {
         memberships.running.send_replace(Some(Running::new(
             handle,
             memberships.client.clone(),
-            relay,
+            PATHS,
             failures,
         )));
         let (_refused, mut refusals) = mpsc::channel(1);
         let goal = async { ended.recv().await.ok_or(Stopped.into()) };
         let ending = run_until(driver, &mut self.shutdown, &mut refusals, goal).await?;
         memberships.running.send_replace(None);
+        self.situation.all_disconnected(clock::unix_now());
         monitor.close().await;
         Ok(ending)
     }

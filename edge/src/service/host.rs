@@ -110,7 +110,7 @@ impl EdgeHost {
     /// Counts and logs an event, and tells whoever waits for it.
     fn edge_event(&self, status: &EdgeStatus, event: EdgeEvent) {
         self.metrics.count(&event, status.name.is_some());
-        self.situation.note(&event, clock::unix_now());
+        self.situation.note(&event, status.group.is_some(), clock::unix_now());
         match event {
             EdgeEvent::Enrolled { name } => {
                 tracing::info!(%name, "enrolled as {name}");

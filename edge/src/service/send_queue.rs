@@ -1,9 +1,10 @@
 //! Keeps messages that no leader was there to take, and sends them when one is.
 //!
 //! They stand in the drone's encrypted state, durable before anybody is told that they are queued. A message
-//! goes when the leader has confirmed it, or when its time is over; one that was sent right before a crash, or
-//! whose confirmation was lost, may be sent twice. Its time runs on when the clock is set: a machine without a battery for its clock begins in 1970,
-//! or when it was last shut down, and gets the time from the network.
+//! goes when the leader has confirmed it under the key that it was sealed for ([`confirmation`](super::confirmation)),
+//! or when its time is over; one that was sent right before a crash or a re-key, or
+//! whose confirmation was lost, may be sent twice. Its time runs on when the clock is set: a machine without a battery
+//! for its clock begins in 1970, or when it was last shut down, and gets the time from the network.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,13 +12,15 @@ use std::time::Duration;
 use quiver_admission::AnyEdge;
 use quiver_ainq::{Name, Ristretto255};
 use quiver_group::EdgeCommand;
-use quiver_machine::{Either, Peer};
+use quiver_machine::Peer;
 use quiver_service::clock;
 use quiver_service::drone::{Running, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
+
+use super::confirmation;
 
 /// Attachment: the messages.
 const ATTACHMENT: &str = "queued messages";
@@ -36,6 +39,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time for other members to come back to a leader that has just returned, before messages are sent that
 /// only those receive who are there.
 const SETTLING: Duration = Duration::from_secs(3);
+
+/// Time after which it is logged why messages wait although a leader is there.
+const STANDSTILL: Duration = Duration::from_secs(30);
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +87,16 @@ pub(crate) struct SendQueue {
     messages: Arc<Mutex<Vec<QueuedMessage>>>,
     clock: Arc<Mutex<Clock>>,
     pushed: Arc<Notify>,
+    /// Why the first message was not confirmed when that was last tried.
+    hindrance: Arc<Mutex<Option<Hindrance>>>,
+}
+
+/// Why messages wait although a leader is there.
+#[derive(Clone, Debug)]
+struct Hindrance {
+    reason: String,
+    since: Instant,
+    logged: bool,
 }
 
 /// The wall clock when it was looked at last.
@@ -119,7 +135,7 @@ impl SendQueue {
         let clock = Clock { looked: Instant::now(), unix: clock::unix_now() };
         date_anew(&mut messages, clock.unix);
         let (messages, clock) = (Arc::new(Mutex::new(messages)), Arc::new(Mutex::new(clock)));
-        Self { store: store.clone(), messages, clock, pushed: Arc::default() }
+        Self { store: store.clone(), messages, clock, pushed: Arc::default(), hindrance: Arc::default() }
     }
 
     fn messages(&self) -> MutexGuard<'_, Vec<QueuedMessage>> {
@@ -138,6 +154,34 @@ impl SendQueue {
                 tracing::error!("the times of queued messages are wrong after a restart: {error}");
                 *messages = moved;
             }
+        }
+    }
+
+    fn hindrance(&self) -> MutexGuard<'_, Option<Hindrance>> {
+        self.hindrance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why messages wait although a leader is there, if they do.
+    pub(crate) fn held_up(&self) -> Option<String> {
+        self.hindrance().as_ref().map(|hindrance| hindrance.reason.clone())
+    }
+
+    /// Notes that the first message was not confirmed, and logs it once it stands still.
+    fn hinder(&self, reason: &str) {
+        let mut known = self.hindrance();
+        let hindrance = known.get_or_insert_with(|| Hindrance {
+            reason: String::new(),
+            since: Instant::now(),
+            logged: false,
+        });
+        reason.clone_into(&mut hindrance.reason);
+        if !hindrance.logged && hindrance.since.elapsed() >= STANDSTILL {
+            hindrance.logged = true;
+            let (seconds, waiting) = (STANDSTILL.as_secs(), self.len());
+            tracing::warn!(
+                waiting,
+                "queued messages wait for {seconds} s although a leader is connected: {reason}"
+            );
         }
     }
 
@@ -191,7 +235,9 @@ impl SendQueue {
         let rest: Vec<_> = messages.iter().filter(|message| !is_over(message, now)).cloned().collect();
         let expired = messages.len() - rest.len();
         if expired > 0 {
-            tracing::warn!("{expired} queued messages expired: no leader was there to take them for 24 h");
+            tracing::warn!(
+                "{expired} queued messages expired and are dropped: no leader has confirmed them within 24 h"
+            );
             if let Err(error) = self.keep(&mut messages, rest) {
                 tracing::error!("expired messages stay queued: {error}");
             }
@@ -204,6 +250,7 @@ impl SendQueue {
         loop {
             self.expire(clock::unix_now());
             let Some(message) = self.messages().first().cloned() else {
+                *self.hindrance() = None;
                 self.pushed.notified().await;
                 continue;
             };
@@ -211,22 +258,41 @@ impl SendQueue {
             let leader = status.leader.filter(|_| status.synced);
             let since = there.filter(|(known, _)| Some(*known) == leader).map(|(_, since)| since);
             there = leader.map(|leader| (leader, since.unwrap_or_else(Instant::now)));
+            if there.is_none() {
+                *self.hindrance() = None;
+            }
             if there.is_none_or(|(_, since)| since.elapsed() < SETTLING) {
                 sleep(LOOK).await;
                 continue;
             }
             let at = clock::format(message.at);
-            if let Ok(Some(handed)) = running.send(Either::Left(message.command())).await
-                && running.is_confirmed(handed).await
-            {
-                tracing::info!("sent the message queued at {at}");
-                self.pop();
-            } else {
+            match deliver_one(&running, &message).await {
+                Ok(()) => {
+                    tracing::info!("sent the message queued at {at}");
+                    *self.hindrance() = None;
+                    self.pop();
+                }
                 // Whatever hinders it passes, or its time does.
-                sleep(LOOK).await;
+                Err(reason) => {
+                    self.hinder(&reason);
+                    sleep(LOOK).await;
+                }
             }
         }
     }
+}
+
+/// Sends a message, and waits for its confirmation; or says why it may not have arrived.
+async fn deliver_one(
+    running: &Running<AnyEdge<Ristretto255>>,
+    message: &QueuedMessage,
+) -> Result<(), String> {
+    if running.machine.duplicate_identity().is_some() {
+        return Err(confirmation::COPY.into());
+    }
+    let handed = confirmation::send(running, message.command()).await?;
+    let handed = handed.ok_or(confirmation::NO_LEADER)?;
+    confirmation::confirm(running, handed).await.map_err(String::from)
 }
 
 /// The bound that one more message would exceed.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quiver_admission::Ending;
+use quiver_admission::{AdmissionError, Ending};
 use quiver_group::EdgeEvent;
 use quiver_machine::{Peer, Reason, Route};
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,8 @@ pub(crate) enum Standing {
     Left,
     /// It was evicted.
     Evicted,
+    /// It lost its slot to another process with a copy of its state.
+    Copied,
     /// It is revoked.
     Revoked,
     /// The leader refuses it.
@@ -72,20 +74,31 @@ impl fmt::Display for Standing {
             Self::Behind => "behind: a member without the current key",
             Self::Left => "left",
             Self::Evicted => "evicted",
+            Self::Copied => "removed",
             Self::Revoked => "revoked",
             Self::Refused => "refused",
         })
     }
 }
 
+/// Why a drone is no member whose slot a header gives up. It has the leader's signature, but says neither why nor
+/// whether the drone may come back.
+const REMOVED: &str = "a leader of the group removed it: it was evicted, or another process with a copy of its state \
+    took its slot";
+/// What to do for it.
+const REMOVED_NEXT: &str = "it asks once more by itself; end the copy, if there is one";
+/// What to do while another process has this drone's identity.
+pub(crate) const END_THE_COPY: &str = "end the copy, and delete its data directory: this drone is then a member again by itself, under the same key";
+
 /// What to do for a drone that is out for good.
 pub(crate) const ANEW: &str =
     "it is not admitted again under its key: enrol it anew, in another data directory, with a fresh token";
 
 impl Trouble {
-    /// What an event says about why the drone is no member.
-    fn of(event: &EdgeEvent, since: u64) -> Option<Self> {
+    /// What an event says about why the drone is no member. `asks_again`: whether it goes on to ask for admission.
+    fn of(event: &EdgeEvent, asks_again: bool, since: u64) -> Option<Self> {
         let (standing, reason, next) = match event {
+            EdgeEvent::Evicted if asks_again => (Standing::Evicted, REMOVED.into(), REMOVED_NEXT),
             EdgeEvent::Evicted => (Standing::Evicted, "a leader of the group signed it".into(), ANEW),
             EdgeEvent::Left => {
                 (Standing::Left, "as it was told".into(), "start `edge run` again to join again")
@@ -109,6 +122,11 @@ impl Trouble {
             _ => return None,
         };
         Some(Self { standing, reason, next, since })
+    }
+
+    /// Whether it is not known yet if the drone was evicted or replaced by a copy.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.next == REMOVED_NEXT
     }
 }
 
@@ -137,12 +155,21 @@ impl Situation {
         }
     }
 
-    /// Takes note of an event.
-    pub(crate) fn note(&self, event: &EdgeEvent, now: u64) {
+    /// All peers are gone: their node has stopped.
+    pub(crate) fn all_disconnected(&self, now: u64) {
+        let mut known = self.known();
+        if !std::mem::take(&mut known.leaders).is_empty() {
+            known.alone_since = now;
+        }
+    }
+
+    /// Takes note of an event. `asks_again`: whether the drone, if it is not a member any more, goes on to ask for
+    /// admission.
+    pub(crate) fn note(&self, event: &EdgeEvent, asks_again: bool, now: u64) {
         if let EdgeEvent::KeyActivated { .. } = event {
             self.known().trouble = None;
         }
-        let Some(trouble) = Trouble::of(event, now) else { return };
+        let Some(trouble) = Trouble::of(event, asks_again, now) else { return };
         self.keep(trouble);
     }
 
@@ -153,8 +180,15 @@ impl Situation {
             Ending::Evicted => Standing::Evicted,
             _ => return,
         };
-        let next =
-            "it asks again, at the latest with the credential of the next period; see `edge abke status`";
+        let next = match why {
+            Ending::Denied(AdmissionError::Refused(Reason::NotAuthorised)) => {
+                "the leader admits nobody anonymously (start `edge run` without --anonymous, or the leader with \
+                 --admission), or what is certified of this drone does not satisfy its policy; see `edge abke status`"
+            }
+            _ => {
+                "it asks again, at the latest with the credential of the next period; see `edge abke status`"
+            }
+        };
         self.keep(Trouble { standing, reason, next, since: now });
     }
 
@@ -166,8 +200,13 @@ impl Situation {
             known.standing == trouble.standing
                 || (known.standing == Standing::Evicted && trouble.standing == Standing::Refused)
         });
-        if !stays {
-            known.trouble = Some(trouble);
+        match &mut known.trouble {
+            // Now it is known.
+            Some(doubtful) if doubtful.is_in_doubt() && trouble.standing == Standing::Evicted => {
+                *doubtful = Trouble { since: doubtful.since, ..trouble };
+            }
+            _ if stays => {}
+            _ => known.trouble = Some(trouble),
         }
     }
 
@@ -191,20 +230,55 @@ mod tests {
     #[test]
     fn first_word_of_a_kind_says_since_when_and_a_key_ends_it() {
         let situation = Situation::new(0);
-        situation.note(&EdgeEvent::Refused(Reason::Busy), 1);
+        situation.note(&EdgeEvent::Refused(Reason::Busy), true, 1);
         assert_eq!(situation.trouble(), None, "it may be admitted in a moment");
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), 2);
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), 3);
+        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 2);
+        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 3);
         let trouble = situation.trouble().expect("refused");
         assert_eq!((trouble.standing, trouble.since), (Standing::Refused, 2));
-        situation.note(&EdgeEvent::Evicted, 4);
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), 5);
-        situation.note(&EdgeEvent::Refused(Reason::Evicted), 6);
+        situation.note(&EdgeEvent::Evicted, false, 4);
+        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 5);
+        situation.note(&EdgeEvent::Refused(Reason::Evicted), true, 6);
         let trouble = situation.trouble().expect("evicted");
         assert_eq!((trouble.standing, trouble.since), (Standing::Evicted, 4), "refusals are not signed");
         let epoch = quiver_ainq::Epoch { term: 1, counter: 1 };
-        situation.note(&EdgeEvent::KeyActivated { epoch, digest: [0; 32], slot: 0 }, 7);
+        situation.note(&EdgeEvent::KeyActivated { epoch, digest: [0; 32], slot: 0 }, true, 7);
         assert_eq!(situation.trouble(), None);
+    }
+
+    #[test]
+    fn removal_is_in_doubt_until_the_leader_says_that_it_was_an_eviction() {
+        let situation = Situation::new(0);
+        situation.note(&EdgeEvent::Evicted, true, 1);
+        let trouble = situation.trouble().expect("removed");
+        assert!(trouble.is_in_doubt() && trouble.reason.contains("copy of its state"), "{trouble:?}");
+        assert_ne!(trouble.next, ANEW);
+        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 2);
+        assert!(situation.trouble().expect("removed").is_in_doubt(), "refusals are not signed");
+        situation.note(&EdgeEvent::Refused(Reason::Evicted), true, 3);
+        let trouble = situation.trouble().expect("evicted");
+        assert_eq!((trouble.standing, trouble.next, trouble.since), (Standing::Evicted, ANEW, 1));
+    }
+
+    #[test]
+    fn drone_that_is_refused_because_nobody_is_admitted_anonymously_is_told_to_join_by_name() {
+        let situation = Situation::new(0);
+        let denied = |reason| Ending::Denied(AdmissionError::Refused(reason));
+        situation.note_ending(&denied(Reason::NotAuthorised), "refused".into(), 1);
+        assert!(situation.trouble().expect("refused").next.contains("without --anonymous"));
+        let other = Situation::new(0);
+        other.note_ending(&denied(Reason::Expired), "refused".into(), 1);
+        assert!(other.trouble().expect("refused").next.contains("next period"));
+    }
+
+    #[test]
+    fn stopped_node_leaves_no_connections_behind() {
+        let situation = Situation::new(5);
+        situation.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
+        situation.all_disconnected(11);
+        assert_eq!(situation.connections(), (Vec::new(), 11));
+        situation.all_disconnected(12);
+        assert_eq!(situation.connections(), (Vec::new(), 11));
     }
 
     #[test]

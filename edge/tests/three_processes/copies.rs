@@ -15,7 +15,7 @@ use crate::monitoring::{MONITORED, becomes_ready, becomes_unready, counted, endp
 const TWO_COPIES: &str = "two processes run with one identity";
 
 /// The files of a data directory, while its process runs; none of them is ever half written.
-fn copy(bench: &TestDeployment, from: &str, to: &str) {
+pub(crate) fn copy(bench: &TestDeployment, from: &str, to: &str) {
     fs::create_dir(bench.path(to)).expect("mkdir");
     for entry in fs::read_dir(bench.path(from)).expect("read") {
         let entry = entry.expect("entry");

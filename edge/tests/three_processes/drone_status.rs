@@ -158,6 +158,41 @@ impl Foreign {
 }
 
 #[test]
+fn leader_counts_no_connection_of_an_evicted_drone_when_it_sends() {
+    let swarm = Swarm::new();
+    let connected = |members: u64| {
+        eventually("the leader knows who is connected", || {
+            swarm.bench.leader_status().filter(|status| status["connected"] == members)
+        })
+    };
+    swarm.bench.ok("leader", &["evict", "edge-2"]);
+    connected(1);
+    becomes(&swarm.bench, "edge-2", "evicted");
+    let sent: Value =
+        serde_json::from_str(&swarm.bench.ok("leader", &["send", "--json", "ONE-IS-LEFT"])).expect("json");
+    assert_eq!((&sent["outcome"], &sent["connections"]), (&"sent".into(), &1.into()), "{sent}");
+    swarm.edges[0].line("ONE-IS-LEFT");
+    swarm.bench.ok("leader", &["evict", "edge-1"]);
+    connected(0);
+    let status = swarm.bench.edge_status("edge-1").expect("status");
+    assert_eq!(status["connection"]["none_since"], Value::Null, "its connection is still there: {status}");
+    swarm.bench.refused("leader", &["send", "NOBODY-READS"], 3, &["not sent: no member is connected"]);
+    let said = std::fs::read_to_string(&swarm.edges[0].out).expect("read");
+    assert!(!said.contains("NOBODY-READS"));
+}
+
+#[test]
+fn request_to_the_service_of_another_role_is_told_whose_directory_it_is() {
+    let swarm = Swarm::new();
+    let told = ["an edge runs with this data directory", "check --data-dir"];
+    for asked in [&["rekey"][..], &["status"], &["evict", "edge-2"]] {
+        swarm.bench.refused("leader", &[asked, &["-d", "edge-1-data"]].concat(), 3, &told);
+    }
+    let told = ["a kgc runs with this data directory"];
+    swarm.bench.refused("leader", &["status", "-d", "kgc-data"], 3, &told);
+}
+
+#[test]
 fn leader_without_members_refuses_to_send_and_with_some_says_to_how_many() {
     let swarm = Swarm::new();
     let sent: Value =

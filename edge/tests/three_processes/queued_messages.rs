@@ -3,6 +3,7 @@
 use quiver_service_testing::{Process, eventually};
 use serde_json::Value;
 
+use crate::copies::copy;
 use crate::swarm::{Swarm, socket_of};
 
 fn send(swarm: &Swarm, text: &str) -> Value {
@@ -42,4 +43,45 @@ fn message_to_a_dead_leader_is_queued_and_arrives_after_both_were_killed() {
     assert_eq!(count(&swarm.edges[1], "LATER-1"), 1);
     assert_eq!(send(&swarm, "LAST-1")["outcome"], "sent");
     swarm.edges[1].line("LAST-1");
+}
+
+#[test]
+fn messages_queued_while_a_copy_of_the_drone_runs_are_kept_and_arrive_once_it_has_ended() {
+    let mut swarm = Swarm::new();
+    let first = swarm.in_sync((0, 0));
+    swarm.edges[0].kill();
+    copy(&swarm.bench, "edge-1-data", "edge-1-copy-data");
+    swarm.edges[0] = swarm.bench.edge("edge-1", &swarm.kgc_at, &swarm.leader_at);
+    swarm.in_sync(first);
+    swarm.leader.kill();
+    let messages = ["KEPT-1", "KEPT-2", "KEPT-3"];
+    for message in messages {
+        assert_eq!(send(&swarm, message)["outcome"], "queued");
+    }
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+    let run =
+        ["run", "--json", "-d", "edge-1-copy-data", "--kgc", &swarm.kgc_at, "--leader", &swarm.leader_at];
+    let double = swarm.bench.start("edge", &run);
+    // Both name the copy, and neither is told to enrol anew.
+    for data in ["edge-1-data", "edge-1-copy-data"] {
+        eventually("its status names the copy", || {
+            let said = swarm.bench.run("edge", &["status", "-d", data]);
+            let said = String::from_utf8_lossy(&said.stdout).into_owned();
+            assert!(!said.contains("fresh token"), "{said}");
+            (said.contains("another process runs with a copy") && said.contains("end the copy")).then_some(())
+        });
+    }
+    let during = send(&swarm, "KEPT-4");
+    assert_eq!(during["outcome"], "queued", "nobody knows which of the two is heard: {during}");
+    assert!(during["reason"].as_str().expect("why").contains("copy"), "{during}");
+    double.kill();
+    let status = eventually("nothing waits any more", || {
+        swarm.bench.edge_status("edge-1").filter(|status| status["queued"] == 0)
+    });
+    assert_eq!(status["standing"], "member", "{status}");
+    for message in messages.iter().chain(&["KEPT-4"]) {
+        swarm.edges[1].line(message);
+    }
+    eventually("it sends at once again", || (send(&swarm, "AT-ONCE-1")["outcome"] == "sent").then_some(()));
+    swarm.edges[1].line("AT-ONCE-1");
 }

@@ -111,7 +111,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
         standing
     };
     let monitor = metrics::monitor(config, metrics, handle.clone(), look).await?;
-    let (control, calls) = Server::start(&config.data_dir)?;
+    let (control, calls) = Server::start(&config.data_dir, "kgc")?;
     let (changes, looks) = mpsc::channel(1);
     let (machine, asked) = (handle.clone(), Arc::default());
     let server = ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, changes };

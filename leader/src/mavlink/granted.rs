@@ -142,14 +142,24 @@ impl Granted {
 
     /// Answers a subcommand.
     pub(crate) async fn answer(&self, machine: &Handle<LeaderNode>, request: SystemIdRequest) -> Answered {
-        let said = match request {
+        let (said, name) = match request {
             SystemIdRequest::List => return json(&self.rows()),
-            SystemIdRequest::Grant { name, id } => self.grant(&name, id)?,
-            SystemIdRequest::Withdraw(name) => self.withdraw(&name)?,
+            SystemIdRequest::Grant { name, id } => (self.grant(&name, id)?, Some(name)),
+            SystemIdRequest::Withdraw(name) => (self.withdraw(&name)?, None),
         };
         let granted = self.clone();
-        machine.inspect(move |machine| granted.place(machine)).await.map_err(|_| ENDING)?;
-        Ok(said.into())
+        let place = move |machine: &LeaderNode| {
+            granted.place(machine);
+            name.is_some_and(|name| !granted.has_place(&name))
+        };
+        let is_nobodys = machine.inspect(place).await.map_err(|_| ENDING)?;
+        let until = if is_nobodys { ", once it is a member: no member has that name" } else { "" };
+        Ok(format!("{said}{until}").into())
+    }
+
+    /// Whether a name that a system id is granted to is a member's, or the leader's.
+    fn has_place(&self, name: &str) -> bool {
+        self.tables().all.of_name(name).is_some_and(|grant| grant.slot.is_some())
     }
 
     fn rows(&self) -> Vec<GrantRow> {

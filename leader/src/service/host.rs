@@ -30,8 +30,6 @@ pub(super) struct LeaderHost {
     pub(super) peer_id: PeerId,
     /// Addresses of the connected peers, for people.
     pub(super) places: BTreeMap<Peer, String>,
-    /// How long another leader may be silent, for people.
-    pub(super) silence: String,
     pub(super) group: String,
     pub(super) output: Output,
     pub(super) events: broadcast::Sender<LeaderEvent>,
@@ -163,14 +161,14 @@ impl LeaderHost {
                 };
                 tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{mavlink}");
             }
-            LeaderEvent::TookOver { from } => match from {
+            LeaderEvent::TookOver { from, silent } => match from {
                 Some(epoch) => tracing::warn!(
                     "no word from the group's leader for {}: taking over from epoch {epoch}",
-                    self.silence
+                    clock::span(silent.as_secs())
                 ),
                 None => tracing::warn!(
                     "no word from another leader for {}: opening a term without its roster",
-                    self.silence
+                    clock::span(silent.as_secs())
                 ),
             },
             LeaderEvent::Replicated { epoch, names, deputy } => {

@@ -179,6 +179,8 @@ mod tests {
             roster: Vec::new(),
             laggards,
             listening: Vec::new(),
+            stalled: None,
+            duplicate: None,
             mavlink: None,
         }
     }

@@ -549,8 +549,8 @@ impl<S: Suite> Leader<S> {
             (Some(Action::Announce), Some(term)) => term.announce(&mut cx),
             (Some(Action::Announce), None) => {}
             (Some(Action::OpenTerm), _) => self.open_term(now, rng),
-            (Some(Action::TakeOver { from }), _) => {
-                cx.event(LeaderEvent::TookOver { from });
+            (Some(Action::TakeOver { from, silent }), _) => {
+                cx.event(LeaderEvent::TookOver { from, silent });
                 self.open_term(now, rng);
                 self.announce(now, rng);
             }

@@ -35,8 +35,8 @@ pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 pub(crate) enum Done {
     /// It asks for no more.
     CarriedOut(oneshot::Sender<()>),
-    /// It asks to how many peers a message to the group was handed: to none unless `to` is among them.
-    Published { to: Option<Peer>, answer: oneshot::Sender<usize> },
+    /// It asks to which peers a message to the group was handed.
+    Published(oneshot::Sender<Vec<Peer>>),
 }
 
 /// A command, and the sender that waits until it is carried out.
@@ -119,14 +119,15 @@ impl<M: Machine> Handle<M> {
         carried_out.await.map_err(|_| Stopped)
     }
 
-    /// As [`carry_out`](Self::carry_out), for a command that sends a message to the group: returns to how
-    /// many peers' connections it was handed. If `to` is given and is none of them, that counts as nobody.
+    /// As [`carry_out`](Self::carry_out), for a command that sends a message to the group: returns to
+    /// which peers' connections it was handed. Anybody who has proven who it is may be among them, also a drone that
+    /// holds no key of the group.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
-    pub async fn publish(&self, command: M::Command, to: Option<Peer>) -> Result<usize, Stopped> {
+    pub async fn publish(&self, command: M::Command) -> Result<Vec<Peer>, Stopped> {
         let (answer, published) = oneshot::channel();
-        let order = Order { command, done: Some(Done::Published { to, answer }) };
+        let order = Order { command, done: Some(Done::Published(answer)) };
         self.commands.send(order).await.map_err(|_| Stopped)?;
         published.await.map_err(|_| Stopped)
     }

@@ -142,8 +142,10 @@ impl NetMetrics {
     pub fn trouble(&self) -> Option<String> {
         let records = self.unstored.get();
         (records > 0).then(|| {
+            let what = if records == 1 { "a record".into() } else { format!("{records} records") };
             format!(
-                "{records} records that must survive a crash cannot be stored: make room on the disk or repair the data directory"
+                "{what} that must survive a crash cannot be stored, and nothing is sent or received: make room on the disk \
+                 or repair the data directory"
             )
         })
     }

@@ -118,6 +118,8 @@ pub(crate) struct Network {
     limits: Limits,
     tuning: Tuning,
     topic: Option<TopicHash>,
+    /// Time after which a dialled leader that takes no messages of the group is dialled anew.
+    subscription_timeout: Option<Duration>,
     nonce: u64,
     /// The quorum's other KGCs.
     members: HashMap<PeerId, KgcId>,
@@ -168,6 +170,7 @@ impl Network {
             limits: config.limits,
             tuning: config.tuning,
             topic: config.topic.as_deref().map(|topic| IdentTopic::new(topic).hash()),
+            subscription_timeout: config.subscription_timeout.filter(|_| config.topic.is_some()),
             nonce: rand::rngs::OsRng.r#gen(),
             members: config.members.iter().map(|(kgc, peer)| (*peer, *kgc)).collect(),
             relays: config.relays.iter().copied().collect(),
@@ -285,6 +288,7 @@ impl Network {
         self.poll.tick(&self.peers, clocks.as_mut(), |id| places.is_proven(id), now);
         self.poll_duplicates(now);
         self.close_blocked(now);
+        self.close_unsubscribed(now);
         for id in self.penalties.ended(now) {
             self.admit_again(id);
         }
@@ -299,6 +303,8 @@ impl Network {
             self.duplicates.wake_at(),
             self.penalties.wake_at(),
             self.closing.iter().map(|(at, _)| *at).min(),
+            self.subscription_timeout
+                .and_then(|limit| Some(self.peers.unsubscribed().map(|(_, since)| since).min()? + limit)),
         ];
         wanted.into_iter().flatten().min()
     }
@@ -355,16 +361,16 @@ impl Network {
         id.and_then(|id| self.peers.partner(&id)).is_some_and(|partner| !partner.queue.is_empty())
     }
 
-    /// Publishes a message to the group. Returns to how many peers it was handed.
-    pub(crate) fn publish(&mut self, message: &[u8]) -> usize {
+    /// Publishes a message to the group. Returns whether it was handed to its subscribers.
+    pub(crate) fn publish(&mut self, message: &[u8]) -> bool {
         let group = self.swarm.behaviour_mut().group.as_mut();
         let (Some(group), Some(topic)) = (group, self.topic.clone()) else {
             tracing::error!("a message to the group was dropped: the node is configured without a topic");
-            return 0;
+            return false;
         };
         if message.len() > MAX_MESSAGE_LEN {
             tracing::error!(length = message.len(), "a message to the group was dropped: it is too long");
-            return 0;
+            return false;
         }
         let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
         data.extend_from_slice(&self.nonce.to_be_bytes());
@@ -376,7 +382,7 @@ impl Network {
                 self.metrics.group_published.inc();
                 let subscribers = self.peers.subscribers();
                 self.metrics.sent(message.len(), subscribers);
-                return subscribers;
+                return subscribers > 0;
             }
             Err(PublishError::NoPeersSubscribedToTopic) => tracing::debug!("nobody listens to the group yet"),
             Err(error) => {
@@ -384,12 +390,12 @@ impl Network {
                 tracing::debug!("a message to the group was dropped: {error}");
             }
         }
-        0
+        false
     }
 
-    /// Whether this peer takes the group's messages.
-    pub(crate) fn is_subscribed(&self, peer: Peer) -> bool {
-        self.peers.id(peer).is_some_and(|id| self.peers.is_subscribed(&id))
+    /// The peers that take the group's messages.
+    pub(crate) fn subscribers(&self) -> Vec<Peer> {
+        self.peers.subscribed().collect()
     }
 
     /// Asks a peer for a sign of life, unless it is gone: then `waiting` is dropped.
@@ -421,6 +427,22 @@ impl Network {
     /// Disconnects a peer at once.
     pub(crate) fn disconnect(&mut self, peer: Peer) {
         if let Some(id) = self.peers.id(peer) {
+            // It may have left.
+            let _ = self.swarm.disconnect_peer_id(id);
+        }
+    }
+
+    /// Closes connections to leaders that did not ask for the group's messages: over the next one they are asked anew.
+    fn close_unsubscribed(&mut self, now: Instant) {
+        let Some(limit) = self.subscription_timeout else { return };
+        let late = self.peers.unsubscribed().filter(|(_, since)| *since + limit <= now);
+        for id in late.map(|(id, _)| id).collect::<Vec<_>>() {
+            let place = self.peers.place(&id);
+            tracing::warn!(
+                "the leader at {place} takes no messages of the group over this connection: connecting anew"
+            );
+            // Until it is closed it is not looked at again.
+            self.peers.restart_subscription(&id, now);
             // It may have left.
             let _ = self.swarm.disconnect_peer_id(id);
         }

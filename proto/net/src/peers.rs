@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use libp2p::PeerId;
 use libp2p::request_response::OutboundRequestId;
 use quiver_machine::{Peer, Route};
+use tokio::time::Instant;
 
 use crate::addresses::Prefix;
 use crate::frame::Frame;
@@ -31,6 +32,8 @@ pub(crate) struct Partner {
     /// Its address, for people.
     place: Box<str>,
     subscribed: bool,
+    /// Since when it is awaited that it subscribes.
+    awaited_since: Instant,
 }
 
 /// A peer that had dialled us and has left.
@@ -201,9 +204,24 @@ impl Peers {
         }
     }
 
-    /// Whether this peer takes the group's messages.
-    pub(crate) fn is_subscribed(&self, id: &PeerId) -> bool {
-        self.by_id.get(id).is_some_and(|partner| partner.subscribed && !partner.blocked)
+    /// The peers that take the group's messages.
+    pub(crate) fn subscribed(&self) -> impl Iterator<Item = Peer> + '_ {
+        let taking = self.by_id.values().filter(|partner| partner.subscribed && !partner.blocked);
+        taking.map(|partner| partner.handle)
+    }
+
+    /// Leaders that we dialled and that are not subscribed, and since when that is awaited.
+    pub(crate) fn unsubscribed(&self) -> impl Iterator<Item = (PeerId, Instant)> + '_ {
+        let leaders = self.by_id.iter().filter(|(_, partner)| partner.route == Route::Leader);
+        let waiting = leaders.filter(|(_, partner)| !partner.subscribed && !partner.blocked);
+        waiting.map(|(id, partner)| (*id, partner.awaited_since))
+    }
+
+    /// Awaits from now on that this peer subscribes.
+    pub(crate) fn restart_subscription(&mut self, id: &PeerId, now: Instant) {
+        if let Some(partner) = self.by_id.get_mut(id) {
+            partner.awaited_since = now;
+        }
     }
 
     /// Number of peers subscribed to the group's topic.
@@ -229,6 +247,7 @@ impl Partner {
             sources: Vec::new(),
             place: Box::default(),
             subscribed: false,
+            awaited_since: Instant::now(),
         }
     }
 }
@@ -269,6 +288,23 @@ mod tests {
         assert_eq!(peers.subscribers(), 1);
         peers.left(&id);
         assert_eq!(peers.subscribers(), 0);
+    }
+
+    #[test]
+    fn leaders_that_do_not_subscribe_are_told_with_the_time_since_which_that_is_awaited() {
+        let mut peers = Peers::default();
+        let [leader, kgc, guest] = [(); 3].map(|()| PeerId::random());
+        for (id, route) in [(leader, Route::Leader), (kgc, Route::Kgc), (guest, Route::Inbound)] {
+            peers.arrived(id, route);
+        }
+        let waiting = |peers: &Peers| peers.unsubscribed().map(|(id, _)| id).collect::<Vec<_>>();
+        assert_eq!(waiting(&peers), [leader]);
+        let later = Instant::now() + std::time::Duration::from_secs(9);
+        peers.restart_subscription(&leader, later);
+        assert_eq!(peers.unsubscribed().next(), Some((leader, later)));
+        peers.set_subscribed(&leader, true);
+        assert_eq!(waiting(&peers), []);
+        assert_eq!(peers.subscribed().collect::<Vec<_>>(), [Peer(0)]);
     }
 
     fn source(number: u8) -> Prefix {

@@ -79,15 +79,16 @@ impl Drop for Server {
 
 impl Server {
     /// Listens in the data directory. The caller holds the directory's lock, so a socket that is already
-    /// there was left by a process that is gone. Must be called within a tokio runtime.
-    pub fn start<Q>(data_dir: &Path) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
+    /// there was left by a process that is gone. `role` is for whoever asks the wrong service. Must be called within a
+    /// tokio runtime.
+    pub fn start<Q>(data_dir: &Path, role: &'static str) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
     where
         Q: DeserializeOwned + TimeLimit + Send + 'static,
     {
         let path = socket_path(data_dir);
         let listener = listen(&path)?;
         let (calls, receiver) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(accept(listener, calls));
+        let task = tokio::spawn(accept(listener, calls, role));
         Ok((Self { path, task }, receiver))
     }
 }
@@ -156,6 +157,7 @@ pub(crate) async fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
 async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
     listener: UnixListener,
     calls: mpsc::Sender<Call<Q>>,
+    role: &'static str,
 ) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -166,7 +168,7 @@ async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
             Ok(stream) => {
                 let calls = calls.clone();
                 tokio::spawn(async move {
-                    answer_one(stream, calls).await;
+                    answer_one(stream, calls, role).await;
                     drop(permit);
                 });
             }
@@ -178,11 +180,18 @@ async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
     }
 }
 
-async fn answer_one<Q: DeserializeOwned + TimeLimit>(mut stream: UnixStream, calls: mpsc::Sender<Call<Q>>) {
+async fn answer_one<Q: DeserializeOwned + TimeLimit>(
+    mut stream: UnixStream,
+    calls: mpsc::Sender<Call<Q>>,
+    role: &str,
+) {
     let answer = match read_line(&mut stream).await {
         Ok(line) => match serde_json::from_slice(&line) {
             Ok(request) => ask(request, &calls).await,
-            Err(error) => Answer::Error(format!("request not understood: {error}")),
+            Err(error) => {
+                tracing::debug!("request not understood: {error}");
+                Answer::Error(not_understood(role))
+            }
         },
         Err(reason) => Answer::Error(reason),
     };
@@ -191,6 +200,15 @@ async fn answer_one<Q: DeserializeOwned + TimeLimit>(mut stream: UnixStream, cal
     };
     line.push(b'\n');
     let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
+}
+
+/// What whoever asks for something that this service does not do is told.
+fn not_understood(role: &str) -> String {
+    let article = if role.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!(
+        "{article} {role} runs with this data directory, and does nothing of the kind: check --data-dir; if it is the right one, the \
+         running {role} is of another version than this program: start it anew"
+    )
 }
 
 async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
@@ -241,8 +259,8 @@ pub async fn call_if_running<Q: Serialize + TimeLimit, A: DeserializeOwned>(
 /// it.
 ///
 /// # Errors
-/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Control`]
-/// otherwise.
+/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Hangs`] if it does
+/// not answer in time, [`Error::Control`] otherwise.
 pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
     role: &str,
@@ -266,8 +284,10 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
         reader.read_until(b'\n', &mut answer).await.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     };
-    let answered = timeout(request.time_limit() + LINE_TIME, exchange).await;
-    match answered.unwrap_or_else(|_| Err("no answer in time".into())).map_err(failed)? {
+    let within = request.time_limit() + LINE_TIME;
+    let answered = timeout(within, exchange).await;
+    let hangs = |_| Error::Hangs { socket: socket.clone(), seconds: within.as_secs() };
+    match answered.map_err(hangs)?.map_err(failed)? {
         Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
         Answer::Error(reason) => Err(Error::Refused(reason)),
     }
@@ -281,7 +301,7 @@ mod tests {
     impl TimeLimit for &str {}
 
     fn echo(data_dir: &Path) -> Server {
-        let (server, mut calls) = Server::start::<String>(data_dir).expect("start");
+        let (server, mut calls) = Server::start::<String>(data_dir, "edge").expect("start");
         tokio::spawn(async move {
             while let Some(Call { request, answer }) = calls.recv().await {
                 let reply = if request == "no" { Err("because".into()) } else { Ok(Value::String(request)) };
@@ -305,6 +325,47 @@ mod tests {
         );
         let mode = std::fs::metadata(socket_path(directory.path())).expect("metadata").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[tokio::test]
+    async fn request_of_another_role_is_told_whose_directory_it_is() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let _server = echo(directory.path());
+        // No text, as the echo wants.
+        struct Number(u32);
+        impl TimeLimit for Number {}
+        impl Serialize for Number {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+                to.serialize_u32(self.0)
+            }
+        }
+        let told = call::<_, String>(directory.path(), "leader", "serve", &Number(7)).await;
+        let told = told.expect_err("refused").to_string();
+        assert!(
+            told.starts_with("an edge runs with this data directory") && !told.contains("variant"),
+            "{told}"
+        );
+    }
+
+    #[tokio::test]
+    async fn service_that_hangs_is_told_from_one_that_fails() {
+        struct Hasty;
+        impl TimeLimit for Hasty {
+            fn time_limit(&self) -> Duration {
+                Duration::ZERO
+            }
+        }
+        impl Serialize for Hasty {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+                to.serialize_unit()
+            }
+        }
+        let directory = tempfile::tempdir().expect("tempdir");
+        // It listens, and nobody accepts.
+        let _listener = listen(&socket_path(directory.path())).expect("listen");
+        let error = call::<_, String>(directory.path(), "leader", "serve", &Hasty).await.expect_err("hangs");
+        assert_eq!(error.exit(), crate::Exit::TimedOut, "{error}");
+        assert!(error.to_string().contains("did not answer within 5 s"), "{error}");
     }
 
     #[tokio::test]
@@ -355,7 +416,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("tempdir");
         let long = directory.path().join("x".repeat(120));
         std::fs::create_dir(&long).expect("mkdir");
-        let error = Server::start::<String>(&long).expect_err("too long");
+        let error = Server::start::<String>(&long, "edge").expect_err("too long");
         assert!(error.to_string().contains("shorter --data-dir"), "{error}");
         refuse_long_path(&long).expect_err("too long");
         refuse_long_path(Path::new(&"x".repeat(PATH_LIMIT - "/control.sock".len()))).expect("just not");

@@ -220,6 +220,16 @@ pub enum Error {
         /// The subcommand that starts it.
         verb: &'static str,
     },
+    /// The running service did not answer in time.
+    #[error(
+        "the running service on {socket} did not answer within {seconds} s; it may hang: see its log, and start it anew"
+    )]
+    Hangs {
+        /// The socket.
+        socket: PathBuf,
+        /// Time that it had.
+        seconds: u64,
+    },
     /// The running service did not answer properly.
     #[error("the running service on {socket} did not answer: {reason}")]
     Control {
@@ -228,6 +238,9 @@ pub enum Error {
         /// The failure.
         reason: String,
     },
+    /// The address for metrics and health is another process's.
+    #[error("the address {0} for --metrics is in use: stop the other process or choose another port")]
+    MetricsInUse(SocketAddr),
     /// The address for metrics and health cannot be listened on.
     #[error("metrics: cannot listen on {address}: {source}")]
     Metrics {
@@ -286,7 +299,6 @@ impl Error {
     /// The exit code a process ends with after this error.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Metrics { source, .. } if source.kind() == io::ErrorKind::AddrInUse => Exit::Busy,
             Self::Io { .. }
             | Self::DiskFull { .. }
             | Self::Control { .. }
@@ -300,7 +312,7 @@ impl Error {
             | Self::Garbled { .. }
             | Self::Config(_)
             | Self::LogFilter(_) => Exit::Usage,
-            Self::InUse { .. } => Exit::Busy,
+            Self::InUse { .. } | Self::MetricsInUse(_) => Exit::Busy,
             Self::TooOpen { .. }
             | Self::OpenDirectory { .. }
             | Self::OfAnother { .. }
@@ -316,6 +328,7 @@ impl Error {
             | Self::Corrupt { .. } => Exit::BadState,
             Self::NotRunning { .. } | Self::NoAnswer { .. } => Exit::NotRunning,
             Self::Refused(_) => Exit::Refused,
+            Self::Hangs { .. } => Exit::TimedOut,
         }
     }
 }

@@ -183,7 +183,7 @@ impl Monitor {
         let Some(address) = address else {
             return Ok(Self { watched, serving: None, local });
         };
-        let failed = |source| Error::Metrics { address, source };
+        let failed = |source| cannot_listen(address, source);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         tracing::info!(address = %bound, "serving metrics and health");
@@ -210,6 +210,24 @@ impl Monitor {
     /// From now on, look here.
     pub fn watch(&self, probe: impl Fn() -> Look + Send + Sync + 'static) {
         *self.watched.probe() = Arc::new(probe);
+    }
+}
+
+/// Checks that metrics can be served at this address, before anything is begun that the error would interrupt.
+///
+/// # Errors
+/// [`Error::MetricsInUse`], [`Error::Metrics`].
+pub fn check_address(address: Option<SocketAddr>) -> Result<()> {
+    let bound = address
+        .map(|address| std::net::TcpListener::bind(address).map_err(|source| cannot_listen(address, source)));
+    bound.transpose().map(drop)
+}
+
+fn cannot_listen(address: SocketAddr, source: std::io::Error) -> Error {
+    if source.kind() == std::io::ErrorKind::AddrInUse {
+        Error::MetricsInUse(address)
+    } else {
+        Error::Metrics { address, source }
     }
 }
 

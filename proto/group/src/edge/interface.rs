@@ -112,6 +112,10 @@ pub struct EdgeStatus {
     /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be
     /// older than it.
     pub answered: Option<Duration>,
+    /// Number of questions which epoch is current that this member has sent ([`EdgeCommand::CatchUp`]).
+    pub asked: u32,
+    /// Number of the latest of them whose answer proved it.
+    pub proven: u32,
     /// The connected leader that last proved to lead the group, of which this drone is a member.
     pub leader: Option<Peer>,
     /// The newest revocation list held, 0 for none.

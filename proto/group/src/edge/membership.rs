@@ -105,6 +105,8 @@ impl<S: Suite> GroupMember<S> {
             synced: member.is_some_and(Member::synced),
             valid_until: member.and_then(|member| member.valid_until),
             answered: member.and_then(|member| member.catch_up.answered),
+            asked: member.map_or(0, |member| member.catch_up.count),
+            proven: member.map_or(0, |member| member.catch_up.proven),
             leader: None,
             revocation_number: revocations.number(),
             revocations_next_update: revocations.next_update(),

@@ -85,5 +85,5 @@ pub(super) enum Action {
     /// Open a term, because no other leader leads.
     OpenTerm,
     /// Takes over from a leader that is silent. `from` is the newest epoch known.
-    TakeOver { from: Option<Epoch> },
+    TakeOver { from: Option<Epoch>, silent: Duration },
 }

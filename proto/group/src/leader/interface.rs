@@ -261,6 +261,8 @@ pub enum LeaderEvent {
     TookOver {
         /// The newest epoch known before, if any.
         from: Option<Epoch>,
+        /// Time without an answer until then, or since this leader started or was overruled.
+        silent: Duration,
     },
     /// A deputy confirmed that it has these evictions on its disk: they outlive this leader.
     Replicated {

@@ -199,6 +199,11 @@ impl<S: Suite> Leader<S> {
         drone.map(|public| &public.identity.name)
     }
 
+    /// The connections over which members are reached, each once.
+    pub fn member_connections(&self) -> impl Iterator<Item = Peer> + '_ {
+        self.term.iter().flat_map(|term| term.acknowledgements.peers())
+    }
+
     /// So many of the members that have not acknowledged the epoch in force, the worst first: connected ones
     /// before absent ones, then those further behind, then those silent for longer. Takes time proportional
     /// to the roster, and memory proportional to the result.

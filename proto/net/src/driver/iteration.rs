@@ -296,8 +296,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     /// Carries out what the machine wants done. Its records are durable.
     pub(super) fn perform(&mut self) {
         let mut actions = std::mem::take(&mut self.actions);
-        // Of the message to the group that was published last, until its command is done.
-        let mut handed_to = 0;
+        // Whether a message to the group was handed to anybody, until its command is done.
+        let mut handed = false;
         for action in actions.drain(..) {
             match action {
                 Action::Answer { to, answer, request, message } => {
@@ -318,7 +318,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 }
                 Action::Publish { message } => {
                     self.host.frame(None, &[], &message);
-                    handed_to = self.network.publish(&message);
+                    handed = self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),
                 Action::Disconnect { peer } => self.network.disconnect(peer),
@@ -333,10 +333,9 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 Action::Done(Done::CarriedOut(waiting)) => {
                     let _ = waiting.send(());
                 }
-                Action::Done(Done::Published { to, answer }) => {
-                    let handed_to = std::mem::take(&mut handed_to);
-                    let counts = to.is_none_or(|to| self.network.is_subscribed(to));
-                    let _ = answer.send(if counts { handed_to } else { 0 });
+                Action::Done(Done::Published(answer)) => {
+                    let handed = std::mem::take(&mut handed);
+                    let _ = answer.send(if handed { self.network.subscribers() } else { Vec::new() });
                 }
             }
         }

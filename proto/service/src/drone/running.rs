@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::envelope::{Holder, SendJob, attribute_keys};
 use super::fetch::{KeyClient, copy};
 use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
-use super::send::Relay;
+use super::send::Paths;
 use super::{Error, Result};
 use crate::control::{Call, Server};
 
@@ -62,8 +62,8 @@ pub struct Running<P: Primary> {
     pub machine: Handle<Drone<P>>,
     /// The client.
     pub client: KeyClient,
-    /// Who passes its messages on.
-    pub(super) relay: fn(&P) -> Relay,
+    /// The ways of its messages.
+    pub(super) paths: Paths<P>,
     /// Reasons why something was not sent, from the host.
     pub(super) failures: broadcast::Sender<&'static str>,
     /// One sends at a time, so that a failure belongs to what was just sent.
@@ -75,7 +75,7 @@ impl<P: Primary> Clone for Running<P> {
         Self {
             machine: self.machine.clone(),
             client: self.client.clone(),
-            relay: self.relay,
+            paths: self.paths,
             failures: self.failures.clone(),
             sending: Arc::clone(&self.sending),
         }
@@ -87,15 +87,15 @@ where
     P: Primary<Suite = Ristretto255> + Send + Sync + 'static,
     Command<P>: Clone + Send,
 {
-    /// Makes the running drone. `relay`: who passes its messages on; its host reports over `failures` why
+    /// Makes the running drone. `paths`: the ways of its messages; its host reports over `failures` why
     /// something was not sent.
     pub fn new(
         machine: Handle<Drone<P>>,
         client: KeyClient,
-        relay: fn(&P) -> Relay,
+        paths: Paths<P>,
         failures: broadcast::Sender<&'static str>,
     ) -> Self {
-        Self { machine, client, relay, failures, sending: Arc::default() }
+        Self { machine, client, paths, failures, sending: Arc::default() }
     }
 
     /// The drone's current identity.
@@ -145,21 +145,22 @@ where
         }
     }
 
-    /// Answers subcommands until `tasks` are dropped; `role` answers what only this role knows.
+    /// Answers subcommands until `tasks` are dropped, as the program of this name; `role` answers what only this role
+    /// knows.
     ///
     /// # Errors
     /// If the socket cannot be listened on.
     pub fn serve<Q, F>(
         &self,
         tasks: &mut JoinSet<()>,
-        data_dir: &Path,
+        (data_dir, name): (&Path, &'static str),
         role: impl Fn(Self, Q) -> F + Send + Sync + 'static,
     ) -> Result<Server>
     where
         Q: DeserializeOwned + Send + 'static,
         F: Future<Output = Answered> + Send,
     {
-        let (server, mut calls) = Server::start::<Request<Q>>(data_dir)?;
+        let (server, mut calls) = Server::start::<Request<Q>>(data_dir, name)?;
         let (running, role) = (self.clone(), Arc::new(role));
         tasks.spawn(async move {
             while let Some(Call { request, answer }) = calls.recv().await {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
 use super::request::{Answered, json};
-use super::running::{Command, ENDING, Running};
+use super::running::{Command, Drone, ENDING, Running};
 
 /// Time for the leader to confirm a message.
 const CONFIRMATION: Duration = Duration::from_secs(5);
@@ -33,6 +33,24 @@ pub enum Relay {
     Peers,
 }
 
+/// The ways of a role's messages to its group.
+#[derive(Debug)]
+pub struct Paths<P: Primary> {
+    /// Who passes them on.
+    pub relay: fn(&P) -> Relay,
+    /// How many of these connections, to which one was handed, lead to those it is for. Not asked if a leader passes it
+    /// on.
+    pub audience: fn(&Drone<P>, &[Peer]) -> usize,
+}
+
+impl<P: Primary> Clone for Paths<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Primary> Copy for Paths<P> {}
+
 /// A message that was handed to connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handed {
@@ -40,6 +58,8 @@ pub struct Handed {
     pub connections: usize,
     /// The leader that passes it on and can confirm it.
     pub leader: Option<Peer>,
+    /// The digest of the epoch that it was sealed for, if that is known.
+    pub epoch: Option<[u8; 32]>,
 }
 
 /// What became of a message.
@@ -113,7 +133,7 @@ where
             if attempt > 0 {
                 sleep(PAUSE).await;
             }
-            let relay = self.relay;
+            let Paths { relay, audience } = self.paths;
             let relay = self.machine.inspect(move |machine| relay(machine)).await.map_err(|_| ENDING)?;
             let leader = match relay {
                 Relay::Nobody => return Ok(None),
@@ -122,12 +142,20 @@ where
                 Relay::Peers => None,
             };
             let mut failures = self.failures.subscribe();
-            let published = self.machine.publish(command.clone(), leader).await.map_err(|_| ENDING)?;
+            let handed = self.machine.publish(command.clone()).await.map_err(|_| ENDING)?;
             if let Ok(reason) = failures.try_recv() {
                 return Err(format!("not sent: {reason}"));
             }
-            if published > 0 {
-                return Ok(Some(Handed { connections: published, leader }));
+            let connections = match leader {
+                Some(leader) if handed.contains(&leader) => handed.len(),
+                Some(_) => 0,
+                None => {
+                    let count = move |machine: &Drone<P>| audience(machine, &handed);
+                    self.machine.inspect(count).await.map_err(|_| ENDING)?
+                }
+            };
+            if connections > 0 {
+                return Ok(Some(Handed { connections, leader, epoch: None }));
             }
         }
         Ok(None)

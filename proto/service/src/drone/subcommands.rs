@@ -65,7 +65,15 @@ impl DroneCommand {
 /// Those of [`call`].
 pub async fn ask<P: Program, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
     let request = Request::Role(request);
-    Ok(call(&program.settings().data_dir, P::NAME, P::SERVE, &request).await?)
+    let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, &request);
+    tokio::pin!(answer);
+    Ok(tokio::select! {
+        answer = &mut answer => answer?,
+        () = tokio::time::sleep(SILENCE) => {
+            tracing::info!("still waiting for an answer of the running {}", P::NAME);
+            answer.await?
+        }
+    })
 }
 
 /// The same, and prints the answer, which is one text.

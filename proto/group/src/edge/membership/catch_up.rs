@@ -25,7 +25,9 @@ pub(in crate::edge) struct CatchUp {
     /// Number of requests in a row whose answers were unusable.
     fruitless: u32,
     /// Number of requests since the start.
-    count: u32,
+    pub(super) count: u32,
+    /// Number of the latest request whose answer proved which epoch is current.
+    pub(super) proven: u32,
     pub(super) backoff: Backoff,
     /// Time from which an unauthenticated message may make it ask again.
     heeds_from: Duration,
@@ -58,7 +60,16 @@ pub(super) fn is_fresh<S: Suite>(
 impl CatchUp {
     pub(super) fn new(backoff: Backoff) -> Self {
         let heeds_from = Duration::ZERO;
-        Self { pending: None, fruitless: 0, count: 0, backoff, heeds_from, answered: None, probe: None }
+        Self {
+            pending: None,
+            fruitless: 0,
+            count: 0,
+            proven: 0,
+            backoff,
+            heeds_from,
+            answered: None,
+            probe: None,
+        }
     }
 
     /// Asks the first connected leader which epoch is current, unless a question is under way.
@@ -132,6 +143,10 @@ impl CatchUp {
         (waits_for_key, void): (bool, bool),
     ) {
         self.answered(now, probe);
+        if self.pending.is_some() {
+            // The one under way is the latest.
+            self.proven = self.count;
+        }
         self.fruitless = 0;
         // §11.1: in step, unless the key is missing or has run out.
         self.pending.take_if(|_| !waits_for_key && !void);

@@ -181,10 +181,11 @@ impl<S: Suite> Failover<S> {
         if !changes.is_empty() {
             cx.persist(&changes);
         }
+        let silent = cx.now.monotonic.saturating_sub(self.alive);
         // If no term can be opened, the next attempt comes after another silence.
         self.begin_standby(cx.now);
         self.void = false;
-        Action::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch) }
+        Action::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch), silent }
     }
 
     /// Sends a hello to the next connected leader, as an edge does.

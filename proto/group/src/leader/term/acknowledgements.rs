@@ -177,6 +177,13 @@ impl Acknowledgements {
         (0..).zip(&self.by_slot).filter_map(|(slot, link)| Some((slot, link.peer?)))
     }
 
+    /// The connections over which members are reached, each once.
+    pub(in crate::leader) fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
+        let mut last = None;
+        let peers = self.by_peer.iter().map(|(peer, _)| *peer);
+        peers.filter(move |peer| last.replace(*peer) != Some(*peer))
+    }
+
     /// Number of members with a known connection.
     pub(in crate::leader) fn connected(&self) -> usize {
         self.connected
@@ -185,5 +192,38 @@ impl Acknowledgements {
     /// Number of members that acknowledged the newest epoch.
     pub(in crate::leader) fn acknowledged(&self) -> usize {
         self.acknowledged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_of_members_are_told_once_each_and_not_those_of_drones_that_are_out() {
+        let mut links = Acknowledgements::default();
+        for (slot, peer) in [(0, Peer(7)), (1, Peer(7)), (2, Peer(9))] {
+            links.connect(slot, peer);
+        }
+        assert_eq!(links.peers().collect::<Vec<_>>(), [Peer(7), Peer(9)]);
+        links.remove(2);
+        links.remove(0);
+        assert_eq!(links.peers().collect::<Vec<_>>(), [Peer(7)]);
+        links.disconnect(Peer(7));
+        assert_eq!(links.peers().next(), None);
+    }
+
+    #[test]
+    fn connections_of_members_are_told_once_each_and_not_those_of_drones_that_are_out() {
+        let mut links = Acknowledgements::default();
+        for (slot, peer) in [(0, Peer(7)), (1, Peer(7)), (2, Peer(9))] {
+            links.connect(slot, peer);
+        }
+        assert_eq!(links.peers().collect::<Vec<_>>(), [Peer(7), Peer(9)]);
+        links.remove(2);
+        links.remove(0);
+        assert_eq!(links.peers().collect::<Vec<_>>(), [Peer(7)]);
+        links.disconnect(Peer(7));
+        assert_eq!(links.peers().next(), None);
     }
 }
