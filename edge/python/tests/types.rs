@@ -8,7 +8,9 @@ use std::path::Path;
 /// Names that follow a keyword at the beginning of a line of this part of a source.
 fn names(source: &str, keyword: &str) -> BTreeSet<String> {
     let declared = source.lines().filter_map(|line| line.trim_start().strip_prefix(keyword));
-    declared.map(|line| line.chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect()).collect()
+    declared
+        .map(|line| line.chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect())
+        .collect()
 }
 
 fn read(path: &str) -> String {
