@@ -79,7 +79,19 @@ impl ScalePlan {
         plans
     }
 
-    fn check(&self) -> Result<()> {
+    /// Refuses what cannot be measured, saying why.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_counts()?;
+        for plan in self.plans() {
+            match plan.world {
+                WorldKind::Live => live::check(&plan)?,
+                WorldKind::Virtual => virtual_world::check(&plan)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<()> {
         let usage = |text: String| Err(SimError::Usage(text));
         if self.drones.is_empty() || self.strategies.is_empty() || self.transports.is_empty() {
             return usage("nothing to measure: give sizes, strategies and transports".into());
@@ -107,12 +119,6 @@ impl ScalePlan {
     pub fn run(&self, progress: &Progress) -> Result<ScaleRuns> {
         self.check()?;
         let plans = self.plans();
-        for plan in &plans {
-            match plan.world {
-                WorldKind::Live => live::check(plan)?,
-                WorldKind::Virtual => virtual_world::check(plan)?,
-            }
-        }
         // A run takes about as long as it has drones.
         let drones = |plans: &[Plan]| plans.iter().map(|plan| plan.drones as usize).sum();
         let step = progress.step("drones in all runs", drones(&plans));

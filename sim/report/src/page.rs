@@ -112,11 +112,11 @@ fn fineprint(title: &str, paragraphs: &[String]) -> Markup {
 }
 
 fn figure(plot: &Plot) -> Result<Markup> {
-    let [wide, narrow] = [Format::Wide, Format::Narrow].map(|format| svg::render(plot, format));
+    let (wide, narrow) = (svg::render(plot, Format::Wide)?, svg::render(plot, Format::Narrow)?);
     Ok(html! {
         figure {
-            div.wide { (PreEscaped(wide?)) }
-            div.narrow { (PreEscaped(narrow?)) }
+            div.wide { (PreEscaped(wide)) }
+            div.narrow { (PreEscaped(narrow)) }
             figcaption { (plot.caption) }
         }
     })

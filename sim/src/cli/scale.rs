@@ -108,6 +108,7 @@ impl ScaleArgs {
 /// Carries out the runs, prints and writes their report.
 pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
     let plan = args.plan()?;
+    plan.check()?;
     check_results(&args.output)?;
     let progress = args.output.progress();
     logging::start(&progress)?;
