@@ -683,7 +683,7 @@ fn log_unsigned(logged: &mut BTreeSet<u32>, frame: Frame<'_>) {
     let reason =
         MessageClass::of_message(id).map_or("is of a dialect that is not known", |(_, reason)| reason);
     tracing::warn!(
-        message = id,
+        id,
         system,
         "MAVLink message {id} of system {system} is dropped, because it {reason} and no member signed it; \
          others are counted"
