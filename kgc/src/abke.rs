@@ -23,27 +23,30 @@ const HELD: &str = "its credential stays valid until the period ends (`kgc abke 
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let deployment = file.pin()?;
-    let store = registry::open_of(config, &deployment)?;
-    match command {
-        AbkeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
-        AbkeCommand::Certify(args) => certify(config, &deployment, store, args),
-        AbkeCommand::Revoke { drone, authority } => {
-            let known = choose(&store, &deployment, authority.as_deref())?;
-            grants::withdraw(config, store, &known.row, drone, HELD)
-        }
-        AbkeCommand::Policy(args) => policy::run(config, protection, &deployment, store, args),
-        AbkeCommand::List { json } => list::run(&deployment, &store, *json),
+    let deployment = &deployment;
+    if let AbkeCommand::List { json } = command {
+        return list::run(deployment, &registry::open_of(config, deployment)?, *json);
     }
+    registry::write(config, protection, |writer| match command {
+        AbkeCommand::Setup(args) => setup::run(config, protection, deployment, writer, args),
+        AbkeCommand::Certify(args) => certify(config, deployment, writer, args),
+        AbkeCommand::Revoke { drone, authority } => {
+            let known = choose(writer, deployment, authority.as_deref())?;
+            grants::withdraw(config, writer, &known.row, drone, HELD)
+        }
+        AbkeCommand::Policy(args) => policy::run(config, protection, deployment, writer, args),
+        AbkeCommand::List { .. } => Ok(()),
+    })
 }
 
 /// Certifies a drone's fields.
 fn certify(
     config: &Config,
     deployment: &Deployment<Ristretto255>,
-    store: Store,
+    store: &mut Store,
     args: &CertifyArgs,
 ) -> Result<()> {
-    let known = choose(&store, deployment, args.authority.as_deref())?;
+    let known = choose(store, deployment, args.authority.as_deref())?;
     let values: Vec<_> = args.values.iter().map(|value| (value.field.as_str(), value.value)).collect();
     let granted = known.service.grant(&values).map_err(|error| Error::Fields {
         what: format!("this cannot be certified by {}, which certifies {}", known.row.name, schema(&known)),

@@ -28,21 +28,25 @@ const HELD: &str = "a key that the drone holds opens until it is erased: the dro
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let deployment = file.pin()?;
-    let store = registry::open_of(config, &deployment)?;
+    let (deployment, read) = (&deployment, || registry::open_of(config, &deployment));
     match command {
-        AbeCommand::Setup(args) => setup::run(config, protection, &deployment, store, args),
+        AbeCommand::List { json } => return list::run(deployment, &read()?, *json),
+        AbeCommand::Publish { name, out } => return publish(deployment, &read()?, name, out.clone()),
+        _ => {}
+    }
+    registry::write(config, protection, |writer| match command {
+        AbeCommand::Setup(args) => setup::run(config, protection, deployment, writer, args),
         AbeCommand::Grant(args) => {
-            let (known, granted) = chosen(&store, &deployment, &args.what)?;
-            grants::make(config, store, &known.row, &args.drone, &granted, "edge abe fetch")
+            let (known, granted) = chosen(writer, deployment, &args.what)?;
+            grants::make(config, writer, &known.row, &args.drone, &granted, "edge abe fetch")
         }
         AbeCommand::Revoke(args) => {
-            let known = choose(&store, &deployment, args.authority.as_deref(), None)?;
-            grants::withdraw(config, store, &known.row, &args.drone, HELD)
+            let known = choose(writer, deployment, args.authority.as_deref(), None)?;
+            grants::withdraw(config, writer, &known.row, &args.drone, HELD)
         }
-        AbeCommand::Keygen(args) => keygen::run(config, protection, &deployment, store, args),
-        AbeCommand::List { json } => list::run(&deployment, &store, *json),
-        AbeCommand::Publish { name, out } => publish(&deployment, &store, name, out.clone()),
-    }
+        AbeCommand::Keygen(args) => keygen::run(config, protection, deployment, writer, args),
+        AbeCommand::List { .. } | AbeCommand::Publish { .. } => Ok(()),
+    })
 }
 
 /// Writes an authority's public file.

@@ -1,6 +1,5 @@
 //! `kgc audit`: checks the audit table and prints it.
 
-use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
@@ -11,9 +10,9 @@ use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum::file::Pinned;
 use crate::quorum::sealed::QuorumState;
-use crate::registry;
-use crate::sealed::{MasterFile, Sealed};
-use crate::store::{Checked, Line, Store};
+use crate::registry::{self, Held};
+use crate::sealed::MasterFile;
+use crate::store::{Checked, Findings, Line, Store};
 
 fn counted(lines: usize) -> String {
     if lines == 1 { "1 line".into() } else { format!("{lines} lines") }
@@ -22,10 +21,15 @@ fn counted(lines: usize) -> String {
 /// Prints all lines, then fails if the chain does not hold, or its end is missing.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
     let quorum = Pinned::kept(&config.data_dir)?;
-    let mut store = registry::open(config)?;
-    if args.accept {
-        accept(config, protection, quorum.as_ref(), &mut store)?;
+    if args.accept_rows {
+        accept_rows(config, protection)?;
     }
+    if args.accept {
+        accept(config, protection)?;
+    }
+    // A registry of an earlier build is brought up to date by that.
+    let checked_by = checked_by(config, protection);
+    let store = registry::open(config)?;
     let lines = store.audit_lines()?;
     let checked = store.check_audit(&lines)?;
     print(&lines, args.json)?;
@@ -46,10 +50,21 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     {
         return Err(Error::Audit(format!("the chain holds but does not contain {wanted}")));
     }
-    let end = match noted(config, protection, quorum.as_ref())? {
-        Noted::Head(noted) if quorum.is_some() => compare::<QuorumState>(&store, noted)?,
-        Noted::Head(noted) => compare::<MasterFile>(&store, noted)?,
-        Noted::Unknown(why) => format!(", its end not compared with the noted one ({why})"),
+    let end = match checked_by? {
+        Checker::Done { noted, findings } => {
+            let end = match &quorum {
+                Some(_) => compare::<QuorumState>(&store, noted)?,
+                None => compare::<MasterFile>(&store, noted)?,
+            };
+            print_findings(&findings, args.json)?;
+            if !findings.0.is_empty() {
+                return Err(Error::ForeignRows(Box::new(findings)));
+            }
+            format!("{end}, all rows are authentic")
+        }
+        Checker::Nobody(why) => {
+            format!(", its end not compared with the noted one, and no row authenticated ({why})")
+        }
     };
     if !args.json {
         terminal::line(&format!("{}, the chain holds{end}; head {head}", counted(lines.len())))?;
@@ -57,39 +72,34 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     Ok(())
 }
 
-/// What is known of the noted head.
-enum Noted {
-    /// The head, if one was noted.
-    Head(Option<AuditHead>),
-    /// Nothing, for this reason.
-    Unknown(String),
+/// Result of checking the registry against the file with its key.
+enum Checker {
+    /// By the running KGC, or by this command with the passphrase or key: the head that is noted, if one is, and
+    /// what is not as the KGC wrote it.
+    Done { noted: Option<AuditHead>, findings: Findings },
+    /// None, for this reason.
+    Nobody(String),
 }
 
-/// The noted head: of the running KGC, or out of the file.
-fn noted(config: &Config, protection: &ProtectionArgs, quorum: Option<&Pinned>) -> Result<Noted> {
+/// Has the registry checked: by the running KGC, or with the file.
+fn checked_by(config: &Config, protection: &ProtectionArgs) -> Result<Checker> {
     match ask_if_running(config, &Request::AuditHead) {
-        Ok(Some(head)) => return Ok(Noted::Head(head)),
+        Ok(Some(noted)) => {
+            return Ok(match ask_if_running(config, &Request::CheckRegistry) {
+                Ok(Some(findings)) => Checker::Done { noted, findings },
+                Ok(None) => Checker::Nobody("`kgc serve` ended meanwhile".into()),
+                Err(error) => Checker::Nobody(error.to_string()),
+            });
+        }
         Ok(None) => {}
-        Err(error) => return Ok(Noted::Unknown(error.to_string())),
+        Err(error) => return Ok(Checker::Nobody(error.to_string())),
     }
     if !protection.is_given() {
-        return Ok(Noted::Unknown("give --passphrase-file or --key-file".into()));
+        return Ok(Checker::Nobody("give --passphrase-file or --key-file".into()));
     }
-    Ok(Noted::Head(match quorum {
-        Some(kept) => open_quorum(config, protection, kept)?.noted(),
-        None => {
-            let file = DeploymentFile::read(&config.existing_deployment()?)?;
-            open_single(config, protection, &file)?.noted()
-        }
-    }))
-}
-
-fn open_quorum(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<QuorumState> {
-    Ok(QuorumState::open(&config.data_dir, kept, &protection.obtain(false)?)?.0)
-}
-
-fn open_single(config: &Config, protection: &ProtectionArgs, file: &DeploymentFile) -> Result<MasterFile> {
-    Ok(Sealed::open(&config.data_dir, &file.pin()?, &protection.obtain(false)?)?.1)
+    let mut held = Held::open(config, &protection.obtain(false)?)?;
+    let (noted, findings) = held.check(config)?;
+    Ok(Checker::Done { noted, findings })
 }
 
 /// What is said of a table that has the line noted.
@@ -98,21 +108,31 @@ fn compare<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Result<Strin
     Ok(noted.map_or_else(String::new, |noted| format!(", with line {} as noted in {}", noted.seq, F::NAME)))
 }
 
-/// Takes the table as it is.
-fn accept(
-    config: &Config,
-    protection: &ProtectionArgs,
-    quorum: Option<&Pinned>,
-    store: &mut Store,
-) -> Result<()> {
-    let now = clock::unix_now();
-    match quorum {
-        Some(kept) => audit_head::accept(store, &mut open_quorum(config, protection, kept)?, now),
-        None => {
-            let file = DeploymentFile::read(&config.existing_deployment()?)?;
-            audit_head::accept(store, &mut open_single(config, protection, &file)?, now)
-        }
+/// Prints all findings, each in a line.
+fn print_findings(findings: &Findings, json: bool) -> Result<()> {
+    for finding in &findings.0 {
+        let text = if json {
+            serde_json::to_string(finding).map_err(std::io::Error::from)?
+        } else {
+            format!("not authentic: {finding}")
+        };
+        terminal::line(&text)?;
     }
+    Ok(())
+}
+
+/// Takes the table as it is although its end is missing.
+fn accept(config: &Config, protection: &ProtectionArgs) -> Result<()> {
+    Held::open(config, &protection.obtain(false)?)?.accept_head(config)
+}
+
+/// Authenticates all rows as they are.
+fn accept_rows(config: &Config, protection: &ProtectionArgs) -> Result<()> {
+    let findings = Held::open(config, &protection.obtain(false)?)?.accept_rows(config)?;
+    for finding in &findings.0 {
+        tracing::warn!("accepted: {finding}");
+    }
+    Ok(())
 }
 
 /// A text whose serials, handles and fingerprints are cut to twelve digits; `--json` has all of them.

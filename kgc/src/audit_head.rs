@@ -1,5 +1,5 @@
 //! Notes the head of the audit table in a file that only the passphrase or key writes, so that a table whose
-//! end is missing is told from a whole one.
+//! end is missing is told from a whole one. The key that authenticates the registry is in the same file.
 //!
 //! The registry is durable before anything leaves the KGC. The note follows it, in the background and at most
 //! every few seconds, and once more at the end of the service: no enrolment waits for it, and it never names a
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::store::{KeptKey, Store};
 
 /// Time between two notes, at least.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -57,6 +57,12 @@ pub(crate) trait HeadFile {
 
     /// Notes a head durably, in place of the one before.
     fn note(&mut self, head: AuditHead) -> Result<()>;
+
+    /// The key that authenticates the registry; `None` in a file of an earlier build.
+    fn registry_key(&self) -> Option<&KeptKey>;
+
+    /// Keeps that key durably, in place of the one before.
+    fn keep_registry_key(&mut self, kept: KeptKey) -> Result<()>;
 }
 
 /// A file that a service and the keeper of the head have in common.

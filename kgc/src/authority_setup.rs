@@ -2,21 +2,18 @@
 //! place in the registry.
 
 use std::path::Path;
-use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, Name, Purpose, Ristretto255, SecretScalar, SignedAuthority,
-    VerifiedAuthority,
+    AuthorityStatement, Name, Purpose, Ristretto255, SecretScalar, SignedAuthority, VerifiedAuthority,
 };
 use quiver_service::clock;
-use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
 use crate::authorities::SealedAuthority;
-use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::signing::sign;
+use crate::registry::Writer;
+use crate::signing::Signing;
 use crate::store::Store;
 
 /// Authorities a deployment may have: as many as a challenge names.
@@ -42,12 +39,10 @@ impl AuthoritySetup {
     /// Has the KGC sign what is public, and stores everything.
     pub(crate) fn carry_out(
         self,
-        config: &Config,
-        deployment: &Deployment<Ristretto255>,
-        store: &mut Store,
-        by: &Protection,
-        wait: Duration,
+        signing: &Signing<'_>,
+        writer: &mut Writer,
     ) -> Result<VerifiedAuthority<Ristretto255>> {
+        let Signing { config, deployment, by, .. } = *signing;
         let delivery = SecretScalar::generate(&mut OsRng);
         let statement = AuthorityStatement {
             kind: Name::new(self.kind)?,
@@ -57,12 +52,12 @@ impl AuthoritySetup {
             schema: self.schema,
             parameters: self.parameters,
         };
-        let signed = sign(config, deployment, by, (Purpose::Parameters, &statement.body()), wait)?;
-        let statement = SignedAuthority::new(statement, signed.signature)?.verify(deployment)?;
+        let signature = signing.sign(writer, Purpose::Parameters, &statement.body())?;
+        let statement = SignedAuthority::new(statement, signature)?.verify(deployment)?;
         let authority = SealedAuthority { statement, delivery, master: self.master };
         // The secrets first: an authority in the registry can always make keys.
         authority.store(&config.data_dir, deployment, by)?;
-        store.record_authority(&authority.statement, clock::unix_now())?;
+        writer.record_authority(&authority.statement, clock::unix_now())?;
         Ok(authority.statement)
     }
 }

@@ -1,4 +1,4 @@
-//! Follows the registry, and gives the running machine what the command line wrote there.
+//! Follows the registry, and gives the running machine what the command line wrote there, if it is authentic.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
 use crate::kgc_machine::Change;
 use crate::master_share;
-use crate::store::Store;
+use crate::registry::Verified;
+use crate::store::{Position, RegistryKey, Store};
 
 /// Where the secrets of what was set up are, and what opens them.
 pub(crate) struct Secrets {
@@ -36,6 +37,7 @@ pub(crate) type Asked = oneshot::Sender<std::result::Result<(), String>>;
 /// the machine.
 pub(crate) struct Changes {
     store: Store,
+    key: RegistryKey,
     secrets: Secrets,
     seen: Seen,
 }
@@ -60,6 +62,8 @@ pub(crate) struct Seen {
     policies: u64,
     /// The newest approval.
     approvals: u64,
+    /// End of what was found authentic.
+    position: Position,
 }
 
 /// Content of the registry that was not handed over yet.
@@ -75,14 +79,14 @@ impl Changes {
     /// All revocations, and what is set up and granted after these authorities, the share and the grant of
     /// this revision. `share`: there is one, or the quorum makes it.
     pub(crate) fn since(
-        store: Store,
+        Verified { store, key, position }: Verified,
         secrets: Secrets,
         authorities: impl IntoIterator<Item = [u8; 32]>,
         share: bool,
         grants: u64,
     ) -> Self {
         let authorities = authorities.into_iter().collect();
-        Self { store, secrets, seen: Seen { authorities, share, grants, ..Seen::default() } }
+        Self { store, key, secrets, seen: Seen { authorities, share, grants, position, ..Seen::default() } }
     }
 
     /// Reads periodically, and when asked, until the machine ends. `wrap` converts each change to a command
@@ -139,8 +143,17 @@ impl Changes {
 
     /// Returns the new changes, revocations first. Nothing counts as handed over yet: a read that fails
     /// halfway loses nothing.
+    ///
+    /// # Errors
+    /// [`Error::ForeignRows`](crate::error::Error::ForeignRows) if something new is not authentic: nothing is handed
+    /// over then, because whoever wrote it may have changed the rest.
     pub(crate) fn read(&self) -> Result<New> {
+        self.store.snapshot(|| self.read_within())
+    }
+
+    fn read_within(&self) -> Result<New> {
         let mut seen = self.seen.clone();
+        self.store.check_rows_within(&self.key, &mut seen.position)?;
         let mut commands = Vec::new();
         let drones = self.store.drones_revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {

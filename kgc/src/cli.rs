@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Deployment,
     /// Whether the running `kgc serve` does its work; exits with 1 and says why if it does not
     Health(HealthArgs),
-    /// Check the audit table and print it
+    /// Check the registry, and print its audit table
     Audit(AuditArgs),
     /// Operators: who may issue tokens
     #[command(subcommand)]
@@ -129,6 +129,10 @@ pub(crate) struct AuditArgs {
     /// that is recorded. `kgc serve` must not run
     #[arg(long)]
     pub(crate) accept: bool,
+    /// Take all rows as they are although some are not what the KGC wrote; that is recorded. Look at them first, and
+    /// take out what is foreign. `kgc serve` must not run
+    #[arg(long)]
+    pub(crate) accept_rows: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -155,7 +159,8 @@ pub(crate) struct OperatorArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Issue a token. Needs the operator's secret key and the public deployment file, not the KGC
+    /// Issue a token. Needs the operator's secret key and the public deployment file, not the KGC; to record it in a
+    /// registry that is here, the running KGC or the passphrase as well
     Issue(IssueArgs),
     /// List the tokens this registry knows: recorded when issued here, used, or revoked
     List {

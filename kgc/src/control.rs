@@ -18,7 +18,12 @@ use crate::changes::Asked;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::kgc_machine::KgcMachine;
+use crate::registry::Registrar;
 use crate::sealed::{MasterFile, Sealed};
+use crate::store::NextLine;
+
+/// Time to check a registry of millions of rows.
+const CHECK_TIME: Duration = Duration::from_secs(600);
 
 /// Request to the running service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +33,11 @@ pub(crate) enum Request {
     TakeChanges,
     /// Query of the last line of the audit table that is noted in the file with the secrets.
     AuditHead,
+    /// Authenticate a line that is about to be added to the audit table, and the rows that it vouches for by their
+    /// digest.
+    Authenticate { line: NextLine, rows: [u8; 32] },
+    /// Check the whole registry.
+    CheckRegistry,
     /// Have this statement (hex) signed; in a quorum, wait until enough others approved it.
     Propose { body: String, wait: u64 },
     /// Query of the whole state of a KGC of a quorum.
@@ -57,6 +67,7 @@ impl TimeLimit for Request {
             Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
                 Duration::from_secs(*wait).saturating_add(USUAL_TIME)
             }
+            Self::CheckRegistry => CHECK_TIME,
             _ => USUAL_TIME,
         }
     }
@@ -89,6 +100,19 @@ pub(crate) fn read_serial(text: &str) -> std::result::Result<[u8; 16], String> {
     hex::decode_to_slice(text, &mut serial).map(|()| serial).map_err(wrong)
 }
 
+/// The MAC of a line that a command adds to the audit table.
+pub(crate) fn authenticate(registrar: &Registrar, line: NextLine, rows: &[u8; 32]) -> Answer {
+    let mac = tokio::task::block_in_place(|| registrar.authenticate(line, rows))
+        .map_err(|error| error.to_string())?;
+    serde_json::to_value(mac).map_err(|error| error.to_string())
+}
+
+/// Differences of the registry from what its KGC wrote.
+pub(crate) fn check_registry(registrar: &Registrar) -> Answer {
+    let findings = tokio::task::block_in_place(|| registrar.check()).map_err(|error| error.to_string())?;
+    serde_json::to_value(findings).map_err(|error| error.to_string())
+}
+
 /// The head of the audit table that is noted in the file with the secrets, or null.
 pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
     serde_json::to_value(lock(file).noted()).map_err(|error| error.to_string())
@@ -100,6 +124,7 @@ pub(crate) struct SingleServer {
     pub(crate) deployment: Deployment<Ristretto255>,
     /// The file with the master secret, locked; it is read when something is to be signed.
     pub(crate) master: Shared<MasterFile>,
+    pub(crate) registrar: Registrar,
     pub(crate) changes: mpsc::Sender<Asked>,
 }
 
@@ -121,6 +146,8 @@ impl SingleServer {
         match request {
             Request::TakeChanges => take_changes(&self.changes).await,
             Request::AuditHead => noted_head(&self.master),
+            Request::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
+            Request::CheckRegistry => check_registry(&self.registrar),
             Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
             Request::Revocation { serial } => self.revocation(&serial).await,
             _ => Err("this KGC is not one of a quorum".into()),

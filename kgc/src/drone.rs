@@ -5,13 +5,14 @@ use std::time::Duration;
 use quiver_ainq::{Ristretto255, SignedRevocationList, UnixTime};
 use quiver_enrolment::{KgcRecord, RevocationUsage};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
 use crate::config::Config;
 use crate::control::{Request, RevocationProgress, ask_if_running, effect};
 use crate::error::Result;
 use crate::quorum::file::Pinned;
-use crate::registry;
+use crate::registry::{self, Writer};
 use crate::store::{Drone, Store};
 
 /// Time between two looks whether the quorum has signed a list, and their number.
@@ -93,8 +94,15 @@ fn mark_revoked(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<
 }
 
 /// Has a drone revoked by the quorum, as soon as enough operators want it.
-fn want_revoked(config: &Config, quorum: &Pinned, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
-    let (serial, name) = registry::open(config)?.request_revocation(which, told, clock::unix_now())?;
+fn want_revoked(
+    config: &Config,
+    protection: &ProtectionArgs,
+    quorum: &Pinned,
+    which: &str,
+    told: Option<(UnixTime, bool)>,
+) -> Result<()> {
+    let request = |writer: &mut Writer| writer.request_revocation(which, told, clock::unix_now());
+    let (serial, name) = registry::write(config, protection, request)?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
     let effect = effect(config);
     let progress = progress(config, &serial, threshold.into())?;
@@ -139,11 +147,16 @@ fn progress(config: &Config, serial: &str, threshold: usize) -> Result<Option<Re
 
 /// Revokes a drone for good. `told`, in a quorum, for a drone that this KGC does not know: the end of its
 /// identity, and whether it may lead.
-pub(crate) fn revoke(config: &Config, which: &str, told: Option<(UnixTime, bool)>) -> Result<()> {
+pub(crate) fn revoke(
+    config: &Config,
+    protection: &ProtectionArgs,
+    which: &str,
+    told: Option<(UnixTime, bool)>,
+) -> Result<()> {
     if let Some(quorum) = Pinned::kept(&config.data_dir)? {
-        return want_revoked(config, &quorum, which, told);
+        return want_revoked(config, protection, &quorum, which, told);
     }
-    let drone = registry::open(config)?.revoke_drone(which, clock::unix_now())?;
+    let drone = registry::write(config, protection, |writer| writer.revoke_drone(which, clock::unix_now()))?;
     let (name, serial, effect) = (&drone.name, &drone.serial, effect(config));
     let request = Request::Revocation { serial: serial.clone() };
     let told = match ask_if_running::<RevocationProgress>(config, &request) {

@@ -10,6 +10,7 @@ use quiver_service::Exit;
 use rusqlite::ErrorCode;
 
 use crate::audit_head::Cut;
+use crate::store::Findings;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -91,6 +92,32 @@ pub(crate) enum Error {
         cut: Cut,
         /// The file in which it was noted.
         file: &'static str,
+    },
+    /// Something in the registry was not written by the holder of its key.
+    #[error(
+        "the registry is not what this KGC wrote: {0}. Somebody wrote into registry.sqlite, or it is another key's: restore \
+         the whole data directory from one backup. Without one: stop `kgc serve`, see `kgc audit`, take out what is foreign, \
+         and run `kgc audit --accept-rows`"
+    )]
+    ForeignRows(Box<Findings>),
+    /// The registry and the file with its key are not of one time.
+    #[error(
+        "the registry is not the one that {file} authenticates: one of the two was put back from before the registry was \
+         authenticated, or from elsewhere: restore the whole data directory from one backup. If it was put back on purpose: \
+         stop `kgc serve`, see `kgc audit`, and run `kgc audit --accept-rows`"
+    )]
+    OtherRegistry {
+        /// The file with the key.
+        file: &'static str,
+    },
+    /// The registry is of an earlier build.
+    #[error(
+        "registry {path} is of an earlier build; start `kgc serve` of this one, which brings it up to date, or give `kgc audit` \
+         the passphrase or key"
+    )]
+    EarlierRegistry {
+        /// The file.
+        path: PathBuf,
     },
     /// No deployment here yet.
     #[error("no deployment in {0}; run `kgc init` first or give --data-dir")]
@@ -320,6 +347,9 @@ impl Error {
             | Self::KeysMissing { .. }
             | Self::ShareMissing { .. }
             | Self::AuditCut { .. }
+            | Self::ForeignRows(_)
+            | Self::OtherRegistry { .. }
+            | Self::EarlierRegistry { .. }
             | Self::Holding(_)
             | Self::Issuer(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,

@@ -12,7 +12,7 @@ use crate::store::{AuthorityRow, Store};
 /// Grants something, and prints it; `fetch` is the way in which the drone gets it.
 pub(crate) fn make(
     config: &Config,
-    mut store: Store,
+    store: &mut Store,
     authority: &AuthorityRow,
     drone: &Name,
     granted: &Granted,
@@ -40,7 +40,7 @@ pub(crate) fn make(
 /// Withdraws the grants of the drones of this name, and prints it; `held` describes the fate of keys held.
 pub(crate) fn withdraw(
     config: &Config,
-    mut store: Store,
+    store: &mut Store,
     authority: &AuthorityRow,
     drone: &Name,
     held: &str,

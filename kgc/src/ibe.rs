@@ -26,17 +26,24 @@ use crate::store::{PolicyRow, Store};
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let deployment = file.pin()?;
-    let store = registry::open(config)?;
+    let read = || registry::open(config);
     match command {
         IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
             "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
         )),
-        IbeCommand::Setup { name } => setup::run(config, protection, &deployment, store, name),
-        IbeCommand::Policy { change: None, json } => policy::list(&store, *json),
-        IbeCommand::Policy { change: Some(change), .. } => policy::change(config, store, change),
-        IbeCommand::Release { condition, withdraw } => release(config, store, condition, !withdraw),
-        IbeCommand::List { json } => list::run(&deployment, &store, *json),
-        IbeCommand::Publish { out } => publish(&deployment, &store, out.clone()),
+        IbeCommand::Setup { name } => registry::write(config, protection, |writer| {
+            setup::run(config, protection, &deployment, writer, name)
+        }),
+        IbeCommand::Policy { change: None, json } => policy::list(&read()?, *json),
+        IbeCommand::Policy { change: Some(change), .. } => {
+            registry::write(config, protection, |writer| policy::change(config, writer, change))
+        }
+        IbeCommand::Release { condition, withdraw } => {
+            refuse_all_but_missions(condition)?;
+            registry::write(config, protection, |writer| release(config, writer, condition, !withdraw))
+        }
+        IbeCommand::List { json } => list::run(&deployment, &read()?, *json),
+        IbeCommand::Publish { out } => publish(&deployment, &read()?, out.clone()),
     }
 }
 
@@ -62,17 +69,20 @@ fn write_public(path: &Path, authority: &ReleaseAuthority<Ristretto255>) -> Resu
     Ok(armour::write_new(path, Armour::IbeAuthority, &authority.statement().bytes())?)
 }
 
-/// Approves a mission's condition, or withdraws that.
-fn release(config: &Config, mut store: Store, condition: &Condition, approved: bool) -> Result<()> {
+fn refuse_all_but_missions(condition: &Condition) -> Result<()> {
     match condition.kind() {
-        Kind::Mission(_) => {}
+        Kind::Mission(_) => Ok(()),
         Kind::NotBefore(_) => {
-            return Err(Error::Terms(format!("{condition} is released by the clock, and by nothing else")));
+            Err(Error::Terms(format!("{condition} is released by the clock, and by nothing else")))
         }
         Kind::Drone(_) => {
-            return Err(Error::Terms(format!("{condition} is released to that drone, and to no other")));
+            Err(Error::Terms(format!("{condition} is released to that drone, and to no other")))
         }
     }
+}
+
+/// Approves a mission's condition, or withdraws that.
+fn release(config: &Config, store: &mut Store, condition: &Condition, approved: bool) -> Result<()> {
     let Some(revision) = store.set_ibe_approval(condition, approved, clock::unix_now())? else {
         let word = match (approved, Pinned::kept(&config.data_dir)?) {
             (false, _) => "not approved".into(),

@@ -18,7 +18,7 @@ use crate::operator;
 use crate::quorum;
 use crate::sealed::{self, Sealed};
 use crate::service;
-use crate::store::Store;
+use crate::store::{KeptKey, RegistryKey, Store};
 
 /// A new deployment as it is shown.
 #[derive(Debug, Serialize)]
@@ -54,10 +54,13 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     let deployment = Deployment::new(args.deployment.clone(), master.public());
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.fill_bytes(seed.as_mut_slice());
-    Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by)?;
-    Store::create(&config.data_dir, &deployment.fingerprint(), clock::unix_now())?;
-    let file =
-        DeploymentFile::new(&deployment, vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }]);
+    let kept = KeptKey { key: RegistryKey::random(), settled: true };
+    Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by, &kept)?;
+    Store::create(&config.data_dir, &deployment.fingerprint(), &kept.key, clock::unix_now())?;
+    let file = DeploymentFile::new(
+        &deployment,
+        vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }],
+    );
     let path = config.deployment_path();
     file.write_new(&path)?;
     if args.json {

@@ -1,12 +1,12 @@
 //! Quiver's Key Generation Centre.
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
-//! `quiver-net`; `store` is the registry, `sealed` the encrypted file with the master secret, `authorities`
-//! the one with the attribute authorities' keys, `master_share` the one with the share of the master key of
-//! identity-based encryption; `control` has the requests of the command line to a running KGC, `kgc_machine`
-//! how its machine takes up what was set up beside it, `signing` who signs statements about that; `audit_head`
-//! notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is one of several; `metrics` is what is
-//! counted.
+//! `quiver-net`; `store` is the registry, which `registry` opens and has authenticated, `sealed` the encrypted file
+//! with the master secret, `authorities` the one with the attribute authorities' keys, `master_share` the one with the
+//! share of the master key of identity-based encryption; `control` has the requests of the command line to a running
+//! KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who signs statements about that;
+//! `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is
+//! one of several; `metrics` is what is counted.
 
 mod abke;
 mod attributes;
@@ -93,11 +93,16 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         Command::Deployment => Ok(terminal::line(deployment(&config)?.trim_end())?),
         Command::Token(TokenCommand::Issue(args)) => token::issue(&config, &cli.common.protection, &args),
         Command::Token(TokenCommand::List { json }) => token::list(&config, json),
-        Command::Token(TokenCommand::Revoke { which }) => token::revoke(&config, &which),
-        Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
-        Command::Drone(DroneCommand::Revoke { which, not_after, edge }) => {
-            drone::revoke(&config, &which, not_after.map(|not_after| (not_after, !edge)))
+        Command::Token(TokenCommand::Revoke { which }) => {
+            token::revoke(&config, &cli.common.protection, &which)
         }
+        Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
+        Command::Drone(DroneCommand::Revoke { which, not_after, edge }) => drone::revoke(
+            &config,
+            &cli.common.protection,
+            &which,
+            not_after.map(|not_after| (not_after, !edge)),
+        ),
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
         Command::Abke(command) => abke::run(&config, &cli.common.protection, &command),

@@ -1,24 +1,51 @@
-//! Opens the registry for a subcommand: public files say whose it must be.
+//! Opens the registry: for a subcommand that reads it, for one that changes it, for a KGC that begins to serve.
+//!
+//! Public files say whose it must be. What is written is authenticated by a key in `master.state` or `quorum.state`
+//! (`store::authentication`): the running KGC has it, or the passphrase or key file opens that file.
 
-use quiver_ainq::{Deployment, Ristretto255};
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, MasterSecret, Ristretto255};
+use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::secrets::{Protection, ProtectionArgs};
 
+use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::config::Config;
+use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum::file::Pinned;
-use crate::store::Store;
+use crate::quorum::sealed::QuorumState;
+use crate::sealed::{MasterFile, Sealed};
+use crate::store::{Authenticator, Findings, KeptKey, Line, NextLine, Position, RegistryKey, Store};
 
-/// Opens the registry in the data directory.
-pub(crate) fn open(config: &Config) -> Result<Store> {
+/// Looks for the lock on the file with the key, which another command holds while it changes something, and the time
+/// between them.
+const PATIENCE: u32 = 600;
+const NAP: Duration = Duration::from_millis(100);
+
+/// Differences named in the line of the audit table that says that they were accepted.
+const ACCEPTED_SHOWN: usize = 100;
+
+/// The owner of the registry in the data directory.
+fn fingerprint(config: &Config) -> Result<[u8; 32]> {
     if let Some(quorum) = Pinned::kept(&config.data_dir)? {
-        return Store::open(&config.data_dir, &quorum.seat());
+        return Ok(quorum.seat());
     }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    let fingerprint = file.pin()?.fingerprint();
-    Store::open(&config.data_dir, &fingerprint)
+    Ok(file.pin()?.fingerprint())
 }
 
-/// Opens the registry in the data directory if it is of this deployment.
+/// Opens the registry in the data directory, to read it.
+pub(crate) fn open(config: &Config) -> Result<Store> {
+    Store::open(&config.data_dir, &fingerprint(config)?)
+}
+
+/// Opens the registry in the data directory if it is of this deployment, to read it.
 ///
 /// # Errors
 /// [`Error::ForeignRegistry`] if it is not.
@@ -34,4 +61,326 @@ pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) ->
         return Err(Error::ForeignRegistry { path, found });
     }
     Store::open(&config.data_dir, &quorum.seat())
+}
+
+/// The open, locked file with the registry's key.
+pub(crate) enum Held {
+    /// Of a single KGC.
+    Single(Box<(Sealed, MasterFile)>),
+    /// Of a KGC of a quorum.
+    Quorum(Box<QuorumState>),
+}
+
+impl Held {
+    /// Opens it.
+    pub(crate) fn open(config: &Config, by: &Protection) -> Result<Self> {
+        if let Some(kept) = Pinned::kept(&config.data_dir)? {
+            return Ok(Self::Quorum(Box::new(QuorumState::open(&config.data_dir, &kept, by)?.0)));
+        }
+        let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin()?;
+        Ok(Self::Single(Box::new(Sealed::open(&config.data_dir, &deployment, by)?)))
+    }
+
+    fn verify(&mut self, data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Verified> {
+        match self {
+            Self::Single(open) => verify(data_dir, fingerprint, &mut open.1),
+            Self::Quorum(open) => verify(data_dir, fingerprint, open.as_mut()),
+        }
+    }
+
+    /// The head that is noted, if one is, and what the KGC did not write.
+    pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, Findings)> {
+        let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
+        match self {
+            Self::Single(open) => check(data_dir, &fingerprint, &mut open.1),
+            Self::Quorum(open) => check(data_dir, &fingerprint, open.as_mut()),
+        }
+    }
+
+    /// Takes the audit table as it is although its end is missing, and records that.
+    pub(crate) fn accept_head(&mut self, config: &Config) -> Result<()> {
+        let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
+        match self {
+            Self::Single(open) => accept_head(data_dir, &fingerprint, &mut open.1),
+            Self::Quorum(open) => accept_head(data_dir, &fingerprint, open.as_mut()),
+        }
+    }
+
+    /// Authenticates the rows that there are, although they are not those that the KGC wrote, and records that.
+    /// Returns what was found.
+    pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<Findings> {
+        let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
+        match self {
+            Self::Single(open) => accept_rows(data_dir, &fingerprint, &mut open.1),
+            Self::Quorum(open) => accept_rows(data_dir, &fingerprint, open.as_mut()),
+        }
+    }
+
+    fn note(&mut self, head: AuditHead) -> Result<()> {
+        match self {
+            Self::Single(open) if open.1.noted() != Some(head) => open.1.note(head),
+            Self::Quorum(open) if open.noted() != Some(head) => open.note(head),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A registry that a subcommand may change.
+pub(crate) struct Writer {
+    store: Store,
+    /// `None` while a KGC runs, which has the file.
+    held: Option<Held>,
+    /// The passphrase or key, once it was asked for.
+    by: Option<Rc<Protection>>,
+}
+
+impl Deref for Writer {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+impl DerefMut for Writer {
+    fn deref_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+}
+
+impl Writer {
+    /// The master secret of a single KGC that does not run.
+    pub(crate) fn master(&self) -> Option<&MasterSecret<Ristretto255>> {
+        match &self.held {
+            Some(Held::Single(open)) => Some(&open.0.master),
+            Some(Held::Quorum(_)) | None => None,
+        }
+    }
+
+    /// The passphrase or key, which is asked for no more than once.
+    pub(crate) fn protection(&mut self, args: &ProtectionArgs) -> Result<Rc<Protection>> {
+        if let Some(by) = &self.by {
+            return Ok(Rc::clone(by));
+        }
+        Ok(Rc::clone(self.by.insert(Rc::new(args.obtain(false)?))))
+    }
+
+    /// Opens the registry: with the running KGC's help, or else with the passphrase or key.
+    fn open(config: &Config, protection: &ProtectionArgs) -> Result<Self> {
+        let fingerprint = fingerprint(config)?;
+        let (mut by, mut looks): (Option<Rc<Protection>>, _) = (None, 0);
+        loop {
+            if runs(config)? {
+                let store = Store::open(&config.data_dir, &fingerprint)?;
+                return Ok(Self { store: store.authenticated_by(by_running_kgc(config)), held: None, by });
+            }
+            let given = match &by {
+                Some(given) => Rc::clone(given),
+                None => Rc::clone(by.insert(Rc::new(protection.obtain(false)?))),
+            };
+            match Held::open(config, &given) {
+                Ok(mut held) => {
+                    let Verified { store, .. } = held.verify(&config.data_dir, &fingerprint)?;
+                    return Ok(Self { store, held: Some(held), by });
+                }
+                // Another command changes something, or a KGC starts.
+                Err(Error::Service(quiver_service::Error::InUse { .. })) if looks < PATIENCE => {
+                    std::thread::sleep(NAP);
+                    looks += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Notes the end of the audit table, so that nobody can take back what was just written. A running KGC does so
+    /// itself.
+    fn note(&mut self) -> Result<()> {
+        let Some(held) = &mut self.held else { return Ok(()) };
+        self.store.audit_head()?.map_or(Ok(()), |head| held.note(head))
+    }
+}
+
+/// Changes the registry in the data directory.
+pub(crate) fn write<T>(
+    config: &Config,
+    protection: &ProtectionArgs,
+    body: impl FnOnce(&mut Writer) -> Result<T>,
+) -> Result<T> {
+    let mut writer = Writer::open(config, protection)?;
+    let done = body(&mut writer);
+    // Also if it failed halfway.
+    let noted = writer.note();
+    done.and_then(|done| noted.map(|()| done))
+}
+
+/// Tells that a KGC runs on the data directory.
+fn runs(config: &Config) -> Result<bool> {
+    Ok(ask_if_running::<Option<AuditHead>>(config, &Request::AuditHead)?.is_some())
+}
+
+/// Has the running KGC authenticate what is written.
+fn by_running_kgc(config: &Config) -> Authenticator {
+    let config = config.clone();
+    Authenticator::Running(Box::new(move |line, rows| {
+        let request = Request::Authenticate { line: line.into(), rows: *rows };
+        ask_if_running::<[u8; 32]>(&config, &request)?.ok_or_else(|| {
+            Error::Terms(
+                "`kgc serve` ended meanwhile, and nothing was changed: give the same command again".into(),
+            )
+        })
+    }))
+}
+
+/// A registry that is what its KGC wrote.
+pub(crate) struct Verified {
+    /// The registry, which may be changed.
+    pub(crate) store: Store,
+    /// The key that authenticates it.
+    pub(crate) key: RegistryKey,
+    /// The end of what was checked.
+    pub(crate) position: Position,
+}
+
+/// Opens a registry and checks all of it. One of an earlier build is brought up to date, once.
+///
+/// # Errors
+/// [`Error::AuditCut`], [`Error::OtherRegistry`], [`Error::ForeignRows`], and those of reading it.
+pub(crate) fn verify<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<Verified> {
+    let (store, key) = open_settled(data_dir, fingerprint, file)?;
+    audit_head::check::<F>(&store, file.noted())?;
+    let mut position = Position::default();
+    store.check_rows(&key, &mut position)?;
+    Ok(Verified { store, key, position })
+}
+
+/// Opens a registry to change it, after bringing one of an earlier build up to date if its end is not missing.
+fn open_settled<F: HeadFile>(
+    data_dir: &Path,
+    fingerprint: &[u8; 32],
+    file: &mut F,
+) -> Result<(Store, RegistryKey)> {
+    if file.registry_key().is_none_or(|kept| !kept.settled) {
+        audit_head::check::<F>(&Store::open_of_any_build(data_dir, fingerprint)?, file.noted())?;
+    }
+    let key = settle(data_dir, fingerprint, file)?;
+    let store = Store::open(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
+    Ok((store, key))
+}
+
+fn check<F: HeadFile>(
+    data_dir: &Path,
+    fingerprint: &[u8; 32],
+    file: &mut F,
+) -> Result<(Option<AuditHead>, Findings)> {
+    let (store, key) = open_settled(data_dir, fingerprint, file)?;
+    Ok((file.noted(), findings(&store, &key)?))
+}
+
+/// Differences of a registry from what the holder of the key wrote.
+fn findings(store: &Store, key: &RegistryKey) -> Result<Findings> {
+    match store.check_rows(key, &mut Position::default()) {
+        Ok(()) => Ok(Findings::default()),
+        Err(Error::ForeignRows(findings)) => Ok(*findings),
+        Err(error) => Err(error),
+    }
+}
+
+fn accept_head<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<()> {
+    let key = settle(data_dir, fingerprint, file)?;
+    let mut store = Store::open(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key));
+    audit_head::accept(&mut store, file, clock::unix_now())
+}
+
+/// The key of a registry. If the file has none that is settled, the registry is of an earlier build, and is
+/// authenticated as it is. That happens once, because the file then says that it has happened; a crash on the way
+/// is made up for by the next start.
+fn settle<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<RegistryKey> {
+    let is_earlier = Store::is_earlier(data_dir, fingerprint)?;
+    let key = match file.registry_key() {
+        Some(KeptKey { settled: true, .. }) if is_earlier => {
+            return Err(Error::OtherRegistry { file: F::NAME });
+        }
+        Some(KeptKey { key, settled: true }) => return Ok(key.clone()),
+        Some(KeptKey { key, settled: false }) => key.clone(),
+        None if !is_earlier => return Err(Error::OtherRegistry { file: F::NAME }),
+        None => RegistryKey::random(),
+    };
+    if file.registry_key().is_none() {
+        file.keep_registry_key(KeptKey { key: key.clone(), settled: false })?;
+    }
+    let mut store =
+        Store::open_of_any_build(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
+    store.upgrade()?;
+    store.check_rows(&key, &mut Position::default())?;
+    file.keep_registry_key(KeptKey { key: key.clone(), settled: true })?;
+    tracing::warn!(
+        "the registry is of an earlier build, which did not authenticate its rows: they were authenticated now as they \
+         were found. Look through `kgc abe list`, `kgc abke list`, `kgc ibe list`, `kgc drone list` and `kgc token list`, \
+         and erase copies of {} from before this start: with one, this could be repeated",
+        F::NAME
+    );
+    Ok(key)
+}
+
+/// The part of a running KGC that commands which change its registry ask.
+pub(crate) struct Registrar {
+    data_dir: PathBuf,
+    fingerprint: [u8; 32],
+    key: RegistryKey,
+    store: Mutex<Store>,
+}
+
+impl Registrar {
+    /// Opens the registry once more.
+    pub(crate) fn new(data_dir: &Path, fingerprint: &[u8; 32], key: RegistryKey) -> Result<Self> {
+        let store = Mutex::new(Store::open(data_dir, fingerprint)?);
+        Ok(Self { data_dir: data_dir.into(), fingerprint: *fingerprint, key, store })
+    }
+
+    /// Authenticates the line that a command adds to the audit table, with the digest of its rows.
+    pub(crate) fn authenticate(&self, line: NextLine, rows: &[u8; 32]) -> Result<[u8; 32]> {
+        let line = Line::from(line);
+        // It only reads.
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mac = store.mac_of_next(&self.key, &line, rows)?;
+        let Line { seq, action, subject, detail, .. } = &line;
+        tracing::info!(
+            seq,
+            action,
+            subject,
+            detail,
+            "line of the audit table authenticated for the command line"
+        );
+        Ok(mac)
+    }
+
+    /// Checks all of the registry.
+    pub(crate) fn check(&self) -> Result<Findings> {
+        // Another one: that takes a while.
+        let store = Store::open(&self.data_dir, &self.fingerprint)?;
+        findings(&store, &self.key)
+    }
+}
+
+fn accept_rows<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<Findings> {
+    let key = match file.registry_key() {
+        Some(kept) => kept.key.clone(),
+        None => RegistryKey::random(),
+    };
+    if file.registry_key().is_none_or(|kept| !kept.settled) {
+        file.keep_registry_key(KeptKey { key: key.clone(), settled: true })?;
+    }
+    let mut store =
+        Store::open_of_any_build(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
+    store.upgrade()?;
+    let findings = findings(&store, &key)?;
+    if !findings.0.is_empty() {
+        store.authenticate_all("rows accepted", &findings.text(ACCEPTED_SHOWN))?;
+    }
+    // A table whose end is missing is accepted separately.
+    if let (Ok(()), Some(head)) = (audit_head::check::<F>(&store, file.noted()), store.audit_head()?) {
+        file.note(head)?;
+    }
+    Ok(findings)
 }

@@ -1,8 +1,7 @@
-//! The sealed file `master.state`: master secret, transport key, the operators whose tokens count, and the last
-//! line of the audit table that was noted.
+//! The sealed file `master.state`: master secret, transport key, the operators whose tokens count, the last line of
+//! the audit table that was noted, and the key that authenticates the registry.
 //!
-//! The operators stand in here and not in the registry because a line added to them would let tokens be
-//! forged: this file is authenticated, the registry is not.
+//! The operators stand in here and not in the registry because they are pinned for ever: no command changes them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +13,14 @@ use zeroize::Zeroizing;
 
 use crate::audit_head::{AuditHead, HeadFile};
 use crate::error::Result;
+use crate::store::KeptKey;
 
 const ROLE: &str = "kgc";
 const SEED: u8 = 0;
 const MASTER: u8 = 1;
 const OPERATOR: u8 = 2;
 const AUDIT_HEAD: u8 = 3;
+const REGISTRY_KEY: u8 = 4;
 
 /// Content of the file.
 pub(crate) struct Sealed {
@@ -36,6 +37,7 @@ pub(crate) struct Sealed {
 pub(crate) struct MasterFile {
     file: StateFile,
     head: Option<AuditHead>,
+    registry_key: Option<KeptKey>,
 }
 
 /// Path of the file.
@@ -53,15 +55,17 @@ pub(crate) fn refuse_wrong_key(
 }
 
 impl Sealed {
-    /// Creates the file. Never overwrites one.
+    /// Creates the file, with the key of a new registry. Never overwrites one.
     pub(crate) fn create(
         &self,
         data_dir: &Path,
         deployment: &Deployment<Ristretto255>,
         by: &Protection,
+        registry_key: &KeptKey,
     ) -> Result<()> {
         let mut records = vec![tagged(SEED, self.seed.as_slice()), tagged(MASTER, &self.master.encode())];
         records.extend(self.operators.iter().map(|operator| tagged(OPERATOR, operator.encode().as_ref())));
+        records.push(tagged(REGISTRY_KEY, &registry_key.encode()));
         StateFile::create(&path_in(data_dir), &owner(deployment, ROLE), by, &records)?;
         Ok(())
     }
@@ -73,8 +77,9 @@ impl Sealed {
         by: &Protection,
     ) -> Result<(Self, MasterFile)> {
         let (file, records) = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by)?;
-        let head = records.iter().rev().find_map(|record| head_of(record));
-        Ok((Self::decode(file.path(), &records)?, MasterFile { file, head }))
+        let head = newest(&records, AUDIT_HEAD).and_then(AuditHead::decode);
+        let registry_key = newest(&records, REGISTRY_KEY).and_then(KeptKey::decode);
+        Ok((Self::decode(file.path(), &records)?, MasterFile { file, head, registry_key }))
     }
 
     /// Reads the open file once more.
@@ -93,6 +98,8 @@ impl Sealed {
                 Some((&MASTER, bytes)) => master = Some(MasterSecret::decode(bytes)?),
                 Some((&OPERATOR, bytes)) => operators.push(OperatorPublicKey::decode(bytes)?),
                 Some((&AUDIT_HEAD, _)) => {}
+                // Never to be taken for a file without one.
+                Some((&REGISTRY_KEY, bytes)) if KeptKey::decode(bytes).is_some() => {}
                 _ => return Err(corrupt().into()),
             }
         }
@@ -103,9 +110,19 @@ impl Sealed {
     }
 }
 
-fn head_of(record: &[u8]) -> Option<AuditHead> {
-    let (kind, bytes) = record.split_first()?;
-    AuditHead::decode(bytes).filter(|_| *kind == AUDIT_HEAD)
+/// Content of the newest record of a kind.
+fn newest(records: &Records, kind: u8) -> Option<&[u8]> {
+    records.iter().rev().find(|record| record.first() == Some(&kind))?.get(1..)
+}
+
+impl MasterFile {
+    /// Replaces the whole file: of a journal, whoever can write the disk could take the newest records away.
+    fn supersede(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
+        let mut records = self.file.records()?;
+        records.retain(|record| record.first() != Some(&kind));
+        records.push(tagged(kind, bytes));
+        Ok(self.file.replace(&records)?)
+    }
 }
 
 impl HeadFile for MasterFile {
@@ -115,13 +132,19 @@ impl HeadFile for MasterFile {
         self.head
     }
 
-    /// Replaces the whole file: of a journal, whoever can write the disk could take the newest heads away.
     fn note(&mut self, head: AuditHead) -> Result<()> {
-        let mut records = self.file.records()?;
-        records.retain(|record| record.first() != Some(&AUDIT_HEAD));
-        records.push(tagged(AUDIT_HEAD, &head.encode()));
-        self.file.replace(&records)?;
+        self.supersede(AUDIT_HEAD, &head.encode())?;
         self.head = Some(head);
+        Ok(())
+    }
+
+    fn registry_key(&self) -> Option<&KeptKey> {
+        self.registry_key.as_ref()
+    }
+
+    fn keep_registry_key(&mut self, kept: KeptKey) -> Result<()> {
+        self.supersede(REGISTRY_KEY, &kept.encode())?;
+        self.registry_key = Some(kept);
         Ok(())
     }
 }

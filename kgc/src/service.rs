@@ -36,8 +36,9 @@ use crate::master_share;
 use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
+use crate::registry::{self, Registrar};
 use crate::sealed::Sealed;
-use crate::store::Store;
+use crate::store::{Authenticator, Store};
 
 /// Connections served at a time; enrolling takes a drone about a second.
 pub(crate) const PEERS: usize = 4096;
@@ -64,20 +65,21 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
         .map(|text| dialled_address("address in the deployment file", text))
         .collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
-    let (sealed, master) = Sealed::open(&config.data_dir, &deployment, &by)?;
-    let store = Store::open(&config.data_dir, &fingerprint)?;
+    let (sealed, mut master) = Sealed::open(&config.data_dir, &deployment, &by)?;
+    let verified = registry::verify(&config.data_dir, &fingerprint, &mut master)?;
+    let registrar = Registrar::new(&config.data_dir, &fingerprint, verified.key.clone())?;
+    let by_key = Authenticator::Key(verified.key.clone());
+    let store = Store::open(&config.data_dir, &fingerprint)?.authenticated_by(by_key);
     let master = Arc::new(Mutex::new(master));
     let head = HeadKeeper::start(Store::open(&config.data_dir, &fingerprint)?, Arc::clone(&master))?;
     let operators = sealed.operators.len();
     let grants = store.newest_grants()?;
-    let (secrets, beside) = (
-        Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() },
-        Store::open(&config.data_dir, &fingerprint)?,
-    );
+    let secrets =
+        Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() };
     let (shares, has_share) = share_server(config, &secrets, &store)?;
     let newest = grants.last().map_or(0, |grant| grant.revision);
     let (keys, authorities) = attribute_server(config, &secrets, &store, grants)?;
-    let mut changes = Changes::since(beside, secrets, authorities, has_share, newest);
+    let mut changes = Changes::since(verified, secrets, authorities, has_share, newest);
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -109,7 +111,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
     let (control, calls) = Server::start(&config.data_dir, "kgc")?;
     let (asking, asked) = mpsc::channel(1);
-    let server = SingleServer { machine: handle.clone(), deployment, master, changes: asking };
+    let server = SingleServer { machine: handle.clone(), deployment, master, registrar, changes: asking };
     let answering = tokio::spawn(server.answer(calls));
     let (running, ended) = oneshot::channel();
     let keeping = tokio::spawn(head.keep(ended));

@@ -12,43 +12,43 @@ use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum;
 use crate::quorum::file::Pinned;
-use crate::sealed::{self, MasterFile, Sealed};
+use crate::registry::Writer;
+use crate::sealed;
 
-/// A signature.
-pub(crate) struct Signed {
-    pub(crate) signature: StatementSignature<Ristretto255>,
-    /// Keeps a KGC from starting before what was signed is stored; `None` if one runs.
-    _lock: Option<MasterFile>,
+/// Signer of a command that changes the registry.
+pub(crate) struct Signing<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) deployment: &'a Deployment<Ristretto255>,
+    /// Passphrase or key that the secrets are stored under.
+    pub(crate) by: &'a Protection,
+    /// Time to wait, in a quorum, until enough others approved it.
+    pub(crate) wait: Duration,
 }
 
-/// Signs the body of a statement. `wait`: how long, in a quorum, until enough others approved it.
-pub(crate) fn sign(
-    config: &Config,
-    deployment: &Deployment<Ristretto255>,
-    by: &Protection,
-    (purpose, body): (Purpose, &[u8]),
-    wait: Duration,
-) -> Result<Signed> {
-    if let Some(pinned) = Pinned::kept(&config.data_dir)? {
-        quorum::sealed::refuse_wrong_key(&config.data_dir, &pinned, by)?;
-        let signature = quorum::commands::sign(config, body, wait)?;
-        return Ok(Signed { signature: StatementSignature::decode(&signature)?, _lock: None });
-    }
-    match Sealed::open(&config.data_dir, deployment, by) {
-        Ok((sealed, lock)) => {
-            let signature = sealed.master.sign(deployment, purpose, body, &mut OsRng);
-            Ok(Signed { signature, _lock: Some(lock) })
+impl Signing<'_> {
+    /// Signs the body of a statement. No KGC starts before `writer` is done, unless one runs already.
+    pub(crate) fn sign(
+        &self,
+        writer: &Writer,
+        purpose: Purpose,
+        body: &[u8],
+    ) -> Result<StatementSignature<Ristretto255>> {
+        let Self { config, deployment, by, wait } = self;
+        if let Some(pinned) = Pinned::kept(&config.data_dir)? {
+            quorum::sealed::refuse_wrong_key(&config.data_dir, &pinned, by)?;
+            let signature = quorum::commands::sign(config, body, *wait)?;
+            return Ok(StatementSignature::decode(&signature)?);
         }
-        Err(Error::Service(quiver_service::Error::InUse { path })) => {
-            // The secrets are stored under it, and the running KGC must be able to read them.
-            sealed::refuse_wrong_key(&config.data_dir, deployment, by)?;
-            let request = Request::Propose { body: hex::encode(body), wait: 0 };
-            let Some(signature) = ask_if_running::<String>(config, &request)? else {
-                return Err(quiver_service::Error::InUse { path }.into());
-            };
-            let signature = hex::decode(signature).map_err(Error::scheme)?;
-            Ok(Signed { signature: StatementSignature::decode(&signature)?, _lock: None })
+        if let Some(master) = writer.master() {
+            return Ok(master.sign(deployment, purpose, body, &mut OsRng));
         }
-        Err(error) => Err(error),
+        // The secrets are stored under it, and the running KGC must be able to read them.
+        sealed::refuse_wrong_key(&config.data_dir, deployment, by)?;
+        let request = Request::Propose { body: hex::encode(body), wait: 0 };
+        let Some(signature) = ask_if_running::<String>(config, &request)? else {
+            return Err(quiver_service::Error::InUse { path: sealed::path_in(&config.data_dir) }.into());
+        };
+        let signature = hex::decode(signature).map_err(Error::scheme)?;
+        Ok(StatementSignature::decode(&signature)?)
     }
 }

@@ -3,10 +3,12 @@
 //! It holds nothing secret in clear: sealed replies open only for the drone they were made for. WAL with
 //! `synchronous=FULL`: a transaction that returned is on the disk. Several processes may use it at once (the
 //! command line beside the running service); every change is one immediate transaction together with its line
-//! in the audit table.
+//! in the audit table and the line's MAC, for which it takes the key in the encrypted file, or the KGC that runs
+//! and holds it. A registry that is opened without is read only.
 
 mod attributes;
 mod audit;
+mod authentication;
 mod drones;
 mod ibe;
 mod pinned;
@@ -28,7 +30,10 @@ use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
-pub(crate) use self::audit::{Checked, Line};
+pub(crate) use self::audit::{Checked, Line, NextLine};
+#[cfg(test)]
+pub(crate) use self::authentication::Finding;
+pub(crate) use self::authentication::{Authenticator, Findings, KeptKey, Position, RegistryKey};
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 pub(crate) use self::policies::AdmissionRow;
@@ -43,6 +48,7 @@ const BUSY: Duration = Duration::from_secs(5);
 pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
+    authenticator: Authenticator,
     /// The ordinals of the group that a leader's token was last issued for.
     ordinals: Option<tokens::Ordinals>,
 }
@@ -54,36 +60,67 @@ impl Store {
     }
 
     /// Creates the registry of a deployment. Never overwrites one.
-    pub(crate) fn create(data_dir: &Path, fingerprint: &[u8; 32], at: UnixTime) -> Result<Self> {
+    pub(crate) fn create(
+        data_dir: &Path,
+        fingerprint: &[u8; 32],
+        key: &RegistryKey,
+        at: UnixTime,
+    ) -> Result<Self> {
         let path = Self::path_in(data_dir);
         // SQLite gives its side files the mode of this one.
         private_file::write_new(&path, b"")?;
-        let mut store = Self::connect(path)?;
+        let mut store = Self::connect(path)?.authenticated_by(Authenticator::Key(key.clone()));
         store.change(at, |change| {
             schema::create(&change.transaction, fingerprint)?;
-            change.audit("initialised", &hex::encode(fingerprint), "")
+            change.authenticate_all("initialised", &hex::encode(fingerprint), "")
         })?;
         Ok(store)
     }
 
-    /// Opens the registry of a deployment.
+    /// Opens the registry of a deployment to read it.
+    ///
+    /// # Errors
+    /// [`Error::EarlierRegistry`] if it is of an earlier build, among others.
     pub(crate) fn open(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Self> {
+        let (store, version) = Self::open_any(data_dir, fingerprint)?;
+        if schema::is_older(version) {
+            return Err(Error::EarlierRegistry { path: store.path });
+        }
+        Ok(store)
+    }
+
+    /// The same of this or an earlier build, for [`Store::upgrade`].
+    pub(crate) fn open_of_any_build(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Self> {
+        Ok(Self::open_any(data_dir, fingerprint)?.0)
+    }
+
+    /// The same with a source of MACs, so that it can be changed.
+    #[must_use]
+    pub(crate) fn authenticated_by(self, authenticator: Authenticator) -> Self {
+        Self { authenticator, ..self }
+    }
+
+    /// Tells a registry of an earlier build.
+    pub(crate) fn is_earlier(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<bool> {
+        Ok(schema::is_older(Self::open_any(data_dir, fingerprint)?.1))
+    }
+
+    fn open_any(data_dir: &Path, fingerprint: &[u8; 32]) -> Result<(Self, i32)> {
         let path = Self::path_in(data_dir);
         let file = std::fs::File::open(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => Error::NoRegistry(data_dir.into()),
             _ => quiver_service::Error::io("open", &path, source).into(),
         })?;
         private_file::refuse_if_open_to_others(&path, &file)?;
-        let mut store = Self::connect(path)?;
+        let store = Self::connect(path)?;
         schema::check(&store.connection, &store.path, fingerprint)?;
-        if schema::is_older(schema::version(&store.connection, &store.path)?) {
-            store.upgrade()?;
-        }
-        Ok(store)
+        let version = schema::version(&store.connection, &store.path)?;
+        Ok((store, version))
     }
 
-    /// Adds the tables that came with later versions.
-    fn upgrade(&mut self) -> Result<()> {
+    /// Adds the tables that came with later versions, and authenticates all rows as they are, which the audit table
+    /// then says: earlier builds did not authenticate them.
+    pub(crate) fn upgrade(&mut self) -> Result<()> {
         self.change(quiver_service::clock::unix_now(), |change| {
             // Another process may have been faster.
             let version = schema::version(&change.transaction, change.path)?;
@@ -91,7 +128,8 @@ impl Store {
                 return Ok(());
             }
             change.sql(schema::upgrade(&change.transaction, version))?;
-            change.audit("registry upgraded", &format!("from version {version}"), "")
+            let detail = format!("from version {version}; all rows authenticated as they were found");
+            change.authenticate_all("registry upgraded", "", &detail)
         })
     }
 
@@ -104,20 +142,27 @@ impl Store {
             connection.pragma_update(None, "foreign_keys", "ON")
         };
         set_up().map_err(|error| Error::registry(&path, error))?;
-        Ok(Self { connection, path, ordinals: None })
+        Ok(Self { connection, path, authenticator: Authenticator::Nobody, ordinals: None })
     }
 
     /// Runs one change: all of it is durable, or none of it happened.
     fn change<T>(&mut self, at: UnixTime, body: impl FnOnce(&Change<'_>) -> Result<T>) -> Result<T> {
-        let path = &self.path;
+        let (path, authenticator) = (&self.path, &self.authenticator);
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| Error::registry(path, error))?;
-        let change = Change { transaction, path, at };
+        let change = Change { transaction, path, authenticator, at };
         let result = body(&change)?;
         change.transaction.commit().map_err(|error| Error::registry(path, error))?;
         Ok(result)
+    }
+
+    /// Runs reads that see one state of the registry, whatever others write meanwhile.
+    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.connection.unchecked_transaction();
+        let _ended_at_return = transaction.map_err(|error| Error::registry(&self.path, error))?;
+        body()
     }
 
     fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
@@ -141,7 +186,7 @@ impl Store {
 
     /// Adds a line to the audit table about something that is not in the registry.
     pub(crate) fn note(&mut self, at: UnixTime, action: &str, subject: &str, detail: &str) -> Result<()> {
-        self.change(at, |change| change.audit(action, subject, detail))
+        self.change(at, |change| change.audit(action, subject, detail, &[]))
     }
 
     pub(crate) fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
@@ -160,6 +205,7 @@ impl Store {
 struct Change<'a> {
     transaction: Transaction<'a>,
     path: &'a Path,
+    authenticator: &'a Authenticator,
     at: UnixTime,
 }
 
@@ -184,8 +230,9 @@ impl Change<'_> {
             KgcRecord::Enrolled { token_id, handle, at } => self.enrolled(token_id, handle, *at),
             KgcRecord::RevocationList { number, list } => {
                 let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
-                self.sql(self.transaction.execute(insert, params![number, list, self.at]))?;
-                self.audit("revocation list signed", &number.to_string(), "")
+                let new = self.sql(self.transaction.execute(insert, params![number, list, self.at]))? > 0;
+                let row = new.then(|| self.written("revocation_list"));
+                self.audit("revocation list signed", &number.to_string(), "", row.as_slice())
             }
             KgcRecord::TokenRevoked { token_id } => self.revoke_token(token_id, ""),
         }

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::operator;
-use crate::registry;
+use crate::registry::{self, Writer};
 use crate::store::{Leads, Store};
 
 /// Time without a line about it.
@@ -30,18 +30,30 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The longest time for which a token can be used, in seconds: ten years.
 const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
-/// Issues tokens. Needs neither the KGC nor its passphrase: `protection` is that of the operator's key.
+/// Issues tokens. Needs neither the KGC nor its passphrase where the registry is elsewhere. `protection` is that of the
+/// operator's key, and of the registry's where that is here and no KGC runs.
 pub(crate) fn issue(config: &Config, protection: &ProtectionArgs, args: &IssueArgs) -> Result<()> {
     let file = DeploymentFile::read(&deployment_path(config, args)?)?;
     let deployment = file.pin()?;
     let operator = operator::read_secret(&args.operator, protection)?;
-    let store = registry_here(config, args.record, &deployment)?;
-    let mut issuer = Issuer { store, args, deployment, operator };
-    match (args.count, &args.out) {
-        (Some(count), Some(directory)) => issuer.issue_many(count, directory),
-        _ => {
-            let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
-            issuer.issue(&args.name, 0, &out)
+    if !is_recorded(config, args.record, &deployment)? {
+        return Issuer { store: None, args, deployment, operator }.issue_all();
+    }
+    registry::write(config, protection, |store| {
+        Issuer { store: Some(store), args, deployment, operator }.issue_all()
+    })
+}
+
+impl Issuer<'_> {
+    /// All tokens of a command.
+    fn issue_all(&mut self) -> Result<()> {
+        let args = self.args;
+        match (args.count, &args.out) {
+            (Some(count), Some(directory)) => self.issue_many(count, directory),
+            _ => {
+                let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
+                self.issue(&args.name, 0, &out)
+            }
         }
     }
 }
@@ -66,7 +78,7 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
 /// Issuer of tokens.
 struct Issuer<'a> {
     /// The registry, if it is here and wanted.
-    store: Option<Store>,
+    store: Option<&'a mut Writer>,
     args: &'a IssueArgs,
     deployment: Deployment<Ristretto255>,
     operator: OperatorSecretKey<Ristretto255>,
@@ -225,18 +237,15 @@ fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<Toke
     Ok(TokenGrant { name, role, groups: args.group.clone(), not_after: args.not_after, expiry: args.expires })
 }
 
-/// The registry in the data directory, if there is one of this deployment and it is wanted.
-fn registry_here(
-    config: &Config,
-    record: Record,
-    deployment: &Deployment<Ristretto255>,
-) -> Result<Option<Store>> {
+/// Tells that there is a registry of this deployment in the data directory, and it is wanted.
+fn is_recorded(config: &Config, record: Record, deployment: &Deployment<Ristretto255>) -> Result<bool> {
     if record == Record::Never || !Store::path_in(&config.data_dir).exists() {
-        return Ok(None);
+        return Ok(false);
     }
     match registry::open_of(config, deployment) {
-        Ok(store) => Ok(Some(store)),
-        Err(Error::ForeignRegistry { .. }) => Ok(None),
+        // `registry::write` brings it up to date, or says what does.
+        Ok(_) | Err(Error::EarlierRegistry { .. }) => Ok(true),
+        Err(Error::ForeignRegistry { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -259,8 +268,9 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
 }
 
 /// Revokes a token that was not used.
-pub(crate) fn revoke(config: &Config, which: &str) -> Result<()> {
-    let id = registry::open(config)?.revoke_tokens_named(which, clock::unix_now())?;
+pub(crate) fn revoke(config: &Config, protection: &ProtectionArgs, which: &str) -> Result<()> {
+    let revoke = |writer: &mut Writer| writer.revoke_tokens_named(which, clock::unix_now());
+    let id = registry::write(config, protection, revoke)?;
     terminal::line(&format!("token {id} revoked; {}", effect(config)))?;
     Ok(())
 }

@@ -13,18 +13,18 @@ use super::choose;
 use crate::cli::PolicyArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::signing::sign;
-use crate::store::Store;
+use crate::registry::Writer;
+use crate::signing::Signing;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.
 pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    mut store: Store,
+    writer: &mut Writer,
     args: &PolicyArgs,
 ) -> Result<()> {
-    let known = choose(&store, deployment, args.authority.as_deref())?;
+    let known = choose(writer, deployment, args.authority.as_deref())?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => Name::new(&args.file.file_stem().unwrap_or_default().to_string_lossy())?,
@@ -44,11 +44,12 @@ pub(crate) fn run(
     }
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
-    let by = protection.obtain(false)?;
-    let signed = sign(config, deployment, &by, (Purpose::AbkePolicy, &statement.body()), args.wait)?;
-    let policy = SignedPolicy::new(statement, signed.signature)?.verify(deployment)?;
+    let by = writer.protection(protection)?;
+    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let signature = signing.sign(writer, Purpose::AbkePolicy, &statement.body())?;
+    let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.
-    store.record_policy(&policy, now)?;
+    writer.record_policy(&policy, now)?;
     armour::write_new(&out, Kind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",

@@ -17,22 +17,23 @@ use crate::cli::AbkeSetupArgs;
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::registry::Writer;
+use crate::signing::Signing;
 
 /// Draws the seed of all slot keys, has the KGC sign what is public, stores everything.
 pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    mut store: Store,
+    writer: &mut Writer,
     args: &AbkeSetupArgs,
 ) -> Result<()> {
     let name = &args.name;
     let public = config.data_dir.join(format!("{name}.authority"));
-    refuse_taken(&store, name, &public)?;
+    refuse_taken(writer, name, &public)?;
     let schema = read_schema(&args.schema)?;
     let terms = Terms::new(schema, args.period).map_err(|error| Error::Terms(error.to_string()))?;
-    let by = protection.obtain(false)?;
+    let by = writer.protection(protection)?;
     let mut seed = Zeroizing::new(vec![0; 32]);
     OsRng.fill_bytes(&mut seed);
     let setup = AuthoritySetup {
@@ -43,7 +44,8 @@ pub(crate) fn run(
         parameters: terms.parameters(),
         master: seed,
     };
-    let statement = setup.carry_out(config, deployment, &mut store, &by, args.wait)?;
+    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let statement = setup.carry_out(&signing, writer)?;
     write_public(&public, &statement)?;
     terminal::line(&format!(
         "authority {name} set up: certifies {} ({} bits), for {} at a time\nfingerprint {}\n{}  public; drones and leaders also fetch it\n{}",

@@ -14,26 +14,26 @@ use crate::authorities;
 use crate::cli::KeygenArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::registry::Writer;
 
 /// Makes a key and writes it. Needs no running KGC, and does not mind one.
 pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    mut store: Store,
+    writer: &mut Writer,
     args: &KeygenArgs,
 ) -> Result<()> {
-    let (known, granted) = chosen(&store, deployment, &args.what)?;
+    let (known, granted) = chosen(writer, deployment, &args.what)?;
     let whom = match &args.drone {
-        Some(drone) => store.grantee(drone.as_str(), clock::unix_now())?.name,
+        Some(drone) => writer.grantee(drone.as_str(), clock::unix_now())?.name,
         None => "-".into(),
     };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", known.row.name)));
     if out.exists() {
         return Err(quiver_service::Error::Exists { path: out }.into());
     }
-    let by = protection.obtain(false)?;
+    let by = writer.protection(protection)?;
     let mut sealed = authorities::read(&config.data_dir, deployment, &by, std::slice::from_ref(&known.row))?;
     let sealed = sealed.pop().ok_or_else(|| Error::Scheme("the authority's keys are missing".into()))?;
     let mut authority = sealed.open()?;
@@ -43,7 +43,7 @@ pub(crate) fn run(
     }
     let length = key.len();
     // Audited first: every key that leaves is in the audit table.
-    store.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
+    writer.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
     let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
     keyring::write_key(&out, &entry)?;
     terminal::line(&format!(

@@ -16,7 +16,8 @@ use crate::cli::SetupArgs;
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::store::Store;
+use crate::registry::Writer;
+use crate::signing::Signing;
 
 /// Bytes a schema's file may have.
 const SCHEMA_FILE_LIMIT: u64 = 1 << 20;
@@ -26,7 +27,7 @@ pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    mut store: Store,
+    writer: &mut Writer,
     args: &SetupArgs,
 ) -> Result<()> {
     let scheme = args.scheme;
@@ -35,9 +36,9 @@ pub(crate) fn run(
         None => Name::new(scheme.id())?,
     };
     let public = config.data_dir.join(format!("{name}.authority"));
-    refuse_taken(&store, &name, &public)?;
+    refuse_taken(writer, &name, &public)?;
     let schema = read_schema(args.schema.as_deref(), scheme)?;
-    let by = protection.obtain(false)?;
+    let by = writer.protection(protection)?;
     let founded = scheme.found(&schema, &mut OsRng).map_err(Error::scheme)?;
     let setup = AuthoritySetup {
         kind: KIND,
@@ -47,7 +48,8 @@ pub(crate) fn run(
         parameters: founded.parameters,
         master: founded.master,
     };
-    let statement = setup.carry_out(config, deployment, &mut store, &by, args.wait)?;
+    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let statement = setup.carry_out(&signing, writer)?;
     // If this fails, `kgc abe publish` does it.
     write_public(&public, &statement)?;
     terminal::line(&format!(

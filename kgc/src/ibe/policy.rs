@@ -25,7 +25,7 @@ pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
 }
 
 /// Changes the setting of a pattern.
-pub(crate) fn change(config: &Config, mut store: Store, change: &PolicyCommand) -> Result<()> {
+pub(crate) fn change(config: &Config, store: &mut Store, change: &PolicyCommand) -> Result<()> {
     let (pattern, audience) = match change {
         PolicyCommand::Allow { pattern, group } => (pattern, Some(Audience { groups: group.clone() })),
         PolicyCommand::Deny { pattern } => (pattern, None),

@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::master_share;
-use crate::signing::sign;
-use crate::store::Store;
+use crate::registry::Writer;
+use crate::signing::Signing;
 
 /// Patterns that the policies of a fresh master key allow: each kind of condition, by its own rule, to every
 /// drone.
@@ -32,27 +32,28 @@ pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    mut store: Store,
+    writer: &mut Writer,
     name: &Name,
 ) -> Result<()> {
-    if let Some(row) = store.ibe_authority()? {
+    if let Some(row) = writer.ibe_authority()? {
         return Err(Error::MasterKeyExists(row.name));
     }
     let public = config.data_dir.join(format!("{name}.ibe"));
     if public.exists() {
         return Err(quiver_service::Error::Exists { path: public }.into());
     }
-    let by = protection.obtain(false)?;
+    let by = writer.protection(protection)?;
     let dealing = Dealing::deal(1, 1, &mut OsRng).map_err(Error::scheme)?;
     let publics = dealing.public_shares().map_err(Error::scheme)?;
     let [share] = dealing.shares() else {
         return Err(Error::Scheme("a single share was to be dealt".into()));
     };
     let statement = ReleaseParameters { version: 1, publics }.statement(deployment, name.clone())?;
-    let signed = sign(config, deployment, &by, (Purpose::Parameters, &statement.body()), Duration::ZERO)?;
-    let statement = SignedAuthority::new(statement, signed.signature)?.verify(deployment)?;
+    let signing = Signing { config, deployment, by: &by, wait: Duration::ZERO };
+    let signature = signing.sign(writer, Purpose::Parameters, &statement.body())?;
+    let statement = SignedAuthority::new(statement, signature)?.verify(deployment)?;
     let authority = ReleaseAuthority::new(deployment, statement)?;
-    store.record_ibe_authority(&authority, &first_patterns(), clock::unix_now(), || {
+    writer.record_ibe_authority(&authority, &first_patterns(), clock::unix_now(), || {
         master_share::write(&config.data_dir, deployment, &by, &authority, share)
     })?;
     // If this fails, `kgc ibe publish` does it.

@@ -21,7 +21,10 @@ use super::sealed::QuorumState;
 use super::status::{self, Status};
 use crate::audit_head::Shared;
 use crate::changes::Asked;
-use crate::control::{Request, RevocationProgress, noted_head, read_serial, take_changes};
+use crate::control::{
+    Request, RevocationProgress, authenticate, check_registry, noted_head, read_serial, take_changes,
+};
+use crate::registry::Registrar;
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -53,6 +56,7 @@ pub(crate) struct ControlServer {
     pub(crate) asked: Arc<AtomicU64>,
     pub(crate) pinned: Pinned,
     pub(crate) id: KgcId,
+    pub(crate) registrar: Arc<Registrar>,
     /// Has the registry read, once drones are served.
     pub(crate) changes: mpsc::Sender<Asked>,
 }
@@ -74,6 +78,8 @@ impl ControlServer {
     async fn answer(&self, request: Request) -> Answer {
         match request {
             Request::AuditHead => noted_head(&self.state),
+            Request::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
+            Request::CheckRegistry => check_registry(&self.registrar),
             Request::Status => json(&self.status().await?),
             Request::TakeChanges => {
                 if !self.status().await?.serving {

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::operator;
 use crate::sealed as single;
 use crate::service::dialled_address;
-use crate::store::Store;
+use crate::store::{KeptKey, RegistryKey, Store};
 
 /// A seat, as text to be pasted.
 #[derive(Serialize, Deserialize)]
@@ -93,8 +93,9 @@ fn pin(
     let membership = pinned.membership()?;
     let operators = operators.iter().map(|path| operator::read_public(path));
     let operators = operators.collect::<Result<Vec<_>>>()?;
-    QuorumState::create(&config.data_dir, pinned, &operators, by)?;
-    let mut store = Store::create(&config.data_dir, &pinned.seat(), clock::unix_now())?;
+    let kept = KeptKey { key: RegistryKey::random(), settled: true };
+    QuorumState::create(&config.data_dir, pinned, &operators, by, &kept)?;
+    let mut store = Store::create(&config.data_dir, &pinned.seat(), &kept.key, clock::unix_now())?;
     let fingerprint = hex::encode(membership.fingerprint());
     store.note(
         clock::unix_now(),

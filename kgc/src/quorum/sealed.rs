@@ -1,4 +1,5 @@
-//! The encrypted file `quorum.state`: which quorum this KGC belongs to, whose tokens count, and its shares.
+//! The encrypted file `quorum.state`: which quorum this KGC belongs to, whose tokens count, its shares, and the key
+//! that authenticates its registry.
 //!
 //! The file is replaced as a whole with every change, so that a share that was refreshed is not readable any
 //! more.
@@ -16,6 +17,7 @@ use zeroize::Zeroizing;
 use super::file::{Pinned, QuorumFile};
 use crate::audit_head::{AuditHead, HeadFile};
 use crate::error::Result;
+use crate::store::KeptKey;
 
 const FILE: u8 = 0;
 const OPERATOR: u8 = 1;
@@ -25,6 +27,7 @@ const STATEMENTS: u8 = 4;
 const REVOCATION_LIST: u8 = 5;
 const QUORUM_STATEMENT: u8 = 6;
 const AUDIT_HEAD: u8 = 7;
+const REGISTRY_KEY: u8 = 8;
 
 /// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
@@ -48,6 +51,7 @@ pub(crate) struct QuorumState {
     heading: Vec<Zeroizing<Vec<u8>>>,
     /// The newest record of each kind.
     newest: BTreeMap<u8, Zeroizing<Vec<u8>>>,
+    registry_key: Option<KeptKey>,
 }
 
 /// Content of the file besides the machine's records.
@@ -57,15 +61,17 @@ pub(crate) struct Held {
 }
 
 impl QuorumState {
-    /// Creates the file. Never overwrites one.
+    /// Creates the file, with the key of a new registry. Never overwrites one.
     pub(crate) fn create(
         data_dir: &Path,
         pinned: &Pinned,
         operators: &[OperatorPublicKey<Ristretto255>],
         by: &Protection,
+        registry_key: &KeptKey,
     ) -> Result<()> {
         let mut records = vec![tagged(FILE, pinned.file.text()?.as_bytes())];
         records.extend(operators.iter().map(|operator| tagged(OPERATOR, operator.encode().as_ref())));
+        records.push(tagged(REGISTRY_KEY, &registry_key.encode()));
         StateFile::create(&path_in(data_dir), &owner(pinned), by, &records)?;
         Ok(())
     }
@@ -76,7 +82,7 @@ impl QuorumState {
         let path = path_in(data_dir);
         let (file, records) = StateFile::open(&path, &owner(kept), by)?;
         let corrupt = |what| quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what };
-        let mut state = Self { file, heading: Vec::new(), newest: BTreeMap::new() };
+        let mut state = Self { file, heading: Vec::new(), newest: BTreeMap::new(), registry_key: None };
         let (mut pinned, mut operators) = (None, Vec::new());
         for record in records {
             match record.split_first() {
@@ -88,6 +94,13 @@ impl QuorumState {
                 Some((&OPERATOR, bytes)) => {
                     operators.push(OperatorPublicKey::decode(bytes)?);
                     state.heading.push(record);
+                }
+                Some((&REGISTRY_KEY, bytes)) => {
+                    // Never to be taken for a file without one.
+                    let kept =
+                        KeptKey::decode(bytes).ok_or_else(|| corrupt("the registry's key is invalid"))?;
+                    state.registry_key = Some(kept);
+                    drop(state.newest.insert(REGISTRY_KEY, record));
                 }
                 Some((&kind, _)) => drop(state.newest.insert(kind, record)),
                 None => return Err(corrupt("a record is empty").into()),
@@ -105,7 +118,8 @@ impl QuorumState {
             what: "a record of an unknown kind",
         };
         let read = |record: &Zeroizing<Vec<u8>>| decode(record).ok_or_else(|| corrupt().into());
-        self.newest.iter().filter(|(kind, _)| **kind != AUDIT_HEAD).map(|(_, record)| read(record)).collect()
+        let of_the_machine = |kind: &u8| ![AUDIT_HEAD, REGISTRY_KEY].contains(kind);
+        self.newest.iter().filter(|(kind, _)| of_the_machine(kind)).map(|(_, record)| read(record)).collect()
     }
 
     /// Makes a batch of the machine's records durable, in place of what they supersede.
@@ -135,6 +149,16 @@ impl HeadFile for QuorumState {
 
     fn note(&mut self, head: AuditHead) -> Result<()> {
         self.supersede([(AUDIT_HEAD, tagged(AUDIT_HEAD, &head.encode()))])
+    }
+
+    fn registry_key(&self) -> Option<&KeptKey> {
+        self.registry_key.as_ref()
+    }
+
+    fn keep_registry_key(&mut self, kept: KeptKey) -> Result<()> {
+        self.supersede([(REGISTRY_KEY, tagged(REGISTRY_KEY, &kept.encode()))])?;
+        self.registry_key = Some(kept);
+        Ok(())
     }
 }
 

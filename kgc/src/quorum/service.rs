@@ -37,8 +37,9 @@ use crate::error::{Error, Result};
 use crate::event_log::EventLog;
 use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
+use crate::registry::{self, Registrar, Verified};
 use crate::service::{PEERS, address, attribute_server, dialled_address, share_server_with};
-use crate::store::Store;
+use crate::store::{Position, RegistryKey, Store};
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 256;
@@ -54,6 +55,7 @@ struct KgcParameters {
     operators: Vec<OperatorPublicKey<Ristretto255>>,
     id: KgcId,
     by: Arc<Protection>,
+    registry_key: RegistryKey,
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -64,9 +66,11 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     check_addresses(config, kept)?;
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
-    let (state, Held { pinned, operators }) = QuorumState::open(&config.data_dir, kept, &by)?;
+    let (mut state, Held { pinned, operators }) = QuorumState::open(&config.data_dir, kept, &by)?;
     let id = pinned.own(&key.peer_id())?;
-    let store = Store::open(&config.data_dir, &pinned.seat())?;
+    let Verified { store, key: registry_key, .. } =
+        registry::verify(&config.data_dir, &pinned.seat(), &mut state)?;
+    let registrar = Registrar::new(&config.data_dir, &pinned.seat(), registry_key.clone())?.into();
     let node = member(config, &pinned, id, state.records()?)?;
     let state = Arc::new(Mutex::new(state));
     let head = HeadKeeper::start(Store::open(&config.data_dir, &pinned.seat())?, Arc::clone(&state))?;
@@ -114,10 +118,12 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     let (control, calls) = Server::start(&config.data_dir, "kgc")?;
     let (changes, looks) = mpsc::channel(1);
     let (machine, asked) = (handle.clone(), Arc::default());
-    let server = ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, changes };
+    let server =
+        ControlServer { machine, state, events, asked, pinned: pinned.clone(), id, registrar, changes };
     let answering = tokio::spawn(control::answer(calls, server));
     let watching = tokio::spawn(warn_of_old_shares(handle.clone(), pinned.clone(), id));
-    let parameters = KgcParameters { config: config.clone(), pinned, operators, id, by: by.into() };
+    let parameters =
+        KgcParameters { config: config.clone(), pinned, operators, id, by: by.into(), registry_key };
     let keeping = tokio::spawn(parameters.keep(handle, readied, looks));
     let (running, run_ended) = oneshot::channel();
     let noting = tokio::spawn(head.keep(run_ended));
@@ -314,13 +320,16 @@ impl KgcParameters {
     ) -> Result<(KgcNode<Ristretto255>, Changes)> {
         let Opening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
+        let (key, mut position) = (self.registry_key.clone(), Position::default());
+        store.check_rows(&key, &mut position)?;
         let grants = store.newest_grants()?;
         let newest = grants.last().map_or(0, |grant| grant.revision);
         let (data_dir, by) = (self.config.data_dir.clone(), Arc::clone(&self.by));
         let secrets = Secrets { data_dir, deployment: deployment.clone(), by };
         let (keys, authorities) = attribute_server(&self.config, &secrets, &store, grants)?;
         let beside = Store::open(&self.config.data_dir, &self.pinned.seat())?;
-        let changes = Changes::since(beside, secrets, authorities, true, newest);
+        let verified = Verified { store: beside, key, position };
+        let changes = Changes::since(verified, secrets, authorities, true, newest);
         let kgc = Kgc::new(
             KgcConfig {
                 deployment,

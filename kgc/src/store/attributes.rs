@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::audit::ATTRIBUTE_KEY_ISSUED;
+use super::authentication::Written;
 use super::tokens::TokenState;
 use super::{Change, Store};
 use crate::error::{Error, Result};
@@ -131,7 +132,10 @@ impl Change<'_> {
             hex::encode(serial),
             hex::encode(handle)
         );
-        self.audit(ATTRIBUTE_KEY_ISSUED, name.as_str(), &detail)
+        let key = "SELECT rowid FROM attribute_key WHERE authority = ?1 AND token_id = ?2 AND revision = ?3";
+        let values = params![record.authority, serial, revision];
+        let row = self.sql(self.transaction.query_row(key, values, |row| row.get(0)))?;
+        self.audit(ATTRIBUTE_KEY_ISSUED, name.as_str(), &detail, &[Written { table: "attribute_key", row }])
     }
 }
 
@@ -156,8 +160,9 @@ impl Store {
                           VALUES (?1, ?2, ?3, ?4, ?5)";
             let values = params![authority.fingerprint(), name, scheme, authority.bytes(), at];
             change.sql(change.transaction.execute(insert, values))?;
+            let row = change.written("attribute_authority");
             let detail = format!("scheme {scheme} fingerprint {}", hex::encode(authority.fingerprint()));
-            change.audit("attribute authority set up", name, &detail)
+            change.audit("attribute authority set up", name, &detail, &[row])
         })
     }
 
@@ -218,9 +223,10 @@ impl Store {
                           VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING revision";
             let values = params![authority.fingerprint, to.serial, to.name, granted, text, at];
             let revision: u64 = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+            let row = change.written("attribute_grant");
             let action = if granted.is_some() { "attributes granted" } else { "attribute grant withdrawn" };
             let detail = format!("authority {} grant {revision}: {}", authority.name, shown(text));
-            change.audit(action, &to.name, &detail)?;
+            change.audit(action, &to.name, &detail, &[row])?;
             Ok(revision)
         })
     }
@@ -306,6 +312,6 @@ impl Store {
         at: UnixTime,
     ) -> Result<()> {
         let detail = format!("authority {authority}: {}", shown(text));
-        self.change(at, |change| change.audit("attribute key written to a file", whom, &detail))
+        self.change(at, |change| change.audit("attribute key written to a file", whom, &detail, &[]))
     }
 }

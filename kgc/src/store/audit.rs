@@ -1,18 +1,19 @@
 //! The audit table: one line per change, each bound to the one before it by its hash.
 //!
 //! hash = H("quiver/1 audit", previous, seq, at, lp(action), lp(subject), lp(detail)). The chain shows any
-//! line that was changed, put in or taken out before the end. That the end was cut off, or that all of it was
-//! written anew by somebody who can write the file, shows the head, which a running KGC notes in `master.state`
-//! or `quorum.state` (`audit_head`); against whoever can put back those as well, note the head elsewhere and
-//! give it to `kgc audit --contains`. Refused requests go to the log only: strangers must not be able to fill
-//! the disk.
+//! line that was changed, put in or taken out before the end. That all of it was written anew, or lines were added,
+//! by somebody who can write the file, show the lines' MACs (`authentication`); that the end was cut off shows the
+//! head, which is noted in `master.state` or `quorum.state` (`audit_head`). Against whoever can put back those as
+//! well, note the head elsewhere and give it to `kgc audit --contains`. Refused requests go to the log only:
+//! strangers must not be able to fill the disk.
 
 use quiver_ainq::UnixTime;
 use quiver_crypto::Hasher;
 use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::authentication::Written;
 use super::{Change, Store};
 use crate::audit_head::AuditHead;
 use crate::error::Result;
@@ -36,11 +37,69 @@ pub(crate) struct Line {
     #[serde(skip)]
     previous: [u8; 32],
     #[serde(skip)]
-    stored: [u8; 32],
+    pub(super) stored: [u8; 32],
+}
+
+/// The columns of a line, as [`line`] reads them.
+pub(super) const COLUMNS: &str = "seq, at, action, subject, detail, previous, hash";
+
+/// Reads a line.
+pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+    let stored: [u8; 32] = row.get(6)?;
+    Ok(Line {
+        seq: row.get(0)?,
+        at: row.get(1)?,
+        action: row.get(2)?,
+        subject: row.get(3)?,
+        detail: row.get(4)?,
+        previous: row.get(5)?,
+        hash: hex::encode(stored),
+        stored,
+    })
+}
+
+/// A line that is not in the table yet, as the command line has it authenticated by the running KGC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NextLine {
+    seq: u64,
+    at: UnixTime,
+    action: String,
+    subject: String,
+    detail: String,
+    /// Hash of the line before.
+    previous: [u8; 32],
+}
+
+impl From<NextLine> for Line {
+    fn from(next: NextLine) -> Self {
+        let NextLine { seq, at, action, subject, detail, previous } = next;
+        let mut line =
+            Self { seq, at, action, subject, detail, hash: String::new(), previous, stored: [0; 32] };
+        line.stored = line.compute();
+        line.hash = hex::encode(line.stored);
+        line
+    }
+}
+
+impl From<&Line> for NextLine {
+    fn from(line: &Line) -> Self {
+        let (action, subject, detail) = (line.action.clone(), line.subject.clone(), line.detail.clone());
+        Self { seq: line.seq, at: line.at, action, subject, detail, previous: line.previous }
+    }
 }
 
 impl Line {
-    fn compute(&self) -> [u8; 32] {
+    /// Checks the hash that it was stored with.
+    pub(super) fn is_intact(&self) -> bool {
+        self.stored == self.compute()
+    }
+
+    /// Checks that it is the next one behind this line.
+    pub(super) fn follows(&self, seq: u64, hash: &[u8; 32]) -> bool {
+        seq.checked_add(1) == Some(self.seq) && self.previous == *hash
+    }
+
+    pub(super) fn compute(&self) -> [u8; 32] {
         Hasher::new("quiver/1 audit")
             .fixed(&self.previous)
             .u64(self.seq)
@@ -78,26 +137,30 @@ pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 pub(super) const KEY_SHARE_RELEASED: &str = "key share released";
 
 impl Change<'_> {
-    /// Adds a line.
-    pub(super) fn audit(&self, action: &str, subject: &str, detail: &str) -> Result<()> {
+    /// Adds a line about rows that were just written, each by its table and number, which it authenticates.
+    pub(super) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
+        let line = self.add_line(action, subject, detail)?;
+        self.authenticate(&line, rows)
+    }
+
+    /// Adds a line, and nothing that authenticates it.
+    pub(super) fn add_line(&self, action: &str, subject: &str, detail: &str) -> Result<Line> {
         let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = self.transaction.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?))).optional();
         let (seq, previous): (u64, [u8; 32]) = self.sql(last)?.unwrap_or_default();
-        let mut line = Line {
-            seq: seq + 1,
-            at: self.at,
-            action: action.into(),
-            subject: subject.into(),
-            detail: detail.into(),
-            hash: String::new(),
-            previous,
-            stored: [0; 32],
-        };
-        line.stored = line.compute();
+        let (action, subject, detail) = (action.into(), subject.into(), detail.into());
+        let line = Line::from(NextLine { seq: seq + 1, at: self.at, action, subject, detail, previous });
         let insert = "INSERT INTO audit (seq, at, action, subject, detail, previous, hash)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let values = params![line.seq, line.at, action, subject, detail, line.previous, line.stored];
-        self.sql(self.transaction.execute(insert, values)).map(drop)
+        let Line { seq, at, action, subject, detail, previous, stored, .. } = &line;
+        let values = params![seq, at, action, subject, detail, previous, stored];
+        self.sql(self.transaction.execute(insert, values))?;
+        Ok(line)
+    }
+
+    /// The row that the last INSERT wrote, into this table.
+    pub(super) fn written(&self, table: &'static str) -> Written {
+        Written { table, row: self.transaction.last_insert_rowid() }
     }
 }
 
@@ -119,31 +182,15 @@ impl Store {
 
     /// All lines, oldest first.
     pub(crate) fn audit_lines(&self) -> Result<Vec<Line>> {
-        let query = "SELECT seq, at, action, subject, detail, previous, hash FROM audit ORDER BY seq";
-        self.read(|db| {
-            let mut statement = db.prepare(query)?;
-            let lines = statement.query_map([], |row| {
-                let stored: [u8; 32] = row.get(6)?;
-                Ok(Line {
-                    seq: row.get(0)?,
-                    at: row.get(1)?,
-                    action: row.get(2)?,
-                    subject: row.get(3)?,
-                    detail: row.get(4)?,
-                    previous: row.get(5)?,
-                    hash: hex::encode(stored),
-                    stored,
-                })
-            })?;
-            lines.collect()
-        })
+        let query = format!("SELECT {COLUMNS} FROM audit ORDER BY seq");
+        self.read(|db| db.prepare(&query)?.query_map([], line)?.collect())
     }
 
     /// Checks the chain and that it agrees with the registry.
     pub(crate) fn check_audit(&self, lines: &[Line]) -> Result<Checked> {
         let mut previous = [0; 32];
         for (line, seq) in lines.iter().zip(1..) {
-            if line.seq != seq || line.previous != previous || line.stored != line.compute() {
+            if line.seq != seq || line.previous != previous || !line.is_intact() {
                 return Ok(Checked::BrokenAt(seq));
             }
             previous = line.stored;

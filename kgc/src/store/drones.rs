@@ -157,7 +157,9 @@ impl Change<'_> {
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let values = params![token_id, name, identity, handle, pin, request, reply, at];
         self.sql(self.transaction.execute(insert, values))?;
-        self.audit(ISSUED, name, &format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle)))
+        let row = self.written("issued");
+        let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
+        self.audit(ISSUED, name, &detail, &[row])
     }
 }
 
@@ -199,7 +201,8 @@ impl Store {
             if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
                 return Err(Error::AlreadyRevoked { which: which.into() });
             }
-            change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial))
+            let row = change.written("revoked_drone");
+            change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial), &[row])
         })?;
         Ok(drone)
     }

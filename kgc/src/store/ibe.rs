@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::audit::KEY_SHARE_RELEASED;
+use super::authentication::Written;
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
@@ -112,7 +113,10 @@ impl Change<'_> {
             return Ok(());
         }
         let detail = format!("{condition} serial {} handle {}", hex::encode(serial), hex::encode(handle));
-        self.audit(KEY_SHARE_RELEASED, name.as_str(), &detail)
+        let share = "SELECT rowid FROM ibe_share WHERE condition = ?1 AND token_id = ?2";
+        let values = params![condition.as_str(), serial];
+        let row = self.sql(self.transaction.query_row(share, values, |row| row.get(0)))?;
+        self.audit(KEY_SHARE_RELEASED, name.as_str(), &detail, &[Written { table: "ibe_share", row }])
     }
 
     /// One word on a pattern; returns its revision.
@@ -123,9 +127,10 @@ impl Change<'_> {
                       VALUES (?1, ?2, ?3, ?4) RETURNING revision";
         let values = params![pattern.as_str(), audience.is_some(), groups, self.at];
         let revision = self.sql(self.transaction.query_row(insert, values, |row| row.get(0)))?;
+        let row = self.written("ibe_policy");
         let action = if audience.is_some() { "identity keys allowed" } else { "identity keys denied" };
         let whom = if groups.is_empty() { String::new() } else { format!("groups {groups}") };
-        self.audit(action, pattern.as_str(), &whom)?;
+        self.audit(action, pattern.as_str(), &whom, &[row])?;
         Ok(revision)
     }
 }
@@ -156,10 +161,11 @@ impl Store {
                           VALUES (?1, ?2, ?3, ?4, ?5)";
             let values = params![version, master, name, authority.statement().bytes(), at];
             change.sql(change.transaction.execute(insert, values))?;
+            let row = change.written("ibe_authority");
             let (threshold, count) = (publics.threshold(), publics.shares().len());
             let detail =
                 format!("{threshold} of {count} version {version} fingerprint {}", hex::encode(master));
-            change.audit("master key of encryption to conditions", name, &detail)?;
+            change.audit("master key of encryption to conditions", name, &detail, &[row])?;
             let everybody = Audience::default();
             policies.iter().try_for_each(|pattern| change.ibe_policy(pattern, Some(&everybody)).map(drop))?;
             store_share()
@@ -212,8 +218,9 @@ impl Store {
                 "INSERT INTO ibe_approval (condition, approved, at) VALUES (?1, ?2, ?3) RETURNING revision";
             let values = params![condition.as_str(), approved, at];
             let revision = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+            let row = change.written("ibe_approval");
             let action = if approved { "release approved" } else { "release withdrawn" };
-            change.audit(action, condition.as_str(), "")?;
+            change.audit(action, condition.as_str(), "", &[row])?;
             Ok(Some(revision))
         })
     }

@@ -6,6 +6,7 @@ use quiver_enrolment::KgcRecord;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::audit::{CONTRIBUTED, ENROLLED, PINNED};
+use super::authentication::Written;
 use super::{Change, Store};
 use crate::error::{Error, Result};
 
@@ -46,7 +47,8 @@ impl Change<'_> {
             "INSERT INTO pinned (token_id, name, identity, pin, request, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let values = params![token_id, name, identity, pin, request, at];
         self.sql(self.transaction.execute(insert, values))?;
-        self.audit(PINNED, name, &format!("serial {}", hex::encode(token_id)))
+        let row = self.written("pinned");
+        self.audit(PINNED, name, &format!("serial {}", hex::encode(token_id)), &[row])
     }
 
     pub(super) fn contributed(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
@@ -54,7 +56,7 @@ impl Change<'_> {
         if self.sql(self.transaction.execute(insert, params![handle, token_id, at]))? == 0 {
             return Ok(());
         }
-        self.audit_of_a_key(CONTRIBUTED, token_id, handle)
+        self.audit_of_a_key(CONTRIBUTED, self.written("contributed"), token_id, handle)
     }
 
     pub(super) fn enrolled(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
@@ -62,14 +64,21 @@ impl Change<'_> {
         if self.sql(self.transaction.execute(insert, params![token_id, handle, at]))? == 0 {
             return Ok(());
         }
-        self.audit_of_a_key(ENROLLED, token_id, handle)
+        self.audit_of_a_key(ENROLLED, self.written("proven"), token_id, handle)
     }
 
-    fn audit_of_a_key(&self, action: &str, token_id: &[u8; 16], handle: &[u8; 32]) -> Result<()> {
+    /// Audits a key, whose row was just written.
+    fn audit_of_a_key(
+        &self,
+        action: &str,
+        row: Written,
+        token_id: &[u8; 16],
+        handle: &[u8; 32],
+    ) -> Result<()> {
         let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
         let name = "SELECT name FROM pinned WHERE token_id = ?1";
         let name: String = self.sql(self.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
-        self.audit(action, &name, &detail)
+        self.audit(action, &name, &detail, &[row])
     }
 }
 

@@ -44,12 +44,9 @@ impl Store {
             let values =
                 params![policy.id(), policy.authority, name, group, policy.not_after, policy.text, at];
             change.sql(change.transaction.execute(insert, values))?;
-            let id = hex::encode(policy.id());
-            change.audit(
-                "admission policy signed",
-                name,
-                &format!("group {group} id {id}: {}", shown(&policy.text)),
-            )
+            let (id, row) = (hex::encode(policy.id()), change.written("admission_policy"));
+            let detail = format!("group {group} id {id}: {}", shown(&policy.text));
+            change.audit("admission policy signed", name, &detail, &[row])
         })
     }
 

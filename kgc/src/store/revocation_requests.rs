@@ -19,16 +19,20 @@ impl Store {
     ) -> Result<([u8; 16], String)> {
         let (serial, name) = self.serial_of(which)?;
         self.change(at, |change| {
+            let mut rows = Vec::new();
             if let Some((not_after, leader)) = told {
                 let insert =
                     "INSERT OR IGNORE INTO wished_drone (token_id, not_after, leader) VALUES (?1, ?2, ?3)";
-                change.sql(change.transaction.execute(insert, params![serial, not_after, leader]))?;
+                if change.sql(change.transaction.execute(insert, params![serial, not_after, leader]))? > 0 {
+                    rows.push(change.written("wished_drone"));
+                }
             }
             let insert = "INSERT OR IGNORE INTO revocation_wish (token_id, at) VALUES (?1, ?2)";
             if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
                 return Err(Error::AlreadyRequested { which: which.into() });
             }
-            change.audit("revocation requested", &name, &format!("serial {}", hex::encode(serial)))
+            rows.push(change.written("revocation_wish"));
+            change.audit("revocation requested", &name, &format!("serial {}", hex::encode(serial)), &rows)
         })?;
         Ok((serial, name))
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// In the file's header: what kind of SQLite file this is ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
 /// In the file's header: which tables it has.
-const VERSION: i32 = 7;
+const VERSION: i32 = 8;
 
 const TABLES: &str = "
 CREATE TABLE deployment (
@@ -218,9 +218,32 @@ CREATE TABLE wished_drone (
 ) STRICT;
 ";
 
+/// Tables of version 8: which lines of the audit table vouch for which rows, and what authenticates the lines.
+const AUTHENTICATION_TABLES: &str = "
+CREATE TABLE authenticated_row (
+    line   INTEGER NOT NULL REFERENCES audit (seq),
+    name   TEXT NOT NULL,
+    row    INTEGER NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32)
+) STRICT;
+CREATE INDEX authenticated_row_by_line ON authenticated_row (line);
+
+CREATE TABLE audit_mac (
+    seq INTEGER PRIMARY KEY REFERENCES audit (seq),
+    mac BLOB NOT NULL CHECK (length(mac) = 32)
+) STRICT;
+";
+
 /// Migrations to each later version, from the second on.
-const STEPS: [&str; 6] =
-    [ATTRIBUTE_TABLES, QUORUM_TABLES, IBE_TABLES, POLICY_TABLES, PROVEN_TABLES, REVOCATION_REQUEST_TABLES];
+const STEPS: [&str; 7] = [
+    ATTRIBUTE_TABLES,
+    QUORUM_TABLES,
+    IBE_TABLES,
+    POLICY_TABLES,
+    PROVEN_TABLES,
+    REVOCATION_REQUEST_TABLES,
+    AUTHENTICATION_TABLES,
+];
 
 /// Creates the tables, within a transaction.
 pub(super) fn create(connection: &Connection, fingerprint: &[u8; 32]) -> Result<()> {
@@ -279,6 +302,7 @@ pub(super) fn check(connection: &Connection, path: &Path, fingerprint: &[u8; 32]
 #[cfg(test)]
 pub(super) fn make_version(connection: &Connection, version: i32) -> rusqlite::Result<()> {
     let tables = [
+        (8, "DROP TABLE audit_mac; DROP TABLE authenticated_row;"),
         (7, "DROP TABLE wished_drone;"),
         (6, "DROP TABLE proven;"),
         (5, "DROP TABLE admission_policy;"),

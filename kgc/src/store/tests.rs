@@ -1,6 +1,7 @@
 //! The registry: durability across openings, names, revocations, the audit chain, foreign and damaged files.
 
 mod attributes;
+mod authentication;
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -15,17 +16,29 @@ const NOW: UnixTime = 1_800_000_000;
 
 struct Bench {
     directory: TempDir,
+    key: RegistryKey,
 }
 
 impl Bench {
     fn new() -> (Self, Store) {
-        let bench = Self { directory: tempfile::tempdir().expect("tempdir") };
-        let store = Store::create(bench.directory.path(), &DEPLOYMENT, NOW).expect("create");
+        let bench = Self { directory: tempfile::tempdir().expect("tempdir"), key: RegistryKey::random() };
+        let store = Store::create(bench.directory.path(), &DEPLOYMENT, &bench.key, NOW).expect("create");
         (bench, store)
     }
 
     fn open(&self) -> Result<Store> {
-        Store::open(self.directory.path(), &DEPLOYMENT)
+        let store = Store::open(self.directory.path(), &DEPLOYMENT)?;
+        Ok(store.authenticated_by(Authenticator::Key(self.key.clone())))
+    }
+
+    /// Findings of a check of all rows.
+    fn found(&self) -> Vec<Finding> {
+        let store = Store::open(self.directory.path(), &DEPLOYMENT).expect("open");
+        match store.check_rows(&self.key, &mut Position::default()) {
+            Ok(()) => Vec::new(),
+            Err(Error::ForeignRows(findings)) => findings.0,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -242,7 +255,7 @@ fn registry_that_others_may_read_is_refused() {
 fn registry_is_never_created_over() {
     let (bench, store) = Bench::new();
     drop(store);
-    let error = Store::create(bench.directory.path(), &DEPLOYMENT, NOW).expect_err("exists");
+    let error = Store::create(bench.directory.path(), &DEPLOYMENT, &bench.key, NOW).expect_err("exists");
     assert!(matches!(error, Error::Service(quiver_service::Error::Exists { .. })), "{error}");
 }
 

@@ -186,13 +186,15 @@ impl Change<'_> {
         let name = statement.name.as_str();
         let values = params![statement.id, name, statement.encode(), signed(statement.expiry), self.at];
         self.sql(self.transaction.execute(insert, values))?;
-        self.audit("token issued", name, &format!("id {}", hex::encode(statement.id)))
+        let row = self.written("token");
+        self.audit("token issued", name, &format!("id {}", hex::encode(statement.id)), &[row])
     }
 
     pub(super) fn revoke_token(&self, id: &[u8; 16], name: &str) -> Result<()> {
         let insert = "INSERT OR IGNORE INTO revoked_token (token_id, at) VALUES (?1, ?2)";
-        self.sql(self.transaction.execute(insert, params![id, self.at]))?;
-        self.audit("token revoked", name, &format!("id {}", hex::encode(id)))
+        let new = self.sql(self.transaction.execute(insert, params![id, self.at]))? > 0;
+        let row = new.then(|| self.written("revoked_token"));
+        self.audit("token revoked", name, &format!("id {}", hex::encode(id)), row.as_slice())
     }
 }
 

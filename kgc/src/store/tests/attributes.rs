@@ -16,6 +16,7 @@ use rand::rngs::OsRng;
 use super::*;
 use crate::changes::{Changes, Secrets};
 use crate::kgc_machine::Change;
+use crate::registry::Verified;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
     let master = MasterSecret::generate(&mut OsRng);
@@ -33,7 +34,7 @@ fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
 }
 
 /// A registry with two drones and one authority.
-fn registry() -> (Bench, Store, AuthorityRow) {
+pub(super) fn registry() -> (Bench, Store, AuthorityRow) {
     let (bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
     store.record_authority(&authority("orders"), NOW).expect("record");
@@ -41,7 +42,7 @@ fn registry() -> (Bench, Store, AuthorityRow) {
     (bench, store, row)
 }
 
-fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> KgcNodeRecord {
+pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> KgcNodeRecord {
     Either::Right(Either::Left(KeyIssued {
         authority: row.fingerprint,
         serial: [1; 16],
@@ -147,7 +148,7 @@ fn long_policies_are_cut_and_hashed_in_the_audit_table() {
 
 #[test]
 fn registry_of_an_earlier_version_is_upgraded_and_loses_nothing() {
-    for version in [1, 2, 3, 4] {
+    for version in 1..8 {
         upgraded_from(version);
     }
 }
@@ -157,8 +158,16 @@ fn upgraded_from(version: i32) {
     store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
     drop(store);
     schema::make_version(&Connection::open(bench.path()).expect("open"), version).expect("downgrade");
+    assert!(matches!(bench.open(), Err(Error::EarlierRegistry { .. })), "not without the key");
     // Two at once: one of them upgrades.
-    let (mut one, two) = (bench.open().expect("open"), bench.open().expect("open"));
+    let upgraded = || {
+        let store = Store::open_of_any_build(bench.directory.path(), &DEPLOYMENT).expect("open");
+        let mut store = store.authenticated_by(Authenticator::Key(bench.key.clone()));
+        store.upgrade().expect("upgrade");
+        store
+    };
+    let (mut one, two) = (upgraded(), upgraded());
+    assert_eq!(bench.found(), []);
     one.record_authority(&authority("orders"), NOW).expect("record");
     assert_eq!(two.authorities().expect("authorities").len(), 1);
     assert!(two.ibe_policies(0).expect("policies").is_empty());
@@ -182,7 +191,10 @@ fn look_that_fails_halfway_loses_no_revocation() {
         ),
         by: Arc::new(Protection::Key(Secret::new([1; 32]))),
     };
-    let mut changes = Changes::since(bench.open().expect("open"), secrets, [row.fingerprint], false, first);
+    let mut position = Position::default();
+    store.check_rows(&bench.key, &mut position).expect("authentic");
+    let verified = Verified { store: bench.open().expect("open"), key: bench.key.clone(), position };
+    let mut changes = Changes::since(verified, secrets, [row.fingerprint], false, first);
     store.revoke_drone("edge-1", NOW).expect("revoke");
     let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
     assert!(first < second);
