@@ -8,6 +8,8 @@ mod attributes;
 mod audit_head;
 #[path = "command_line/containers.rs"]
 mod containers;
+#[path = "command_line/foreign_rows.rs"]
+mod foreign_rows;
 #[path = "command_line/live.rs"]
 mod live;
 

@@ -7,6 +7,8 @@ mod bench;
 mod copies;
 #[path = "quorum/drones.rs"]
 mod drones;
+#[path = "quorum/foreign_rows.rs"]
+mod foreign_rows;
 #[path = "quorum/key_collection.rs"]
 mod key_collection;
 #[path = "quorum/key_release.rs"]

@@ -17,21 +17,32 @@ fn older_registry_is_noticed_until_the_operator_accepts_it() {
     served(&bench);
     let registry = bench.path("kgc-data/registry.sqlite");
     let older = fs::read(&registry).expect("read");
+    // The same at the same time, whose history goes on in another way.
+    fs::create_dir(bench.path("other")).expect("mkdir");
+    for name in ["master.state", "registry.sqlite", "deployment.toml"] {
+        fs::copy(bench.path("kgc-data").join(name), bench.path("other").join(name)).expect("copy");
+    }
     bench.token("edge-1", &["--group", "alpha"]);
     bench.token("edge-2", &["--group", "alpha"]);
     served(&bench);
     let whole = bench.ok("kgc", &["audit"]);
     assert!(
-        whole.contains("3 lines, the chain holds, with line 3 as noted in master.state; head "),
+        whole.contains(
+            "3 lines, the chain holds, with line 3 as noted in master.state, all rows are authentic; head "
+        ),
         "{whole}"
     );
     fs::write(&registry, older).expect("write");
     let parts = ["it ends with line 1, and line 3 was noted", "master.state", "kgc audit --accept"];
     bench.refused("kgc", &["audit"], 7, &parts);
     bench.refused("kgc", &["serve", "--listen", ANY], 7, &parts);
+    // Nor is anything added to it.
+    bench.refused("kgc", &["token", "revoke", "edge-1"], 7, &parts);
     // Another table, as long as the one before.
-    bench.token("edge-1", &["--group", "alpha"]);
-    bench.token("edge-3", &["--group", "alpha"]);
+    for name in ["edge-1", "edge-3"] {
+        bench.token_by(name, &["--operator", "operator.key", "--group", "alpha", "-d", "other"]);
+    }
+    fs::copy(bench.path("other/registry.sqlite"), &registry).expect("copy");
     bench.refused("kgc", &["audit"], 7, &["line 3 is not the one that was noted"]);
     let accepted = bench.ok("kgc", &["audit", "--accept"]);
     assert!(accepted.contains("audit table accepted"), "{accepted}");
