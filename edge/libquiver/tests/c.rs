@@ -59,6 +59,7 @@ fn wrong_calls_are_answered_with_a_code_and_words() {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "nothing is skipped silently")]
 fn fork_with_the_same_number_has_no_drone() {
     const IMPOSSIBLE: i32 = 77;
     let bench = TestDeployment::new();
