@@ -174,7 +174,7 @@ fn killed_commands_leave_row_line_and_mac_or_none_of_them() {
     let audit = bench.ok("kgc", &["audit"]);
     assert!(audit.contains("all rows are authentic"), "{audit}");
     // The same with a running KGC, which authenticates for the commands.
-    let mut kgc = bench.kgc(ANY);
+    let kgc = bench.kgc(ANY);
     kgc.address();
     for round in 0..12 {
         let condition = format!("mission/bravo/phase-{round}");
