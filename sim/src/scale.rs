@@ -257,7 +257,7 @@ mod tests {
             (ScalePlan::of(&[10, 20, 10], &flat), "10 is given twice; --repetitions 3"),
             (ScalePlan::of(&[10], &[StrategyKind::Tree, StrategyKind::Tree]), "tree is given twice"),
             (ScalePlan { repetitions: 0, ..good.clone() }, "--repetitions takes 1 to 1000"),
-            (ScalePlan { repetitions: MAX_REPETITIONS + 1, ..good.clone() }, "--repetitions takes 1 to 1000"),
+            (ScalePlan { repetitions: MAX_REPETITIONS + 1, ..good }, "--repetitions takes 1 to 1000"),
             (of_the_virtual_world(Plan { relays: 2, ..Plan::default() }), "--relays is for --world live"),
             (of_the_virtual_world(Plan { deputies: 1, ..Plan::default() }), "--deputies is for --world live"),
             (of_the_virtual_world(Plan { radio: Some("lora-sf7".into()), ..Plan::default() }), "--depot"),

@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn logarithmic_axes_take_whole_decades() {
-        let decades = |least, most| super::decades(least, most, MOST_LABELS);
+        let decades = |least, most| decades(least, most, MOST_LABELS);
         assert_eq!(decades(0.0, 6.0), (0.0, 6.0, 1.0));
         assert_eq!(decades(-5.7, -0.1), (-6.0, 0.0, 1.0));
         assert_eq!(decades(2.0, 2.0), (2.0, 3.0, 1.0));
