@@ -408,7 +408,7 @@ mod tests {
         let shared = Arc::new(Shared::new().expect("a descriptor"));
         shared.is_running(Arc::new(Stuck));
         let unconfirmed: Arc<Mutex<Unconfirmed>> = Arc::default();
-        unconfirmed.lock().expect("a lock").note(Handed { connections: 1, leader: None });
+        unconfirmed.lock().expect("a lock").note(Handed { connections: 1, leader: None, epoch: None });
         let edge = Edge {
             shared,
             runtime: runtime.handle().clone(),
