@@ -60,10 +60,9 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     // Now rather than once files are open.
     let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
     let own = file.kgc_addresses();
-    let own = own
-        .iter()
-        .map(|text| dialled_address("address in the deployment file", text))
-        .collect::<Result<Vec<_>>>()?;
+    // Also what drones cannot reach, which an earlier build may have written.
+    let own =
+        own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
     let (sealed, mut master) = Sealed::open(&config.data_dir, &deployment, &by)?;
     let verified = registry::verify(&config.data_dir, &fingerprint, &mut master)?;

@@ -77,7 +77,11 @@ fn secret_in_the_place_of_another_file_is_refused_and_never_repeated() {
             "deployment",
         ),
         ("kgc", &["token", "issue", "--name", "e", "--record", "never", "--operator"], "operator"),
-        ("edge", &["relay", "--group", "alpha", "--leader", ANY, "--listen", ANY, "--seed"], "seed"),
+        (
+            "edge",
+            &["relay", "--group", "alpha", "--leader", "127.0.0.1:9", "--listen", ANY, "--seed"],
+            "seed",
+        ),
     ];
     for (program, args, wanted) in places {
         for (file, contents) in &secret_files {
