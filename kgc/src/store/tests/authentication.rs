@@ -220,7 +220,11 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
     // Everything as this program does it, but for the key.
     let condition: Condition = "mission/alpha/phase-9".parse().expect("condition");
     let revision = mallory.set_ibe_approval(&condition, true, NOW).expect("approval").expect("a change");
-    assert_eq!(checked(&mallory), Checked::Whole, "the chain of hashes continues by anybody");
+    let continued = checked(&mallory);
+    assert!(
+        !matches!(continued, Checked::BrokenAt(_)),
+        "anybody continues the chain of hashes: {continued:?}"
+    );
     let row = i64::try_from(revision).expect("small");
     let expected =
         [Finding::Line { line: head.seq + 1 }, Finding::Inserted { table: "ibe_approval".into(), row }];
