@@ -425,10 +425,13 @@ mod tests {
         Instant::now()
     }
 
+    /// A call that waits.
+    type Call<'a> = &'a dyn Fn(Wait<'_>) -> Result<()>;
+
     #[test]
     fn every_call_that_waits_ends_when_it_is_told_to() {
         let (edge, _runtime) = stuck();
-        let calls: [(&str, &dyn Fn(Wait<'_>) -> Result<()>); 7] = [
+        let calls: [(&str, Call<'_>); 7] = [
             ("send", &|wait| edge.send("chat", b"hello", true, wait)),
             ("flush", &|wait| edge.flush(wait)),
             ("export_key", &|wait| edge.export_key("map", wait).map(drop)),
