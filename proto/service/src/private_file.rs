@@ -512,7 +512,7 @@ mod tests {
             (device, "is a device, not a file"),
             (missing, "there is no file"),
         ] {
-            for refused in [read(&path, 10).map(drop), read_public(&path, 10).map(drop)] {
+            for refused in [read(&path, 10).map(drop), read_public(&path, 10, "a list").map(drop)] {
                 let refused = refused.expect_err("refused").to_string();
                 assert!(refused.contains(told) && !refused.contains("chmod"), "{refused}");
             }
