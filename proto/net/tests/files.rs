@@ -4,10 +4,6 @@
 #[path = "net/toy.rs"]
 mod toy;
 
-#[expect(dead_code, reason = "the other tests' strangers; idle ones are needed here")]
-#[path = "flood/attacker.rs"]
-mod attacker;
-
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -15,10 +11,11 @@ use std::time::Duration;
 
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, Transport};
+use quiver_strangers::acts::nothing;
+use quiver_strangers::{MESSAGES, Stranger};
 use rlimit::Resource;
 use tokio::time::sleep;
 
-use crate::attacker::{Stranger, nothing};
 use crate::toy::{Order, hub, spoke, start};
 
 /// Files that the process may open.
@@ -45,9 +42,8 @@ fn crowd() {
     let target: Multiaddr = line.trim().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let _strangers: Vec<_> = (0..600)
-            .map(|_| Stranger::start(&target, &[("/quiver/1/request", 0, &nothing())], true))
-            .collect();
+        let _strangers: Vec<_> =
+            (0..600).map(|_| Stranger::start(&target, &[(MESSAGES, 0, &nothing())], true)).collect();
         std::future::pending::<()>().await;
     });
 }

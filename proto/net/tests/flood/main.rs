@@ -4,8 +4,6 @@
 #[path = "../net/toy.rs"]
 mod toy;
 
-mod attacker;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,17 +12,17 @@ use cap::Cap;
 use futures::{AsyncReadExt as _, AsyncWriteExt as _};
 use quiver_machine::{MAX_MESSAGE_LEN, Route};
 use quiver_net::{Multiaddr, NodeConfig, Transport, group_topic};
+use quiver_strangers::acts::{nothing, publishes, publishes_wrongly, stalls};
+use quiver_strangers::group_frame::{announced, rpc, subscription};
+use quiver_strangers::{GROUP, MESSAGES, Stranger, act};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::attacker::{Act, Stranger, act, announced, message, nothing, rpc, subscription};
 use crate::toy::{Order, Running, Toy, hub, spoke, start, start_toy};
 
 #[global_allocator]
 static ALLOCATOR: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-const GROUP: &str = "/quiver/1/group";
-const MESSAGES: &str = "/quiver/1/request";
 const MIB: usize = 1 << 20;
 
 /// Tests have their turn one after the other: the allocator counts all of them together.
@@ -72,29 +70,6 @@ impl Bench {
     }
 }
 
-/// Sends messages of so many bytes, each another one, and so many in a frame, without end.
-fn publishes(topic: String, length: usize, at_once: usize, sent: Arc<AtomicU64>) -> Act {
-    act(move |mut stream| {
-        let (topic, sent) = (topic.clone(), sent.clone());
-        async move {
-            let mut number: u64 = 0;
-            let fresh: [u8; 8] = rand::random();
-            loop {
-                let messages = (0..at_once).map(|_| {
-                    number += 1;
-                    let data = [&fresh[..], &number.to_be_bytes(), &vec![7; length]].concat();
-                    message(&topic, &data, false)
-                });
-                let bytes = rpc(&messages.collect::<Vec<_>>());
-                if stream.write_all(&bytes).await.is_err() {
-                    return;
-                }
-                sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            }
-        }
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn group_messages_of_strangers_are_remembered_by_nobody() {
     for (length, at_once) in [(0, 8), (1000, 8), (MAX_MESSAGE_LEN - 100, 1)] {
@@ -128,10 +103,7 @@ async fn messages_of_another_topic_are_garbage_and_remembered_by_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_group_messages_are_garbage() {
     let bench = Bench::new(|_| {}).await;
-    let floods = act(|mut stream| async move {
-        let bytes = rpc(&vec![message("x", b"", true); 8]);
-        while stream.write_all(&bytes).await.is_ok() {}
-    });
+    let floods = publishes_wrongly("x".into(), 8);
     let mut stranger = Stranger::start(&bench.address, &[(GROUP, 1, &floods)], false);
     stranger.connects().await;
     let kind = quiver_net::Misconduct { kind: "garbage" };
@@ -247,18 +219,6 @@ async fn strangers_of_one_address_are_few_and_have_their_places_for_a_while() {
     drone.receives_message(b"answer whether i am still here").await;
 }
 
-/// A frame of a message of the longest length, but for its last byte.
-fn stalls() -> Act {
-    act(|mut stream| async move {
-        let length = u32::try_from(MAX_MESSAGE_LEN).unwrap();
-        let bytes = [length.to_be_bytes().to_vec(), vec![7; 16 + MAX_MESSAGE_LEN - 1]].concat();
-        // The node may stop reading.
-        let _ = stream.write_all(&bytes).await;
-        let _ = stream.flush().await;
-        std::future::pending::<()>().await;
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_that_never_end_take_bounded_memory_and_keep_none_out() {
     let mut bench = Bench::new(|config| config.limits.strangers_per_address = 16).await;
@@ -269,7 +229,7 @@ async fn messages_that_never_end_take_bounded_memory_and_keep_none_out() {
     let (strangers, streams) = (16, 8);
     let own = strangers * streams * (MAX_MESSAGE_LEN + 300 * 1024);
     let _strangers: Vec<_> = (0..strangers)
-        .map(|_| Stranger::start(&bench.address, &[(MESSAGES, streams, &stalls())], false))
+        .map(|_| Stranger::start(&bench.address, &[(MESSAGES, streams, &stalls(MAX_MESSAGE_LEN))], false))
         .collect();
     let mut most = 0;
     let end = Instant::now() + Duration::from_secs(8);

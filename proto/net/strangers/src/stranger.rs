@@ -1,4 +1,4 @@
-//! Strangers: libp2p nodes that do on a stream what they like.
+//! Runs a stranger: a libp2p node that connects, opens streams, and does on each what it likes.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,31 +18,16 @@ use libp2p::swarm::{
     OneShotHandlerConfig, SubstreamProtocol, SwarmEvent, THandlerInEvent, THandlerOutEvent, ToSwarm,
 };
 use libp2p::{
-    Multiaddr, OutboundUpgrade, PeerId, Stream, StreamProtocol, Swarm, Transport as _, identity, noise, tcp,
-    yamux,
+    Multiaddr, OutboundUpgrade, PeerId, Stream, StreamProtocol, Swarm, Transport as _, identity, noise, yamux,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What a stranger does with each stream that it opens.
-pub(crate) type Act = Arc<dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+use crate::acts::Act;
+use crate::line::{Line, LineTransport};
 
-/// An act of a function.
-pub(crate) fn act<F, O>(act: F) -> Act
-where
-    F: Fn(Stream) -> O + Send + Sync + 'static,
-    O: Future<Output = ()> + Send + 'static,
-{
-    Arc::new(move |stream| Box::pin(act(stream)))
-}
-
-/// Nothing, for as long as the stream stays open.
-pub(crate) fn nothing() -> Act {
-    act(|stream| async move {
-        std::future::pending::<()>().await;
-        drop(stream);
-    })
-}
+/// Pause of a stranger that insists, before it comes back.
+const SOON: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 struct Opened {
@@ -141,7 +126,8 @@ impl NetworkBehaviour for Streams {
 }
 
 /// A stranger that runs until it is dropped.
-pub(crate) struct Stranger {
+#[derive(Debug)]
+pub struct Stranger {
     connected: watch::Receiver<bool>,
     task: JoinHandle<()>,
 }
@@ -155,43 +141,58 @@ impl Drop for Stranger {
 impl Stranger {
     /// Connects over TCP, opens so many streams of these protocols, and does this on each. Comes back under another
     /// identity whenever it is disconnected, if it `insists`.
-    pub(crate) fn start(target: &Multiaddr, streams: &[(&'static str, usize, &Act)], insists: bool) -> Self {
+    #[must_use]
+    pub fn start(target: &Multiaddr, streams: &[(&'static str, usize, &Act)], insists: bool) -> Self {
+        Self::over(&Line::default(), target, streams, insists.then_some(SOON))
+    }
+
+    /// The same over a line of its own; it comes back after this pause, if there is one.
+    #[must_use]
+    pub fn over(
+        line: &Line,
+        target: &Multiaddr,
+        streams: &[(&'static str, usize, &Act)],
+        returns: Option<Duration>,
+    ) -> Self {
         let (sender, connected) = watch::channel(false);
         let wanted: Vec<_> = streams
             .iter()
             .flat_map(|(protocol, count, act)| (0..*count).map(|_| Opened { protocol, act: Arc::clone(act) }))
             .collect();
-        let target = target.clone();
+        let (line, target) = (line.clone(), target.clone());
         let task = tokio::spawn(async move {
             loop {
-                run(&target, wanted.clone(), &sender).await;
+                run(&line, &target, wanted.clone(), &sender).await;
                 let _ = sender.send(false);
-                if !insists {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                let Some(pause) = returns else { return };
+                tokio::time::sleep(pause).await;
             }
         });
         Self { connected, task }
     }
 
-    pub(crate) fn is_connected(&self) -> bool {
+    /// Whether it is connected now.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
         *self.connected.borrow()
     }
 
     /// Waits until it is connected.
-    pub(crate) async fn connects(&mut self) {
+    ///
+    /// # Panics
+    /// If it does not connect within 30 s.
+    pub async fn connects(&mut self) {
         let connected = self.connected.wait_for(|connected| *connected);
         let _ = tokio::time::timeout(Duration::from_secs(30), connected).await.expect("it connects");
     }
 }
 
 /// Until it is disconnected.
-async fn run(target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<bool>) {
+async fn run(line: &Line, target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<bool>) {
     let keypair = identity::Keypair::generate_ed25519();
-    let transport = tcp::tokio::Transport::new(tcp::Config::new().nodelay(true))
+    let transport = LineTransport::new(line)
         .upgrade(Version::V1Lazy)
-        .authenticate(noise::Config::new(&keypair).unwrap())
+        .authenticate(noise::Config::new(&keypair).expect("an Ed25519 key signs"))
         .multiplex(yamux::Config::default())
         .boxed();
     let settings = swarm::Config::with_tokio_executor()
@@ -199,50 +200,15 @@ async fn run(target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
     let streams = Streams { wanted, queue: VecDeque::new() };
     let mut swarm = Swarm::new(transport, streams, keypair.public().to_peer_id(), settings);
-    swarm.dial(target.clone()).unwrap();
+    swarm.dial(target.clone()).expect("an address of TCP");
     loop {
         match swarm.select_next_some().await {
             SwarmEvent::ConnectionEstablished { .. } => {
+                line.connected();
                 let _ = connected.send(true);
             }
             SwarmEvent::ConnectionClosed { .. } | SwarmEvent::OutgoingConnectionError { .. } => return,
             _ => {}
         }
     }
-}
-
-fn varint(mut number: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
-        number >>= 7;
-    }
-    bytes.push(u8::try_from(number).unwrap());
-    bytes
-}
-
-fn field(tag: u8, bytes: &[u8]) -> Vec<u8> {
-    [vec![tag << 3 | 2], varint(bytes.len()), bytes.to_vec()].concat()
-}
-
-/// A group message, as gossipsub encodes it; with a field that none of this group's has, if it is `wrong`.
-pub(crate) fn message(topic: &str, data: &[u8], wrong: bool) -> Vec<u8> {
-    let from = if wrong { field(1, b"x") } else { Vec::new() };
-    field(2, &[field(2, data), field(4, topic.as_bytes()), from].concat())
-}
-
-/// A subscription.
-pub(crate) fn subscription(topic: &str) -> Vec<u8> {
-    field(1, &[vec![1 << 3, 1], field(2, topic.as_bytes())].concat())
-}
-
-/// All of it in one frame.
-pub(crate) fn rpc(parts: &[Vec<u8>]) -> Vec<u8> {
-    let parts = parts.concat();
-    [varint(parts.len()), parts].concat()
-}
-
-/// Announcement of a frame of so many bytes on a stream of group messages.
-pub(crate) fn announced(length: usize) -> Vec<u8> {
-    varint(length)
 }
