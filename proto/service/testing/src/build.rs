@@ -11,8 +11,8 @@ pub fn root() -> PathBuf {
 }
 
 /// The service of this name: `kgc`, `leader` or `edge`. From the directory that the environment variable
-/// `QUIVER_PROGRAMS` names, if it is set; else from beside the test that asks, where `cargo test --workspace`
-/// builds them; else built.
+/// `QUIVER_PROGRAMS` names, if it is set; else from beside the program or the test that asks, where `cargo build` and
+/// `cargo test --workspace` build them; else built.
 ///
 /// # Panics
 /// If they do not build.
@@ -22,9 +22,10 @@ pub fn program(name: &str) -> PathBuf {
     if let Some(directory) = std::env::var_os("QUIVER_PROGRAMS") {
         return PathBuf::from(directory).join(name);
     }
-    let test = std::env::current_exe().expect("a test has a path");
-    let beside = test.ancestors().nth(2).expect("a directory above `deps`").join(name);
-    if beside.exists() {
+    let asks = std::env::current_exe().expect("a program has a path");
+    // A test lies in `deps`.
+    let mut beside = asks.ancestors().skip(1).take(2).map(|directory| directory.join(name));
+    if let Some(beside) = beside.find(|beside| beside.is_file()) {
         return beside;
     }
     let all = BUILT.get_or_init(|| {

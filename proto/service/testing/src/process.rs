@@ -60,6 +60,12 @@ impl Process {
         Self { child: Arc::new(Mutex::new(Running(child))), out, err }
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.running().0.id()
+    }
+
     fn running(&self) -> MutexGuard<'_, Running> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,130 @@
+//! `flood`: attacks KGC, leader and relay, as the processes they are, and measures what that costs them and what drones
+//! notice. Strangers, who have a connection and no identity, attack over loopback, some of them from the drones' own
+//! address. Each attack has a budget for what it may cost ([`budget`]).
+
+mod attack;
+mod budget;
+mod measurement;
+mod site;
+mod table;
+mod usage;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser;
+use quiver_net::check_file_limit;
+
+use self::attack::{Attack, Run, Target};
+use self::budget::Budget;
+use self::measurement::{Measurement, Quiet};
+use self::site::Site;
+use self::table::{Line, json, table};
+
+/// Descriptors of the strangers, and of this program.
+const FILES: u64 = 2048;
+
+const AFTER_HELP: &str = "\
+KGC, leader and edge are taken from the directory that QUIVER_PROGRAMS names, or from beside this program. Their
+descriptors can be counted by root alone.
+
+Exit codes:
+  0  every attack stayed within its budget
+  1  one did not; standard error says which, and by how much
+  2  wrong usage";
+
+/// Attacks the services and measures what that costs
+#[derive(Debug, Parser)]
+#[command(name = "flood", after_help = AFTER_HELP)]
+struct Args {
+    /// These attacks alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ATTACK")]
+    only: Vec<Attack>,
+    /// On these services alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "SERVICE")]
+    target: Vec<Target>,
+    /// Number of re-keys that are measured, quiet and under each attack
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rekeys: u32,
+    /// Drones that follow; every other one is behind the relay
+    #[arg(long, value_name = "COUNT", default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=24))]
+    drones: u32,
+    /// Print the figures as JSON in place of the table
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runs = runs(&args);
+    if let Err(error) = check_file_limit(FILES) {
+        tell(&format!("error: {error}"));
+        return ExitCode::from(2);
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let entered = runtime.enter();
+    let lines = measure(&args, &runs);
+    let written = if args.json { json(&lines) } else { table(&lines) };
+    let _ = io::stdout().write_all(written.as_bytes());
+    let mut code = ExitCode::SUCCESS;
+    for (line, passed) in lines.iter().flat_map(|line| line.passed.iter().map(move |passed| (line, passed))) {
+        tell(&format!("error: {}, beyond the budget in {passed}", line.name()));
+        code = ExitCode::FAILURE;
+    }
+    // The strangers need not end one by one.
+    drop(entered);
+    runtime.shutdown_background();
+    code
+}
+
+/// Attacks that were asked for, service by service.
+fn runs(args: &Args) -> Vec<Run> {
+    let targets = Target::ALL.into_iter();
+    let targets = targets.filter(|target| args.target.is_empty() || args.target.contains(target));
+    let attacks = |target: Target| Attack::ALL.into_iter().filter(move |attack| attack.suits(target));
+    let pairs = targets.flat_map(|target| attacks(target).map(move |attack| (target, attack)));
+    let pairs = pairs.filter(|(_, attack)| args.only.is_empty() || args.only.contains(attack));
+    (1..).zip(pairs).map(|(number, (target, attack))| Run { target, attack, number }).collect()
+}
+
+fn measure(args: &Args, runs: &[Run]) -> Vec<Line> {
+    tell("starting the services and their drones");
+    let mut site = Site::start(args.drones, u32::try_from(runs.len()).unwrap_or(u32::MAX));
+    let mut lines = Vec::new();
+    let mut quiet: Option<(Target, Quiet)> = None;
+    for run in runs {
+        if quiet.as_ref().is_none_or(|(target, _)| *target != run.target) {
+            quiet = Some((run.target, Quiet::measure(&site, run.target, args.rekeys)));
+        }
+        let Some((_, quiet)) = &quiet else { continue };
+        let measured = Measurement::take(&mut site, *run, quiet);
+        let budget = Budget::of(&measured, quiet.rekeys.percentile(99));
+        let passed = budget.passed(&measured, !cfg!(debug_assertions));
+        let line = Line { measured, budget, quiet: quiet.rekeys.clone(), passed };
+        tell(&format!(
+            "{}: {}",
+            line.name(),
+            if line.passed.is_empty() { "within its budget" } else { "NOT within" }
+        ));
+        lines.push(line);
+    }
+    lines
+}
+
+fn tell(line: &str) {
+    // Nobody may read it.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_attack_is_made_where_it_can_be() {
+        let of = |args: &[&str]| runs(&Args::parse_from([&["flood"][..], args].concat()));
+        assert_eq!(of(&[]).len(), 15, "KGCs have no group, which three attacks are about");
+        assert!(of(&[]).windows(2).all(|pair| pair[0].number < pair[1].number));
+        assert_eq!(of(&["--target", "kgc", "--only", "idle,own"]).len(), 1);
+    }
+}
