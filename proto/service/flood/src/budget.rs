@@ -149,10 +149,13 @@ mod tests {
         Budget::of(&measured, Duration::from_millis(100)).passed(&measured, true)
     }
 
+    /// A change of one figure of a measurement.
+    type Change = fn(&mut Measurement);
+
     #[test]
     fn each_budget_that_is_passed_is_named_alone() {
         assert_eq!(passed(|_| {}), Vec::<String>::new());
-        let cases: [(&str, fn(&mut Measurement)); 11] = [
+        let cases: [(&str, Change); 11] = [
             ("memory:", |m| m.memory = 100 * MIB),
             ("memory afterwards:", |m| m.memory_kept = 17 * MIB),
             ("descriptors:", |m| m.descriptors = 200),
