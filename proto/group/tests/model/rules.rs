@@ -438,7 +438,7 @@ impl<'a> Rules<'a> {
         Ok(self.pairs.get(member).and_then(|pairs| pairs.last()).ok_or("it has no key with the leader")?)
     }
 
-    /// A tag under A of a pair that the member has or had: after a term opened, the former one may be all that it knows.
+    /// A tag under A of a pair that the member has or had: after a term opened, it may know the former one alone.
     fn tag(&self, member: Node, slot: Slot, tag: &[u8; 32], name: &str, values: &[(&str, &[u8])]) -> Verdict {
         let pairs = self.pairs.get(member).ok_or("it has no key with the leader")?;
         let holds = |pair: &Pair| pair.slot == slot && self.table.prf(name, &pair.a, values).expose() == tag;

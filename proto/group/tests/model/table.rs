@@ -32,12 +32,14 @@ const LABELS: [Label; 17] = [
 pub(crate) type Values<'a> = &'a [(&'a str, &'a [u8])];
 
 /// A line of `terms.tsv`: the label, and the fields in their order.
+#[derive(Clone)]
 struct Term {
     label: String,
     fields: Vec<String>,
 }
 
 /// A line of `messages.tsv`.
+#[derive(Clone)]
 pub(crate) struct MessageRow {
     pub(crate) name: String,
     pub(crate) number: Option<u64>,
@@ -47,6 +49,7 @@ pub(crate) struct MessageRow {
     pub(crate) fields: Vec<(String, u64, bool)>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Table {
     terms: BTreeMap<(String, String), Term>,
     messages: Vec<MessageRow>,
@@ -120,6 +123,24 @@ impl Table {
         let label = LABELS.into_iter().find(|label| label.as_str() == term.label);
         let label = label.unwrap_or_else(|| panic!("nothing is signed with the label {}", term.label));
         (label, Self::input(term, values))
+    }
+
+    /// The table with one term altered, for each of them: its fields in reverse, or another label if it has one at most.
+    /// A signature's label is one of the code's.
+    pub(crate) fn alterations(&self) -> impl Iterator<Item = (String, Self)> {
+        self.terms.iter().map(|((operation, name), term)| {
+            let mut term = term.clone();
+            if term.fields.len() > 1 {
+                term.fields.reverse();
+            } else if operation == "sign" {
+                term.label = Label::Welcome.as_str().to_string();
+            } else {
+                term.label.push('?');
+            }
+            let mut table = self.clone();
+            table.terms.insert((operation.clone(), name.clone()), term);
+            (format!("{operation} {name}"), table)
+        })
     }
 
     /// Labels of signatures that the table has, and those that it lacks.
