@@ -18,7 +18,7 @@ use quiver_testbed::LinkFaults;
 
 use crate::rules::check;
 use crate::table::Table;
-use crate::world::{Recording, Step, record};
+use crate::world::{Recording, Step, record, record_random};
 
 /// The kind of a step: what it is, or the name of its message.
 fn kind(table: &Table, step: &Step) -> String {
@@ -86,6 +86,23 @@ fn recorded_runs_are_runs_of_the_models() {
     {
         let run = record(seed, faults);
         assert!(run.steps.len() > 100, "{} steps of seed {seed}", run.steps.len());
+        if let Err((place, why)) = check(&run, &table, &run.steps) {
+            panic!(
+                "seed {seed}, step {place}, {}: {why}: {:?}",
+                kind(&table, &run.steps[place]),
+                run.steps[place]
+            );
+        }
+    }
+}
+
+#[test]
+fn random_runs_are_runs_of_the_models() {
+    let table = Table::read();
+    let lossy = LinkFaults { loss: 0.05, jitter: Duration::from_millis(20), ..LinkFaults::SOUND };
+    for (seed, faults) in (0..20).map(|seed| (seed, if seed % 2 == 0 { LinkFaults::INSTANT } else { lossy }))
+    {
+        let run = record_random(seed, faults);
         if let Err((place, why)) = check(&run, &table, &run.steps) {
             panic!(
                 "seed {seed}, step {place}, {}: {why}: {:?}",

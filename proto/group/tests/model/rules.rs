@@ -59,7 +59,9 @@ pub(crate) struct Rules<'a> {
     enrolling: BTreeMap<Digest, Node>,
     issued: BTreeSet<Node>,
     keys: BTreeMap<Node, DronePublicKey<S>>,
+    /// E_now of each request to join, and those that no welcome answered yet.
     asked: BTreeMap<(Node, Vec<u8>), Vec<u8>>,
+    waiting: BTreeSet<(Node, Vec<u8>)>,
     spares: BTreeMap<(Node, u64), Vec<u8>>,
     pairs: BTreeMap<Node, Vec<Pair>>,
     members: BTreeSet<Node>,
@@ -99,6 +101,7 @@ impl<'a> Rules<'a> {
             issued: BTreeSet::new(),
             keys: BTreeMap::new(),
             asked: BTreeMap::new(),
+            waiting: BTreeSet::new(),
             spares: BTreeMap::new(),
             pairs: BTreeMap::new(),
             members: BTreeSet::new(),
@@ -223,6 +226,7 @@ impl<'a> Rules<'a> {
                 let Part::Entry(entry) = &welcome.part else { return Err("no entry under flat".to_string()) };
                 self.epoch(&welcome.header)?;
                 self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?;
+                self.waiting.remove(&(to, welcome.nonce.to_vec()));
                 self.in_step.insert(to);
                 Ok(())
             }
@@ -368,12 +372,9 @@ impl<'a> Rules<'a> {
         ];
         let (label, statement) = self.table.statement("join", values);
         decoded.signature.verify(&self.run.deployment, &decoded.drone, label, &statement).map_err(bad)?;
-        // §6.2: a join by a current member is a leave and a join.
-        if self.members.contains(from) {
-            self.going.insert(from);
-        }
         let e = decoded.ephemeral.as_bytes().to_vec();
         self.asked.insert((from, request.nonce.to_vec()), e);
+        self.waiting.insert((from, request.nonce.to_vec()));
         Ok(())
     }
 
@@ -423,7 +424,9 @@ impl<'a> Rules<'a> {
         for run in core.removed.iter() {
             let holder = self.members.iter().copied().find(|member| self.slot_of(member) == Some(run));
             let holder = holder.ok_or("nobody is in the slot that is removed")?;
-            require(self.going.contains(holder), "nobody wanted it to go")?;
+            // §6.2: a join by a current member is a leave and a join.
+            let rejoins = self.waiting.iter().any(|(node, _)| *node == holder);
+            require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
             self.members.remove(holder);
         }
         self.made.insert(epoch, Made { digest, key: None });
@@ -478,6 +481,11 @@ impl<'a> Rules<'a> {
             let pairs = self.pairs.entry(to).or_default();
             if pairs.last().is_none_or(|last| last.begun != pair.begun) {
                 pairs.push(pair);
+                // Numbers rise within a membership: the next one has another A.
+                if entry.q.is_none() {
+                    self.newest_question.remove(to);
+                }
+                self.going.remove(to);
             }
             self.members.insert(to);
         }

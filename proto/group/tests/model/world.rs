@@ -15,7 +15,7 @@ use quiver_group::{
 use quiver_machine::Route;
 use quiver_testbed::{LinkFaults, Net, copy_token, name, token_grant};
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::suite::{Overheard as S, take_secrets};
 
@@ -84,14 +84,51 @@ pub(crate) fn record(seed: u64, faults: LinkFaults) -> Recording {
     world.steps.push(Step::Evicts("edge-3"));
     world.lead(LeaderCommand::Evict(name("edge-3")));
     world.run(30);
-    world.net.stop("leader");
-    world.start_leader();
-    for edge in ["edge-0", "edge-1"] {
-        world.net.connect(edge, "leader", Route::Leader);
-    }
+    world.restart_leader();
     world.run(120);
     world.lead(LeaderCommand::Rekey);
     world.run(60);
+    Recording { deployment: world.deployment, steps: world.steps, secrets: take_secrets() }
+}
+
+/// A number below this one.
+fn below(rng: &mut ChaCha20Rng, bound: u32) -> usize {
+    (rng.next_u32() % bound) as usize
+}
+
+/// As [`record`], but what happens when is drawn from the seed.
+pub(crate) fn record_random(seed: u64, faults: LinkFaults) -> Recording {
+    take_secrets();
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let mut world = World::new(seed);
+    world.net.network.set_faults(faults);
+    for edge in EDGES {
+        world.start_edge(edge);
+    }
+    world.run(60);
+    for _ in 0..16 {
+        let edge = EDGES[below(&mut rng, 4)];
+        match below(&mut rng, 7) {
+            0 => world.lead(LeaderCommand::Rekey),
+            1 => world.lead(LeaderCommand::Send {
+                channel: name("orders"),
+                data: rng.next_u64().to_be_bytes().to_vec(),
+            }),
+            2 => {
+                let (channel, data, signed) =
+                    (name("chat"), rng.next_u64().to_be_bytes().to_vec(), below(&mut rng, 2) == 1);
+                world.edge(edge, EdgeCommand::Send { channel, data, signed });
+            }
+            3 => {
+                world.net.stop(edge);
+                world.start_edge(edge);
+            }
+            4 => world.edge(edge, EdgeCommand::Leave),
+            5 => world.edge(edge, EdgeCommand::Join(name(GROUP))),
+            _ => world.restart_leader(),
+        }
+        world.run(1 + below(&mut rng, 40) as u64);
+    }
     Recording { deployment: world.deployment, steps: world.steps, secrets: take_secrets() }
 }
 
@@ -145,6 +182,16 @@ impl World {
         self.collect();
         self.net.connect("leader", "kgc", Route::Kgc);
         self.collect();
+    }
+
+    /// Every edge dials the leader again.
+    fn restart_leader(&mut self) {
+        self.net.stop("leader");
+        self.start_leader();
+        for edge in EDGES {
+            self.net.connect(edge, "leader", Route::Leader);
+            self.collect();
+        }
     }
 
     fn start_edge(&mut self, edge: Node) {
