@@ -1,0 +1,714 @@
+"""An edge: enrols, joins, follows epochs under both strategies, catches up, leaves, and exchanges messages.
+
+It knows no socket and no clock: whoever drives it says what came from which peer and what time it is, and sends what
+waits in `outbox` once `state` is stored (protocol §15). Peers are whatever the driver names them by.
+"""
+
+import os
+import struct
+from dataclasses import dataclass, field
+
+from . import ristretto, tree, wire
+from .header import OPEN, Header, contains
+from .identity import KeyPair, PublicKey, RevocationList
+from .ristretto import BASE, ORDER, Refused
+from .suite import (SUITE, Reader, agree, extract, hash_of, hash_to_scalar, lp, open_sealed, prf, prove, same, u16, u32,
+                    u64, xor)
+from .traffic import Channel
+
+KGC, LEADER = "kgc", "leader"
+EVERYBODY = None
+# Seconds: until a join is asked for again (§6.3), a question (§11), a spare point; and how long a used pair stays (§9.3),
+# and the former key opens what was on its way (§13.10).
+JOIN_RETRY, ASK_RETRY, SPARE_RETRY, SPENT_STAYS, OVERLAP = 15, 1, 2, 60, 2
+
+
+@dataclass
+class Pair:
+    """§9.3: a spare pair."""
+
+    q: int
+    secret: int
+    # When it was used, if it was.
+    spent: float | None = None
+
+    @property
+    def point(self):
+        return (self.secret * BASE).encode()
+
+
+@dataclass
+class Ratchet:
+    """§14: W[u], u and A of a pair."""
+
+    chain: bytes
+    u: int
+    auth: bytes
+
+    @classmethod
+    def derive(cls, secret, context, counter):
+        chain = extract(context, secret)
+        return cls(chain, counter, prf(chain, "auth"))
+
+    def at(self, u):
+        """The ratchet at u, which is never behind, and at most 2^16 ahead: §8.4."""
+        if not 0 <= u - self.u <= 1 << 16:
+            raise Refused("a key of the ratchet that is erased, or too far ahead")
+        chain = self.chain
+        for _ in range(u - self.u):
+            chain = prf(chain, "step")
+        return Ratchet(chain, u, self.auth)
+
+
+@dataclass
+class Membership:
+    """What a member holds. K_g and path are lost with a restart."""
+
+    slot: int
+    header: Header
+    fields: dict
+    ratchet: Ratchet
+    key: bytes | None = None
+    path: tree.Path | None = None
+    channel: Channel | None = None
+    former: tuple | None = None
+
+
+@dataclass
+class Question:
+    """A catch-up request under way."""
+
+    number: bytes
+    held: bytes
+    again: float
+    tries: int = 1
+
+
+def hexed(value):
+    """What is stored of a message's fields."""
+    return wire.encode_fields(wire.HEADER, value).hex()
+
+
+@dataclass
+class Edge:
+    """An edge of one group. `state` is what must be stored before anything in `outbox` leaves."""
+
+    deployment: object
+    group: str
+    token: object = None
+    state: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.outbox, self.events, self.peers = [], [], {}
+        self.keypair = self.member = self.question = self.joining = self.enrolling = self.cookie_nonce = None
+        self.synced, self.leaving, self.wants_in = False, False, True
+        self.asked, self.spare_again, self.count, self.held_at_start = set(), 0, 0, None
+        self.revocations = RevocationList()
+        # §13.2: raised before the first message of a start; stored with whatever leaves next.
+        self.state["boot_no"] = self.state.get("boot_no", 0) + 1
+        self.pairs, self.refused = [], {bytes.fromhex(serial) for serial in self.state.get("refused", [])}
+        self.restore()
+
+    # What is stored ------------------------------------------------------------------------------------------------
+
+    def restore(self):
+        state = self.state
+        if "key" in state:
+            public = PublicKey.decode(bytes.fromhex(state["key"]["public"]))
+            self.keypair = KeyPair(public, ristretto.scalar_decode(bytes.fromhex(state["key"]["secret"])))
+        if "revocations" in state:
+            self.revocations = RevocationList.verify(self.deployment, bytes.fromhex(state["revocations"]))
+        self.pairs = [Pair(pair["q"], int(pair["secret"], 16)) for pair in state.get("pairs", [])]
+        held = state.get("membership")
+        if held:
+            fields = wire.decode_fields(wire.HEADER, bytes.fromhex(held["header"]))
+            header = Header.from_wire(self.deployment, fields)
+            ratchet = Ratchet(bytes.fromhex(held["chain"]), held["u"], bytes.fromhex(held["auth"]))
+            self.member = Membership(held["slot"], header, fields, ratchet)
+            # §13.5: of this epoch K_g is not taken back.
+            self.held_at_start = header.digest
+
+    def store(self):
+        """Puts into `state` what lives across a restart: §15."""
+        state = self.state
+        state["refused"] = [serial.hex() for serial in sorted(self.refused)]
+        state["pairs"] = [{"q": pair.q, "secret": f"{pair.secret:x}"} for pair in self.pairs]
+        member = self.member
+        if member is None:
+            state.pop("membership", None)
+            return
+        state["membership"] = {
+            "slot": member.slot, "header": hexed(member.fields), "chain": member.ratchet.chain.hex(),
+            "u": member.ratchet.u, "auth": member.ratchet.auth.hex(),
+        }
+
+    def newest(self):
+        """§7.3: the newest epoch of this group that was ever accepted."""
+        return tuple(self.state.get("newest", {}).get(self.group, (0, 0)))
+
+    def revoked(self):
+        return self.revocations.serials | self.refused
+
+    def event(self, what, **more):
+        self.events.append({"event": what, **more})
+
+    def send(self, peer, kind, **fields):
+        self.outbox.append((peer, wire.encode(self.deployment, kind, fields)))
+
+    def leaders(self):
+        return [peer for peer, role in self.peers.items() if role == LEADER]
+
+    # What comes ----------------------------------------------------------------------------------------------------
+
+    def connected(self, peer, role, now):
+        self.peers[peer] = role
+        if role == KGC:
+            self.greet_kgc(peer)
+        elif self.member:
+            # §11.1: a question comes first, and proves who is there; the hint for leaders that do not lead later (§10.5).
+            if not self.question:
+                self.ask(now, peer)
+            self.spare_again = self.spare_again or now + SPARE_RETRY
+        else:
+            self.greet_leader(peer)
+
+    def disconnected(self, peer):
+        self.peers.pop(peer, None)
+        if self.joining and self.joining["peer"] == peer:
+            self.joining = None
+
+    def receive(self, now, peer, message, by_gossip=False):
+        """Handles what came; what is not as it must be changes nothing."""
+        try:
+            kind, fields = wire.decode(self.deployment, message)
+            # §13.6: what is taken from the group's topic.
+            if by_gossip and kind not in ("rekey", "eviction_notice", "revocation_list", "equivocation_proof",
+                                          "group_message"):
+                return
+            handler = getattr(self, f"on_{kind}", None)
+            if handler:
+                handler(now, peer, fields, by_gossip)
+        except (ValueError, KeyError, OverflowError, struct.error) as reason:
+            # `Refused`, or a number or a field that the message must have and does not.
+            self.event("refused", kind=wire_kind(message, self.deployment), reason=str(reason), peer=peer)
+
+    def tick(self, now):
+        """Does what is due: asks again, erases what is spent."""
+        if self.member is None:
+            late = self.joining is None or now >= self.joining["again"]
+            if self.keypair and self.wants_in and late and self.leaders():
+                self.greet_leader(self.next_leader())
+            if self.joining and now >= self.joining["again"]:
+                self.joining = None
+            return
+        member = self.member
+        if self.question and now >= self.question.again and self.leaders():
+            self.ask(now, self.next_leader())
+        expired = now >= member.header.valid_until
+        if expired and member.key:
+            member.key = member.channel = None
+            self.held_at_start = member.header.digest
+        if (expired or not self.synced) and not self.question and self.leaders():
+            self.ask(now, self.next_leader())
+        if member.former and now >= member.former[1]:
+            member.former = None
+        before = len(self.pairs)
+        self.pairs = [pair for pair in self.pairs if pair.spent is None or now < pair.spent + SPENT_STAYS]
+        if len(self.pairs) != before:
+            self.store()
+        if self.spare_again and now >= self.spare_again:
+            self.publish_spares(now)
+
+    def next_leader(self):
+        """The leaders in turns."""
+        leaders = self.leaders()
+        left = [peer for peer in leaders if peer not in self.asked]
+        if not left:
+            self.asked, left = set(), leaders
+        self.asked.add(left[0])
+        return left[0]
+
+    def on_refusal(self, now, peer, fields, by_gossip):
+        number = fields["reason"]
+        reason = wire.REASONS[number] if number < len(wire.REASONS) else "unspecified"
+        self.event("refusal", reason=reason, peer=peer)
+        if reason == "not ready" and self.member:
+            # §10.5: a leader that does not lead is sent the newest header that the edge holds.
+            self.send(peer, "rekey", header=self.member.fields)
+        if reason == "rejoin" and self.question and fields["reference"] == self.question.number:
+            self.end("rejoin")
+        if self.joining and self.joining["peer"] == peer:
+            # Nobody authenticates a refusal, so it only makes the edge ask another, and later.
+            self.joining["again"] = min(self.joining["again"], now + max(1, fields["retry_after_ms"] / 1000))
+
+    # Enrolment, §3 -------------------------------------------------------------------------------------------------
+
+    def greet_kgc(self, peer):
+        if self.keypair is None:
+            self.cookie_nonce = os.urandom(16)
+            self.send(peer, "enrol_hello", nonce=self.cookie_nonce)
+
+    def on_enrol_cookie(self, now, peer, fields, by_gossip):
+        if self.keypair or fields["nonce"] != self.cookie_nonce:
+            return
+        if "pending" not in self.state:
+            # §3.4: the KGC pins this P_i, so it is stored before the request leaves.
+            self.state["pending"] = self.create_request()
+        request = bytes.fromhex(self.state["pending"]["request"])
+        self.send(peer, "enrol_request", nonce=fields["nonce"], cookie=fields["cookie"], request=request)
+
+    def create_request(self):
+        """§3.3, §22.6: the token, P_i, N_i, the KGCs, a session, both proofs."""
+        token, x, n = self.token, ristretto.random_scalar(), ristretto.random_scalar()
+        value = (x * BASE).encode()
+        fixed = value + (n * BASE).encode() + u32(1) + u16(1) + os.urandom(16)
+        transcript = lp(token.statement) + fixed
+        proofs = b""
+        for label, secret, public in (("token key", token.tsk, token.tpk), ("secret value", x, value)):
+            domain = f"quiver/1 proof of {label}"
+
+            def challenge(k, domain=domain, public=public):
+                return hash_to_scalar(domain, SUITE, public, k, transcript)
+
+            proofs += prove(secret, domain, transcript, challenge)
+        request = token.encoded + fixed + proofs
+        return {"request": request.hex(), "x": f"{x:x}", "n": f"{n:x}"}
+
+    def on_enrol_reply(self, now, peer, fields, by_gossip):
+        """§3.5."""
+        pending = self.state.get("pending")
+        if self.keypair or not pending:
+            return
+        request, x, n = bytes.fromhex(pending["request"]), int(pending["x"], 16), int(pending["n"], 16)
+        digest = hash_of("quiver/1 enrolment request", lp(SUITE), lp(request))
+        if fields["request_digest"] != digest:
+            raise Refused("the answer to another request")
+        reader = Reader(fields["reply"])
+        kgc, a, sealed = reader.take(2), reader.take(32), reader.rest
+        if kgc != u16(1):
+            raise Refused("a KGC that was not asked")
+        salt = hash_of("quiver/1 enrolment reply", lp(SUITE), digest, kgc, a)
+        point = ristretto.decode(a)
+        key = extract(salt, (x * point).encode() + (n * point).encode())
+        partial = Reader(open_sealed(key, bytes(12), b"", sealed))
+        s, r = ristretto.scalar_decode(partial.take(32)), partial.take(32)
+        partial.end()
+        self.keypair = KeyPair.from_partial(self.deployment, self.token.identity, r, s, x)
+        del self.state["pending"]
+        secret = ristretto.scalar_encode(self.keypair.secret)
+        self.state["key"] = {"public": self.keypair.public.encode().hex(), "secret": secret.hex()}
+        self.event("enrolled", name=self.keypair.public.identity.name)
+        for leader in self.leaders():
+            self.greet_leader(leader)
+
+    # Joining, §6 ---------------------------------------------------------------------------------------------------
+
+    def greet_leader(self, peer):
+        if self.keypair and self.wants_in and self.joining is None and self.member is None:
+            serial = self.keypair.public.identity.serial
+            if serial in self.revocations.serials:
+                return
+            self.joining = {"peer": peer, "nonce": os.urandom(16), "again": float("inf")}
+            drone = self.keypair.public.encode()
+            self.send(peer, "join_hello", group=self.group, drone=drone, nonce=self.joining["nonce"])
+
+    def on_join_challenge(self, now, peer, fields, by_gossip):
+        joining = self.joining
+        if not joining or joining["peer"] != peer or fields["nonce"] != joining["nonce"] or "pair" in joining:
+            return
+        leader = PublicKey.decode(fields["leader"])
+        if leader.identity.leads != self.group or leader.identity.serial in self.revoked():
+            raise Refused("no leader of this group, or a revoked one")
+        self.ask_for_list(peer, fields["revocation_number"])
+        now_pair = joining["pair"] = Pair(0, ristretto.random_scalar())
+        spare = joining["spare"] = self.draw_pair()
+        joining["again"] = now + JOIN_RETRY
+        spoken = self.statement(spare)
+        drone = self.keypair.public.encode()
+        message = (
+            lp(self.group.encode()) + lp(leader.encode()) + lp(drone) + fields["challenge"] + joining["nonce"]
+            + now_pair.point + u64(spare.q) + spare.point + lp(spoken["signature"])
+        )
+        self.send(
+            peer, "join_request", group=self.group, drone=drone, nonce=joining["nonce"], challenge=fields["challenge"],
+            ephemeral=now_pair.point, spare=spoken, signature=self.keypair.sign(self.deployment, "join", message),
+        )
+
+    def draw_pair(self):
+        """§9.3: numbers q go on for ever, and the pair is stored before it is published."""
+        self.state["q"] = self.state.get("q", 0) + 1
+        return Pair(self.state["q"], ristretto.random_scalar())
+
+    def statement(self, pair):
+        """§6.6, §22.9: a spare point, signed."""
+        message = lp(self.group.encode()) + self.keypair.public.encode() + u64(pair.q) + pair.point
+        signature = self.keypair.sign(self.deployment, "spare", message)
+        return {"q": pair.q, "point": pair.point, "signature": signature}
+
+    def on_welcome(self, now, peer, fields, by_gossip):
+        joining = self.joining
+        if not joining or "pair" not in joining or fields["nonce"] != joining["nonce"] or self.member:
+            return
+        header = self.verified(now, fields["header"])
+        if not header.point:
+            raise Refused("a welcome that makes no pair")
+        entry, path = fields.get("entry"), fields.get("path")
+        slot = entry["slot"] if entry else Reader(path or b"").number(4)
+        if not header.adds(slot):
+            raise Refused("a slot that the header does not add")
+        ratchet = self.pair_up(header, slot, joining["pair"])
+        if entry:
+            member = self.by_entry(header, fields["header"], slot, ratchet, entry)
+        else:
+            found, key, r = tree.open_path(header, slot, ratchet.chain, path)
+            if r != joining["nonce"]:
+                raise Refused("a path for another question")
+            member = Membership(slot, header, fields["header"], ratchet, key, found)
+        self.check_key(header, member.key)
+        self.pairs, self.joining, self.synced = [joining["spare"]], None, True
+        self.activate(now, member)
+        self.event("joined", slot=slot)
+
+    def pair_up(self, header, slot, pair):
+        """§14: the pair of this drone and the leader, of the epoch that makes it."""
+        context = hash_of(
+            "quiver/1 pair", lp(SUITE), self.deployment.master, lp(self.group.encode()), u64(header.term),
+            u64(header.counter), header.point, header.leader.encode(), self.keypair.public.encode(), u32(slot),
+            u64(pair.q), pair.point,
+        )
+        secret = agree((self.keypair.secret + pair.secret) % ORDER, ristretto.decode(header.point))
+        return Ratchet.derive(secret, context, header.counter)
+
+    # Epochs, §7 and §8 ---------------------------------------------------------------------------------------------
+
+    def verified(self, now, fields):
+        header = Header.from_wire(self.deployment, fields)
+        header.verify(self.deployment, self.group, self.newest(), self.revoked(), now)
+        return header
+
+    def check_key(self, header, key):
+        """§7.3, 5: the tag."""
+        if not same(prf(key, "confirm", header.d0, header.entries_root), header.tag):
+            raise Refused("the key does not fit the header's tag")
+
+    def by_entry(self, header, fields, slot, ratchet, entry):
+        if entry["slot"] != slot or len(entry["wrap"]) != 32:
+            raise Refused("another slot's entry")
+        ratchet = ratchet.at(header.counter)
+        key = xor(entry["wrap"], prf(ratchet.chain, "wrap", header.d0, u32(slot)))
+        member = Membership(slot, header, fields, ratchet, key)
+        if header.height == 0:
+            # Under flat the ratchet steps with its one use: §14.
+            member.ratchet = ratchet.at(header.counter + 1)
+        return member
+
+    def on_rekey(self, now, peer, fields, by_gossip):
+        if self.member is None:
+            return
+        member = self.member
+        epoch = fields["header"]["term"], fields["header"]["counter"]
+        if epoch == member.header.epoch:
+            self.on_same_epoch(now, peer, fields, by_gossip)
+            return
+        header = self.verified(now, fields["header"])
+        if self.removes(header, fields):
+            self.end("removed")
+            return
+        try:
+            found = self.follow(header, fields)
+        except tree.Out:
+            self.end("removed")
+            return
+        except Refused as reason:
+            self.event("refused", kind="rekey", reason=str(reason), peer=peer)
+            found = None
+        if found:
+            self.take(now, found)
+        elif not self.question:
+            # A newer epoch that cannot be followed: the leader that sent it is asked first (§10.5).
+            self.ask(now, peer)
+
+    def on_same_epoch(self, now, peer, fields, by_gossip):
+        """The epoch that is held comes once more: acknowledged again; with a path that is lacked, that is taken."""
+        member, path = self.member, fields.get("path")
+        header = Header.from_wire(self.deployment, fields["header"])
+        if header.digest != member.header.digest:
+            self.on_contradiction(now, fields["header"])
+        elif path and member.path is None:
+            member.path = self.path_of_held(path)
+        if not by_gossip and member.key:
+            self.acknowledge()
+
+    def path_of_held(self, message):
+        member = self.member
+        found, key, _ = tree.open_path(member.header, member.slot, member.ratchet.at(member.header.counter).chain, message)
+        self.check_key(member.header, key)
+        return found
+
+    def removes(self, header, fields):
+        """§7.1: whether a header says that the member is out: by its slots, of this term's."""
+        member = self.member
+        if header.term != member.header.term:
+            return header.kind == OPEN and contains(header.absent, member.slot)
+        return contains(header.removed, member.slot) or contains(header.added, member.slot)
+
+    def follow(self, header, fields):
+        """The membership in a newer epoch, or a reason why it cannot be followed."""
+        member, entry, delta, path = self.member, fields.get("entry"), fields.get("delta"), fields.get("path")
+        if entry is delta is path is None:
+            raise Refused("a header alone")
+        if header.term != member.header.term:
+            if not header.adds(member.slot) or header.kind != OPEN:
+                raise Refused("a term whose opening was not received")
+            return self.follow_opening(header, fields)
+        if entry:
+            return self.by_entry(header, fields["header"], member.slot, member.ratchet, entry)
+        ratchet = member.ratchet.at(header.counter)
+        if delta is not None:
+            if header.prev != member.header.digest or member.path is None:
+                raise Refused("wraps that build on another epoch, or on a path that is lacked")
+            found, key = member.path.follow(header, tree.Wraps(delta), ratchet.chain)
+        else:
+            found, key, _ = tree.open_path(header, member.slot, ratchet.chain, path)
+        return Membership(member.slot, header, fields["header"], ratchet, key, found)
+
+    def follow_opening(self, header, fields):
+        """§9.1: of the pairs that it holds, the unused one first; an entry names the q."""
+        member, entry = self.member, fields.get("entry")
+        for pair in sorted(self.pairs, key=lambda pair: -pair.q):
+            if entry and entry.get("q") != pair.q:
+                continue
+            ratchet = self.pair_up(header, member.slot, pair)
+            try:
+                if entry:
+                    found = self.by_entry(header, fields["header"], member.slot, ratchet, entry)
+                else:
+                    if "delta" in fields:
+                        empty = tree.Path(member.slot, {})
+                        path, key = empty.follow(header, tree.Wraps(fields["delta"]), ratchet.chain)
+                    else:
+                        path, key, _ = tree.open_path(header, member.slot, ratchet.chain, fields["path"])
+                    found = Membership(member.slot, header, fields["header"], ratchet, key, path)
+                self.check_key(header, found.key)
+            except Refused:
+                continue
+            found.used = pair
+            return found
+        raise Refused("no spare pair that fits")
+
+    def take(self, now, found):
+        self.check_key(found.header, found.key)
+        opened = found.header.term != self.member.header.term
+        if opened:
+            used = found.used
+            used.spent = now
+            # §9.3: e_q stays until the next one is acknowledged, so that a higher opening can be followed.
+            self.pairs = [pair for pair in self.pairs if pair.q >= used.q] + [self.draw_pair()]
+        self.activate(now, found)
+        if opened:
+            self.publish_spares(now)
+
+    def activate(self, now, member):
+        """§7.3, 6: stores, activates, erases the former key, acknowledges."""
+        before, self.member = self.member, member
+        member.channel = Channel(self.deployment, member.header, member.key, member.slot, self.state["boot_no"])
+        # §13.10: only in the same term, if the slots are listed, nobody is removed, and the epochs adjoin.
+        if before and before.channel and before.header.term == member.header.term and not (
+            member.header.changes or member.header.removed
+        ) and member.header.prev == before.header.digest:
+            member.former = before.channel, now + OVERLAP
+        self.state.setdefault("newest", {})[self.group] = member.header.epoch
+        self.store()
+        if self.question and self.question.held != member.header.digest:
+            self.question = None
+        self.acknowledge()
+        self.event("epoch", term=member.header.term, counter=member.header.counter, digest=member.header.digest.hex(),
+                   strategy="flat" if member.header.height == 0 else "tree", has_path=member.path is not None)
+        for leader in self.leaders():
+            self.ask_for_list(leader, member.header.revocation_number)
+
+    def acknowledge(self):
+        """§6.1: under A, to whoever leads; a leader that does not lead has no use for it."""
+        member = self.member
+        tag = prf(member.ratchet.auth, "ack", member.header.digest)
+        for leader in self.leaders():
+            self.send(leader, "ack", slot=member.slot, term=member.header.term, counter=member.header.counter, tag=tag)
+
+    def end(self, why):
+        """§9.3: however a membership ends, its keys and pairs go with it."""
+        self.member, self.pairs, self.question, self.synced = None, [], None, False
+        self.wants_in = why == "rejoin"
+        self.store()
+        self.event("out", why=why)
+
+    # Spare points, §9.3 and §10.5 ----------------------------------------------------------------------------------
+
+    def publish_spare(self, peer):
+        unused = [pair for pair in self.pairs if pair.spent is None]
+        if unused and self.member:
+            self.send(peer, "spare_publication", group=self.group, slot=self.member.slot,
+                      spare=self.statement(unused[-1]))
+
+    def publish_spares(self, now):
+        self.spare_again = now + SPARE_RETRY
+        for leader in self.leaders():
+            self.publish_spare(leader)
+
+    def on_spare_ack(self, now, peer, fields, by_gossip):
+        if self.member and same(fields["tag"], prf(self.member.ratchet.auth, "spare ack", u64(fields["q"]))):
+            self.spare_again = 0
+            self.pairs = [pair for pair in self.pairs if pair.q >= fields["q"]]
+            self.store()
+            self.event("spare acknowledged", q=fields["q"])
+
+    # Catching up, §11 ----------------------------------------------------------------------------------------------
+
+    def ask(self, now, peer):
+        member = self.member
+        tries = self.question.tries + 1 if self.question else 1
+        self.count += 1
+        lacks = member.key is None or (member.header.height > 0 and member.path is None)
+        # §11.2: the lowest bit says that keys are lacked, the next one that K_g is lost.
+        count = self.count << 2 | (1 if lacks else 0) | (2 if member.key is None else 0)
+        number = u32(self.state["boot_no"]) + u32(count) + os.urandom(8)
+        held = member.header.digest
+        self.question = Question(number, held, now + ASK_RETRY * min(16, 1 << tries - 1), tries)
+        self.asked.add(peer)
+        self.send(peer, "catch_up_request", group=self.group, slot=member.slot, number=number, held=held,
+                  tag=prf(member.ratchet.auth, "catch-up", number, held))
+
+    def on_catch_up_reply(self, now, peer, fields, by_gossip):
+        member, question = self.member, self.question
+        if not member or not question or fields["number"] != question.number:
+            return
+        header = Header.from_wire(self.deployment, fields["header"])
+        if not same(fields["tag"], prf(member.ratchet.auth, "fresh", header.digest, question.number)):
+            raise Refused("an answer that the leader did not make")
+        path = fields.get("path")
+        if header.epoch == member.header.epoch:
+            if header.digest != member.header.digest:
+                self.on_contradiction(now, fields["header"])
+                return
+            if path and member.path is None:
+                # §8.4: of the epoch that was held before a restart the path alone, and not K_g.
+                member.path = self.path_of_held(path)
+        else:
+            header = self.verified(now, fields["header"])
+            if self.removes(header, fields):
+                self.end("removed")
+                return
+            self.take(now, self.follow(header, fields))
+        self.question = None
+        if not self.synced:
+            self.synced = True
+            self.event("synced", term=header.term, counter=header.counter)
+
+    # Leaving, eviction, revocation, §12 ----------------------------------------------------------------------------
+
+    def leave(self):
+        member, drone = self.member, self.keypair.public.encode()
+        message = lp(self.group.encode()) + lp(drone) + member.header.digest
+        signature = self.keypair.sign(self.deployment, "leave", message)
+        for leader in self.leaders():
+            self.send(leader, "leave", group=self.group, slot=member.slot, held=member.header.digest,
+                      signature=signature)
+
+    def on_eviction_notice(self, now, peer, fields, by_gossip):
+        serials = fields["serials"]
+        each = [serials[start:start + 16] for start in range(0, len(serials), 16)]
+        if not self.member or fields["group"] != self.group or self.keypair.public.identity.serial not in each:
+            return
+        leader = PublicKey.decode(fields["leader"])
+        identity = leader.identity
+        if identity.leads != self.group or identity.ordinal != fields["term"] & 0xFFFF or identity.serial in self.revoked():
+            raise Refused("a notice of somebody who may not give it")
+        if (fields["term"], fields["counter"]) <= self.member.header.epoch or now >= identity.not_after:
+            raise Refused("a notice of an epoch that is not after the one held, or of a leader that is expired")
+        message = lp(self.group.encode()) + u64(fields["term"]) + u64(fields["counter"]) + serials
+        leader.verify(self.deployment, "evict", message, fields["signature"])
+        self.end("evicted")
+
+    def ask_for_list(self, peer, number):
+        if number > self.revocations.number:
+            self.send(peer, "revocation_query", number=self.revocations.number, max_len=0)
+
+    def on_revocation_list(self, now, peer, fields, by_gossip):
+        head = Reader(Reader(fields["list"]).lp())
+        if head.number(8) <= self.revocations.number:
+            return
+        self.revocations = RevocationList.verify(self.deployment, fields["list"])
+        self.state["revocations"] = fields["list"].hex()
+        self.event("revocation list", number=self.revocations.number)
+        serials = self.revocations.serials
+        if self.keypair and self.keypair.public.identity.serial in serials:
+            self.wants_in = False
+            if self.member:
+                self.end("revoked")
+        elif self.member and self.member.header.leader.identity.serial in serials:
+            self.end("leader revoked")
+            self.wants_in = True
+
+    # Equivocation, §10.7 -------------------------------------------------------------------------------------------
+
+    def on_contradiction(self, now, fields):
+        """Another header for the epoch that is held: proof against who signed both."""
+        proof = {"first": self.member.fields, "second": fields}
+        self.on_equivocation_proof(now, None, proof, False)
+        for peer in [EVERYBODY, *self.peers]:
+            self.send(peer, "equivocation_proof", **proof)
+
+    def on_equivocation_proof(self, now, peer, fields, by_gossip):
+        first, second = (Header.from_wire(self.deployment, fields[which]) for which in ("first", "second"))
+        serial = first.leader.identity.serial
+        if first.epoch != second.epoch or first.digest == second.digest or serial != second.leader.identity.serial:
+            raise Refused("a proof of nothing")
+        if serial in self.refused:
+            return
+        first.verify_signer(self.deployment)
+        second.verify_signer(self.deployment)
+        self.refused.add(serial)
+        if self.member and self.member.header.leader.identity.serial == serial:
+            # The key is erased; the spare points stay, for a deputy's term.
+            self.member.key = self.member.channel = self.member.former = None
+            self.held_at_start = self.member.header.digest
+        self.store()
+        self.event("refuses a leader", name=first.leader.identity.name)
+
+    # Messages, §13 -------------------------------------------------------------------------------------------------
+
+    def can_send(self):
+        return bool(self.member and self.member.channel and self.synced)
+
+    def say(self, now, channel, text, signed=True):
+        if not self.can_send() or now >= self.member.header.valid_until:
+            raise Refused("no valid key that is known to be current")
+        message = self.member.channel.seal(channel, text, self.keypair if signed else None)
+        self.send(EVERYBODY, "group_message", **message)
+
+    def on_group_message(self, now, peer, fields, by_gossip):
+        member = self.member
+        if fields["group"] != self.group or not member:
+            return
+        epoch = fields["term"], fields["counter"]
+        if epoch > member.header.epoch:
+            if not self.question:
+                self.ask(now, self.next_leader() if self.leaders() else peer)
+            return
+        channel = member.channel
+        if epoch != member.header.epoch:
+            former = member.former
+            if not former or former[0].header.epoch != epoch or now >= former[1]:
+                return
+            channel = former[0]
+        if not channel or not self.synced or now >= member.header.valid_until:
+            return
+        plaintext, signer = channel.open(fields, self.revoked(), now)
+        self.event("message", channel=fields["channel"], text=plaintext, slot=fields["slot"],
+                   signer=signer.name if signer else None)
+
+
+def wire_kind(message, deployment):
+    try:
+        return wire.decode(deployment, message)[0]
+    except ValueError:
+        return None

@@ -1,0 +1,331 @@
+"""The reference as a member of groups that the real programs make: each test starts a KGC, leaders and a Rust edge."""
+
+import asyncio
+import copy
+import socket
+import time
+import unittest
+
+from quiver_reference import datagram
+from quiver_reference.ristretto import Refused
+
+from .programs import ANY, Bench, eventually, free_address
+
+
+class Programs(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.bench = Bench()
+        self.addAsyncCleanup(self.bench.close)
+        await self.bench.found()
+        self.kgc = await self.bench.kgc()
+
+    async def form(self, strategy, *words):
+        """A leader of the group, a Rust edge, and an edge of the reference."""
+        await self.bench.token("leader-1", "--leads", "alpha")
+        for name in ("rust-1", "reference-1"):
+            await self.bench.token(name, "--group", "alpha")
+        self.listen = free_address()
+        self.words = "--strategy", strategy, *words
+        self.leader = self.bench.leader(self.kgc, "leader-1", self.listen, *self.words)
+        await self.leader.address()
+        self.rust = self.bench.edge(self.kgc, "rust-1", self.listen)
+        self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
+        await self.in_step(2)
+
+    async def in_step(self, members, after=(0, 0), leader="leader-1", nodes=None, edges=("rust-1",)):
+        """Waits until all members hold the key of one epoch after this one; that epoch."""
+        nodes = [self.node] if nodes is None else nodes
+
+        async def look():
+            led = await self.bench.status("leader", leader)
+            if not led or led["acknowledged"] != members or (led["term"], led["counter"]) <= after:
+                return None
+            digests = [(await self.bench.status("edge", edge) or {}).get("epoch_digest") for edge in edges]
+            digests += [node.edge.member and node.edge.member.header.digest[:8].hex() for node in nodes]
+            ready = all(node.edge.can_send() for node in nodes)
+            return (led["term"], led["counter"]) if ready and set(digests) == {led["epoch_digest"]} else None
+
+        try:
+            return await eventually(f"{members} members in one epoch after {after}", look)
+        except AssertionError as failure:
+            failure.add_note("\n".join(str(one) for node in nodes for one in node.edge.events[-30:]))
+            raise
+
+    async def event(self, node, what, **more):
+        """The first event that has all this, which is then taken from the list."""
+        def look():
+            return next((one for one in node.edge.events if one["event"] == what and more.items() <= one.items()), None)
+
+        found = await eventually(f"{what} {more}", look)
+        node.edge.events.remove(found)
+        return found
+
+    def say(self, node, text, signed=True):
+        node.edge.say(time.time(), "chat", text.encode(), signed)
+        node.flush()
+
+    async def talk(self, words, leader="leader-1"):
+        """Rust edge, leader and reference send messages to each other, signed and not."""
+        self.say(self.node, f"{words} from the reference")
+        line = await self.rust.line(f"{words} from the reference")
+        self.assertIn('"from":"reference-1"', line)
+        self.assertIn('"signed":true', line)
+        self.say(self.node, f"{words} from somebody", signed=False)
+        self.assertIn('"signed":false', await self.rust.line(f"{words} from somebody"))
+        await self.bench.run("edge", "send", "-d", "rust-1-data", f"{words} from rust")
+        await self.event(self.node, "message", text=f"{words} from rust".encode(), signer="rust-1", channel="chat")
+        await self.bench.run("edge", "send", "-d", "rust-1-data", "--unsigned", f"{words} from a member")
+        await self.event(self.node, "message", text=f"{words} from a member".encode(), signer=None)
+        await self.bench.run("leader", "send", "-d", f"{leader}-data", f"{words} from the leader")
+        await self.event(self.node, "message", text=f"{words} from the leader".encode(), signer=leader)
+
+    async def restart(self, name, *leaders):
+        """Ends the reference's edge as a crash would, and starts it from its stored state."""
+        key, boot_no = self.node.edge.keypair, self.node.edge.state["boot_no"]
+        await self.node.stop()
+        self.node = self.bench.reference(self.kgc, name, *leaders)
+        self.assertEqual(self.node.edge.keypair, key)
+        self.assertEqual(self.node.edge.state["boot_no"], boot_no + 1)
+        self.assertFalse(self.node.edge.can_send(), "K_g is not stored")
+
+    async def live(self, strategy):
+        await self.form(strategy)
+        self.assertEqual(self.node.edge.member.header.height > 0, strategy == "tree")
+        await self.talk("at first")
+
+        # Re-key on command.
+        epoch = await self.in_step(2)
+        await self.bench.run("leader", "rekey", "-d", "leader-1-data")
+        epoch = await self.in_step(2, after=epoch)
+        await self.talk("after a re-key")
+
+        # A member joins later, and another leaves: both of the reference.
+        await self.bench.token("reference-2", "--group", "alpha")
+        second = self.bench.reference(self.kgc, "reference-2", self.listen)
+        epoch = await self.in_step(3, after=epoch, nodes=[self.node, second])
+        self.say(second, "I am new")
+        await self.event(self.node, "message", text=b"I am new", signer="reference-2")
+        second.edge.leave()
+        second.flush()
+        await self.event(second, "out", why="removed")
+        self.assertNotIn("membership", second.edge.state)
+        self.assertEqual(second.edge.state["pairs"], [])
+        epoch = await self.in_step(2, after=epoch)
+
+        # A Rust edge is evicted.
+        await self.bench.token("rust-2", "--group", "alpha")
+        self.bench.edge(self.kgc, "rust-2", self.listen)
+        epoch = await self.in_step(3, after=epoch, edges=("rust-1", "rust-2"))
+        await self.bench.run("leader", "evict", "-d", "leader-1-data", "rust-2")
+        epoch = await self.in_step(2, after=epoch)
+        await self.talk("after an eviction")
+
+        # The reference restarts, with what it stored.
+        await self.restart("reference-1", self.listen)
+        epoch = await self.in_step(2, after=epoch)
+        await self.talk("after a restart of the edge")
+
+        # The leader is killed and starts again: a new term, opened with the spare points.
+        self.leader.kill()
+        self.leader = self.bench.leader(self.kgc, "leader-1", self.listen, *self.words)
+        opened = await self.in_step(2, after=epoch)
+        self.assertGreater(opened[0], epoch[0])
+        await self.event(self.node, "spare acknowledged")
+        await self.talk("after a restart of the leader")
+        await self.bench.run("leader", "rekey", "-d", "leader-1-data")
+        epoch = await self.in_step(2, after=opened)
+
+        # Both at once: the term that was opened meanwhile is found by a question without an answer's tag.
+        await self.node.stop()
+        self.leader.kill()
+        self.leader = self.bench.leader(self.kgc, "leader-1", self.listen, *self.words)
+        await self.leader.address()
+        self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
+        epoch = await self.in_step(2, after=epoch)
+        await self.talk("after restarts of both")
+
+        # At last it is evicted itself, and asks nobody for admission any more.
+        await self.bench.run("leader", "evict", "-d", "leader-1-data", "reference-1")
+        await self.event(self.node, "out")
+        await self.in_step(1, after=epoch, nodes=[])
+        self.assertFalse(self.node.edge.can_send())
+        self.assertEqual([one for one in self.node.edge.events if one["event"] == "refused"], [])
+
+    async def test_flat_from_enrolment_to_eviction(self):
+        await self.live("flat")
+
+    async def test_tree_from_enrolment_to_eviction(self):
+        await self.live("tree")
+
+    async def fail_over(self, strategy):
+        for ordinal in (0, 1):
+            await self.bench.token(f"leader-{ordinal}", "--leads", "alpha", "--ordinal", str(ordinal))
+        for name in ("rust-1", "reference-1"):
+            await self.bench.token(name, "--group", "alpha")
+        at = [free_address(), free_address()]
+
+        def lead(ordinal):
+            words = "--peer", at[1 - ordinal], "--silence", "3s", "--strategy", strategy
+            return self.bench.leader(self.kgc, f"leader-{ordinal}", at[ordinal], *words)
+
+        async def stands(ordinal, **how):
+            status = await self.bench.status("leader", f"leader-{ordinal}")
+            return status if status and how.items() <= status.items() else None
+
+        first = lead(0)
+        await eventually("leader 0 leads", lambda: stands(0, stance="leading"))
+        lead(1)
+        self.rust = self.bench.edge(self.kgc, "rust-1", *at)
+        self.node = self.bench.reference(self.kgc, "reference-1", *at)
+        before = await self.in_step(2, leader="leader-0")
+        await self.talk("before", leader="leader-0")
+        # What a deputy has on disk is what the leader's epoch has.
+        await eventually("leader 1 stands by", lambda: stands(1, stands_by_for="leader-0"))
+        await eventually("the replica", lambda: stands(1, stance="standing by", members=2))
+
+        first.kill()
+        after = await self.in_step(2, after=before, leader="leader-1")
+        self.assertEqual(after[0] & 0xFFFF, 1, "the term is the deputy's")
+        await self.talk("under the deputy", leader="leader-1")
+        await self.bench.run("leader", "rekey", "-d", "leader-1-data")
+        after = await self.in_step(2, after=after, leader="leader-1")
+
+        # The first one comes back, and stands by; a restarted edge finds who leads.
+        lead(0)
+        await eventually("leader 0 stands by", lambda: stands(0, stands_by_for="leader-1"))
+        await self.restart("reference-1", *at)
+        await self.in_step(2, after=after, leader="leader-1")
+        await self.talk("at last", leader="leader-1")
+        self.assertEqual([one for one in self.node.edge.events if one["event"] == "refused"], [])
+
+    async def test_flat_follows_a_deputy_that_takes_over(self):
+        await self.fail_over("flat")
+
+    async def test_tree_follows_a_deputy_that_takes_over(self):
+        await self.fail_over("tree")
+
+    async def test_what_is_altered_on_the_way_changes_nothing(self):
+        """Every message that came is given to a copy of the edge as it was then, with one bit changed."""
+        await self.form("tree")
+        came = []
+        node, receive = self.node, self.node.receive
+
+        def record(address, message, by_gossip):
+            came.append((copy.deepcopy(node.edge), address, message, by_gossip))
+            receive(address, message, by_gossip)
+
+        node.receive = record
+        epoch = await self.in_step(2)
+        await self.bench.run("leader", "rekey", "-d", "leader-1-data")
+        await self.in_step(2, after=epoch)
+        await self.bench.run("leader", "send", "-d", "leader-1-data", "go north")
+        await self.event(node, "message", text=b"go north")
+        taken = {"epoch": 0, "message": 0}
+        for edge, address, message, by_gossip in came:
+            edge.events = []
+            whole = copy.deepcopy(edge)
+            whole.receive(time.time(), address, message, by_gossip)
+            for one in whole.events:
+                taken[one["event"]] = taken.get(one["event"], 0) + 1
+            # All places of a long message would take minutes: a prime step reaches every field.
+            for place in range(8, 8 * len(message), 37):
+                altered, other = bytearray(message), copy.deepcopy(edge)
+                altered[place // 8] ^= 1 << place % 8
+                other.receive(time.time(), address, bytes(altered), by_gossip)
+                self.assertEqual([one for one in other.events if one["event"] != "refused"], [], place)
+                self.assertEqual(other.member.header.digest, edge.member.header.digest)
+        self.assertGreater(taken["epoch"], 0, taken)
+        self.assertGreater(taken["message"], 0, taken)
+
+    async def test_datagrams_pass_between_the_reference_and_a_rust_edge(self):
+        """MAVLink's heartbeat, from a program at the Rust edge to the reference, which sends it back as its own."""
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+            one.setblocking(False)
+            self.addCleanup(one.close)
+        program, radio = sockets
+        endpoint, carrier = (int(free_address().split("/")[-1]) for _ in range(2))
+        await self.bench.token("leader-1", "--leads", "alpha")
+        for name in ("rust-1", "reference-1"):
+            await self.bench.token(name, "--group", "alpha")
+        self.listen = free_address()
+        ids = "--system-id", "rust-1=1", "--system-id", "reference-1=2"
+        await self.bench.leader(self.kgc, "leader-1", self.listen, *ids).address()
+        radio_at = f"127.0.0.1:{radio.getsockname()[1]}"
+        self.rust = self.bench.start(
+            "edge", "run", "--json", "-d", "rust-1-data", "--kgc", self.kgc, "--leader", self.listen, "--deployment",
+            "kgc-data/deployment.toml", "--token", "rust-1.token", "--mavlink", f"udpin:127.0.0.1:{endpoint}",
+            "--carrier", f"udp:127.0.0.1:{carrier}+{radio_at}")
+        self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
+        await self.in_step(2)
+        channel = self.node.edge.member.channel
+        receiver = datagram.Receiver(channel)
+        came = []
+
+        def listen():
+            """Sends a heartbeat of system 1 to the Rust edge, and opens what comes by the carrier."""
+            program.sendto(heartbeat(1, listen.sequence), ("127.0.0.1", endpoint))
+            listen.sequence += 1
+            try:
+                while True:
+                    came.append(radio.recv(2048))
+                    opened.append(receiver.open(came[-1], set(), time.time()))
+            except (BlockingIOError, Refused):
+                return {one["kind"] for one in opened} >= wanted and opened
+
+        listen.sequence, opened, wanted = 0, [], {datagram.ANNOUNCEMENT, datagram.SINGLE, datagram.MANIFEST}
+        await eventually("an announcement, a payload and a manifest", listen)
+        signers = {one["signer"].name for one in opened if one["signer"]}
+        self.assertEqual(signers, {"rust-1"})
+        self.assertEqual([one for one in opened if one.get("contradicts")], [])
+        payload = next(one["payloads"][0] for one in opened if one["kind"] == datagram.SINGLE)
+
+        # What came is refused when it comes again, and when a bit of it is changed.
+        for one in came:
+            if one[0] >> 3 & 7 != datagram.ANNOUNCEMENT:
+                with self.assertRaises(Refused):
+                    receiver.open(one, set(), time.time())
+        altered = bytearray(came[-1])
+        altered[-1] ^= 1
+        with self.assertRaises(Refused):
+            receiver.open(bytes(altered), set(), time.time())
+
+        # A heartbeat names no system within a datagram, so the same payload is the reference's own heartbeat.
+        sender = datagram.Sender(channel, self.node.edge.keypair)
+
+        def heard():
+            radio.sendto(sender.announcement(), ("127.0.0.1", carrier))
+            radio.sendto(sender.payloads([payload]), ("127.0.0.1", carrier))
+            radio.sendto(sender.payloads([payload], signed=True), ("127.0.0.1", carrier))
+            try:
+                frames = [program.recv(2048) for _ in range(100)]
+            except BlockingIOError:
+                frames = []
+            program.sendto(heartbeat(1, 0), ("127.0.0.1", endpoint))
+            heard.frames += frames
+            return any(system_of(frame) == 2 for frame in heard.frames)
+
+        heard.frames = []
+        program.setblocking(False)
+        await eventually("the reference's heartbeat at the program of the Rust edge", heard)
+
+
+def heartbeat(system, sequence):
+    """MAVLink 2's message 0, with its checksum: X.25, the message's own byte behind."""
+    body = bytes([9, 0, 0, sequence & 255, system, 1, 0, 0, 0]) + bytes([0, 0, 0, 0, 2, 3, 81, 4, 3])
+    checksum = 0xFFFF
+    for byte in body + bytes([50]):
+        low = byte ^ checksum & 0xFF
+        low = (low ^ low << 4) & 0xFF
+        checksum = checksum >> 8 ^ low << 8 ^ low << 3 ^ low >> 4
+    return b"\xfd" + body + (checksum & 0xFFFF).to_bytes(2, "little")
+
+
+def system_of(frame):
+    """The system id in a frame of MAVLink 2."""
+    return frame[5] if frame[:1] == b"\xfd" else None
+
+
+if __name__ == "__main__":
+    unittest.main()
