@@ -13,7 +13,7 @@ from .identity import PublicKey
 from .ristretto import Refused
 from .suite import Reader, hash_of, lp, prf, same, u32
 from .traffic import Window
-from .wire import read_varint, varint
+from .wire import read_shortest, varint
 
 SINGLE, BATCH, SIGNED_SINGLE, SIGNED_BATCH, AGAIN, SIGNED_AGAIN, MANIFEST, ANNOUNCEMENT = range(8)
 SIGNED = SIGNED_SINGLE, SIGNED_BATCH, SIGNED_AGAIN, MANIFEST
@@ -25,11 +25,7 @@ def encode_slot(slot):
 
 def read_length(reader):
     """§20.1: at most three bytes, as few as possible."""
-    before = reader.rest
-    value = read_varint(reader, 3)
-    if varint(value) != before[: len(before) - len(reader.rest)]:
-        raise Refused("a number in more bytes than it needs")
-    return value
+    return read_shortest(reader, 3)
 
 
 def read_slot(reader):

@@ -6,7 +6,7 @@ from . import ristretto
 from .identity import PublicKey, name
 from .ristretto import Refused
 from .suite import SUITE, Reader, hash_of, lp, u32, u64
-from .wire import read_varint
+from .wire import read_shortest
 
 FLAT, TREE = 1, 4
 OPEN, REKEY = 1, 2
@@ -19,7 +19,7 @@ def runs_from_wire(encoded):
     """§22.7: the slots since the end of the run before, then the run's length, as varints."""
     reader, runs, end = Reader(encoded), [], 0
     while reader.rest:
-        gap, length = read_varint(reader), read_varint(reader)
+        gap, length = read_shortest(reader), read_shortest(reader)
         if length == 0 or (runs and gap == 0) or end + gap + length > MAX_SLOTS or len(runs) == 1 << 17:
             raise Refused("slot runs")
         runs.append((end + gap, length))
@@ -65,8 +65,8 @@ class Header:
     def from_wire(cls, deployment, wire):
         """§7.3, 1: the shape of it, from a message's fields."""
         leader, group = PublicKey.decode(wire["leader"]), name(wire["group"].encode())
-        point, changes, tag, root = wire["point"], wire["changes"], wire["tag"], wire["entries_root"] or ZERO
-        prev = wire["prev"] or ZERO
+        point, changes, tag, root = wire["point"], wire["changes"], wire["tag"], wire["entries_root"]
+        prev = wire["prev"]
         if any(len(x) != 32 for x in (prev, wire["nonce"], root, tag, wire["roster_hash"])) or {
             len(point), len(changes)
         } - {0, 32}:

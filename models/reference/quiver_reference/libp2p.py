@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 import struct
+import time
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -16,7 +17,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from .ristretto import Refused
-from .wire import decode_fields, encode_fields, varint
+from .suite import Reader
+from .wire import decode_fields, encode_fields, read_varint, varint
 
 MULTISTREAM = "/multistream/1.0.0"
 REQUEST = "/quiver/1/request"
@@ -215,7 +217,6 @@ class Stream:
     def __init__(self, muxer, number, flags):
         self.muxer, self.number, self.flags = muxer, number, flags
         self.buffer, self.news, self.ended, self.window = b"", asyncio.Event(), False, WINDOW
-        self.room = asyncio.Event()
         self.queue, self.done = b"", False
 
     def write(self, data):
@@ -346,12 +347,26 @@ async def read_request(stream):
     return number, await stream.readexactly(length)
 
 
+class Seen:
+    """§23.4: the group's messages by their ids, of the last ten seconds: each comes by every leader."""
+
+    def __init__(self):
+        self.until = {}
+
+    def is_new(self, data):
+        now, name = time.monotonic(), hashlib.sha256(data).digest()[:20]
+        self.until = {one: until for one, until in self.until.items() if until > now}
+        known = name in self.until
+        self.until.setdefault(name, now + 10)
+        return not known
+
+
 class Connection:
     """A connection to a node that was dialled. `receive(message, by_gossip)` takes what comes."""
 
-    def __init__(self, receive, topic=None):
+    def __init__(self, receive, topic=None, seen=None):
         self.receive, self.topic, self.group = receive, topic, None
-        self.peer = None
+        self.peer, self.seen = None, seen or Seen()
 
     async def dial(self, address, identity):
         host, port, named = multiaddr(address)
@@ -396,7 +411,7 @@ class Connection:
     def receive_rpc(self, rpc):
         for published in repeated(RPC, rpc, "message"):
             # §23.4: eight random bytes, then the message.
-            if published["topic"] == self.topic and len(published["data"]) > 8:
+            if published["topic"] == self.topic and len(published["data"]) > 8 and self.seen.is_new(published["data"]):
                 self.receive(published["data"][8:], True)
 
     def send(self, message):
@@ -429,10 +444,11 @@ class Connection:
         encoded = encode_fields(RPC, rpc)
         self.group.write(varint(len(encoded)) + encoded)
 
-    def publish(self, message):
-        """Sends a message to the group, by way of this peer."""
+    def publish(self, data):
+        """Sends to the group, by way of this peer, eight random bytes and a message."""
         if self.group:
-            self.write_rpc({"message": {"data": os.urandom(8) + message, "topic": self.topic}})
+            self.seen.is_new(data)
+            self.write_rpc({"message": {"data": data, "topic": self.topic}})
 
     def close(self):
         self.writer.close()
@@ -440,9 +456,6 @@ class Connection:
 
 def repeated(fields, encoded, wanted):
     """All values of a field that may stand several times: one at a time, so that the decoder needs no lists."""
-    from .suite import Reader
-    from .wire import read_varint
-
     number, inner = next((number, kind) for number, (called, kind) in fields.items() if called == wanted)
     reader, values = Reader(encoded), []
     while reader.rest:

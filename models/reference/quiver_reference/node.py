@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from .edge import EVERYBODY, KGC, LEADER, Edge
 from .identity import Deployment, Token
-from .libp2p import GROUP, Closed, Connection
+from .libp2p import GROUP, Closed, Connection, Seen
 from .ristretto import Refused
 
 TICK, REDIAL = 0.1, 0.3
@@ -28,7 +28,7 @@ class Node:
         deployment = Deployment.read(deployment)
         self.edge = Edge(deployment, group, Token.read(token, deployment), state)
         self.addresses = [(KGC, address) for address in kgcs] + [(LEADER, address) for address in leaders]
-        self.connections, self.tasks, self.stored = {}, [], None
+        self.connections, self.tasks, self.stored, self.seen = {}, [], None, Seen()
 
     def start(self):
         self.tasks = [asyncio.ensure_future(self.keep(*one)) for one in self.addresses]
@@ -46,7 +46,7 @@ class Node:
         """Dials an address until this ends; the KGC only until there is a key."""
         topic = f"{GROUP}/{self.edge.group}" if role == LEADER else None
         while role == LEADER or self.edge.keypair is None:
-            connection = Connection(lambda message, by_gossip: self.receive(address, message, by_gossip), topic)
+            connection = Connection(lambda message, by_gossip: self.receive(address, message, by_gossip), topic, self.seen)
             try:
                 await connection.dial(address, self.identity)
             except (OSError, Closed, Refused):
@@ -86,7 +86,9 @@ class Node:
         waiting, self.edge.outbox = self.edge.outbox, []
         for peer, message in waiting:
             if peer is EVERYBODY:
+                # The same bytes by way of every leader: it is one message.
+                data = os.urandom(8) + message
                 for connection in self.connections.values():
-                    connection.publish(message)
+                    connection.publish(data)
             elif peer in self.connections:
                 self.connections[peer].send(message)

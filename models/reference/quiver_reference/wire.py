@@ -81,6 +81,15 @@ def read_varint(reader, most=10):
     raise Refused("a number without an end")
 
 
+def read_shortest(reader, most=10):
+    """A number in as few bytes as possible."""
+    before = reader.rest
+    value = read_varint(reader, most)
+    if varint(value) != before[: len(before) - len(reader.rest)]:
+        raise Refused("a number in more bytes than it needs")
+    return value
+
+
 def encode_fields(fields, values):
     encoded = b""
     for number, (name, kind) in fields.items():
