@@ -43,6 +43,7 @@ declare -A requirements=(
     [model]=embedded/model/requirements.txt
     [cross]=deploy/cross-requirements.txt
     [python]=.ci/requirements/python.txt
+    [reference]=models/reference/requirements.txt
 )
 
 step() {

@@ -126,10 +126,10 @@ class Bench:
         return self.start("leader", "serve", "-d", f"{name}-data", "--kgc", kgc, "--listen", listen, "--deployment",
                           "kgc-data/deployment.toml", "--token", f"{name}.token", *words)
 
-    def edge(self, kgc, name, *leaders):
+    def edge(self, kgc, name, *leaders, more=()):
         places = [word for leader in leaders for word in ("--leader", leader)]
         return self.start("edge", "run", "--json", "-d", f"{name}-data", "--kgc", kgc, *places, "--deployment",
-                          "kgc-data/deployment.toml", "--token", f"{name}.token")
+                          "kgc-data/deployment.toml", "--token", f"{name}.token", *more)
 
     def reference(self, kgc, name, *leaders):
         """An edge of the reference; started anew, it goes on from its stored state."""

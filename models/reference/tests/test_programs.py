@@ -238,13 +238,8 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.assertGreater(taken["message"], 0, taken)
 
     async def test_datagrams_pass_between_the_reference_and_a_rust_edge(self):
-        """MAVLink's heartbeat, from a program at the Rust edge to the reference, which sends it back as its own."""
-        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-            one.setblocking(False)
-            self.addCleanup(one.close)
-        program, radio = sockets
+        """MAVLink's heartbeat and a command, from a program at the Rust edge to the reference, which answers in kind."""
+        program, radio = self.socket(), self.socket()
         endpoint, carrier = (int(free_address().split("/")[-1]) for _ in range(2))
         await self.bench.token("leader-1", "--leads", "alpha")
         for name in ("rust-1", "reference-1"):
@@ -252,79 +247,100 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.listen = free_address()
         ids = "--system-id", "rust-1=1", "--system-id", "reference-1=2"
         await self.bench.leader(self.kgc, "leader-1", self.listen, *ids).address()
-        radio_at = f"127.0.0.1:{radio.getsockname()[1]}"
-        self.rust = self.bench.start(
-            "edge", "run", "--json", "-d", "rust-1-data", "--kgc", self.kgc, "--leader", self.listen, "--deployment",
-            "kgc-data/deployment.toml", "--token", "rust-1.token", "--mavlink", f"udpin:127.0.0.1:{endpoint}",
-            "--carrier", f"udp:127.0.0.1:{carrier}+{radio_at}")
+        (self.bench.directory / "mavlink.conf").write_text(
+            f"[UdpEndpoint program]\nMode = Server\nAddress = 127.0.0.1\nPort = {endpoint}\n"
+            f"[QuiverEndpoint group]\nCarrier = udp:127.0.0.1:{carrier}+127.0.0.1:{radio.getsockname()[1]}\n"
+            "Manifest = true\n")
+        self.rust = self.bench.edge(self.kgc, "rust-1", self.listen, more=("--mavlink-config", "mavlink.conf"))
         self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
         await self.in_step(2)
         channel = self.node.edge.member.channel
-        receiver = datagram.Receiver(channel)
-        came = []
+        receiver, came, opened, wanted = datagram.Receiver(channel), [], [], set()
 
-        def listen():
-            """Sends a heartbeat of system 1 to the Rust edge, and opens what comes by the carrier."""
-            program.sendto(heartbeat(1, listen.sequence), ("127.0.0.1", endpoint))
-            listen.sequence += 1
-            try:
-                while True:
-                    came.append(radio.recv(2048))
-                    opened.append(receiver.open(came[-1], set(), time.time()))
-            except (BlockingIOError, Refused):
-                return {one["kind"] for one in opened} >= wanted and opened
+        def exchange():
+            """The program speaks as system 1; the reference opens what comes by the carrier, and asks who it is."""
+            for frame in (heartbeat(1, len(came)), command(1, len(came))):
+                program.sendto(frame, ("127.0.0.1", endpoint))
+            if not any(one["signer"] for one in opened):
+                radio.sendto(sender.announcement(wanted=[(1, 0)]), ("127.0.0.1", carrier))
+            for one in arrivals(radio):
+                try:
+                    opened.append(receiver.open(one, set(), time.time()))
+                    came.append(one)
+                except Refused as reason:
+                    self.assertIn(str(reason), ("a sender that has not announced itself", "signed by nobody that is known"))
+            kinds = {one["kind"] for one in opened}
+            return kinds & payloads and kinds & signed and datagram.MANIFEST in kinds
 
-        listen.sequence, opened, wanted = 0, [], {datagram.ANNOUNCEMENT, datagram.SINGLE, datagram.MANIFEST}
-        await eventually("an announcement, a payload and a manifest", listen)
-        signers = {one["signer"].name for one in opened if one["signer"]}
-        self.assertEqual(signers, {"rust-1"})
+        self.assertEqual(self.node.edge.member.slot, 1 - (await self.bench.status("edge", "rust-1"))["slot"])
+        payloads = {datagram.SINGLE, datagram.BATCH}
+        signed = {datagram.SIGNED_SINGLE, datagram.SIGNED_BATCH}
+        sender = datagram.Sender(channel, self.node.edge.keypair)
+        await eventually("payloads, signed ones, and a manifest", exchange)
+        self.assertEqual({one["signer"].name for one in opened if one["kind"] in datagram.SIGNED}, {"rust-1"})
         self.assertEqual([one for one in opened if one.get("contradicts")], [])
-        payload = next(one["payloads"][0] for one in opened if one["kind"] == datagram.SINGLE)
 
-        # What came is refused when it comes again, and when a bit of it is changed.
+        # What came is refused when it comes again, and whatever bit of it is changed.
         for one in came:
             if one[0] >> 3 & 7 != datagram.ANNOUNCEMENT:
                 with self.assertRaises(Refused):
                     receiver.open(one, set(), time.time())
-        altered = bytearray(came[-1])
-        altered[-1] ^= 1
-        with self.assertRaises(Refused):
-            receiver.open(bytes(altered), set(), time.time())
+        for place in range(8 * len(came[-1])):
+            altered = bytearray(came[-1])
+            altered[place // 8] ^= 1 << place % 8
+            with self.assertRaises(Refused):
+                copy.deepcopy(receiver).open(bytes(altered), set(), time.time())
 
-        # A heartbeat names no system within a datagram, so the same payload is the reference's own heartbeat.
-        sender = datagram.Sender(channel, self.node.edge.keypair)
+        # A frame's system is not in a datagram, but its checksum is: the heartbeat that came, as system 2's.
+        payload = next(one for found in opened for one in found["payloads"] if one[-4:-2] == bytes([4, 3]))
+        own = payload[:-2] + heartbeat(2, payload[1])[-2:]
+        heard = []
 
-        def heard():
-            radio.sendto(sender.announcement(), ("127.0.0.1", carrier))
-            radio.sendto(sender.payloads([payload]), ("127.0.0.1", carrier))
-            radio.sendto(sender.payloads([payload], signed=True), ("127.0.0.1", carrier))
-            try:
-                frames = [program.recv(2048) for _ in range(100)]
-            except BlockingIOError:
-                frames = []
+        def answer():
+            for one in (sender.announcement(), sender.payloads([own])):
+                radio.sendto(one, ("127.0.0.1", carrier))
             program.sendto(heartbeat(1, 0), ("127.0.0.1", endpoint))
-            heard.frames += frames
-            return any(system_of(frame) == 2 for frame in heard.frames)
+            heard.extend(arrivals(program))
+            return heartbeat(2, payload[1]) in heard
 
-        heard.frames = []
-        program.setblocking(False)
-        await eventually("the reference's heartbeat at the program of the Rust edge", heard)
+        await eventually("the reference's heartbeat at the program of the Rust edge", answer)
+        self.assertNotIn(heartbeat(1, payload[1]), heard)
+
+    def socket(self):
+        one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        one.bind(("127.0.0.1", 0))
+        one.setblocking(False)
+        self.addCleanup(one.close)
+        return one
 
 
-def heartbeat(system, sequence):
-    """MAVLink 2's message 0, with its checksum: X.25, the message's own byte behind."""
-    body = bytes([9, 0, 0, sequence & 255, system, 1, 0, 0, 0]) + bytes([0, 0, 0, 0, 2, 3, 81, 4, 3])
+def arrivals(receiving):
+    """What waits at a socket."""
+    while True:
+        try:
+            yield receiving.recv(2048)
+        except BlockingIOError:
+            return
+
+
+def frame(message, extra, system, sequence, body):
+    """A frame of MAVLink 2, with its checksum: X.25, the message's own byte behind."""
+    counted = bytes([len(body), 0, 0, sequence & 255, system, 1, message, 0, 0]) + body
     checksum = 0xFFFF
-    for byte in body + bytes([50]):
+    for byte in counted + bytes([extra]):
         low = byte ^ checksum & 0xFF
         low = (low ^ low << 4) & 0xFF
         checksum = checksum >> 8 ^ low << 8 ^ low << 3 ^ low >> 4
-    return b"\xfd" + body + (checksum & 0xFFFF).to_bytes(2, "little")
+    return b"\xfd" + counted + (checksum & 0xFFFF).to_bytes(2, "little")
 
 
-def system_of(frame):
-    """The system id in a frame of MAVLink 2."""
-    return frame[5] if frame[:1] == b"\xfd" else None
+def heartbeat(system, sequence):
+    return frame(0, 50, system, sequence, bytes([0, 0, 0, 0, 2, 3, 81, 4, 3]))
+
+
+def command(system, sequence):
+    """COMMAND_LONG to everybody: MAV_CMD_REQUEST_MESSAGE."""
+    return frame(76, 152, system, sequence, bytes(28) + (512).to_bytes(2, "little") + bytes([0, 0, 1]))
 
 
 if __name__ == "__main__":
