@@ -14,8 +14,8 @@ use crate::{MessageError, field, part, wire};
 /// Greatest number of drones in one eviction notice.
 pub const MAX_EVICTED: usize = 1024;
 
-/// boot number (4 bytes) ‖ 2·count, plus 1 if keys of the epoch held are missing: lost with a restart, or a
-/// path not yet received (4) ‖ random (8); strictly rising at one drone.
+/// Number of a question: boot number (4 bytes) ‖ 4·count, plus 1 if the group key of the epoch held or a path is
+/// missing, plus 2 if the group key is (4) ‖ random (8); strictly rising at one drone.
 pub type CatchUpNumber = [u8; 16];
 
 /// "I hold the key of this epoch."

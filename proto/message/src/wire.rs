@@ -147,7 +147,7 @@ pub struct EnrolRequest {
 /// KGC to drone: the partial key, sealed to the drone.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolReply {
-    /// SHA-256 of the request answered.
+    /// H("quiver/1 enrolment request", suite, request) of the request answered.
     #[prost(bytes = "vec", tag = "1")]
     pub request_digest: ::prost::alloc::vec::Vec<u8>,
     /// KGC id, ephemeral point, ciphertext; at most 512 bytes.
@@ -158,7 +158,7 @@ pub struct EnrolReply {
 #[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolCommitment {
-    /// SHA-256 of the request answered.
+    /// Of the request answered, as in EnrolReply.
     #[prost(bytes = "vec", tag = "1")]
     pub request_digest: ::prost::alloc::vec::Vec<u8>,
     /// Its FROST identifier, 1 to 65535.
@@ -193,7 +193,7 @@ pub struct EnrolPart {
 #[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolShare {
-    /// SHA-256 of what is signed, the version of the shares, and the commitments.
+    /// A hash of what is signed, the version of the shares, and the commitments.
     #[prost(bytes = "vec", tag = "1")]
     pub package_digest: ::prost::alloc::vec::Vec<u8>,
     /// KGC id, ephemeral point, ciphertext; at most 512 bytes.
@@ -528,8 +528,8 @@ pub struct CatchUpRequest {
     pub group: ::prost::alloc::string::String,
     #[prost(uint32, tag = "2")]
     pub slot: u32,
-    /// boot number (4) ‖ 2·count, plus 1 if keys of the epoch held are missing: lost with a restart, or a path not yet
-    /// received (4) ‖ random (8); strictly rising.
+    /// boot number (4) ‖ 4·count, plus 1 if the group key of the epoch held or a path is missing, plus 2 if the group key is
+    /// (4) ‖ random (8); strictly rising.
     #[prost(bytes = "vec", tag = "3")]
     pub number: ::prost::alloc::vec::Vec<u8>,
     /// D held, 32 bytes.
