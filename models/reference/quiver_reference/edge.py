@@ -9,17 +9,18 @@ import struct
 from dataclasses import dataclass, field
 
 from . import ristretto, tree, wire
-from .header import OPEN, Header, contains
+from .header import MAX_SLOTS, OPEN, Header, contains
 from .identity import KeyPair, PublicKey, RevocationList
 from .ristretto import BASE, ORDER, Refused
-from .suite import (SUITE, Reader, agree, extract, hash_of, hash_to_scalar, lp, open_sealed, prf, prove, same, u16, u32,
-                    u64, xor)
+from .suite import (
+    SUITE, Reader, agree, extract, hash_of, hash_to_scalar, lp, open_sealed, prf, prove, same, u16, u32, u64, xor,
+)
 from .traffic import Channel
 
 KGC, LEADER = "kgc", "leader"
 EVERYBODY = None
-# Seconds: until a join is asked for again (§6.3), a question (§11), a spare point; and how long a used pair stays (§9.3),
-# and the former key opens what was on its way (§13.10).
+# Seconds: until a join is asked for again (§6.3), a question (§11), a spare point; for which a used pair stays (§9.3),
+# and for which the former key opens what was on its way (§13.10).
 JOIN_RETRY, ASK_RETRY, SPARE_RETRY, SPENT_STAYS, OVERLAP = 15, 1, 2, 60, 2
 
 
@@ -165,7 +166,7 @@ class Edge:
         if role == KGC:
             self.greet_kgc(peer)
         elif self.member:
-            # §11.1: a question comes first, and proves who is there; the hint for leaders that do not lead later (§10.5).
+            # §11.1: a question comes first, and proves who is there. The hint for other leaders comes later (§10.5).
             if not self.question:
                 self.ask(now, peer)
             self.spare_again = self.spare_again or now + SPARE_RETRY
@@ -364,10 +365,32 @@ class Edge:
             if r != joining["nonce"]:
                 raise Refused("a path for another question")
             member = Membership(slot, header, fields["header"], ratchet, key, found)
-        self.check_key(header, member.key)
-        self.pairs, self.joining, self.synced = [joining["spare"]], None, True
-        self.activate(now, member)
-        self.event("joined", slot=slot)
+        self.enter(now, member, "welcome")
+
+    def join_by_wraps(self, now, fields):
+        """§6.1: over a shared medium newcomers follow by the epoch's wraps, beside which their slots are listed."""
+        joining, newcomers = self.joining, fields["newcomers"]
+        if not joining or "pair" not in joining or "delta" not in fields or joining.get("false", 0) == 16:
+            return
+        listed = [newcomers[start:start + 12] for start in range(0, len(newcomers), 12)]
+        slot = next((one[:4] for one in listed if one[4:] == joining["nonce"][:8]), None)
+        if slot is None:
+            return
+        # Nothing authenticates the list: a slot that is false shows by the tag.
+        joining["false"] = joining.get("false", 0) + 1
+        header, slot = self.verified(now, fields["header"]), int.from_bytes(slot, "big")
+        if slot >= MAX_SLOTS or not header.adds(slot) or not header.point:
+            raise Refused("a slot that the header does not add")
+        ratchet = self.pair_up(header, slot, joining["pair"])
+        path, key = tree.Path(slot, {}).follow(header, tree.Wraps(fields["delta"]), ratchet.chain)
+        self.enter(now, Membership(slot, header, fields["header"], ratchet, key, path), "wraps")
+
+    def enter(self, now, member, by):
+        """A newcomer has its keys."""
+        self.check_key(member.header, member.key)
+        self.pairs, self.joining, self.synced = [self.joining["spare"]], None, True
+        self.activate(now, member, by)
+        self.event("joined", slot=member.slot, by=by)
 
     def pair_up(self, header, slot, pair):
         """§14: the pair of this drone and the leader, of the epoch that makes it."""
@@ -404,6 +427,7 @@ class Edge:
 
     def on_rekey(self, now, peer, fields, by_gossip):
         if self.member is None:
+            self.join_by_wraps(now, fields)
             return
         member = self.member
         epoch = fields["header"]["term"], fields["header"]["counter"]
@@ -411,19 +435,21 @@ class Edge:
             self.on_same_epoch(now, peer, fields, by_gossip)
             return
         header = self.verified(now, fields["header"])
+        # §9.1, §8.4: who is not in a term that opens joins again.
+        why = "rejoin" if header.kind == OPEN else "removed"
         if self.removes(header, fields):
-            self.end("removed")
+            self.end(why)
             return
         try:
             found = self.follow(header, fields)
         except tree.Out:
-            self.end("removed")
+            self.end(why)
             return
         except Refused as reason:
             self.event("refused", kind="rekey", reason=str(reason), peer=peer)
             found = None
         if found:
-            self.take(now, found)
+            self.take(now, found, fields)
         elif not self.question:
             # A newer epoch that cannot be followed: the leader that sent it is asked first (§10.5).
             self.ask(now, peer)
@@ -441,7 +467,8 @@ class Edge:
 
     def path_of_held(self, message):
         member = self.member
-        found, key, _ = tree.open_path(member.header, member.slot, member.ratchet.at(member.header.counter).chain, message)
+        leaf = member.ratchet.at(member.header.counter).chain
+        found, key, _ = tree.open_path(member.header, member.slot, leaf, message)
         self.check_key(member.header, key)
         return found
 
@@ -490,13 +517,15 @@ class Edge:
                         path, key, _ = tree.open_path(header, member.slot, ratchet.chain, fields["path"])
                     found = Membership(member.slot, header, fields["header"], ratchet, key, path)
                 self.check_key(header, found.key)
+            except tree.Out:
+                raise
             except Refused:
                 continue
             found.used = pair
             return found
         raise Refused("no spare pair that fits")
 
-    def take(self, now, found):
+    def take(self, now, found, fields):
         self.check_key(found.header, found.key)
         opened = found.header.term != self.member.header.term
         if opened:
@@ -504,11 +533,12 @@ class Edge:
             used.spent = now
             # §9.3: e_q stays until the next one is acknowledged, so that a higher opening can be followed.
             self.pairs = [pair for pair in self.pairs if pair.q >= used.q] + [self.draw_pair()]
-        self.activate(now, found)
+        by = next(which for which in ("entry", "delta", "path") if which in fields)
+        self.activate(now, found, by)
         if opened:
             self.publish_spares(now)
 
-    def activate(self, now, member):
+    def activate(self, now, member, by):
         """§7.3, 6: stores, activates, erases the former key, acknowledges."""
         before, self.member = self.member, member
         member.channel = Channel(self.deployment, member.header, member.key, member.slot, self.state["boot_no"])
@@ -523,7 +553,7 @@ class Edge:
             self.question = None
         self.acknowledge()
         self.event("epoch", term=member.header.term, counter=member.header.counter, digest=member.header.digest.hex(),
-                   strategy="flat" if member.header.height == 0 else "tree", has_path=member.path is not None)
+                   strategy="flat" if member.header.height == 0 else "tree", by=by)
         for leader in self.leaders():
             self.ask_for_list(leader, member.header.revocation_number)
 
@@ -597,7 +627,7 @@ class Edge:
             if self.removes(header, fields):
                 self.end("removed")
                 return
-            self.take(now, self.follow(header, fields))
+            self.take(now, self.follow(header, fields), fields)
         self.question = None
         if not self.synced:
             self.synced = True
@@ -620,7 +650,8 @@ class Edge:
             return
         leader = PublicKey.decode(fields["leader"])
         identity = leader.identity
-        if identity.leads != self.group or identity.ordinal != fields["term"] & 0xFFFF or identity.serial in self.revoked():
+        leads = identity.leads == self.group and identity.ordinal == fields["term"] & 0xFFFF
+        if not leads or identity.serial in self.revoked():
             raise Refused("a notice of somebody who may not give it")
         if (fields["term"], fields["counter"]) <= self.member.header.epoch or now >= identity.not_after:
             raise Refused("a notice of an epoch that is not after the one held, or of a leader that is expired")

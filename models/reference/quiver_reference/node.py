@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -46,7 +47,7 @@ class Node:
         """Dials an address until this ends; the KGC only until there is a key."""
         topic = f"{GROUP}/{self.edge.group}" if role == LEADER else None
         while role == LEADER or self.edge.keypair is None:
-            connection = Connection(lambda message, by_gossip: self.receive(address, message, by_gossip), topic, self.seen)
+            connection = Connection(partial(self.receive, address), topic, self.seen)
             try:
                 await connection.dial(address, self.identity)
             except (OSError, Closed, Refused):

@@ -7,7 +7,7 @@ from .ristretto import Refused
 from .suite import Reader, hash_of, open_sealed, prf, same, u32, xor
 
 
-class Out(Exception):
+class Out(Refused):
     """The wraps say that the member is out: §8.3."""
 
 

@@ -74,6 +74,8 @@ class Bench:
     def __init__(self):
         self.temporary = tempfile.TemporaryDirectory(prefix="quiver-reference-")
         self.directory, self.running, self.nodes = Path(self.temporary.name), [], []
+        # Time for which a leader waits for company.
+        self.batching = "50ms"
         key = self.directory / "state.key"
         key.write_text(os.urandom(32).hex() + "\n")
         key.chmod(0o600)
@@ -89,13 +91,14 @@ class Bench:
     def environment(self):
         # Everything is local: retry soon.
         return {"RUST_LOG": "debug", "QUIVER_EDGE_RETRY": "300ms", "QUIVER_EDGE_RETRY_MAX": "2s",
-                "QUIVER_LEADER_BATCHING": "50ms", "QUIVER_KGC_POLL": "100ms"}
+                "QUIVER_LEADER_BATCHING": self.batching, "QUIVER_LEADER_BATCHING_MAX": "12s",
+                "QUIVER_KGC_POLL": "100ms"}
 
     async def finish(self, program, *words):
         """Runs to the end: exit code, output, complaint. Meanwhile the edges of the reference go on."""
         process = await asyncio.create_subprocess_exec(
-            *self.command(program, *words), env=self.environment(), cwd=self.directory, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+            *self.command(program, *words), env=self.environment(), cwd=self.directory,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         try:
             output, complaint = await asyncio.wait_for(process.communicate(), PATIENCE)
         except TimeoutError:

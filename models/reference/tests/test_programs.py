@@ -1,6 +1,5 @@
 """The reference as a member of groups that the real programs make: each test starts a KGC, leaders and a Rust edge."""
 
-import asyncio
 import copy
 import socket
 import time
@@ -9,7 +8,7 @@ import unittest
 from quiver_reference import datagram
 from quiver_reference.ristretto import Refused
 
-from .programs import ANY, Bench, eventually, free_address
+from .programs import Bench, eventually, free_address
 
 
 class Programs(unittest.IsolatedAsyncioTestCase):
@@ -144,9 +143,15 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         epoch = await self.in_step(2, after=epoch)
         await self.talk("after restarts of both")
 
-        # At last it is evicted itself, and asks nobody for admission any more.
-        await self.bench.run("leader", "evict", "-d", "leader-1-data", "reference-1")
-        await self.event(self.node, "out")
+        # At last it is evicted or revoked itself, and asks nobody for admission any more.
+        if strategy == "flat":
+            await self.bench.run("leader", "evict", "-d", "leader-1-data", "reference-1")
+            await self.event(self.node, "out")
+        else:
+            await self.bench.run("kgc", "drone", "revoke", "reference-1")
+            await self.event(self.node, "revocation list")
+            await self.event(self.node, "out")
+            self.assertIn(self.node.edge.keypair.public.identity.serial, self.node.edge.revocations.serials)
         await self.in_step(1, after=epoch, nodes=[])
         self.assertFalse(self.node.edge.can_send())
         self.assertEqual([one for one in self.node.edge.events if one["event"] == "refused"], [])
@@ -204,6 +209,32 @@ class Programs(unittest.IsolatedAsyncioTestCase):
     async def test_tree_follows_a_deputy_that_takes_over(self):
         await self.fail_over("tree")
 
+    async def test_newcomers_and_an_opening_follow_by_one_broadcast_over_a_shared_medium(self):
+        """§6.1, §7.5: wraps for all, in place of welcomes, entries and paths."""
+        self.bench.batching = "3s"
+        await self.bench.token("leader-1", "--leads", "alpha")
+        listen, names = free_address(), [f"reference-{number}" for number in range(9)]
+        for name in names:
+            await self.bench.token(name, "--group", "alpha")
+        nodes = [self.bench.reference(self.kgc, name, listen) for name in names]
+        for node in nodes:
+            await self.event(node, "enrolled")
+        words = "--strategy", "tree", "--shared-medium"
+        leader = self.bench.leader(self.kgc, "leader-1", listen, *words)
+        joined = await self.in_step(9, nodes=nodes, edges=())
+        by = [(await self.event(node, "joined"))["by"] for node in nodes]
+        self.assertIn("wraps", by)
+
+        leader.kill()
+        leader = self.bench.leader(self.kgc, "leader-1", listen, *words)
+        opened = await self.in_step(9, after=joined, nodes=nodes, edges=())
+        self.assertGreater(opened[0], joined[0])
+        by = [(await self.event(node, "epoch", term=opened[0], counter=1))["by"] for node in nodes]
+        self.assertIn("delta", by)
+        await self.bench.run("leader", "evict", "-d", "leader-1-data", names[8])
+        await self.event(nodes[8], "out")
+        await self.in_step(8, after=opened, nodes=nodes[:8], edges=())
+
     async def test_what_is_altered_on_the_way_changes_nothing(self):
         """Every message that came is given to a copy of the edge as it was then, with one bit changed."""
         await self.form("tree")
@@ -238,7 +269,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.assertGreater(taken["message"], 0, taken)
 
     async def test_datagrams_pass_between_the_reference_and_a_rust_edge(self):
-        """MAVLink's heartbeat and a command, from a program at the Rust edge to the reference, which answers in kind."""
+        """MAVLink from a program at the Rust edge to the reference, which answers in kind."""
         program, radio = self.socket(), self.socket()
         endpoint, carrier = (int(free_address().split("/")[-1]) for _ in range(2))
         await self.bench.token("leader-1", "--leads", "alpha")
@@ -255,7 +286,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
         await self.in_step(2)
         channel = self.node.edge.member.channel
-        receiver, came, opened, wanted = datagram.Receiver(channel), [], [], set()
+        receiver, came, opened = datagram.Receiver(channel), [], []
 
         def exchange():
             """The program speaks as system 1; the reference opens what comes by the carrier, and asks who it is."""
@@ -268,11 +299,12 @@ class Programs(unittest.IsolatedAsyncioTestCase):
                     opened.append(receiver.open(one, set(), time.time()))
                     came.append(one)
                 except Refused as reason:
-                    self.assertIn(str(reason), ("a sender that has not announced itself", "signed by nobody that is known"))
+                    self.assertIn(str(reason), unknown)
             kinds = {one["kind"] for one in opened}
             return kinds & payloads and kinds & signed and datagram.MANIFEST in kinds
 
         self.assertEqual(self.node.edge.member.slot, 1 - (await self.bench.status("edge", "rust-1"))["slot"])
+        unknown = "a sender that has not announced itself", "signed by nobody that is known"
         payloads = {datagram.SINGLE, datagram.BATCH}
         signed = {datagram.SIGNED_SINGLE, datagram.SIGNED_BATCH}
         sender = datagram.Sender(channel, self.node.edge.keypair)
