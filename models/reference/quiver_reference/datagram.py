@@ -16,6 +16,7 @@ from .traffic import Window
 from .wire import read_shortest, varint
 
 SINGLE, BATCH, SIGNED_SINGLE, SIGNED_BATCH, AGAIN, SIGNED_AGAIN, MANIFEST, ANNOUNCEMENT = range(8)
+MAX_SENDERS = 512
 SIGNED = SIGNED_SINGLE, SIGNED_BATCH, SIGNED_AGAIN, MANIFEST
 
 
@@ -248,5 +249,7 @@ class Receiver:
             raise Refused("a start before the one that is known")
         if before and before.signer and (not known.signer or before.signer.handle() != known.signer.handle()):
             raise Refused("another drone in a signer's slot")
+        if before is None and len(self.senders) == MAX_SENDERS:
+            raise Refused("too many senders in this epoch")
         known.windows[False].next = following
         self.senders[slot] = known

@@ -21,7 +21,8 @@ KGC, LEADER = "kgc", "leader"
 EVERYBODY = None
 # Seconds: until a join is asked for again (§6.3), a question (§11), a spare point; for which a used pair stays (§9.3),
 # and for which the former key opens what was on its way (§13.10).
-JOIN_RETRY, ASK_RETRY, SPARE_RETRY, SPENT_STAYS, OVERLAP = 15, 1, 2, 60, 2
+JOIN_RETRY, MAX_JOIN_RETRY, ASK_RETRY, SPARE_RETRY, SPENT_STAYS, OVERLAP = 15, 120, 1, 2, 60, 2
+MAX_PAYLOAD = 65_536
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Edge:
         self.outbox, self.events, self.peers = [], [], {}
         self.keypair = self.member = self.question = self.joining = self.enrolling = self.cookie_nonce = None
         self.synced, self.leaving, self.wants_in = False, False, True
-        self.asked, self.spare_again, self.count, self.held_at_start = set(), 0, 0, None
+        self.asked, self.spare_again, self.count, self.join_tries, self.held_at_start = set(), 0, 0, 0, None
         self.revocations = RevocationList()
         # §13.2: raised before the first message of a start; stored with whatever leaves next.
         self.state["boot_no"] = self.state.get("boot_no", 0) + 1
@@ -196,11 +197,10 @@ class Edge:
     def tick(self, now):
         """Does what is due: asks again, erases what is spent."""
         if self.member is None:
-            late = self.joining is None or now >= self.joining["again"]
-            if self.keypair and self.wants_in and late and self.leaders():
-                self.greet_leader(self.next_leader())
             if self.joining and now >= self.joining["again"]:
                 self.joining = None
+            if self.joining is None and self.leaders():
+                self.greet_leader(self.next_leader())
             return
         member = self.member
         if self.question and now >= self.question.again and self.leaders():
@@ -323,7 +323,8 @@ class Edge:
         self.ask_for_list(peer, fields["revocation_number"])
         now_pair = joining["pair"] = Pair(0, ristretto.random_scalar())
         spare = joining["spare"] = self.draw_pair()
-        joining["again"] = now + JOIN_RETRY
+        self.join_tries += 1
+        joining["again"] = now + min(JOIN_RETRY << self.join_tries - 1, MAX_JOIN_RETRY)
         spoken = self.statement(spare)
         drone = self.keypair.public.encode()
         message = (
@@ -388,7 +389,7 @@ class Edge:
     def enter(self, now, member, by):
         """A newcomer has its keys."""
         self.check_key(member.header, member.key)
-        self.pairs, self.joining, self.synced = [self.joining["spare"]], None, True
+        self.pairs, self.joining, self.join_tries, self.synced = [self.joining["spare"]], None, 0, True
         self.activate(now, member, by)
         self.event("joined", slot=member.slot, by=by)
 
@@ -444,6 +445,9 @@ class Edge:
             found = self.follow(header, fields)
         except tree.Out:
             self.end(why)
+            return
+        except tree.OthersPart:
+            # §7.5: it changes nothing, and makes nobody ask.
             return
         except Refused as reason:
             self.event("refused", kind="rekey", reason=str(reason), peer=peer)
@@ -517,7 +521,7 @@ class Edge:
                         path, key, _ = tree.open_path(header, member.slot, ratchet.chain, fields["path"])
                     found = Membership(member.slot, header, fields["header"], ratchet, key, path)
                 self.check_key(header, found.key)
-            except tree.Out:
+            except (tree.Out, tree.OthersPart):
                 raise
             except Refused:
                 continue
@@ -713,6 +717,8 @@ class Edge:
     def say(self, now, channel, text, signed=True):
         if not self.can_send() or now >= self.member.header.valid_until:
             raise Refused("no valid key that is known to be current")
+        if len(text) > MAX_PAYLOAD:
+            raise Refused("the message is longer than 65,536 bytes")
         message = self.member.channel.seal(channel, text, self.keypair if signed else None)
         self.send(EVERYBODY, "group_message", **message)
 

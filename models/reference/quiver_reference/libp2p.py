@@ -11,6 +11,7 @@ import os
 import struct
 import time
 
+from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -36,6 +37,13 @@ RPC = {1: ("subscription", SUBSCRIPTION), 2: ("message", PUBLISHED), 3: ("contro
 
 class Closed(ConnectionError):
     """A connection or a stream is over."""
+
+
+def opened(cipher, nonce, sealed, aad):
+    try:
+        return cipher.decrypt(nonce, sealed, aad)
+    except InvalidTag:
+        raise Refused("a frame that the peer did not seal") from None
 
 
 def raw(public_key):
@@ -92,7 +100,7 @@ class Noise:
         return sealed
 
     def decrypt(self, sealed):
-        plaintext = ChaCha20Poly1305(self.key).decrypt(self.next_nonce(), sealed, self.hash)
+        plaintext = opened(ChaCha20Poly1305(self.key), self.next_nonce(), sealed, self.hash)
         self.mix_hash(sealed)
         return plaintext
 
@@ -124,8 +132,11 @@ class Noise:
         key = decode_fields(PUBLIC_KEY, payload["key"])
         if key["type"] != 1:
             raise Refused("the peer's key is not Ed25519")
-        Ed25519PublicKey.from_public_bytes(key["data"]).verify(
-            payload["signature"], b"noise-libp2p-static-key:" + their_static)
+        try:
+            signer = Ed25519PublicKey.from_public_bytes(key["data"])
+            signer.verify(payload["signature"], b"noise-libp2p-static-key:" + their_static)
+        except InvalidSignature:
+            raise Refused("the peer's key did not sign its handshake") from None
         # → s, se
         signature = identity.sign(b"noise-libp2p-static-key:" + raw(static.public_key()))
         own_key = encode_fields(PUBLIC_KEY, {"type": 1, "data": raw(identity.public_key())})
@@ -146,7 +157,7 @@ class Noise:
     async def readexactly(self, length):
         while len(self.rest) < length:
             frame = await self.read_frame()
-            self.rest += self.receiving.decrypt(bytes(4) + struct.pack("<Q", self.received), frame, b"")
+            self.rest += opened(self.receiving, bytes(4) + struct.pack("<Q", self.received), frame, b"")
             self.received += 1
         taken, self.rest = self.rest[:length], self.rest[length:]
         return taken
@@ -209,6 +220,8 @@ async def answer(channel, protocols):
 DATA, WINDOW_UPDATE, YAMUX_PING, GO_AWAY = range(4)
 SYN, ACK, FIN, RST = 1, 2, 4, 8
 WINDOW = 256 << 10
+# §16: both directions together.
+MAX_STREAMS = 64
 
 
 class Stream:
@@ -248,6 +261,9 @@ class Stream:
 
     def came(self, data):
         self.buffer += data
+        if len(self.buffer) > MAX_MESSAGE + WINDOW:
+            # Nobody reads what is behind a message.
+            self.reset()
         self.news.set()
 
     def end(self):
@@ -300,7 +316,7 @@ class Muxer:
                 task.cancel()
 
     def take(self, kind, flags, number, length, body):
-        if flags & SYN and number % 2 == 0 and number not in self.streams:
+        if flags & SYN and number % 2 == 0 and number not in self.streams and len(self.streams) < MAX_STREAMS:
             self.streams[number] = Stream(self, number, ACK)
             self.spawn(self.serve(self.streams[number]))
         stream = self.streams.get(number)
@@ -366,7 +382,7 @@ class Connection:
 
     def __init__(self, receive, topic=None, seen=None):
         self.receive, self.topic, self.group = receive, topic, None
-        self.peer, self.seen = None, seen or Seen()
+        self.peer, self.writer, self.seen = None, None, seen or Seen()
 
     async def dial(self, address, identity):
         host, port, named = multiaddr(address)
@@ -387,7 +403,7 @@ class Connection:
             if self.topic:
                 self.muxer.spawn(self.subscribe())
             await self.muxer.run()
-        except (Closed, OSError):
+        except (Closed, Refused, OSError):
             pass
         finally:
             self.writer.close()
@@ -451,7 +467,8 @@ class Connection:
             self.write_rpc({"message": {"data": data, "topic": self.topic}})
 
     def close(self):
-        self.writer.close()
+        if self.writer:
+            self.writer.close()
 
 
 def repeated(fields, encoded, wanted):

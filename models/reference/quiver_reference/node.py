@@ -11,10 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from .edge import EVERYBODY, KGC, LEADER, Edge
 from .identity import Deployment, Token
-from .libp2p import GROUP, Closed, Connection, Seen
-from .ristretto import Refused
+from .libp2p import GROUP, Connection, Seen
 
-TICK, REDIAL = 0.1, 0.3
+TICK, REDIAL, DIAL = 0.1, 0.3, 20
 
 
 class Node:
@@ -30,6 +29,8 @@ class Node:
         self.edge = Edge(deployment, group, Token.read(token, deployment), state)
         self.addresses = [(KGC, address) for address in kgcs] + [(LEADER, address) for address in leaders]
         self.connections, self.tasks, self.stored, self.seen = {}, [], None, Seen()
+        # Why an address was not reached, when it was dialled last.
+        self.unreached = {}
 
     def start(self):
         self.tasks = [asyncio.ensure_future(self.keep(*one)) for one in self.addresses]
@@ -49,8 +50,10 @@ class Node:
         while role == LEADER or self.edge.keypair is None:
             connection = Connection(partial(self.receive, address), topic, self.seen)
             try:
-                await connection.dial(address, self.identity)
-            except (OSError, Closed, Refused):
+                await asyncio.wait_for(connection.dial(address, self.identity), DIAL)
+            except (OSError, TimeoutError, ValueError) as reason:
+                self.unreached[address] = str(reason)
+                connection.close()
                 await asyncio.sleep(REDIAL)
                 continue
             self.connections[address] = connection

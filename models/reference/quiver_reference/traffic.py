@@ -7,7 +7,7 @@ from .identity import PublicKey
 from .ristretto import Refused
 from .suite import hash_of, lp, open_sealed, prf, seal, u32, u64
 
-WINDOW = 1024
+WINDOW, MAX_SENDERS = 1024, 65_536
 
 
 class Window:
@@ -82,6 +82,8 @@ class Channel:
             raise Refused("a start before the newest one, or another of its number")
         if window and start[0] == window.boot_no and not window.admits(number):
             raise Refused("replayed, or too old")
+        if window is None and len(self.windows) == MAX_SENDERS:
+            raise Refused("too many senders in this epoch")
         aad = self.associated(slot, *start, number, message["channel"], signer)
         key = prf(self.key, "sender", u32(slot) + u32(start[0]) + start[1])
         plaintext = open_sealed(key, u64(message["hedge"]) + u32(number), aad, message["ciphertext"])

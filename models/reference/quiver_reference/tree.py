@@ -11,6 +11,10 @@ class Out(Refused):
     """The wraps say that the member is out: §8.3."""
 
 
+class OthersPart(Refused):
+    """A part of the wraps without the member's own nodes."""
+
+
 def node(level, index):
     """§8.1: as it is hashed."""
     return bytes([level]) + u32(index)
@@ -160,7 +164,7 @@ class Path:
             if level == 0 or not (child.in_r or child.in_a):
                 break
             if child.below is None:
-                raise Refused("a part without the member's own nodes")
+                raise OthersPart("a part without the member's own nodes")
             said = child.below
         # §8.3: out if the lowest node of R above the slot has no wrap for the child on the way to it.
         if lowest is not None and lowest - 1 not in wrap:

@@ -4,8 +4,10 @@ import copy
 import socket
 import time
 import unittest
+from unittest import mock
 
 from quiver_reference import datagram
+from quiver_reference.node import Node
 from quiver_reference.ristretto import Refused
 
 from .programs import Bench, eventually, free_address
@@ -237,15 +239,18 @@ class Programs(unittest.IsolatedAsyncioTestCase):
 
     async def test_what_is_altered_on_the_way_changes_nothing(self):
         """Every message that came is given to a copy of the edge as it was then, with one bit changed."""
-        await self.form("tree")
-        came = []
-        node, receive = self.node, self.node.receive
+        came, receive = [], Node.receive
 
-        def record(address, message, by_gossip):
+        def record(node, address, message, by_gossip):
             came.append((copy.deepcopy(node.edge), address, message, by_gossip))
-            receive(address, message, by_gossip)
+            receive(node, address, message, by_gossip)
 
-        node.receive = record
+        recording = mock.patch.object(Node, "receive", record)
+        recording.start()
+        self.addCleanup(recording.stop)
+        await self.form("tree")
+        node = self.node
+        came.clear()
         epoch = await self.in_step(2)
         await self.bench.run("leader", "rekey", "-d", "leader-1-data")
         await self.in_step(2, after=epoch)
