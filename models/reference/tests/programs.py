@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -44,7 +45,7 @@ class Process:
     def __init__(self, command, environment, directory, log):
         self.lines, self.log = [], log
         with open(log, "wb") as errors:
-            self.process = subprocess.Popen(command, env=environment, cwd=directory, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(command, env=environment, cwd=directory, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=errors, text=True)
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -66,6 +67,7 @@ class Process:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+        self.process.stdin.close()
 
 
 class Bench:
@@ -113,8 +115,11 @@ class Bench:
         return output
 
     def start(self, program, *words):
-        log = self.directory / f"log-{len(self.running):02}-{program}"
-        process = Process(self.command(program, *words), self.environment(), self.directory, log)
+        return self.begin(program, self.command(program, *words), self.environment())
+
+    def begin(self, name, command, environment):
+        log = self.directory / f"log-{len(self.running):02}-{name}"
+        process = Process(command, environment, self.directory, log)
         self.running.append(process)
         return process
 
@@ -142,6 +147,14 @@ class Bench:
         self.nodes.append(node)
         node.start()
         return node
+
+    def program(self, name, kgc, leader):
+        """The same as a program of its own."""
+        words = "--data", f"{name}-reference", "--deployment", "kgc-data/deployment.toml", "--token", f"{name}.token"
+        places = "--group", "alpha", "--kgc", kgc, "--leader", leader
+        command = [sys.executable, "-m", "quiver_reference", *words, *places]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        return self.begin("reference", command, environment)
 
     async def status(self, program, name):
         """What a running program says of itself, or None."""

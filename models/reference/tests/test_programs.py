@@ -164,6 +164,33 @@ class Programs(unittest.IsolatedAsyncioTestCase):
     async def test_tree_from_enrolment_to_eviction(self):
         await self.live("tree")
 
+    async def test_keys_that_run_out_are_renewed_and_nothing_is_sent_without_one(self):
+        await self.form("flat", "--validity", "15s")
+        epoch = await self.in_step(2)
+        epoch = await self.in_step(2, after=epoch)
+        await self.talk("after the first key's time")
+        self.leader.kill()
+        await eventually("the key's time is over", lambda: not self.node.edge.can_send())
+        self.assertGreaterEqual(time.time(), self.node.edge.member.header.valid_until)
+        self.assertIsNone(self.node.edge.member.key)
+        with self.assertRaises(Refused):
+            self.say(self.node, "too late")
+        self.leader = self.bench.leader(self.kgc, "leader-1", self.listen, *self.words)
+        await self.in_step(2, after=epoch)
+        await self.talk("under a new term")
+
+    async def test_the_reference_runs_as_a_program(self):
+        await self.form("flat")
+        await self.bench.token("reference-2", "--group", "alpha")
+        program = self.bench.program("reference-2", self.kgc, self.listen)
+        await program.line('"event": "joined"')
+        await self.in_step(3)
+        program.process.stdin.write("hello from a program\n")
+        program.process.stdin.flush()
+        await self.rust.line("hello from a program")
+        await self.bench.run("leader", "send", "-d", "leader-1-data", "hello to a program")
+        await program.line("hello to a program")
+
     async def fail_over(self, strategy):
         for ordinal in (0, 1):
             await self.bench.token(f"leader-{ordinal}", "--leads", "alpha", "--ordinal", str(ordinal))
