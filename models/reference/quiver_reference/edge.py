@@ -538,6 +538,8 @@ class Edge:
             # §9.3: e_q stays until the next one is acknowledged, so that a higher opening can be followed.
             self.pairs = [pair for pair in self.pairs if pair.q >= used.q] + [self.draw_pair()]
         by = next(which for which in ("entry", "delta", "path") if which in fields)
+        # §8.3: a part of the wraps has 128 in its first byte.
+        by = "part" if by == "delta" and fields["delta"][0] & 128 else by
         self.activate(now, found, by)
         if opened:
             self.publish_spares(now)

@@ -259,10 +259,33 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         opened = await self.in_step(9, after=joined, nodes=nodes, edges=())
         self.assertGreater(opened[0], joined[0])
         by = [(await self.event(node, "epoch", term=opened[0], counter=1))["by"] for node in nodes]
-        self.assertIn("delta", by)
+        self.assertTrue({"delta", "part"} & set(by), by)
         await self.bench.run("leader", "evict", "-d", "leader-1-data", names[8])
         await self.event(nodes[8], "out")
         await self.in_step(8, after=opened, nodes=nodes[:8], edges=())
+
+    async def test_many_that_leave_at_once_cost_each_member_its_part_of_the_wraps(self):
+        """§7.5: over links a member is sent the part with the nodes on its path if all wraps are many."""
+        await self.bench.token("leader-1", "--leads", "alpha")
+        self.bench.batching = "3s"
+        listen, names = free_address(), [f"reference-{number:02}" for number in range(16)]
+        for name in names:
+            await self.bench.token(name, "--group", "alpha")
+        await self.bench.leader(self.kgc, "leader-1", listen, "--strategy", "tree").address()
+        nodes = [self.bench.reference(self.kgc, name, listen) for name in names]
+        joined = await self.in_step(16, nodes=nodes, edges=())
+        leaving = [node for node in nodes if node.edge.member.slot % 5 in (0, 3)]
+        staying = [node for node in nodes if node not in leaving]
+        for node in nodes:
+            node.edge.events.clear()
+        for node in leaving:
+            node.edge.leave()
+            node.flush()
+        for node in leaving:
+            await self.event(node, "out", why="removed")
+        await self.in_step(len(staying), after=joined, nodes=staying, edges=())
+        by = [(await self.event(node, "epoch"))["by"] for node in staying]
+        self.assertIn("part", by)
 
     async def test_what_is_altered_on_the_way_changes_nothing(self):
         """Every message that came is given to a copy of the edge as it was then, with one bit changed."""
