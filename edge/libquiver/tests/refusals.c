@@ -56,8 +56,8 @@ static void wrong_versions_and_options(char **argv)
     static const char *leaders[] = {NULL};
     options.leaders = leaders, options.leaders_len = 1;
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "`leaders` is NULL");
-    leaders[0] = "10.0.0.1:7001";
-    EXPECT(open_it(), QUIVER_ERROR_USAGE, "10.0.0.1:7001");
+    leaders[0] = "10.0.0.1:0";
+    EXPECT(open_it(), QUIVER_ERROR_USAGE, "10.0.0.1:0");
     leaders[0] = "/ip4/127.0.0.1/tcp/9";
     options.leaders_len = 65;
     EXPECT(open_it(), QUIVER_ERROR_USAGE, "`leaders` has length 65");

@@ -49,7 +49,7 @@ class Refusals(unittest.TestCase):
 
     def test_wrong_options_are_named(self):
         self.refuses(quiver.UsageError, "`leaders` is empty", leaders=[])
-        self.refuses(quiver.UsageError, "10.0.0.1:7001", leaders=["10.0.0.1:7001"])
+        self.refuses(quiver.UsageError, "10.0.0.1:0", leaders=["10.0.0.1:0"])
         self.refuses(quiver.UsageError, "`group`: no spaces", group="no spaces")
         self.refuses(quiver.UsageError, "no deployment", deployment=None)
         self.refuses(quiver.UsageError, "no address of a KGC", kgcs=[])
