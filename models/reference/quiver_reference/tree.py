@@ -182,7 +182,8 @@ class Path:
                 elif seed is not None:
                     seed = prf(seed, "up", name)
                 else:
-                    raise Out
+                    # §8.3: a node of R has a wrap for each child outside of R that a member remains beneath.
+                    raise Refused("wraps that lack one")
                 key = prf(seed, "node", name)
             else:
                 seed, key = None, self.keys.get(level)

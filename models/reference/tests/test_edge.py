@@ -41,6 +41,17 @@ class Headers(unittest.TestCase):
         self.assertEqual(len(group.sent("ack")), 1, "its acknowledgement may have been lost")
         self.assertEqual(events(group.give("rekey", header=group.made.fields, entry=entry)), ["refused"])
 
+    def test_only_an_epoch_above_the_newest_one_is_accepted(self):
+        made = self.group.leader.finish(self.group.rekey())
+        newest = {(1 << 16, 2): True, (1 << 16, 3): False, (1 << 16, 4): False, (2 << 16, 1): False, (0, 0): True}
+        for epoch, newer in newest.items():
+            verify = made.header.verify, self.group.kgc.deployment, GROUP, epoch, set(), NOW
+            if newer:
+                verify[0](*verify[1:])
+            else:
+                with self.assertRaisesRegex(Refused, "stale", msg=epoch):
+                    verify[0](*verify[1:])
+
     def test_an_epoch_that_was_missed_is_jumped_over(self):
         group = self.group
         missed = group.leader.finish(group.rekey())
@@ -210,6 +221,14 @@ class Messages(unittest.TestCase):
     def test_a_signature_that_is_cut_off_is_missed(self):
         del self.message["source"]
         self.assertEqual(events(self.group.give("group_message", **self.message)), ["refused"])
+
+    def test_a_members_signature_cannot_be_cut_off_either(self):
+        message = self.group.leader.say(self.group.made, b"here", keypair=self.group.kgc.enrol("edge-2"), slot=3)
+        unsigned = {name: value for name, value in message.items() if name != "source"}
+        found = self.group.give("group_message", **unsigned)
+        self.assertEqual([one.get("reason") for one in found], ["the ciphertext does not open"])
+        found = self.group.give("group_message", **message)
+        self.assertEqual([one["signer"] for one in found], ["edge-2"])
 
     def test_the_leaders_slot_takes_no_other_signature_and_no_other_slot_the_leaders(self):
         other = self.group.kgc.enrol("edge-2")
