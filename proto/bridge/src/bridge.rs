@@ -117,6 +117,8 @@ pub struct Bridge<S: Suite> {
     members: HashMap<Slot, (u8, String)>,
     /// This member's slot and the epoch's digest, while there is a valid key.
     slot: Option<Slot>,
+    /// System id of this end when it had a key last.
+    last_system: Option<u8>,
     digest: Option<[u8; 32]>,
     questions: VecDeque<Question<S>>,
     /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
@@ -197,6 +199,7 @@ impl<S: Suite> Bridge<S> {
             table: Arc::default(),
             members: HashMap::new(),
             slot: None,
+            last_system: None,
             digest: None,
             questions: VecDeque::new(),
             keepalive: is_star.then(|| (0, Instant::now())),
@@ -341,7 +344,13 @@ impl<S: Suite> Bridge<S> {
         self.trouble = None;
         let own = self.own_system();
         self.system.store(own.unwrap_or(0), Ordering::Relaxed);
-        let others = self.members.values().map(|(system, _)| *system).filter(|system| Some(*system) != own);
+        // Without a key nobody says which of them is this end's, which is not behind the group for that.
+        if self.slot.is_some() {
+            self.last_system = own;
+        }
+        let is_own_known = self.slot.is_some() || self.last_system.is_some();
+        let is_other = |system: &u8| is_own_known && Some(*system) != self.last_system;
+        let others = self.members.values().map(|(system, _)| *system).filter(is_other);
         self.router.grant(self.group, others.collect::<Vec<_>>());
     }
 
