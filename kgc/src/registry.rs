@@ -21,7 +21,9 @@ use crate::error::{Error, Result};
 use crate::quorum::file::Pinned;
 use crate::quorum::sealed::QuorumState;
 use crate::sealed::{MasterFile, Sealed};
-use crate::store::{Authenticator, Findings, KeptKey, Line, NextLine, Position, RegistryKey, Store};
+use crate::store::{
+    AuthenticatedLine, Authenticator, Findings, KeptKey, Line, NextLine, Position, RegistryKey, Store,
+};
 
 /// Looks for the lock on the file with the key, which another command holds while it changes something, and the time
 /// between them.
@@ -329,13 +331,15 @@ pub(crate) struct Registrar {
     fingerprint: [u8; 32],
     key: RegistryKey,
     store: Mutex<Store>,
+    /// The line that was authenticated last.
+    last: Mutex<Option<AuthenticatedLine>>,
 }
 
 impl Registrar {
     /// Opens the registry once more.
     pub(crate) fn new(data_dir: &Path, fingerprint: &[u8; 32], key: RegistryKey) -> Result<Self> {
         let store = Mutex::new(Store::open(data_dir, fingerprint)?);
-        Ok(Self { data_dir: data_dir.into(), fingerprint: *fingerprint, key, store })
+        Ok(Self { data_dir: data_dir.into(), fingerprint: *fingerprint, key, store, last: Mutex::default() })
     }
 
     /// Authenticates the line that a command adds to the audit table, with the digest of its rows.
@@ -343,7 +347,10 @@ impl Registrar {
         let line = Line::from(line);
         // It only reads.
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let mac = store.mac_of_next(&self.key, &line, rows)?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let authenticated = store.authenticate_next(&self.key, &line, rows, last.as_ref())?;
+        let mac = authenticated.mac;
+        *last = Some(authenticated);
         let Line { seq, action, subject, detail, .. } = &line;
         tracing::info!(
             seq,

@@ -33,7 +33,9 @@ pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{Checked, Line, NextLine};
 #[cfg(test)]
 pub(crate) use self::authentication::Finding;
-pub(crate) use self::authentication::{Authenticator, Findings, KeptKey, Position, RegistryKey};
+pub(crate) use self::authentication::{
+    AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
+};
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 pub(crate) use self::policies::AdmissionRow;

@@ -161,6 +161,15 @@ impl KeptKey {
     }
 }
 
+/// A line of the audit table that was authenticated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AuthenticatedLine {
+    seq: u64,
+    hash: Digest,
+    /// Its MAC.
+    pub(crate) mac: Digest,
+}
+
 /// Asks the running KGC for the MAC of a line and the digest of its rows.
 pub(crate) type AskForMac = Box<dyn Fn(&Line, &Digest) -> Result<Digest> + Send>;
 
@@ -426,14 +435,24 @@ impl Store {
         Err(Error::ForeignRows(Box::new(findings)))
     }
 
-    /// The MAC of a line that the command line is about to add, if it follows the last one there is.
-    pub(crate) fn mac_of_next(&self, key: &RegistryKey, line: &Line, rows: &Digest) -> Result<Digest> {
+    /// Authenticates a line that the command line is about to add, if it follows the last one there is, or the one that
+    /// was authenticated before it: a change of several lines is in the registry once it is whole.
+    pub(crate) fn authenticate_next(
+        &self,
+        key: &RegistryKey,
+        line: &Line,
+        rows: &Digest,
+        before: Option<&AuthenticatedLine>,
+    ) -> Result<AuthenticatedLine> {
         let (head, mac) = self.snapshot(|| Ok((self.audit_head()?, self.read(newest_mac)?)))?;
         let (seq, hash) = head.map_or((0, [0; 32]), |head| (head.seq, head.hash));
-        match mac {
-            Some((of, mac)) if of == seq && line.follows(seq, &hash) => Ok(key.mac(&mac, line, rows)),
-            _ => Err(Error::Terms("the audit table ends with another line; try again".into())),
-        }
+        let last = mac.filter(|(of, _)| *of == seq).map(|(_, mac)| AuthenticatedLine { seq, hash, mac });
+        let mut known = last.iter().chain(before);
+        let Some(previous) = known.find(|known| line.follows(known.seq, &known.hash)) else {
+            return Err(Error::Terms("the audit table ends with another line; try again".into()));
+        };
+        let mac = key.mac(&previous.mac, line, rows);
+        Ok(AuthenticatedLine { seq: line.seq, hash: line.compute(), mac })
     }
 
     /// Authenticates all rows as they are, in place of what was authenticated before. The line says why.

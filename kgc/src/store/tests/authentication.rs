@@ -1,6 +1,8 @@
 //! Rows that were inserted, changed or deleted from outside are found, in each table, with their number; the chain that
 //! vouches for them continues by nobody without the key.
 
+use std::cell::Cell;
+
 use quiver_ibe::Condition;
 
 use super::attributes::{key_issued, registry};
@@ -290,7 +292,9 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
     let bench = full();
     let kgc = bench.open().expect("open");
     let key = bench.key.clone();
-    let running = Authenticator::Running(Box::new(move |line, rows| kgc.mac_of_next(&key, line, rows)));
+    let running = Authenticator::Running(Box::new(move |line, rows| {
+        Ok(kgc.authenticate_next(&key, line, rows, None)?.mac)
+    }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
     let condition: Condition = "mission/alpha/phase-9".parse().expect("condition");
     asking.set_ibe_approval(&condition, true, NOW).expect("approval");
@@ -299,8 +303,35 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
     let (store, lines) = (bench.open().expect("open"), asking.audit_lines().expect("lines"));
     for line in &lines {
         let again = Line::from(NextLine::from(line));
-        store.mac_of_next(&bench.key, &again, &[0; 32]).expect_err("it is in the table already");
+        store.authenticate_next(&bench.key, &again, &[0; 32], None).expect_err("it is in the table already");
     }
+}
+
+#[test]
+fn running_kgc_authenticates_a_change_of_several_lines_and_another_after_one_that_failed() {
+    let bench = full();
+    let (kgc, key, last) = (bench.open().expect("open"), bench.key.clone(), Cell::new(None));
+    let running = Authenticator::Running(Box::new(move |line, rows| {
+        let before = last.take();
+        let authenticated = kgc.authenticate_next(&key, line, rows, before.as_ref())?;
+        let mac = authenticated.mac;
+        last.set(Some(authenticated));
+        Ok(mac)
+    }));
+    let mut asking = bench.open().expect("open").authenticated_by(running);
+    let two_lines = |change: &Change<'_>| {
+        change.audit("one", "", "", &[])?;
+        change.audit("two", "", "", &[])
+    };
+    let failed: Result<()> = asking.change(NOW, |change| {
+        two_lines(change)?;
+        Err(Error::Terms("no".into()))
+    });
+    failed.expect_err("rolled back");
+    for _ in 0..2 {
+        asking.change(NOW, two_lines).expect("two lines");
+    }
+    assert_eq!(bench.found(), []);
 }
 
 /// A file with a head and a key, in memory.
