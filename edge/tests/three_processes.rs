@@ -349,7 +349,9 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     let full = fs::File::options().write(true).open("/dev/full").expect("open");
     let unheard = bench.command("edge", &patient).stderr(full).status().expect("run");
     assert_eq!(unheard.code(), Some(8));
-    bench.refused("edge", &["run", "-d", "two", "--deployment", "kgc-data/deployment.toml"], 2, &["--token"]);
+    let nothing = ["run", "-d", "two", "--deployment", "kgc-data/deployment.toml"];
+    bench.refused("edge", &nothing, 2, &["--leader"]);
+    bench.refused("edge", &[&nothing[..], &["--leader", nobody]].concat(), 2, &["--token"]);
     bench.refused("edge", &["run", "-d", "two"], 2, &["--deployment"]);
 }
 

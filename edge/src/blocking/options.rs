@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn wrong_options_are_named() {
         assert!(refusal(|options| options.leaders.clear()).contains("leaders"));
-        let wrong = refusal(|options| options.leaders = vec!["10.0.0.1:7001".into()]);
-        assert!(wrong.contains("`leader`: 10.0.0.1:7001"), "{wrong}");
+        let wrong = refusal(|options| options.leaders = vec!["10.0.0.1:0".into()]);
+        assert!(wrong.contains("`leader`: 10.0.0.1:0"), "{wrong}");
         let wrong = refusal(|options| options.group = Some("no spaces".into()));
         assert!(wrong.contains("`group`: no spaces"), "{wrong}");
         let wrong = refusal(|options| options.token = Some(Token::text(&[b'x'; MAX_SECRET + 1])));
