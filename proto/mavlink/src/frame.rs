@@ -78,11 +78,15 @@ impl<'a> Frame<'a> {
         if rest.is_empty() { Ok(frame) } else { Err(MavlinkError::TrailingBytes(rest.len())) }
     }
 
-    /// Tells whether a check sum proves that the bytes which a header declares are one frame, of whatever system.
-    /// What has unknown flags is of no known format.
+    /// Tells whether the bytes that a header declares are of a known format: without unknown flags.
+    pub(crate) fn has_known_format(declared: &[u8]) -> bool {
+        Frame { bytes: declared }.incompatibility_flags() & !SIGNED == 0
+    }
+
+    /// Tells whether a check sum proves that bytes of a known format, which a header declares, are one frame, of
+    /// whatever system.
     pub(crate) fn proves(declared: &[u8]) -> bool {
-        let frame = Frame { bytes: declared };
-        frame.incompatibility_flags() & !SIGNED == 0 && frame.is_proven()
+        Frame { bytes: declared }.is_proven()
     }
 
     /// The whole frame, from start byte to check sum or signature: 8 to 280 bytes.
