@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use libp2p::multiaddr::Protocol;
+use libp2p::multiaddr::{self, Protocol};
 use libp2p::{Multiaddr, PeerId};
 use quiver_machine::{KgcId, MAX_MESSAGE_LEN, Route};
 use tokio::sync::Semaphore;
@@ -77,6 +77,8 @@ impl Transport {
 pub fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
     let address = match host_and_port(text) {
         Some((host, port)) => Multiaddr::from_iter([host, Protocol::Tcp(port)]),
+        // Nothing is a multiaddress, too.
+        None if text.is_empty() => return Err(multiaddr::Error::InvalidMultiaddr.into()),
         None => text.parse()?,
     };
     let quic = Transport::Quic;
