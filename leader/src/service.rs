@@ -259,6 +259,8 @@ impl LeaderService<'_> {
             node.redial_ceiling = leader.silence.min(node.redial_ceiling);
         }
         node.topic = Some(group_topic(group.as_str()));
+        // §A5.4: members without a name hear of a deputy's term.
+        node.strangers_listen = leader.admission.is_some();
         Ok(node)
     }
 }

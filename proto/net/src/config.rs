@@ -289,6 +289,10 @@ pub struct NodeConfig {
     pub relays: Vec<PeerId>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
+    /// Whether peers that have not proven who they are receive the group's messages, as members without a name must at
+    /// a deputy, which cannot know them (docs/admission.md, A5.4). Up to [`Limits::group_queued`] messages then wait for
+    /// each stranger that reads nothing, for a minute.
+    pub strangers_listen: bool,
     /// The node's place in its group.
     pub tuning: Tuning,
     /// Limits of the node.
@@ -349,6 +353,7 @@ impl NodeConfig {
             members: Vec::new(),
             relays: Vec::new(),
             topic: None,
+            strangers_listen: false,
             tuning: Tuning::Spoke,
             limits: Limits::client(),
             dial_permits: None,

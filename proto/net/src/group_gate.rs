@@ -3,7 +3,7 @@
 //! Gossipsub remembers every message that it is given, of whatever topic, for as long as its caches last, and it keeps
 //! what waits for a subscriber. Anybody may connect to a hub. So the messages of a peer reach gossipsub only while the
 //! machine has them relayed, within the peer's rate and within the room of the caches; and a stranger's subscription
-//! only once the peer has proven who it is. Control messages reach it never: in a star everybody is in the mesh from
+//! only once the peer has proven who it is, unless the group has members that cannot prove it everywhere. Control messages reach it never: in a star everybody is in the mesh from
 //! its subscription on.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -57,6 +57,8 @@ pub(crate) struct GroupGate {
     within: Group,
     topic: TopicHash,
     tuning: Tuning,
+    /// Whether strangers' subscriptions reach gossipsub.
+    strangers_listen: bool,
     rate: Rate,
     memory: Memory,
     peers: HashMap<PeerId, Gate>,
@@ -86,6 +88,7 @@ impl GroupGate {
             within,
             topic,
             tuning: config.tuning,
+            strangers_listen: config.strangers_listen,
             rate: config.limits.group_rate,
             memory: Memory::new(config.limits.group_memory),
             peers: HashMap::new(),
@@ -115,7 +118,7 @@ impl GroupGate {
         let gate = self.peers.entry(peer).or_default();
         gate.connections.insert(connection);
         // A spoke passes nothing on, and hears those alone that it dialled.
-        gate.known |= dialled || spoke;
+        gate.known |= dialled || spoke || self.strangers_listen;
         gate.relayed |= spoke;
     }
 
@@ -163,7 +166,7 @@ impl GroupGate {
         if gate.known {
             return Some(GroupEvent::Message { rpc, invalid_messages });
         }
-        // §13.7: strangers receive nothing. There are no messages: whoever is relayed is known.
+        // §13.7: these strangers receive nothing. There are no messages: whoever is relayed is known.
         rpc.messages.clear();
         gate.subscription = Some((connection, GroupEvent::Message { rpc, invalid_messages }));
         None

@@ -146,6 +146,7 @@ impl<S: Suite> NodeSettings<S> {
         let mut config = self.lean(NodeConfig::hub(key, self.transport(), members as usize));
         config.topic = Some(group_topic(self.group.as_str()));
         config.listen = vec![listen];
+        config.strangers_listen = self.admission.is_some();
         config.dial = dial;
         let relays = (0..self.relays).map(|relay| Ok(self.key(RngStream::Relay, relay)?.peer_id()));
         config.relays = relays.collect::<Result<_>>()?;

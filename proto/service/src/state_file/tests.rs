@@ -143,7 +143,7 @@ fn file_of_something_else_or_of_the_future_is_refused() {
     bench.set_bytes(b"SQLite format 3\0 and so on");
     assert!(matches!(bench.open(), Err(Error::NotAStateFile { .. })));
     bench.set_bytes(b"");
-    assert!(matches!(bench.open(), Err(Error::NotAStateFile { .. })));
+    assert!(matches!(bench.open(), Err(Error::Corrupt { what: "the file is empty", .. })));
 }
 
 #[test]
