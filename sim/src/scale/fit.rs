@@ -66,13 +66,11 @@ impl Fit {
         // Figures that are all the same are explained by any line that is level.
         let r_squared = if yy > 0.0 { 1.0 - errors / yy } else { 1.0 };
         let may_be_zero = exponent.abs() <= uncertainty + ACCURACY;
-        let form = if may_be_zero && (r_squared < EXPLAINED || exponent.abs() < NO_GROWTH) {
-            Form::Constant(y.exp())
-        } else {
-            linear(&usable)
-                .filter(|line| line.1 + ACCURACY * ACCURACY < errors)
-                .map_or(Form::Power, |line| line.0)
-        };
+        let line = linear(&usable).filter(|line| line.1 + ACCURACY * ACCURACY < errors);
+        let (form, left) = line.unwrap_or((Form::Power, errors));
+        let is_explained = yy <= 0.0 || 1.0 - left / yy >= EXPLAINED;
+        let is_level = may_be_zero && (!is_explained || exponent.abs() < NO_GROWTH);
+        let form = if is_level { Form::Constant(y.exp()) } else { form };
         Some(Self { factor, exponent, uncertainty, r_squared, form })
     }
 
