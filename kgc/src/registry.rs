@@ -29,6 +29,8 @@ use crate::store::{
 /// between them.
 const PATIENCE: u32 = 600;
 const NAP: Duration = Duration::from_millis(100);
+/// Looks of a KGC that starts. A command that has begun before it is soon done.
+const STARTING: u32 = 100;
 
 /// Differences named in the line of the audit table that says that they were accepted.
 const ACCEPTED_SHOWN: usize = 100;
@@ -201,6 +203,22 @@ impl Writer {
         let Some(held) = &mut self.held else { return Ok(()) };
         self.store.audit_head()?.map_or(Ok(()), |head| held.note(head))
     }
+}
+
+/// Opens the file with the key for a KGC that starts, once a command that changes the registry has given it back.
+///
+/// # Errors
+/// Those of `open`; at once if another KGC has the file.
+pub(crate) async fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -> Result<T> {
+    for _ in 0..STARTING {
+        match open() {
+            Err(Error::Service(quiver_service::Error::InUse { .. })) if !runs(config)? => {
+                tokio::time::sleep(NAP).await;
+            }
+            opened => return opened,
+        }
+    }
+    open()
 }
 
 /// Changes the registry in the data directory.

@@ -64,7 +64,8 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let own =
         own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
-    let (sealed, mut master) = Sealed::open(&config.data_dir, &deployment, &by)?;
+    let open = || Sealed::open(&config.data_dir, &deployment, &by);
+    let (sealed, mut master) = registry::open_when_free(config, open).await?;
     let verified = registry::verify(&config.data_dir, &fingerprint, &mut master)?;
     let registrar = Registrar::new(&config.data_dir, &fingerprint, verified.key.clone())?;
     let by_key = Authenticator::Key(verified.key.clone());

@@ -156,3 +156,19 @@ fn second_leader_of_an_ordinal_is_refused_by_the_kgc_and_both_ends_say_why() {
     let _other = bench.leader(&address, ANY, Some(&second), &["-d", "two"]);
     kgc.logged("key issued name=leader-2");
 }
+
+#[test]
+fn kgc_starts_while_commands_change_its_registry() {
+    let bench = TestDeployment::with_passphrase();
+    let issue = |name: &str| {
+        bench.start(
+            "kgc",
+            &["token", "issue", "--operator", "operator.key", "--name", name, "--group", "alpha"],
+        )
+    };
+    let issuing = ["edge-1", "edge-2", "edge-3", "edge-4"].map(issue);
+    bench.kgc(ANY).address();
+    for command in issuing {
+        assert!(command.wait().success());
+    }
+}
