@@ -211,12 +211,16 @@ impl Writer {
 /// Those of `open`; at once if another KGC has the file.
 pub(crate) async fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -> Result<T> {
     for _ in 0..STARTING {
-        match open() {
-            Err(Error::Service(quiver_service::Error::InUse { .. })) if !runs(config)? => {
-                tokio::time::sleep(NAP).await;
-            }
-            opened => return opened,
+        let opened = open();
+        if !matches!(opened, Err(Error::Service(quiver_service::Error::InUse { .. }))) {
+            return opened;
         }
+        let config = config.clone();
+        // It waits for an answer.
+        if tokio::task::spawn_blocking(move || runs(&config)).await.unwrap_or(Ok(false))? {
+            return opened;
+        }
+        tokio::time::sleep(NAP).await;
     }
     open()
 }

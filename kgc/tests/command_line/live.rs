@@ -3,7 +3,7 @@
 use std::fs;
 
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
-use quiver_service_testing::{Process, TestDeployment, eventually};
+use quiver_service_testing::{Process, TestDeployment, eventually, text};
 
 /// A running KGC that looks into the registry by itself no more than once an hour.
 fn running() -> (TestDeployment, Process, String) {
@@ -133,7 +133,7 @@ fn another_passphrase_than_the_running_kgcs_sets_nothing_up() {
     for file in ["authorities.state", "ibe.state", "orders.authority", "ibe.ibe"] {
         assert!(!bench.path("kgc-data").join(file).exists(), "{file}");
     }
-    assert!(!quiver_service_testing::text(&kgc.err).contains("statement signed"));
+    assert!(!text(&kgc.err).contains("statement signed"));
     assert!(!bench.ok("kgc", &["audit"]).contains("set up"));
 }
 
@@ -167,8 +167,9 @@ fn kgc_starts_while_commands_change_its_registry() {
         )
     };
     let issuing = ["edge-1", "edge-2", "edge-3", "edge-4"].map(issue);
-    bench.kgc(ANY).address();
+    let kgc = bench.kgc(ANY);
+    kgc.address();
     for command in issuing {
-        assert!(command.wait().success());
+        assert!(command.wait().success(), "{}", text(&command.err));
     }
 }
