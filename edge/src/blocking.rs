@@ -225,7 +225,7 @@ impl Edge {
     /// The same, within another time.
     ///
     /// # Errors
-    /// Those of [`Self::status`].
+    /// Errors of [`Self::status`].
     pub fn status_within<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Status> {
         self.check_process()?;
         let machine = match self.shared.running()? {

@@ -432,21 +432,30 @@ fn busy_ports_and_data_directories_are_named() {
     eventually("the running one is unharmed", || bench.run("kgc", &["audit"]).status.success().then_some(()));
 }
 
+/// A name and groups that make a drone's state larger than files may be in [`without_room`].
+fn long_names() -> (String, [String; 5]) {
+    ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)))
+}
+
+/// A command of `edge` whose files may have 512 or 1,024 bytes, depending on the shell, as on a full disk.
+fn without_room(bench: &TestDeployment, args: &[&str]) -> Command {
+    let edge = bench.command("edge", args);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
+    limited.arg(edge.get_program()).args(edge.get_args()).current_dir(bench.path(""));
+    limited
+}
+
 #[test]
 fn full_disk_silences_an_edge_until_there_is_room() {
     let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
-    // Long names make the state larger than the limit below, which is 512 or 1,024 bytes, depending on the
-    // shell.
-    let (name, groups) = ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)));
+    let (name, groups) = long_names();
     let groups: Vec<_> = groups.iter().flat_map(|group| ["--group", group]).collect();
     let token = bench.token(&name, &groups);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
-    let edge = bench.command("edge", &enrol("one", &token, &at));
-    limited.arg(edge.get_program()).args(edge.get_args()).args(["--enrol-timeout", "3s"]);
-    limited.current_dir(bench.path(""));
+    let mut limited = without_room(&bench, &enrol("one", &token, &at));
+    limited.args(["--enrol-timeout", "3s"]);
     bench.expect_refusal("edge", limited, 8, &["not enrolled within 3s"]);
     let issued = |bench: &TestDeployment| bench.ok("kgc", &["audit"]).contains("key issued");
     let logged =
@@ -461,20 +470,13 @@ fn edge_with_a_full_disk_says_so_in_its_status_and_its_health_with_what_to_do() 
     let bench = TestDeployment::new();
     let kgc = bench.kgc(ANY);
     let at = kgc.address();
-    // Long names: see the test above.
-    let (name, groups) = ("n".repeat(64), ["a", "b", "c", "d", "e"].map(|letter| letter.repeat(64)));
+    let (name, groups) = long_names();
     let lists: Vec<_> = groups.iter().flat_map(|group| ["--group", group]).collect();
     let token = bench.token(&name, &lists);
     bench.ok("edge", &enrol("full", &token, &at));
     let run = ["run", "-d", "full", "--group", &groups[0], "--leader", "127.0.0.1:9"];
-    let edge = bench.command("edge", &run);
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
-    limited
-        .arg(edge.get_program())
-        .args(edge.get_args())
-        .env("RUST_LOG", "error")
-        .current_dir(bench.path(""));
+    let mut limited = without_room(&bench, &run);
+    limited.env("RUST_LOG", "error");
     let edge = bench.begin("edge", limited);
     let cure = "nothing is sent or received: make room on the disk";
     let status = |args: &[&str]| {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 /// Index of the start time in `/proc/self/stat`, counted from behind the name, which may contain anything.
 const START: usize = 19;
 
-/// What distinguishes a process from its forks. The number alone does not: a child in a PID namespace of its own
+/// Marks that distinguish a process from its forks. The number alone does not: a child in a PID namespace of its own
 /// can have its parent's, and so can a later descendant once the parent has ended. Where there is no `/proc`, it
 /// has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// This one.
+    /// The process that calls.
     pub(super) fn current() -> Self {
         Self { number: std::process::id(), namespace: namespace(), start: start() }
     }
@@ -36,13 +36,13 @@ impl Process {
         Self { namespace: self.namespace.map(|(device, inode)| (device, inode + 1)), ..self }
     }
 
-    /// Whether it is the one that calls. What cannot be read, as after a `chroot`, counts as equal.
+    /// Compares it with the process that calls. Values that cannot be read, as after a `chroot`, count as equal.
     pub(super) fn is_current(&self) -> bool {
         self.number == std::process::id() && !differ(self.namespace, namespace) && !differ(self.start, start)
     }
 }
 
-/// Whether two values are known and not equal.
+/// Tells that two values are known and not equal.
 fn differ<T: PartialEq>(known: Option<T>, now: impl FnOnce() -> Option<T>) -> bool {
     known.is_some_and(|known| now().is_some_and(|now| now != known))
 }
