@@ -1,6 +1,5 @@
 """The package, with real services on loopback: `QUIVER_PROGRAMS=target/debug python -m unittest discover edge/python/tests`."""
 
-import importlib.metadata
 import os
 import pathlib
 import select
@@ -122,7 +121,7 @@ class Refusals(unittest.TestCase):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_versions_of_package_and_extension_must_agree(self):
-        self.assertEqual(quiver.__version__, importlib.metadata.version("quiver"))
+        self.assertEqual(quiver.__version__, quiver._quiver.__version__)
         program = "import quiver._quiver as q; q.__version__ = '9.9.9'; import importlib, quiver; importlib.reload(quiver)"
         # The package itself is imported first, with the version that it has.
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
