@@ -115,13 +115,3 @@ standard_library() {
         ) 9>"$target/ci-rustup.lock"
     fi
 }
-
-# Checks the crates of `core`, each by itself, with selections of its features that the arguments name.
-check_core_features() {
-    local hack manifest core=()
-    hack=$(python hack)
-    for manifest in core/*/Cargo.toml; do
-        core+=(-p "$(sed -n 's/^name = "\(.*\)"/\1/p' "$manifest" | head -1)")
-    done
-    run env PATH="$hack/bin:$PATH" cargo hack check "$@" --no-dev-deps "${core[@]}"
-}

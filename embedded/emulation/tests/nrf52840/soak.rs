@@ -37,7 +37,7 @@ const RING: std::ops::Range<usize> = 0xF8..0x100;
 #[test]
 fn some_hours_of_the_image_pass_without_growth_uneven_wear_or_a_missed_key() {
     let hours = std::env::var("QUIVER_SOAK_HOURS").ok().and_then(|hours| hours.parse().ok());
-    soak(hours.unwrap_or(3));
+    soak(hours.unwrap_or(2));
 }
 
 #[test]
