@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::Bench;
 
@@ -64,10 +64,7 @@ fn shared(bench: &Bench) -> PathBuf {
 fn kgcs_find_one_another_through_a_directory_and_pin_the_same_quorum() {
     let bench = Bench::new();
     shared(&bench);
-    let mut first = Command::new(env!("CARGO_BIN_EXE_kgc"));
-    first.args(found("1", "one", "60s")).current_dir(bench.directory.path());
-    first.env_clear().env("QUIVER_PASSPHRASE", "correct horse").stdout(Stdio::piped());
-    let first = first.spawn().expect("spawn");
+    let first = bench.command(&found("1", "one", "60s")).stdout(Stdio::piped()).spawn().expect("spawn");
     let second = bench.ok(&found("2", "two", "60s"));
     let output = first.wait_with_output().expect("wait");
     assert!(output.status.success());

@@ -98,7 +98,8 @@ fn of_master_keys_set_up_at_once_one_is_left_with_its_share() {
     let (made, refused): (Vec<_>, Vec<Option<i32>>) =
         codes.iter().copied().partition(|code| *code == Some(0));
     assert_eq!(made.len(), 1, "{codes:?}");
-    assert!(refused.iter().all(|code| *code == Some(3)), "{codes:?}");
+    // Refused, or told that another holds the file, on a machine that keeps it waiting.
+    assert!(refused.iter().all(|code| matches!(code, Some(3 | 5))), "{codes:?}");
     assert!(kgc.terminate().success());
     // It would not start without the share of the key that the registry knows.
     bench.kgc(ANY).logged("releasing keys of conditions");
