@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         tell(&format!("error: {error}"));
         return ExitCode::from(2);
     }
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = strangers_runtime().expect("a runtime");
     let entered = runtime.enter();
     let lines = measure(&args, &runs);
     let written = if args.json { json(&lines) } else { table(&lines) };
@@ -75,6 +75,16 @@ fn main() -> ExitCode {
     drop(entered);
     runtime.shutdown_background();
     code
+}
+
+/// Runtime of the strangers, whose threads give way to services and drones: they would be other machines, and must not cost the services
+/// the processor time that a handshake takes them.
+fn strangers_runtime() -> io::Result<tokio::runtime::Runtime> {
+    let give_way = || {
+        // Of the calling thread alone, on Linux.
+        let _ = rustix::process::nice(10);
+    };
+    tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(give_way).build()
 }
 
 /// Attacks that were asked for, service by service.
