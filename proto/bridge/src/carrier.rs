@@ -43,8 +43,9 @@ const SERIAL_MTU: usize = 512;
 const LONGEST: usize = 2_048;
 /// Datagrams that wait for one carrier.
 const WAITING: usize = 64;
-/// The same on a line that is slow: what waits longer does so where it can still be dropped.
-const WAITING_FOR_LINE: usize = 2;
+/// The same on a line that is slow, beside the one that is next and the one that is being sent: what waits longer
+/// does so where it can still be dropped.
+const WAITING_FOR_LINE: usize = 1;
 
 /// What carries datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -67,9 +67,15 @@ struct Port {
 /// One link's side towards the bridge.
 #[derive(Debug)]
 struct Link {
+    inward: Inward,
+    out: mpsc::Receiver<Vec<u8>>,
+}
+
+/// One link's direction to the bridge.
+#[derive(Debug)]
+struct Inward {
     link: LinkId,
     events: mpsc::Sender<LinkEvent>,
-    out: mpsc::Receiver<Vec<u8>>,
 }
 
 /// The bridge is gone.
@@ -82,11 +88,21 @@ impl Port {
         let link = self.next.fetch_add(1, Ordering::Relaxed);
         let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
         self.events.send(opened).await.map_err(|_| Gone)?;
-        Ok(Link { link, events: self.events.clone(), out: receiver })
+        Ok(Link { inward: Inward { link, events: self.events.clone() }, out: receiver })
     }
 }
 
 impl Link {
+    async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
+        self.inward.receive(bytes, whole).await
+    }
+
+    async fn close(self) {
+        self.inward.close().await;
+    }
+}
+
+impl Inward {
     /// Hands bytes to the bridge, and waits while it is behind: the system's buffers hold them meanwhile.
     async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
         let event = LinkEvent::Bytes { link: self.link, bytes: bytes.to_vec(), whole, at: Instant::now() };

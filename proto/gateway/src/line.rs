@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_link::{LineCounters, LineDecoder, encode_line};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::board::{Board, Place};
 use crate::broadcasts::{Broadcasts, Notice};
-use crate::opening::Opener;
+use crate::opening::{Opener, Outward};
 use crate::rate_limits::{ReadLimiter, StartLimiter};
 use crate::{GatewayConfig, LineAddress};
 
@@ -41,15 +41,14 @@ pub(crate) async fn serve(config: Arc<GatewayConfig>, address: LineAddress) {
     let silence = matches!(address, LineAddress::Tcp { .. }).then_some(TCP_SILENCE);
     let (mut boards, mut broadcasts, mut leaving) = Boards::new(config, address.clone());
     loop {
-        let stream = tokio::select! {
-            stream = opener.open() => stream,
+        let (inward, outward) = tokio::select! {
+            line = opener.open() => line,
             never = boards.remove_ended() => match never {},
             never = broadcasts.serve() => match never {},
         };
-        let (reading, writing) = tokio::io::split(stream);
         let Err(reason) = tokio::select! {
-            ended = read(&mut boards, reading, silence) => ended,
-            ended = write(&mut leaving, writing) => ended,
+            ended = read(&mut boards, inward, silence) => ended,
+            ended = write(&address, &mut leaving, outward) => ended,
             never = broadcasts.serve() => match never {},
         };
         opener.closed(&reason);
@@ -98,16 +97,22 @@ fn silent(patience: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("nothing came for {} s", patience.as_secs()))
 }
 
-/// Writes until the line ends.
+/// Writes until the line ends. What a line does not take is lost, as on any line, and boards ask again.
 async fn write(
+    address: &LineAddress,
     leaving: &mut mpsc::Receiver<Leaving>,
-    mut line: impl AsyncWrite + Unpin,
+    mut line: Outward,
 ) -> io::Result<Infallible> {
-    while let Some((address, datagram)) = leaving.recv().await {
-        match encode_line(address, &datagram) {
+    let mut is_held = false;
+    while let Some((board, datagram)) = leaving.recv().await {
+        match encode_line(board, &datagram) {
             Ok(frame) => {
-                line.write_all(&frame).await?;
-                line.flush().await?;
+                let was_held = std::mem::replace(&mut is_held, !line.send(&frame).await?);
+                if is_held && !was_held {
+                    tracing::warn!(line = %address, "the line takes nothing, so what goes to its boards is dropped");
+                } else if was_held && !is_held {
+                    tracing::info!(line = %address, "the line takes frames again");
+                }
             }
             Err(error) => tracing::error!("not sent to a board: {error}"),
         }

@@ -4,11 +4,13 @@
 //! stands in its place.
 
 use std::io;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::timeout;
-use tokio_serial::SerialPortBuilderExt;
+use quiver_serial::{Device, FlowControl, LineReader, LineWriter, Sending};
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
 
 use super::{Content, Order, Port, SERIAL_MTU};
 use crate::pause::{Pause, closed};
@@ -90,33 +92,44 @@ pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32,
                 None => return,
             },
         }
-        let mut line = match tokio_serial::new(device.as_str(), baud).open_native_async() {
+        let line = match quiver_serial::open(&device, baud, FlowControl::None).await {
             Ok(line) => line,
             Err(error) => {
-                pause.failed(&error.into());
+                pause.failed(&error);
                 continue;
             }
         };
         pause.opened();
-        match exchange(&mut port, &mut line, &mut framing).await {
+        match exchange(&mut port, line, &mut framing).await {
             Ok(()) => return,
             Err(error) => pause.failed(&error),
         }
     }
 }
 
-/// Reads and writes until the line ends, which is an error, or the bridge is gone.
-async fn exchange<F: Framing>(
+/// Reads and writes until the line ends, which is an error, or the bridge is gone. A radio that takes nothing is
+/// still heard.
+async fn exchange<F: Framing, D: Device>(
     port: &mut Port,
-    line: &mut tokio_serial::SerialStream,
+    (mut reader, mut writer): (LineReader<D>, LineWriter<D>),
     framing: &mut F,
 ) -> io::Result<()> {
-    let (mut reading, mut writing) = tokio::io::split(line);
     let mut buffer = [0; 512];
-    writing.write_all(F::FIRST).await?;
+    let (outbound, mut leaving) = mpsc::channel::<(Vec<u8>, usize)>(1);
+    let counters = Arc::clone(&port.counters);
+    let mut writing = pin!(async move {
+        writer.send(F::FIRST, WRITE_TIME).await?;
+        while let Some((line, datagram)) = leaving.recv().await {
+            match writer.send(&line, WRITE_TIME).await? {
+                Sending::Sent => counters.sent(datagram),
+                Sending::Discarded => counters.dropped(),
+            }
+        }
+        Ok(())
+    });
     loop {
         tokio::select! {
-            read = reading.read(&mut buffer) => {
+            read = reader.read(&mut buffer) => {
                 let read = read?;
                 if read == 0 {
                     return Err(closed());
@@ -126,19 +139,15 @@ async fn exchange<F: Framing>(
                     status @ Content::RadioStatus(_) => port.hand_over(None, status),
                 });
             }
-            order = port.order() => match order {
-                Some(Order::Send(datagram)) => {
-                    let line = framing.encode(&datagram);
-                    let writes = async {
-                        writing.write_all(&line).await?;
-                        writing.flush().await
-                    };
-                    let written = timeout(WRITE_TIME, writes).await;
-                    written.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it takes nothing"))??;
-                    port.counters.sent(datagram.len());
+            ended = &mut writing => return ended,
+            // Nothing is taken that the line has no room for: it waits where it can still be dropped.
+            (room, order) = async { (outbound.reserve().await, port.order().await) } => match (room, order) {
+                (Ok(room), Some(Order::Send(datagram))) => {
+                    room.send((framing.encode(&datagram), datagram.len()));
                 }
-                Some(_) => {}
-                None => return Ok(()),
+                (Ok(_), Some(_)) => {}
+                (Err(_), _) => return Err(closed()),
+                (_, None) => return Ok(()),
             },
         }
     }

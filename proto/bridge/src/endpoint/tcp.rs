@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_mavlink::HostPort;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -82,8 +82,8 @@ async fn connect(to: &HostPort) -> io::Result<TcpStream> {
 }
 
 /// Reads and writes a stream until it ends; says why.
-pub(super) async fn exchange(mut link: Link, stream: impl AsyncRead + AsyncWrite) -> io::Error {
-    let (mut reading, mut writing) = tokio::io::split(stream);
+async fn exchange(mut link: Link, mut stream: TcpStream) -> io::Error {
+    let (mut reading, mut writing) = stream.split();
     let mut buffer = [0; CHUNK];
     let ended = loop {
         tokio::select! {
@@ -98,11 +98,7 @@ pub(super) async fn exchange(mut link: Link, stream: impl AsyncRead + AsyncWrite
             },
             frame = link.out.recv() => {
                 let Some(frame) = frame else { break closed() };
-                let writes = async {
-                    writing.write_all(&frame).await?;
-                    writing.flush().await
-                };
-                match timeout(WRITE_TIME, writes).await {
+                match timeout(WRITE_TIME, writing.write_all(&frame)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => break error,
                     Err(_) => break io::Error::new(io::ErrorKind::TimedOut, "it takes nothing"),
