@@ -10,7 +10,7 @@ use quiver_service::drone::output::Output;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
 use quiver_service::drone::{Error, Result};
-use quiver_service::shutdown::{Shutdown, end_on_signal};
+use quiver_service::shutdown::{Shutdown, block_on, end_on_signal};
 use quiver_service::{exit, terminal};
 
 use crate::cli::{Command, HELP};
@@ -57,7 +57,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         observer: Arc::new(Printer { output: Output { json }, joined: false.into() }),
         shutdown,
     };
-    runtime.block_on(async {
+    block_on(runtime, async {
         match cli.command {
             Command::Enrol(_) => service::run(&config, start(false, Shutdown::never()), Task::Enrol).await,
             Command::Run(args) => {

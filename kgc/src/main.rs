@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::shutdown::end_on_signal;
+use quiver_service::shutdown::{block_on, end_on_signal};
 use quiver_service::{exit, monitoring, terminal};
 
 use crate::cli::{Command, DroneCommand, HELP, OperatorCommand, QuorumCommand, TokenCommand};
@@ -80,7 +80,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         Command::Init(args) => init::run(&config, &cli.common.protection, &args),
         Command::Serve(_) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(service::run(config, cli.common.protection))
+            block_on(runtime, service::run(config, cli.common.protection))
         }
         Command::Health(args) => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -24,7 +24,7 @@ use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::{Error, Result};
 use quiver_service::exit;
-use quiver_service::shutdown::end_on_signal;
+use quiver_service::shutdown::{block_on, end_on_signal};
 
 use crate::cli::{Command, EvictArgs, HELP, SystemIdCommand};
 use crate::config::Config;
@@ -58,7 +58,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let _export = config.drone.start_logging(HELP.name, matches!(cli.command, Command::Serve(_)))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
-    runtime.block_on(async {
+    block_on(runtime, async {
         match cli.command {
             Command::Serve(args) => service::run(&config, &protection, args.json).await,
             Command::Status(args) if args.watch => watch::run(&config, args.every).await,

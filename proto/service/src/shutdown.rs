@@ -4,8 +4,10 @@
 use std::io::stdin;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -13,6 +15,17 @@ use crate::{Error, Exit, Result, exit};
 
 /// Whether a service of this process waits for signals, and ends in its own time.
 static AWAITED: AtomicBool = AtomicBool::new(false);
+
+/// Time that what blocks a thread gets to end with its program.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Carries out work to its end. A name that is being looked up, or a device that opens, on a thread for blocking
+/// calls keeps nobody waiting for long afterwards: the service has been told to end.
+pub fn block_on<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(FAREWELL);
+    done
+}
 
 /// What ends a service.
 #[derive(Debug)]
@@ -129,7 +142,27 @@ impl Terminal {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Builder;
+
     use super::*;
+
+    #[test]
+    fn a_call_that_blocks_does_not_keep_a_program_from_ending() {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        // As a name that no server answers for.
+        let done = block_on(runtime, async {
+            let (began, begun) = tokio::sync::oneshot::channel();
+            drop(tokio::task::spawn_blocking(move || {
+                let _ = began.send(());
+                held.recv()
+            }));
+            begun.await.expect("it runs");
+            7
+        });
+        assert_eq!(done, 7);
+        assert!(release.send(()).is_ok(), "it was still blocked");
+    }
 
     #[tokio::test]
     async fn application_ends_its_service_by_request_or_by_dropping_it() {
