@@ -275,19 +275,13 @@ impl LaggardRow {
             _ => "all of the term".into(),
         };
         let heard = match self.last_heard {
-            Some(at) => format!("{} ago", span(now.saturating_sub(at))),
+            Some(at) => format!("{} ago", clock::span(now.saturating_sub(at))),
             None => "never".into(),
         };
         let connected = if self.connected { "yes" } else { "no" };
         let name = self.name.clone().unwrap_or_else(|| "anonymous".into());
         [self.slot.to_string(), name, connected.into(), behind, heard]
     }
-}
-
-/// A time span as people read it: two units at most.
-pub(crate) fn span(seconds: u64) -> String {
-    let text = humantime::format_duration(Duration::from_secs(seconds)).to_string();
-    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
 /// Answers a request.

@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 
-use crate::control::{LaggardRow, Status, span};
+use crate::control::{LaggardRow, Status};
 
 /// The view of one status.
 pub(super) struct View<'a> {
@@ -49,10 +49,10 @@ impl View<'_> {
         let valid = match status.valid_until {
             Some(until) if until > self.now => Line::raw(format!(
                 "valid for {}; revocation list {}",
-                span(until - self.now),
+                clock::span(until - self.now),
                 status.revocation_list
             )),
-            Some(until) => Line::styled(format!("expired {} ago", span(self.now - until)), ALARM),
+            Some(until) => Line::styled(format!("expired {} ago", clock::span(self.now - until)), ALARM),
             None => Line::default(),
         };
         vec![Line::raw(format!("{}, digest {digest}", Epoch { term, counter })), valid]
@@ -61,7 +61,7 @@ impl View<'_> {
     /// Draws how many members acknowledged the newest key.
     fn draw_wave(&self, frame: &mut Frame<'_>, area: Rect) {
         let (acknowledged, keyed) = (self.status.acknowledged, self.status.keyed);
-        let age = self.status.issued_at.map(|at| span(self.now.saturating_sub(at)));
+        let age = self.status.issued_at.map(|at| clock::span(self.now.saturating_sub(at)));
         let (ratio, label) = match age {
             None => (0.0, "no epoch".to_owned()),
             Some(age) if keyed == 0 => (0.0, format!("nobody to tell, {age} old")),
