@@ -181,24 +181,24 @@ impl Edge {
         })?
     }
 
-    /// Waits until the leader has answered after every message that was [sent](Self::send) since the last call:
-    /// it was there, and passes on what it took. A leader that dies in that instant may take a message with
-    /// it. One round trip, at most five seconds, however many messages.
+    /// Waits until the leader has answered after every message that was [sent](Self::send) since the last call, and
+    /// has proven that the key that they were sealed under is the current one: it was there, and passes on what it
+    /// took. A leader that dies in that instant may take a message with it. Two round trips, at most ten seconds,
+    /// however many messages.
     ///
     /// # Errors
-    /// [`ErrorKind::Failed`] if some of them may be lost, because the leader does not answer or its connection
-    /// was lost; [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`].
+    /// [`ErrorKind::Failed`] if some of them may be lost, because the leader does not answer, its connection was
+    /// lost, or the group's key has changed since; [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`].
     pub fn flush<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<()> {
         self.check_process()?;
         self.shared.running()?;
         let taken = self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(handed) = taken? else { return Ok(()) };
         let wait = timeout.into();
-        if self.call(wait, |edge| async move { edge.is_confirmed(handed).await })? {
-            return Ok(());
-        }
-        let text = "the leader does not answer: messages sent since the last answer may be lost";
-        Err(Error::new(ErrorKind::Failed, text))
+        self.call(wait, |edge| async move { edge.confirm(handed).await })?.map_err(|reason| {
+            let text = format!("{reason}: messages sent since the last answer may be lost");
+            Error::new(ErrorKind::Failed, text)
+        })
     }
 
     /// A key of 32 bytes that every member that is in step derives under this name, and nobody else: another
@@ -393,7 +393,7 @@ mod tests {
             pending().await
         }
 
-        async fn is_confirmed(&self, _: Handed) -> bool {
+        async fn confirm(&self, _: Handed) -> std::result::Result<(), &'static str> {
             pending().await
         }
 

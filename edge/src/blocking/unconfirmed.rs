@@ -10,12 +10,15 @@ pub(super) struct Unconfirmed {
     newest: Option<Handed>,
     /// Whether earlier ones went over another connection, which can confirm nothing any more.
     elsewhere: bool,
+    /// Whether earlier ones were sealed under another key. Of those nobody can say any more whether they were read.
+    rekeyed: bool,
 }
 
 impl Unconfirmed {
     /// A message was handed over.
     pub(super) fn note(&mut self, handed: Handed) {
         self.elsewhere |= self.newest.is_some_and(|newest| newest.leader != handed.leader);
+        self.rekeyed |= self.newest.is_some_and(|newest| newest.epoch != handed.epoch);
         self.newest = Some(handed);
     }
 
@@ -24,9 +27,13 @@ impl Unconfirmed {
     /// # Errors
     /// If some of it cannot be.
     pub(super) fn take(&mut self) -> Result<Option<Handed>> {
-        let Self { newest, elsewhere } = std::mem::take(self);
+        let Self { newest, elsewhere, rekeyed } = std::mem::take(self);
         if elsewhere {
             let text = "the connection to the leader has changed: messages sent before that may be lost";
+            return Err(Error::new(ErrorKind::Failed, text));
+        }
+        if rekeyed {
+            let text = "the group's key has changed: messages sent before that may be lost";
             return Err(Error::new(ErrorKind::Failed, text));
         }
         Ok(newest)
@@ -55,5 +62,17 @@ mod tests {
         unconfirmed.note(handed(2));
         assert_eq!(unconfirmed.take().expect_err("lost").kind(), ErrorKind::Failed);
         assert_eq!(unconfirmed.take().expect("nothing"), None, "it was told");
+    }
+
+    #[test]
+    fn newest_message_stands_for_none_under_another_key() {
+        let mut unconfirmed = Unconfirmed::default();
+        for epoch in [[1; 32], [2; 32], [2; 32]] {
+            unconfirmed.note(Handed { epoch: Some(epoch), ..handed(1) });
+        }
+        assert_eq!(unconfirmed.take().expect_err("lost").kind(), ErrorKind::Failed);
+        unconfirmed.note(Handed { epoch: Some([2; 32]), ..handed(1) });
+        let kept = unconfirmed.take().expect("one key").and_then(|newest| newest.epoch);
+        assert_eq!(kept, Some([2; 32]), "the leader is to prove this one");
     }
 }

@@ -18,6 +18,8 @@ use quiver_service::drone::output::Output;
 use quiver_service::drone::send::Handed;
 use serde_json::json;
 
+use super::confirmation;
+
 /// Event of the machine.
 pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
 
@@ -57,8 +59,9 @@ pub(crate) trait RunningEdge: Send + Sync {
     /// Hands a message to the group to the leader's connection, or says why not.
     async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String>;
 
-    /// Whether the leader has answered after what was handed to its connection.
-    async fn is_confirmed(&self, handed: Handed) -> bool;
+    /// Confirms what was handed to the leader's connection: the leader has answered after it, and has proven that the key
+    /// that it was sealed under is the current one. Or says why that is not known.
+    async fn confirm(&self, handed: Handed) -> Result<(), &'static str>;
 
     /// An application's key under this name, and the epoch it is of; `None` unless in sync.
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped>;
@@ -75,12 +78,12 @@ impl RunningEdge for Running<AnyEdge<Ristretto255>> {
     }
 
     async fn send(&self, channel: Name, data: Vec<u8>, signed: bool) -> Result<Handed, String> {
-        let handed = Self::send(self, Either::Left(EdgeCommand::Send { channel, data, signed })).await?;
+        let handed = confirmation::send(self, EdgeCommand::Send { channel, data, signed }).await?;
         handed.ok_or_else(|| "not sent: no leader is connected that leads the group; try again".into())
     }
 
-    async fn is_confirmed(&self, handed: Handed) -> bool {
-        Self::is_confirmed(self, handed).await
+    async fn confirm(&self, handed: Handed) -> Result<(), &'static str> {
+        confirmation::confirm(self, handed).await
     }
 
     async fn export(&self, name: Name) -> Result<Option<(Epoch, Secret<32>)>, Stopped> {
