@@ -119,6 +119,12 @@ pub enum Fault {
     /// A comparison that holds for no value.
     #[error("this is true of no value")]
     AlwaysFalse,
+    /// Comparisons of one integer that all must hold, and that no value fulfils together.
+    #[error("no value of `{name}` fulfils all that the policy demands of it")]
+    Contradiction {
+        /// The integer.
+        name: Box<str>,
+    },
     /// A threshold of 0.
     #[error("a threshold is at least 1")]
     ThresholdZero,

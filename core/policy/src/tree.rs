@@ -8,6 +8,7 @@ use crate::{AttributeName, AttributeSet, Condition, Formula, Node, PolicyError, 
 mod builder;
 mod display;
 mod encoding;
+mod satisfiable;
 
 pub use builder::Builder;
 
@@ -28,6 +29,18 @@ impl AccessTree {
     /// A [`PolicyError`] with its place, whatever is wrong.
     pub fn parse(policy: &str, schema: &Schema) -> Result<Self, PolicyError> {
         text::policy(policy, schema)
+    }
+
+    /// Parses a policy that somebody writes: one that was written is read by [`parse`](Self::parse), and nobody may
+    /// be able to satisfy it.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and [`Fault::Contradiction`](crate::Fault::Contradiction) if comparisons of one integer
+    /// contradict each other.
+    pub fn parse_new(policy: &str, schema: &Schema) -> Result<Self, PolicyError> {
+        let tree = Self::parse(policy, schema)?;
+        satisfiable::check(&tree)?;
+        Ok(tree)
     }
 
     /// Starts a tree.

@@ -31,7 +31,7 @@ impl Target {
     /// # Errors
     /// The error of the text, with its position.
     pub fn policy(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
-        AccessTree::parse(text, schema).map(Self::Policy)
+        AccessTree::parse_new(text, schema).map(Self::Policy)
     }
 
     /// Reads a list of attributes as source text.

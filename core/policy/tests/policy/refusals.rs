@@ -282,3 +282,45 @@ fn the_caret_stands_under_the_fault() {
     assert_eq!(line.chars().nth(caret.chars().count() - 1), Some('\u{fffd}'));
     assert!(!shown.contains('\u{1b}'));
 }
+
+#[test]
+fn a_policy_that_is_written_has_no_contradiction() {
+    let names = |text: &str| match AccessTree::parse_new(text, &open()).map_err(|error| error.fault().clone())
+    {
+        Err(Fault::Contradiction { name }) => Some(name),
+        Ok(_) => None,
+        Err(other) => panic!("{text}: {other}"),
+    };
+    for text in [
+        "altitude >= 100 and altitude <= 50",
+        "altitude > 100 and a and altitude < 101",
+        "a or (altitude >= 100 and (b and altitude <= 50))",
+        "(altitude >= 100 or altitude >= 200) and altitude <= 50",
+        "2 of (altitude >= 100, altitude = 120, altitude >= 300) and altitude < 100",
+        "altitude = 7 and altitude != 7",
+        "altitude >= 7 and altitude < 10 and altitude != 7 and altitude != 9 and altitude != 8",
+        "3 of (altitude = 1, a, altitude = 2)",
+    ] {
+        assert_eq!(names(text).as_deref(), Some("altitude"), "{text}");
+    }
+    assert_eq!(
+        names("wide > 18446744073709551614 and wide != 18446744073709551615").as_deref(),
+        Some("wide")
+    );
+    for text in [
+        "altitude >= 100 and altitude <= 100",
+        "altitude >= 100 or altitude <= 50",
+        "(altitude >= 100 or a) and altitude <= 50",
+        "2 of (altitude >= 100, a, altitude <= 50)",
+        "altitude >= 7 and altitude < 10 and altitude != 7 and altitude != 9",
+        "altitude >= 100 and wide <= 50",
+        "altitude != 0 and altitude != 65535",
+    ] {
+        assert_eq!(names(text), None, "{text}");
+        assert_eq!(AccessTree::parse_new(text, &open()), AccessTree::parse(text, &open()));
+    }
+    // What was written before can still be read.
+    AccessTree::parse("altitude >= 100 and altitude <= 50", &open()).unwrap();
+    let error = AccessTree::parse_new("altitude >= 100 and altitude <= 50", &open()).unwrap_err();
+    assert_eq!(error.to_string(), "no value of `altitude` fulfils all that the policy demands of it");
+}

@@ -138,7 +138,7 @@ impl SchemeKind {
     /// The text's mistake, and its position.
     pub fn read(self, text: &str, schema: &Schema) -> Result<Granted, PolicyError> {
         Ok(match self.granting() {
-            Granting::Policy => granted(&AccessTree::parse(text, schema)?),
+            Granting::Policy => granted(&AccessTree::parse_new(text, schema)?),
             Granting::Attributes => granted(&AttributeSet::parse(text, schema)?),
         })
     }
