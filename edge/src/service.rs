@@ -120,15 +120,17 @@ fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ri
     Ok(Some(token_file::read(&path, &file.pin()?, Wanted::Edge)?))
 }
 
-/// Why no KGC has answered, as far as is seen from here.
-fn unanswered(unreached: &[Unreached], deployment: &Name) -> String {
-    if unreached.is_empty() {
+/// Why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered.
+fn unanswered(unreached: &[Unreached], troubles: &[String], deployment: &Name) -> String {
+    let unreached = unreached.iter().map(Unreached::to_string);
+    let said: Vec<_> = troubles.iter().cloned().chain(unreached).collect();
+    if said.is_empty() {
         return format!(
             "the KGC is connected and has not answered; does it run, as a KGC, for deployment {deployment}? Its log \
              says what it refuses"
         );
     }
-    unreached.iter().map(Unreached::to_string).collect::<Vec<_>>().join("; ")
+    said.join("; ")
 }
 
 /// The ways of an edge's messages.
@@ -213,10 +215,10 @@ impl EdgeService<'_> {
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
         let monitor = self.monitor(metrics, handle.clone(), None).await?;
         let within = self.config.edge.enrol_timeout;
-        let deployment = self.drone.deployment.name().clone();
+        let (deployment, troubles) = (self.drone.deployment.name().clone(), self.metrics.troubles.clone());
         let goal = async {
             let enrolled = timeout(within, done.recv()).await.map(drop);
-            let why = |_| unanswered(&handle.unreached(), &deployment);
+            let why = |_| unanswered(&handle.unreached(), &troubles.all(), &deployment);
             enrolled.map_err(why).map_err(|why| Error::NotEnrolledInTime { within, why })
         };
         let ended = run_until(driver, &mut self.shutdown, &mut refusals, goal).await;

@@ -279,6 +279,13 @@ impl<S: Suite> Coordinator<S> {
         let answered = contact::answered(&self.contacts);
         let missing = kgcs(shared).iter().copied().filter(|kgc| !answered.contains(kgc)).collect();
         let threshold = self.threshold();
+        // Enough have answered: then it is their shares that keep them from acting together.
+        if let Some(threshold) = threshold.filter(|threshold| answered.len() >= usize::from(*threshold)) {
+            let shares = contact::versions(&self.known, &self.contacts);
+            if shares.iter().any(|(_, version)| shares.first().is_some_and(|(_, first)| first != version)) {
+                return Some(Step::Trouble(EnrolmentTrouble::SharesDiffer { shares, threshold }));
+            }
+        }
         Some(Step::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
     }
 

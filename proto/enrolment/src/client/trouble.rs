@@ -1,5 +1,6 @@
 //! Reports of a drone about a misbehaving quorum.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -49,6 +50,24 @@ pub enum EnrolmentTrouble {
         /// The threshold; `None` if no KGC has sent it.
         threshold: Option<u16>,
     },
+    /// Enough KGCs are available, and too few of them have shares of one version: one was put back from a copy of before
+    /// a refresh.
+    #[error(
+        "KGCs answered with shares that differ ({}), and {threshold} of one version are needed: those of an older version \
+         need `kgc quorum repair`",
+        versions(.shares)
+    )]
+    SharesDiffer {
+        /// KGCs with usable answers, and the versions of their shares.
+        shares: Vec<(KgcId, u32)>,
+        /// The threshold.
+        threshold: u16,
+    },
+}
+
+fn versions(shares: &[(KgcId, u32)]) -> String {
+    let shown: Vec<_> = shares.iter().map(|(kgc, version)| format!("KGC {kgc}: version {version}")).collect();
+    shown.join(", ")
 }
 
 fn number(threshold: Option<u16>) -> String {

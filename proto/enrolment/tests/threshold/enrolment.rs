@@ -139,6 +139,27 @@ fn too_few_kgcs_are_reported_with_those_missing_and_more_are_waited_for() {
 }
 
 #[test]
+fn shares_of_two_versions_are_reported_as_such() {
+    let mut world = World::<Ristretto255>::refreshed(5, 3, 2);
+    world.put_back.insert(2);
+    for place in [1, 2] {
+        world.stop(Node::Kgc(place));
+    }
+    world.start_kgc(2);
+    let drone = world.add("wren");
+    world.run_for(Duration::from_secs(20));
+    assert!(!world.is_enrolled(drone));
+    let expected = EnrolmentTrouble::SharesDiffer { shares: vec![(1, 1), (3, 0)], threshold: 2 };
+    assert_eq!(world.trouble(drone).first(), Some(&&expected));
+    let told = expected.to_string();
+    assert!(told.contains("KGC 1: version 1, KGC 3: version 0") && told.contains("repair"), "{told}");
+    // Two of one version will do, whatever the third has.
+    world.start_kgc(1);
+    world.run_for(Duration::from_secs(60));
+    assert!(world.is_enrolled(drone));
+}
+
+#[test]
 fn without_any_kgc_nothing_is_known_of_the_threshold() {
     let mut world = World::<Ristretto255>::new(4, 3, 2);
     let drone = world.add("wren");

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, EnrolmentRequest, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Purpose,
-    QuorumStatement, Role, VerifiedRequest,
+    Deployment, EnrolmentRequest, IssuedToken, KgcId, MasterSecret, Name, OperatorPublicKey,
+    OperatorSecretKey, Purpose, QuorumStatement, Role, VerifiedRequest,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{
@@ -16,6 +16,7 @@ use quiver_enrolment::{
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Reason, Route};
 use quiver_message::{EnrolShare, Message};
+use quiver_quorum::dealer::Dealt;
 use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
 use quiver_testbed::{EPOCH_START, Net, copy_token, deref_to_net, matching, token_grant};
 use rand_chacha::ChaCha20Rng;
@@ -52,6 +53,10 @@ pub(crate) struct World<S: QuorumSuite> {
     pub(crate) parameters: Parameters,
     shares: Vec<Vec<u8>>,
     pub(crate) statement: QuorumStatement<S>,
+    /// The shares of before a refresh, and the statement about them.
+    former: Option<(Vec<Vec<u8>>, QuorumStatement<S>)>,
+    /// KGCs that are started with those, as if they had been put back from a copy.
+    pub(crate) put_back: BTreeSet<usize>,
     pub(crate) liars: Rc<RefCell<Liars<S>>>,
     /// Identifiers of the KGCs, by index.
     pub(crate) kgc_ids: Vec<KgcId>,
@@ -111,7 +116,36 @@ impl<S: QuorumSuite> World<S> {
     pub(crate) fn new(seed: u64, members: u16, threshold: u16) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let parameters = Parameters::new(members, threshold).unwrap();
-        let (shares, public) = quiver_quorum::dealer::deal::<S>(parameters, &mut rng).unwrap();
+        let dealt = quiver_quorum::dealer::deal::<S>(parameters, &mut rng).unwrap();
+        Self::of(seed, rng, dealt)
+    }
+
+    /// A quorum whose shares were refreshed once.
+    pub(crate) fn refreshed(seed: u64, members: u16, threshold: u16) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let parameters = Parameters::new(members, threshold).unwrap();
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let mut deal = || quiver_quorum::dealer::split(&master, parameters, &mut rng).unwrap();
+        let ((old, old_public), (shares, public)) = (deal(), deal());
+        let points = public.shares().map(|(_, point)| *point).collect();
+        let public = PublicShares::new(parameters, 1, *public.master(), points).unwrap();
+        let refreshed = shares.iter().map(|share| {
+            let mut bytes = share.encode().to_vec();
+            // The version stands before the master key and the secret.
+            let version = bytes.len() - S::POINT_LEN - share.expose().len() - 4;
+            bytes[version..version + 4].copy_from_slice(&1_u32.to_be_bytes());
+            SecretShare::decode(&bytes).unwrap()
+        });
+        let refreshed = refreshed.collect();
+        let mut world = Self::of(seed, rng, (refreshed, public));
+        let statement = statement(&world.deployment, &old, &old_public, &mut world.rng);
+        world.former = Some((old.iter().map(|share| share.encode().to_vec()).collect(), statement));
+        world
+    }
+
+    fn of(seed: u64, mut rng: ChaCha20Rng, (shares, public): Dealt<S>) -> Self {
+        let parameters = public.parameters();
+        let members = parameters.members();
         let deployment = Deployment::new(Name::new("test").unwrap(), *public.master());
         let operator = OperatorSecretKey::generate(&mut rng);
         let statement = statement(&deployment, &shares, &public, &mut rng);
@@ -132,6 +166,8 @@ impl<S: QuorumSuite> World<S> {
             parameters,
             shares: shares.iter().map(|share| share.encode().to_vec()).collect(),
             statement,
+            former: None,
+            put_back: BTreeSet::new(),
             liars: Rc::clone(&liars),
             kgc_ids: Vec::new(),
             tokens: Vec::new(),
@@ -160,10 +196,22 @@ impl<S: QuorumSuite> World<S> {
         MasterShare::new(&self.deployment, share, &self.statement).unwrap()
     }
 
+    /// The share that a KGC starts with.
+    fn share_at(&self, place: usize) -> MasterShare<S> {
+        let id = self.kgc_ids[place];
+        match &self.former {
+            Some((shares, statement)) if self.put_back.contains(&place) => {
+                let share = SecretShare::decode(&shares[usize::from(id) - 1]).unwrap();
+                MasterShare::new(&self.deployment, share, statement).unwrap()
+            }
+            _ => self.share(id),
+        }
+    }
+
     pub(crate) fn start_kgc(&mut self, place: usize) {
         let config = KgcConfig {
             deployment: self.deployment.clone(),
-            master: self.share(self.kgc_ids[place]).into(),
+            master: self.share_at(place).into(),
             id: self.kgc_ids[place],
             operators: vec![self.operator.public()],
             cookie_key: Secret::random(&mut self.rng),

@@ -83,6 +83,18 @@ pub(super) fn answered(contacts: &[Contact]) -> Vec<KgcId> {
     answered
 }
 
+/// The versions of the shares of the KGCs that have committed themselves and not signed, ascending by KGC.
+pub(super) fn versions<S: Suite>(known: &[Known<S>], contacts: &[Contact]) -> Vec<(KgcId, u32)> {
+    let committed = contacts.iter().filter_map(|contact| match &contact.stage {
+        Stage::Committed { kgc, shares, .. } => {
+            let known = known.iter().find(|known| known.shares == *shares)?;
+            Some((*kgc, known.verifier.version()))
+        }
+        _ => None,
+    });
+    ascending(committed, |(kgc, _)| *kgc)
+}
+
 /// The KGCs of a round, with what they committed to.
 pub(super) type Signers = Vec<(KgcId, Peer, Vec<u8>)>;
 
