@@ -11,6 +11,7 @@ mod endpoint;
 mod health;
 #[cfg(feature = "net")]
 pub mod node;
+mod text_format;
 
 use std::collections::VecDeque;
 use std::future::Future;

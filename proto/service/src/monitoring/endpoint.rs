@@ -1,4 +1,4 @@
-//! HTTP endpoint of metrics and health: one GET per connection.
+//! HTTP endpoint of metrics and health: one GET or HEAD per connection.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use prometheus_client::encoding::text::encode;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::{Readiness, Watched};
+use super::{Readiness, Watched, text_format};
 
 /// Bytes of a request's head.
 pub(super) const HEAD_LIMIT: usize = 8 * 1024;
@@ -17,6 +17,9 @@ const TRANSFER_TIME: Duration = Duration::from_secs(5);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Methods that are answered.
+const METHODS: [&str; 2] = ["GET", "HEAD"];
+const NOT_ALLOWED: &str = "405 Method Not Allowed";
 const STUCK: &str = "the service does not answer: its loop is stuck";
 
 /// An HTTP answer.
@@ -30,21 +33,43 @@ struct Answer {
 struct Request {
     method: String,
     path: String,
+    /// Types of content that it accepts, if it says so.
+    accept: Option<String>,
+}
+
+impl Request {
+    fn of(request: &httparse::Request<'_, '_>) -> Option<Self> {
+        let (method, target) = (request.method?, request.path?);
+        // RFC 9112, 3.2.2: through a proxy the target is a whole URI.
+        let path = match target.strip_prefix("http://") {
+            Some(rest) => rest.find('/').map_or("/", |at| rest.get(at..).unwrap_or("/")),
+            None => target,
+        };
+        let accepted = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("accept"));
+        let accepted: Vec<_> = accepted.filter_map(|header| std::str::from_utf8(header.value).ok()).collect();
+        let accept = (!accepted.is_empty()).then(|| accepted.join(","));
+        Some(Self { method: method.into(), path: path.into(), accept })
+    }
 }
 
 /// Serves one connection to its end.
 pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, watched: &Watched) {
-    let answer = match timeout(TRANSFER_TIME, read(&mut stream)).await {
-        Ok(Some(request)) => answer(watched, &request).await,
-        Ok(None) => text("400 Bad Request", "not an HTTP request\n"),
+    let (answer, is_head) = match timeout(TRANSFER_TIME, read(&mut stream)).await {
+        Ok(Some(request)) => (answer(watched, &request).await, request.method == "HEAD"),
+        Ok(None) => (text("400 Bad Request", "not an HTTP request\n"), false),
         // A client that slow will not read an answer either.
         Err(_) => return,
     };
     let Answer { status, kind, body } = answer;
+    // RFC 9110, 15.5.6: a method that is not answered is told which are.
+    let allow =
+        if status == NOT_ALLOWED { format!("Allow: {}\r\n", METHODS.join(", ")) } else { String::new() };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
         body.len()
     );
+    // RFC 9110, 9.3.2: HEAD is GET without the content.
+    let body = if is_head { "" } else { &body };
     let write = async {
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(body.as_bytes()).await?;
@@ -68,18 +93,18 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         if request.parse(&head).ok()?.is_complete() {
-            return Some(Request { method: request.method?.into(), path: request.path?.into() });
+            return Request::of(&request);
         }
     }
     None
 }
 
 async fn answer(watched: &Watched, request: &Request) -> Answer {
-    if request.method != "GET" {
-        return text("405 Method Not Allowed", "only GET\n");
+    if !METHODS.contains(&request.method.as_str()) {
+        return text(NOT_ALLOWED, "only GET and HEAD\n");
     }
     match request.path.split('?').next() {
-        Some("/metrics") => metrics(watched).await,
+        Some("/metrics") => metrics(watched, request.accept.as_deref()).await,
         Some("/healthz") => match watched.look().await {
             Some(_) => text("200 OK", "alive\n"),
             None => text("503 Service Unavailable", format!("{STUCK}\n")),
@@ -101,10 +126,13 @@ fn describe(readiness: &Readiness) -> String {
 }
 
 /// Metrics that could not be read are as old as the last reading.
-async fn metrics(watched: &Watched) -> Answer {
+async fn metrics(watched: &Watched, accept: Option<&str>) -> Answer {
     watched.look().await;
     let mut body = String::new();
     match encode(&mut body, &watched.registry) {
+        Ok(()) if text_format::is_wanted(accept) => {
+            Answer { status: "200 OK", kind: text_format::CONTENT_TYPE, body: text_format::of(&body) }
+        }
         Ok(()) => Answer { status: "200 OK", kind: OPEN_METRICS, body },
         Err(error) => text("500 Internal Server Error", format!("{error}\n")),
     }

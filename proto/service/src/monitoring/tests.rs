@@ -83,6 +83,32 @@ async fn metrics_have_prefix_unit_and_suffix_as_the_conventions_want_them() {
 }
 
 #[tokio::test]
+async fn head_is_get_without_content_and_text_is_for_those_who_ask_for_it() {
+    let (_directory, monitor, at) = started(registry("1.2.3")).await;
+    monitor.watch(|| Box::pin(async { Readiness::ready() }));
+    for path in ["/healthz", "/readyz", "/metrics", "/nothing"] {
+        let whole = get(at, path).await;
+        let (head, content) = whole.split_once("\r\n\r\n").expect("a head");
+        assert!(!content.is_empty(), "{whole}");
+        let of_head = raw(at, format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await;
+        assert_eq!(of_head, format!("{head}\r\n\r\n"));
+    }
+    let refused = raw(at, b"DELETE /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("\r\nAllow: GET, HEAD\r\n"), "{refused}");
+    let through_a_proxy = raw(at, b"GET http://drone.example:9464/healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(through_a_proxy.ends_with("alive\n"), "{through_a_proxy}");
+
+    let asked = b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain;version=0.0.4\r\n\r\n";
+    let text = raw(at, asked).await;
+    assert!(text.contains("\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{text}");
+    assert!(
+        text.contains("# TYPE quiver_build_info gauge\nquiver_build_info{version=\"1.2.3\"} 1\n"),
+        "{text}"
+    );
+    assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
+}
+
+#[tokio::test]
 async fn service_whose_loop_is_stuck_is_not_alive() {
     let (_directory, monitor, at) = started_with(registry("1"), Duration::from_millis(50)).await;
     monitor.watch(|| Box::pin(std::future::pending()));
