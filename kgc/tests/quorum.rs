@@ -183,7 +183,15 @@ fn lost_shares_are_repaired(bench: &Bench, kgcs: &mut [Process]) {
     let transport = fs::read(bench.path("kgc-2/transport.state")).expect("the backup");
     fs::remove_dir_all(bench.path("kgc-2")).expect("remove");
     bench.restore_transport(2, &transport);
+    // Beside the copy the public file says which key the shares are to be of.
+    let deployment = fs::read_to_string(bench.path("kgc-1/deployment.toml")).expect("read");
+    let init = ["quorum", "init", "--file", "quorum.toml", "--operator", "operator.pub"];
+    bench.write("kgc-2/deployment.toml", "deployment = ");
+    bench.refused(2, &init, 2, "deployment.toml");
+    bench.write("kgc-2/deployment.toml", &deployment);
     bench.init(2);
+    let kept = fs::read_to_string(bench.path("kgc-2/deployment.toml")).expect("read");
+    assert_eq!(kept, deployment, "it was not touched");
     kgcs[1] = bench.serve(2);
     eventually("it sees that the others have shares", || {
         let status = bench.status(2)?;

@@ -71,15 +71,31 @@ pub(super) fn pin_new(
         sealed::path_in(data_dir),
         file::path_in(data_dir),
         Store::path_in(data_dir),
-        config.deployment_path(),
     ];
     if let Some(path) = all.into_iter().find(|path| path.exists()) {
         return Err(quiver_service::Error::Exists { path }.into());
     }
+    check_deployment(config, pinned)?;
     service::check_addresses(config, pinned)?;
     let by = protection.obtain(false)?;
     let key = transport::read(data_dir, &by)?;
     pin(config, pinned, operators, &key, &by)
+}
+
+/// Checks the public file of a KGC that lost everything else: its shares are to be of that key alone. There is none
+/// before the key is made.
+fn check_deployment(config: &Config, pinned: &Pinned) -> Result<()> {
+    let path = config.deployment_path();
+    let Some(deployment) = service::deployment(config)? else { return Ok(()) };
+    if *deployment.name() == pinned.name {
+        return Ok(());
+    }
+    Err(Error::Quorum(format!(
+        "{} is of the deployment {}, and the init file of {}: put the file of this quorum there, or move it away",
+        path.display(),
+        deployment.name(),
+        pinned.name
+    )))
 }
 
 fn pin(
@@ -104,9 +120,18 @@ fn pin(
         &format!("as KGC {own}, {fingerprint}"),
     )?;
     private_file::write_new_public(&file::path_in(&config.data_dir), pinned.file.text()?.as_bytes())?;
+    // What the quorum's key is, is known: this one is to repair its shares.
+    let next = match service::deployment(config)? {
+        Some(_) => {
+            "compare it with the other KGCs', then start `kgc serve`, and have its shares repaired: `kgc quorum repair`. It \
+             takes shares of the key in its deployment.toml alone"
+        }
+        None => {
+            "compare it with the other KGCs', then start `kgc serve` on all of them: they make the key together"
+        }
+    };
     terminal::line(&format!(
-        "KGC {own} of {n} in quorum {name}, of which any {t} act\nquorum fingerprint {fingerprint}\n\
-         compare it with the other KGCs', then start `kgc serve` on all of them: they make the key together",
+        "KGC {own} of {n} in quorum {name}, of which any {t} act\nquorum fingerprint {fingerprint}\n{next}",
         n = pinned.parameters.members(),
         t = pinned.parameters.threshold(),
         name = pinned.name,

@@ -167,7 +167,7 @@ fn member(
 }
 
 /// The deployment, once its key is made.
-fn deployment(config: &Config) -> Result<Option<Deployment<Ristretto255>>> {
+pub(super) fn deployment(config: &Config) -> Result<Option<Deployment<Ristretto255>>> {
     let path = config.deployment_path();
     Ok(if path.exists() { Some(DeploymentFile::read(&path)?.pin()?) } else { None })
 }
