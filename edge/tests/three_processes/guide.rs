@@ -1,5 +1,5 @@
-//! The commands of README.md and docs/guide.md, run in order as a reader would run them: no document promises what
-//! does not happen.
+//! The commands of README.md, docs/guide.md and docs/recovery.md, run in order as a reader would run them: no document
+//! promises what does not happen.
 //!
 //! A fence of shell says how its commands are run:
 //!
@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `sh run` | each is run to its end |
 //! | `sh terminal=NAME` | the same in the terminal of this name, where the last one stays; what stayed there gets Ctrl-C |
+//! | `sh terminal=NAME ends=SIGNAL` | has none: what stays in this terminal gets INT (Ctrl-C), or is lost (KILL) |
 //! | `sh not-run: REASON` | are not run |
 //!
 //! A comment behind a command says what it does; a command without succeeds:
@@ -17,6 +18,7 @@
 //! | `# soon prints: TEXT` | the same, if it is repeated for a while |
 //! | `# NAME prints: TEXT` | succeeds, and what stays in the terminal of this name prints it |
 //! | `# fails: TEXT`, `# fails, REASON` | prints it, and fails |
+//! | `# soon fails: TEXT` | the same, if it is repeated for a while |
 //!
 //! Other words in a comment are for readers. Ports are mapped to free ones, so that the test runs beside a deployment.
 
@@ -25,6 +27,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -33,19 +36,29 @@ use quiver_service_testing::timeout::Deadline;
 use quiver_service_testing::{Process, text};
 use tempfile::TempDir;
 
-/// The documents, in the order in which they are read.
+/// The documents of a first reading, in their order.
 const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide.md"];
+/// The document of recoveries.
+const RECOVERY: &str = "docs/recovery.md";
 /// Blocks that cannot be run here, with a reason in their fence.
 const MOST_NOT_RUN: usize = 6;
-/// Time for what comes soon.
-const SOON: Duration = Duration::from_secs(30);
+/// Time for what comes soon. An alarm of a copy takes up to 65 s, and to end another 35.
+const SOON: Duration = Duration::from_secs(120);
 
 /// How the commands of a block are run.
 #[derive(Debug, PartialEq, Eq)]
 enum How {
     Run,
     Terminal(String),
+    Ends(String, Ending),
     NotRun(String),
+}
+
+/// The end of what stays in a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Interrupted,
+    Lost,
 }
 
 /// Commands under one fence.
@@ -71,6 +84,7 @@ enum Promise {
     SoonPrints(String),
     TerminalPrints { name: String, text: String },
     Fails(String),
+    SoonFails(String),
 }
 
 impl Promise {
@@ -79,6 +93,7 @@ impl Promise {
         let text = rest.strip_prefix(':').map_or("", str::trim).to_owned();
         match (verb, verb.strip_suffix("prints").map(str::trim)) {
             ("fails", _) => Self::Fails(text),
+            ("soon fails", _) => Self::SoonFails(text),
             (_, Some("")) => Self::Prints(text),
             (_, Some("soon")) => Self::SoonPrints(text),
             (_, Some(name)) => Self::TerminalPrints { name: name.trim_start_matches("the ").into(), text },
@@ -102,7 +117,12 @@ fn blocks(document: &str, text: &str) -> Result<Vec<Block>, String> {
         let how = match fence.split_once(' ') {
             Some(("sh", "run")) => How::Run,
             Some(("sh", how)) => match (how.strip_prefix("terminal="), how.strip_prefix("not-run: ")) {
-                (Some(name), _) => How::Terminal(name.into()),
+                (Some(name), _) => match name.split_once(" ends=") {
+                    Some((name, "INT")) => How::Ends(name.into(), Ending::Interrupted),
+                    Some((name, "KILL")) => How::Ends(name.into(), Ending::Lost),
+                    Some(_) => return refuse("what stays in a terminal ends by INT or KILL"),
+                    None => How::Terminal(name.into()),
+                },
                 (_, Some(reason)) => How::NotRun(reason.into()),
                 _ => return refuse("say how it is run: sh run, sh terminal=NAME or sh not-run: REASON"),
             },
@@ -110,6 +130,9 @@ fn blocks(document: &str, text: &str) -> Result<Vec<Block>, String> {
             _ => return refuse("say what it is: sh run, text, rust or toml"),
         };
         let commands = commands(body);
+        if matches!(how, How::Ends(..)) && !commands.is_empty() {
+            return refuse("what ends a terminal has no commands");
+        }
         let unclear = |step: &&Step| step.promise == Promise::Succeeds && step.command.contains(" prints:");
         if let Some(step) = commands.iter().find(unclear) {
             return Err(format!("{}: `# NAME prints: TEXT` is the whole comment", step.place));
@@ -169,24 +192,43 @@ fn interrupt(process: &Process) -> Result<(), String> {
     if process.wait().success() { Ok(()) } else { Err(format!("Ctrl-C ended it: {}", process.story())) }
 }
 
+/// Readers of this process so far, whose ports differ.
+static READERS: AtomicU16 = AtomicU16::new(0);
+
 /// Whoever reads: a directory, an environment, and what stays in terminals.
 struct Reader {
     home: TempDir,
     /// Processes, and as how many they were begun.
     terminals: BTreeMap<String, Process>,
     begun: usize,
+    /// Where free ports are looked for: below those that the system gives to whoever asks for any.
+    first_port: u16,
     ports: BTreeMap<u16, u16>,
 }
 
 impl Reader {
     fn new() -> Self {
         let home = tempfile::tempdir().expect("tempdir");
-        Self { home, terminals: BTreeMap::new(), begun: 0, ports: BTreeMap::new() }
+        let number = READERS.fetch_add(1, Ordering::Relaxed) % 50;
+        let first_port =
+            10_000 + u16::try_from(std::process::id() % 20).unwrap_or_default() * 1_000 + number * 20;
+        Self { home, terminals: BTreeMap::new(), begun: 0, first_port, ports: BTreeMap::new() }
     }
 
     fn read(&mut self, block: &Block) -> Result<(), String> {
+        if let How::Ends(name, ending) = &block.how {
+            let process =
+                self.terminals.remove(name).ok_or(format!("nothing stays in the terminal {name}"))?;
+            return match ending {
+                Ending::Interrupted => interrupt(&process),
+                Ending::Lost => {
+                    process.kill();
+                    Ok(())
+                }
+            };
+        }
         let (last, others) = match (&block.how, block.commands.split_last()) {
-            (How::NotRun(_), _) | (_, None) => return Ok(()),
+            (How::NotRun(_) | How::Ends(..), _) | (_, None) => return Ok(()),
             (How::Run, _) => (None, &block.commands[..]),
             (How::Terminal(name), Some((last, others))) => (Some((name, last)), others),
         };
@@ -215,12 +257,16 @@ impl Reader {
             let (well, kept) = match &step.promise {
                 Promise::Succeeds | Promise::TerminalPrints { .. } => (true, true),
                 Promise::Prints(text) | Promise::SoonPrints(text) => (true, shows(&printed, text)),
-                Promise::Fails(text) => (false, shows(&printed, text) || text.is_empty()),
+                Promise::Fails(text) | Promise::SoonFails(text) => {
+                    (false, shows(&printed, text) || text.is_empty())
+                }
             };
             if output.status.success() == well && kept {
                 break;
             }
-            if !matches!(step.promise, Promise::SoonPrints(_)) || deadline.left().is_zero() {
+            if !matches!(step.promise, Promise::SoonPrints(_) | Promise::SoonFails(_))
+                || deadline.left().is_zero()
+            {
                 return Err(format!("{}, and printed:\n{printed}", output.status));
             }
             sleep(Duration::from_millis(200));
@@ -297,24 +343,28 @@ impl Reader {
         shell
     }
 
+    /// The command with free ports in place of those of multiaddresses and of `127.0.0.1:PORT`.
     fn with_free_ports(&mut self, command: &str) -> String {
-        const BEFORE: &str = "/tcp/";
-        let mut parts = command.split(BEFORE);
-        let mut mapped = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            let port = part[..digits].parse().map_or_else(|_| part[..digits].into(), |port| self.port(port));
-            mapped += &format!("{BEFORE}{port}{}", &part[digits..]);
+        const BEFORE: [&str; 2] = ["/tcp/", "127.0.0.1:"];
+        let (mut mapped, mut rest) = (String::new(), command);
+        while let Some(end) = BEFORE.iter().filter_map(|before| Some(rest.find(before)? + before.len())).min()
+        {
+            let (before, behind) = rest.split_at(end);
+            let digits = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+            let port =
+                behind[..digits].parse().map_or_else(|_| behind[..digits].into(), |port| self.port(port));
+            mapped += &format!("{before}{port}");
+            rest = &behind[digits..];
         }
-        mapped
+        mapped + rest
     }
 
-    /// The free port in place of this one: below those that the system gives to whoever asks for any.
+    /// The free port in place of this one.
     fn port(&mut self, port: u16) -> String {
-        let begin = 10_000 + u16::try_from(std::process::id() % 2_000).unwrap_or_default() * 10;
         let taken: Vec<u16> = self.ports.values().copied().collect();
         let free =
             |port: &u16| !taken.contains(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        let begin = self.first_port;
         let mapped = self.ports.entry(port).or_insert_with(|| (begin..).find(free).expect("a free port"));
         mapped.to_string()
     }
@@ -340,6 +390,20 @@ fn readme_and_guide_do_in_order_what_they_say() {
     assert!(not_run.len() <= MOST_NOT_RUN, "more than {MOST_NOT_RUN} blocks are not run: {not_run:#?}");
 }
 
+#[test]
+fn recoveries_do_in_order_what_they_say() {
+    let mut reader = Reader::new();
+    let text = fs::read_to_string(root().join(RECOVERY)).expect("read");
+    for block in blocks(RECOVERY, &text).unwrap_or_else(|error| panic!("{error}")) {
+        assert!(!matches!(block.how, How::NotRun(_)), "every recovery is run: {block:?}");
+        reader.read(&block).unwrap_or_else(|error| panic!("{error}"));
+    }
+    for name in reader.terminals.keys() {
+        reader.output_of(name).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert!(reader.begun >= 20, "services were started, lost and restored");
+}
+
 /// What comes of a document of these lines.
 fn comes_of(lines: &[&str]) -> Result<(), String> {
     let mut reader = Reader::new();
@@ -359,6 +423,8 @@ fn promise_that_is_not_kept_is_an_error_with_its_line() {
         let error = comes_of(&["Text.", "```sh run", "true", line, "```"]).expect_err(line);
         assert!(error.starts_with("x.md:4: ") && error.contains(complaint), "{line}: {error}");
     }
+    let error = comes_of(&["```sh terminal=a ends=INT", "```"]).expect_err("nothing stays there");
+    assert!(error.contains("nothing stays in the terminal a"), "{error}");
     let error = comes_of(&["```sh terminal=a", "sleep 60", "```"]).expect_err("says nothing");
     assert!(error.contains("says what it prints"), "{error}");
 }
@@ -389,6 +455,16 @@ fn promises_that_are_kept_pass_and_the_shell_goes_on_where_it_was() {
         "```sh terminal=one",
         "./stays  # prints: began",
         "```",
+        "```sh terminal=one ends=INT",
+        "```",
+        "```sh terminal=one",
+        "./stays  # prints: began",
+        "```",
+        "```sh terminal=one ends=KILL",
+        "```",
+        "```sh run",
+        "touch soon; if [ -e later ]; then echo late; false; else touch later; fi   # soon fails: late",
+        "```",
         "```sh not-run: it fails",
         "false",
         "```",
@@ -398,7 +474,7 @@ fn promises_that_are_kept_pass_and_the_shell_goes_on_where_it_was() {
 
 #[test]
 fn block_that_does_not_say_how_it_is_run_is_refused() {
-    for line in ["```", "```sh", "```bash", "```sh maybe", "    kgc serve"] {
+    for line in ["```", "```sh", "```bash", "```sh maybe", "```sh terminal=a ends=soon", "    kgc serve"] {
         let error = comes_of(&["Text.", "", line, "true", "```"]).expect_err(line);
         assert!(error.starts_with("x.md:3: "), "{line}: {error}");
     }
