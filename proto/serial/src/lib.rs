@@ -132,11 +132,10 @@ impl<D: Device> LineWriter<D> {
     pub async fn send(&mut self, bytes: &[u8], longest: Duration) -> io::Result<Sending> {
         let sending = async {
             LineBytes(&self.line).write_all(bytes).await?;
-            while let Some(beyond) = self.line.with(|device| device.waiting()).unwrap_or(0).checked_sub(AHEAD)
-            {
+            while let Some(beyond) = self.waiting().checked_sub(AHEAD + 1) {
                 sleep(self.time_for(beyond)).await;
             }
-            Ok(())
+            Ok::<(), io::Error>(())
         };
         match timeout(longest, sending).await {
             Ok(sent) => sent.map(|()| Sending::Sent),
@@ -145,6 +144,10 @@ impl<D: Device> LineWriter<D> {
                 Ok(Sending::Discarded)
             }
         }
+    }
+
+    fn waiting(&self) -> usize {
+        self.line.with(|device| device.waiting()).unwrap_or(0)
     }
 
     /// Time that so many bytes take on the line.
