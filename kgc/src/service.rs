@@ -166,7 +166,7 @@ pub(crate) fn attribute_server(
     }
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();
     match names.is_empty() {
-        true => tracing::info!("no attribute authority is set up"),
+        true => tracing::info!("no attribute authority is set up: groups need none"),
         false => tracing::info!(authorities = names.join(" "), "serving attribute authorities"),
     }
     let interval = config.attribute_interval;
@@ -191,7 +191,7 @@ fn share_server(
         Some(holding) => {
             tracing::info!(master = %holding.authority().name(), "releasing keys of conditions");
         }
-        None => tracing::info!("no master key of conditions is set up"),
+        None => tracing::info!("no master key of conditions is set up: groups need none"),
     }
     let has_share = holding.is_some();
     Ok((share_server_with(config, holding), has_share))

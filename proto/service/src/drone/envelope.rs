@@ -92,7 +92,10 @@ impl Holder {
         let known = authority::choose(&entries, &job.to)?;
         let target = known.target(&job.to.target)?;
         let bytes = files::seal(&job.input, &job.output, (&known.parameters, &target), signer)?;
-        let by = if job.signed { "signed by this drone" } else { "NOT SIGNED" };
+        let by = keypair.map_or_else(
+            || "NOT SIGNED".into(),
+            |keypair| format!("signed by {}", keypair.public().identity.name),
+        );
         let (path, name, scheme) = (job.output.display(), known.name, known.parameters.scheme());
         Ok(format!("sealed {bytes} bytes into {path} under {name} ({scheme}), {by}"))
     }

@@ -669,7 +669,7 @@
       box.hidden = !text;
       box.textContent = text;
       box.style.left = `${Math.min(event.offsetX + 14, over.clientWidth - box.offsetWidth - 8)}px`;
-      box.style.top = `${Math.max(event.offsetY - 34, 4)}px`;
+      box.style.top = `${over.offsetTop + Math.max(event.offsetY - 34, 4)}px`;
       over.style.cursor = text ? 'pointer' : '';
     }
 
