@@ -64,6 +64,22 @@ fn directories_pipes_and_devices_are_refused_as_what_they_are() {
 }
 
 #[test]
+fn variables_that_look_like_numbers_are_texts_where_texts_are_wanted() {
+    let bench = TestDeployment::new();
+    for group in ["42", "007", "true", "4.5"] {
+        let mut command = bench.command("edge", &["run"]);
+        command.env("QUIVER_EDGE_GROUP", group).env("QUIVER_EDGE_DATA_DIR", "2026");
+        bench.expect_refusal("edge", command, 2, &["no deployment"]);
+    }
+    let mut command = bench.command("leader", &["serve"]);
+    command.env("QUIVER_LEADER_VALIDITY", "600");
+    bench.expect_refusal("leader", command, 2, &["QUIVER_LEADER_VALIDITY", "600s"]);
+    let mut command = bench.command("edge", &["run"]);
+    command.env("QUIVER_EDGE_METRICS", "9464");
+    bench.expect_refusal("edge", command, 2, &["QUIVER_EDGE_METRICS"]);
+}
+
+#[test]
 fn operators_keys_are_told_apart() {
     let bench = TestDeployment::new();
     let issue = ["token", "issue", "--operator", "operator.pub", "--name", "edge-1"];

@@ -108,7 +108,30 @@ impl Layers {
         let keys = Value::serialize(&defaults).map_err(failed)?.into_dict().unwrap_or_default();
         self.known.extend(keys.into_keys());
         let layered = self.figment.clone().join(Serialized::defaults(defaults));
-        layered.extract().map_err(failed)
+        let mut texts = Dict::new();
+        loop {
+            // Variables that look like numbers or booleans are read as such. Where a text is wanted, they are that text.
+            let error = match layered.clone().merge(Texts(texts.clone())).extract() {
+                Ok(part) => return Ok(part),
+                Err(error) => error,
+            };
+            let Some((key, text)) = self.wanted_text(&error, &texts) else { return Err(failed(error)) };
+            texts.insert(key, Value::from(text.as_str()));
+        }
+    }
+
+    /// The first variable that was read as another type than a text, where a text is wanted; and its text.
+    fn wanted_text(&self, error: &figment::Error, texts: &Dict) -> Option<(String, String)> {
+        let wanted = error.clone().into_iter().find(|error| {
+            let is_variable =
+                error.metadata.as_ref().is_some_and(|metadata| metadata.name.contains("environment"));
+            let is_wanted = matches!(&error.kind, Kind::InvalidType(_, wanted) if wanted.contains("string"));
+            is_variable && is_wanted && error.path.len() == 1
+        })?;
+        let key = wanted.path.first().filter(|key| !texts.contains_key(*key))?.clone();
+        let name = format!("{}{key}", self.prefix);
+        let (_, text) = std::env::vars_os().find(|(variable, _)| variable.eq_ignore_ascii_case(&name))?;
+        Some((key, text.into_string().ok()?))
     }
 
     /// Ends the reading.
@@ -138,6 +161,19 @@ impl Provider for File<'_> {
 
     fn data(&self) -> std::result::Result<Map<Profile, Dict>, figment::Error> {
         Toml::string(self.text).data()
+    }
+}
+
+/// Variables of the environment that are texts although they look like something else.
+struct Texts(Dict);
+
+impl Provider for Texts {
+    fn metadata(&self) -> Metadata {
+        Metadata::named("environment variable(s)")
+    }
+
+    fn data(&self) -> std::result::Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Profile::Default.collect(self.0.clone()))
     }
 }
 
