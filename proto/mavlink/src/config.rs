@@ -258,12 +258,14 @@ impl Config {
         Ok(())
     }
 
-    /// No two endpoints have the same name, port or device.
+    /// No two endpoints have the same kind and name, port or device.
     fn check_conflicts(&self) -> Result<(), Fault> {
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let place = || format!("endpoint {}", endpoint.name);
             let before = || self.endpoints.iter().take(index);
-            if let Some(first) = before().find(|first| first.name == endpoint.name) {
+            if let Some(first) = before().find(|first| {
+                first.name == endpoint.name && kind_of(&first.endpoint) == kind_of(&endpoint.endpoint)
+            }) {
                 return Err((
                     endpoint.line,
                     place(),
@@ -283,6 +285,15 @@ impl Config {
             }
         }
         Ok(())
+    }
+}
+
+/// Kind of section that an endpoint is written as.
+const fn kind_of(endpoint: &Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Serial { .. } => "UartEndpoint",
+        Endpoint::UdpIn(_) | Endpoint::UdpOut(_) | Endpoint::UdpBroadcast(_) => "UdpEndpoint",
+        Endpoint::Tcp(_) | Endpoint::TcpIn(_) => "TcpEndpoint",
     }
 }
 
@@ -404,7 +415,8 @@ impl Value<'_> {
 
     /// Numbers with commas between them.
     fn numbers(&self, range: RangeInclusive<u32>, noun: &str) -> Result<BTreeSet<u32>, Fault> {
-        let items = self.text.split(',');
+        // A comma may stand at the end, as in mavlink-router.
+        let items = self.text.strip_suffix(',').unwrap_or(self.text).split(',');
         if items.clone().count() > MAX_LIST {
             return Err(self.fault(format!("more than {MAX_LIST} numbers")));
         }

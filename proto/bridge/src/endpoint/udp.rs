@@ -87,8 +87,9 @@ fn has_frame(datagram: &[u8]) -> bool {
 
 /// Receives from anybody and answers those who sent.
 pub(super) async fn serve_in(port: Port, socket: UdpSocket) {
+    let Ok(mut link) = port.open().await else { return };
     // The bridge is gone, and with it whom this is for.
-    let _ = exchange(&port, &socket, None).await;
+    let _ = exchange(&mut link, &socket, None).await;
 }
 
 /// Sends to a broadcast address, and receives from anybody.
@@ -99,7 +100,8 @@ pub(super) async fn serve_broadcast(port: Port, to: HostPort) {
         match broadcast(&to).await {
             Ok((socket, address)) => {
                 pause.opened();
-                let _ = exchange(&port, &socket, Some(address)).await;
+                let Ok(mut link) = port.open().await else { return };
+                let _ = exchange(&mut link, &socket, Some(address)).await;
                 return;
             }
             Err(error) => pause.failed(&error),
@@ -117,8 +119,7 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
 }
 
 /// Without an address, those who sent are answered.
-async fn exchange(port: &Port, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
-    let mut link = port.open().await?;
+async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
     let (mut peers, mut told) = (Peers::default(), None);
     let mut buffer = [0; CHUNK];
     loop {
@@ -159,7 +160,8 @@ async fn send(socket: &UdpSocket, frame: &[u8], to: SocketAddr) {
     }
 }
 
-/// Sends to one address, and receives from it alone.
+/// Sends to one address, and receives from it alone. A broadcast address of one of the machine's networks is one as any
+/// other: what is sent there goes to all, and anybody may answer, as with `udpbcast`.
 pub(super) async fn serve_out(port: Port, to: HostPort) {
     let mut pause = Pause::new(format!("udpout:{to}"), LONGEST_WAIT);
     let Ok(mut link) = port.open().await else { return };
@@ -176,6 +178,18 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
         }
         let socket = match connect(&to).await {
             Ok(socket) => socket,
+            // Only the system knows that it is a broadcast address, and says so by this.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => match broadcast(&to).await {
+                Ok((socket, address)) => {
+                    pause.opened();
+                    let _ = exchange(&mut link, &socket, Some(address)).await;
+                    return;
+                }
+                Err(error) => {
+                    pause.failed(&error);
+                    continue;
+                }
+            },
             Err(error) => {
                 pause.failed(&error);
                 continue;

@@ -1,7 +1,7 @@
 //! Endpoints over TCP: programs that listen or connect, vanish and come back.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::group::{
@@ -108,4 +108,29 @@ async fn programs_that_connect_by_tcp_come_and_go() {
     // Both are links: each sees what the other sends, and what comes from the group.
     let seen = [HEARTBEAT.of(1, 10), ATTITUDE.of(1, 10), ATTITUDE.of(1, 11), ATTITUDE.of(2, 10)].concat();
     assert_eq!(read(&mut other, seen.len()).await, seen);
+}
+
+/// As `Mode = Normal` with the broadcast address of a network, which mavlink-router sends to.
+#[tokio::test]
+async fn an_address_that_turns_out_to_be_a_broadcast_address_is_sent_to_and_may_answer() {
+    let station = UdpSocket::bind("0.0.0.0:0").await.expect("bind");
+    let at = station.local_addr().expect("address").port();
+    let flight = Flight::new(&format!("udpout:127.255.255.255:{at}")).await;
+    let mut buffer = [0; 512];
+    // The first frames may come before the socket is open.
+    let down = HEARTBEAT.of(2, 1);
+    let received = async {
+        loop {
+            flight.ground.send(&down).await;
+            let next = timeout(std::time::Duration::from_millis(100), station.recv_from(&mut buffer)).await;
+            if let Ok(Ok((len, from))) = next {
+                return (len, from);
+            }
+        }
+    };
+    let (len, from) = timeout(PATIENCE, received).await.expect("nothing is broadcast");
+    assert!(len > 0);
+    // Anybody may answer.
+    station.send_to(&HEARTBEAT.of(1, 7), ("127.0.0.1", from.port())).await.expect("sent");
+    flight.ground.receive_until(&HEARTBEAT.of(1, 7)).await;
 }

@@ -36,7 +36,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, Fault> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for (index, line) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
         let (number, line) = (index + 1, line.trim());
-        if line.is_empty() || line.starts_with('#') {
+        if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
         if line.starts_with('[') {

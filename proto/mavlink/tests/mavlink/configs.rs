@@ -282,6 +282,24 @@ fn every_wrong_line_is_named_with_what_to_write() {
 }
 
 #[test]
+fn files_of_mavlink_router_are_read_as_they_are() {
+    let text = "; a comment\n[UartEndpoint a]\n;another\nDevice = /dev/ttyS0\n\
+                [UdpEndpoint a]\nMode = Normal\nAddress = 192.168.8.255\nPort = 14550\nAllowMsgIdOut = 0,1,\n\
+                [TcpEndpoint a]\nAddress = 127.0.0.1\nPort = 5790\n";
+    let config = Config::parse(text, "q.conf").expect("it is read");
+    let names: Vec<_> = config.endpoints.iter().map(|endpoint| endpoint.name.as_str()).collect();
+    assert_eq!(names, ["a", "a", "a"], "one of each kind");
+    let twice = format!("{text}[UdpEndpoint a]\nMode = Normal\nAddress = 127.0.0.1\n");
+    let error = Config::parse(&twice, "q.conf").unwrap_err().to_string();
+    assert!(error.contains("endpoint a: the name is taken in line 5"), "{error}");
+    for wrong in ["0,,1", ",", "0,1,,"] {
+        let text = format!("[UdpEndpoint a]\nMode = Normal\nAddress = 127.0.0.1\nAllowMsgIdOut = {wrong}\n");
+        let error = Config::parse(&text, "q.conf").unwrap_err().to_string();
+        assert!(error.contains("`` is not a message id"), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn a_file_is_bounded() {
     let error = Config::parse(&"#".repeat(MAX_CONFIG_LEN + 1), "q.conf").unwrap_err();
     assert!(error.to_string().contains("longer than 262144 bytes"), "{error}");
