@@ -76,22 +76,45 @@ pub fn main(heap: &dyn Heap) -> ExitCode {
 /// Writes a report and prints its tables, or all reports as JSON: several are one array. What cannot be written is
 /// printed all the same.
 fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
-    let (mut texts, mut written) = (Vec::new(), Ok(()));
+    let mut presentation = Presentation::new(output);
     for report in reports {
-        let folder = output.folder().map(|results| report.write_under(results)).transpose();
+        presentation.write(report);
+    }
+    presentation.print(reports)
+}
+
+/// Reports that were written, each as soon as it was finished: Ctrl-C loses none of them.
+struct Presentation<'a> {
+    output: &'a OutputArgs,
+    texts: Vec<String>,
+    written: quiver_report::Result<()>,
+}
+
+impl<'a> Presentation<'a> {
+    const fn new(output: &'a OutputArgs) -> Self {
+        Self { output, texts: Vec::new(), written: Ok(()) }
+    }
+
+    /// Writes a report, if reports are written.
+    fn write(&mut self, report: &Report) {
+        let folder = self.output.folder().map(|results| report.write_under(results)).transpose();
         let folder = folder.unwrap_or_else(|error| {
-            written = Err(error);
+            self.written = Err(error);
             None
         });
         let read = folder.map(|folder| format!("\nRead {}", folder.join("report.html").display()));
-        texts.push(report.terminal() + &read.unwrap_or_default());
+        self.texts.push(report.terminal() + &read.unwrap_or_default());
     }
-    let json = || match reports {
-        [report] => report.json(),
-        reports => format!("[\n{}\n]", reports.iter().map(Report::json).collect::<Vec<_>>().join(",\n")),
-    };
-    output.print(json, || texts.join("\n"));
-    Ok(written?)
+
+    /// Prints all that were written.
+    fn print(self, reports: &[Report]) -> Result<()> {
+        let json = || match reports {
+            [report] => report.json(),
+            reports => format!("[\n{}\n]", reports.iter().map(Report::json).collect::<Vec<_>>().join(",\n")),
+        };
+        self.output.print(json, || self.texts.join("\n"));
+        Ok(self.written?)
+    }
 }
 
 /// Origin of a report: now, by this version, with this command of the lab.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use quiver_report::{Bars, OutputArgs, Report};
 
-use super::{making, present};
+use super::{Presentation, making};
 use crate::heap::Heap;
 use crate::{LabError, Result, abe, abke, ainq, board, ibe};
 
@@ -120,9 +120,10 @@ impl Options {
 pub(super) fn reproduce(args: &ReproduceArgs, heap: &dyn Heap) -> Result<()> {
     let options = args.evaluation.options();
     let mut bars = options.output.begin().map_err(LabError::Usage)?;
-    let reports = args.evaluation.reports(heap, &mut bars)?;
+    let mut presentation = Presentation::new(&options.output);
+    let reports = args.evaluation.reports(heap, &mut bars, |report| presentation.write(report))?;
     drop(bars);
-    present(&options.output, &reports)
+    presentation.print(&reports)
 }
 
 impl Evaluation {
@@ -137,24 +138,34 @@ impl Evaluation {
         }
     }
 
-    fn reports(&self, heap: &dyn Heap, bars: &mut Bars) -> Result<Vec<Report>> {
+    /// Carries out the evaluations; each is `finished` before the next one begins.
+    fn reports(
+        &self,
+        heap: &dyn Heap,
+        bars: &mut Bars,
+        mut finished: impl FnMut(&Report),
+    ) -> Result<Vec<Report>> {
         let options = self.options();
         let mut reports = Vec::new();
+        let mut keep = |report: Report| {
+            finished(&report);
+            reports.push(report);
+        };
         if matches!(self, Self::Ainq(_) | Self::All(_)) {
-            reports.push(ainq::reproduce(&options.ainq(), making(&options.command("ainq")), bars)?);
+            keep(ainq::reproduce(&options.ainq(), making(&options.command("ainq")), bars)?);
         }
         if matches!(self, Self::Abe(_) | Self::All(_)) {
             let making = making(&options.command("abe"));
-            reports.push(abe::reproduce(&options.abe(), making, heap, bars)?);
+            keep(abe::reproduce(&options.abe(), making, heap, bars)?);
         }
         if matches!(self, Self::Ibe(_) | Self::All(_)) {
-            reports.push(ibe::reproduce(&options.ibe(), making(&options.command("ibe")), bars)?);
+            keep(ibe::reproduce(&options.ibe(), making(&options.command("ibe")), bars)?);
         }
         if matches!(self, Self::Abke(_) | Self::All(_)) {
-            reports.push(abke::reproduce(&options.abke(), making(&options.command("abke")), bars)?);
+            keep(abke::reproduce(&options.abke(), making(&options.command("abke")), bars)?);
         }
         if matches!(self, Self::Board(_) | Self::All(_)) {
-            reports.push(board::reproduce(&options.board(), making(&options.command("board")), bars)?);
+            keep(board::reproduce(&options.board(), making(&options.command("board")), bars)?);
         }
         Ok(reports)
     }
