@@ -129,7 +129,9 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
                 self.reports.record_event(index, DroneEvent::OrderReceived(data.to_vec()));
             }
             // Nobody is to blame: on a busy machine KGCs answer late, and the drone asks again.
-            EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::TooFew { .. }) => {}
+            EdgeEvent::EnrolmentTrouble(
+                EnrolmentTrouble::TooFew { .. } | EnrolmentTrouble::SharesDiffer { .. },
+            ) => {}
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
             EdgeEvent::Message { data, .. } => {
                 let received =
@@ -238,7 +240,9 @@ impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
                 });
             }
             // As for drones, above.
-            LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::TooFew { .. }) => {}
+            LeaderEvent::EnrolmentTrouble(
+                EnrolmentTrouble::TooFew { .. } | EnrolmentTrouble::SharesDiffer { .. },
+            ) => {}
             LeaderEvent::EnrolmentTrouble(trouble) => self.event_log.offence("leader", &trouble),
             LeaderEvent::SendFailed(why) => self.event_log.offence("leader", &why),
             LeaderEvent::Blamed { offence, .. } => self.event_log.offence("leader", &offence),
