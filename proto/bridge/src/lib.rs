@@ -21,6 +21,8 @@ mod feed;
 mod pause;
 mod report;
 mod settings;
+#[cfg(test)]
+mod uart;
 
 pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};

@@ -155,7 +155,44 @@ async fn exchange<F: Framing, D: Device>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncWriteExt, duplex};
+    use tokio::time::{sleep, timeout};
+
+    use super::super::Shared;
     use super::*;
+    use crate::uart::Uart;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// On one thread, as on a machine with one processor.
+    #[tokio::test]
+    async fn a_radio_that_takes_nothing_is_still_heard() {
+        let (wire, mut radio) = duplex(4_096);
+        let waiting = Arc::new(AtomicUsize::new(4_000));
+        let line = quiver_serial::split(Uart { wire, waiting: Arc::clone(&waiting) }, 57_600);
+        let (arrived, mut heard) = mpsc::channel(4);
+        let shared = Shared { arrived, room: Arc::default(), system: Arc::default() };
+        let (mut port, opened) = shared.port(0, "serial:uart".into(), 1);
+        let counters = Arc::clone(&opened.counters);
+        let serving = tokio::spawn(async move { exchange(&mut port, line, &mut Cobs::default()).await });
+        opened.orders.send(Order::Send(b"ours".to_vec())).await.expect("it runs");
+        radio.write_all(&encode(b"theirs")).await.expect("written");
+        let arrived = timeout(PATIENCE, heard.recv()).await.expect("it is heard").expect("it runs");
+        assert!(matches!(arrived.content, Content::Datagram(datagram) if datagram == b"theirs"));
+
+        waiting.store(0, Ordering::SeqCst);
+        let sent = async {
+            while counters.sent.load(Ordering::SeqCst) == 0 {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, sent).await.expect("it is sent");
+        drop(opened);
+        let ended = timeout(PATIENCE, serving).await.expect("it ends").expect("no panic");
+        ended.expect("the bridge is gone");
+    }
 
     fn decode(bytes: &[u8]) -> Vec<Vec<u8>> {
         let (mut cobs, mut found) = (Cobs::default(), Vec::new());

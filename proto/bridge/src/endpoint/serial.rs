@@ -93,60 +93,17 @@ async fn write<D: Device>(
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Poll};
 
-    use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
+    use tokio::io::{AsyncWriteExt, duplex};
     use tokio::time::timeout;
 
     use super::super::LinkEvent;
     use super::*;
+    use crate::uart::Uart;
 
     const PATIENCE: Duration = Duration::from_secs(60);
-
-    /// A UART with so many bytes in front of its transmitter.
-    struct Uart {
-        wire: DuplexStream,
-        waiting: Arc<AtomicUsize>,
-    }
-
-    impl Device for Uart {
-        fn waiting(&self) -> usize {
-            self.waiting.load(Ordering::SeqCst)
-        }
-
-        fn discard(&self) {}
-    }
-
-    impl AsyncRead for Uart {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.wire).poll_read(cx, buffer)
-        }
-    }
-
-    impl AsyncWrite for Uart {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            Pin::new(&mut self.wire).poll_write(cx, bytes)
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            panic!("tcdrain would not return");
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            panic!("tcdrain would not return");
-        }
-    }
 
     /// On one thread, as on a machine with one processor.
     #[tokio::test]
