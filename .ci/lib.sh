@@ -19,7 +19,7 @@ declare -A found=(
     [arm64]='command -v qemu-aarch64'
     [cxx]='command -v c++'
     [units]='command -v systemd-analyze'
-    [packaging]='command -v pkg-config && command -v readelf && command -v dpkg-deb'
+    [packaging]='command -v pkg-config && command -v readelf && command -v dpkg-deb && command -v aarch64-linux-gnu-gcc'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -30,7 +30,7 @@ declare -A found=(
     [arm64]=qemu-user
     [cxx]=g++
     [units]=systemd
-    [packaging]='pkg-config binutils dpkg'
+    [packaging]='pkg-config binutils dpkg gcc-aarch64-linux-gnu libc6-dev-arm64-cross'
 )
 # Python environments, by name, with the files that name their packages, versions and hashes (.ci/pin). Those of MAVProxy are apart,
 # because of what it depends on nothing is used but what `mavlink` has.
