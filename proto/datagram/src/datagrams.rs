@@ -28,6 +28,11 @@ use crate::{Config, Counters, Event};
 const EPOCH_QUESTIONS: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
+/// Time for which datagrams of an epoch that is not known show that there is one.
+const LACKING_FOR: Duration = Duration::from_secs(10);
+/// Time for which no datagram of the current epoch opened if others have another.
+const NOTHING_OPENS: Duration = Duration::from_secs(3);
+
 /// Over this time the members' announcements after a re-key are spread.
 const ANNOUNCEMENT_SPREAD: u32 = 1_000;
 
@@ -65,6 +70,8 @@ pub struct Datagrams<S: Suite> {
     /// Commands that left under the current key in the last moments.
     sent: VecDeque<SentCommand>,
     pending: Vec<PendingSignature>,
+    /// When the last signature came, or was given up.
+    signed: Duration,
     next_id: u64,
     held: Held,
     /// Which drone has which slot, as far as the application knows.
@@ -79,6 +86,8 @@ pub struct Datagrams<S: Suite> {
     epoch_pause: Duration,
     /// Since when datagrams of an epoch that is not known come, and how many.
     strange: (Duration, u32),
+    /// When there was last reason to believe that others have a newer epoch.
+    lacked: Option<Duration>,
     /// Time at which a datagram of the current epoch opened.
     opened: Duration,
     /// What spreads this member's questions.
@@ -107,6 +116,7 @@ impl<S: Suite> Datagrams<S> {
             shaper: Shaper::default(),
             sent: VecDeque::new(),
             pending: Vec::new(),
+            signed: Duration::ZERO,
             next_id: 0,
             held: Held::default(),
             assigned: BTreeMap::new(),
@@ -116,6 +126,7 @@ impl<S: Suite> Datagrams<S> {
             next_epoch_question: Duration::ZERO,
             epoch_pause: EPOCH_QUESTIONS,
             strange: (Duration::ZERO, 0),
+            lacked: None,
             opened: Duration::ZERO,
             spread: 1,
             verified: Duration::ZERO,
@@ -135,6 +146,7 @@ impl<S: Suite> Datagrams<S> {
         self.expires = now.saturating_add(keys.valid_for);
         self.ask_epoch = None;
         self.strange = (now, 0);
+        self.lacked = None;
         self.spread ^= u64::from_be_bytes(start.salt) & !1;
         if !is_current {
             (self.next_epoch_question, self.epoch_pause) = (now, EPOCH_QUESTIONS);
@@ -191,12 +203,21 @@ impl<S: Suite> Datagrams<S> {
         self.held.clear();
         self.wanted.clear();
         self.ask_epoch = None;
+        self.lacked = None;
     }
 
     /// Whether there is a valid key.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.keys.is_some())
+    }
+
+    /// Whether others seem to have a newer epoch: datagrams of one that is not known come, and none of this member's
+    /// opens. Nothing shows that they are members': what follows from it must not cost more than a question.
+    #[must_use]
+    pub fn lacks_epoch(&self, now: Duration) -> bool {
+        let lacked = self.lacked.filter(|at| now.saturating_sub(*at) < LACKING_FOR);
+        lacked.is_some_and(|at| self.opened < at && now.saturating_sub(self.opened) >= NOTHING_OPENS)
     }
 
     fn is_open_at(&self, now: Duration) -> bool {
@@ -284,6 +305,7 @@ impl<S: Suite> Datagrams<S> {
         self.queue.expire(&self.config, &mut self.counters, now);
         self.sent.retain(|sent| sent.at.saturating_add(self.config.hold_for) > now);
         self.expire_signatures(now);
+        self.note_waits(now);
         if self.ask_epoch.is_some_and(|at| at <= now) {
             self.ask_epoch = None;
             self.strange = (now, 0);

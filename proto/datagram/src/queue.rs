@@ -1,5 +1,5 @@
-//! Payloads that wait for the carrier: commands first, the oldest telemetry dropped first; and the carrier's
-//! bit rate. §20.9.
+//! Payloads that wait for the carrier: in order; where it is short, commands first, and the oldest telemetry dropped
+//! first; and the carrier's bit rate. §20.9.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,10 +8,31 @@ use core::time::Duration;
 use crate::header::Hint;
 use crate::{Config, Counters, Priority};
 
+/// Time for which payloads wait for the carrier in the order in which they came. A carrier that makes one wait for longer is
+/// short.
+const ORDERED_FOR: Duration = Duration::from_millis(100);
+/// The same, with the time in which what came before was being signed.
+const SIGNED_WITHIN: Duration = Duration::from_millis(500);
+
+/// What was taken from the queue to be signed, and has not left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+    /// Since when the oldest payload of it waits.
+    pub(crate) oldest: Option<Duration>,
+    /// Whether something is being signed.
+    pub(crate) signing: bool,
+    /// When the last signature came.
+    pub(crate) signed: Duration,
+    /// Whether there is nothing at all.
+    pub(crate) nothing: bool,
+}
+
 /// A payload that waits, or several that were sealed under the former key before.
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
     pub(crate) at: Duration,
+    /// Its place in the order in which payloads came, of the first of several.
+    pub(crate) order: u64,
     pub(crate) priority: Priority,
     pub(crate) payloads: Vec<Vec<u8>>,
     /// Epoch and number under which they were sealed before.
@@ -19,6 +40,16 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
+    /// A payload that was not sealed yet. The queue gives it its place.
+    pub(crate) fn new(at: Duration, priority: Priority, payload: Vec<u8>) -> Self {
+        Self { at, order: 0, priority, payloads: alloc::vec![payload], before: None }
+    }
+
+    /// Since when it waits; `None` if it left once, and is only sealed again.
+    pub(crate) fn waits_since(&self) -> Option<Duration> {
+        self.before.is_none().then_some(self.at)
+    }
+
     fn len(&self) -> usize {
         self.payloads.iter().map(Vec::len).sum()
     }
@@ -42,6 +73,9 @@ pub(crate) struct Sealed {
 }
 
 /// What waits for the carrier, bounded in bytes.
+///
+/// Three queues, each in order. As long as the carrier is not short, they are emptied in the order of all three: receivers
+/// that number what they get would otherwise count what was overtaken as lost.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     /// To be signed, in order; commands and telemetry.
@@ -49,32 +83,78 @@ pub(crate) struct Queue {
     commands: VecDeque<Queued>,
     telemetry: VecDeque<Queued>,
     bytes: usize,
+    /// Number of payloads that ever came.
+    came: u64,
+    /// The carrier is short, until nothing waits: commands overtake telemetry.
+    short: bool,
 }
 
 impl Queue {
     /// Adds something; makes room for it first.
-    pub(crate) fn push(&mut self, config: &Config, counters: &mut Counters, queued: Queued, sign: bool) {
+    pub(crate) fn push(&mut self, config: &Config, counters: &mut Counters, mut queued: Queued, sign: bool) {
         let len = queued.len();
+        if self.bytes + len > config.queue_bytes {
+            self.short = true;
+        }
         while self.bytes + len > config.queue_bytes && self.drop_one(counters, queued.priority) {}
         if self.bytes + len > config.queue_bytes && self.bytes > 0 {
             return queued.count_dropped(counters);
         }
         self.bytes += len;
-        match (sign, queued.priority) {
-            (true, _) => self.signed.push_back(queued),
-            (false, Priority::Command) => self.commands.push_back(queued),
-            (false, Priority::Telemetry) => self.telemetry.push_back(queued),
-        }
+        self.came += 1;
+        queued.order = self.came;
+        self.queue(sign, queued.priority).push_back(queued);
     }
 
     /// Puts back in front what was taken.
     pub(crate) fn push_front(&mut self, queued: Queued, sign: bool) {
         self.bytes += queued.len();
-        match (sign, queued.priority) {
-            (true, _) => self.signed.push_front(queued),
-            (false, Priority::Command) => self.commands.push_front(queued),
-            (false, Priority::Telemetry) => self.telemetry.push_front(queued),
+        self.queue(sign, queued.priority).push_front(queued);
+    }
+
+    fn queue(&mut self, sign: bool, priority: Priority) -> &mut VecDeque<Queued> {
+        match (sign, priority) {
+            (true, _) => &mut self.signed,
+            (false, Priority::Command) => &mut self.commands,
+            (false, Priority::Telemetry) => &mut self.telemetry,
         }
+    }
+
+    /// §20.9: notes whether the carrier is short.
+    pub(crate) fn note_waits(&mut self, now: Duration, taken: Taken) {
+        if taken.nothing && self.is_empty() {
+            self.short = false;
+        } else if self.ordered_until(taken).is_some_and(|until| until <= now) {
+            self.short = true;
+        }
+    }
+
+    /// When the carrier counts as short if nothing leaves before.
+    pub(crate) fn ordered_until(&self, taken: Taken) -> Option<Duration> {
+        let queues = [&self.signed, &self.commands, &self.telemetry];
+        let oldest = queues.into_iter().filter_map(|queue| queue.iter().find_map(Queued::waits_since));
+        let oldest = oldest.chain(taken.oldest).min()?;
+        let signed = oldest.saturating_add(SIGNED_WITHIN);
+        if taken.signing {
+            return Some(signed);
+        }
+        // The time for signatures does not count against the carrier.
+        Some(oldest.max(taken.signed).saturating_add(ORDERED_FOR).min(signed))
+    }
+
+    /// Whether the carrier is short.
+    pub(crate) const fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// Place of the first payload that is to be signed.
+    pub(crate) fn first_signed(&self) -> Option<u64> {
+        self.signed.front().map(|queued| queued.order)
+    }
+
+    /// Place of the first payload that is not to be signed.
+    pub(crate) fn first_unsigned(&self) -> Option<u64> {
+        [&self.commands, &self.telemetry].into_iter().filter_map(|queue| Some(queue.front()?.order)).min()
     }
 
     /// §20.9: drops the oldest telemetry, or the oldest command for another command.
@@ -113,18 +193,54 @@ impl Queue {
         self.bytes -= bytes;
     }
 
-    /// Takes what one datagram carries, as many payloads as `fits` accepts, by their lengths.
-    pub(crate) fn take(&mut self, sign: bool, mut fits: impl FnMut(&[usize]) -> bool) -> Option<Queued> {
-        let queue = match (sign, self.commands.is_empty()) {
-            (true, _) => &mut self.signed,
-            (false, false) => &mut self.commands,
-            (false, true) => &mut self.telemetry,
-        };
-        let mut taken = queue.pop_front()?;
+    /// Takes what one signed datagram carries, as many payloads as `fits` accepts, by their lengths: those that nothing
+    /// unsigned came between.
+    pub(crate) fn take_signed(&mut self, fits: impl FnMut(&[usize]) -> bool) -> Option<Queued> {
+        let first = self.first_signed()?;
+        let behind =
+            |queue: &VecDeque<Queued>| queue.iter().map(|queued| queued.order).find(|order| *order > first);
+        let between = [behind(&self.commands), behind(&self.telemetry)].into_iter().flatten().min();
+        let limit = between.filter(|_| !self.short).unwrap_or(u64::MAX);
+        self.take(fits, |queue| &mut queue.signed, limit)
+    }
+
+    /// Takes what one unsigned datagram carries. `signed`: place of the first signed payload that was taken and has not
+    /// left. In order, unless the carrier is short: then commands first.
+    pub(crate) fn take_unsigned(
+        &mut self,
+        signed: Option<u64>,
+        fits: impl FnMut(&[usize]) -> bool,
+    ) -> Option<Queued> {
+        if self.short && !self.commands.is_empty() {
+            return self.take(fits, |queue| &mut queue.commands, u64::MAX);
+        }
+        if self.short {
+            return self.take(fits, |queue| &mut queue.telemetry, u64::MAX);
+        }
+        let limit = signed.into_iter().chain(self.first_signed()).min().unwrap_or(u64::MAX);
+        self.take(fits, Self::first_of_unsigned, limit)
+    }
+
+    /// The queue of unsigned payloads whose first came first.
+    fn first_of_unsigned(&mut self) -> &mut VecDeque<Queued> {
+        let order = |queue: &VecDeque<Queued>| queue.front().map_or(u64::MAX, |queued| queued.order);
+        if order(&self.commands) < order(&self.telemetry) { &mut self.commands } else { &mut self.telemetry }
+    }
+
+    /// Takes from the front of the queue that `of` names, as many payloads as `fits` accepts, by their lengths, and that
+    /// came before `limit`.
+    fn take(
+        &mut self,
+        mut fits: impl FnMut(&[usize]) -> bool,
+        of: fn(&mut Self) -> &mut VecDeque<Queued>,
+        limit: u64,
+    ) -> Option<Queued> {
+        of(self).front().filter(|first| first.order < limit)?;
+        let mut taken = of(self).pop_front()?;
         let mut lens: Vec<usize> = taken.payloads.iter().map(Vec::len).collect();
         // What was sealed before stays alone: its receivers tell it by its number.
         while taken.before.is_none()
-            && let Some(next) = queue.front().filter(|next| next.before.is_none())
+            && let Some(next) = of(self).front().filter(|next| next.before.is_none() && next.order < limit)
         {
             let before = lens.len();
             lens.extend(next.payloads.iter().map(Vec::len));
@@ -132,7 +248,7 @@ impl Queue {
                 lens.truncate(before);
                 break;
             }
-            let Some(next) = queue.pop_front() else { break };
+            let Some(next) = of(self).pop_front() else { break };
             taken.priority = taken.priority.max(next.priority);
             taken.payloads.extend(next.payloads);
         }
@@ -145,7 +261,7 @@ impl Queue {
         for queue in [&self.signed, &self.commands, &self.telemetry] {
             queue.iter().for_each(|queued| queued.count_dropped(counters));
         }
-        *self = Self::default();
+        *self = Self { came: self.came, ..Self::default() };
     }
 
     pub(crate) fn has_unsigned(&self) -> bool {
@@ -187,5 +303,92 @@ impl Shaper {
     /// A datagram leaves.
     pub(crate) fn spend(&mut self, config: &Config, now: Duration, bytes: usize) {
         self.full = self.full.max(now).saturating_add(Self::time(config, bytes + config.framing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A payload that says what it is.
+    fn payload(number: u8, priority: Priority) -> Queued {
+        Queued::new(Duration::ZERO, priority, alloc::vec![number; 10])
+    }
+
+    fn numbers(taken: &Queued) -> Vec<u8> {
+        taken.payloads.iter().map(|payload| payload[0]).collect()
+    }
+
+    proptest! {
+        /// However pushes, signatures and departures alternate: what leaves is in order.
+        #[test]
+        fn nothing_overtakes_on_a_carrier_that_is_not_short(
+            steps in prop::collection::vec((any::<bool>(), any::<bool>(), 0..4_u8), 1..200),
+        ) {
+            let (config, mut counters) = (Config::default(), Counters::default());
+            let (mut queue, mut left) = (Queue::default(), Vec::new());
+            // Taken to be signed: one at a time, and whether it is signed by now.
+            let mut signing: Option<(Queued, bool)> = None;
+            let fits = |lens: &[usize]| lens.len() <= 3;
+            let mut step = |queue: &mut Queue, action| match action {
+                0 => {
+                    let signed = signing.as_ref().map(|(queued, _)| queued.order);
+                    left.extend(queue.take_unsigned(signed, fits).iter().flat_map(numbers));
+                }
+                1 if signing.is_none() => signing = queue.take_signed(fits).map(|queued| (queued, false)),
+                2 => if let Some((_, done)) = &mut signing { *done = true },
+                3 => {
+                    let first = queue.first_unsigned().unwrap_or(u64::MAX);
+                    let goes = signing.take_if(|(queued, done)| *done && queued.order < first);
+                    left.extend(goes.iter().flat_map(|(queued, _)| numbers(queued)));
+                }
+                _ => {}
+            };
+            let total = steps.len();
+            for (number, (sign, is_command, action)) in (0..).zip(steps) {
+                let priority = if is_command { Priority::Command } else { Priority::Telemetry };
+                queue.push(&config, &mut counters, payload(number, priority), sign);
+                step(&mut queue, action);
+            }
+            // Nothing waits for ever either.
+            for action in (0..4).cycle().take(8 * total) {
+                step(&mut queue, action);
+            }
+            prop_assert_eq!(left, (0..).take(total).collect::<Vec<u8>>());
+            prop_assert!(queue.is_empty() && queue.bytes == 0);
+        }
+    }
+
+    #[test]
+    fn carrier_is_short_once_something_waited_or_was_dropped_until_nothing_waits() {
+        let (config, mut counters) = (Config { queue_bytes: 40, ..Config::default() }, Counters::default());
+        let mut queue = Queue::default();
+        let mut push = |queue: &mut Queue, number, priority| {
+            queue.push(&config, &mut counters, payload(number, priority), false);
+        };
+        push(&mut queue, 1, Priority::Telemetry);
+        push(&mut queue, 2, Priority::Command);
+        let nothing = Taken { nothing: true, ..Taken::default() };
+        queue.note_waits(ORDERED_FOR - Duration::from_millis(1), nothing);
+        assert!(!queue.is_short());
+        let signing = Taken { signing: true, ..Taken::default() };
+        queue.note_waits(ORDERED_FOR, signing);
+        queue.note_waits(ORDERED_FOR * 2, Taken { signed: ORDERED_FOR * 2, ..Taken::default() });
+        assert!(!queue.is_short(), "what came before was being signed");
+        queue.note_waits(ORDERED_FOR, nothing);
+        assert!(queue.is_short());
+        let mut taken = || numbers(&queue.take_unsigned(None, |_| false).unwrap());
+        assert_eq!([taken(), taken()], [[2], [1]]);
+        queue.note_waits(ORDERED_FOR, Taken { oldest: Some(ORDERED_FOR), ..signing });
+        assert!(queue.is_short(), "something is being signed");
+        queue.note_waits(ORDERED_FOR, nothing);
+        assert!(!queue.is_short());
+        for number in 0..5 {
+            push(&mut queue, number, if number == 4 { Priority::Command } else { Priority::Telemetry });
+        }
+        assert!(queue.is_short(), "one was dropped");
+        assert_eq!(numbers(&queue.take_unsigned(None, |_| false).unwrap()), [4]);
     }
 }

@@ -130,6 +130,9 @@ impl<S: Suite> Datagrams<S> {
         let agrees = now.saturating_sub(self.opened) < AGREES;
         let patience = if agrees { PATIENCE } else { Duration::ZERO };
         let enough = self.strange.1 >= STRANGE && now.saturating_sub(self.strange.0) >= patience;
+        if enough {
+            self.lacked = Some(now);
+        }
         if enough && self.ask_epoch.is_none() {
             // So that not all receivers ask at once.
             let spread = self.spread(self.config.hold_for);

@@ -13,7 +13,7 @@ use crate::body::{
 use crate::cipher::{FULL_TAG_LEN, Nonce, TAG_LEN, seal, seal_full};
 use crate::epoch::DatagramEpoch;
 use crate::header::{Hint, Kind, begin, begin_announcement};
-use crate::queue::{Queued, Sealed};
+use crate::queue::{Queued, Sealed, Taken};
 use crate::{Config, Event, Payload, Priority, Refusal, SigningRequest};
 
 /// Time after which a signature that did not come is given up.
@@ -65,6 +65,14 @@ impl PendingSignature {
         }
     }
 
+    /// The payloads that wait for it.
+    const fn queued(&self) -> Option<&Queued> {
+        match &self.purpose {
+            Purpose::Datagram { queued, .. } => queued.as_ref(),
+            Purpose::Announcement(_) => None,
+        }
+    }
+
     fn is_announcement(&self) -> bool {
         matches!(self.purpose, Purpose::Announcement(_))
     }
@@ -104,7 +112,7 @@ impl<S: Suite> Datagrams<S> {
         if current.own.next(sign) == u32::MAX {
             return Err(Refusal::Exhausted);
         }
-        let queued = Queued { at: now, priority, payloads: alloc::vec![bytes], before: None };
+        let queued = Queued::new(now, priority, bytes);
         self.queue.push(&self.config, &mut self.counters, queued, sign);
         if sign {
             self.request_signatures(now);
@@ -120,7 +128,7 @@ impl<S: Suite> Datagrams<S> {
         }
         let bytes = if self.announcement_due().is_some_and(|due| due <= now) {
             self.announce(now)?
-        } else if let Some(sealed) = self.sealed.pop_front() {
+        } else if let Some(sealed) = self.sealed_that_leaves() {
             self.release(now, sealed)
         } else {
             self.seal_unsigned(now)?
@@ -137,10 +145,57 @@ impl<S: Suite> Datagrams<S> {
 
     /// When something may leave as far as this member is concerned.
     pub(super) fn next_departure(&self) -> Option<Duration> {
-        if self.queue.has_unsigned() || !self.sealed.is_empty() {
+        if self.is_sealed_next() || self.is_unsigned_next() {
             return Some(Duration::ZERO);
         }
-        self.announcement_due()
+        // §20.9: what follows a payload that is being signed waits for it, but not for long.
+        let waits = self.queue.has_unsigned() || !self.sealed.is_empty();
+        let overtakes = waits.then(|| self.queue.ordered_until(self.taken_to_sign())).flatten();
+        overtakes.into_iter().chain(self.announcement_due()).min()
+    }
+
+    /// §20.9: notes whether payloads have waited for so long that they need no longer stay in order.
+    pub(super) fn note_waits(&mut self, now: Duration) {
+        let taken = self.taken_to_sign();
+        self.queue.note_waits(now, taken);
+    }
+
+    /// Payloads that were taken to be signed, and did not leave.
+    fn taken(&self) -> impl Iterator<Item = &Queued> {
+        let sealed = self.sealed.iter().filter_map(|sealed| sealed.queued.as_ref());
+        sealed.chain(self.pending.iter().filter_map(PendingSignature::queued))
+    }
+
+    fn taken_to_sign(&self) -> Taken {
+        Taken {
+            oldest: self.taken().filter_map(Queued::waits_since).min(),
+            signing: self.pending.iter().any(|pending| pending.queued().is_some()),
+            signed: self.signed,
+            nothing: self.taken().next().is_none(),
+        }
+    }
+
+    /// Place of the first payload that was taken to be signed, and did not leave.
+    fn first_taken(&self) -> Option<u64> {
+        self.taken().map(|queued| queued.order).min()
+    }
+
+    /// Whether the first sealed datagram may leave before everything that is not signed.
+    fn is_sealed_next(&self) -> bool {
+        let Some(sealed) = self.sealed.front() else { return false };
+        let before = sealed.queued.as_ref().zip(self.queue.first_unsigned());
+        self.queue.is_short() || before.is_none_or(|(queued, unsigned)| queued.order < unsigned)
+    }
+
+    /// Whether something unsigned waits, and nothing signed goes before it.
+    fn is_unsigned_next(&self) -> bool {
+        let signed = self.first_taken().into_iter().chain(self.queue.first_signed()).min();
+        let Some(unsigned) = self.queue.first_unsigned() else { return false };
+        self.queue.is_short() || signed.is_none_or(|signed| unsigned < signed)
+    }
+
+    fn sealed_that_leaves(&mut self) -> Option<Sealed> {
+        if self.is_sealed_next() { self.sealed.pop_front() } else { None }
     }
 
     /// When the next announcement is due.
@@ -199,9 +254,10 @@ impl<S: Suite> Datagrams<S> {
 
     /// Seals what waits, as many payloads as fit.
     fn seal_unsigned(&mut self, now: Duration) -> Option<Vec<u8>> {
+        let signed = self.first_taken();
         let current = self.current.as_mut()?;
         let room = room::<S>(&self.config, current, false);
-        let queued = self.queue.take(false, |lens| fits(lens, room))?;
+        let queued = self.queue.take_unsigned(signed, |lens| fits(lens, room))?;
         let Some(counter) = current.own.take(false) else {
             self.counters.dropped_telemetry += queued.payloads.len() as u64;
             return None;
@@ -278,7 +334,7 @@ impl<S: Suite> Datagrams<S> {
             return;
         }
         let room = room::<S>(&self.config, current, true);
-        let Some(queued) = self.queue.take(true, |lens| fits(lens, room)) else { return };
+        let Some(queued) = self.queue.take_signed(|lens| fits(lens, room)) else { return };
         let (kind, body) = body_of(&queued, true);
         self.request_datagram(now, kind, body, Some(queued));
     }
@@ -353,6 +409,7 @@ impl<S: Suite> Datagrams<S> {
                 own.signed_for = next_signed;
             }
             Purpose::Datagram { kind, counter, body, queued } => {
+                self.signed = now;
                 let mut bytes = begin(kind, Hint::of(&current.epoch), current.own.start.slot, counter);
                 let header = bytes.len();
                 bytes.extend_from_slice(&body);
@@ -368,6 +425,7 @@ impl<S: Suite> Datagrams<S> {
     pub(super) fn expire_signatures(&mut self, now: Duration) {
         for pending in self.pending.extract_if(.., |pending| pending.until <= now) {
             self.counters.dropped_commands += pending.payloads();
+            self.signed = now;
         }
     }
 }

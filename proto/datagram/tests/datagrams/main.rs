@@ -3,6 +3,7 @@
 mod bounds;
 mod exchange;
 mod hostile;
+mod order;
 mod rekeys;
 mod restarts;
 mod swarm;

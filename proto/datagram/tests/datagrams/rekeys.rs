@@ -107,6 +107,36 @@ fn a_member_that_misses_an_epoch_asks_for_it_and_drops_what_it_held() {
 }
 
 #[test]
+fn member_that_receives_only_what_is_of_another_epoch_knows_it_until_it_has_that_or_is_alone() {
+    let mut swarm = Swarm::new(3, Config::default());
+    let lacks = |swarm: &Swarm| swarm.nodes[0].datagrams.lacks_epoch(swarm.now);
+    for _ in 0..100 {
+        swarm.telemetry(1, b"zero");
+        swarm.run_for(STEP, STEP);
+        assert!(!lacks(&swarm));
+    }
+    let before = swarm.next_epoch();
+    swarm.open(1, None);
+    // While others are where it is, it may be the sender that is behind.
+    for _ in 0..300 {
+        swarm.telemetry(1, b"one");
+        swarm.telemetry(2, b"zero");
+        swarm.run_for(STEP, STEP);
+        assert!(!lacks(&swarm));
+    }
+    for _ in 0..300 {
+        swarm.telemetry(1, b"one");
+        swarm.run_for(STEP, STEP);
+    }
+    assert!(lacks(&swarm));
+    let alone = swarm.now;
+    swarm.open(0, Some(before));
+    assert!(!lacks(&swarm));
+    assert!(!swarm.nodes[2].datagrams.lacks_epoch(alone + Duration::from_secs(11)), "nobody sends any more");
+    assert!(swarm.nodes[2].datagrams.lacks_epoch(alone));
+}
+
+#[test]
 fn commands_of_the_last_moment_are_sealed_again_and_received_once() {
     for sign in [false, true] {
         let mut swarm = Swarm::new(4, Config::default());
