@@ -26,6 +26,8 @@ use crate::config::NodeConfig;
 
 /// The wait after a first failure; doubled with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The longest wait of a node that hurries; jitter makes it up to half as long.
+const HURRIED_WAIT: Duration = Duration::from_secs(2);
 /// A connection that lived this long forgives the failures before it.
 const PROVEN: Duration = Duration::from_secs(5);
 
@@ -135,6 +137,17 @@ impl Dialler {
             _ => None,
         });
         due.min()
+    }
+
+    /// Waits no longer than a second or two for any address.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        for entry in &mut self.entries {
+            if let State::Waiting { until } = &mut entry.state {
+                // Jitter, so that all who lack the same do not come in step.
+                let soon = now + HURRIED_WAIT.mul_f64(self.rng.gen_range(0.5..1.0));
+                *until = soon.min(*until);
+            }
+        }
     }
 
     /// The attempt is under way.
@@ -399,6 +412,29 @@ mod tests {
             longest = longest.max(wait);
         }
         assert!(longest > dialler.ceiling / 2);
+    }
+
+    #[tokio::test]
+    async fn node_that_hurries_dials_within_two_seconds_however_often_it_failed() {
+        let now = Instant::now();
+        let mut dialler = dialler("/ip4/127.0.0.1/tcp/1", now);
+        for _ in 0..20 {
+            dialler.fail(0, now, &"refused");
+        }
+        assert!(dialler.wake_at().unwrap() - now > HURRIED_WAIT);
+        dialler.hurry(now);
+        let due = dialler.wake_at().unwrap();
+        assert!((HURRIED_WAIT / 2..=HURRIED_WAIT).contains(&(due - now)), "{:?}", due - now);
+        // Saying so again puts nothing off.
+        dialler.hurry(due - Duration::from_millis(1));
+        assert_eq!(dialler.wake_at(), Some(due));
+        // An attempt under way goes on.
+        let Poll::Ready(attempt) = dialler.poll(&mut Context::from_waker(Waker::noop()), due) else {
+            panic!("due")
+        };
+        dialler.dialling(attempt, ConnectionId::new_unchecked(5));
+        dialler.hurry(due);
+        assert_eq!(dialler.wake_at(), None);
     }
 
     #[tokio::test]

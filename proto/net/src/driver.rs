@@ -212,6 +212,9 @@ where
         self.network.tick(now);
         self.serve_inspections(cx);
         self.take_confirmations(cx);
+        while let Poll::Ready(Some(())) = self.requests.hurry.poll_recv(cx) {
+            self.network.dial_soon(now);
+        }
         self.take_commands(cx);
         self.take_finished(cx);
         while self.arrivals.len() < self.batch {

@@ -50,6 +50,7 @@ pub(crate) struct Requests<M: Machine> {
     pub(crate) commands: mpsc::Receiver<Order<M::Command>>,
     pub(crate) inspections: mpsc::Receiver<Inspection<M>>,
     pub(crate) confirmations: mpsc::Receiver<(Peer, Waiting)>,
+    pub(crate) hurry: mpsc::Receiver<()>,
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
 
@@ -61,6 +62,7 @@ pub struct Handle<M: Machine> {
     commands: mpsc::Sender<Order<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
     confirmations: mpsc::Sender<(Peer, Waiting)>,
+    hurry: mpsc::Sender<()>,
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
     unreached: watch::Receiver<Vec<Unreached>>,
@@ -81,11 +83,14 @@ impl<M: Machine> Handle<M> {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
         let (inspections_in, inspections) = mpsc::channel(4);
         let (confirmations_in, confirmations) = mpsc::channel(4);
+        // One that waits says all that several would.
+        let (hurry_in, hurry) = mpsc::channel(1);
         let (listening, listening_out) = watch::channel(Vec::new());
         let handle = Self {
             commands: commands_in,
             inspections: inspections_in,
             confirmations: confirmations_in,
+            hurry: hurry_in,
             listening: listening_out,
             metrics,
             unreached,
@@ -93,7 +98,7 @@ impl<M: Machine> Handle<M> {
             reports,
             peer_id,
         };
-        (handle, Requests { commands, inspections, confirmations, listening })
+        (handle, Requests { commands, inspections, confirmations, hurry, listening })
     }
 
     /// Gives the machine a command, waiting for room if too many are waiting. While records cannot be
@@ -141,6 +146,13 @@ impl<M: Machine> Handle<M> {
         let (waiting, answered) = oneshot::channel();
         self.confirmations.send((peer, waiting)).await.map_err(|_| Stopped)?;
         Ok(answered.await.is_ok())
+    }
+
+    /// Makes the node dial addresses that it waits to dial again in a second or two, however often they failed before:
+    /// something is lacking that only a peer there has. To be called again for as long as it is.
+    pub fn dial_soon(&self) {
+        // One that waits already says the same, and a driver that has stopped dials nobody.
+        let _ = self.hurry.try_send(());
     }
 
     /// Gives the machine a command if there is room for it.
@@ -230,6 +242,7 @@ impl<M: Machine> Clone for Handle<M> {
             commands: self.commands.clone(),
             inspections: self.inspections.clone(),
             confirmations: self.confirmations.clone(),
+            hurry: self.hurry.clone(),
             listening: self.listening.clone(),
             metrics: self.metrics.clone(),
             unreached: self.unreached.clone(),

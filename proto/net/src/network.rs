@@ -196,6 +196,11 @@ impl Network {
         self.dialler.unreached()
     }
 
+    /// Dials what waits to be dialled again in a second or two.
+    pub(crate) fn dial_soon(&mut self, now: Instant) {
+        self.dialler.hurry(now);
+    }
+
     /// Watches the summary of other nodes' clocks.
     pub(crate) fn other_clocks(&self) -> watch::Receiver<OtherClocks> {
         self.other_clocks.subscribe()
