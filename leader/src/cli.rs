@@ -31,6 +31,7 @@ Examples:
   leader status --watch                                  # live: the re-key wave, who is behind
   leader rekey
   leader evict edge-7
+  leader evict 7                                         # whoever has MAVLink's system id 7
   leader evict --slot 12                                 # also an anonymous member
   leader send --channel orders 'return to base'
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
@@ -47,8 +48,11 @@ Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, .
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct EvictArgs {
-    /// The drone's name
+    /// The drone's name, or its MAVLink system id
     pub(crate) name: Option<Name>,
+    /// Its MAVLink system id, where another drone's name is the same number
+    #[arg(long, value_name = "ID")]
+    pub(crate) system_id: Option<u32>,
     /// Its slot: for an anonymous member, which may come back as long as its credential is valid
     #[arg(long)]
     pub(crate) slot: Option<u32>,

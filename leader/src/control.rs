@@ -41,8 +41,10 @@ pub(crate) enum Request {
         /// Number of members that are behind to name.
         laggards: usize,
     },
-    /// Evict a drone.
+    /// Evict a drone, by its name or its system id.
     Evict(String),
+    /// Evict the drone to which a system id is granted.
+    EvictSystem(u32),
     /// Evict the holder of a slot.
     EvictSlot(u32),
     /// Make a new key.
@@ -300,7 +302,13 @@ pub(crate) async fn answer(
     }
     serving(machine).await?;
     match request {
-        Request::Evict(name) => evict(machine, events, &name).await,
+        Request::Evict(named) => evict(machine, events, &drone_named(machine, &granted, named).await?).await,
+        Request::EvictSystem(id) => {
+            let holder = granted
+                .holder(id)
+                .ok_or_else(|| format!("system {id} is granted to nobody; see `leader system-id list`"))?;
+            evict(machine, events, &holder).await
+        }
         Request::EvictSlot(slot) => evict_slot(machine, events, slot).await,
         Request::Rekey => rekey(machine, events).await,
         Request::Send { channel, text } => {
@@ -328,6 +336,29 @@ async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) ->
     let peer = machine.peer_id();
     status.listening = listening.iter().map(|address| format!("{address}/p2p/{peer}")).collect();
     json(&status)
+}
+
+/// The name of the drone that an operator means: who sees MAVLink knows drones by their system ids.
+async fn drone_named(
+    machine: &Handle<LeaderNode>,
+    granted: &Granted,
+    named: String,
+) -> Result<String, String> {
+    let Some(holder) = named.parse().ok().and_then(|id| granted.holder(id)) else { return Ok(named) };
+    let name = named.clone();
+    let is_name = move |machine: &LeaderNode| machine.members().any(|(_, member)| member.as_str() == name);
+    match machine.inspect(is_name).await.map_err(|_| ENDING)? {
+        true if holder != named => Err(ambiguous(&named, &holder)),
+        true => Ok(named),
+        false => Ok(holder),
+    }
+}
+
+fn ambiguous(number: &str, holder: &str) -> String {
+    format!(
+        "nobody is evicted: {number} is the name of a member, and the system id of {holder}; write `leader evict {holder}` \
+         or `leader evict --slot SLOT` (see `leader status`)"
+    )
 }
 
 async fn evict(machine: &Handle<LeaderNode>, events: Events, name: &str) -> Answered {

@@ -69,6 +69,9 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Evict(EvictArgs { name: Some(name), .. }) => {
                 ask_and_print(&config, Request::Evict(name.to_string())).await
             }
+            Command::Evict(EvictArgs { system_id: Some(id), .. }) => {
+                ask_and_print(&config, Request::EvictSystem(id)).await
+            }
             Command::Evict(EvictArgs { slot, .. }) => {
                 ask_and_print(&config, Request::EvictSlot(slot.unwrap_or_default())).await
             }

@@ -162,6 +162,12 @@ impl Granted {
         self.tables().all.of_name(name).is_some_and(|grant| grant.slot.is_some())
     }
 
+    /// The name that a system id is granted to.
+    pub(crate) fn holder(&self, id: u32) -> Option<String> {
+        let tables = self.tables();
+        tables.all.iter().find(|(_, grant)| u32::from(grant.system_id) == id).map(|(name, _)| name.to_owned())
+    }
+
     fn rows(&self) -> Vec<GrantRow> {
         let tables = self.tables();
         let mut rows: Vec<_> = tables
