@@ -2,6 +2,7 @@
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{DroneKeypair, Epoch, Name, Ristretto255, UnixTime};
+use quiver_bridge::Obstacle;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
@@ -232,6 +233,25 @@ impl MachineState {
             (told, _) => told,
         }
     }
+}
+
+/// Why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is lacking.
+pub(crate) async fn obstacle(
+    running: &Running<AnyEdge<Ristretto255>>,
+    situation: &Situation,
+) -> Result<Option<Obstacle>, String> {
+    let machine = MachineState::read(running).await?;
+    let told = machine.trouble(situation).and_then(|trouble| match trouble.standing {
+        Standing::Evicted if trouble.is_in_doubt() => Some(Obstacle::Removed),
+        Standing::Evicted => Some(Obstacle::Evicted),
+        Standing::Copied => Some(Obstacle::Removed),
+        Standing::Revoked => Some(Obstacle::Revoked),
+        Standing::Refused => Some(Obstacle::Refused),
+        Standing::Left => Some(Obstacle::Left),
+        Standing::Joining | Standing::Member | Standing::Behind => None,
+    });
+    // Only one without a clock that others agree with has a key that is valid for them and not here.
+    Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
 }
 
 impl Status {

@@ -14,9 +14,14 @@ use quiver_service::clock;
 use quiver_service::drone::Running;
 use rand::Rng as _;
 use rand::rngs::OsRng;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use crate::control;
 use crate::service::EdgeNode;
+use crate::service::situation::Situation;
+
+/// How often is looked why there is no valid key.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Members that hear the same forger tell the leader within this time; once it made another key, the others
 /// need not.
@@ -51,6 +56,10 @@ impl Group<Ristretto255> for EdgeGroup {
         let _ = self.0.machine.command(Either::Left(EdgeCommand::CatchUp)).await;
     }
 
+    async fn reach_leader(&self) {
+        self.0.machine.dial_soon();
+    }
+
     async fn forgeries(&self, digest: [u8; 32]) {
         sleep(OsRng.gen_range(Duration::ZERO..TELL_FORGERIES_WITHIN)).await;
         let same = move |machine: &EdgeNode| machine.status().digest == Some(digest);
@@ -73,6 +82,23 @@ where
     driver.with_inspector(move |now, machine, durable| {
         feed.set_keys(machine.named().and_then(|edge| edge.epoch_keys(now)), durable);
     })
+}
+
+/// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
+pub(crate) async fn tell_obstacles(
+    running: Running<AnyEdge<Ristretto255>>,
+    situation: Situation,
+    news: News,
+) {
+    let mut looking = interval(LOOK_EVERY);
+    looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looking.tick().await;
+        match control::obstacle(&running, &situation).await {
+            Ok(obstacle) => news.set_obstacle(obstacle),
+            Err(_) => return,
+        }
+    }
 }
 
 /// The channels of group messages that are between leader and bridges, and no program's.

@@ -287,6 +287,8 @@ impl EdgeService<'_> {
         let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
         tasks.spawn(queue.deliver(running.clone()));
         if let Some(bridge) = bridge {
+            let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
+            tasks.spawn(mavlink::tell_obstacles(running.clone(), situation, news));
             bridge.start(&mut tasks, EdgeGroup(running.clone()));
         }
         if self.config.drone.attributes {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
-use quiver_bridge::{FORGERIES_CHANNEL, Group, News, SYSTEM_IDS_CHANNEL};
+use quiver_bridge::{FORGERIES_CHANNEL, Group, News, Obstacle, SYSTEM_IDS_CHANNEL};
+use quiver_group::leader::Stance;
 use quiver_group::{LeaderCommand, LeaderEvent, Source};
 use quiver_machine::{Either, Now};
 use quiver_mavlink::{IssuedSystemIds, SystemIds};
@@ -110,6 +111,10 @@ impl Group<Ristretto255> for LeaderGroup {
         // The leader makes them.
     }
 
+    async fn reach_leader(&self) {
+        // It is the leader.
+    }
+
     async fn forgeries(&self, digest: [u8; 32]) {
         self.forgeries.tell(digest);
     }
@@ -155,6 +160,8 @@ pub(crate) fn watched<H: Host<LeaderNode>>(
             seen = digest;
             granted.place(machine);
         }
+        let stands_by = || matches!(machine.status().stance, Stance::StandingBy { .. });
+        granted.feed.news.set_obstacle((keys.is_none() && stands_by()).then_some(Obstacle::StandsBy));
         granted.feed.set_keys(keys, durable);
     })
 }

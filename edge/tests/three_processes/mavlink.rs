@@ -1,6 +1,7 @@
 //! MAVLink frames from one program to another through real services: a star through the leader's relay, a
 //! wrong system id, a stranger, an eviction, a drone without a key, and a flood of forged tags.
 
+use std::cell::RefCell;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ struct Program {
     to: u16,
     system: u8,
     sequence: u8,
+    /// What its end told it.
+    texts: RefCell<Vec<String>>,
 }
 
 impl Program {
@@ -32,7 +35,7 @@ impl Program {
     fn new(to: u16, system: u8) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("timeout");
-        Self { socket, to, system, sequence: 0 }
+        Self { socket, to, system, sequence: 0, texts: RefCell::default() }
     }
 
     /// A frame with a payload; `crc_extra` belongs to the message.
@@ -81,7 +84,25 @@ impl Program {
     fn receive(&self) -> Option<Vec<u8>> {
         let mut buffer = [0; 2_048];
         let len = self.socket.recv(&mut buffer).ok()?;
+        let frame = Frame::parse(&buffer[..len]).expect("frame");
+        if frame.message_id() == 253 && frame.component_id() == message::BRIDGE_COMPONENT {
+            let text = String::from_utf8_lossy(&frame.payload()[1..]).into_owned();
+            self.texts.borrow_mut().push(text);
+        }
         Some(buffer[..len].to_vec())
+    }
+
+    /// Sends and receives until its end has told it so, or had before.
+    fn is_told(&mut self, words: &str) {
+        eventually(&format!("a STATUSTEXT with `{words}`"), || {
+            let frame = self.heartbeat();
+            self.send(&frame);
+            if let Some(bytes) = self.receive() {
+                let component = Frame::parse(&bytes).expect("frame").component_id();
+                assert_eq!(component, message::BRIDGE_COMPONENT, "nothing but the end itself speaks");
+            }
+            self.texts.borrow().iter().any(|text| text.contains(words)).then_some(())
+        });
     }
 
     /// Sends frames until one arrives there, bit for bit.
@@ -193,8 +214,7 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
     vehicle.system = 9;
     vehicle.does_not_reach(&ground, Program::heartbeat);
     while vehicle.receive().is_some() {}
-    let told = vehicle_is_told(&mut vehicle);
-    assert!(told.contains("not the system id"), "{told}");
+    vehicle.is_told("not the system id");
     vehicle.system = 1;
     assert!(mavlink(bench.edge_status("edge-1"))["frames"]["to group: other system"].as_u64() > Some(0));
 
@@ -211,7 +231,8 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
     vehicle.reaches(&ground, Program::heartbeat);
 
     // Evicted: it reads nothing, and nobody takes anything from it.
-    bench.ok("leader", &["evict", "edge-1"]);
+    // By what ground stations call it.
+    assert!(bench.ok("leader", &["evict", "1"]).contains("edge-1 is evicted"));
     edges[0].line("\"evicted\"");
     bench.served(1, epoch);
     ground.reaches(&chief, Program::heartbeat);
@@ -219,8 +240,14 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
     ground.does_not_reach(&vehicle, |ground| ground.command(1));
     chief.reaches(&ground, Program::heartbeat);
     while vehicle.receive().is_some() {}
-    let told = vehicle_is_told(&mut vehicle);
-    assert!(told.contains("no valid group key"), "{told}");
+    vehicle.is_told("from the group, nothing passes");
+    let told = || ground.texts.borrow().iter().any(|text| text.contains("system 1 was evicted"));
+    eventually("the ground station is told who is gone", || {
+        ground.send(&ground.hello());
+        ground.receive();
+        told().then_some(())
+    });
+    bench.refused("leader", &["evict", "--system-id", "77"], 3, &["granted to nobody"]);
     assert_eq!(mavlink(bench.edge_status("edge-1"))["open"], false);
     let rows: Vec<Value> =
         serde_json::from_str(&bench.ok("leader", &["system-id", "list", "--json"])).expect("json");
@@ -229,18 +256,6 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
         members,
         [(Some("edge-1"), Some(false)), (Some("leader-1"), Some(true)), (Some("gcs"), Some(true))]
     );
-}
-
-/// The text that the vehicle's end tells it when it sends.
-fn vehicle_is_told(vehicle: &mut Program) -> String {
-    eventually("a STATUSTEXT", || {
-        let frame = vehicle.heartbeat();
-        vehicle.send(&frame);
-        let bytes = vehicle.receive()?;
-        let frame = Frame::parse(&bytes).expect("frame");
-        assert_eq!(frame.component_id(), message::BRIDGE_COMPONENT, "nothing but the end itself speaks");
-        (frame.message_id() == 253).then(|| String::from_utf8_lossy(&frame.payload()[1..]).into_owned())
-    })
 }
 
 #[test]
@@ -255,8 +270,7 @@ fn nothing_leaves_before_there_is_a_key_and_the_program_is_told() {
     let edge = edge(&bench, "edge-1", (&kgc.address(), nobody), (port, relay_port));
     edge.line("\"enrolled\"");
     let mut vehicle = Program::new(port, 1);
-    let told = vehicle_is_told(&mut vehicle);
-    assert!(told.contains("no valid group key"), "{told}");
+    vehicle.is_told("not joined yet, nothing passes");
     let origin = Origin { system: 1, component: 1, sequence: 0 };
     for _ in 0..20 {
         vehicle.send(&message::status_text(origin, message::Severity::Info, "plain"));

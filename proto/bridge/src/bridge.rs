@@ -1,5 +1,6 @@
 //! The task between endpoints and carriers: routes frames, checks system ids, and drives [`Datagrams`].
 
+mod departures;
 mod ground_stations;
 mod links;
 mod speech;
@@ -13,6 +14,7 @@ use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature,
 use quiver_datagram::{
     Config, Datagrams, Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion,
 };
+use quiver_mavlink::message::{GroundParameter, Severity};
 use quiver_mavlink::{
     Batch, Dropped, EndpointId, Frame, MessageClass, Router, SignedMessages, SystemIds, batch, message,
     priority,
@@ -22,13 +24,14 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use self::departures::Departures;
 use self::ground_stations::GroundStations;
 use self::links::Links;
-use self::speech::Speech;
+use self::speech::{Speech, Trouble};
 use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
-use crate::endpoint::{self, LinkEvent};
+use crate::endpoint::{self, LinkEvent, Port};
 use crate::error::BridgeError;
-use crate::feed::{Group, Inputs};
+use crate::feed::{Group, Inputs, Obstacle};
 use crate::report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status, Way};
 use crate::settings::Settings;
 
@@ -52,6 +55,9 @@ const KEEPALIVE: &[u8] = &[0xff];
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of the longest payload with one frame.
 const LONGEST_BATCH: usize = 320;
+/// The longest time before its end in which a key is said to end soon, if there is no newer one; of short validities a
+/// tenth. A leader makes the next key long before.
+const ENDS_SOON: Duration = Duration::from_secs(300);
 /// Messages of which the log says that they are dropped because nobody signed them.
 const LOGGED_UNSIGNED: usize = 64;
 
@@ -67,6 +73,7 @@ enum Question<S: Suite> {
     Sign(SigningRequest),
     MaySign(Slot, Box<DronePublicKey<S>>),
     WantEpoch,
+    ReachLeader,
     /// With the epoch's digest.
     Forgeries([u8; 32]),
 }
@@ -81,6 +88,10 @@ impl<S: Suite> Question<S> {
             }
             Self::WantEpoch => {
                 group.want_epoch().await;
+                Answer::Done
+            }
+            Self::ReachLeader => {
+                group.reach_leader().await;
                 Answer::Done
             }
             Self::Forgeries(digest) => {
@@ -99,6 +110,8 @@ pub struct Bridge<S: Suite> {
     /// The group, among the router's endpoints.
     group: EndpointId,
     links: Links,
+    /// Told when a program has taken something.
+    drained: Arc<Notify>,
     signed: SignedMessages,
     /// Members that are ground stations.
     grounds: GroundStations,
@@ -124,7 +137,17 @@ pub struct Bridge<S: Suite> {
     /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
     keepalive: Option<(u64, Instant)>,
     speech: Speech,
-    trouble: Option<&'static str>,
+    departures: Departures,
+    /// Why there is no key, if the service knows.
+    obstacle: Option<Obstacle>,
+    /// When the last key ends, and when that is soon.
+    ends: Option<(Instant, Instant)>,
+    /// The last frame of a program was of another system than the one granted.
+    misnumbered: bool,
+    /// The system of the last frame of a program: there is one that can be told something.
+    local_system: Option<u8>,
+    /// The first and the last ground station that the autopilot here listens to, if it said so.
+    listens: (Option<u32>, u32),
     report: Report,
 }
 
@@ -174,8 +197,10 @@ impl<S: Suite> Bridge<S> {
         let (carriers, arrived, shared, mut tasks) = opened;
         let (opened_links, events) = mpsc::channel(EVENTS);
         let next = Arc::new(AtomicU64::new(0));
+        let drained = Arc::new(Notify::new());
         for (index, config) in settings.endpoints.iter().enumerate() {
-            endpoint::open(config, index, opened_links.clone(), Arc::clone(&next), &mut tasks).await?;
+            let port = Port::new(index, opened_links.clone(), Arc::clone(&next), Arc::clone(&drained));
+            endpoint::open(config, port, &mut tasks).await?;
         }
         let is_star = settings.carriers.iter().any(|carrier| matches!(carrier, carrier::Carrier::Star(_)));
         let config = datagram_config(&settings);
@@ -187,6 +212,7 @@ impl<S: Suite> Bridge<S> {
             router,
             group,
             links: Links::new(settings.endpoints, settings.signing, clock),
+            drained,
             signed: settings.signed,
             grounds: GroundStations::default(),
             logged_unsigned: BTreeSet::new(),
@@ -204,7 +230,12 @@ impl<S: Suite> Bridge<S> {
             questions: VecDeque::new(),
             keepalive: is_star.then(|| (0, Instant::now())),
             speech: Speech::default(),
-            trouble: None,
+            departures: Departures::default(),
+            obstacle: None,
+            ends: None,
+            misnumbered: false,
+            local_system: None,
+            listens: (None, 0),
             report,
         })
     }
@@ -216,6 +247,7 @@ impl<S: Suite> Bridge<S> {
         publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
         inputs.keys.mark_changed();
         inputs.table.mark_changed();
+        inputs.obstacle.mark_changed();
         loop {
             self.flush();
             while answers.len() < QUESTIONS
@@ -223,7 +255,9 @@ impl<S: Suite> Bridge<S> {
             {
                 answers.spawn(question.ask(group.clone()));
             }
-            let wake_at = self.wake_at();
+            // Programs that are behind for a moment are waited for: what comes meanwhile waits at its source.
+            let full_until = self.links.full_until(Instant::now());
+            let wake_at = full_until.into_iter().fold(self.wake_at(), Instant::min);
             tokio::select! {
                 changed = inputs.keys.changed() => match changed {
                     Ok(()) => {
@@ -243,8 +277,16 @@ impl<S: Suite> Bridge<S> {
                     Ok(()) => self.look_at_signers(),
                     Err(_) => return,
                 },
-                Some(event) = self.events.recv() => self.handle_link(event),
-                Some(arrived) = self.arrived.recv() => self.handle_arrived(&arrived),
+                changed = inputs.obstacle.changed() => match changed {
+                    Ok(()) => {
+                        self.obstacle = *inputs.obstacle.borrow_and_update();
+                        self.publish();
+                    }
+                    Err(_) => return,
+                },
+                Some(event) = self.events.recv(), if full_until.is_none() => self.handle_link(event),
+                Some(arrived) = self.arrived.recv(), if full_until.is_none() => self.handle_arrived(&arrived),
+                () = self.drained.notified(), if full_until.is_some() => {}
                 Some(answer) = answers.join_next() => {
                     if let Ok(answer) = answer {
                         self.handle_answer(answer);
@@ -257,6 +299,9 @@ impl<S: Suite> Bridge<S> {
                 }
                 _ = publishing.tick() => {
                     self.keep_alive();
+                    self.look_for_leader();
+                    self.tell_programs();
+                    self.links.log_dropped(Instant::now());
                     self.publish();
                 }
             }
@@ -283,6 +328,12 @@ impl<S: Suite> Bridge<S> {
         let now = self.now();
         self.slot = keys.map(|keys| keys.slot);
         self.digest = keys.map(|keys| keys.digest);
+        if let Some(keys) = keys {
+            let (at, soon) = (Instant::now(), ENDS_SOON.min(keys.valid_for / 10));
+            // A validity of years has no end here.
+            self.ends = at.checked_add(keys.valid_for).map(|end| (end, end - soon));
+            self.departures.set_term(keys.epoch.term);
+        }
         match keys {
             Some(keys) => self.datagrams.set_epoch(now, keys.clone(), &mut OsRng),
             None => self.datagrams.close(),
@@ -334,14 +385,105 @@ impl<S: Suite> Bridge<S> {
         for member in former.values().filter(|member| !self.members.values().any(|now| now == *member)) {
             self.grounds.forget(member.0);
         }
+        let own = self.own_name();
+        let others = self.table.iter().filter(|(name, _)| own.as_deref() != Some(*name));
+        let granted: Vec<_> =
+            others.map(|(_, grant)| (u32::from(grant.system_id), grant.slot.is_some())).collect();
+        self.departures.take_table(Instant::now(), granted);
         self.grant();
         self.publish();
+    }
+
+    fn own_name(&self) -> Option<String> {
+        self.members.get(&self.slot?).map(|(_, name)| name.clone())
+    }
+
+    /// Has the leader dialled while there is no valid key, or no new one although it is time.
+    fn look_for_leader(&mut self) {
+        let lacks = match self.trouble() {
+            Some(
+                Trouble::NotJoined
+                | Trouble::RanOut
+                | Trouble::BetweenKeys
+                | Trouble::Behind
+                | Trouble::EndsSoon,
+            ) => true,
+            Some(Trouble::Obstacle(obstacle)) => obstacle.may_end(),
+            _ => false,
+        };
+        if lacks {
+            self.ask(Question::ReachLeader);
+        }
+    }
+
+    /// What keeps frames from passing, or soon will.
+    fn trouble(&self) -> Option<Trouble> {
+        let now = Instant::now();
+        if self.slot.is_none() || !self.datagrams.is_open() {
+            return Some(match (self.obstacle, self.ends) {
+                (Some(obstacle), _) => Trouble::Obstacle(obstacle),
+                (None, None) => Trouble::NotJoined,
+                (None, Some((end, _))) if end <= now => Trouble::RanOut,
+                (None, Some(_)) => Trouble::BetweenKeys,
+            });
+        }
+        if self.own_system().is_none() {
+            return Some(Trouble::NoSystemId);
+        }
+        if self.misnumbered {
+            return Some(Trouble::OtherSystem);
+        }
+        if self.datagrams.lacks_epoch(self.now()) {
+            return Some(Trouble::Behind);
+        }
+        if self.ends.is_some_and(|(_, soon)| soon <= now) {
+            return Some(Trouble::EndsSoon);
+        }
+        let listens = self.listens.0?;
+        let heard = self.grounds.other_than(now, &(listens..=self.listens.1.max(listens)))?;
+        Some(Trouble::OtherGround { listens, heard })
+    }
+
+    /// Tells local programs what keeps frames from passing, and which systems are gone; once.
+    fn tell_programs(&mut self) {
+        let now = Instant::now();
+        let gone = self.departures.take(now);
+        // Before a program has sent something nobody is there to be told.
+        if self.local_system.is_none() {
+            return;
+        }
+        for system in gone {
+            let text = format!("Quiver: system {system} was evicted, or left");
+            tracing::info!(system, "{text}");
+            self.tell(Severity::Warning, &text, false);
+        }
+        let trouble = self.trouble();
+        if let Some(told) = self.speech.note(now, trouble) {
+            let text = told.text();
+            tracing::warn!(reason = %text, "MAVLink through the group: {text}");
+            // Whoever has the same key can be told, too: the ground station of a vehicle.
+            let far = matches!(told, Trouble::EndsSoon | Trouble::OtherGround { .. });
+            self.tell(told.severity(), &text, far);
+        }
+    }
+
+    /// Sends a text to all local programs, and to the group if `far`.
+    fn tell(&mut self, severity: Severity, text: &str, far: bool) {
+        let system = self.own_system().or(self.last_system).or(self.local_system).unwrap_or(1);
+        let frame = self.speech.frame(system, severity, text);
+        for to in self.links.ids() {
+            self.deliver(Way::Local, to, &frame);
+        }
+        if let Some(frame) = Frame::parse(&frame).ok().filter(|_| far) {
+            let result = self.try_send(self.now(), frame);
+            self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
+        }
     }
 
     /// Tells the router which systems are behind the group.
     fn grant(&mut self) {
         // What kept the last frame from passing may be over.
-        self.trouble = None;
+        self.misnumbered = false;
         let own = self.own_system();
         self.system.store(own.unwrap_or(0), Ordering::Relaxed);
         // Without a key nobody says which of them is this end's, which is not behind the group for that.
@@ -377,6 +519,7 @@ impl<S: Suite> Bridge<S> {
         match event {
             LinkEvent::Opened { endpoint, link, out } => {
                 self.links.open(&mut self.router, endpoint, link, out);
+                self.speech.repeat();
             }
             LinkEvent::Closed { link } => self.links.close(&mut self.router, link),
             LinkEvent::Bytes { link, bytes, whole, at } => {
@@ -402,13 +545,23 @@ impl<S: Suite> Bridge<S> {
     fn handle_local(&mut self, from: EndpointId, bytes: &[u8], at: Instant) {
         let Ok(frame) = Frame::parse(bytes) else { return };
         let now = self.now();
+        if !message::is_of_radio(frame) {
+            self.local_system = Some(frame.system_id());
+        }
+        if self.own_system() == Some(frame.system_id()) {
+            match GroundParameter::from_frame(frame) {
+                Some(GroundParameter::First(system)) => self.listens.0 = Some(system),
+                Some(GroundParameter::Last(system)) => self.listens.1 = system,
+                None => {}
+            }
+        }
         let receivers = match self.router.route(now, from, frame) {
             Ok(receivers) => receivers,
             Err(Dropped::NoReceiver) => Vec::new(),
             Err(dropped) => return self.report.count(Way::Local, links::reason(dropped)),
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
-            self.note_sent(frame, Err("other system"));
+            self.note_sent(Err("other system"));
         } else if receivers.is_empty() {
             self.report.count(Way::Local, links::reason(Dropped::NoReceiver));
         }
@@ -434,21 +587,15 @@ impl<S: Suite> Bridge<S> {
 
     fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) {
         let result = self.try_send(now, frame);
-        self.note_sent(frame, result);
+        self.note_sent(result);
     }
 
-    /// Counts a frame for the group, and tells local programs why it does not pass.
-    fn note_sent(&mut self, frame: Frame<'_>, result: Result<(), &'static str>) {
+    /// Counts a frame for the group, and tells local programs if it is of the wrong system.
+    fn note_sent(&mut self, result: Result<(), &'static str>) {
         self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
-        self.trouble = result.err().and_then(speech::trouble);
-        if let Some(trouble) = self.trouble
-            && let Some(told) =
-                self.speech.tell(Instant::now(), self.own_system().unwrap_or(frame.system_id()), trouble)
-        {
-            tracing::warn!(reason = trouble, "MAVLink does not pass to the group: {trouble}");
-            for to in self.links.ids() {
-                self.deliver(Way::Local, to, &told);
-            }
+        self.misnumbered = result == Err("other system");
+        if self.misnumbered {
+            self.tell_programs();
         }
     }
 
@@ -648,15 +795,13 @@ impl<S: Suite> Bridge<S> {
                 .heard
                 .map(|at| now.saturating_sub(at).as_millis().try_into().unwrap_or(u64::MAX)),
         });
-        let trouble = match self.slot {
-            Some(_) if self.own_system().is_none() => speech::trouble("no system id"),
-            _ => self.trouble,
-        };
+        let trouble = self.trouble();
         let status = Status {
             open: self.slot.is_some() && self.datagrams.is_open(),
-            system_id: self.own_system(),
+            passes: trouble.is_none_or(|trouble| !trouble.stops()),
+            system_id: self.own_system().or(self.last_system),
             system_ids: self.table.len(),
-            trouble: trouble.map(String::from),
+            trouble: trouble.map(Trouble::text),
             senders: senders.collect(),
             endpoints: self.endpoint_status(),
             carriers: self.carriers.iter().map(carrier_status).collect(),
@@ -667,11 +812,11 @@ impl<S: Suite> Bridge<S> {
     }
 
     fn endpoint_status(&self) -> Vec<EndpointStatus> {
-        let status = |(endpoint, ids): (String, Vec<EndpointId>)| {
+        let status = |(endpoint, ids, dropped): (String, Vec<EndpointId>, u64)| {
             let mut systems: Vec<u8> = ids.iter().flat_map(|id| self.router.systems(*id)).collect();
             systems.sort_unstable();
             systems.dedup();
-            EndpointStatus { endpoint, links: ids.len(), systems }
+            EndpointStatus { endpoint, links: ids.len(), systems, dropped }
         };
         self.links.by_endpoint().map(status).collect()
     }

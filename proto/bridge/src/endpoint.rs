@@ -3,6 +3,7 @@
 //! Each connection is a *link*: one of a serial line, of a UDP endpoint, of each client of a TCP server.
 //! Whatever goes away is opened again.
 
+mod cut_frames;
 mod serial;
 mod tcp;
 mod udp;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quiver_mavlink::{Endpoint, EndpointConfig};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -58,17 +59,19 @@ pub(crate) enum LinkEvent {
 
 /// An endpoint's side towards the bridge.
 #[derive(Clone, Debug)]
-struct Port {
+pub(crate) struct Port {
     endpoint: usize,
     events: mpsc::Sender<LinkEvent>,
     next: Arc<AtomicU64>,
+    /// Told when a program has taken something.
+    drained: Arc<Notify>,
 }
 
 /// One link's side towards the bridge.
 #[derive(Debug)]
 struct Link {
     inward: Inward,
-    out: mpsc::Receiver<Vec<u8>>,
+    outward: Outward,
 }
 
 /// One link's direction to the bridge.
@@ -78,23 +81,44 @@ struct Inward {
     events: mpsc::Sender<LinkEvent>,
 }
 
+/// One link's direction from the bridge.
+#[derive(Debug)]
+struct Outward {
+    frames: mpsc::Receiver<Vec<u8>>,
+    drained: Arc<Notify>,
+}
+
 /// The bridge is gone.
 #[derive(Debug)]
 struct Gone;
 
 impl Port {
+    pub(crate) const fn new(
+        endpoint: usize,
+        events: mpsc::Sender<LinkEvent>,
+        next: Arc<AtomicU64>,
+        drained: Arc<Notify>,
+    ) -> Self {
+        Self { endpoint, events, next, drained }
+    }
+
     async fn open(&self) -> Result<Link, Gone> {
         let (out, receiver) = mpsc::channel(WAITING);
         let link = self.next.fetch_add(1, Ordering::Relaxed);
         let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
         self.events.send(opened).await.map_err(|_| Gone)?;
-        Ok(Link { inward: Inward { link, events: self.events.clone() }, out: receiver })
+        let inward = Inward { link, events: self.events.clone() };
+        Ok(Link { inward, outward: Outward { frames: receiver, drained: Arc::clone(&self.drained) } })
     }
 }
 
 impl Link {
     async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
         self.inward.receive(bytes, whole).await
+    }
+
+    async fn next_frame(&mut self) -> Option<Vec<u8>> {
+        self.outward.next_frame().await
     }
 
     async fn close(self) {
@@ -105,6 +129,9 @@ impl Link {
 impl Inward {
     /// Hands bytes to the bridge, and waits while it is behind: the system's buffers hold them meanwhile.
     async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let event = LinkEvent::Bytes { link: self.link, bytes: bytes.to_vec(), whole, at: Instant::now() };
         self.events.send(event).await.map_err(|_| Gone)
     }
@@ -115,15 +142,27 @@ impl Inward {
     }
 }
 
+impl Outward {
+    /// The next frame for the program; `None` if the bridge is gone.
+    async fn next_frame(&mut self) -> Option<Vec<u8>> {
+        let frame = self.frames.recv().await;
+        self.drained.notify_one();
+        frame
+    }
+
+    /// Drops the frames that wait.
+    fn discard(&mut self) {
+        while self.frames.try_recv().is_ok() {}
+        self.drained.notify_one();
+    }
+}
+
 /// Opens an endpoint; its tasks end with `tasks`.
 pub(crate) async fn open(
     config: &EndpointConfig,
-    endpoint: usize,
-    events: mpsc::Sender<LinkEvent>,
-    next: Arc<AtomicU64>,
+    port: Port,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), BridgeError> {
-    let port = Port { endpoint, events, next };
     let failed = |source| BridgeError::Open { place: config.endpoint.to_string(), source };
     if let Endpoint::UdpIn(at) | Endpoint::TcpIn(at) = &config.endpoint
         && at.host.parse().is_ok_and(|host: IpAddr| host.is_unspecified())

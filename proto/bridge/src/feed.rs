@@ -26,9 +26,57 @@ pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
     /// There is perhaps a newer epoch: asks the leader.
     fn want_epoch(&self) -> impl Future<Output = ()> + Send;
 
+    /// Something is lacking that the leader alone has: a connection with it is to be made soon. Asked every second for as
+    /// long as it is.
+    fn reach_leader(&self) -> impl Future<Output = ()> + Send;
+
     /// Somebody guesses tags under the key of the epoch with this digest: a leader makes a new one, a member
     /// tells the leader.
     fn forgeries(&self, digest: [u8; 32]) -> impl Future<Output = ()> + Send;
+}
+
+/// Reason for which a drone has no valid key, as far as its service knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A leader evicted it.
+    Evicted,
+    /// A leader removed it: it was evicted, or a copy of it took its place.
+    Removed,
+    /// The KGC revoked it.
+    Revoked,
+    /// The leader refuses it.
+    Refused,
+    /// It left, as it was told.
+    Left,
+    /// Its clock is far from those of others.
+    Clock,
+    /// It is a leader that stands by.
+    StandsBy,
+}
+
+impl Obstacle {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Evicted, Self::Removed, Self::Revoked, Self::Refused, Self::Left, Self::Clock, Self::StandsBy];
+
+    /// A few words for people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Evicted => "evicted from the group",
+            Self::Removed => "removed from the group",
+            Self::Revoked => "revoked by the KGC",
+            Self::Refused => "refused by the leader",
+            Self::Left => "left the group",
+            Self::Clock => "the clock is wrong",
+            Self::StandsBy => "this leader stands by",
+        }
+    }
+
+    /// Whether a connection with a leader may end it.
+    pub(crate) const fn may_end(self) -> bool {
+        !matches!(self, Self::Evicted | Self::Revoked | Self::Left | Self::StandsBy)
+    }
 }
 
 /// Tells a bridge of the group. The driver's side.
@@ -39,11 +87,13 @@ pub struct Feed<S: Suite> {
     pub news: News,
 }
 
-/// Tells a bridge what is not secret: the table of system ids, and that there is a newer revocation list.
+/// Tells a bridge what is not secret: the table of system ids, that there is a newer revocation list, and why there is no
+/// key.
 #[derive(Clone, Debug, Default)]
 pub struct News {
     table: watch::Sender<Arc<SystemIds>>,
     revocation_list: watch::Sender<u64>,
+    obstacle: watch::Sender<Option<Obstacle>>,
 }
 
 /// The bridge's side.
@@ -52,6 +102,7 @@ pub struct Inputs<S: Suite> {
     pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,
     pub(crate) table: watch::Receiver<Arc<SystemIds>>,
     pub(crate) revocation_list: watch::Receiver<u64>,
+    pub(crate) obstacle: watch::Receiver<Option<Obstacle>>,
 }
 
 /// A feed and the bridge's side of it.
@@ -60,7 +111,8 @@ pub fn feed<S: Suite>() -> (Feed<S>, Inputs<S>) {
     let (keys, keys_out) = watch::channel(None);
     let news = News::default();
     let (table, revocation_list) = (news.table.subscribe(), news.revocation_list.subscribe());
-    (Feed { keys, news }, Inputs { keys: keys_out, table, revocation_list })
+    let obstacle = news.obstacle.subscribe();
+    (Feed { keys, news }, Inputs { keys: keys_out, table, revocation_list, obstacle })
 }
 
 impl<S: Suite> Feed<S> {
@@ -98,6 +150,11 @@ impl News {
     /// Tells that a revocation list is in force: who may sign is asked again.
     pub fn set_revocation_list(&self, number: u64) {
         self.revocation_list.send_replace(number);
+    }
+
+    /// Tells why there is no valid key, if that is known.
+    pub fn set_obstacle(&self, obstacle: Option<Obstacle>) {
+        self.obstacle.send_if_modified(|held| std::mem::replace(held, obstacle) != obstacle);
     }
 
     /// The table that was told last.

@@ -10,7 +10,7 @@
 //! | `endpoint` | UDP, TCP and serial lines with MAVLink programs behind them |
 //! | `carrier` | UDP (unicast, multicast, broadcast), serial radios, the star through the leader, memory |
 //! | `bridge` | the task between them |
-//! | `feed` | what the task is told of the group: keys of the epoch, system ids |
+//! | `feed` | what the task is told of the group: keys of the epoch, why there is none, system ids |
 //! | `report` | what became of frames and datagrams: status and metrics |
 
 mod bridge;
@@ -27,6 +27,6 @@ mod uart;
 pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
-pub use feed::{FORGERIES_CHANNEL, Feed, Group, Inputs, News, SYSTEM_IDS_CHANNEL, feed};
+pub use feed::{FORGERIES_CHANNEL, Feed, Group, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL, feed};
 pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
 pub use settings::{Given, Settings};

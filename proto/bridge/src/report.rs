@@ -97,11 +97,14 @@ impl Default for Report {
 pub struct Status {
     /// Whether there is a valid key: otherwise nothing passes.
     pub open: bool,
-    /// The system id granted to this drone.
+    /// Whether frames of local programs pass to the group.
+    #[serde(default)]
+    pub passes: bool,
+    /// The system id granted to this drone, or that was when it had a key last.
     pub system_id: Option<u8>,
     /// System ids granted in the group.
     pub system_ids: usize,
-    /// What keeps frames from passing, for people.
+    /// What keeps frames from passing, or soon will, for people.
     pub trouble: Option<String>,
     /// Where programs are connected.
     pub endpoints: Vec<EndpointStatus>,
@@ -124,6 +127,9 @@ pub struct EndpointStatus {
     pub links: usize,
     /// Systems heard behind it.
     pub systems: Vec<u8>,
+    /// Frames that its programs did not take in time.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// A carrier.
@@ -161,7 +167,10 @@ impl Status {
     #[must_use]
     pub fn describe(&self) -> String {
         let passing = match (&self.trouble, self.open) {
-            (Some(trouble), _) => format!("not passing ({})", trouble.trim_start_matches("Quiver: ")),
+            (Some(trouble), _) => {
+                let passing = if self.passes { "passing, but" } else { "not passing" };
+                format!("{passing} ({})", trouble.trim_start_matches("Quiver: "))
+            }
             (None, true) => "passing".into(),
             (None, false) => "not passing (no valid group key)".into(),
         };

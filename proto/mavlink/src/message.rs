@@ -1,4 +1,4 @@
-//! The few messages that an endpoint writes or reads itself: `STATUSTEXT`, `RADIO_STATUS`.
+//! The few messages that an endpoint writes or reads itself: `STATUSTEXT`, `RADIO_STATUS`, one parameter's value.
 
 use alloc::vec::Vec;
 
@@ -18,6 +18,13 @@ pub(crate) const HEARTBEAT: u32 = 0;
 const HEARTBEAT_TYPE: usize = 4;
 /// Type of a ground station: `MAV_TYPE_GCS`.
 const GROUND_STATION: u8 = 6;
+
+const PARAM_VALUE: u32 = 22;
+/// Offset of a parameter's name, and the bytes of the longest one.
+const PARAM_NAME: usize = 8;
+const PARAM_NAME_LEN: usize = 16;
+/// The largest number up to which a parameter has every one.
+const LARGEST_PARAM: f32 = 16_777_216.0;
 
 const STATUSTEXT: (u32, u8) = (253, 83);
 const RADIO_STATUS: (u32, u8) = (109, 185);
@@ -103,6 +110,37 @@ impl RadioStatus {
             *to = from;
         }
         build(RADIO_STATUS.0, RADIO_STATUS.1, origin, &payload)
+    }
+}
+
+/// Parameter of ArduPilot that says whose heartbeats and sticks are the ground station's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroundParameter {
+    /// The system id, or the first of several.
+    First(u32),
+    /// The last of several; 0 if there is one.
+    Last(u32),
+}
+
+impl GroundParameter {
+    /// Reads a `PARAM_VALUE` frame; `None` for every other frame and parameter.
+    #[must_use]
+    pub fn from_frame(frame: Frame<'_>) -> Option<Self> {
+        if frame.message_id() != PARAM_VALUE || !frame.is_proven() {
+            return None;
+        }
+        let name = frame.payload().get(PARAM_NAME..)?;
+        let name = name.get(..PARAM_NAME_LEN).unwrap_or(name).split(|byte| *byte == 0).next()?;
+        // ArduPilot writes the number as it is.
+        let value = f32::from_le_bytes(frame.payload().first_chunk().copied()?);
+        if !(0.0..=LARGEST_PARAM).contains(&value) {
+            return None;
+        }
+        match name {
+            b"SYSID_MYGCS" | b"MAV_GCS_SYSID" if value >= 1.0 => Some(Self::First(value as u32)),
+            b"MAV_GCS_SYSID_HI" => Some(Self::Last(value as u32)),
+            _ => None,
+        }
     }
 }
 

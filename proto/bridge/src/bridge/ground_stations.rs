@@ -6,6 +6,7 @@
 //! its system id is taken with its signature only.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,6 +14,9 @@ use tokio::time::Instant;
 /// Time for which a member that beat as a ground station is held to be one. It ends, because the member's own
 /// end forgets it at a restart, and then signs no heartbeats of a vehicle under the same system id.
 const REMEMBERED: Duration = Duration::from_secs(3_600);
+
+/// Time for which a heartbeat shows that a ground station is there.
+const BEATS: Duration = Duration::from_secs(10);
 
 /// Systems that beat as ground stations, each signed, and when they did last.
 #[derive(Debug, Default)]
@@ -27,6 +31,13 @@ impl GroundStations {
     /// Forgets a system id that was granted to another member, or to none.
     pub(super) fn forget(&mut self, system: u8) {
         self.0.remove(&system);
+    }
+
+    /// A ground station that beats, if none of these numbers does.
+    pub(super) fn other_than(&self, now: Instant, systems: &RangeInclusive<u32>) -> Option<u32> {
+        let beats = |at: &Instant| now.duration_since(*at) < BEATS;
+        let present = self.0.iter().filter(|(_, at)| beats(at)).map(|(system, _)| u32::from(*system));
+        if present.clone().any(|present| systems.contains(&present)) { None } else { present.min() }
     }
 
     /// Tells whether all heartbeats of this system are signed.
@@ -45,6 +56,12 @@ mod tests {
         grounds.note(now, 255);
         grounds.note(now, 254);
         assert!(!grounds.contains(now, 1));
+        assert_eq!(
+            (grounds.other_than(now, &(255..=255)), grounds.other_than(now, &(2..=254))),
+            (None, None)
+        );
+        assert_eq!(grounds.other_than(now, &(253..=253)), Some(254));
+        assert_eq!(grounds.other_than(now + BEATS, &(253..=253)), None);
         grounds.forget(254);
         assert!(!grounds.contains(now, 254));
         assert!(grounds.contains(now + REMEMBERED - Duration::from_secs(1), 255));

@@ -7,8 +7,16 @@ use quiver_mavlink::{
     Dropped, EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, Signing, SigningKey,
 };
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::endpoint::LinkId;
+
+/// Frames for which there is room at a program before anything is read that may bring it more: those of a datagram.
+const RESERVED: usize = 96;
+/// Time for which a program that leaves less is waited for.
+const WAITED_FOR: Duration = Duration::from_millis(100);
+/// Time between two lines in the log about frames that programs did not take.
+const LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// Reason for which frames of an endpoint with a key for MAVLink signing do not pass while this machine's clock is not set.
 pub(super) const CLOCK_NOT_SET: &str = "clock not set";
@@ -19,6 +27,8 @@ struct Configured {
     config: EndpointConfig,
     /// Signs towards the program and verifies what it sends, if a key was given.
     signing: Option<Signing>,
+    /// Frames that its programs did not take in time, and how many of them the log has told of.
+    dropped: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -27,6 +37,10 @@ struct Link {
     id: EndpointId,
     reader: FrameReader,
     out: mpsc::Sender<Vec<u8>>,
+    /// Since when its program leaves little room.
+    full: Option<Instant>,
+    /// It left little room for too long, and has not taken everything since.
+    slow: bool,
 }
 
 /// All links.
@@ -37,6 +51,8 @@ pub(super) struct Links {
     by_id: BTreeMap<EndpointId, LinkId>,
     /// The time since 1970; `None` while the clock is not set.
     clock: fn() -> Option<Duration>,
+    /// When the log told of dropped frames.
+    logged: Option<Instant>,
 }
 
 impl Links {
@@ -48,10 +64,10 @@ impl Links {
         let with_key = |(index, (config, key)): (usize, (EndpointConfig, Option<SigningKey>))| {
             // Each endpoint signs as a stream of its own.
             let link_id = u8::try_from(index).unwrap_or(u8::MAX);
-            Configured { config, signing: key.map(|key| Signing::new(key, link_id)) }
+            Configured { config, signing: key.map(|key| Signing::new(key, link_id)), dropped: (0, 0) }
         };
         let endpoints = endpoints.into_iter().zip(signing).enumerate().map(with_key).collect();
-        Self { endpoints, links: HashMap::new(), by_id: BTreeMap::new(), clock }
+        Self { endpoints, links: HashMap::new(), by_id: BTreeMap::new(), clock, logged: None }
     }
 
     pub(super) fn open(
@@ -64,7 +80,8 @@ impl Links {
         let Some(Configured { config, .. }) = self.endpoints.get(endpoint) else { return };
         let id = router.add(config.filters.clone(), config.group.clone());
         self.by_id.insert(id, link);
-        self.links.insert(link, Link { endpoint, id, reader: FrameReader::new(), out });
+        self.links
+            .insert(link, Link { endpoint, id, reader: FrameReader::new(), out, full: None, slow: false });
     }
 
     pub(super) fn close(&mut self, router: &mut Router, link: LinkId) {
@@ -107,12 +124,55 @@ impl Links {
     pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
         const BEHIND: &str = "program is behind";
         let link = self.by_id.get(&to).and_then(|link| self.links.get(link)).ok_or(BEHIND)?;
-        let signing = self.endpoints.get_mut(link.endpoint).and_then(|endpoint| endpoint.signing.as_mut());
-        let bytes = match (signing, Frame::parse(bytes)) {
+        let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else { return Err(BEHIND) };
+        let bytes = match (endpoint.signing.as_mut(), Frame::parse(bytes)) {
             (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame).map_err(|_| CLOCK_NOT_SET)?,
             _ => bytes.to_vec(),
         };
-        link.out.try_send(bytes).map_err(|_| BEHIND)
+        link.out.try_send(bytes).map_err(|_| {
+            endpoint.dropped.0 += 1;
+            BEHIND
+        })
+    }
+
+    /// Until when programs are waited for that have not taken what they were sent; `None` if there is room at all of them. A
+    /// program that takes too little for longer is not waited for until it has taken everything: it loses frames.
+    pub(super) fn full_until(&mut self, now: Instant) -> Option<Instant> {
+        let mut until = None;
+        for link in self.links.values_mut() {
+            let room = link.out.capacity();
+            if room >= RESERVED || link.out.is_closed() {
+                link.full = None;
+                link.slow &= room < link.out.max_capacity();
+                continue;
+            }
+            let end = *link.full.get_or_insert(now) + WAITED_FOR;
+            link.slow |= end <= now;
+            if !link.slow {
+                until = until.max(Some(end));
+            }
+        }
+        until
+    }
+
+    /// Says, now and then, at which endpoints programs did not take frames in time.
+    pub(super) fn log_dropped(&mut self, now: Instant) {
+        if self.logged.is_some_and(|logged| now.duration_since(logged) < LOGGED_EVERY) {
+            return;
+        }
+        for Configured { config, dropped: (number, told), .. } in &mut self.endpoints {
+            let new = number.saturating_sub(*told);
+            if new > 0 {
+                self.logged = Some(now);
+                *told = *number;
+                let endpoint = &config.endpoint;
+                tracing::warn!(
+                    %endpoint,
+                    new,
+                    "{new} frames for {endpoint} were dropped, because its programs take them more slowly than they come"
+                );
+            }
+        }
     }
 
     /// All links, as the router names them.
@@ -120,11 +180,11 @@ impl Links {
         self.by_id.keys().copied().collect()
     }
 
-    /// The links of each endpoint, with its spelling.
-    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = (String, Vec<EndpointId>)> {
+    /// The links of each endpoint, with its spelling, and the frames dropped at it.
+    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = (String, Vec<EndpointId>, u64)> {
         self.endpoints.iter().enumerate().map(|(index, endpoint)| {
             let links = self.links.values().filter(move |link| link.endpoint == index).map(|link| link.id);
-            (endpoint.config.endpoint.to_string(), links.collect())
+            (endpoint.config.endpoint.to_string(), links.collect(), endpoint.dropped.0)
         })
     }
 }

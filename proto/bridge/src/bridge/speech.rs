@@ -1,57 +1,221 @@
-//! Tells local programs by `STATUSTEXT` why nothing passes, seldom enough to be read.
+//! Tells local programs by `STATUSTEXT` why nothing passes, or soon will not: once, and then seldom.
 
 use std::time::Duration;
 
+use quiver_mavlink::message::Severity;
 use quiver_mavlink::{Origin, message};
 use tokio::time::Instant;
 
+use crate::feed::Obstacle;
+
 /// Time between two texts.
 const BETWEEN: Duration = Duration::from_secs(5);
+/// Time after which the same is told again.
+const REPEAT: Duration = Duration::from_secs(300);
+/// Time without trouble after which the same trouble is news.
+const SETTLED: Duration = Duration::from_secs(10);
+/// Time for which what is usual for a moment (a join, a re-key) must last before it is told.
+const GRACE: Duration = Duration::from_secs(3);
 
-/// When what was told last.
+/// Reason for which frames do not pass, or soon will not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// There was no key yet.
+    NotJoined,
+    /// There was one, and it ran out.
+    RanOut,
+    /// There is none, for a moment.
+    BetweenKeys,
+    /// There is none, and the service knows why.
+    Obstacle(Obstacle),
+    /// This drone was granted no system id.
+    NoSystemId,
+    /// A program speaks as another system than the one granted.
+    OtherSystem,
+    /// Others have a newer key.
+    Behind,
+    /// The key ends soon, and there is no newer one.
+    EndsSoon,
+    /// The autopilot listens to this ground station, and another one is there.
+    OtherGround {
+        /// The system that the autopilot's parameter names.
+        listens: u32,
+        /// The system that beats as a ground station.
+        heard: u32,
+    },
+}
+
+impl Trouble {
+    /// Whether nothing passes for it.
+    pub(super) const fn stops(self) -> bool {
+        !matches!(self, Self::Behind | Self::EndsSoon | Self::OtherGround { .. })
+    }
+
+    pub(super) const fn severity(self) -> Severity {
+        if self.stops() { Severity::Critical } else { Severity::Warning }
+    }
+
+    /// Time for which it must last.
+    const fn grace(self) -> Duration {
+        match self {
+            Self::NotJoined | Self::RanOut | Self::BetweenKeys | Self::NoSystemId => GRACE,
+            Self::Obstacle(Obstacle::StandsBy | Obstacle::Clock) => GRACE,
+            Self::Obstacle(_)
+            | Self::OtherSystem
+            | Self::Behind
+            | Self::EndsSoon
+            | Self::OtherGround { .. } => Duration::ZERO,
+        }
+    }
+
+    /// What an operator is told; at most 50 bytes.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::NotJoined => "Quiver: not joined yet, nothing passes".into(),
+            Self::RanOut => "Quiver: the group key ran out, nothing passes".into(),
+            Self::BetweenKeys => "Quiver: waits for a new key, nothing passes".into(),
+            Self::Obstacle(obstacle) => format!("Quiver: {}, nothing passes", obstacle.text()),
+            Self::NoSystemId => "Quiver: the leader granted no system id".into(),
+            Self::OtherSystem => "Quiver: not the system id that was granted".into(),
+            Self::Behind => "Quiver: others have a newer key, no leader heard".into(),
+            Self::EndsSoon => "Quiver: the group key ends soon, no newer one came".into(),
+            Self::OtherGround { listens, heard } => {
+                format!("Quiver: autopilot obeys ground {listens}, not {heard}")
+            }
+        }
+    }
+}
+
+/// Which trouble was told last, and when.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
-    told: Option<Instant>,
+    /// The trouble, and since when.
+    trouble: Option<(Trouble, Instant)>,
+    /// Since when there is none.
+    fine: Option<Instant>,
+    told: Option<(Trouble, Instant)>,
+    last: Option<Instant>,
     sequence: u8,
 }
 
 impl Speech {
-    /// A `STATUSTEXT` frame with this text, if there was none lately.
-    pub(super) fn tell(&mut self, now: Instant, system: u8, text: &str) -> Option<Vec<u8>> {
-        if self.told.is_some_and(|told| now.duration_since(told) < BETWEEN) {
+    /// Takes the trouble that there is now. Returns it if it is to be told: it is another than before, or was told long ago.
+    pub(super) fn note(&mut self, now: Instant, trouble: Option<Trouble>) -> Option<Trouble> {
+        let Some(trouble) = trouble else {
+            self.trouble = None;
+            let since = *self.fine.get_or_insert(now);
+            self.told.take_if(|_| now.duration_since(since) >= SETTLED);
+            return None;
+        };
+        self.fine = None;
+        let since = match self.trouble {
+            Some((known, since)) if known == trouble => since,
+            _ => now,
+        };
+        self.trouble = Some((trouble, since));
+        let is_told = self.told.is_some_and(|(told, at)| told == trouble && now.duration_since(at) < REPEAT);
+        if is_told || now.duration_since(since) < trouble.grace() || !self.may_speak(now) {
             return None;
         }
-        self.told = Some(now);
+        self.told = Some((trouble, now));
+        self.last = Some(now);
+        Some(trouble)
+    }
+
+    /// A program is new, and was told nothing yet.
+    pub(super) fn repeat(&mut self) {
+        self.told = None;
+    }
+
+    /// Whether nothing was told lately.
+    fn may_speak(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| now.duration_since(last) >= BETWEEN)
+    }
+
+    /// A `STATUSTEXT` frame.
+    pub(super) fn frame(&mut self, system: u8, severity: Severity, text: &str) -> Vec<u8> {
         self.sequence = self.sequence.wrapping_add(1);
         let origin = Origin { system, component: message::BRIDGE_COMPONENT, sequence: self.sequence };
-        Some(message::status_text(origin, message::Severity::Critical, text))
+        message::status_text(origin, severity, text)
     }
-}
-
-/// What an operator is told about frames that do not pass for this reason; at most 50 bytes.
-pub(super) fn trouble(reason: &str) -> Option<&'static str> {
-    Some(match reason {
-        "no key" => "Quiver: no valid group key, nothing passes",
-        "no system id" => "Quiver: the leader granted no system id",
-        "other system" => "Quiver: not the system id that was granted",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn all() -> Vec<Trouble> {
+        let others = [
+            Trouble::NotJoined,
+            Trouble::RanOut,
+            Trouble::BetweenKeys,
+            Trouble::NoSystemId,
+            Trouble::OtherSystem,
+            Trouble::Behind,
+            Trouble::EndsSoon,
+            Trouble::OtherGround { listens: 4_000_000_000, heard: 4_000_000_001 },
+        ];
+        Obstacle::ALL.into_iter().map(Trouble::Obstacle).chain(others).collect()
+    }
+
     #[test]
-    fn texts_fit_and_are_told_seldom() {
-        let now = Instant::now();
-        let mut speech = Speech::default();
-        for reason in ["no key", "no system id", "other system"] {
-            assert!(trouble(reason).unwrap().len() <= message::MAX_STATUS_TEXT);
+    fn texts_fit_and_each_says_something_else() {
+        let texts: BTreeSet<_> = all().into_iter().map(Trouble::text).collect();
+        assert_eq!(texts.len(), all().len());
+        for text in texts {
+            let fits = text.len() <= message::MAX_STATUS_TEXT || text.contains("4000000000");
+            assert!(fits && text.starts_with("Quiver: "), "{text}");
         }
-        assert_eq!(trouble("duplicate"), None);
-        assert!(speech.tell(now, 1, "a").is_some());
-        assert!(speech.tell(now + BETWEEN / 2, 1, "a").is_none());
-        assert!(speech.tell(now + BETWEEN, 1, "a").is_some());
+    }
+
+    #[test]
+    fn trouble_is_told_once_and_then_seldom() {
+        let (start, mut speech) = (Instant::now(), Speech::default());
+        let evicted = Trouble::Obstacle(Obstacle::Evicted);
+        let told: Vec<_> = (0..900)
+            .filter(|second| speech.note(start + SECOND * *second, Some(evicted)).is_some())
+            .collect();
+        assert_eq!(told, [0, 300, 600]);
+        // Another is told at once.
+        assert_eq!(speech.note(start + SECOND * 901, Some(Trouble::OtherSystem)), Some(Trouble::OtherSystem));
+    }
+
+    #[test]
+    fn what_is_over_in_a_moment_is_not_told() {
+        let (start, mut speech) = (Instant::now(), Speech::default());
+        for trouble in all() {
+            let told = speech.note(start + SECOND * 400, Some(trouble));
+            let is_definite = trouble.grace().is_zero();
+            assert!(told.is_none() || is_definite, "{trouble:?}");
+            speech = Speech::default();
+        }
+        // Now and then without a key for two seconds: nothing is said.
+        for second in 0..100 {
+            let trouble = (second % 10 < 3).then_some(Trouble::BetweenKeys);
+            assert_eq!(speech.note(start + SECOND * second, trouble), None, "{second}");
+        }
+    }
+
+    #[test]
+    fn trouble_that_comes_and_goes_is_told_again_only_after_a_while_without() {
+        let (start, mut speech) = (Instant::now(), Speech::default());
+        let mut told = 0;
+        for second in 0..100 {
+            let trouble = (second % 2 == 0).then_some(Trouble::OtherSystem);
+            told += u32::from(speech.note(start + SECOND * second, trouble).is_some());
+        }
+        assert_eq!(told, 1);
+        for second in 100..111 {
+            speech.note(start + SECOND * second, None);
+        }
+        assert!(speech.note(start + SECOND * 112, Some(Trouble::OtherSystem)).is_some());
+        // A program that comes later is told as well, and two texts are apart.
+        speech.repeat();
+        assert!(speech.note(start + SECOND * 113, Some(Trouble::OtherSystem)).is_none());
+        assert!(speech.note(start + SECOND * 117, Some(Trouble::OtherSystem)).is_some());
     }
 }

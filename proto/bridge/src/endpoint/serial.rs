@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use quiver_serial::{Device, FlowControl, LineReader, LineWriter, Sending};
 use tokio::io::AsyncReadExt;
-use tokio::sync::mpsc;
 
-use super::{CHUNK, Gone, Inward, Link, Port};
+use super::{CHUNK, Gone, Inward, Link, Outward, Port};
 use crate::pause::{Pause, closed};
 
 /// The longest wait between attempts to open the device.
@@ -42,10 +41,10 @@ async fn exchange<D: Device>(
     reader: LineReader<D>,
     writer: LineWriter<D>,
 ) -> io::Error {
-    let Link { inward, mut out } = link;
+    let Link { inward, mut outward } = link;
     let Err(ended) = tokio::select! {
         ended = read(&inward, reader) => ended,
-        ended = write(place, &mut out, writer) => ended,
+        ended = write(place, &mut outward, writer) => ended,
     };
     inward.close().await;
     ended
@@ -65,11 +64,11 @@ async fn read<D: Device>(inward: &Inward, mut line: LineReader<D>) -> io::Result
 
 async fn write<D: Device>(
     place: &str,
-    out: &mut mpsc::Receiver<Vec<u8>>,
+    outward: &mut Outward,
     mut line: LineWriter<D>,
 ) -> io::Result<Infallible> {
     let mut is_held = false;
-    while let Some(frame) = out.recv().await {
+    while let Some(frame) = outward.next_frame().await {
         match line.send(&frame, WRITE_TIME).await? {
             Sending::Sent if is_held => {
                 is_held = false;
@@ -84,7 +83,7 @@ async fn write<D: Device>(
                     );
                 }
                 // What has waited meanwhile is as old.
-                while out.try_recv().is_ok() {}
+                outward.discard();
             }
         }
     }
@@ -97,6 +96,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::io::{AsyncWriteExt, duplex};
+    use tokio::sync::mpsc;
     use tokio::time::timeout;
 
     use super::super::LinkEvent;
@@ -113,7 +113,8 @@ mod tests {
         let (reader, writer) = quiver_serial::split(Uart { wire, waiting: Arc::clone(&waiting) }, 57_600);
         let (events, mut bridge) = mpsc::channel(4);
         let (frames, out) = mpsc::channel(16);
-        let link = Link { inward: Inward { link: 1, events }, out };
+        let outward = Outward { frames: out, drained: Arc::default() };
+        let link = Link { inward: Inward { link: 1, events }, outward };
         let line = tokio::spawn(async move { exchange("serial:uart", link, reader, writer).await });
         for command in [b"first", b"later"] {
             frames.send(command.to_vec()).await.expect("it runs");

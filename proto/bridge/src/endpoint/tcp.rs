@@ -96,7 +96,7 @@ async fn exchange(mut link: Link, mut stream: TcpStream) -> io::Error {
                 }
                 Err(error) => break error,
             },
-            frame = link.out.recv() => {
+            frame = link.next_frame() => {
                 let Some(frame) = frame else { break closed() };
                 match timeout(WRITE_TIME, writing.write_all(&frame)).await {
                     Ok(Ok(())) => {}

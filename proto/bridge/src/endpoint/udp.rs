@@ -4,10 +4,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use quiver_mavlink::{FrameReader, HostPort};
+use quiver_mavlink::HostPort;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, sleep};
 
+use super::cut_frames::CutFrames;
 use super::{CHUNK, Gone, Link, Port};
 use crate::carrier::connect;
 use crate::pause::Pause;
@@ -78,13 +79,6 @@ impl Peers {
     }
 }
 
-/// Whether a datagram has a frame in it whose check sum proves it.
-fn has_frame(datagram: &[u8]) -> bool {
-    let mut proven = false;
-    FrameReader::new().push_datagram(datagram, |frame| proven |= frame.is_proven());
-    proven
-}
-
 /// Receives from anybody and answers those who sent.
 pub(super) async fn serve_in(port: Port, socket: UdpSocket) {
     let Ok(mut link) = port.open().await else { return };
@@ -120,7 +114,7 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
 
 /// Without an address, those who sent are answered.
 async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
-    let (mut peers, mut told) = (Peers::default(), None);
+    let (mut peers, mut told, mut cut) = (Peers::default(), None, CutFrames::default());
     let mut buffer = [0; CHUNK];
     loop {
         tokio::select! {
@@ -128,7 +122,8 @@ async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -
                 Ok((len, from)) => {
                     let datagram = buffer.get(..len).unwrap_or_default();
                     let now = Instant::now();
-                    let unanswered = peers.hear(now, from, to.is_none() && has_frame(datagram));
+                    let frames = cut.join(now, from, datagram);
+                    let unanswered = peers.hear(now, from, to.is_none() && frames.is_proven);
                     if let Some(program) = unanswered && told.is_none_or(|told| now.duration_since(told) >= TOLD) {
                         told = Some(now);
                         tracing::warn!(
@@ -137,11 +132,11 @@ async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -
                             SILENT.as_secs()
                         );
                     }
-                    link.receive(datagram, true).await?;
+                    link.receive(&frames.bytes, true).await?;
                 }
                 Err(_) => sleep(AFTER_ERROR).await,
             },
-            frame = link.out.recv() => {
+            frame = link.next_frame() => {
                 let frame = frame.ok_or(Gone)?;
                 match to {
                     Some(to) => send(socket, &frame, to).await,
@@ -170,7 +165,7 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
             // What comes before the first attempt waits for it.
             biased;
             () = pause.wait() => {}
-            frame = link.out.recv() => match frame {
+            frame = link.next_frame() => match frame {
                 // Nobody is there to receive it.
                 Some(_) => continue,
                 None => return,
@@ -196,7 +191,8 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
             }
         };
         pause.opened();
-        match exchange_with(&mut link, &socket).await {
+        let Ok(peer) = socket.peer_addr() else { continue };
+        match exchange_with(&mut link, &socket, peer).await {
             Ok(error) => pause.failed(&error),
             Err(Gone) => return,
         }
@@ -204,17 +200,20 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
 }
 
 /// Until the socket is of no more use.
-async fn exchange_with(link: &mut Link, socket: &UdpSocket) -> Result<io::Error, Gone> {
-    let mut buffer = [0; CHUNK];
+async fn exchange_with(link: &mut Link, socket: &UdpSocket, peer: SocketAddr) -> Result<io::Error, Gone> {
+    let (mut buffer, mut cut) = ([0; CHUNK], CutFrames::default());
     loop {
         tokio::select! {
             received = socket.recv(&mut buffer) => match received {
-                Ok(len) => link.receive(buffer.get(..len).unwrap_or_default(), true).await?,
+                Ok(len) => {
+                    let datagram = buffer.get(..len).unwrap_or_default();
+                    link.receive(&cut.join(Instant::now(), peer, datagram).bytes, true).await?;
+                }
                 // A program that does not run yet refuses; the next frame may find it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => sleep(AFTER_ERROR).await,
                 Err(error) => return Ok(error),
             },
-            frame = link.out.recv() => match socket.send(&frame.ok_or(Gone)?).await {
+            frame = link.next_frame() => match socket.send(&frame.ok_or(Gone)?).await {
                 Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => return Ok(error),
                 _ => {}
             },
@@ -257,6 +256,7 @@ mod tests {
         });
         let whole = [&heartbeat[..], &sum.to_le_bytes()].concat();
         let wrong = [&heartbeat[..], &(!sum).to_le_bytes()].concat();
+        let has_frame = |datagram: &[u8]| CutFrames::default().join(now, at(1, 1), datagram).is_proven;
         assert!(has_frame(&whole) && has_frame(&[&[7], &whole[..]].concat()));
         for datagram in [&[0][..], &[], &wrong, &whole[..10]] {
             assert!(!has_frame(datagram));

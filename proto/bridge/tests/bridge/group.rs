@@ -52,6 +52,7 @@ pub(crate) struct Asked {
     /// Whether the machine's revocation list names the other members.
     pub(crate) others_are_revoked: AtomicBool,
     pub(crate) forgery_reports: AtomicUsize,
+    pub(crate) leader_wanted: AtomicUsize,
 }
 
 impl Group<S> for Machine {
@@ -66,6 +67,10 @@ impl Group<S> for Machine {
     }
 
     async fn want_epoch(&self) {}
+
+    async fn reach_leader(&self) {
+        self.asked.leader_wanted.fetch_add(1, Ordering::Relaxed);
+    }
 
     async fn forgeries(&self, _: [u8; 32]) {
         self.asked.forgery_reports.fetch_add(1, Ordering::Relaxed);
@@ -315,6 +320,15 @@ impl Program {
 
     pub(crate) async fn send(&self, frame: &[u8]) {
         self.socket.send(frame).await.expect("send");
+    }
+
+    /// What has come so far.
+    pub(crate) fn drain(&self) -> Vec<Vec<u8>> {
+        let (mut frames, mut buffer) = (Vec::new(), [0; 512]);
+        while let Ok(len) = self.socket.try_recv(&mut buffer) {
+            frames.push(buffer[..len].to_vec());
+        }
+        frames
     }
 
     /// The next frame.

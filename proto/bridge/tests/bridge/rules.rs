@@ -56,8 +56,9 @@ async fn without_a_key_nothing_passes_in_either_direction_and_programs_are_told_
         autopilot.send(&COMMAND_LONG.of(1, number)).await;
         station.send(&HEARTBEAT.of(2, number)).await;
     }
-    assert_eq!(text(&autopilot.receive().await).unwrap(), "Quiver: no valid group key, nothing passes");
-    assert_eq!(text(&station.receive().await).unwrap(), "Quiver: no valid group key, nothing passes");
+    assert_eq!(text(&autopilot.receive().await).unwrap(), "Quiver: not joined yet, nothing passes");
+    assert_eq!(text(&station.receive().await).unwrap(), "Quiver: not joined yet, nothing passes");
+    eventually("the leader is looked for", || vehicle.asked.leader_wanted.load(Ordering::Relaxed) > 1).await;
     eventually("all were dropped", || {
         (vehicle.frames("to group: no key"), ground.frames("to group: no key")) == (100, 50)
     })

@@ -2,7 +2,7 @@
 
 use quiver_mavlink::{
     Frame, Origin,
-    message::{self, RadioStatus, Severity},
+    message::{self, GroundParameter, RadioStatus, Severity},
 };
 
 use crate::vectors::{frame, frame_of, frames};
@@ -52,5 +52,48 @@ fn what_a_modem_says_of_its_own_link_is_known_by_its_number() {
     for vector in frames() {
         let frame = Frame::parse(&vector.bytes).unwrap();
         assert_eq!(message::is_of_radio(frame), vector.name == "RADIO_STATUS", "{}", vector.name);
+    }
+}
+
+#[test]
+fn parameter_with_the_number_of_the_ground_station_is_read_and_no_other_one() {
+    let value = |name: &str, value: f32| {
+        let mut payload = vec![0; 25];
+        payload[..4].copy_from_slice(&value.to_le_bytes());
+        payload[8..8 + name.len()].copy_from_slice(name.as_bytes());
+        payload[24] = 4;
+        payload
+    };
+    let read =
+        |payload: &[u8]| GroundParameter::from_frame(Frame::parse(&frame_of(22, 220, payload)).unwrap());
+    assert_eq!(read(&value("SYSID_MYGCS", 254.0)), Some(GroundParameter::First(254)));
+    assert_eq!(read(&value("MAV_GCS_SYSID", 255.0)), Some(GroundParameter::First(255)));
+    // A name of 16 letters has no zero behind it.
+    assert_eq!(read(&value("MAV_GCS_SYSID_HI", 0.0)), Some(GroundParameter::Last(0)));
+    for (name, number) in [
+        ("SYSID_MYGCS", 0.0),
+        ("SYSID_MYGCS", -1.0),
+        ("SYSID_MYGCS", f32::NAN),
+        ("SYSID_MYGCS", f32::INFINITY),
+        ("SYSID_MYGC", 255.0),
+        ("SYSID_THISMAV", 255.0),
+        ("", 255.0),
+    ] {
+        assert_eq!(read(&value(name, number)), None, "{name} {number}");
+    }
+    // Cut anywhere.
+    for len in 1..12 {
+        assert_eq!(read(&value("SYSID_MYGCS", 255.0)[..len]), None, "{len}");
+    }
+    let mut damaged = frame_of(22, 220, &value("SYSID_MYGCS", 255.0));
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(GroundParameter::from_frame(Frame::parse(&damaged).unwrap()), None);
+    for vector in frames() {
+        assert_eq!(
+            GroundParameter::from_frame(Frame::parse(&vector.bytes).unwrap()),
+            None,
+            "{}",
+            vector.name
+        );
     }
 }
