@@ -250,7 +250,7 @@ pub(crate) async fn obstacle(
         Standing::Left => Some(Obstacle::Left),
         Standing::Joining | Standing::Member | Standing::Behind => None,
     });
-    // Only one without a clock that others agree with has a key that is valid for them and not here.
+    // By a wrong clock a key is over that others use.
     Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
 }
 

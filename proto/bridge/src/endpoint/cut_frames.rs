@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quiver_mavlink::FrameReader;
+use quiver_mavlink::{Frame, FrameReader};
 use tokio::time::Instant;
 
 /// Time for which the rest of a frame is waited for.
@@ -42,8 +42,9 @@ impl CutFrames {
         }
         self.0.retain(|_, cut| now.duration_since(cut.at) < REST_WITHIN);
         if self.0.len() >= MAX_PEERS && !self.0.contains_key(&from) {
-            let oldest = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer);
-            oldest.map(|oldest| self.0.remove(&oldest));
+            if let Some(oldest) = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer) {
+                self.0.remove(&oldest);
+            }
         }
         let cut = self.0.entry(from).or_insert_with(|| CutFrame { reader: FrameReader::new(), at: now });
         cut.at = now;
@@ -54,7 +55,7 @@ impl CutFrames {
 }
 
 impl WholeFrames {
-    fn add(&mut self, frame: quiver_mavlink::Frame<'_>) {
+    fn add(&mut self, frame: Frame<'_>) {
         self.bytes.extend_from_slice(frame.bytes());
         self.is_proven |= frame.is_proven();
     }
