@@ -319,6 +319,7 @@ fn kgc_that_pinned_another_init_file_is_named() {
     let status = bench.ok(1, &["quorum", "status"]);
     assert!(status.contains("KGC 2 pinned another init file than this KGC"), "{status}");
     assert!(status.contains("up, other init file"), "{status}");
+    bench.refused(1, &["health"], 1, "KGC 2 pinned another init file than this KGC");
     assert!(status.contains("KGC 3: not connected; and for KGC 2"), "{status}");
 }
 

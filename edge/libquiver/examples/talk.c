@@ -109,7 +109,11 @@ static int talk(const quiver_edge *edge)
 int main(int argc, char **argv)
 {
     const char *passphrase = getenv("QUIVER_PASSPHRASE");
-    if ((argc != 3 && argc != 5 && argc != 6) || passphrase == NULL) {
+    if (passphrase == NULL) {
+        fprintf(stderr, "talk: QUIVER_PASSPHRASE is not set: it opens the drone's state\n");
+        return 2;
+    }
+    if (argc != 3 && argc != 5 && argc != 6) {
         fprintf(stderr, "usage: QUIVER_PASSPHRASE=... talk DATA_DIR LEADER [DEPLOYMENT TOKEN_FILE [KGC]]\n");
         return 2;
     }

@@ -168,15 +168,7 @@ impl Status {
             _ => "no shares".into(),
         });
         lines.push(self.doing());
-        let otherwise: Vec<_> =
-            self.others.iter().filter(|other| other.pinned_otherwise).map(|other| other.kgc).collect();
-        if !otherwise.is_empty() {
-            lines.push(format!(
-                "{} pinned another init file than this KGC: compare the quorum fingerprints; whoever has the wrong one moves \
-                 its data directory away, restores transport.state, and runs `kgc quorum init` again",
-                describe::some(&otherwise)
-            ));
-        }
+        lines.extend(self.otherwise());
         if self.version.is_some() {
             lines.push(format!("revocation list {}", self.revocation_list));
             lines.extend(self.revocation_remarks.iter().cloned());
@@ -190,6 +182,19 @@ impl Status {
         let rows: Vec<_> = self.others.iter().map(Other::row).collect();
         lines.push(terminal::table(["KGC", "CONNECTION", "SHARES", "PEER"], &rows));
         lines.join("\n")
+    }
+
+    /// Which KGCs pinned another init file, and what to do about it, if any did.
+    fn otherwise(&self) -> Option<String> {
+        let otherwise: Vec<_> =
+            self.others.iter().filter(|other| other.pinned_otherwise).map(|other| other.kgc).collect();
+        (!otherwise.is_empty()).then(|| {
+            format!(
+                "{} pinned another init file than this KGC: compare the quorum fingerprints; whoever has the wrong one moves \
+                 its data directory away, restores transport.state, and runs `kgc quorum init` again",
+                describe::some(&otherwise)
+            )
+        })
     }
 
     /// Updates the gauges, and returns whether drones can enrol with the help of this KGC.
@@ -207,6 +212,9 @@ impl Status {
         metrics.shares_outdated.set(self.outdated().is_some().into());
         if !self.serving {
             standing.add_reason(self.doing());
+            if let Some(otherwise) = self.otherwise() {
+                standing.add_reason(otherwise);
+            }
         } else if let Some(outdated) = self.outdated() {
             standing.add_reason(outdated);
         }
