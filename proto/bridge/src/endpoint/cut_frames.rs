@@ -41,10 +41,11 @@ impl CutFrames {
             return frames;
         }
         self.0.retain(|_, cut| now.duration_since(cut.at) < REST_WITHIN);
-        if self.0.len() >= MAX_PEERS && !self.0.contains_key(&from) {
-            if let Some(oldest) = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer) {
-                self.0.remove(&oldest);
-            }
+        if self.0.len() >= MAX_PEERS
+            && !self.0.contains_key(&from)
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer)
+        {
+            self.0.remove(&oldest);
         }
         let cut = self.0.entry(from).or_insert_with(|| CutFrame { reader: FrameReader::new(), at: now });
         cut.at = now;
