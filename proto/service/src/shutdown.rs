@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn application_ends_its_service_by_request_or_by_dropping_it() {
         let (request, mut shutdown) = Shutdown::by_request();
-        let early = tokio::time::timeout(std::time::Duration::from_millis(20), shutdown.requested());
+        let early = tokio::time::timeout(Duration::from_millis(20), shutdown.requested());
         assert!(early.await.is_err(), "not before it is requested");
         request.request();
         assert_eq!(shutdown.requested().await, "the application");
