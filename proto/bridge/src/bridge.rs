@@ -1,8 +1,10 @@
 //! The task between endpoints and carriers: routes frames, checks system ids, and drives [`Datagrams`].
 
+mod corrections;
 mod departures;
 mod ground_stations;
 mod links;
+mod security_state;
 mod speech;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -16,22 +18,25 @@ use quiver_datagram::{
 };
 use quiver_mavlink::message::{GroundParameter, Severity};
 use quiver_mavlink::{
-    Batch, Dropped, EndpointId, Frame, MessageClass, Router, SignedMessages, SystemIds, batch, message,
-    priority,
+    Batch, Dropped, EndpointId, Frame, MessageClass, Origin, Router, SignedMessages, SystemIds, batch,
+    message, priority,
 };
 use rand::rngs::OsRng;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use self::corrections::Corrections;
 use self::departures::Departures;
 use self::ground_stations::GroundStations;
 use self::links::Links;
+use self::security_state::SecurityState;
 use self::speech::{Speech, Trouble};
 use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
 use crate::endpoint::{self, LinkEvent, Port};
 use crate::error::BridgeError;
 use crate::feed::{Group, Inputs, Obstacle};
+use crate::flight_log::FlightLog;
 use crate::report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status, Way};
 use crate::settings::Settings;
 
@@ -148,6 +153,9 @@ pub struct Bridge<S: Suite> {
     local_system: Option<u8>,
     /// The first and the last ground station that the autopilot here listens to, if it said so.
     listens: (Option<u32>, u32),
+    state: SecurityState,
+    corrections: Corrections,
+    flight_log: Option<FlightLog>,
     report: Report,
 }
 
@@ -236,6 +244,9 @@ impl<S: Suite> Bridge<S> {
             misnumbered: false,
             local_system: None,
             listens: (None, 0),
+            state: SecurityState::new(Instant::now(), settings.state_every),
+            corrections: Corrections::default(),
+            flight_log: settings.flight_log.map(FlightLog::start),
             report,
         })
     }
@@ -303,6 +314,7 @@ impl<S: Suite> Bridge<S> {
                     self.tell_programs();
                     self.links.log_dropped(Instant::now());
                     self.publish();
+                    self.tell_state();
                 }
             }
         }
@@ -326,6 +338,7 @@ impl<S: Suite> Bridge<S> {
     /// Takes the epoch into use, or closes.
     fn take_keys(&mut self, keys: Option<&EpochKeys<S>>) {
         let now = self.now();
+        self.state.set_key(Instant::now(), keys.map(|keys| (keys.epoch, keys.valid_for)));
         self.slot = keys.map(|keys| keys.slot);
         self.digest = keys.map(|keys| keys.digest);
         if let Some(keys) = keys {
@@ -390,6 +403,7 @@ impl<S: Suite> Bridge<S> {
         let granted: Vec<_> =
             others.map(|(_, grant)| (u32::from(grant.system_id), grant.slot.is_some())).collect();
         self.departures.take_table(Instant::now(), granted);
+        self.note_departures(&former);
         self.grant();
         self.publish();
     }
@@ -480,6 +494,14 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
+    /// Notes members that had a system id and are none any more.
+    fn note_departures(&mut self, former: &HashMap<Slot, (u8, String)>) {
+        let there: BTreeSet<&str> = self.members.values().map(|(_, name)| name.as_str()).collect();
+        let gone = former.values().filter(|(_, name)| !there.contains(name.as_str()));
+        let gone: Vec<_> = gone.map(|(system, _)| i64::from(*system)).collect();
+        gone.into_iter().for_each(|system| self.state.note_departure(Instant::now(), system));
+    }
+
     /// Tells the router which systems are behind the group.
     fn grant(&mut self) {
         // What kept the last frame from passing may be over.
@@ -533,7 +555,7 @@ impl<S: Suite> Bridge<S> {
                                      machine's clock is not set: set it"
                                 );
                             }
-                            self.report.count(Way::Local, reason);
+                            self.drop_frame(Way::Local, reason, &[]);
                         }
                     }
                 }
@@ -558,20 +580,38 @@ impl<S: Suite> Bridge<S> {
         let receivers = match self.router.route(now, from, frame) {
             Ok(receivers) => receivers,
             Err(Dropped::NoReceiver) => Vec::new(),
-            Err(dropped) => return self.report.count(Way::Local, links::reason(dropped)),
+            Err(dropped) => return self.drop_frame(Way::Local, links::reason(dropped), bytes),
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
             self.note_sent(Err("other system"));
         } else if receivers.is_empty() {
-            self.report.count(Way::Local, links::reason(Dropped::NoReceiver));
+            self.drop_frame(Way::Local, links::reason(Dropped::NoReceiver), bytes);
         }
+        let mut is_passed = false;
         for to in receivers {
             if to != self.group {
-                self.deliver(Way::Local, to, bytes);
+                is_passed |= self.deliver(Way::Local, to, bytes);
             } else if !message::is_of_radio(frame) {
-                self.send_to_group(now, frame);
+                is_passed |= self.send_to_group(now, frame);
                 self.report.delayed(Way::ToGroup, at.elapsed());
             }
+        }
+        if is_passed {
+            self.log_passed(Way::ToGroup, bytes);
+        }
+    }
+
+    /// Counts a frame that is dropped, and logs it.
+    fn drop_frame(&self, way: Way, reason: &'static str, bytes: &[u8]) {
+        self.report.count(way, reason);
+        if let Some(log) = &self.flight_log {
+            log.dropped(way, reason, bytes);
+        }
+    }
+
+    fn log_passed(&self, way: Way, bytes: &[u8]) {
+        if let Some(log) = &self.flight_log {
+            log.passed(way, bytes);
         }
     }
 
@@ -585,14 +625,19 @@ impl<S: Suite> Bridge<S> {
             && !message::is_of_radio(frame)
     }
 
-    fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) {
+    /// Tells whether the frame passes.
+    fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) -> bool {
         let result = self.try_send(now, frame);
-        self.note_sent(result);
+        self.note_sent(frame, result);
+        result.is_ok()
     }
 
     /// Counts a frame for the group, and tells local programs if it is of the wrong system.
-    fn note_sent(&mut self, result: Result<(), &'static str>) {
-        self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
+    fn note_sent(&mut self, frame: Frame<'_>, result: Result<(), &'static str>) {
+        match result {
+            Ok(()) => self.report.count(Way::ToGroup, "passed"),
+            Err(reason) => self.drop_frame(Way::ToGroup, reason, frame.bytes()),
+        }
         self.misnumbered = result == Err("other system");
         if self.misnumbered {
             self.tell_programs();
@@ -607,6 +652,9 @@ impl<S: Suite> Bridge<S> {
         let own = self.own_system().ok_or("no system id")?;
         if own != frame.system_id() {
             return Err("other system");
+        }
+        if self.corrections.is_repeated(now, frame) {
+            return Err(links::reason(Dropped::Duplicate));
         }
         let mut batch = Batch::new();
         if !batch.push(frame, LONGEST_BATCH) {
@@ -735,32 +783,35 @@ impl<S: Suite> Bridge<S> {
 
     /// A payload of a member.
     fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
-        let (report, now) = (self.report.clone(), self.now());
-        let drop = |reason| report.count(Way::FromGroup, reason);
+        let now = self.now();
         if bytes == KEEPALIVE {
             return;
         }
-        let Some((system, name)) = self.members.get(&slot).cloned() else { return drop("no system id") };
+        let Some((system, name)) = self.members.get(&slot).cloned() else {
+            return self.drop_frame(Way::FromGroup, "no system id", bytes);
+        };
         let signed = match source {
             Source::Member => false,
             // A slot is its sender's claim; a signature is not.
             Source::Signed { name: signer, .. } if signer.as_str() == name => true,
-            Source::Signed { .. } => return drop("other signer"),
+            Source::Signed { .. } => return self.drop_frame(Way::FromGroup, "other signer", bytes),
         };
-        let Ok(frames) = batch::decode(bytes, system) else { return drop("malformed") };
+        let Ok(frames) = batch::decode(bytes, system) else {
+            return self.drop_frame(Way::FromGroup, "malformed", bytes);
+        };
         for bytes in frames {
             let Ok(frame) = Frame::parse(&bytes) else {
-                drop("malformed");
+                self.drop_frame(Way::FromGroup, "malformed", &bytes);
                 continue;
             };
             // About its sender's own modem: here it would slow down whoever believes it.
             if message::is_of_radio(frame) {
-                drop("radio status");
+                self.drop_frame(Way::FromGroup, "radio status", &bytes);
                 continue;
             }
             let at = Instant::now();
             if !signed && self.signed.contains(frame, self.grounds.contains(at, system)) {
-                drop("unsigned command");
+                self.drop_frame(Way::FromGroup, "unsigned command", &bytes);
                 log_unsigned(&mut self.logged_unsigned, frame);
                 continue;
             }
@@ -769,18 +820,51 @@ impl<S: Suite> Bridge<S> {
             }
             match self.router.route(now, self.group, frame) {
                 Ok(receivers) => {
+                    let mut is_passed = false;
                     for to in receivers {
-                        self.deliver(Way::FromGroup, to, &bytes);
+                        is_passed |= self.deliver(Way::FromGroup, to, &bytes);
+                    }
+                    if is_passed {
+                        self.log_passed(Way::FromGroup, &bytes);
                     }
                 }
-                Err(dropped) => drop(links::reason(dropped)),
+                Err(dropped) => self.drop_frame(Way::FromGroup, links::reason(dropped), &bytes),
             }
         }
     }
 
-    fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) {
-        let result = self.links.deliver(to, bytes);
-        self.report.count(way, result.err().unwrap_or("passed"));
+    /// Hands a frame to a program; tells whether it takes it.
+    fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) -> bool {
+        match self.links.deliver(to, bytes) {
+            Ok(()) => {
+                self.report.count(way, "passed");
+                true
+            }
+            Err(reason) => {
+                self.drop_frame(way, reason, bytes);
+                false
+            }
+        }
+    }
+
+    /// Tells local programs the security state, if it is time.
+    fn tell_state(&mut self) {
+        let now = Instant::now();
+        let Some(system) = self.own_system().or(self.last_system).filter(|_| self.state.is_due(now)) else {
+            return;
+        };
+        let (status, counters) = (self.report.status(), *self.datagrams.counters());
+        let (speech, component) = (&mut self.speech, message::BRIDGE_COMPONENT);
+        let next = || Origin { system, component, sequence: speech.next_sequence() };
+        for bytes in self.state.frames(now, (&status, &counters), self.members.len(), next) {
+            let Ok(frame) = Frame::parse(&bytes) else { continue };
+            for to in self.links.ids() {
+                // A program that is behind has the next one.
+                if self.router.lets_out(to, frame) {
+                    let _ = self.links.deliver(to, &bytes);
+                }
+            }
+        }
     }
 
     fn publish(&mut self) {
@@ -807,6 +891,7 @@ impl<S: Suite> Bridge<S> {
             carriers: self.carriers.iter().map(carrier_status).collect(),
             frames: BTreeMap::new(),
             datagrams: BTreeMap::new(),
+            flight_log: self.flight_log.as_ref().map(FlightLog::status),
         };
         self.report.publish(status, &counters);
     }

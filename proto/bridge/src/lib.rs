@@ -11,6 +11,7 @@
 //! | `carrier` | UDP (unicast, multicast, broadcast), serial radios, the star through the leader, memory |
 //! | `bridge` | the task between them |
 //! | `feed` | what the task is told of the group: keys of the epoch, why there is none, system ids |
+//! | `flight_log` | what passed and what was dropped, in files |
 //! | `report` | what became of frames and datagrams: status and metrics |
 
 mod bridge;
@@ -18,6 +19,7 @@ mod carrier;
 mod endpoint;
 mod error;
 mod feed;
+mod flight_log;
 mod pause;
 mod report;
 mod settings;
@@ -28,5 +30,6 @@ pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
 pub use feed::{FORGERIES_CHANNEL, Feed, Group, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL, feed};
+pub use flight_log::{FlightLogSettings, FlightLogStatus};
 pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
 pub use settings::{Given, Settings};

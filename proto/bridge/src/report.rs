@@ -13,6 +13,8 @@ use prometheus_client::registry::{Registry, Unit};
 use quiver_datagram::Counters;
 use serde::{Deserialize, Serialize};
 
+use crate::flight_log::FlightLogStatus;
+
 /// Bounds of the histogram of delays, in seconds.
 const DELAYS: [f64; 9] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25];
 
@@ -28,7 +30,7 @@ pub(crate) enum Way {
 }
 
 impl Way {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ToGroup => "to group",
             Self::FromGroup => "from group",
@@ -64,6 +66,11 @@ struct WayLabels {
     way: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LogLabels {
+    result: &'static str,
+}
+
 /// Status and metrics of a bridge. Clones are of the same.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -75,6 +82,7 @@ pub struct Report {
     open: Gauge,
     links: Family<EndpointLabels, Gauge>,
     senders: Gauge,
+    logged: Family<LogLabels, Counter>,
 }
 
 impl Default for Report {
@@ -88,6 +96,7 @@ impl Default for Report {
             open: Gauge::default(),
             links: Family::default(),
             senders: Gauge::default(),
+            logged: Family::default(),
         }
     }
 }
@@ -116,6 +125,9 @@ pub struct Status {
     pub frames: BTreeMap<String, u64>,
     /// Numbers of datagrams by what became of them, those that are not 0.
     pub datagrams: BTreeMap<String, u64>,
+    /// Logs of flights, if they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flight_log: Option<FlightLogStatus>,
 }
 
 /// An endpoint.
@@ -178,8 +190,10 @@ impl Status {
         let passed = |way: Way| self.frames.get(&key(way, "passed")).copied().unwrap_or(0);
         let dropped: u64 =
             self.frames.iter().filter(|(key, _)| !key.ends_with(": passed")).map(|(_, number)| number).sum();
+        let log = self.flight_log.as_ref().and_then(|log| log.trouble.as_deref().zip(Some(log.lost)));
+        let log = log.map_or_else(String::new, |(trouble, lost)| format!("; {lost} not logged ({trouble})"));
         format!(
-            "{passing}, {id}, {}, {}, {}; frames: {} to the group, {} from it, {dropped} dropped",
+            "{passing}, {id}, {}, {}, {}; frames: {} to the group, {} from it, {dropped} dropped{log}",
             count(self.endpoints.len(), "endpoint"),
             count(self.carriers.len(), "carrier"),
             count(self.senders.len(), "sender"),
@@ -218,6 +232,7 @@ impl Report {
         );
         registry.register("links", "Connections of each endpoint", self.links.clone());
         registry.register("senders", "Members that datagrams come from", self.senders.clone());
+        registry.register("log_records", "Records of flight logs, by result", self.logged.clone());
     }
 
     /// The status, not older than a second.
@@ -266,6 +281,12 @@ impl Report {
             for (what, number) in numbers {
                 let labels = CarrierLabels { carrier: carrier.carrier.clone(), what };
                 raise(&self.carriers.get_or_create(&labels), number);
+            }
+        }
+        if let Some(log) = &status.flight_log {
+            for (result, number) in [("written", log.written), ("lost", log.lost), ("withheld", log.withheld)]
+            {
+                raise(&self.logged.get_or_create(&LogLabels { result }), number);
             }
         }
         let datagrams = counters.iter().filter(|(_, number)| *number > 0);

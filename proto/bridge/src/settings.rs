@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::carrier::Carrier;
 use crate::error::BridgeError;
+use crate::flight_log::FlightLogSettings;
 
 /// Carriers of one bridge.
 const MAX_CARRIERS: usize = 16;
@@ -38,6 +39,10 @@ pub struct Settings {
     pub(crate) manifest: bool,
     pub(crate) deduplication: Duration,
     pub(crate) sniffer: Option<u8>,
+    /// Where logs of flights are written, if they are.
+    pub(crate) flight_log: Option<FlightLogSettings>,
+    /// How often programs are told the security state as messages; `None` for never.
+    pub(crate) state_every: Option<Duration>,
 }
 
 impl Settings {
@@ -83,9 +88,24 @@ impl Settings {
             signed: quiver.map(|quiver| quiver.signed).unwrap_or_default(),
             deduplication: config.deduplication,
             sniffer: config.sniffer,
+            flight_log: None,
+            state_every: None,
         };
         settings.check()?;
         Ok(Some(settings))
+    }
+
+    /// The same with logs of flights.
+    #[must_use]
+    pub fn with_flight_log(self, flight_log: FlightLogSettings) -> Self {
+        Self { flight_log: Some(flight_log), ..self }
+    }
+
+    /// The same with the security state told to local programs this often, as `NAMED_VALUE_INT` messages, and at most
+    /// once a second.
+    #[must_use]
+    pub fn with_state_every(self, every: Duration) -> Self {
+        Self { state_every: Some(every.max(Duration::from_secs(1))), ..self }
     }
 
     fn check(&self) -> Result<(), BridgeError> {

@@ -1,11 +1,15 @@
 //! The few messages that an endpoint writes or reads itself: `STATUSTEXT`, `RADIO_STATUS`, one parameter's value.
 
+mod named_value;
+
 use alloc::vec::Vec;
 
 use crate::{
     frame::{Frame, Origin, build},
     message_class::MessageClass,
 };
+
+pub use named_value::{NAMED_VALUE_INT, named_value_int};
 
 /// Component id for a bridge between MAVLink links (`MAV_COMP_ID_UDP_BRIDGE`).
 pub const BRIDGE_COMPONENT: u8 = 240;

@@ -134,9 +134,14 @@ impl Speech {
 
     /// A `STATUSTEXT` frame.
     pub(super) fn frame(&mut self, system: u8, severity: Severity, text: &str) -> Vec<u8> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let origin = Origin { system, component: message::BRIDGE_COMPONENT, sequence: self.sequence };
+        let origin = Origin { system, component: message::BRIDGE_COMPONENT, sequence: self.next_sequence() };
         message::status_text(origin, severity, text)
+    }
+
+    /// Sequence number of the next frame of this end's own.
+    pub(super) const fn next_sequence(&mut self) -> u8 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
     }
 }
 

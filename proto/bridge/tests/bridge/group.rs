@@ -376,6 +376,7 @@ pub(crate) struct Message {
 pub(crate) const HEARTBEAT: Message = Message { id: 0, crc_extra: 50, len: 9, target: None };
 pub(crate) const ATTITUDE: Message = Message { id: 30, crc_extra: 39, len: 28, target: None };
 pub(crate) const COMMAND_LONG: Message = Message { id: 76, crc_extra: 152, len: 33, target: Some(30) };
+pub(crate) const GPS_RTCM_DATA: Message = Message { id: 233, crc_extra: 35, len: 182, target: None };
 pub(crate) const RADIO_STATUS: Message = Message { id: 109, crc_extra: 185, len: 9, target: None };
 
 impl Message {
@@ -400,9 +401,14 @@ impl Message {
     }
 
     /// The same of a system and a component.
-    pub(crate) fn of_component(&self, (system, component): (u8, u8), payload: &[u8]) -> Vec<u8> {
+    pub(crate) fn of_component(&self, from: (u8, u8), payload: &[u8]) -> Vec<u8> {
+        self.numbered(from, payload[0], payload)
+    }
+
+    /// The same with a sequence number.
+    pub(crate) fn numbered(&self, (system, component): (u8, u8), sequence: u8, payload: &[u8]) -> Vec<u8> {
         let (len, [id0, id1, id2, _]) = (payload.len().try_into().expect("short"), self.id.to_le_bytes());
-        let mut bytes = vec![0xfd, len, 0, 0, payload[0], system, component, id0, id1, id2];
+        let mut bytes = vec![0xfd, len, 0, 0, sequence, system, component, id0, id1, id2];
         bytes.extend_from_slice(payload);
         // X.25, as MAVLink's own documentation has it.
         let sum = bytes[1..].iter().chain([&self.crc_extra]).fold(0xffff_u16, |mut sum, byte| {

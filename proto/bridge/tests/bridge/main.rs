@@ -3,10 +3,12 @@
 
 mod captured;
 mod carriers;
+mod corrections;
 mod endpoints;
 mod filters;
 mod group;
 mod order;
+mod outputs;
 mod rekeys;
 mod routes;
 mod rules;

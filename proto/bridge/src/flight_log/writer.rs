@@ -1,0 +1,102 @@
+//! The thread that writes logs: it alone waits for a disk.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::FlightLogSettings;
+use super::records::{Kind, Queue, Records};
+use super::series::Series;
+
+/// How often the disk has to take what was written.
+const SYNC_EVERY: Duration = Duration::from_secs(5);
+/// Time after which it is tried again to write, once that has failed.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Time for which a failure is not logged again, although it was over in between: a disk that is nearly full
+/// fails often.
+const SILENT_FOR: Duration = Duration::from_secs(600);
+
+/// One of the logs.
+struct Log {
+    kind: Kind,
+    series: Series,
+    /// When it is tried again, after a failure.
+    again_at: Option<Instant>,
+    logged_at: Option<Instant>,
+}
+
+/// Writes until the queue is closed and empty.
+pub(super) fn run(queue: &Queue, settings: &FlightLogSettings) {
+    let mut logs = Kind::ALL.map(|kind| Log::new(kind, settings));
+    let mut synced_at = Instant::now();
+    while let Some(records) = queue.wait(SYNC_EVERY) {
+        for (log, records) in logs.iter_mut().zip(&records) {
+            log.write(queue, records);
+        }
+        if synced_at.elapsed() >= SYNC_EVERY {
+            synced_at = Instant::now();
+            logs.iter_mut().for_each(|log| log.sync(queue));
+        }
+    }
+    logs.iter_mut().for_each(|log| log.sync(queue));
+}
+
+impl Log {
+    fn new(kind: Kind, settings: &FlightLogSettings) -> Self {
+        // What passed has three quarters of the room: a flood of what is dropped must not displace it.
+        let (ending, limit) = match kind {
+            Kind::Passed => (".tlog", settings.limit / 4 * 3),
+            Kind::Dropped => (".dropped.jsonl", settings.limit / 4),
+        };
+        let series = Series::new(settings.directory.clone(), ending, limit);
+        Self { kind, series, again_at: None, logged_at: None }
+    }
+
+    fn write(&mut self, queue: &Queue, records: &Records) {
+        if records.len() == 0 {
+            return;
+        }
+        if self.again_at.is_some_and(|at| Instant::now() < at) {
+            return queue.note_lost(records.len());
+        }
+        let (written, bytes, result) = self.series.append(records);
+        queue.note_written(written, bytes);
+        match result {
+            Ok(()) => {
+                if self.again_at.take().is_some() {
+                    queue.set_trouble(self.kind, None);
+                    tracing::info!("the MAVLink log is written again");
+                }
+            }
+            Err(failure) => {
+                queue.note_lost(records.len() - written);
+                self.fail(queue, failure);
+            }
+        }
+    }
+
+    fn sync(&mut self, queue: &Queue) {
+        if let Err(failure) = self.series.sync() {
+            self.series.abandon();
+            self.fail(queue, failure);
+        }
+    }
+
+    /// Notes a failure, and logs it once.
+    fn fail(&mut self, queue: &Queue, (place, error): (PathBuf, io::Error)) {
+        let (now, place) = (Instant::now(), place.display().to_string());
+        self.again_at = Some(now + AGAIN_AFTER);
+        queue.set_trouble(self.kind, Some(format!("{place}: {error}")));
+        if self.logged_at.is_none_or(|at| now.duration_since(at) >= SILENT_FOR) {
+            tracing::warn!(
+                place,
+                %error,
+                "the MAVLink log cannot be written: {place}: {error}; frames pass all the same, and those that are not \
+                 logged are counted: make room, or give another --mavlink-log"
+            );
+        }
+        self.logged_at = Some(now);
+    }
+}
