@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_bridge::{Bridge, Feed, Given, Group, Inputs, Report, Settings, feed};
-use serde::{Deserialize, Serialize};
+use quiver_bridge::{Bridge, Feed, FlightLogSettings, Given, Group, Inputs, Report, Settings, feed};
+use serde::{Deserialize, Serialize, Serializer};
 use tokio::task::JoinSet;
 
 use super::request::Answered;
 use super::{Error, Result};
 use crate::private_file::PublicFile;
-use crate::{clock, private_file};
+use crate::{clock, duration, private_file};
 
 /// The longest file in mavlink-router's format, in bytes.
 const LONGEST_FILE: u64 = 256 * 1024;
 /// The longest file with a key for MAVLink signing: 64 digits, and white space.
 const LONGEST_KEY: u64 = 256;
+/// How often programs are told the security state, unless set.
+const STATE_EVERY: Duration = Duration::from_secs(5);
 
 /// Flags of a service with MAVLink programs beside it.
 #[derive(Args, Clone, Debug, Default, Serialize)]
@@ -36,10 +38,43 @@ pub struct MavlinkArgs {
     /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]
     #[arg(long, value_name = "FILE", help_heading = "MAVLink")]
     pub mavlink_config: Option<PathBuf>,
+    /// Write logs of flights into this directory, which is this service's alone: what passes as tlogs, and what is
+    /// dropped, with the reason, as JSON lines. They are plain MAVLink, for their owner alone (mode 600)
+    #[arg(long, value_name = "DIR", help_heading = "MAVLink")]
+    pub mavlink_log: Option<PathBuf>,
+    /// Megabytes of all logs in that directory; the oldest make room for new ones [default: 256]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "MAVLink")]
+    pub mavlink_log_limit: Option<u32>,
+    /// How often programs at this end are told the security state as NAMED_VALUE_INT messages; 0s for never
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = state_interval, help_heading = "MAVLink")]
+    #[serde(serialize_with = "write_interval")]
+    pub mavlink_state: Option<Duration>,
+}
+
+fn write_interval<S: Serializer>(
+    every: &Option<Duration>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match every {
+        Some(every) => duration::serialize(every, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Reads how often the state is told: it takes little of a serial line, and not more often than is of use.
+fn state_interval(text: &str) -> std::result::Result<Duration, String> {
+    let every = duration::parse(text)?;
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(3600);
+    if every.is_zero() || allowed.contains(&every) {
+        Ok(every)
+    } else {
+        Err("from 1s to 1h, or 0s for never".into())
+    }
 }
 
 /// Settings of the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MavlinkSettings {
     /// Endpoints.
     #[serde(deserialize_with = "crate::config::list")]
@@ -49,6 +84,26 @@ pub struct MavlinkSettings {
     pub carrier: Vec<String>,
     /// A file in mavlink-router's format.
     pub mavlink_config: Option<PathBuf>,
+    /// Directory of logs of flights.
+    pub mavlink_log: Option<PathBuf>,
+    /// Megabytes of all of these logs.
+    pub mavlink_log_limit: Option<u32>,
+    /// How often programs are told the security state; zero for never.
+    #[serde(with = "crate::duration")]
+    pub mavlink_state: Duration,
+}
+
+impl Default for MavlinkSettings {
+    fn default() -> Self {
+        Self {
+            mavlink: Vec::new(),
+            carrier: Vec::new(),
+            mavlink_config: None,
+            mavlink_log: None,
+            mavlink_log_limit: None,
+            mavlink_state: STATE_EVERY,
+        }
+    }
 }
 
 /// A bridge that is open, and waits for its group.
@@ -79,12 +134,29 @@ impl MavlinkSettings {
         let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file: text };
         let read_key =
             |path: &str| private_file::read(Path::new(path), LONGEST_KEY).map_err(|error| error.to_string());
-        Settings::read(given, read_key).map_err(|error| match &file {
+        let settings = Settings::read(given, read_key).map_err(|error| match &file {
             Some((path, content)) if content.is_private() && error.to_string().contains(path.as_str()) => {
                 Error::config(format!("{path}: {}", content.explain(error)))
             }
             _ => error.into(),
-        })
+        })?;
+        if settings.is_none() && self.mavlink_log.is_some() {
+            return Err(Error::config(
+                "`mavlink_log`: there is nothing to log: give --mavlink and --carrier as well",
+            ));
+        }
+        Ok(settings.map(|settings| self.with_outputs(settings)))
+    }
+
+    /// Adds what is told and logged.
+    fn with_outputs(&self, mut settings: Settings) -> Settings {
+        if let Some(directory) = &self.mavlink_log {
+            let limit = self
+                .mavlink_log_limit
+                .map_or(FlightLogSettings::LIMIT, |megabytes| u64::from(megabytes) << 20);
+            settings = settings.with_flight_log(FlightLogSettings::new(directory.clone(), limit));
+        }
+        if self.mavlink_state.is_zero() { settings } else { settings.with_state_every(self.mavlink_state) }
     }
 
     /// Opens endpoints and carriers; `None` if nothing is given.
@@ -134,4 +206,25 @@ fn read_text(path: &Path) -> Result<(String, PublicFile)> {
 /// The time, for MAVLink's own signatures; `None` while the clock says that this version does not exist yet.
 fn since_1970() -> Option<Duration> {
     clock::set_now().map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_is_told_seldom_or_never() {
+        assert_eq!(state_interval("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(state_interval("0s"), Ok(Duration::ZERO));
+        for text in ["100ms", "2h", "5"] {
+            assert!(state_interval(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn log_without_anything_to_log_is_refused() {
+        let settings = MavlinkSettings { mavlink_log: Some("logs".into()), ..MavlinkSettings::default() };
+        let error = settings.read().unwrap_err().to_string();
+        assert!(error.contains("mavlink_log") && error.contains("--carrier"), "{error}");
+    }
 }
