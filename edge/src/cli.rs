@@ -9,6 +9,7 @@ use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
+use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
 use crate::provision::Radio;
@@ -26,7 +27,7 @@ Examples:
   edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
   edge run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800   # MAVLink
   edge health                                                     # ready, or why not
-  edge status
+  edge status                                                     # with --watch again and again
   edge send --channel chat 'hello, group'
   edge abe fetch                                 # the attribute keys granted to this drone
   edge abke status                               # which fields are certified, until when
@@ -52,9 +53,15 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// How the running edge is doing
     Status {
-        /// Print JSON
+        /// Print JSON; with --watch on one line, and another whenever it changes
         #[arg(long)]
         json: bool,
+        /// Show it again and again, until Ctrl-C
+        #[arg(long)]
+        watch: bool,
+        /// How often to ask with --watch, such as 500ms
+        #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval_argument, requires = "watch")]
+        every: Duration,
     },
     /// Send a message to the group, or keep it until a leader is there
     ///

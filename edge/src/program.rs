@@ -9,7 +9,7 @@ use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
-use quiver_service::drone::{Error, Result};
+use quiver_service::drone::{Error, Result, watch};
 use quiver_service::shutdown::{Shutdown, block_on, end_on_signal};
 use quiver_service::{exit, terminal};
 
@@ -63,7 +63,14 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Run(args) => {
                 service::run(&config, start(args.json, Shutdown::listen()?), Task::Run).await
             }
-            Command::Status { json } => {
+            Command::Status { json, watch: true, every } => {
+                let fetch = || ask(&config, Request::Status);
+                match json {
+                    true => watch::print_changes::<Status, _>(every, fetch).await,
+                    false => watch::redraw(every, fetch, Status::describe).await,
+                }
+            }
+            Command::Status { json, .. } => {
                 print_status(&ask(&config, Request::Status).await?, json, Status::describe)
             }
             Command::Send { channel, unsigned, text, json } => {

@@ -8,6 +8,7 @@ use quiver_ainq::{Name, StrategyKind};
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
+use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
 /// Help of the program.
@@ -118,26 +119,19 @@ pub(crate) enum SystemIdCommand {
 /// Arguments of `status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Print JSON
+    /// Print JSON; with --watch on one line, and another whenever it changes
     #[arg(long)]
     pub(crate) json: bool,
     /// Show it on this terminal, again and again, until `q` is pressed
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub(crate) watch: bool,
     /// How many of the members that have not acknowledged the newest epoch to name, the worst first; as many
     /// as fit with --watch
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) laggards: u16,
     /// How often to ask with --watch, such as 500ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, requires = "watch")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval_argument, requires = "watch")]
     pub(crate) every: Duration,
-}
-
-/// Not so often that asking is work.
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval = quiver_service::duration::parse(text)?;
-    let allowed = Duration::from_millis(100)..=Duration::from_secs(3600);
-    if allowed.contains(&interval) { Ok(interval) } else { Err("from 100ms to 1h".into()) }
 }
 
 /// Flags of the service.

@@ -22,6 +22,7 @@ use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
+use quiver_service::drone::watch::print_changes;
 use quiver_service::drone::{Error, Result};
 use quiver_service::exit;
 use quiver_service::shutdown::{block_on, end_on_signal};
@@ -61,6 +62,10 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     block_on(runtime, async {
         match cli.command {
             Command::Serve(args) => service::run(&config, &protection, args.json).await,
+            Command::Status(args) if args.watch && args.json => {
+                let request = || Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
+                print_changes::<Status, _>(args.every, || ask(&config, request())).await
+            }
             Command::Status(args) if args.watch => watch::run(&config, args.every).await,
             Command::Status(args) => {
                 let request = Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };

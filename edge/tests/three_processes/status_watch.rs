@@ -1,4 +1,4 @@
-//! `leader status --watch` on a pseudo-terminal.
+//! `status --watch` of leader and edge: on a pseudo-terminal, and as a line for each change.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -95,4 +95,48 @@ fn watching_without_a_terminal_is_refused() {
         2,
         &["needs a terminal", "standard input is not one", "--json"],
     );
+}
+
+#[test]
+fn edge_is_shown_again_and_again_until_ctrl_c() {
+    let swarm = Swarm::new();
+    let before = swarm.in_sync((0, 0));
+    let mut terminal = Terminal::new();
+    let usual = terminal.stty(&["-a"]);
+    let mut command =
+        swarm.bench.command("edge", &["status", "-d", "edge-1-data", "--watch", "--every", "100ms"]);
+    command.stdin(terminal.open()).stdout(terminal.open());
+    let watching = Process::launch(command, &swarm.bench.log("edge"));
+    eventually("the edge is shown", || terminal.shows("drone edge-1"));
+    swarm.bench.ok("leader", &["rekey"]);
+    let after = swarm.in_sync(before);
+    let epoch = Epoch { term: after.0, counter: after.1 }.to_string();
+    eventually("the new epoch is shown", || terminal.shows(&epoch));
+    watching.signal("INT");
+    assert_eq!(watching.wait().code(), Some(0));
+    assert_eq!(terminal.stty(&["-a"]), usual);
+}
+
+#[test]
+fn each_change_is_a_line_of_json() {
+    let swarm = Swarm::new();
+    let before = swarm.in_sync((0, 0));
+    let watch = |program: &str, more: &[&str]| {
+        let args = [&["status", "--watch", "--json", "--every", "100ms"][..], more].concat();
+        Process::start(swarm.bench.command(program, &args), &swarm.bench.log(&format!("watch-{program}")))
+    };
+    let watching = [watch("edge", &["-d", "edge-1-data"]), watch("leader", &[])];
+    let counter = |number: u64| format!("\"counter\":{number},");
+    watching.iter().for_each(|watching| drop(watching.line(&counter(before.1))));
+    swarm.bench.ok("leader", &["rekey"]);
+    let after = swarm.in_sync(before);
+    for watching in watching {
+        let line = watching.line(&counter(after.1));
+        let status: serde_json::Value = serde_json::from_str(&line).expect("one line is one status");
+        assert_eq!(status["term"], after.0);
+        watching.signal("INT");
+        assert_eq!(watching.wait().code(), Some(0));
+    }
+    // Whether there is an edge at all is said first.
+    swarm.bench.refused("edge", &["status", "-d", "nowhere", "--watch", "--json"], 4, &["nowhere"]);
 }

@@ -11,6 +11,7 @@
 //! | [`send`] | who passes messages on to the group, whether one was confirmed, what is said about it |
 //! | [`request`] | what subcommands ask of the running service, and the answers |
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
+//! | [`watch`] | a status that is shown again and again |
 //! | [`output`] | what a service prints: events, messages, envelopes |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | metrics that both have |
@@ -41,6 +42,7 @@ pub mod service;
 pub mod settings;
 pub mod store;
 pub mod subcommands;
+pub mod watch;
 
 pub use error::{Error, Result};
 pub use program::Program;

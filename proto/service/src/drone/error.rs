@@ -75,7 +75,9 @@ pub enum Error {
         reason: String,
     },
     /// There is nothing to draw on.
-    #[error("--watch needs a terminal, and {0} is not one; `leader status --json` is for scripts")]
+    #[error(
+        "--watch needs a terminal, and {0} is not one; `status --json` is for scripts, with `--watch` a line for each change"
+    )]
     NoTerminal(&'static str),
     /// The stored keyring is not what was stored.
     #[error("the stored attribute keys are invalid: {0}; restore the state file from a backup")]
