@@ -112,6 +112,7 @@ class Station(Pymavlink):
         return b"".join(parts[at] for at in sorted(parts)), asked
 
 
+@only_quiver
 class Autopilot(unittest.TestCase):
     """One vehicle, its end, and the leader as the ground station's end: TCP programs, a carrier without loss."""
 
@@ -147,7 +148,6 @@ class Autopilot(unittest.TestCase):
     def points(self):
         return [(473977418 + n * 1000, 85455939 + n * 700, 20.0 + n) for n in range(POINTS)]
 
-    @only_quiver
     def test_1_parameters_mission_and_attitude_come_in_order_and_none_counts_as_lost(self):
         found, asked = self.station.parameters()
         self.assertEqual(found, self.copter.parameters)
@@ -166,7 +166,6 @@ class Autopilot(unittest.TestCase):
         self.assertGreater(seen, 20)
         self.nothing_is_counted_as_lost()
 
-    @only_quiver
     def test_2_signatures_from_end_to_end_hold(self):
         links = [self.copter.link, self.station.link]
         for link in links:
@@ -184,7 +183,6 @@ class Autopilot(unittest.TestCase):
         # Each point that is refused costs a repetition, half a second here and a second in ground stations.
         self.assertLess(took, 10)
 
-    @only_quiver
     def test_3_a_file_is_complete_and_answers_carry_no_signature(self):
         self.copter.file = os.urandom(15_000)
         client = mavftp.MAVFTP(self.station.link, 7, 1)
@@ -202,7 +200,6 @@ class Autopilot(unittest.TestCase):
         answers = [frame for frame in frames if frame.get_srcSystem() == 7]
         self.assertGreaterEqual(len(answers), len(self.copter.file) // 80)
 
-    @only_quiver
     def test_4_a_log_is_complete_although_it_comes_faster_than_it_is_read(self):
         self.copter.log = os.urandom(200_000)
         began = time.monotonic()
@@ -212,7 +209,6 @@ class Autopilot(unittest.TestCase):
         # What does not fit waits at the autopilot. A machine that is busy may lose a few datagrams between the ends.
         self.assertLessEqual(asked, 5)
 
-    @only_quiver
     def test_5_mavproxy_counts_no_loss(self):
         with tempfile.TemporaryDirectory() as directory:
             said = self.mavproxy(pathlib.Path(directory))
@@ -273,10 +269,10 @@ class Logged(Quiver):
         super().bridge(name, [*flags, "--mavlink-log", str(self.logs)])
 
 
+@only_quiver
 class FlightLogs(unittest.TestCase):
     """Flight logs as pymavlink reads them, of an end that is killed."""
 
-    @only_quiver
     def test_logs_are_read_by_pymavlink_after_kill_9_and_with_a_torn_end(self):
         ports = free_port(), free_port()
         copter = Copter(ports[0])
