@@ -95,7 +95,7 @@ async fn logs_have_what_passed_both_ways_and_why_the_rest_did_not() {
     station.send(&HEARTBEAT.of(2, 0)).await;
     autopilot.send(&ATTITUDE.of(1, 1)).await;
     assert_eq!(station.receive().await, ATTITUDE.of(1, 1));
-    // The vehicle's end is not to be asked for a name that is not granted.
+    // Under a number that is not this vehicle's.
     autopilot.send(&ATTITUDE.of(9, 2)).await;
     let command = COMMAND_LONG.to(2, 1, 3);
     station.repeats(&command, || vehicle.frames("from group: passed") > 0).await;
