@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(lines.lines().count(), 3);
         for (line, expected) in lines.lines().zip(expected) {
             let (time, rest) = line.strip_prefix("{\"time_us\":").unwrap().split_once(',').unwrap();
-            assert!((before..=micros()).contains(&time.parse().unwrap()), "{line}");
+            assert!((before..=micros()).contains(&time.parse::<u64>().unwrap()), "{line}");
             assert_eq!(rest, expected);
         }
         // Flights are nobody else's business.
