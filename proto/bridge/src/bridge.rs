@@ -583,7 +583,7 @@ impl<S: Suite> Bridge<S> {
             Err(dropped) => return self.drop_frame(Way::Local, links::reason(dropped), bytes),
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
-            self.note_sent(Err("other system"));
+            self.note_sent(frame, Err("other system"));
         } else if receivers.is_empty() {
             self.drop_frame(Way::Local, links::reason(Dropped::NoReceiver), bytes);
         }
