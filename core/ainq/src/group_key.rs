@@ -76,3 +76,27 @@ impl GroupKey {
         shown
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn exported_keys_differ_by_name_and_epoch_and_from_each_other_key_of_the_epoch() {
+        let group_key = GroupKey::new("suite", Secret::new([7; 32]));
+        let name = |text: &str| Name::new(text).unwrap();
+        let mut keys: Vec<[u8; 32]> = Vec::new();
+        for digest in [[1; 32], [2; 32]] {
+            // One name is the beginning of the other: where it ends is hashed, too.
+            keys.extend(["a", "ab", "b"].map(|text| *group_key.export(&name(text), &digest).expose()));
+            let (shown, traffic) =
+                (group_key.fingerprint(&digest), prf(&group_key.key, "suite", "traffic", &[&digest]));
+            assert!(keys.iter().all(|key| key[..8] != shown && key != traffic.expose()));
+        }
+        for (place, key) in keys.iter().enumerate() {
+            assert!(!keys[..place].contains(key) && key != &[7; 32], "{place}");
+        }
+    }
+}
