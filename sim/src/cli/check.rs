@@ -9,7 +9,7 @@ use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, complain, counted, print};
 use quiver_world::WorldSuite;
-use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life};
+use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life, find_canary};
 use rayon::prelude::*;
 
 use crate::report::Outcome;
@@ -17,6 +17,8 @@ use crate::{Result, SimError, interrupt, measure};
 
 /// Failing seeds that are shrunk and printed.
 const TOLD: usize = 3;
+/// Longest search for the planted flaw.
+const CANARY_LIMIT: Duration = Duration::from_secs(60);
 /// More edges than this are for `sim run`.
 const MAX_EDGES: u32 = 1_000;
 
@@ -30,9 +32,11 @@ Examples:
   sim check --admission --seeds 50     with a policy that drones satisfy anonymously
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
 
+Before the seeds of each strategy a flaw is planted in a world of its own; a check that does not find it fails.
+
 Exit codes:
-  0  every invariant held after every step of every seed
-  1  an invariant broke: seed, replay command and shrunk plan are printed
+  0  every invariant held after every step of every seed, and the planted flaw was found
+  1  an invariant broke: seed, replay command and shrunk plan are printed; or the planted flaw was not found
   2  wrong usage";
 
 /// Arguments of `sim check`.
@@ -193,6 +197,16 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
             ..CheckSetup::default()
         };
         let refused = |error: quiver_world::WorldError| SimError::Usage(error.to_string());
+        let canary = ProcessTime::now();
+        let canary = canary_text(find_canary(strategy).map_err(refused)?, canary.elapsed());
+        match canary {
+            Ok(text) if !args.quiet => print(&format!("{strategy}: {text}")),
+            Ok(_) => {}
+            Err(text) => {
+                outcome = Outcome::Failed;
+                complain(&format!("{strategy}: {text}"));
+            }
+        }
         let checker = Checker::new(setup).map_err(refused)?;
         let (wall, cpu) = (measure::now(), ProcessTime::now());
         let sums = live(args, strategy, &checker).map_err(refused)?;
@@ -214,6 +228,22 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
     }
     Ok(if outcome == Outcome::Passed && interrupt::is_requested() { Outcome::Interrupted } else { outcome })
+}
+
+/// Text about the search for the planted flaw: which seed found it, after how many CPU seconds; an error if none did, or too
+/// late.
+fn canary_text(found: Option<u64>, took: Duration) -> std::result::Result<String, String> {
+    let why = match found {
+        Some(seed) if took <= CANARY_LIMIT => {
+            return Ok(format!("planted flaw found by seed {seed} in {:.1} s", took.as_secs_f64()));
+        }
+        Some(seed) => format!("was found by seed {seed} after {:.0} s of CPU time only", took.as_secs_f64()),
+        None => "was not found".to_string(),
+    };
+    Err(format!(
+        "a planted flaw (a disk that loses records) {why}: that the seeds pass says nothing. Look for what keeps the \
+         invariants from seeing it: cargo test -p quiver-world --test world mutations"
+    ))
 }
 
 /// Runs all seeds on all cores, until the user interrupts. The result of one does not depend on the others.
@@ -276,4 +306,23 @@ fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> 
         failure.plan,
         failure.story.join("\n"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_does_not_find_the_planted_flaw_within_a_minute_fails() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(
+            canary_text(Some(7), Duration::from_millis(90)).unwrap(),
+            "planted flaw found by seed 7 in 0.1 s"
+        );
+        assert!(canary_text(Some(7), minute).is_ok());
+        let late = canary_text(Some(7), minute + Duration::from_millis(1)).unwrap_err();
+        assert!(late.contains("found by seed 7 after 60 s of CPU time only"), "{late}");
+        let missed = canary_text(None, Duration::ZERO).unwrap_err();
+        assert!(missed.contains("was not found: that the seeds pass says nothing"), "{missed}");
+    }
 }

@@ -49,6 +49,9 @@ fn check_lives_through_seeds_of_both_strategies() {
         let line = printed.lines().find(|line| line.starts_with(strategy));
         assert!(line.is_some_and(|line| line.contains(" passed: ")), "{printed}");
     }
+    for strategy in ["flat", "tree"] {
+        assert!(printed.contains(&format!("{strategy}: planted flaw found by seed ")), "{printed}");
+    }
 }
 
 #[test]

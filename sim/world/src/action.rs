@@ -175,6 +175,42 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Name of its kind, for counts.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Start(_) => "start",
+            Self::Stop(_) => "stop",
+            Self::Crash { .. } => "crash",
+            Self::Join(_) => "join",
+            Self::Leave(_) => "leave",
+            Self::Evict(_) => "eviction",
+            Self::Revoke(_) => "revocation",
+            Self::Rekey => "re-key",
+            Self::Certify { .. } => "certification",
+            Self::Decertify(_) => "withdrawn certification",
+            Self::Talk { .. } => "message",
+            Self::Links(_) | Self::LinksOf(..) => "faults of links",
+            Self::Radio(_) => "change of the radio",
+            Self::Part(_) => "partition",
+            Self::Heal => "end of partitions",
+            Self::Skew { .. } => "wrong clock",
+            Self::Disk(..) => "fault of a disk",
+            Self::Calm => "end of all faults",
+            Self::Capture(_) => "captured drone",
+            Self::Seize(_) => "captured KGC",
+            Self::Lie { .. } => "lying KGC",
+            Self::Subvert { .. } => "hostile relay",
+            Self::Order(_) => "order to a condition",
+            Self::Approve(_) => "approval",
+            Self::Replay { .. } => "replay",
+            Self::Usurp { .. } => "usurper",
+            Self::Forge { .. } => "forgery",
+            Self::DoubleTerm { .. } => "equivocation",
+        }
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

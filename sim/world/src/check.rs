@@ -12,6 +12,8 @@ mod generate;
 mod shrink;
 mod story;
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
@@ -89,6 +91,10 @@ pub struct Outcome {
     pub checks: u64,
     /// From the end of the faults until convergence.
     pub convergence: Duration,
+    /// Virtual time that passed.
+    pub time: Duration,
+    /// Actions that took place, by kind: what operators, applications, faults and the adversary did.
+    pub actions: BTreeMap<&'static str, u64>,
 }
 
 /// Drones that are enrolled, and drones that are in the group: where most seeds start from.
@@ -171,7 +177,9 @@ impl<S: QuorumSuite> Base<S> {
     pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
-        let convergence = run_to_convergence(&mut world, plan, &mut invariants);
+        let mut counting = Counting { checker: &mut invariants, actions: BTreeMap::new() };
+        let convergence = run_to_convergence(&mut world, plan, &mut counting);
+        let actions = counting.actions;
         let mut violation = invariants.violations().first().cloned();
         if violation.is_none() && self.setup.admission {
             violation = unlinkable::<S>(plan.seed)?;
@@ -182,7 +190,40 @@ impl<S: QuorumSuite> Base<S> {
             epochs: invariants.epochs(),
             checks: invariants.checks(),
             convergence,
+            time: world.time(),
+            actions,
         })
+    }
+}
+
+/// Invariants, and how often which action took place.
+struct Counting<'a, S: Suite> {
+    checker: &'a mut Invariants<S>,
+    actions: BTreeMap<&'static str, u64>,
+}
+
+impl<S: Suite> StepObserver<S> for Counting<'_, S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        self.checker.on_step(world, step);
+    }
+
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        *self.actions.entry(action.kind()).or_default() += 1;
+        self.checker.on_action(world, at, action);
+    }
+
+    fn stops(&self) -> bool {
+        self.checker.stops()
+    }
+}
+
+impl<S: Suite> ConvergenceChecker<S> for Counting<'_, S> {
+    fn has_converged(&self, world: &World<S>) -> bool {
+        self.checker.has_converged(world)
+    }
+
+    fn check_convergence(&mut self, world: &World<S>) {
+        self.checker.check_convergence(world);
     }
 }
 
@@ -334,6 +375,35 @@ impl<S: QuorumSuite> Base<S> {
         let violation = found.unwrap_or(violation);
         Ok(Some(Failure { seed, violation, planned, plan, story }))
     }
+}
+
+/// Seeds among which the canary is found: of worlds whose disks lose records many break.
+const CANARY_SEEDS: Range<u64> = 1..201;
+
+/// Plants a flaw for which the invariants are there, records that are said to be durable and are not, and looks for it with
+/// the same plans, faults and invariants as for every other: the first seed that finds it, `None` if none of 200 does. Then
+/// the check sees nothing, and that it found nothing elsewhere says nothing.
+///
+/// # Errors
+/// As for [`World::new`].
+pub fn find_canary(strategy: StrategyKind) -> Result<Option<u64>, WorldError> {
+    let sabotage = Sabotage::LoseRecords;
+    find_planted(CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() }, CANARY_SEEDS)
+}
+
+/// The first of these seeds, those over ristretto255 left out, that finds what a setup has planted.
+///
+/// # Errors
+/// As for [`World::new`].
+#[doc(hidden)]
+pub fn find_planted(setup: CheckSetup, seeds: Range<u64>) -> Result<Option<u64>, WorldError> {
+    let base = Base::<InsecureToy>::new(setup)?;
+    for seed in seeds.filter(|seed| Checker::suite(*seed) == WorldSuite::Toy) {
+        if base.run(&Plan::new(&setup, seed))?.violation.is_some() {
+            return Ok(Some(seed));
+        }
+    }
+    Ok(None)
 }
 
 /// Nodes of the checks' worlds.

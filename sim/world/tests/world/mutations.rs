@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, StrategyKind};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_testbed::matching;
-use quiver_world::check::{CheckSetup, Checker};
+use quiver_world::check::{CheckSetup, Checker, find_canary, find_planted};
 use quiver_world::scenario::{Reading, Scenario, shipped};
 use quiver_world::{
     Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, LinkFaults, NoObserver, NodeEvent,
@@ -74,6 +74,32 @@ fn a_datagram_key_that_outlives_a_removal_is_noticed() {
 fn a_station_that_forgets_which_datagrams_it_opened_is_noticed() {
     for seed in 1..4 {
         assert_eq!(broken_with_telemetry(Sabotage::ForgetDatagrams, seed), [Invariant::Datagrams].into());
+    }
+}
+
+#[test]
+fn the_canary_of_every_check_is_found_under_either_strategy_and_where_nothing_is_planted_nothing_is() {
+    for strategy in StrategyKind::ALL {
+        let found = find_canary(strategy).unwrap();
+        assert!(found.is_some_and(|seed| seed <= 40), "{strategy}: {found:?}");
+        let honest = CheckSetup { edges: 8, strategy, ..CheckSetup::default() };
+        assert_eq!(find_planted(honest, 1..40).unwrap(), None, "{strategy}");
+    }
+}
+
+#[test]
+fn a_seed_tells_how_long_its_world_lived_and_what_took_place() {
+    let checker = Checker::new(CheckSetup { edges: 8, ..CheckSetup::default() }).unwrap();
+    let (plan, outcome) = (checker.plan(3), checker.check(3).unwrap());
+    assert!(outcome.time > Duration::from_secs(10), "{outcome:?}");
+    assert_eq!(outcome.actions["end of all faults"], 1);
+    // What the plan has took place, beside what actions bring about themselves.
+    for (_, action) in &plan.actions {
+        let planned = plan.actions.iter().filter(|(_, other)| other.kind() == action.kind()).count() as u64;
+        assert!(
+            outcome.actions.get(action.kind()).is_some_and(|count| *count >= planned),
+            "{action}: {outcome:?}"
+        );
     }
 }
 
