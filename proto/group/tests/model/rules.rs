@@ -6,17 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{
-    DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Kind, LEADER_SLOT, Name, Part, Role, Slot,
-    SpareStatement, Suite,
+    Delta, DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Kind, LEADER_SLOT, Name, Part,
+    PathMessage, Role, Slot, SpareStatement, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Secret, aead, extract};
-use quiver_message::{GroupMessage, JoinRequest, Message};
+use quiver_message::{GroupMessage, JoinRequest, Message, Newcomers, Replica, ReplicaChunk, StandBy};
 
 use crate::suite::Overheard as S;
 use crate::table::{Table, Values};
 use crate::wire;
-use crate::world::{GROUP, Node, Recording, Step};
+use crate::world::{GROUP, LEADERS, Node, Recording, Step};
+use crate::wraps::{Wraps, node};
 
 type Verdict<T = ()> = Result<T, String>;
 
@@ -42,9 +43,30 @@ struct Pair {
     slot: Slot,
 }
 
-struct Made {
-    digest: Digest,
-    key: Option<Secret<32>>,
+pub(crate) struct Made {
+    pub(crate) digest: Digest,
+    pub(crate) d0: Digest,
+    pub(crate) root: Digest,
+    pub(crate) tag: [u8; 32],
+    pub(crate) key: Option<Secret<32>>,
+}
+
+/// Keys that a member had once it had an epoch: W of its slot's leaf, and of a tree the keys above it by level.
+#[derive(Clone)]
+pub(crate) struct Held {
+    pub(crate) slot: Slot,
+    pub(crate) w: Secret<32>,
+    /// W with which the pair began, and the counter of that epoch.
+    pub(crate) first: (Secret<32>, u64),
+    pub(crate) path: Option<Vec<Secret<32>>>,
+}
+
+/// What travelled under keys of the group, for whoever has recorded it.
+#[derive(Default)]
+pub(crate) struct Sealed {
+    pub(crate) entries: Vec<(Epoch, Slot, [u8; 32])>,
+    pub(crate) paths: Vec<(Epoch, Slot, Vec<u8>)>,
+    pub(crate) wraps: Vec<(Epoch, (u8, u32), (u8, u32), [u8; 32])>,
 }
 
 /// What has happened so far.
@@ -65,7 +87,15 @@ pub(crate) struct Rules<'a> {
     spares: BTreeMap<(Node, u64), Vec<u8>>,
     pairs: BTreeMap<Node, Vec<Pair>>,
     members: BTreeSet<Node>,
-    made: BTreeMap<Epoch, Made>,
+    pub(crate) made: BTreeMap<Epoch, Made>,
+    /// Keys of a tree's nodes after the epoch, as whoever was given them has them.
+    nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
+    pub(crate) states: BTreeMap<(Node, Epoch), Held>,
+    pub(crate) sealed: Sealed,
+    /// Of each deputy the number of its last question, those without an answer, and the epochs that it was sent.
+    stands_by: BTreeMap<(Node, Vec<u8>), u64>,
+    copies: BTreeSet<(Node, Node, Vec<u8>, u64)>,
+    copied: BTreeSet<(Node, Epoch)>,
     /// Who was given the key of an epoch, and who acknowledged it.
     given: BTreeSet<(Node, Epoch)>,
     acknowledged: BTreeSet<(Node, Epoch)>,
@@ -84,8 +114,22 @@ pub(crate) struct Rules<'a> {
 /// # Errors
 /// The place of the first step that they refuse, and why.
 pub(crate) fn check(run: &Recording, table: &Table, steps: &[Step]) -> Result<(), (usize, String)> {
+    follow(run, table, steps).map(drop)
+}
+
+/// The same, and what is known then.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn follow<'a>(
+    run: &'a Recording,
+    table: &'a Table,
+    steps: &[Step],
+) -> Result<Rules<'a>, (usize, String)> {
     let mut rules = Rules::new(run, table);
-    steps.iter().enumerate().try_for_each(|(place, step)| rules.step(step).map_err(|why| (place, why)))
+    let mut numbered = steps.iter().enumerate();
+    numbered.try_for_each(|(place, step)| rules.step(step).map_err(|why| (place, why)))?;
+    Ok(rules)
 }
 
 impl<'a> Rules<'a> {
@@ -106,6 +150,12 @@ impl<'a> Rules<'a> {
             pairs: BTreeMap::new(),
             members: BTreeSet::new(),
             made: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            states: BTreeMap::new(),
+            sealed: Sealed { entries: Vec::new(), paths: Vec::new(), wraps: Vec::new() },
+            stands_by: BTreeMap::new(),
+            copies: BTreeSet::new(),
+            copied: BTreeSet::new(),
             given: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             activated: BTreeSet::new(),
@@ -173,7 +223,8 @@ impl<'a> Rules<'a> {
     fn may(&self, role: &str, node: Node) -> bool {
         match role {
             "any" => true,
-            "kgc" | "leader" => node == role,
+            "kgc" => node == role,
+            "leader" => LEADERS.contains(&node),
             "drone" | "member" => node != "kgc",
             "edge" => node.starts_with("edge-"),
             _ => false,
@@ -212,31 +263,50 @@ impl<'a> Rules<'a> {
                 self.fresh(from, &hello.nonce)
             }
             Message::JoinChallenge(challenge) => {
-                let leads = Role::Leader { group: Name::new(GROUP).map_err(bad)?, ordinal: 0 };
+                let ordinal = LEADERS.iter().position(|leader| *leader == from).ok_or("no leader")? as u16;
+                let leads = Role::Leader { group: Name::new(GROUP).map_err(bad)?, ordinal };
                 require(challenge.leader.identity.role == leads, "no leader of the group")?;
                 self.key(from, &challenge.leader)?;
                 self.cookie(to, &challenge.nonce, &challenge.challenge)
             }
-            Message::JoinRequest(request) => self.join_request(from, &request),
+            Message::JoinRequest(request) => self.join_request(from, to, &request),
             Message::Welcome(welcome) => {
                 require(
                     self.asked.contains_key(&(to, welcome.nonce.to_vec())),
                     "nobody asked to join with that",
                 )?;
-                let Part::Entry(entry) = &welcome.part else { return Err("no entry under flat".to_string()) };
                 self.epoch(&welcome.header)?;
-                self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?;
+                self.of_its_leader(from, &welcome.header)?;
+                match &welcome.part {
+                    Part::Entry(entry) => self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?,
+                    Part::Path(path) => {
+                        require(path.r == welcome.nonce, "a path for another question")?;
+                        self.path(to, &welcome.header, path, Some(&welcome.nonce))?;
+                    }
+                    Part::Delta(_) => return Err("wraps in a welcome".to_string()),
+                }
                 self.waiting.remove(&(to, welcome.nonce.to_vec()));
                 self.in_step.insert(to);
                 Ok(())
             }
             Message::Rekey(rekey) => {
-                require(rekey.newcomers.is_empty(), "newcomers by wraps under flat")?;
+                // §10.5: an edge shows a leader the newest header that it holds, and nobody anything else.
+                if from.starts_with("edge-") {
+                    let known = self.made.contains_key(&rekey.header.core.epoch) && rekey.part.is_none();
+                    require(
+                        known && LEADERS.contains(&to),
+                        "a header of an edge that nobody made, or to no leader",
+                    )?;
+                }
                 self.epoch(&rekey.header)?;
+                if rekey.part.is_some() {
+                    self.of_its_leader(from, &rekey.header)?;
+                }
                 match &rekey.part {
-                    None => Ok(()),
+                    None => require(rekey.newcomers.is_empty(), "newcomers without wraps"),
                     Some(Part::Entry(entry)) => self.entry(to, &rekey.header, entry, None),
-                    Some(_) => Err("wraps under flat".to_string()),
+                    Some(Part::Path(path)) => self.path(to, &rekey.header, path, None),
+                    Some(Part::Delta(delta)) => self.wraps(to, &rekey.header, delta, &rekey.newcomers),
                 }
             }
             Message::Ack(ack) => {
@@ -270,8 +340,15 @@ impl<'a> Rules<'a> {
             Message::CatchUpReply(answer) => {
                 require(self.questions.remove(&answer.number[..]) == Some(to), "nobody asked that")?;
                 let digest = self.epoch(&answer.header)?;
-                if let Some(Part::Entry(entry)) = &answer.part {
-                    self.entry(to, &answer.header, entry, None)?;
+                self.of_its_leader(from, &answer.header)?;
+                match &answer.part {
+                    None => {}
+                    Some(Part::Entry(entry)) => self.entry(to, &answer.header, entry, None)?,
+                    Some(Part::Path(path)) => {
+                        require(path.r == answer.number, "a path for another question")?;
+                        self.path(to, &answer.header, path, None)?;
+                    }
+                    Some(Part::Delta(_)) => return Err("wraps in an answer".to_string()),
                 }
                 let slot = self.newest_pair(to)?.slot;
                 self.tag(to, slot, &answer.tag, "fresh", &[("digest", &digest), ("r", &answer.number)])?;
@@ -306,8 +383,10 @@ impl<'a> Rules<'a> {
                 Ok(())
             }
             Message::EvictionNotice(notice) => {
-                let key = self.keys.get("leader").ok_or("nobody knows the leader's key")?;
-                require(notice.leader.encode() == key.encode(), "another leader")?;
+                let told = notice.leader.encode();
+                let signed = |leader: &&Node| self.keys.get(*leader).is_some_and(|key| key.encode() == told);
+                let signer = LEADERS.iter().find(signed).ok_or("another leader")?;
+                let key = &self.keys[signer];
                 for serial in &notice.serials {
                     let named = |node: &&Node| {
                         self.keys.get(**node).is_some_and(|key| key.identity.serial == *serial)
@@ -324,6 +403,8 @@ impl<'a> Rules<'a> {
                 notice.signature.verify(&self.run.deployment, key, label, &statement).map_err(bad)
             }
             Message::GroupMessage(message) => self.group_message(from, to, &message),
+            Message::StandBy(question) => self.stand_by(from, to, &question),
+            Message::Replica(copy) => self.replica(from, to, &copy),
             // Nothing of these is a term of the models: refusals, which nobody signs, and revocation lists.
             _ => Ok(()),
         }
@@ -349,7 +430,7 @@ impl<'a> Rules<'a> {
     }
 
     /// §6.1: signed, for a challenge that is taken once.
-    fn join_request(&mut self, from: Node, request: &JoinRequest) -> Verdict {
+    fn join_request(&mut self, from: Node, to: Node, request: &JoinRequest) -> Verdict {
         let answered = self.cookies.remove(&request.challenge[..]);
         require(
             answered == Some((from, request.nonce.to_vec())),
@@ -358,7 +439,7 @@ impl<'a> Rules<'a> {
         let decoded = request.decode::<S>().map_err(bad)?;
         self.key(from, &decoded.drone)?;
         self.spare(from, &decoded.spare)?;
-        let leader = self.keys.get("leader").ok_or("nobody knows the leader's key")?;
+        let leader = self.keys.get(to).ok_or("nobody knows the leader's key")?;
         let values: Values<'_> = &[
             ("group", &lp(request.group.as_bytes())),
             ("leader", &lp(&leader.encode())),
@@ -397,12 +478,16 @@ impl<'a> Rules<'a> {
     /// §7.1: a header, signed by the group's leader, of an epoch that is known or the next one. Gives D.
     fn epoch(&mut self, header: &Header<S>) -> Verdict<Digest> {
         let (core, epoch) = (&header.core, header.core.epoch);
-        let leader = self.keys.get("leader").ok_or("nobody knows the leader's key")?;
+        // §7.3: the signer leads this group under the term's ordinal.
+        let leader = LEADERS.get(usize::from(epoch.ordinal())).ok_or("another ordinal")?;
+        let leader = self.keys.get(leader).ok_or("nobody knows the leader's key")?;
         require(
             core.leader.encode() == leader.encode() && core.group.as_bytes() == GROUP.as_bytes(),
             "not its leader",
         )?;
-        require(epoch.term & 0xffff == 0, "another ordinal")?;
+        require(core.strategy == self.run.strategy, "another strategy")?;
+        let binds = core.strategy == StrategyKind::Tree || header.entries_root == [0; 32];
+        require(binds, "an entries_root without wraps")?;
         let d0 = core.digest(&self.run.deployment);
         let values: Values<'_> = &[("d0", &d0), ("entries_root", &header.entries_root), ("tag", &header.tag)];
         let digest = self.table.hash("digest", values);
@@ -429,8 +514,20 @@ impl<'a> Rules<'a> {
             require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
             self.members.remove(holder);
         }
-        self.made.insert(epoch, Made { digest, key: None });
+        let (root, tag) = (header.entries_root, header.tag);
+        self.made.insert(epoch, Made { digest, d0, root, tag, key: None });
         Ok(digest)
+    }
+
+    /// The key of a node after an epoch, if anybody was given it.
+    pub(crate) fn node(&self, epoch: Epoch, (level, index): (u8, u32)) -> Option<&Secret<32>> {
+        self.nodes.get(&(epoch, level, index))
+    }
+
+    /// Keys of an epoch come from whoever opened its term.
+    fn of_its_leader(&self, from: Node, header: &Header<S>) -> Verdict {
+        let leader = LEADERS.get(usize::from(header.core.epoch.ordinal()));
+        require(leader == Some(&from), "keys from another than the term's leader")
     }
 
     fn slot_of(&self, member: Node) -> Option<Slot> {
@@ -453,11 +550,13 @@ impl<'a> Rules<'a> {
         let epoch = header.core.epoch;
         let pairs = if header.core.adds(entry.slot) {
             let points = match (entry.q, nonce) {
-                (Some(q), None) => vec![self.spares.get(&(to, q)).ok_or("it showed no such point")?.clone()],
-                (None, _) => self.one_time_points(to, nonce),
+                (Some(q), None) => {
+                    vec![(Some(q), self.spares.get(&(to, q)).ok_or("it showed no such point")?.clone())]
+                }
+                (None, _) => self.one_time_points(to, nonce).into_iter().map(|point| (None, point)).collect(),
                 (Some(_), Some(_)) => return Err("a spare point in a welcome".to_string()),
             };
-            self.candidates(to, header, entry, &points)?
+            self.candidates(to, header, entry.slot, &points)?
         } else {
             vec![self.newest_pair(to)?.clone()]
         };
@@ -475,14 +574,52 @@ impl<'a> Rules<'a> {
             .iter()
             .find_map(|pair| Some((pair.clone(), key_of(pair)?)))
             .ok_or("the mask gives no key of this epoch")?;
+        require(
+            header.core.strategy == StrategyKind::Flat || header.core.kind == Kind::Open,
+            "an entry of a tree that goes on",
+        )?;
+        self.sealed.entries.push((epoch, entry.slot, entry.wrap));
+        self.give(to, header, &pair, key, None, entry.q.is_none())
+    }
+
+    /// W of the pair in an epoch of its term.
+    fn stepped(&self, pair: &Pair, epoch: Epoch) -> Option<Secret<32>> {
+        let steps =
+            epoch.counter.checked_sub(pair.begun.counter).filter(|_| pair.begun.term == epoch.term)?;
+        Some((0..steps).fold(pair.w.clone(), |w, _| self.table.prf("step", &w, &[])))
+    }
+
+    /// A member has the keys of an epoch: all who have them have the same.
+    fn give(
+        &mut self,
+        to: Node,
+        header: &Header<S>,
+        pair: &Pair,
+        key: Secret<32>,
+        path: Option<Vec<Secret<32>>>,
+        joins: bool,
+    ) -> Verdict {
+        let (epoch, slot) = (header.core.epoch, pair.slot);
+        let w = self.stepped(pair, epoch).ok_or("a pair of another term")?;
         let made = self.made.get_mut(&epoch).ok_or("no such epoch")?;
+        require(
+            made.key.as_ref().is_none_or(|known| known.expose() == key.expose()),
+            "two keys of one epoch",
+        )?;
         made.key = Some(key);
-        if header.core.adds(entry.slot) {
+        for (level, key) in (1..).zip(path.iter().flatten()) {
+            let known = self.nodes.entry((epoch, level, slot >> level)).or_insert_with(|| key.clone());
+            require(known.expose() == key.expose(), "two keys of one node")?;
+        }
+        let first = (pair.w.clone(), pair.begun.counter);
+        let state = self.states.entry((to, epoch)).or_insert(Held { slot, w, first, path: None });
+        state.path = path.or_else(|| state.path.take());
+        if header.core.adds(slot) {
             let pairs = self.pairs.entry(to).or_default();
             if pairs.last().is_none_or(|last| last.begun != pair.begun) {
-                pairs.push(pair);
+                pairs.push(pair.clone());
                 // Numbers rise within a membership: the next one has another A.
-                if entry.q.is_none() {
+                if joins {
                     self.newest_question.remove(to);
                 }
                 self.going.remove(to);
@@ -490,6 +627,241 @@ impl<'a> Rules<'a> {
             self.members.insert(to);
         }
         self.given.insert((to, epoch));
+        Ok(())
+    }
+
+    /// Pairs that a member may have with its leader in an epoch: the one it has, or one that the epoch makes, with a point of
+    /// a request to join, or with a spare one where a term opens.
+    fn pairs_for(
+        &self,
+        to: Node,
+        header: &Header<S>,
+        slot: Slot,
+        nonce: Option<&[u8]>,
+    ) -> Verdict<Vec<Pair>> {
+        let core = &header.core;
+        let known = self.newest_pair(to).ok().filter(|pair| pair.begun == core.epoch || !core.adds(slot));
+        if let Some(pair) = known {
+            return Ok(vec![pair.clone()]);
+        }
+        require(core.adds(slot), "it has no key with the leader")?;
+        if core.kind == Kind::Rekey {
+            let points: Vec<_> =
+                self.one_time_points(to, nonce).into_iter().map(|point| (None, point)).collect();
+            return self.candidates(to, header, slot, &points);
+        }
+        let spares = self.spares.range((to, 0)..=(to, u64::MAX));
+        let points: Vec<_> = spares.map(|((_, q), point)| (Some(*q), point.clone())).collect();
+        self.candidates(to, header, slot, &points)
+    }
+
+    /// §8.2, 6: a path that opens with W of the epoch, whose root gives the header's key.
+    fn path(&mut self, to: Node, header: &Header<S>, path: &PathMessage, nonce: Option<&[u8]>) -> Verdict {
+        let (core, epoch) = (&header.core, header.core.epoch);
+        require(core.strategy == StrategyKind::Tree, "a path without a tree")?;
+        let made = self.made.get(&epoch).ok_or("no such epoch")?;
+        let (digest, d0) = (made.digest, made.d0);
+        let bytes = path.encode();
+        let aad = [&digest[..], &path.slot.to_be_bytes()].concat();
+        let opened = |pair: Pair| {
+            let w = self.stepped(&pair, epoch).filter(|_| pair.slot == path.slot)?;
+            let key = self.table.prf("path", &w, &[("digest", &digest), ("r", &path.r)]);
+            Some((pair, aead::open(&key, &[0; 12], &aad, &bytes[20..]).ok()?))
+        };
+        let (pair, text) = self
+            .pairs_for(to, header, path.slot, nonce)?
+            .into_iter()
+            .find_map(opened)
+            .ok_or("a path under no key of the member's")?;
+        let keys: Vec<_> = text.as_chunks::<32>().0.iter().map(|key| Secret::new(*key)).collect();
+        let (key, keys) = keys.split_last().ok_or("an empty path")?;
+        require(keys.len() == usize::from(core.height), "a path of another height")?;
+        let root = keys.last().ok_or("a path without a root")?;
+        let computed = self.table.prf("group_key", root, &[("d0", &d0)]);
+        require(computed.expose() == key.expose(), "not the key that the root gives")?;
+        self.confirms(header, &d0, key)?;
+        self.sealed.paths.push((epoch, path.slot, bytes));
+        self.give(to, header, &pair, key.clone(), Some(keys.to_vec()), nonce.is_some())
+    }
+
+    /// §7.1: the tag is the key's.
+    fn confirms(&self, header: &Header<S>, d0: &Digest, key: &Secret<32>) -> Verdict {
+        let tag = self.table.prf("confirm", key, &[("d0", d0), ("entries_root", &header.entries_root)]);
+        require(*tag.expose() == header.tag, "a key of which the tag is not")
+    }
+
+    /// §8.4: wraps that the header binds. A member that has the epoch before, or begins with this one, follows.
+    fn wraps(&mut self, to: Node, header: &Header<S>, delta: &Delta, newcomers: &Newcomers) -> Verdict {
+        let (core, epoch) = (&header.core, header.core.epoch);
+        let wraps = Wraps::read(delta.as_bytes()).ok_or("no wraps")?;
+        require(wraps.root(self.table) == Some(header.entries_root), "wraps that the header does not bind")?;
+        require(wraps.height == core.height, "wraps of another height")?;
+        let known: BTreeSet<_> =
+            self.sealed.wraps.iter().map(|(at, parent, child, _)| (*at, *parent, *child)).collect();
+        let all =
+            wraps.all().into_iter().filter(|(parent, child, _)| !known.contains(&(epoch, *parent, *child)));
+        self.sealed.wraps.extend(all.map(|(parent, child, wrap)| (epoch, parent, child, wrap)));
+        if !to.starts_with("edge-") || self.states.get(&(to, epoch)).is_some_and(|held| held.path.is_some()) {
+            return Ok(());
+        }
+        // §6.1: a newcomer finds its n_e in the list, which nobody signs; the tag shows that the slot is its own.
+        let asked = |(slot, start): (Slot, &[u8; 8])| {
+            let mine = self.waiting.iter().find(|(node, nonce)| *node == to && nonce.starts_with(start))?;
+            Some((slot, mine.1.clone()))
+        };
+        let joins = newcomers.iter().find_map(asked);
+        let former = Epoch { counter: epoch.counter - 1, ..epoch };
+        let (slot, before) = match (&joins, core.kind) {
+            (Some((slot, _)), _) => (*slot, None),
+            (None, Kind::Open) => match self.slot_of(to) {
+                Some(slot) if core.adds(slot) => (slot, None),
+                _ => return Ok(()),
+            },
+            (None, Kind::Rekey) => {
+                match self.states.get(&(to, former)).map(|held| (held.slot, held.path.clone())) {
+                    Some((slot, Some(path))) => (slot, Some(path)),
+                    // It asks for its path.
+                    _ => return Ok(()),
+                }
+            }
+        };
+        let Some(branch) = wraps.branch(slot) else { return Ok(()) };
+        let lowest = (1..branch.len()).find(|level| branch[*level].refreshed);
+        if lowest.is_some_and(|level| branch[level - 1].wrap.is_none()) {
+            // §8.3: that is the leader's word that it is out.
+            return require(core.removed.contains(slot), "wraps without a member that stays");
+        }
+        let d0 = core.digest(&self.run.deployment);
+        let nonce = joins.as_ref().map(|(_, nonce)| &nonce[..]);
+        let climbed = self.pairs_for(to, header, slot, nonce)?.into_iter().find_map(|pair| {
+            let w = self.stepped(&pair, epoch)?;
+            let path = self.climb(&branch, slot, &d0, &w, before.as_deref())?;
+            let key = self.table.prf("group_key", path.last()?, &[("d0", &d0)]);
+            self.confirms(header, &d0, &key).ok()?;
+            Some((pair, key, path))
+        });
+        let (pair, key, path) = climbed.ok_or("the wraps give no key of this epoch")?;
+        if let Some((_, nonce)) = joins {
+            self.waiting.remove(&(to, nonce));
+            self.in_step.insert(to);
+        }
+        let joins = core.kind == Kind::Rekey && core.adds(slot);
+        self.give(to, header, &pair, key, Some(path), joins)
+    }
+
+    /// §8.2: the keys above a leaf after an epoch, from its W and the keys before.
+    fn climb(
+        &self,
+        branch: &[crate::wraps::Child],
+        slot: Slot,
+        d0: &Digest,
+        w: &Secret<32>,
+        before: Option<&[Secret<32>]>,
+    ) -> Option<Vec<Secret<32>>> {
+        let (mut below, mut seed, mut keys) = (w.clone(), None, Vec::new());
+        for level in 1..branch.len() {
+            let (v, c) = (node(level as u8, slot >> level), node(level as u8 - 1, slot >> (level - 1)));
+            let key = if branch[level].refreshed {
+                let own = match branch[level - 1].wrap {
+                    Some(wrap) => {
+                        self.table.prf("wrap_node", &below, &[("d0", d0), ("v", &v), ("c", &c)]).unmask(&wrap)
+                    }
+                    None => self.table.prf("up", seed.as_ref()?, &[("node", &v)]),
+                };
+                let key = self.table.prf("node", &own, &[("node", &v)]);
+                seed = Some(own);
+                key
+            } else {
+                seed = None;
+                before?.get(level - 1)?.clone()
+            };
+            let steps = branch[level].wrap.is_some() || branch[level].added;
+            below = key.clone();
+            keys.push(if steps { self.table.prf("node_step", &key, &[("node", &v)]) } else { key });
+        }
+        Some(keys)
+    }
+
+    /// §10.1: a deputy's question, signed to the leader that it asks, under a challenge of that one, with a rising number.
+    fn stand_by(&mut self, from: Node, to: Node, question: &StandBy) -> Verdict {
+        let session = (from, question.nonce.to_vec());
+        let known = self.cookies.get(&question.challenge[..]) == Some(&(from, question.nonce.to_vec()));
+        require(known, "not its challenge")?;
+        require(question.group.as_bytes() == GROUP.as_bytes(), "another group")?;
+        let before = self.stands_by.insert(session, question.number);
+        require(before.is_none_or(|before| before < question.number), "its number does not rise")?;
+        let (deputy, signature) = question.decode::<S>().map_err(bad)?;
+        self.key(from, &deputy)?;
+        if question.held.counter > 0 {
+            let made = self.made.get(&question.held).ok_or("it holds an epoch that nobody made")?;
+            require(made.digest == question.digest, "it holds another header")?;
+            let opened = LEADERS.get(usize::from(question.held.ordinal())) == Some(&from);
+            require(opened || self.copied.contains(&(from, question.held)), "nobody sent it a copy of that")?;
+        }
+        let leader = self.keys.get(to).ok_or("nobody knows the leader's key")?;
+        let held = [
+            &question.received.to_be_bytes()[..],
+            &question.held.term.to_be_bytes(),
+            &question.held.counter.to_be_bytes(),
+            &question.digest,
+        ]
+        .concat();
+        let values: Values<'_> = &[
+            ("group", &lp(question.group.as_bytes())),
+            ("leader", &lp(&leader.encode())),
+            ("deputy", &lp(&question.deputy)),
+            ("nonce", &question.nonce),
+            ("challenge", &question.challenge),
+            ("number", &question.number.to_be_bytes()),
+            ("held", &held),
+        ];
+        let (label, statement) = self.table.statement("stand_by", values);
+        signature.verify(&self.run.deployment, &deputy, label, &statement).map_err(bad)?;
+        self.copies.insert((from, to, question.nonce.to_vec(), question.number));
+        Ok(())
+    }
+
+    /// §10.2: a copy answers one question; its points are their members', its slots those that members have.
+    fn replica(&mut self, from: Node, to: Node, copy: &Replica<S>) -> Verdict {
+        require(
+            self.copies.remove(&(to, from, copy.nonce.to_vec(), copy.number)),
+            "nobody asked that, or it was answered",
+        )?;
+        let digest = self.epoch(&copy.header)?;
+        let (leader, deputy) =
+            self.keys.get(from).zip(self.keys.get(to)).ok_or("nobody knows the keys of these leaders")?;
+        let values: Values<'_> = &[
+            ("group", &lp(GROUP.as_bytes())),
+            ("leader", &lp(&leader.encode())),
+            ("deputy", &lp(&deputy.encode())),
+            ("nonce", &copy.nonce),
+            ("number", &copy.number.to_be_bytes()),
+            ("digest", &digest),
+            ("chunk", &self.table.hash("chunk", &[("slots", &lp(&copy.chunk))])),
+        ];
+        let (label, statement) = self.table.statement("replica", values);
+        copy.signature.verify(&self.run.deployment, leader, label, &statement).map_err(bad)?;
+        if !copy.chunk.is_empty() {
+            for seat in ReplicaChunk::<S>::decode(&copy.chunk).map_err(bad)?.seats {
+                let Some(holder) = seat.holder else { continue };
+                let node = self.keys.iter().find(|(_, key)| key.encode() == holder.encode());
+                let node = *node.ok_or("a slot of a drone that never asked")?.0;
+                let ever =
+                    self.pairs.get(node).is_some_and(|pairs| pairs.iter().any(|pair| pair.slot == seat.slot));
+                require(
+                    ever || self.asked.keys().any(|(asked, _)| *asked == node),
+                    "a slot that the member never had",
+                )?;
+                if let Some(spare) = seat.spare {
+                    let point = self.spares.get(&(node, spare.q));
+                    require(
+                        point.is_some_and(|point| point == spare.point.as_bytes()),
+                        "a point that it never showed",
+                    )?;
+                }
+            }
+        }
+        self.copied.insert((to, copy.header.core.epoch));
         Ok(())
     }
 
@@ -507,13 +879,13 @@ impl<'a> Rules<'a> {
         &self,
         to: Node,
         header: &Header<S>,
-        entry: &Entry,
-        points: &[Vec<u8>],
+        slot: Slot,
+        points: &[(Option<u64>, Vec<u8>)],
     ) -> Verdict<Vec<Pair>> {
         let (core, key) = (&header.core, self.keys.get(to).ok_or("nobody knows its key")?);
         let v = core.point.as_ref().ok_or("no point V")?;
         let p_pub = [lp(S::ID.as_bytes()), self.run.deployment.master().as_bytes().to_vec()].concat();
-        let pair = |(e, secret): (&Vec<u8>, &Vec<u8>)| {
+        let pair = |((q, e), secret): (&(Option<u64>, Vec<u8>), &Vec<u8>)| {
             let values: Values<'_> = &[
                 ("p_pub", &p_pub),
                 ("group", &lp(core.group.as_bytes())),
@@ -522,15 +894,15 @@ impl<'a> Rules<'a> {
                 ("v", v.as_bytes()),
                 ("leader", &core.leader.encode()),
                 ("drone", &key.encode()),
-                ("slot", &entry.slot.to_be_bytes()),
-                ("q", &entry.q.unwrap_or(0).to_be_bytes()),
+                ("slot", &slot.to_be_bytes()),
+                ("q", &q.unwrap_or(0).to_be_bytes()),
                 ("e", e),
             ];
             let w = extract(&self.table.hash("pair", values), secret);
             let a = self.table.prf("auth", &w, &[]);
-            Pair { w, a, begun: core.epoch, slot: entry.slot }
+            Pair { w, a, begun: core.epoch, slot }
         };
-        let secrets = |e| self.run.secrets.iter().map(move |secret| pair((e, secret)));
+        let secrets = |point| self.run.secrets.iter().map(move |secret| pair((point, secret)));
         Ok(points.iter().flat_map(secrets).collect())
     }
 
@@ -539,9 +911,11 @@ impl<'a> Rules<'a> {
         let (frame, made) = (&message.frame, self.made.get(&message.epoch).ok_or("no such epoch")?);
         let (digest, key) = (made.digest, made.key.as_ref().ok_or("nobody was given its key")?);
         require(message.group.as_bytes() == GROUP.as_bytes(), "another group")?;
-        if from == "leader" {
+        if LEADERS.contains(&from) {
             require(
-                frame.slot == LEADER_SLOT && message.source.is_some(),
+                frame.slot == LEADER_SLOT
+                    && message.source.is_some()
+                    && LEADERS.get(usize::from(message.epoch.ordinal())) == Some(&from),
                 "not the leader's slot, or not signed",
             )?;
         } else {
