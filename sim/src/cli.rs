@@ -39,6 +39,8 @@ Examples:
   sim check --seeds 1000               random faults, every invariant after every step
   sim flood                            strangers flood a leader of 1,000 drones: how long its re-keys take
   sim scenario flapping_drone          a world with faults, its airtime and energy
+  sim scenario --from-tlog f.tlog      a flight's vehicles, traffic and places; `sim scenario --help` has all formats
+  cargo lab compare --radio 802.15.4   other group-keying schemes over the same radio (docs/contenders.md)
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
 
 Exit codes:
@@ -138,11 +140,11 @@ fn show(
 }
 
 /// Refuses a file that cannot be written, before time goes into a run.
-fn probe(file: &Path) -> Result<()> {
+fn probe(flag: &str, file: &Path) -> Result<()> {
     let new = !file.exists();
     let opened = OpenOptions::new().write(true).create(true).truncate(false).open(file).map(drop);
     let probed = opened.and_then(|()| if new { fs::remove_file(file) } else { Ok(()) });
-    probed.map_err(|error| SimError::Usage(format!("--replay: cannot write {}: {error}", file.display())))
+    probed.map_err(|error| SimError::Usage(format!("{flag}: cannot write {}: {error}", file.display())))
 }
 
 /// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage, 128 and the signal's number

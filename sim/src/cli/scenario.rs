@@ -6,7 +6,9 @@ use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_report::{OutputArgs, complain, open, print};
 use quiver_world::WorldSuite;
-use quiver_world::scenario::{Reading, SHIPPED, Scenario, shipped};
+use quiver_world::formats::movements::{MovementFormat, Movements};
+use quiver_world::formats::tlog::{self, Flight};
+use quiver_world::scenario::{Exports, Reading, Recording, SHIPPED, Scenario, shipped};
 
 use crate::measure::{self, available_memory};
 use crate::report::Outcome;
@@ -24,6 +26,9 @@ Examples:
   sim scenario --all --suite toy                    all of them, over a group that hides nothing and is fast
   sim scenario leader_lost_for_good --replay page.html --open     see it: a page that plays the run
   sim scenario mass_leave --json                    figures for scripts on standard output
+  sim scenario --from-tlog flight.tlog              the vehicles of a telemetry log: their traffic and their places
+  sim scenario mine.toml --places moves.ns_movements --range 300     drones fly as ns-2 or BonnMotion says
+  sim scenario mavlink --pcapng run.pcapng --tlogs logs              for Wireshark; a telemetry log of each vehicle
 
 Exit codes:
   0  every invariant held and every expectation was met
@@ -34,8 +39,26 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(super) struct ScenarioArgs {
     /// A scenario's file, or the name of a shipped one
-    #[arg(value_name = "FILE", required_unless_present_any = ["list", "all"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list", "all", "from_tlog"])]
     file: Option<PathBuf>,
+    /// Make a scenario of a telemetry log: its vehicles, their traffic, their places
+    #[arg(long, value_name = "FLIGHT.tlog", conflicts_with_all = ["file", "list", "all", "places"])]
+    from_tlog: Option<PathBuf>,
+    /// Fly the drones along the movements of an ns-2 or BonnMotion file: node 0 is edge-0
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    places: Option<PathBuf>,
+    /// Metres from the middle of all places within which drones are heard
+    #[arg(long, value_name = "METRES", default_value_t = 1000.0)]
+    range: f64,
+    /// Write where the drones were: BonnMotion for .movements and .bm, else ns-2
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    write_places: Option<PathBuf>,
+    /// Write all messages as a capture for Wireshark: IEEE 802.15.4 frames, an interface for each station
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    pcapng: Option<PathBuf>,
+    /// Write a telemetry log of each vehicle of a scenario with [mavlink] into this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["list", "all", "print"])]
+    tlogs: Option<PathBuf>,
     /// List the scenarios that come with Quiver
     #[arg(long, conflicts_with_all = ["file", "all", "seed", "suite", "share_verifications", "csv", "json", "quiet"])]
     list: bool,
@@ -45,8 +68,7 @@ pub(super) struct ScenarioArgs {
     /// Print the scenario's text in place of playing it
     #[arg(
         long,
-        requires = "file",
-        conflicts_with_all = ["seed", "suite", "share_verifications", "csv", "json", "quiet"]
+        conflicts_with_all = ["list", "all", "seed", "suite", "share_verifications", "csv", "json", "quiet"]
     )]
     print: bool,
     /// Seed for all random choices, in place of the file's
@@ -80,9 +102,17 @@ pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
     if !args.print {
         check_results(&args.output)?;
     }
+    if let Some(log) = &args.from_tlog {
+        let Flight { scenario, movements } = read_flight(log)?;
+        if args.print {
+            print(scenario.trim_end());
+            return Ok(Outcome::Passed);
+        }
+        return play(args, &log.display().to_string(), &scenario, movements.as_ref());
+    }
     let Some(file) = &args.file else {
         return SHIPPED.iter().try_fold(Outcome::Passed, |outcome, (name, text)| {
-            let run = play(args, name, text)?;
+            let run = play(args, name, text, None)?;
             Ok(if run == Outcome::Failed { run } else { outcome })
         });
     };
@@ -91,7 +121,73 @@ pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
         print(text.trim_end());
         return Ok(Outcome::Passed);
     }
-    play(args, &name, &text)
+    let movements = args.places.as_deref().map(read_movements).transpose()?;
+    play(args, &name, &text, movements.as_ref())
+}
+
+/// Bytes of a file that is given on the command line; larger ones than `most` are refused before they are read.
+fn read_file(file: &Path, most: usize) -> Result<Vec<u8>> {
+    let refused = |error: String| SimError::Usage(format!("cannot read {}: {error}", file.display()));
+    let length = std::fs::metadata(file).map_err(|error| refused(error.to_string()))?.len();
+    if length > most as u64 {
+        return Err(refused(format!("{length} bytes; at most {most} are read")));
+    }
+    std::fs::read(file).map_err(|error| refused(error.to_string()))
+}
+
+fn read_flight(file: &Path) -> Result<Flight> {
+    let bytes = read_file(file, tlog::MAX_FILE)?;
+    tlog::flight(&file.display().to_string(), &bytes).map_err(|error| SimError::Usage(error.to_string()))
+}
+
+fn read_movements(file: &Path) -> Result<Movements> {
+    let bytes = read_file(file, quiver_world::formats::movements::MAX_FILE)?;
+    Movements::read(&file.display().to_string(), &bytes).map_err(|error| SimError::Usage(error.to_string()))
+}
+
+/// Refuses files of a run that cannot be written, or that the scenario has nothing for, before time goes into it.
+fn check_exports(args: &ScenarioArgs, scenario: &Scenario) -> Result<()> {
+    if args.write_places.is_some() && scenario.places.is_none() {
+        let what =
+            "--write-places: the scenario has no places; [mobility], --places and --from-tlog give some";
+        return Err(SimError::Usage(what.into()));
+    }
+    if args.tlogs.is_some() && scenario.setup.mavlink.is_none() {
+        return Err(SimError::Usage("--tlogs: the scenario has no table [mavlink]".into()));
+    }
+    if let Some(folder) = &args.tlogs {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| SimError::Usage(format!("cannot make {}: {error}", folder.display())))?;
+    }
+    let files = [("--write-places", &args.write_places), ("--pcapng", &args.pcapng)];
+    files
+        .into_iter()
+        .filter_map(|(flag, file)| Some((flag, file.as_ref()?)))
+        .try_for_each(|(flag, file)| probe(flag, file))
+}
+
+/// Writes the files of a run in formats of other programs.
+fn write_exports(args: &ScenarioArgs, scenario: &Scenario, exports: &Exports) -> Result<()> {
+    let write = |path: &Path, bytes: &[u8]| -> Result<()> {
+        std::fs::write(path, bytes)
+            .map_err(|source| quiver_report::ReportError::File { path: path.to_path_buf(), source }.into())
+    };
+    if let (Some(file), Some(capture)) = (&args.pcapng, &exports.capture) {
+        write(file, capture)?;
+    }
+    if let Some(folder) = &args.tlogs {
+        for (vehicle, log) in &exports.logs {
+            write(&folder.join(format!("{vehicle}.tlog")), log)?;
+        }
+    }
+    if let (Some(file), Some(places)) = (&args.write_places, &scenario.places)
+        && let Some(movements) = Movements::of_places(places)
+    {
+        let format = MovementFormat::of_name(&file.display().to_string());
+        write(file, movements.write(format).as_bytes())?;
+    }
+    exports.left_out.iter().for_each(|left_out| complain(left_out));
+    Ok(())
 }
 
 /// Name and title of every shipped scenario.
@@ -120,23 +216,38 @@ fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
     Scenario::parse(name, text, reading).map_err(|error| SimError::Usage(error.to_string()))
 }
 
-fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
+fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movements>) -> Result<Outcome> {
     let mut scenario = read(name, text, args.seed)?;
+    if let Some(movements) = movements {
+        let flown = scenario.fly(movements, args.range);
+        flown.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    }
+    check_exports(args, &scenario)?;
     scenario.setup.share_verifications = args.share_verifications;
     if let Some(file) = &args.replay {
         replay::check(scenario.edges())?;
-        probe(file)?;
+        probe("--replay", file)?;
     }
     let (started, cpu) = (measure::wall_clock(), ProcessTime::try_now().ok());
-    let run = match args.replay {
-        None => scenario.run(args.suite).map(|run| (run, None)),
-        Some(_) => scenario.record(args.suite).map(|(run, trace)| (run, Some(trace))),
+    let recording = Recording {
+        trace: args.replay.is_some(),
+        capture: args.pcapng.is_some(),
+        telemetry: args.tlogs.is_some(),
     };
-    let (run, trace) = run.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let played = scenario.play(args.suite, recording);
+    let (run, trace, exports) = played.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let sharing = if args.share_verifications { " --share-verifications" } else { "" };
-    let again = format!("sim scenario {name} --seed {} --suite {suite}{sharing}", scenario.setup.seed);
+    let flown =
+        args.places.as_ref().map(|file| format!(" --places {} --range {}", file.display(), args.range));
+    let source = if args.from_tlog.is_some() { format!("--from-tlog {name}") } else { name.to_owned() };
+    let again = format!(
+        "sim scenario {source}{} --seed {} --suite {suite}{sharing}",
+        flown.unwrap_or_default(),
+        scenario.setup.seed
+    );
+    let exported = write_exports(args, &scenario, &exports);
     let command = measure::command_line();
     let report = ScenarioReport { scenario, run, suite, started, cpu, command, again };
     let written = match args.replay.as_deref().zip(trace) {
@@ -150,7 +261,7 @@ fn play(args: &ScenarioArgs, name: &str, text: &str) -> Result<Outcome> {
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
     }
-    written.and(presented)?;
+    written.and(presented).and(exported)?;
     if let Some(file) = args.replay.as_ref().filter(|_| args.open) {
         open(file)?;
     }
@@ -182,6 +293,85 @@ mod tests {
         let list = list().unwrap();
         assert_eq!(list.lines().count(), SHIPPED.len());
         assert!(list.contains("flapping_drone") && list.contains("A flapping drone"), "{list}");
+    }
+
+    #[derive(clap::Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: ScenarioArgs,
+    }
+
+    fn parse(words: &[&str]) -> std::result::Result<ScenarioArgs, clap::Error> {
+        use clap::Parser as _;
+        Only::try_parse_from([&["scenario", "--suite", "toy", "--quiet"][..], words].concat())
+            .map(|only| only.args)
+    }
+
+    #[test]
+    fn flights_come_in_and_go_out_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let mut log = Vec::new();
+        for second in 0..20_u64 {
+            for system in [1, 2] {
+                let mut frame = vec![0xFE, 28, 0, system, 1, 33];
+                let mut payload = [0; 28];
+                payload[4..8].copy_from_slice(&471_000_000_i32.to_le_bytes());
+                let east = 85_000_000 + i32::try_from(second).unwrap() * 1000;
+                payload[8..12].copy_from_slice(&east.to_le_bytes());
+                frame.extend(payload);
+                frame.extend([0, 0]);
+                tlog::append(&mut log, 1_700_000_000_000_000 + second * 1_000_000, &frame);
+            }
+        }
+        std::fs::write(path("in.tlog"), &log).unwrap();
+        let (log, places, capture, logs) =
+            (path("in.tlog"), path("out.bm"), path("run.pcapng"), path("logs"));
+        let results = path("results");
+        let words = [
+            "--from-tlog",
+            &log,
+            "--write-places",
+            &places,
+            "--pcapng",
+            &capture,
+            "--tlogs",
+            &logs,
+            "--results",
+            &results,
+        ];
+        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), Outcome::Passed);
+        let movements = read_movements(Path::new(&places)).unwrap();
+        assert_eq!(movements.paths().len(), 2);
+        assert!(std::fs::read(&capture).unwrap().starts_with(&0x0A0D_0D0A_u32.to_le_bytes()));
+        for vehicle in ["edge-0", "edge-1"] {
+            let log = std::fs::read(folder.path().join(format!("logs/{vehicle}.tlog"))).unwrap();
+            assert!(!tlog::read(vehicle, &log).unwrap().is_empty());
+        }
+        // And what came out of one run goes into another.
+        let words = ["flapping_drone", "--places", &places, "--range", "5000", "--results", &results];
+        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), Outcome::Passed);
+    }
+
+    #[test]
+    fn exports_without_a_source_and_wrong_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let wrong = folder.path().join("wrong.tlog").display().to_string();
+        std::fs::write(&wrong, [0; 20]).unwrap();
+        for (words, expected) in [
+            (vec!["flapping_drone", "--write-places", "x"], "no places"),
+            (vec!["flapping_drone", "--tlogs", "x"], "no table [mavlink]"),
+            (vec!["flapping_drone", "--places", "no-such-file"], "cannot read no-such-file"),
+            (vec!["flapping_drone", "--places", &wrong], "is no number"),
+            (vec!["--from-tlog", &wrong], "byte 8: no MAVLink frame"),
+        ] {
+            let results = folder.path().join("results").display().to_string();
+            let words = [&words[..], &["--results", &results]].concat();
+            let refusal = scenario(&parse(&words).unwrap()).unwrap_err().to_string();
+            assert!(refusal.contains(expected), "{words:?}: {refusal}");
+        }
+        assert!(parse(&["--print"]).is_err());
+        assert!(parse(&["flapping_drone", "--from-tlog", "x"]).is_err());
     }
 
     #[test]

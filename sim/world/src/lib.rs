@@ -37,6 +37,7 @@ mod world;
 pub mod admission;
 pub mod check;
 pub mod envelopes;
+pub mod formats;
 pub mod ibe_orders;
 pub mod master_key;
 pub mod mavlink;

@@ -48,6 +48,8 @@
 mod churn;
 mod error;
 mod expect;
+mod exports;
+mod flight_plan;
 mod format;
 mod links;
 mod mobility;
@@ -61,6 +63,7 @@ use std::time::Duration;
 
 pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, ExpectedTelemetry, Tally};
+pub use self::exports::{Exports, Recording};
 pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
 use crate::radio::cycles::Arithmetic;

@@ -23,6 +23,7 @@ use std::time::Duration;
 use quiver_ainq::Epoch;
 use serde::{Serialize, Serializer};
 
+pub(crate) use self::descriptions::describe;
 pub use self::recorder::TraceRecorder;
 
 /// What messages are for; a hop names one by its index.
@@ -130,6 +131,12 @@ impl Places {
     /// No place of so many drones.
     pub(crate) fn new(reach: f64, range: Option<f64>, edges: u32) -> Self {
         Self { reach, range, admitted: Vec::new(), paths: vec![Vec::new(); edges as usize] }
+    }
+
+    /// By drone, in order of time.
+    #[must_use]
+    pub fn paths(&self) -> &[Vec<Place>] {
+        &self.paths
     }
 
     /// A drone is there.

@@ -319,7 +319,7 @@ fn name(node: NodeId) -> String {
 }
 
 /// Edges from 1 on, leaders from the other end.
-fn system_of(node: NodeId) -> u8 {
+pub(crate) fn system_of(node: NodeId) -> u8 {
     match node {
         NodeId::Leader(ordinal) => GROUND_STATION.saturating_sub(u8::try_from(ordinal).unwrap_or(u8::MAX)),
         NodeId::Edge(number) => u8::try_from(number + 1).unwrap_or(u8::MAX),

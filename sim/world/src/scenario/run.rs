@@ -8,7 +8,8 @@ use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_quorum::QuorumSuite;
 use quiver_testbed::Traffic;
 
-use super::{Scenario, Tally};
+use super::exports::Exporter;
+use super::{Exports, Recording, Scenario, Tally};
 use crate::drone_node::culprit;
 use crate::radio::Ledger;
 use crate::suite::over;
@@ -79,7 +80,7 @@ impl Scenario {
     /// # Errors
     /// If the world cannot be; a scenario that was read from a file can.
     pub fn run(&self, suite: WorldSuite) -> Result<ScenarioRun, WorldError> {
-        over!(suite, S => self.run_over::<S>(false)).map(|(run, _)| run)
+        self.play(suite, Recording::default()).map(|(run, ..)| run)
     }
 
     /// Runs the scenario, and records it. If it fails, the trace goes until then.
@@ -87,12 +88,28 @@ impl Scenario {
     /// # Errors
     /// As for [`run`](Self::run).
     pub fn record(&self, suite: WorldSuite) -> Result<(ScenarioRun, Trace), WorldError> {
-        over!(suite, S => self.run_over::<S>(true))
-            .map(|(run, trace)| (run, trace.expect("a recorder was there")))
+        let recording = Recording { trace: true, ..Recording::default() };
+        self.play(suite, recording).map(|(run, trace, _)| (run, trace.expect("a recorder was there")))
     }
 
-    fn run_over<S: QuorumSuite>(&self, record: bool) -> Result<(ScenarioRun, Option<Trace>), WorldError> {
-        let mut world = World::<S>::new(Setup { hops: record, ..self.setup.clone() })?;
+    /// Runs the scenario, and records what is asked for.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn play(
+        &self,
+        suite: WorldSuite,
+        recording: Recording,
+    ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
+        over!(suite, S => self.run_over::<S>(recording))
+    }
+
+    fn run_over<S: QuorumSuite>(
+        &self,
+        recording: Recording,
+    ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
+        let hops = recording.trace || recording.capture;
+        let mut world = World::<S>::new(Setup { hops, ..self.setup.clone() })?;
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
         }
@@ -101,13 +118,15 @@ impl Scenario {
             invariants: Invariants::new(&world, true),
             tally: Tally::default(),
             epochs: Vec::new(),
-            recorder: record.then(|| TraceRecorder::new(&world, self.places.clone())),
+            recorder: recording.trace.then(|| TraceRecorder::new(&world, self.places.clone())),
+            exporter: Exporter::new(&world, recording),
         };
         let settled = self.run_to_convergence(&mut world, &mut counter);
         let recorder = counter.recorder.take();
+        let exports = counter.exporter.take().map(Exporter::finish).unwrap_or_default();
         let run = self.evaluate(&world, counter, settled);
         let trace = recorder.map(|recorder| recorder.finish(run.lived, &run.failures()));
-        Ok((run, trace))
+        Ok((run, trace, exports))
     }
 
     fn run_to_convergence<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
@@ -176,6 +195,7 @@ struct Counter<S: Suite> {
     tally: Tally,
     epochs: Vec<(Duration, Epoch)>,
     recorder: Option<TraceRecorder>,
+    exporter: Option<Exporter>,
 }
 
 impl<S: Suite> StepObserver<S> for Counter<S> {
@@ -183,6 +203,9 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
         self.invariants.on_step(world, step);
         if let Some(recorder) = &mut self.recorder {
             recorder.on_step(world, step);
+        }
+        if let Some(exporter) = &mut self.exporter {
+            exporter.on_step(step);
         }
         for effect in &step.effects {
             match effect {
@@ -205,15 +228,24 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
         if let Some(recorder) = &mut self.recorder {
             recorder.on_action(world, at, action);
         }
+        if let Some(exporter) = &mut self.exporter {
+            exporter.on_action(action);
+        }
     }
 
     fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
         self.invariants.on_datagram(world, event);
+        if let Some(exporter) = &mut self.exporter {
+            exporter.on_datagram(event);
+        }
     }
 
     fn on_hop(&mut self, hop: &Hop) {
         if let Some(recorder) = &mut self.recorder {
             StepObserver::<S>::on_hop(recorder, hop);
+        }
+        if let Some(exporter) = &mut self.exporter {
+            exporter.on_hop(hop);
         }
     }
 

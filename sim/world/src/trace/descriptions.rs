@@ -10,7 +10,7 @@ use super::EventKind;
 use crate::{Action, NodeEvent, NodeId};
 
 /// What an event says of its node, without its name; `None` of what is no part of a story.
-pub(super) fn describe(event: &NodeEvent) -> Option<String> {
+pub(crate) fn describe(event: &NodeEvent) -> Option<String> {
     Some(match event {
         NodeEvent::Edge(event) => edge(event)?,
         NodeEvent::Leader(event) => leader(event)?,

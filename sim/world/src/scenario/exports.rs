@@ -1,0 +1,191 @@
+//! Exports of a run in formats of other programs: a capture of its messages, telemetry logs of its vehicles.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::Suite;
+use quiver_group::LeaderEvent;
+use quiver_mavlink::batch;
+
+use crate::formats::pcapng::{Capture, Captured};
+use crate::formats::tlog;
+use crate::mavlink::stations::system_of;
+use crate::node_id::NodeIndex;
+use crate::trace::describe;
+use crate::{Action, DatagramEvent, DatagramEventKind, EPOCH_START, Hop, NodeEvent, NodeId, Step, World};
+
+/// Names of lost receivers that a comment lists.
+const NAMED: usize = 8;
+/// The most bytes of all telemetry logs together.
+const MAX_LOGS: usize = 1 << 30;
+
+/// What is recorded of a run, beside its figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// A trace, for a page that plays it.
+    pub trace: bool,
+    /// A capture of all messages.
+    pub capture: bool,
+    /// Telemetry logs of the vehicles.
+    pub telemetry: bool,
+}
+
+/// Files of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Exports {
+    /// Capture of all messages, in pcapng.
+    pub capture: Option<Vec<u8>>,
+    /// Telemetry logs by the name of the vehicle.
+    pub logs: BTreeMap<String, Vec<u8>>,
+    /// What is left out because it was too much, in words.
+    pub left_out: Vec<String>,
+}
+
+/// A message that goes out over several links at once.
+struct Transmission {
+    from: NodeId,
+    sent: Duration,
+    payload: Arc<[u8]>,
+    receivers: Vec<NodeId>,
+    lost: Vec<NodeId>,
+}
+
+/// Observes a world for its exports.
+pub(super) struct Exporter {
+    nodes: NodeIndex,
+    capture: Option<Capture>,
+    pending: Option<Transmission>,
+    logs: Option<BTreeMap<NodeId, Vec<u8>>>,
+    logged: usize,
+    full: bool,
+}
+
+impl Exporter {
+    pub(super) fn new<S: Suite>(world: &World<S>, recording: Recording) -> Option<Self> {
+        let nodes = world.index();
+        let count = nodes.hubs() + world.edge_count() as usize;
+        let names = || (0..count).map(|index| nodes.node(index).to_string());
+        (recording.capture || recording.telemetry).then(|| Self {
+            nodes,
+            capture: recording.capture.then(|| Capture::new(names())),
+            pending: None,
+            logs: recording.telemetry.then(BTreeMap::new),
+            logged: 0,
+            full: false,
+        })
+    }
+
+    fn number(&self, node: NodeId) -> u32 {
+        u32::try_from(self.nodes.index(node)).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn on_hop(&mut self, hop: &Hop) {
+        if self.capture.is_none() {
+            return;
+        }
+        let same = self.pending.as_ref().is_some_and(|pending| {
+            (pending.from, pending.sent) == (hop.from, hop.sent) && pending.payload == hop.payload
+        });
+        if !same {
+            self.flush();
+            self.pending = Some(Transmission {
+                from: hop.from,
+                sent: hop.sent,
+                payload: Arc::clone(&hop.payload),
+                receivers: Vec::new(),
+                lost: Vec::new(),
+            });
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.receivers.push(hop.to);
+            if hop.arrives.is_none() {
+                pending.lost.push(hop.to);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(sent) = self.pending.take() else { return };
+        let to = match sent.receivers.as_slice() {
+            [only] => Some(self.number(*only)),
+            _ => None,
+        };
+        let from = self.number(sent.from);
+        let Some(capture) = &mut self.capture else { return };
+        if !sent.lost.is_empty() {
+            let names: Vec<String> = sent.lost.iter().take(NAMED).map(ToString::to_string).collect();
+            let more = sent.lost.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            capture.comment(format!("drop: does not reach {}{more}", names.join(", ")));
+        }
+        capture.message(Captured { at: sent.sent, from, to, payload: &sent.payload });
+    }
+
+    pub(super) fn on_step(&mut self, step: &Step) {
+        if self.capture.is_none() {
+            return;
+        }
+        for event in step.events() {
+            let text = match event {
+                NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, members, added, removed, .. }) => {
+                    let what = format!("{members} members, {added} added, {removed} removed");
+                    Some(format!("epoch {epoch} of {}: {what}", step.node))
+                }
+                event => describe(event).map(|what| format!("event: {} {what}", step.node)),
+            };
+            if let Some(text) = text {
+                self.comment(text);
+            }
+        }
+    }
+
+    pub(super) fn on_action(&mut self, action: &Action) {
+        if self.capture.is_some() {
+            self.comment(format!("event: {action:?}"));
+        }
+    }
+
+    /// What happens belongs to the packet after it.
+    fn comment(&mut self, text: String) {
+        self.flush();
+        if let Some(capture) = &mut self.capture {
+            capture.comment(text);
+        }
+    }
+
+    pub(super) fn on_datagram(&mut self, event: &DatagramEvent) {
+        let (Some(logs), NodeId::Edge(_)) = (&mut self.logs, event.node) else { return };
+        let DatagramEventKind::Sealed { payloads, .. } = &event.kind else { return };
+        let micros = EPOCH_START * 1_000_000 + u64::try_from(event.at.as_micros()).unwrap_or(u64::MAX >> 1);
+        for payload in payloads {
+            for frame in batch::decode(payload, system_of(event.node)).unwrap_or_default() {
+                if self.logged + frame.len() > MAX_LOGS {
+                    self.full = true;
+                    return;
+                }
+                let log = logs.entry(event.node).or_default();
+                let before = log.len();
+                tlog::append(log, micros, &frame);
+                self.logged += log.len() - before;
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Exports {
+        self.flush();
+        let mut left_out = BTreeSet::new();
+        if self.full {
+            left_out.insert(format!("Telemetry beyond {MAX_LOGS} bytes is not logged."));
+        }
+        if self.capture.as_ref().is_some_and(Capture::is_full) {
+            left_out.insert(format!("Packets beyond {} bytes are not captured.", Capture::MAX));
+        }
+        let logs = self.logs.unwrap_or_default().into_iter();
+        Exports {
+            capture: self.capture.map(Capture::into_bytes),
+            logs: logs.map(|(node, log)| (node.to_string(), log)).collect(),
+            left_out: left_out.into_iter().collect(),
+        }
+    }
+}
