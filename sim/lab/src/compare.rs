@@ -1,4 +1,4 @@
-//! The same membership events through MLS and through Quiver.
+//! The same membership events through MLS and through Quiver; [`radio`]: through any scheme over a radio.
 //!
 //! One group of N drones under a leader, who is MLS's only committer, and one ordinary member that follows
 //! for real. Each event starts from N drones: Quiver undoes it afterwards, uncounted; MLS goes back to a
@@ -17,6 +17,7 @@
 mod event;
 mod mls;
 mod quiver;
+pub mod radio;
 mod report;
 mod system;
 

@@ -36,12 +36,18 @@ pub enum LabError {
     /// Shares that are right were refused, so that the times mean nothing.
     #[error("{0}: shares that are right were refused")]
     RefusedShare(&'static str),
+    /// A scheme cannot take part in a comparison.
+    #[error(transparent)]
+    Contender(#[from] quiver_contenders::ContenderError),
     /// MLS refused an operation of the experiment.
     #[error("MLS: {0}")]
     Mls(#[from] quiver_mls::Error),
     /// The two sides did not arrive at one key, so that the times mean nothing.
     #[error("{0}: the two sides' keys differ")]
     WrongKey(&'static str),
+    /// A property that must hold in a comparison did not.
+    #[error("an invariant did not hold: {0}")]
+    Broken(String),
     /// A table of published figures cannot be read.
     #[error("published figures, {file}: {source}")]
     Reference {

@@ -1,11 +1,14 @@
-//! `lab compare`: plays the same membership events through MLS and through Quiver.
+//! `lab compare`: plays the same membership events through MLS and through Quiver; with `--radio`, through any scheme
+//! over a radio.
 
 use std::time::Duration;
 
 use clap::Args;
+use quiver_contenders::schemes::SchemeKind;
 use quiver_report::{OutputArgs, length_of_time};
 
 use super::{making, present};
+use crate::compare::radio::{self, Carrier, RadioPlan};
 use crate::compare::{Plan, measure, report};
 use crate::{LabError, Result};
 
@@ -15,7 +18,12 @@ its key expires, one drone leaves, one joins, 10 % leave, 10 % join. Both sides 
 hold the leader's key after each event. Measured are CPU time at the leader, at one member and at one newcomer, and bytes.
 
 MLS comes twice. `one committer`: the leader has added everybody and nobody else ever committed, which is what a swarm \
-with a leader gets. `warm tree`: a member of each pair has committed once, which is MLS at its best.";
+with a leader gets. `warm tree`: a member of each pair has committed once, which is MLS at its best.
+
+With --radio, schemes compete over one radio in virtual time: Quiver flat and tree, AinQ as published, one sealed key to \
+each, LKH (RFC 2627), the re-key of Group OSCORE, MLS. For each event: bytes and frames on air, airtime, energy, processor \
+time, and the time until 50, 99 and 100 % have the key; beside them what no figure shows, and what an adversary finds. \
+docs/contenders.md says how to add a scheme.";
 
 const EXAMPLES: &str = "\
 Each comparison gets a folder of its own under results/, with report.html to read, a CSV per event, an SVG per plot and \
@@ -27,6 +35,8 @@ Examples:
   lab compare --drones 100,500         these sizes and no others: seconds
   lab compare --budget 5m              more time for MLS, so that warm trees grow larger
   lab compare --drones 2000 --json     for scripts, on standard output
+  lab compare --radio 802.15.4 --loss 2% --drones 50,200,1000,2000     every scheme over one radio
+  lab compare --radio lora-sf7 --loss 10% --quick                      small groups: under two minutes
 
 Exit codes:
   0  everything was measured, and members and leader held the same keys
@@ -47,11 +57,49 @@ pub(super) struct CompareArgs {
     /// Seed for Quiver's random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Let all schemes compete over this radio: 802.15.4, ble, lora-sf7 … lora-sf12, wifi, ideal, or tcp for a
+    /// reliable stream to each member. Group sizes are then 50,200,1000,2000 unless --drones names others
+    #[arg(long, value_name = "RADIO")]
+    radio: Option<Carrier>,
+    /// Share of frames that the radio loses, as 2% or 0.02
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share, requires = "radio")]
+    loss: f64,
+    /// Small groups: under two minutes
+    #[arg(long, requires = "radio", conflicts_with = "drones")]
+    quick: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
 
+/// A share from 0 to below 1, in per cent or as a fraction.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
+    let share =
+        number.trim().parse::<f64>().map_err(|_| "not a share such as 2% or 0.02".to_owned())? / whole;
+    // Beyond this nothing arrives in any time that somebody would wait for.
+    if (0.0..=0.9).contains(&share) { Ok(share) } else { Err("not in 0 to 90 %".into()) }
+}
+
 impl CompareArgs {
+    /// The plan over a radio, if one was asked for.
+    fn radio_plan(&self) -> Result<Option<RadioPlan>> {
+        let Some(carrier) = self.radio else { return Ok(None) };
+        let mut drones = match (self.drones.is_empty(), self.quick) {
+            (false, _) => self.drones.clone(),
+            (true, true) => vec![20, 50],
+            (true, false) => vec![50, 200, 1000, 2000],
+        };
+        drones.sort_unstable();
+        drones.dedup();
+        if let Some(many) = drones.last().filter(|many| **many > RadioPlan::MOST) {
+            let most = RadioPlan::MOST;
+            return Err(LabError::Usage(format!("--drones {many}: over a radio at most {most}")));
+        }
+        let (loss, budget, seed) = (self.loss, self.budget, self.seed);
+        let schemes = SchemeKind::ALL.to_vec();
+        Ok(Some(RadioPlan { carrier, loss, drones, schemes, budget, seed }))
+    }
+
     fn plan(&self) -> Result<Plan> {
         if self.budget.is_zero() {
             return Err(LabError::Usage("--budget 0s leaves nothing to be measured: try 60s".into()));
@@ -69,6 +117,12 @@ impl CompareArgs {
     /// The command of the lab that makes the same report.
     fn command(&self) -> String {
         let mut command = String::from("compare");
+        if let Some(radio) = self.radio {
+            command.push_str(&format!(" --radio {radio} --loss {}", self.loss));
+        }
+        if self.quick {
+            command.push_str(" --quick");
+        }
         if !self.drones.is_empty() {
             let drones: Vec<String> = self.drones.iter().map(u32::to_string).collect();
             command.push_str(&format!(" --drones {}", drones.join(",")));
@@ -85,6 +139,18 @@ impl CompareArgs {
 pub(super) fn compare(args: &CompareArgs) -> Result<()> {
     let plan = args.plan()?;
     let mut bars = args.output.begin().map_err(LabError::Usage)?;
+    if let Some(plan) = args.radio_plan()? {
+        let comparison = radio::measure(&plan, &mut bars)?;
+        drop(bars);
+        present(&args.output, &[radio::report(&comparison, making(&args.command()))])?;
+        return match comparison.violations.first() {
+            None => Ok(()),
+            Some((scheme, drones, violation)) => {
+                let name = scheme.name();
+                Err(LabError::Broken(format!("{name}, {drones} drones: {violation}")))
+            }
+        };
+    }
     let comparison = measure(&plan, &mut bars)?;
     drop(bars);
     present(&args.output, &[report(&comparison, making(&args.command()))])
@@ -119,6 +185,31 @@ mod tests {
             assert!(parse(&words).is_none(), "{words:?}");
         }
         assert!(matches!(parse(&["--budget", "0s"]).unwrap().plan(), Err(LabError::Usage(_))));
+    }
+
+    #[test]
+    fn a_radio_changes_the_plan_and_loss_needs_one() {
+        let args = parse(&["--radio", "802.15.4", "--loss", "2%", "--drones", "200,50"]).unwrap();
+        let plan = args.radio_plan().unwrap().unwrap();
+        assert_eq!(
+            (plan.carrier.to_string(), plan.loss, plan.drones),
+            ("802.15.4".into(), 0.02, vec![50, 200])
+        );
+        assert_eq!(
+            args.command(),
+            "compare --radio 802.15.4 --loss 0.02 --drones 200,50 --budget 1m --seed 1"
+        );
+        assert!(parse(&[]).unwrap().radio_plan().unwrap().is_none());
+        let quick = parse(&["--radio", "tcp", "--loss", "0.1", "--quick"]).unwrap();
+        assert_eq!(quick.radio_plan().unwrap().unwrap().drones, [20, 50]);
+        for words in [["--loss", "2%"], ["--radio", "smoke"]] {
+            assert!(parse(&words).is_none(), "{words:?}");
+        }
+        for loss in ["x", "-1%", "95%", "nan", "2 apples"] {
+            assert!(parse(&["--radio", "wifi", "--loss", loss]).is_none(), "{loss}");
+        }
+        let many = parse(&["--radio", "wifi", "--drones", "131072"]).unwrap();
+        assert!(matches!(many.radio_plan(), Err(LabError::Usage(_))));
     }
 
     #[test]

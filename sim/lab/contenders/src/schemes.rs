@@ -1,0 +1,122 @@
+//! Schemes that are compared.
+
+mod ainq_paper;
+mod group_oscore;
+mod lkh;
+mod mls;
+mod pairwise;
+mod quiver;
+mod x25519;
+
+use quiver_ainq::StrategyKind;
+use quiver_crypto::Secret;
+use rand_chacha::ChaCha20Rng;
+use rand_core::SeedableRng;
+
+use crate::contract::{Contender, ContenderError, Fingerprint, KeyState, Pace};
+
+pub use self::ainq_paper::AinqAsPublished;
+pub use self::group_oscore::GroupOscore;
+pub use self::lkh::Lkh;
+pub use self::mls::MlsRs;
+pub use self::pairwise::Pairwise;
+pub use self::quiver::Quiver;
+pub use self::x25519::Identity;
+
+/// Circumstances that a scheme is set up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Members with numbers from 0, those that come later included.
+    pub members: u32,
+    /// Members that form the group.
+    pub founders: u32,
+    /// The radio.
+    pub pace: Pace,
+    /// Whether one transmission reaches all members.
+    pub shared_medium: bool,
+    /// Seed of all keys but those of MLS, which takes its randomness from the system.
+    pub seed: u64,
+}
+
+/// A scheme of this crate, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SchemeKind {
+    /// Quiver, one wrap for each member.
+    QuiverFlat,
+    /// Quiver, a key tree.
+    QuiverTree,
+    /// AinQ as published.
+    AinqAsPublished,
+    /// One sealed key to each.
+    Pairwise,
+    /// A logical key hierarchy (RFC 2627).
+    Lkh,
+    /// Group OSCORE, re-keyed point to point.
+    GroupOscore,
+    /// MLS by `mls-rs`.
+    MlsRs,
+}
+
+impl SchemeKind {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 7] = [
+        Self::QuiverFlat,
+        Self::QuiverTree,
+        Self::AinqAsPublished,
+        Self::Pairwise,
+        Self::Lkh,
+        Self::GroupOscore,
+        Self::MlsRs,
+    ];
+
+    /// Its name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QuiverFlat => "Quiver, flat",
+            Self::QuiverTree => "Quiver, tree",
+            Self::AinqAsPublished => "AinQ as published",
+            Self::Pairwise => "pairwise, sealed",
+            Self::Lkh => "LKH, RFC 2627",
+            Self::GroupOscore => "Group OSCORE re-key",
+            Self::MlsRs => "MLS, mls-rs",
+        }
+    }
+
+    /// Sets it up.
+    ///
+    /// # Errors
+    /// [`ContenderError::Scheme`].
+    pub fn build(self, setting: Setting) -> Result<Box<dyn Contender>, ContenderError> {
+        Ok(match self {
+            Self::QuiverFlat => Box::new(Quiver::new(StrategyKind::Flat, setting)?),
+            Self::QuiverTree => Box::new(Quiver::new(StrategyKind::Tree, setting)?),
+            Self::AinqAsPublished => Box::new(AinqAsPublished::new(setting)?),
+            Self::Pairwise => Box::new(Pairwise::new(setting)),
+            Self::Lkh => Box::new(Lkh::new(setting)),
+            Self::GroupOscore => Box::new(GroupOscore::new(setting)),
+            Self::MlsRs => Box::new(MlsRs::new(setting)),
+        })
+    }
+}
+
+/// A group key with its epoch and its fingerprint.
+#[derive(Debug)]
+pub(crate) struct GroupKey {
+    pub(crate) key: Secret<32>,
+    pub(crate) state: KeyState,
+}
+
+impl GroupKey {
+    pub(crate) fn new(epoch: u64, key: Secret<32>) -> Self {
+        let state = KeyState { epoch, key: Fingerprint::of(&key) };
+        Self { key, state }
+    }
+}
+
+/// Random numbers of their own for one of many.
+pub(crate) fn stream(seed: u64, stream: u64) -> ChaCha20Rng {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    rng.set_stream(stream);
+    rng
+}

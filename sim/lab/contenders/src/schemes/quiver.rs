@@ -1,0 +1,399 @@
+//! Quiver: the machines of its services, [`Leader`] and [`Edge`], with the delivery that they have themselves.
+//!
+//! Drones are enrolled beforehand, as those of the other schemes have their long-term keys. A newcomer asks to join as
+//! it does in service: with a hello, a cookie and a signed request, which are counted.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+use quiver_ainq::{
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    TokenGrant,
+};
+use quiver_crypto::Secret;
+use quiver_enrolment::{Kgc, KgcConfig};
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
+use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig, LeaderRecord};
+use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
+use quiver_testbed::EPOCH_START;
+use rand_chacha::ChaCha20Rng;
+use rand_core::CryptoRngCore;
+
+use super::{Setting, stream};
+use crate::contract::{
+    Authority, Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Participant,
+};
+
+type S = Ristretto255;
+
+const GROUP: &str = "alpha";
+/// The KGC's handle while a drone enrols.
+const KGC: Peer = Peer(u64::MAX >> 1);
+const YEAR: u64 = 365 * 86_400;
+/// Rounds of messages in which a drone enrols.
+const ENROLMENT_ROUNDS: usize = 16;
+
+/// Quiver under one of its strategies.
+pub struct Quiver {
+    strategy: StrategyKind,
+    setting: Setting,
+    genuine: Fleet,
+    /// A deployment of the same name with other keys, for a usurper.
+    false_one: Option<Fleet>,
+    edges: BTreeMap<MemberId, Snapshot>,
+}
+
+/// A KGC, an operator and a leader.
+struct Fleet {
+    deployment: Deployment<S>,
+    kgc: Kgc<S>,
+    operator: OperatorSecretKey<S>,
+    rng: ChaCha20Rng,
+    /// The leader's disk.
+    records: Rc<RefCell<Vec<LeaderRecord>>>,
+    enrolled: u64,
+}
+
+fn failed(strategy: StrategyKind, what: String) -> ContenderError {
+    ContenderError::Scheme { scheme: name_of(strategy), what }
+}
+
+const fn name_of(strategy: StrategyKind) -> &'static str {
+    match strategy {
+        StrategyKind::Flat => "Quiver, flat",
+        StrategyKind::Tree => "Quiver, tree",
+    }
+}
+
+impl Fleet {
+    fn new(seed: u64) -> Result<Self, String> {
+        let mut rng = stream(seed, 0);
+        let (master, operator) =
+            (MasterSecret::<S>::generate(&mut rng), OperatorSecretKey::generate(&mut rng));
+        let deployment = Deployment::new(name("comparison")?, master.public());
+        let cookie_key = Secret::random(&mut rng);
+        let config = KgcConfig::single(deployment.clone(), master, vec![operator.public()], cookie_key);
+        let kgc = Kgc::new(config, []).map_err(|error| error.to_string())?;
+        Ok(Self { deployment, kgc, operator, rng, records: Rc::default(), enrolled: 0 })
+    }
+
+    fn token(&mut self, drone: &str, role: Role) -> Result<IssuedToken<S>, String> {
+        let expiry = EPOCH_START + YEAR;
+        let grant =
+            TokenGrant { name: name(drone)?, role, groups: vec![name(GROUP)?], not_after: expiry, expiry };
+        self.operator.issue(&self.deployment, grant, &mut self.rng).map_err(|error| error.to_string())
+    }
+
+    /// Has a drone's machine enrolled by the KGC, and gives what it persisted.
+    fn enrol<M: Machine>(&mut self, machine: &mut M) -> Result<Vec<M::Record>, String> {
+        self.enrolled += 1;
+        let peer = Peer(self.enrolled);
+        // One a second, so that no rate is exceeded.
+        let now = Now { monotonic: Duration::from_secs(self.enrolled), unix: EPOCH_START };
+        let mut records = Vec::new();
+        machine.handle_input(now, Input::Connected { peer: KGC, route: Route::Kgc }, &mut self.rng);
+        self.kgc.handle_input(now, Input::Connected { peer, route: Route::Inbound }, &mut self.rng);
+        for _ in 0..ENROLMENT_ROUNDS {
+            let sent = drain(machine, &mut records);
+            if sent.is_empty() {
+                break;
+            }
+            for (_, bytes) in sent {
+                let input = Input::Received { from: peer, via: Via::Peer, bytes: &bytes };
+                self.kgc.handle_input(now, input, &mut self.rng);
+            }
+            for (_, bytes) in
+                drain(&mut self.kgc, &mut Vec::new()).into_iter().filter(|(to, _)| *to == Some(peer))
+            {
+                let input = Input::Received { from: KGC, via: Via::Peer, bytes: &bytes };
+                machine.handle_input(now, input, &mut self.rng);
+            }
+        }
+        self.kgc.handle_input(now, Input::Disconnected { peer }, &mut self.rng);
+        drain(&mut self.kgc, &mut Vec::new());
+        Ok(records)
+    }
+
+    fn leader(&mut self, strategy: StrategyKind, setting: &Setting) -> Result<Leader<S>, String> {
+        let config = |fleet: &Self, token| -> Result<LeaderConfig<S>, String> {
+            Ok(LeaderConfig {
+                strategy,
+                shared_medium: setting.shared_medium,
+                max_members: setting.members.saturating_mul(2).clamp(64, 1 << 20),
+                timing: leader_timing(setting),
+                ..LeaderConfig::new(fleet.deployment.clone(), name(GROUP)?, token)
+            })
+        };
+        if self.records.borrow().is_empty() {
+            let role = Role::Leader { group: name(GROUP)?, ordinal: 0 };
+            let token = self.token("leader", role)?;
+            let mut leader =
+                Leader::new(config(self, Some(token))?, []).map_err(|error| error.to_string())?;
+            let records = self.enrol(&mut leader)?;
+            self.records.borrow_mut().extend(records);
+        }
+        let records = self.records.borrow().clone();
+        Leader::new(config(self, None)?, records).map_err(|error| error.to_string())
+    }
+}
+
+fn name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| error.to_string())
+}
+
+/// As configured for a radio: answers may take as long as the radio takes for all.
+fn leader_timing(setting: &Setting) -> LeaderTiming {
+    let all = setting.pace.frame * 8 * setting.members;
+    LeaderTiming {
+        validity: Duration::from_secs(30 * 86_400),
+        challenge: (all * 2).clamp(Duration::from_secs(120), LeaderTiming::MAX_CHALLENGE),
+        resend: (setting.pace.frame * 2 * setting.members).max(Duration::from_secs(5)),
+        ..LeaderTiming::default()
+    }
+}
+
+fn edge_timing(setting: &Setting) -> EdgeTiming {
+    let default = EdgeTiming::default();
+    let all = setting.pace.frame * 8 * setting.members;
+    EdgeTiming {
+        retry: (all / 4).max(default.retry),
+        retry_max: (all * 2).max(default.retry_max),
+        admission: all.max(default.admission),
+        ..default
+    }
+}
+
+/// Messages that a machine sends, with their receivers; its records are appended.
+fn drain<M: Machine>(machine: &mut M, records: &mut Vec<M::Record>) -> Vec<(Option<Peer>, Vec<u8>)> {
+    let mut sent = Vec::new();
+    loop {
+        match machine.poll_output() {
+            Output::Persist(record) => records.push(record),
+            Output::Transmit { to: quiver_machine::Destination::Peer(peer), payload } => {
+                sent.push((Some(peer), payload))
+            }
+            Output::Transmit { payload, .. } => sent.push((None, payload)),
+            Output::Timeout(_) => return sent,
+            _ => {}
+        }
+    }
+}
+
+impl Quiver {
+    /// Sets it up.
+    ///
+    /// # Errors
+    /// [`ContenderError::Scheme`].
+    pub fn new(strategy: StrategyKind, setting: Setting) -> Result<Self, ContenderError> {
+        let genuine = Fleet::new(setting.seed).map_err(|what| failed(strategy, what))?;
+        Ok(Self { strategy, setting, genuine, false_one: None, edges: BTreeMap::new() })
+    }
+
+    fn edge(&mut self, id: MemberId) -> Result<Edge<S>, String> {
+        let config = |fleet: &Fleet, token| EdgeConfig {
+            timing: edge_timing(&self.setting),
+            ..EdgeConfig::new(fleet.deployment.clone(), None, token)
+        };
+        if !self.edges.contains_key(&id) {
+            let token = self.genuine.token(&drone(id), Role::Edge)?;
+            let fresh = Edge::new(config(&self.genuine, Some(token)), None);
+            let mut edge = fresh.map_err(|error| error.to_string())?;
+            let records = self.genuine.enrol(&mut edge)?;
+            if edge.keypair().is_none() {
+                return Err(format!("{} did not enrol", drone(id)));
+            }
+            self.edges.insert(id, records.into_iter().next_back().ok_or("nothing was persisted")?);
+        }
+        Edge::new(config(&self.genuine, None), self.edges.get(&id)).map_err(|error| error.to_string())
+    }
+}
+
+fn drone(id: MemberId) -> String {
+    format!("drone-{id:07}")
+}
+
+impl Contender for Quiver {
+    fn name(&self) -> &'static str {
+        name_of(self.strategy)
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            needs_leader: "yes; a deputy takes over",
+            heals: "a newcomer's and a new term's exchange is ephemeral: a stolen long-term key opens no recording",
+            proof: "symbolic, by ProVerif (models/)",
+            standard: "none",
+            quantum: "no: ristretto255",
+            notes: "The services' own machines. The whole handshake of a join is counted, which no other scheme's is.",
+        }
+    }
+
+    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+        let strategy = self.strategy;
+        let fleet = match authority {
+            Authority::Genuine => &mut self.genuine,
+            Authority::Public => match &mut self.false_one {
+                Some(fleet) => fleet,
+                absent @ None => {
+                    let fleet = Fleet::new(!self.setting.seed).map_err(|what| failed(strategy, what))?;
+                    absent.insert(fleet)
+                }
+            },
+        };
+        let leader = fleet.leader(strategy, &self.setting).map_err(|what| failed(strategy, what))?;
+        let records = Rc::clone(&fleet.records);
+        Ok(Box::new(QuiverLeader { leader, records, key: Held::default() }))
+    }
+
+    fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
+        let strategy = self.strategy;
+        let edge = self.edge(id).map_err(|what| failed(strategy, what))?;
+        Ok(Box::new(QuiverEdge { edge, key: Held::default() }))
+    }
+}
+
+/// The key of the digest that was exported last.
+#[derive(Default)]
+struct Held {
+    digest: Option<[u8; 32]>,
+    state: Option<KeyState>,
+}
+
+impl Held {
+    fn follow(&mut self, digest: Option<[u8; 32]>, export: impl FnOnce(&Name) -> Option<Secret<32>>) {
+        if digest == self.digest {
+            return;
+        }
+        let key = Name::new("comparison").ok().and_then(|name| export(&name));
+        // The epoch is a count here: terms and counters of Quiver grow, too.
+        let epoch = self.state.map_or(1, |state| state.epoch + 1);
+        self.state = key.as_ref().map(|key| KeyState { epoch, key: Fingerprint::of(key) });
+        self.digest = digest.filter(|_| key.is_some());
+    }
+}
+
+struct QuiverLeader {
+    leader: Leader<S>,
+    records: Rc<RefCell<Vec<LeaderRecord>>>,
+    key: Held,
+}
+
+impl Machine for QuiverLeader {
+    type Command = Command;
+    type Event = String;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Command>, rng: &mut dyn CryptoRngCore) {
+        let leader = &mut self.leader;
+        match input {
+            Input::Timeout => leader.handle_input(now, Input::Timeout, rng),
+            Input::Connected { peer, route } => {
+                leader.handle_input(now, Input::Connected { peer, route }, rng)
+            }
+            Input::Disconnected { peer } => leader.handle_input(now, Input::Disconnected { peer }, rng),
+            Input::Received { from, via, bytes } => {
+                leader.handle_input(now, Input::Received { from, via, bytes }, rng);
+            }
+            Input::Resumed => leader.handle_input(now, Input::Resumed, rng),
+            // Whoever the KGC enrolled for the group may come in.
+            Input::Command(Command::Admit(_) | Command::Join) => {
+                leader.handle_input(now, Input::Timeout, rng)
+            }
+            Input::Command(Command::Expire) => {
+                leader.handle_input(now, Input::Command(LeaderCommand::Rekey), rng);
+            }
+            Input::Command(Command::Remove(members)) => {
+                for member in members {
+                    if let Ok(name) = Name::new(&drone(member)) {
+                        leader.handle_input(now, Input::Command(LeaderCommand::Evict(name)), rng);
+                    }
+                }
+            }
+        }
+        let status = self.leader.status();
+        self.key.follow(status.digest, |name| self.leader.export(name));
+    }
+
+    fn poll_output(&mut self) -> Output<String, Infallible> {
+        loop {
+            match self.leader.poll_output() {
+                Output::Persist(record) => self.records.borrow_mut().push(record),
+                Output::Event(_) => {}
+                Output::Transmit { to, payload } => return Output::Transmit { to, payload },
+                Output::Block(peer) => return Output::Block(peer),
+                Output::Disconnect(peer) => return Output::Disconnect(peer),
+                Output::Relay { peer, allowed } => return Output::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
+                Output::Timeout(deadline) => return Output::Timeout(deadline),
+            }
+        }
+    }
+}
+
+impl Participant for QuiverLeader {
+    fn key_state(&self) -> Option<KeyState> {
+        self.key.state
+    }
+}
+
+struct QuiverEdge {
+    edge: Edge<S>,
+    key: Held,
+}
+
+impl Machine for QuiverEdge {
+    type Command = Command;
+    type Event = String;
+    type Record = Infallible;
+
+    fn handle_input(&mut self, now: Now, input: Input<'_, Command>, rng: &mut dyn CryptoRngCore) {
+        let edge = &mut self.edge;
+        match input {
+            Input::Timeout => edge.handle_input(now, Input::Timeout, rng),
+            Input::Connected { peer, route } => edge.handle_input(now, Input::Connected { peer, route }, rng),
+            Input::Disconnected { peer } => edge.handle_input(now, Input::Disconnected { peer }, rng),
+            Input::Received { from, via, bytes } => {
+                edge.handle_input(now, Input::Received { from, via, bytes }, rng);
+            }
+            Input::Resumed => edge.handle_input(now, Input::Resumed, rng),
+            Input::Command(Command::Join) => {
+                if let Ok(group) = Name::new(GROUP) {
+                    edge.handle_input(now, Input::Command(EdgeCommand::Join(group)), rng);
+                }
+            }
+            Input::Command(_) => {}
+        }
+        let status = self.edge.status();
+        let digest = status.digest.filter(|_| status.synced);
+        self.key.follow(digest, |name| self.edge.export(name));
+    }
+
+    fn poll_output(&mut self) -> Output<String, Infallible> {
+        loop {
+            match self.edge.poll_output() {
+                // A restart of a member is not played.
+                Output::Persist(_) | Output::Event(_) => {}
+                Output::Transmit { to, payload } => return Output::Transmit { to, payload },
+                Output::Block(peer) => return Output::Block(peer),
+                Output::Disconnect(peer) => return Output::Disconnect(peer),
+                Output::Relay { peer, allowed } => return Output::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => return Output::Penalize { peer, misdeed },
+                Output::Timeout(deadline) => return Output::Timeout(deadline),
+            }
+        }
+    }
+}
+
+impl Participant for QuiverEdge {
+    fn key_state(&self) -> Option<KeyState> {
+        self.key.state
+    }
+
+    fn captured_key(&self) -> Option<Secret<32>> {
+        self.edge.export(&Name::new("comparison").ok()?)
+    }
+}
