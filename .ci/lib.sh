@@ -20,6 +20,7 @@ declare -A found=(
     [cxx]='command -v c++'
     [units]='command -v systemd-analyze'
     [packaging]='command -v pkg-config && command -v readelf && command -v dpkg-deb && command -v aarch64-linux-gnu-gcc'
+    [tshark]='command -v tshark'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -31,6 +32,7 @@ declare -A found=(
     [cxx]=g++
     [units]=systemd
     [packaging]='pkg-config binutils dpkg gcc-aarch64-linux-gnu libc6-dev-arm64-cross'
+    [tshark]=tshark
 )
 # Python environments, by name, with the files that name their packages, versions and hashes (.ci/pin). Those of MAVProxy are apart,
 # because of what it depends on nothing is used but what `mavlink` has.

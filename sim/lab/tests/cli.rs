@@ -71,3 +71,32 @@ fn bench_runs_a_line_of_the_boards_shell_or_says_what_there_is() {
     assert!(text(&output.stdout).contains("native"), "{output:?}");
     assert!(refusal(&["bench", "fly"]).contains("aes-cbc"));
 }
+
+#[test]
+fn schemes_compete_over_a_radio_in_less_than_two_minutes_of_processor_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results");
+    let words = ["compare", "--radio", "802.15.4", "--loss", "2%", "--quick", "--results"];
+    // Each scheme may take five seconds for each of two sizes; what takes longer is cut and said.
+    let limits = ["--budget", "5s"];
+    let output = lab(&[&words[..], &[results.to_str().unwrap()], &limits].concat());
+    assert!(output.status.success(), "{output:?}");
+    let tables = text(&output.stdout);
+    for word in ["Quiver, flat", "AinQ as published", "LKH", "Group OSCORE", "MLS", "until all have the key"] {
+        assert!(tables.contains(word), "{word}: {tables}");
+    }
+    let report = results.join(std::fs::read_link(results.join("latest")).unwrap());
+    let page = read(&report.join("report.html"));
+    assert!(page.contains("cargo lab compare --radio 802.15.4 --loss 0.02 --quick"));
+    // Seven schemes, 20 and 50 drones, unless a slow machine cut one.
+    assert!(read(&report.join("radio-form.csv")).lines().count() > 7);
+    assert!(read(&report.join("radio-findings.csv")).contains("AinQ as published,yes,yes,yes,yes,no"));
+    assert!(report.join("radio-bytes.svg").exists());
+}
+
+#[test]
+fn loss_without_a_radio_and_radios_that_are_none_are_refused() {
+    assert!(refusal(&["compare", "--loss", "2%"]).contains("--radio"));
+    assert!(refusal(&["compare", "--radio", "smoke"]).contains("or tcp"));
+    assert!(refusal(&["compare", "--radio", "wifi", "--loss", "95%"]).contains("90 %"));
+}

@@ -1,0 +1,71 @@
+"""Judges by pymavlink and tshark what `sim` reads and writes: `formats.py SIM`. See .ci/formats."""
+
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+from pymavlink import mavutil
+from pymavlink.dialects.v20 import common
+
+SIM = sys.argv[1]
+
+
+def sim(*words):
+    words = [SIM, "scenario", "--suite", "toy", "--no-results", *map(str, words)]
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout
+
+
+def messages(log):
+    """Messages of a telemetry log, as pymavlink reads them."""
+    reader = mavutil.mavlink_connection(str(log))
+    found = []
+    while (message := reader.recv_match()) is not None:
+        found.append(message)
+    return found
+
+
+def write_log(path):
+    """A flight of two vehicles and a ground station, each frame behind its time as pymavlink has it."""
+    with open(path, "wb") as out:
+        for second in range(30):
+            for system in (1, 2, 255):
+                link = common.MAVLink(None, srcSystem=system, srcComponent=1)
+                link.seq = second
+                kind = common.MAV_TYPE_GCS if system == 255 else common.MAV_TYPE_QUADROTOR
+                frames = [link.heartbeat_encode(kind, 0, 0, 0, 0)]
+                if system != 255:
+                    east = 85_000_000 + 1000 * second * system
+                    frames.append(link.global_position_int_encode(1000 * second, 471_000_000, east, 0, 0, 0, 0, 0, 0))
+                for frame in frames:
+                    out.write(struct.pack(">Q", 1_700_000_000_000_000 + 1_000_000 * second) + frame.pack(link))
+
+
+def tshark(capture, *words):
+    words = ["tshark", "-r", str(capture), *words]
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout.splitlines()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        write_log(folder / "flight.tlog")
+        assert "members = 2" in sim("--from-tlog", folder / "flight.tlog", "--print")
+        places = folder / "flight.movements"
+        capture = folder / "run.pcapng"
+        sim("--from-tlog", folder / "flight.tlog", "--write-places", places, "--pcapng", capture, "--tlogs", folder / "logs")
+        assert len(places.read_text().splitlines()) == 2
+        for system, vehicle in ((1, "edge-0"), (2, "edge-1")):
+            frames = messages(folder / "logs" / f"{vehicle}.tlog")
+            assert len(frames) > 20, (vehicle, len(frames))
+            assert all(frame.get_srcSystem() == system for frame in frames)
+        fields = tshark(capture, "-T", "fields", "-e", "frame.interface_name", "-e", "wpan.src16", "-e", "frame.comment")
+        assert {"kgc-1", "leader-0", "edge-0", "edge-1"} <= {line.split("\t")[0] for line in fields}, fields[:5]
+        assert any("epoch " in line for line in fields)
+        of_leader = tshark(capture, "-Y", "wpan.src16 == 0x0002")
+        assert 0 < len(of_leader) < len(fields)
+    print("tshark and pymavlink read what sim writes, and sim reads what pymavlink writes")
+
+
+main()
