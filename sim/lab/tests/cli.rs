@@ -82,7 +82,8 @@ fn schemes_compete_over_a_radio_in_less_than_two_minutes_of_processor_time() {
     let output = lab(&[&words[..], &[results.to_str().unwrap()], &limits].concat());
     assert!(output.status.success(), "{output:?}");
     let tables = text(&output.stdout);
-    for word in ["Quiver, flat", "AinQ as published", "LKH", "Group OSCORE", "MLS", "until all have the key"] {
+    for word in ["Quiver, flat", "AinQ as published", "LKH", "Group OSCORE", "MLS", "until all have the key"]
+    {
         assert!(tables.contains(word), "{word}: {tables}");
     }
     let report = results.join(std::fs::read_link(results.join("latest")).unwrap());

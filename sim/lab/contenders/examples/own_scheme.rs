@@ -116,7 +116,7 @@ impl KeyHolder for Member {
 }
 
 /// Plays three events, and has the scheme probed.
-pub fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let loss = Loss::independent(0.05)?;
     let link = Link::Radio { profile: Box::new(Preset::Ieee802154.profile()), loss };
     let mut scheme = Shared { master: Secret::new([7; 32]), pace: link.pace() };

@@ -102,7 +102,7 @@ impl Fleet {
             if sent.is_empty() {
                 break;
             }
-            for (_, bytes) in sent {
+            for (_, bytes) in sent.into_iter().filter(|(to, _)| *to == Some(KGC)) {
                 let input = Input::Received { from: peer, via: Via::Peer, bytes: &bytes };
                 self.kgc.handle_input(now, input, &mut self.rng);
             }

@@ -93,7 +93,7 @@ const OURS: [SchemeKind; 2] = [SchemeKind::QuiverFlat, SchemeKind::QuiverTree];
 fn losses(comparison: &RadioComparison) -> Vec<String> {
     let mut lines = Vec::new();
     for quantity in &QUANTITIES {
-        let mut where_ = Vec::new();
+        let mut cases = Vec::new();
         for event in Event::ALL {
             let Some(drones) = common_size(comparison, event) else { continue };
             let of = |scheme: SchemeKind| (quantity.of)(comparison.outcome(drones, scheme, event)?);
@@ -104,7 +104,7 @@ fn losses(comparison: &RadioComparison) -> Vec<String> {
                 .min_by(|(_, a), (_, b)| a.total_cmp(b))
                 .filter(|(_, theirs)| *theirs < ours);
             if let Some((scheme, theirs)) = best {
-                where_.push(format!(
+                cases.push(format!(
                     "{} ({drones} drones: {} {}, Quiver {})",
                     event.title().to_lowercase(),
                     scheme.name(),
@@ -113,8 +113,8 @@ fn losses(comparison: &RadioComparison) -> Vec<String> {
                 ));
             }
         }
-        if !where_.is_empty() {
-            lines.push(format!("Quiver loses in {} when {}.", quantity.title, where_.join("; ")));
+        if !cases.is_empty() {
+            lines.push(format!("Quiver loses in {} when {}.", quantity.title, cases.join("; ")));
         }
     }
     if lines.is_empty() {

@@ -17,7 +17,7 @@ fn making() -> Making {
 #[test]
 fn every_scheme_gives_everybody_the_key_over_a_lossy_radio_and_the_report_says_what_loses_first() {
     let comparison = measure(&plan(Carrier::Radio(Preset::Ieee802154), 0.05, vec![20]), &mut ()).unwrap();
-    assert_eq!((&comparison.cuts, &comparison.violations), (&vec![], &vec![]));
+    assert!(comparison.cuts.is_empty() && comparison.violations.is_empty(), "{comparison:?}");
     for scheme in SchemeKind::ALL {
         for event in Event::ALL.into_iter().filter(|event| has(scheme, *event)) {
             let outcome = comparison.outcome(20, scheme, event).unwrap();
