@@ -23,6 +23,8 @@ use crate::{Error, Result};
 
 /// The longest line, in bytes.
 pub const LINE_LIMIT: u64 = 1 << 20;
+/// The longest answer, in bytes: 20,000 system ids of long names are 2.6 million.
+const ANSWER_LIMIT: u64 = 4 << 20;
 /// Connections served at once; more wait.
 const CONNECTIONS: usize = 8;
 /// Requests waiting for the service.
@@ -280,7 +282,7 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     let exchange = async {
         stream.write_all(&line).await.map_err(|error| error.to_string())?;
         let mut answer = Vec::new();
-        let mut reader = BufReader::new(&mut stream).take(LINE_LIMIT);
+        let mut reader = BufReader::new(&mut stream).take(ANSWER_LIMIT);
         reader.read_until(b'\n', &mut answer).await.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| error.to_string())
     };
