@@ -1,20 +1,22 @@
-//! MAVLink programs beside an edge: what their bridge is told of the group, and asks of it.
+//! MAVLink programs beside an edge: what their bridge is told of the group, and asks of it; the table of system
+//! ids as it is received, and asked for.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
-use quiver_bridge::{FORGERIES_CHANNEL, Feed, Group, News, SYSTEM_IDS_CHANNEL};
+use quiver_bridge::{FORGERIES_CHANNEL, Feed, Group, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL};
 use quiver_group::{EdgeCommand, EdgeEvent, Source};
 use quiver_machine::{Either, Now};
-use quiver_mavlink::IssuedSystemIds;
+use quiver_mavlink::{TableOutcome, TableReceiver};
 use quiver_net::Driver;
 use quiver_service::clock;
 use quiver_service::drone::Running;
 use rand::Rng as _;
 use rand::rngs::OsRng;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::control;
 use crate::service::EdgeNode;
@@ -26,6 +28,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Members that hear the same forger tell the leader within this time; once it made another key, the others
 /// need not.
 const TELL_FORGERIES_WITHIN: Duration = Duration::from_secs(5);
+
+/// Members that lack the table of system ids ask for it within this time, most of them late: who hears another
+/// ask waits for the answer, which all receive.
+const ASK_WITHIN: Duration = Duration::from_secs(5);
+/// For so many members that lack it at once the time is meant: then some two ask.
+const ASKING: f64 = 10_000.0;
+/// Time between two requests for it, one's own or another's.
+const ASK_EVERY: Duration = Duration::from_secs(15);
+/// Tables that are wrong of which the log says so; others are counted.
+const LOGGED_TABLES: u64 = 8;
 
 /// The edge's machine, as its bridge asks it.
 pub(crate) struct EdgeGroup(pub(crate) Running<AnyEdge<Ristretto255>>);
@@ -106,8 +118,63 @@ pub(crate) async fn tell_obstacles(
 pub(crate) struct ReservedChannels {
     /// Tells the bridge, if there is one.
     pub(crate) news: Option<News>,
-    /// Term and number of the table of system ids that was told last.
-    table: Option<(u64, u32)>,
+    table: TableReceiver,
+    /// Tells who asks for the table.
+    pub(crate) lacking: Lacking,
+}
+
+/// A table as it is asked for: its term and number.
+type Wanted = (u64, u32);
+
+/// Says which table of system ids this member lacks, and when somebody asked for it. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lacking {
+    wanted: watch::Sender<Option<Wanted>>,
+    asked: watch::Sender<Option<(Instant, Wanted)>>,
+}
+
+impl Lacking {
+    fn set(&self, wanted: Option<Wanted>) {
+        self.wanted.send_if_modified(|held| std::mem::replace(held, wanted) != wanted);
+    }
+
+    fn note_request(&self, wanted: Wanted) {
+        self.asked.send_replace(Some((Instant::now(), wanted)));
+    }
+
+    /// Whether this table was asked for a moment ago.
+    fn was_asked(&self, wanted: Wanted) -> bool {
+        self.asked.borrow().is_some_and(|(at, asked)| asked == wanted && at.elapsed() < ASK_EVERY)
+    }
+
+    /// Asks the leader whenever a table is lacking, and nobody else did.
+    pub(crate) async fn ask(self, group: EdgeGroup) {
+        let Ok(channel) = Name::new(SYSTEM_IDS_REQUEST_CHANNEL) else { return };
+        let mut wanted = self.wanted.subscribe();
+        loop {
+            if wanted.wait_for(Option::is_some).await.is_err() {
+                return;
+            }
+            sleep(delay(OsRng.gen_range(0.0..1.0))).await;
+            let Some(table) = *wanted.borrow_and_update() else { continue };
+            if !self.was_asked(table) {
+                let data = TableReceiver::request(table);
+                let request = EdgeCommand::Send { channel: channel.clone(), data, signed: true };
+                if group.0.machine.command(Either::Left(request)).await.is_err() {
+                    return;
+                }
+                self.note_request(table);
+            }
+            sleep(ASK_EVERY).await;
+        }
+    }
+}
+
+/// Time to wait before asking, for a uniform number from 0 to 1. Truncated exponential, as receivers of a
+/// multicast wait before they report a loss (RFC 5401 §5): however many lack something, few ask early.
+fn delay(uniform: f64) -> Duration {
+    let late = 1.0 + uniform.max(f64::MIN_POSITIVE).ln() / ASKING.ln();
+    ASK_WITHIN.mul_f64(late.clamp(0.0, 1.0))
 }
 
 impl ReservedChannels {
@@ -116,6 +183,14 @@ impl ReservedChannels {
         match event {
             EdgeEvent::Message { channel, data, source } if channel.as_str() == SYSTEM_IDS_CHANNEL => {
                 self.take_table(data, source, term);
+                true
+            }
+            EdgeEvent::Message { channel, data, source }
+                if channel.as_str() == SYSTEM_IDS_REQUEST_CHANNEL =>
+            {
+                if let (Source::Signed { .. }, Some(asked)) = (source, TableReceiver::parse_request(data)) {
+                    self.lacking.note_request(asked);
+                }
                 true
             }
             // What other members tell the leader.
@@ -135,20 +210,22 @@ impl ReservedChannels {
         let Source::Signed { role: Role::Leader { .. }, .. } = source else {
             return tracing::warn!("a table of system ids that the leader did not sign is ignored");
         };
-        let issued = match IssuedSystemIds::decode(data) {
-            Ok(issued) => issued,
-            Err(error) => {
-                return tracing::warn!(%error, "the leader's table of system ids is ignored: {error}");
-            }
-        };
-        // A table that was delayed does not replace a later one.
-        let held = self.table.filter(|(held, _)| *held == issued.term);
-        if term != Some(issued.term) || held.is_some_and(|(_, number)| issued.number <= number) {
-            return;
+        let outcome = self.table.receive(term, data);
+        if let (Some(news), Ok(TableOutcome::Taken(table))) = (&self.news, &outcome) {
+            news.set_table(table.clone());
         }
-        self.table = Some((issued.term, issued.number));
+        let counters = self.table.counters();
         if let Some(news) = &self.news {
-            news.set_table(issued.table);
+            news.set_table_counters(counters);
+            // Who has no MAVLink programs needs no table.
+            self.lacking.set(self.table.wanted());
+        }
+        match outcome {
+            Err(error) if counters.refused <= LOGGED_TABLES => tracing::warn!(
+                %error,
+                "the leader's table of system ids is ignored, and the one before stays in force: {error}"
+            ),
+            Ok(_) | Err(_) => {}
         }
     }
 }
@@ -156,7 +233,7 @@ impl ReservedChannels {
 #[cfg(test)]
 mod tests {
     use quiver_bridge::feed;
-    use quiver_mavlink::SystemIds;
+    use quiver_mavlink::{IssuedSystemIds, SystemIds, TableIssuer};
 
     use super::*;
 
@@ -180,7 +257,7 @@ mod tests {
 
     fn channels() -> (ReservedChannels, News) {
         let news = feed::<Ristretto255>().0.news;
-        (ReservedChannels { news: Some(news.clone()), table: None }, news)
+        (ReservedChannels { news: Some(news.clone()), ..ReservedChannels::default() }, news)
     }
 
     #[test]
@@ -213,5 +290,39 @@ mod tests {
         assert_eq!(hear(9, 1, 8, Some(7)), Some(6));
         assert_eq!(hear(9, 1, 9, Some(9)), Some(9));
         assert_eq!(hear(7, 7, 7, Some(9)), Some(9));
+    }
+
+    #[test]
+    fn a_wide_table_that_is_lacking_is_asked_for_unless_another_did() {
+        let (mut channels, news) = channels();
+        let mut issuer = TableIssuer::new(7);
+        assert!(issuer.set(1, &Arc::new(table(70_000))));
+        let [announced] = &issuer.announcement()[..] else { panic!("one message") };
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, announced, leader()), Some(1)));
+        let lacking = channels.lacking.clone();
+        assert_eq!(*lacking.wanted.borrow(), Some((1, 7)));
+        assert!(!lacking.was_asked((1, 7)));
+        // Nobody knows who said it, and for another table.
+        let request = TableReceiver::request((1, 7));
+        assert!(channels.take(&message(SYSTEM_IDS_REQUEST_CHANNEL, &request, None), Some(1)));
+        let other = TableReceiver::request((1, 6));
+        assert!(channels.take(&message(SYSTEM_IDS_REQUEST_CHANNEL, &other, Some(Role::Edge)), Some(1)));
+        assert!(!lacking.was_asked((1, 7)));
+        assert!(channels.take(&message(SYSTEM_IDS_REQUEST_CHANNEL, &request, Some(Role::Edge)), Some(1)));
+        assert!(lacking.was_asked((1, 7)));
+        for part in issuer.whole() {
+            assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &part, leader()), Some(1)));
+        }
+        assert_eq!((*lacking.wanted.borrow(), &*news.table()), (None, &table(70_000)));
+    }
+
+    #[test]
+    fn of_many_that_lack_a_table_few_ask_early() {
+        let early =
+            |within: Duration| (1..=10_000).filter(|n| delay(f64::from(*n) / 10_000.0) < within).count();
+        assert!(early(Duration::from_millis(500)) <= 3);
+        assert!(early(ASK_WITHIN - Duration::from_millis(500)) <= 5_000);
+        assert_eq!(delay(0.0), Duration::ZERO);
+        assert_eq!(delay(1.0), ASK_WITHIN);
     }
 }

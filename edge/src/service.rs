@@ -261,6 +261,7 @@ impl EdgeService<'_> {
             self.metrics.mavlink = Some(bridge.report.clone());
             host.reserved.news = Some(bridge.feed.news.clone());
         }
+        let lacking = host.reserved.lacking.clone();
         let (mut driver, handle) =
             Driver::new(&node, with_envelopes::<AnyEdge<Ristretto255>>(machine.into()), host, OsRng)?;
         if let Some(bridge) = &bridge {
@@ -290,6 +291,7 @@ impl EdgeService<'_> {
             let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
             tasks.spawn(mavlink::tell_obstacles(running.clone(), situation, news));
             bridge.start(&mut tasks, EdgeGroup(running.clone()));
+            tasks.spawn(lacking.ask(EdgeGroup(running.clone())));
         }
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());

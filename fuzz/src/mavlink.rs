@@ -1,12 +1,13 @@
 //! MAVLink: streams of frames, batches, configuration files, endpoints, tables of system ids.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_crypto::Secret;
 use quiver_mavlink::{
     Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MAX_TUNNELLED, MavlinkError,
-    MessageClass, Origin, Router, SignedMessages, Signing, SigningKey, SystemIds, TunnelReader, TunnelWriter,
-    batch, message, priority,
+    MessageClass, Origin, Router, SignedMessages, Signing, SigningKey, SystemIds, TableIssuer, TableMessage,
+    TableOutcome, TableReceiver, TunnelReader, TunnelWriter, batch, message, priority,
 };
 
 /// A heartbeat, a command and a tunnel, as pymavlink packs them.
@@ -72,14 +73,16 @@ fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
 
 /// A datagram's payload: frames that are encoded to the very same bytes.
 pub fn batch(bytes: &[u8]) {
-    let Ok(frames) = batch::decode(bytes, 42) else { return };
-    let mut again = Batch::new();
-    for frame in &frames {
-        let frame = Frame::parse(frame).expect("a frame");
-        assert_eq!(frame.system_id(), 42);
-        assert!(again.push(frame, usize::MAX));
+    for system in [42, 70_000] {
+        let Ok(frames) = batch::decode(bytes, system) else { continue };
+        let mut again = Batch::new();
+        for frame in &frames {
+            let frame = Frame::parse(frame).expect("a frame");
+            assert_eq!(frame.system_id(), system);
+            assert!(again.push(frame, usize::MAX));
+        }
+        assert_eq!(again.bytes(), bytes);
     }
-    assert_eq!(again.bytes(), bytes);
 }
 
 /// A configuration file: an error names a line of it.
@@ -105,8 +108,16 @@ fn reads_as_itself(endpoint: &Endpoint) {
     assert_eq!(endpoint.to_string().parse::<Endpoint>().as_ref(), Ok(endpoint));
 }
 
-/// A table of system ids: one encoding, each id and slot once.
+/// A table of system ids, and a message about one: one encoding, each id and slot once.
 pub fn system_ids(bytes: &[u8]) {
+    if let Ok(message) = TableMessage::decode(bytes) {
+        assert_eq!(message.encode(), bytes);
+    }
+    let mut receiver = TableReceiver::new();
+    if let Ok(TableOutcome::Taken(table)) = receiver.receive(Some(65_537), bytes) {
+        assert_eq!(receiver.wanted(), None);
+        assert_eq!(SystemIds::decode(&table.encode()), Ok(table));
+    }
     if let Ok(issued) = IssuedSystemIds::decode(bytes) {
         assert_eq!(issued.encode(), bytes);
     }
@@ -126,7 +137,8 @@ pub fn stream_seeds() -> Vec<Vec<u8>> {
     let signed = signing(8).sign(Some(NOW), heartbeat).expect("the clock is set");
     let origin = Origin { system: 42, component: 191, sequence: 0 };
     let parts = TunnelWriter::new(origin).write(&[7; 300]).expect("short");
-    let frames = [HEARTBEAT, RADIO_STATUS, TUNNEL, &parts, &unknown, &signed];
+    let wide = TunnelWriter::new(Origin { system: 70_000, ..origin }).write(&[7; 3]).expect("short");
+    let frames = [HEARTBEAT, RADIO_STATUS, TUNNEL, &parts, &unknown, &signed, &wide];
     let mixed = frames.join(&b"\xfdgarbage"[..]);
     frames.into_iter().map(<[u8]>::to_vec).chain([mixed]).collect()
 }
@@ -181,5 +193,15 @@ pub fn system_id_seeds() -> Vec<Vec<u8>> {
     table.grant("gcs", 255).expect("free");
     table.set_slot("edge-1", Some(7));
     let stored = table.encode();
-    vec![empty, stored, IssuedSystemIds { term: 65_537, number: 2, table }.encode()]
+    let mut issuer = TableIssuer::new(2);
+    let narrow = IssuedSystemIds { term: 65_537, number: 2, table: table.clone() }.encode();
+    table.grant("edge-2", 70_000).expect("free");
+    issuer.set(65_537, &Arc::new(table.clone()));
+    let mut seeds = vec![empty, stored, narrow, table.encode()];
+    seeds.extend([issuer.announcement(), issuer.whole()].concat());
+    table.withdraw("gcs");
+    table.set_slot("edge-2", Some(8));
+    issuer.set(65_537, &Arc::new(table));
+    seeds.extend(issuer.change());
+    seeds
 }

@@ -99,7 +99,7 @@ pub(crate) enum SystemIdCommand {
     Grant {
         /// Its name
         name: Name,
-        /// The system id, 1 to 255; nobody else's
+        /// The system id, 1 to 255, or to 4294967295 for programs that know 32-bit ids; nobody else's
         #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..=255))]
         id: u32,
     },
@@ -201,8 +201,8 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) mavlink: MavlinkArgs,
-    /// The MAVLink system id of a member, or of this leader, from 1 to 255; may be repeated. Nobody else's frames
-    /// pass under it, and a member without one sends none
+    /// The MAVLink system id of a member, or of this leader: from 1 to 255, or to 4294967295 for programs that
+    /// know 32-bit ids; may be repeated. Nobody else's frames pass under it, and a member without one sends none
     #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
     pub(crate) system_id: Vec<String>,
     #[command(flatten)]

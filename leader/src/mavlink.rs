@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
-use quiver_bridge::{FORGERIES_CHANNEL, Group, News, Obstacle, SYSTEM_IDS_CHANNEL};
+use quiver_bridge::{
+    FORGERIES_CHANNEL, Group, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+};
 use quiver_group::leader::Stance;
 use quiver_group::{LeaderCommand, LeaderEvent, Source};
 use quiver_machine::{Either, Now};
-use quiver_mavlink::{IssuedSystemIds, SystemIds};
+use quiver_mavlink::{SystemIds, TableIssuer, TableReceiver};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
 use quiver_service::drone::request::Answered;
@@ -27,12 +29,17 @@ use crate::service::LeaderNode;
 /// How often is looked whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often the table is spread although nothing has changed: a member may have lost it. Longer by
-/// [`PER_GRANT`] for each grant, because everybody receives all of it.
+/// [`PER_GRANT`] for each grant of a narrow table, because everybody receives all of it. Any other is announced.
 const SPREAD_EVERY: Duration = Duration::from_secs(5);
 /// See [`SPREAD_EVERY`].
 const PER_GRANT: Duration = Duration::from_millis(100);
 /// Times that a change is spread: whoever activates the epoch a moment later cannot open the first.
 const REPEATS: u8 = 3;
+
+/// Time between two whole tables that members asked for, besides [`PER_PART`]: all receive it.
+const WHOLE_EVERY: Duration = Duration::from_secs(5);
+/// See [`WHOLE_EVERY`]; also the time between two parts.
+const PER_PART: Duration = Duration::from_millis(200);
 
 /// Whoever floods a carrier with forged datagrams makes the group take no more than one new key in this time.
 const REKEY_AT_MOST_EVERY: Duration = Duration::from_secs(60);
@@ -47,7 +54,7 @@ impl Forgeries {
     }
 
     /// Takes a member's message on the channel for it; `false` if the event is another.
-    pub(crate) fn take(&self, event: &LeaderEvent) -> bool {
+    fn take(&self, event: &LeaderEvent) -> bool {
         let LeaderEvent::Message { channel, data, source } = event else { return false };
         if channel.as_str() != FORGERIES_CHANNEL {
             return false;
@@ -79,6 +86,44 @@ impl Forgeries {
             }
             sleep(REKEY_AT_MOST_EVERY).await;
         }
+    }
+}
+
+/// Tells that a member lacks the table of system ids. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableRequests(watch::Sender<u64>);
+
+impl TableRequests {
+    /// Takes a member's message on the channel for it; `false` if the event is another.
+    fn take(&self, event: &LeaderEvent) -> bool {
+        let LeaderEvent::Message { channel, data, source } = event else { return false };
+        if channel.as_str() != SYSTEM_IDS_REQUEST_CHANNEL {
+            return false;
+        }
+        match (source, TableReceiver::parse_request(data)) {
+            (Source::Signed { name, .. }, Some(_)) => {
+                tracing::debug!(%name, "{name} lacks the table of system ids");
+                self.0.send_modify(|requests| *requests = requests.wrapping_add(1));
+            }
+            _ => tracing::warn!(
+                "a message on the channel {SYSTEM_IDS_REQUEST_CHANNEL} is ignored: it is not signed, or names no table"
+            ),
+        }
+        true
+    }
+}
+
+/// What members tell the leader on channels that are no program's. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemberReports {
+    pub(crate) forgeries: Forgeries,
+    pub(crate) table_requests: TableRequests,
+}
+
+impl MemberReports {
+    /// Takes a member's message on such a channel; `false` if the event is another.
+    pub(crate) fn take(&self, event: &LeaderEvent) -> bool {
+        self.forgeries.take(event) || self.table_requests.take(event)
     }
 }
 
@@ -136,7 +181,7 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
     for text in texts {
         let wrong = |what: &str| Error::config(format!("`system_id`: {text}: {what}"));
         let (name, id) = text.split_once('=').ok_or_else(|| wrong("write NAME=ID, such as edge-1=1"))?;
-        let id = id.parse().map_err(|_| wrong("behind = a number from 1 to 255 is expected"))?;
+        let id = SystemIds::parse_id(id).map_err(|error| wrong(&error.to_string()))?;
         if table.of_name(name).is_some() {
             return Err(wrong("this name has a system id already"));
         }
@@ -174,13 +219,17 @@ struct Spread {
     connected: usize,
 }
 
-/// Spreads the table as a signed message: when it, the epoch, or the number of those who are connected has
-/// changed, and now and then.
-pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News) {
-    let Ok(channel) = Name::new(SYSTEM_IDS_CHANNEL) else { return };
+/// Spreads the table by signed messages: when it, the epoch, or the number of those who are connected has
+/// changed, now and then, and when a member asks.
+pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News, requests: TableRequests) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut last, mut number, mut repeats, mut at) = (None::<Spread>, 0_u32, 0, Instant::now());
+    // §20.12: a leader that starts again opens a term, in which numbers begin anew.
+    let mut issuer = TableIssuer::new(0);
+    let mut asked = requests.0.subscribe();
+    let (mut last, mut repeats, mut at) = (None::<Spread>, 0, Instant::now());
+    // Whether what is repeated is a change of the table.
+    let (mut is_change, mut next_whole) = (false, Instant::now());
     loop {
         looking.tick().await;
         let table = news.table();
@@ -190,23 +239,48 @@ pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News) {
         let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
         let Some(epoch) = status.epoch.filter(|_| status.connected > 0) else { continue };
         let now = Spread { table, digest: status.digest, connected: status.connected };
-        if last.as_ref() != Some(&now) {
+        let is_other = last.as_ref() != Some(&now);
+        if is_other {
             repeats = REPEATS;
         }
-        if last.as_ref().is_some_and(|last| last.table != now.table) {
-            number = number.saturating_add(1);
-        }
-        let often = SPREAD_EVERY + PER_GRANT * u32::try_from(now.table.len()).unwrap_or(u32::MAX);
-        if repeats == 0 && at.elapsed() < often {
+        // A member that comes is told which table holds; what changed before is nothing to it.
+        is_change = issuer.set(epoch.term, &now.table) || (is_change && repeats > 0 && !is_other);
+        let per_grant = if issuer.is_narrow() { PER_GRANT } else { Duration::ZERO };
+        let often = SPREAD_EVERY + per_grant * u32::try_from(now.table.len()).unwrap_or(u32::MAX);
+        let is_asked = asked.has_changed().unwrap_or(false) && Instant::now() >= next_whole;
+        if repeats == 0 && at.elapsed() < often && !is_asked {
             continue;
         }
-        let issued = IssuedSystemIds { term: epoch.term, number, table: SystemIds::clone(&now.table) };
-        let command = LeaderCommand::Send { channel: channel.clone(), data: issued.encode() };
-        if machine.command(Either::Left(command.into())).await.is_err() {
+        let messages = match (is_asked, is_change) {
+            (true, _) => issuer.whole(),
+            (false, true) => issuer.change(),
+            (false, false) => issuer.announcement(),
+        };
+        if is_asked {
+            asked.mark_unchanged();
+            let parts = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+            next_whole = Instant::now() + WHOLE_EVERY + PER_PART.saturating_mul(2 * parts);
+        }
+        if send(&machine, messages).await.is_none() {
             return;
         }
         (last, repeats, at) = (Some(now), repeats.saturating_sub(1), Instant::now());
     }
+}
+
+/// Sends messages about the table, with a pause after each so that others pass between; `None` if the machine has
+/// stopped.
+async fn send(machine: &Handle<LeaderNode>, messages: Vec<Vec<u8>>) -> Option<()> {
+    let channel = Name::new(SYSTEM_IDS_CHANNEL).ok()?;
+    let count = messages.len();
+    for (number, data) in (1..).zip(messages) {
+        let command = LeaderCommand::Send { channel: channel.clone(), data };
+        machine.command(Either::Left(command.into())).await.ok()?;
+        if number < count {
+            sleep(PER_PART).await;
+        }
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -231,13 +305,15 @@ mod tests {
     #[test]
     fn grants_are_read_and_mistakes_say_what_to_write() {
         let read = |texts: &[&str]| grants(&texts.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let table = read(&["edge-1=1", "gcs=255"]).unwrap();
-        assert_eq!(table.holder(255), Some("gcs"));
+        let table = read(&["edge-1=1", "gcs=255", "edge-2=70000", "edge-3=4294967295"]).unwrap();
+        assert_eq!((table.holder(255), table.holder(70_000)), (Some("gcs"), Some("edge-2")));
+        assert_eq!(table.holder(u32::MAX), Some("edge-3"));
         for (texts, part) in [
             (&["edge-1"][..], "write NAME=ID"),
             (&["edge-1=x"], "from 1 to 255"),
             (&["edge-1=0"], "from 1 to 255"),
-            (&["edge-1=256"], "from 1 to 255"),
+            (&["edge-1=4294967296"], "4294967296 is not a system id"),
+            (&["edge-1=-1"], "from 1 to 255"),
             (&["edge 1=1"], "not a member's name"),
             (&["a=1", "a=2"], "already"),
             (&["a=1", "b=1"], "granted to `a`"),

@@ -36,7 +36,7 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::gateway;
-use crate::mavlink::{self, Forgeries, Granted, LeaderGroup};
+use crate::mavlink::{self, Granted, LeaderGroup, MemberReports};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -154,8 +154,8 @@ impl LeaderService<'_> {
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
         // The table of system ids is spread also by a leader without MAVLink programs.
         let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
-        let forgeries = Forgeries::default();
-        let (mut driver, running) = self.driver(&node, machine, &feed.news, &forgeries)?;
+        let reports = MemberReports::default();
+        let (mut driver, running) = self.driver(&node, machine, &feed.news, &reports)?;
         let given = mavlink::grants(&self.config.leader.system_id)?;
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
         driver = mavlink::watched(driver, granted.clone());
@@ -183,10 +183,12 @@ impl LeaderService<'_> {
         let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
         if let Some(bridge) = bridge {
-            bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries: forgeries.clone() });
+            let forgeries = reports.forgeries.clone();
+            bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries });
         }
-        tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone()));
-        tasks.spawn(forgeries.answer(running.machine.clone()));
+        let requests = reports.table_requests.clone();
+        tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone(), requests));
+        tasks.spawn(reports.forgeries.answer(running.machine.clone()));
         if let Some(boards) = boards {
             tasks.spawn(gateway::serve(boards, running.machine.clone()));
         }
@@ -205,7 +207,7 @@ impl LeaderService<'_> {
         node: &NodeConfig,
         machine: AdmittingLeader<Ristretto255>,
         news: &News,
-        forgeries: &Forgeries,
+        reports: &MemberReports,
     ) -> Result<(LeaderDriver, Running<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
@@ -218,7 +220,7 @@ impl LeaderService<'_> {
             failures: failures.clone(),
             refused: self.refused.clone(),
             metrics: self.metrics.clone(),
-            forgeries: forgeries.clone(),
+            reports: reports.clone(),
             news: news.clone(),
             wave: Wave::default(),
         };
@@ -233,7 +235,7 @@ impl LeaderService<'_> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (driver, running) = self.driver(&node, machine, &News::default(), &Forgeries::default())?;
+        let (driver, running) = self.driver(&node, machine, &News::default(), &MemberReports::default())?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

@@ -24,7 +24,7 @@ fn free_port() -> u16 {
 struct Program {
     socket: UdpSocket,
     to: u16,
-    system: u8,
+    system: u32,
     sequence: u8,
     /// What its end told it.
     texts: RefCell<Vec<String>>,
@@ -32,7 +32,7 @@ struct Program {
 
 impl Program {
     /// Connected to an endpoint `udpin:127.0.0.1:TO`.
-    fn new(to: u16, system: u8) -> Self {
+    fn new(to: u16, system: u32) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("timeout");
         Self { socket, to, system, sequence: 0, texts: RefCell::default() }
@@ -43,7 +43,8 @@ impl Program {
         self.sequence = self.sequence.wrapping_add(1);
         let [id0, id1, id2, _] = id.to_le_bytes();
         let len = u8::try_from(payload.len()).expect("short");
-        let mut bytes = vec![0xfd, len, 0, 0, self.sequence, self.system, 1, id0, id1, id2];
+        let system = u8::try_from(self.system).expect("a system that needs no longer header");
+        let mut bytes = vec![0xfd, len, 0, 0, self.sequence, system, 1, id0, id1, id2];
         bytes.extend_from_slice(payload);
         let sum = bytes[1..].iter().chain(&[crc_extra]).fold(0xffff_u16, |sum, byte| {
             let mut low = byte ^ sum.to_le_bytes()[0];
@@ -60,6 +61,13 @@ impl Program {
     fn hello(&self) -> Vec<u8> {
         let origin = Origin { system: self.system, component: 1, sequence: 0 };
         message::status_text(origin, message::Severity::Info, "here")
+    }
+
+    /// A text that is another each time, of whatever system.
+    fn text(&mut self) -> Vec<u8> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let origin = Origin { system: self.system, component: 1, sequence: self.sequence };
+        message::status_text(origin, message::Severity::Info, &format!("text {}", self.sequence))
     }
 
     fn heartbeat(&mut self) -> Vec<u8> {
@@ -258,6 +266,52 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
     );
 }
 
+#[test]
+fn systems_with_ids_above_255_pass_and_members_that_come_late_ask_for_the_table() {
+    let bench = TestDeployment::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
+    for name in ["edge-1", "edge-2"] {
+        bench.token(name, &["--group", "alpha"]);
+    }
+    let kgc = bench.kgc(ANY);
+    let kgc_at = kgc.address();
+    let (relay, own) = (free_port(), free_port());
+    let carrier = format!("relay:127.0.0.1:{relay}");
+    let endpoint = format!("udpin:127.0.0.1:{own}");
+    let arguments = ["--system-id", "leader-1=4294967295", "--mavlink", &endpoint, "--carrier", &carrier];
+    let leader = bench.leader(&kgc_at, ANY, Some(&token), &arguments);
+    let leader_at = leader.address();
+    let ports = [free_port(), free_port()];
+    let edge = |index: usize| {
+        edge(&bench, &format!("edge-{}", index + 1), (&kgc_at, &leader_at), (ports[index], relay))
+    };
+    let _first = edge(0);
+    let epoch = bench.served(1, (0, 0));
+    // A change while the first is there, and a table that the second has to ask for.
+    bench.ok("leader", &["system-id", "grant", "edge-1", "70000"]);
+    bench.refused("leader", &["system-id", "grant", "edge-2", "70000"], 3, &["granted to `edge-1`"]);
+    let system = |name: &str, id: u32| {
+        eventually(&format!("{name} is system {id}"), || {
+            let status = mavlink(bench.edge_status(name));
+            (status["system_id"] == id && status["tables"]["taken"].as_u64() > Some(0)).then_some(())
+        });
+    };
+    system("edge-1", 70_000);
+    bench.ok("leader", &["system-id", "grant", "edge-2", "70001"]);
+    let _second = edge(1);
+    bench.served(2, epoch);
+    system("edge-2", 70_001);
+
+    let (mut one, mut other) = (Program::new(ports[0], 70_000), Program::new(ports[1], 70_001));
+    let mut chief = Program::new(own, u32::MAX);
+    one.reaches(&other, Program::text);
+    other.reaches(&one, Program::text);
+    chief.reaches(&one, Program::text);
+    one.reaches(&chief, Program::text);
+    // The low byte of its id alone is another system's.
+    one.system = 70_000 & 0xff;
+    one.does_not_reach(&other, Program::text);
+}
 #[test]
 fn nothing_leaves_before_there_is_a_key_and_the_program_is_told() {
     let bench = TestDeployment::new();

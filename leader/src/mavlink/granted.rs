@@ -41,7 +41,7 @@ pub(crate) enum SystemIdRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GrantRow {
     /// The system id.
-    pub(crate) system_id: u8,
+    pub(crate) system_id: u32,
     /// The name that has it.
     pub(crate) name: String,
     /// Its slot, if it is a member; `None` for the leader as well.
@@ -88,7 +88,7 @@ impl Tables {
     fn merge(&mut self) -> std::result::Result<(), quiver_mavlink::MavlinkError> {
         let mut all = self.given.clone();
         for (name, grant) in self.stored.iter().filter(|(name, _)| self.given.of_name(name).is_none()) {
-            all.grant(name, grant.system_id.into())?;
+            all.grant(name, grant.system_id)?;
         }
         for (name, grant) in self.all.iter() {
             all.set_slot(name, grant.slot);
@@ -187,7 +187,7 @@ impl Granted {
     fn grant(&self, name: &str, id: u32) -> std::result::Result<String, String> {
         let mut tables = self.tables();
         let mut stored = tables.stored.clone();
-        if tables.given.of_name(name).is_some_and(|given| u32::from(given.system_id) != id) {
+        if tables.given.of_name(name).is_some_and(|given| given.system_id != id) {
             return Err(format!("the settings grant {name} another one: change `system_id` there"));
         }
         let mut all = tables.all.clone();

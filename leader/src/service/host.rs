@@ -17,7 +17,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::LeaderNode;
-use crate::mavlink::Forgeries;
+use crate::mavlink::MemberReports;
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -38,7 +38,7 @@ pub(super) struct LeaderHost {
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<Reason>,
     pub(super) metrics: Metrics,
-    pub(super) forgeries: Forgeries,
+    pub(super) reports: MemberReports,
     /// Tells the bridge.
     pub(super) news: News,
     pub(super) wave: Wave,
@@ -66,7 +66,7 @@ impl Host<LeaderNode> for LeaderHost {
             Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
             Either::Right(event) => return self.output.envelope(&self.group, &event),
         };
-        if self.forgeries.take(&event) {
+        if self.reports.take(&event) {
             return;
         }
         if let LeaderEvent::RevocationList { number } = &event {

@@ -6,10 +6,11 @@ mod ground_stations;
 mod links;
 mod security_state;
 mod speech;
+mod wide_ids;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature, Slot, Suite};
@@ -18,8 +19,8 @@ use quiver_datagram::{
 };
 use quiver_mavlink::message::{GroundParameter, Severity};
 use quiver_mavlink::{
-    Batch, Dropped, EndpointId, Frame, MessageClass, Origin, Router, SignedMessages, SystemIds, batch,
-    message, priority,
+    Batch, Dropped, EndpointId, Frame, Grant, MAX_NARROW_SYSTEM, MessageClass, Origin, Router,
+    SignedMessages, SystemIds, TableCounters, batch, message, priority,
 };
 use rand::rngs::OsRng;
 use tokio::sync::{Notify, mpsc};
@@ -32,6 +33,7 @@ use self::ground_stations::GroundStations;
 use self::links::Links;
 use self::security_state::SecurityState;
 use self::speech::{Speech, Trouble};
+use self::wide_ids::WideFrames;
 use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
 use crate::endpoint::{self, LinkEvent, Port};
 use crate::error::BridgeError;
@@ -48,6 +50,9 @@ const ARRIVED: usize = 1_024;
 const QUESTIONS: usize = 64;
 /// Questions that wait; more are not asked.
 const WAITING_QUESTIONS: usize = 1_024;
+/// Members of an epoch whose datagrams are told from replays, some 600 bytes each; of more, those that were heard
+/// least recently are forgotten and announce themselves again.
+const MAX_SENDERS: usize = 4_096;
 /// How often status and metrics are published.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Sleep while nothing is due.
@@ -127,20 +132,22 @@ pub struct Bridge<S: Suite> {
     arrived: mpsc::Receiver<Arrived>,
     room: Arc<Notify>,
     /// Tells the carriers this end's system id.
-    system: Arc<AtomicU8>,
+    system: Arc<AtomicU32>,
     /// Endpoints and carriers; they end with the bridge.
     _tasks: JoinSet<()>,
     table: Arc<SystemIds>,
     /// The table, by slot.
-    members: HashMap<Slot, (u8, String)>,
+    members: HashMap<Slot, (u32, String)>,
     /// This member's slot and the epoch's digest, while there is a valid key.
     slot: Option<Slot>,
     /// System id of this end when it had a key last.
-    last_system: Option<u8>,
+    last_system: Option<u32>,
     digest: Option<[u8; 32]>,
     questions: VecDeque<Question<S>>,
     /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
     keepalive: Option<(u64, Instant)>,
+    /// What became of the leader's messages about the table.
+    table_counters: TableCounters,
     speech: Speech,
     departures: Departures,
     /// Why there is no key, if the service knows.
@@ -150,7 +157,7 @@ pub struct Bridge<S: Suite> {
     /// The last frame of a program was of another system than the one granted.
     misnumbered: bool,
     /// The system of the last frame of a program: there is one that can be told something.
-    local_system: Option<u8>,
+    local_system: Option<u32>,
     /// The first and the last ground station that the autopilot here listens to, if it said so.
     listens: (Option<u32>, u32),
     state: SecurityState,
@@ -237,6 +244,7 @@ impl<S: Suite> Bridge<S> {
             digest: None,
             questions: VecDeque::new(),
             keepalive: is_star.then(|| (0, Instant::now())),
+            table_counters: TableCounters::default(),
             speech: Speech::default(),
             departures: Departures::default(),
             obstacle: None,
@@ -313,6 +321,7 @@ impl<S: Suite> Bridge<S> {
                     self.look_for_leader();
                     self.tell_programs();
                     self.links.log_dropped(Instant::now());
+                    self.table_counters = *inputs.table_counters.borrow();
                     self.publish();
                     self.tell_state();
                 }
@@ -388,15 +397,18 @@ impl<S: Suite> Bridge<S> {
                 self.members.insert(slot, (grant.system_id, name.into()));
             }
         }
-        for (slot, (_, name)) in &self.members {
-            self.datagrams.assign_slot(*slot, name.parse().ok());
+        for (slot, member) in self.members.iter().filter(|(slot, member)| former.get(slot) != Some(member)) {
+            self.datagrams.assign_slot(*slot, member.1.parse().ok());
         }
         for slot in former.keys().filter(|slot| !self.members.contains_key(slot)) {
             self.datagrams.assign_slot(*slot, None);
         }
         // A number that was granted to another is not yet a ground station's.
-        for member in former.values().filter(|member| !self.members.values().any(|now| now == *member)) {
-            self.grounds.forget(member.0);
+        for (system, name) in former.values() {
+            let is_same = |grant: Grant| grant.system_id == *system && grant.slot.is_some();
+            if !self.table.of_name(name).is_some_and(is_same) {
+                self.grounds.forget(*system);
+            }
         }
         let own = self.own_name();
         let others = self.table.iter().filter(|(name, _)| own.as_deref() != Some(*name));
@@ -495,7 +507,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Notes members that had a system id and are none any more.
-    fn note_departures(&mut self, former: &HashMap<Slot, (u8, String)>) {
+    fn note_departures(&mut self, former: &HashMap<Slot, (u32, String)>) {
         let there: BTreeSet<&str> = self.members.values().map(|(_, name)| name.as_str()).collect();
         let gone = former.values().filter(|(_, name)| !there.contains(name.as_str()));
         let gone: Vec<_> = gone.map(|(system, _)| i64::from(*system)).collect();
@@ -513,12 +525,12 @@ impl<S: Suite> Bridge<S> {
             self.last_system = own;
         }
         let is_own_known = self.slot.is_some() || self.last_system.is_some();
-        let is_other = |system: &u8| is_own_known && Some(*system) != self.last_system;
+        let is_other = |system: &u32| is_own_known && Some(*system) != self.last_system;
         let others = self.members.values().map(|(system, _)| *system).filter(is_other);
         self.router.grant(self.group, others.collect::<Vec<_>>());
     }
 
-    fn own_system(&self) -> Option<u8> {
+    fn own_system(&self) -> Option<u32> {
         self.members.get(&self.slot?).map(|(system, _)| *system)
     }
 
@@ -620,8 +632,9 @@ impl<S: Suite> Bridge<S> {
     /// forward between their lines.
     fn is_misnumbered(&self, from: EndpointId, frame: Frame<'_>) -> bool {
         let (system, own) = (frame.system_id(), self.own_system());
-        own.is_some_and(|own| own != system && !self.router.systems(from).contains(&own))
-            && self.members.values().any(|(member, _)| *member == system)
+        let is_members = |name| self.table.of_name(name).is_some_and(|grant| grant.slot.is_some());
+        own.is_some_and(|own| own != system && !self.router.hears(from, own))
+            && self.table.holder(system).is_some_and(is_members)
             && !message::is_of_radio(frame)
     }
 
@@ -835,16 +848,20 @@ impl<S: Suite> Bridge<S> {
 
     /// Hands a frame to a program; tells whether it takes it.
     fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) -> bool {
-        match self.links.deliver(to, bytes) {
-            Ok(()) => {
-                self.report.count(way, "passed");
-                true
-            }
-            Err(reason) => {
-                self.drop_frame(way, reason, bytes);
-                false
-            }
+        let result = self.links.deliver(to, bytes);
+        match result {
+            Ok(()) => self.report.count(way, "passed"),
+            Err(reason) => self.drop_frame(way, reason, bytes),
         }
+        if let Some((to, notice)) = self.links.take_notice() {
+            // From a system that a program which knows 8 bits alone can read.
+            let system =
+                self.own_system().filter(|own| *own <= MAX_NARROW_SYSTEM).unwrap_or(MAX_NARROW_SYSTEM);
+            let told = self.speech.frame(system, Severity::Warning, &notice.text());
+            // A program that is behind is told by the log.
+            let _ = self.links.deliver(to, &told);
+        }
+        result.is_ok()
     }
 
     /// Tells local programs the security state, if it is time.
@@ -892,16 +909,23 @@ impl<S: Suite> Bridge<S> {
             frames: BTreeMap::new(),
             datagrams: BTreeMap::new(),
             flight_log: self.flight_log.as_ref().map(FlightLog::status),
+            tables: self
+                .table_counters
+                .iter()
+                .filter(|(_, number)| *number > 0)
+                .map(|(what, number)| (what.into(), number))
+                .collect(),
         };
         self.report.publish(status, &counters);
     }
 
     fn endpoint_status(&self) -> Vec<EndpointStatus> {
-        let status = |(endpoint, ids, dropped): (String, Vec<EndpointId>, u64)| {
-            let mut systems: Vec<u8> = ids.iter().flat_map(|id| self.router.systems(*id)).collect();
+        let status = |(endpoint, ids, dropped, wide): (String, Vec<EndpointId>, u64, WideFrames)| {
+            let mut systems: Vec<u32> = ids.iter().flat_map(|id| self.router.systems(*id)).collect();
             systems.sort_unstable();
             systems.dedup();
-            EndpointStatus { endpoint, links: ids.len(), systems, dropped }
+            let wide_frames = (wide.given, wide.kept);
+            EndpointStatus { endpoint, links: ids.len(), systems, dropped, narrow: wide.told, wide_frames }
         };
         self.links.by_endpoint().map(status).collect()
     }
@@ -959,6 +983,7 @@ fn datagram_config(settings: &Settings) -> Config {
         bit_rate: slowest.and_then(carrier::Carrier::bit_rate),
         framing: slowest.map_or(0, carrier::Carrier::framing),
         burst: 2 * mtu,
+        max_senders: MAX_SENDERS,
         manifest_every: settings.manifest.then(|| Duration::from_secs(1)),
         ..defaults
     }

@@ -22,7 +22,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use quiver_mavlink::{Endpoint, HostPort, MAX_TUNNELLED, Resource, TUNNEL_OVERHEAD};
 use tokio::sync::{Notify, mpsc};
@@ -304,7 +304,7 @@ struct Port {
     room: Arc<Notify>,
     counters: Arc<CarrierCounters>,
     /// The system id of this end, 0 while none is granted.
-    system: Arc<AtomicU8>,
+    system: Arc<AtomicU32>,
 }
 
 impl Port {
@@ -336,7 +336,7 @@ pub(crate) struct Shared {
     /// Told after each datagram that left: there is room.
     pub(crate) room: Arc<Notify>,
     /// The system id of this end, 0 while none is granted.
-    pub(crate) system: Arc<AtomicU8>,
+    pub(crate) system: Arc<AtomicU32>,
 }
 
 impl Shared {

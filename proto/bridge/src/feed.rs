@@ -5,12 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use quiver_ainq::{DronePublicKey, EpochKeys, Signature, Slot, Suite};
-use quiver_mavlink::SystemIds;
+use quiver_mavlink::{SystemIds, TableCounters};
 use tokio::sync::watch;
 
 /// The channel of group messages by which a leader spreads the table of system ids
 /// ([`IssuedSystemIds`](quiver_mavlink::IssuedSystemIds)), signed.
 pub const SYSTEM_IDS_CHANNEL: &str = "quiver.system-ids";
+/// The channel of group messages by which a member asks, signed, for the table of system ids
+/// ([`TableReceiver::request`](quiver_mavlink::TableReceiver::request)).
+pub const SYSTEM_IDS_REQUEST_CHANNEL: &str = "quiver.system-ids-request";
 /// The channel of group messages by which a member says, signed, that tags are guessed under the group's key:
 /// the digest of the epoch, 32 bytes.
 pub const FORGERIES_CHANNEL: &str = "quiver.forgeries";
@@ -92,6 +95,7 @@ pub struct Feed<S: Suite> {
 #[derive(Clone, Debug, Default)]
 pub struct News {
     table: watch::Sender<Arc<SystemIds>>,
+    table_counters: watch::Sender<TableCounters>,
     revocation_list: watch::Sender<u64>,
     obstacle: watch::Sender<Option<Obstacle>>,
 }
@@ -101,6 +105,7 @@ pub struct News {
 pub struct Inputs<S: Suite> {
     pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,
     pub(crate) table: watch::Receiver<Arc<SystemIds>>,
+    pub(crate) table_counters: watch::Receiver<TableCounters>,
     pub(crate) revocation_list: watch::Receiver<u64>,
     pub(crate) obstacle: watch::Receiver<Option<Obstacle>>,
 }
@@ -112,7 +117,8 @@ pub fn feed<S: Suite>() -> (Feed<S>, Inputs<S>) {
     let news = News::default();
     let (table, revocation_list) = (news.table.subscribe(), news.revocation_list.subscribe());
     let obstacle = news.obstacle.subscribe();
-    (Feed { keys, news }, Inputs { keys: keys_out, table, revocation_list, obstacle })
+    let table_counters = news.table_counters.subscribe();
+    (Feed { keys, news }, Inputs { keys: keys_out, table, table_counters, revocation_list, obstacle })
 }
 
 impl<S: Suite> Feed<S> {
@@ -145,6 +151,11 @@ impl News {
             }
             changed
         });
+    }
+
+    /// Tells what became of the leader's messages about the table.
+    pub fn set_table_counters(&self, counters: TableCounters) {
+        self.table_counters.send_replace(counters);
     }
 
     /// Tells that a revocation list is in force: who may sign is asked again.

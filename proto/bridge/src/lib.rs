@@ -29,7 +29,10 @@ mod uart;
 pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
-pub use feed::{FORGERIES_CHANNEL, Feed, Group, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL, feed};
+pub use feed::{
+    FORGERIES_CHANNEL, Feed, Group, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    feed,
+};
 pub use flight_log::{FlightLogSettings, FlightLogStatus};
 pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
 pub use settings::{Given, Settings};

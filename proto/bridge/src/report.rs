@@ -110,7 +110,7 @@ pub struct Status {
     #[serde(default)]
     pub passes: bool,
     /// The system id granted to this drone, or that was when it had a key last.
-    pub system_id: Option<u8>,
+    pub system_id: Option<u32>,
     /// System ids granted in the group.
     pub system_ids: usize,
     /// What keeps frames from passing, or soon will, for people.
@@ -128,6 +128,10 @@ pub struct Status {
     /// Logs of flights, if they are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flight_log: Option<FlightLogStatus>,
+    /// Numbers of the leader's messages about the table of system ids by what became of them, those that are
+    /// not 0.
+    #[serde(default)]
+    pub tables: BTreeMap<String, u64>,
 }
 
 /// An endpoint.
@@ -138,10 +142,17 @@ pub struct EndpointStatus {
     /// Connections.
     pub links: usize,
     /// Systems heard behind it.
-    pub systems: Vec<u8>,
+    pub systems: Vec<u32>,
     /// Frames that its programs did not take in time.
     #[serde(default)]
     pub dropped: u64,
+    /// Why its programs may not see systems with ids above 255, for people.
+    #[serde(default)]
+    pub narrow: Option<String>,
+    /// Frames with system ids above 255 for programs that have shown none of their own: given to them, and kept
+    /// from those that know 8 bits alone.
+    #[serde(default)]
+    pub wide_frames: (u64, u64),
 }
 
 /// A carrier.
@@ -167,7 +178,7 @@ pub struct SenderReport {
     /// Its name, if it signed it.
     pub name: Option<String>,
     /// The system id granted to it.
-    pub system_id: Option<u8>,
+    pub system_id: Option<u32>,
     /// Number of datagrams in this epoch.
     pub received: u64,
     /// Milliseconds since the last.
@@ -192,8 +203,14 @@ impl Status {
             self.frames.iter().filter(|(key, _)| !key.ends_with(": passed")).map(|(_, number)| number).sum();
         let log = self.flight_log.as_ref().and_then(|log| log.trouble.as_deref().zip(Some(log.lost)));
         let log = log.map_or_else(String::new, |(trouble, lost)| format!("; {lost} not logged ({trouble})"));
+        let narrow: String = self
+            .endpoints
+            .iter()
+            .filter_map(|one| one.narrow.as_ref())
+            .map(|why| format!("; {why}"))
+            .collect();
         format!(
-            "{passing}, {id}, {}, {}, {}; frames: {} to the group, {} from it, {dropped} dropped{log}",
+            "{passing}, {id}, {}, {}, {}; frames: {} to the group, {} from it, {dropped} dropped{narrow}{log}",
             count(self.endpoints.len(), "endpoint"),
             count(self.carriers.len(), "carrier"),
             count(self.senders.len(), "sender"),

@@ -38,7 +38,7 @@ pub struct Settings {
     pub(crate) signed: SignedMessages,
     pub(crate) manifest: bool,
     pub(crate) deduplication: Duration,
-    pub(crate) sniffer: Option<u8>,
+    pub(crate) sniffer: Option<u32>,
     /// Where logs of flights are written, if they are.
     pub(crate) flight_log: Option<FlightLogSettings>,
     /// How often programs are told the security state as messages; `None` for never.

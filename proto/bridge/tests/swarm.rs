@@ -169,7 +169,7 @@ impl Proxy {
         while let Some(event) = self.observer.poll_event() {
             match event {
                 Event::Received { slot, bytes, .. } => {
-                    frames.extend(batch::decode(&bytes, system(slot as usize)).expect("frames"));
+                    frames.extend(batch::decode(&bytes, system(slot as usize).into()).expect("frames"));
                 }
                 Event::SignerAnnounced { slot, drone } => {
                     self.observer.allow_signer(now, slot, &drone.handle());

@@ -7,14 +7,16 @@
 //! | compatibility flags | 0 or 1 | if not 0 |
 //! | sequence, component | 2 | |
 //! | message id | 1 to 3 | without zeros at its end |
+//! | target system | 0 or 4 | if it stands in the frame's header |
 //! | payload | 0 to 255 | |
 //! | check sum | 2 | travels, so that damage before the sender's end is found at the receiver's |
 //! | signature | 0 or 13 | |
 //!
-//! Bits of the kind: 7 MAVLink 1, 6 another frame follows, 3 and 2 bytes of the message id less one, 1
-//! compatibility flags follow, 0 signed; the others are 0.
+//! Bits of the kind: 7 MAVLink 1, 6 another frame follows, 5 the target stands in the header, 4 the source has
+//! 32 bits, 3 and 2 bytes of the message id less one, 1 compatibility flags follow, 0 signed. Of MAVLink 1 all
+//! but 7 and 6 are 0. Whoever does not know bits 5 and 4 takes nothing of a batch in which one is set.
 //!
-//! Start byte, length and system id do not travel: 3 bytes; most frames save 3 more by flags of 0 and message
+//! Start byte, length and system id do not travel: 3 bytes, or 6 if it has 32 bits; most frames save 3 more by flags of 0 and message
 //! ids below 256. The system id is the one granted to the datagram's sender. Frames come out bit for bit as
 //! they went in. Each has one encoding only.
 
@@ -22,7 +24,10 @@ use alloc::vec::Vec;
 
 use crate::{
     error::MavlinkError,
-    frame::{CHECKSUM, Frame, HEADER_V1, HEADER_V2, SIGNATURE_LEN, SIGNED, STX_V1, STX_V2, Version},
+    frame::{
+        CHECKSUM, Frame, HEADER_V1, HEADER_V2, MAX_NARROW_SYSTEM, SIGNATURE_LEN, SIGNED, STX_V1, STX_V2,
+        Version, WIDE_SOURCE, WIDE_TARGET, push_source,
+    },
 };
 
 const KIND_V1: u8 = 0x80;
@@ -30,8 +35,11 @@ const KIND_MORE: u8 = 0x40;
 const KIND_ID_SHIFT: u8 = 2;
 const KIND_COMPATIBILITY: u8 = 0x02;
 const KIND_SIGNED: u8 = 0x01;
-/// Bits that are set in no kind.
-const KIND_UNUSED: u8 = 0x30;
+const KIND_WIDE_SOURCE: u8 = 0x10;
+const KIND_WIDE_TARGET: u8 = 0x20;
+/// What each incompatibility flag is in a kind.
+const FLAGS: [(u8, u8); 3] =
+    [(SIGNED, KIND_SIGNED), (WIDE_SOURCE, KIND_WIDE_SOURCE), (WIDE_TARGET, KIND_WIDE_TARGET)];
 
 /// Collects frames of one system for a datagram.
 #[derive(Clone, Debug, Default)]
@@ -105,6 +113,7 @@ pub fn encoded_len(frame: Frame<'_>) -> usize {
             fixed
                 - usize::from(frame.compatibility_flags() == 0)
                 - (3 - usize::from(id_len(frame.message_id())))
+                - if frame.incompatibility_flags() & WIDE_SOURCE == 0 { 0 } else { 3 }
         }
     }
 }
@@ -113,8 +122,8 @@ pub fn encoded_len(frame: Frame<'_>) -> usize {
 /// to the sender.
 ///
 /// # Errors
-/// The payload is not what [`Batch`] writes: then none of its frames is used.
-pub fn decode(payload: &[u8], system_id: u8) -> Result<Vec<Vec<u8>>, MavlinkError> {
+/// The payload is not what [`Batch`] writes of frames of that system: then none of its frames is used.
+pub fn decode(payload: &[u8], system_id: u32) -> Result<Vec<Vec<u8>>, MavlinkError> {
     if system_id == 0 {
         return Err(MavlinkError::NoSystemId);
     }
@@ -139,8 +148,8 @@ fn encode(frame: Frame<'_>) -> Vec<u8> {
         Version::V1 => bytes.push(KIND_V1),
         Version::V2 => {
             let compatibility = frame.compatibility_flags();
-            let signed = if frame.is_signed() { KIND_SIGNED } else { 0 };
-            let kind = signed | (id_len - 1) << KIND_ID_SHIFT;
+            let flags = FLAGS.iter().filter(|(flag, _)| frame.incompatibility_flags() & flag != 0);
+            let kind = flags.fold((id_len - 1) << KIND_ID_SHIFT, |kind, (_, bit)| kind | bit);
             if compatibility == 0 {
                 bytes.push(kind);
             } else {
@@ -150,6 +159,7 @@ fn encode(frame: Frame<'_>) -> Vec<u8> {
     }
     bytes.extend_from_slice(&[frame.sequence(), frame.component_id()]);
     bytes.extend(id.to_le_bytes().into_iter().take(usize::from(id_len)));
+    bytes.extend(frame.header_target().into_iter().flat_map(u32::to_le_bytes));
     bytes.extend_from_slice(frame.payload());
     bytes.extend_from_slice(&frame.checksum().to_le_bytes());
     bytes.extend_from_slice(frame.signature().unwrap_or_default());
@@ -157,14 +167,18 @@ fn encode(frame: Frame<'_>) -> Vec<u8> {
 }
 
 /// One frame, and what follows it if anything does.
-fn decode_one(bytes: &[u8], system_id: u8) -> Option<(Vec<u8>, Option<&[u8]>)> {
+fn decode_one(bytes: &[u8], system_id: u32) -> Option<(Vec<u8>, Option<&[u8]>)> {
     let (&kind, mut left) = bytes.split_first()?;
     let mut byte = || {
         let (&byte, rest) = left.split_first()?;
         left = rest;
         Some(byte)
     };
-    if kind & KIND_UNUSED != 0 || (kind & KIND_V1 != 0 && kind & !(KIND_V1 | KIND_MORE) != 0) {
+    if kind & KIND_V1 != 0 && kind & !(KIND_V1 | KIND_MORE) != 0 {
+        return None;
+    }
+    // A sender whose system id is above 255 has no frames with room for less.
+    if kind & KIND_WIDE_SOURCE == 0 && system_id > MAX_NARROW_SYSTEM {
         return None;
     }
     let given_len = if kind & KIND_MORE != 0 { Some(byte()?) } else { None };
@@ -182,19 +196,28 @@ fn decode_one(bytes: &[u8], system_id: u8) -> Option<(Vec<u8>, Option<&[u8]>)> {
     if id_len > 1 && *id.get(usize::from(id_len) - 1)? == 0 {
         return None;
     }
+    let mut target = [0; 4];
+    let target_len = if kind & KIND_WIDE_TARGET != 0 { target.len() } else { 0 };
+    for part in target.get_mut(..target_len)? {
+        *part = byte()?;
+    }
     let behind = CHECKSUM + if kind & KIND_SIGNED != 0 { SIGNATURE_LEN } else { 0 };
     let len = match given_len {
         Some(len) => len,
         None => u8::try_from(left.len().checked_sub(behind)?).ok()?,
     };
     let (content, rest) = left.split_at_checked(usize::from(len) + behind)?;
-    let mut frame = Vec::with_capacity(HEADER_V2.max(HEADER_V1) + content.len());
+    let mut frame = Vec::with_capacity(HEADER_V2.max(HEADER_V1) + 7 + content.len());
     if kind & KIND_V1 != 0 {
-        frame.extend_from_slice(&[STX_V1, len, sequence, system_id, component, id[0]]);
+        let system = u8::try_from(system_id).ok()?;
+        frame.extend_from_slice(&[STX_V1, len, sequence, system, component, id[0]]);
     } else {
-        let flags = if kind & KIND_SIGNED != 0 { SIGNED } else { 0 };
-        frame.extend_from_slice(&[STX_V2, len, flags, compatibility, sequence, system_id, component]);
+        let flags = FLAGS.iter().filter(|(_, bit)| kind & bit != 0).fold(0, |flags, (flag, _)| flags | flag);
+        frame.extend_from_slice(&[STX_V2, len, flags, compatibility, sequence]);
+        push_source(&mut frame, flags, system_id);
+        frame.push(component);
         frame.extend_from_slice(&id);
+        frame.extend_from_slice(target.get(..target_len)?);
     }
     frame.extend_from_slice(content);
     // What says that a frame follows is followed by one; what does not say so ends the payload.

@@ -47,7 +47,7 @@ const UART_BAUD: u32 = 115_200;
 /// How long to wait before connecting again, unless set.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 const MESSAGE_IDS: RangeInclusive<u32> = 0..=0xff_ffff;
-const SYSTEM_IDS: RangeInclusive<u32> = 1..=255;
+const SYSTEM_IDS: RangeInclusive<u32> = 1..=u32::MAX;
 const COMPONENT_IDS: RangeInclusive<u32> = 0..=255;
 
 /// Keys of mavlink-router that mean nothing here: logs of flights are not written, and no dialect is needed.
@@ -73,7 +73,7 @@ pub struct Config {
     /// Within what time the same bytes are a duplicate; zero: never.
     pub deduplication: Duration,
     /// The system whose endpoint receives everything.
-    pub sniffer: Option<u8>,
+    pub sniffer: Option<u32>,
     /// Where programs are connected, in the file's order; the TCP server stands first.
     pub endpoints: Vec<EndpointConfig>,
     /// The group's datagrams.
@@ -101,6 +101,8 @@ pub struct EndpointConfig {
     pub retry_after: Option<Duration>,
     /// The file with the key for MAVLink signing at this endpoint.
     pub signing_key_file: Option<String>,
+    /// Whether the program knows system ids of 32 bits; `None` if it is to be found out from what it sends.
+    pub wide_system_ids: Option<bool>,
 }
 
 /// What is said of the group's datagrams.
@@ -133,6 +135,7 @@ impl EndpointConfig {
             flow_control: false,
             retry_after: Some(RETRY_AFTER),
             signing_key_file: None,
+            wide_system_ids: None,
         }
     }
 }
@@ -194,7 +197,7 @@ impl Config {
                 Duration::from_millis(value.number(0..=60_000, "number of milliseconds")?.into());
         }
         if let Some(value) = section.take("SnifferSysid") {
-            self.sniffer = u8::try_from(value.number(0..=255, "system id")?).ok().filter(|id| *id != 0);
+            self.sniffer = Some(value.number(0..=u32::MAX, "system id")?).filter(|id| *id != 0);
         }
         if let Some(value) = section.take("TcpServerPort")
             && value.text != "0"
@@ -226,6 +229,7 @@ impl Config {
         endpoint.group =
             section.take("Group").map(|value| value.text.to_owned()).filter(|group| !group.is_empty());
         endpoint.signing_key_file = section.take("SigningKeyFile").map(|value| value.filled()).transpose()?;
+        endpoint.wide_system_ids = section.take("WideSystemIds").map(|value| value.boolean()).transpose()?;
         self.endpoints.push(endpoint);
         Ok(())
     }

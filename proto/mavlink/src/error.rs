@@ -88,15 +88,22 @@ pub enum MavlinkError {
     #[error("system id {id} is granted to `{holder}`: withdraw it there first, or choose another")]
     SystemIdTaken {
         /// The system id.
-        id: u8,
+        id: u32,
         /// Who has it.
         holder: String,
     },
     /// A number that is no system id.
-    #[error("{0} is not a system id: they go from 1 to 255")]
-    SystemIdRange(u32),
-    /// As many system ids are granted as a ground station can tell apart.
-    #[error("{0} system ids are granted, and more are not seen at once: withdraw one first")]
+    #[error(
+        "{0} is not a system id: they go from 1 to 255, and to 4294967295 for programs that know wide ones"
+    )]
+    SystemIdRange(u64),
+    /// A text that is no system id.
+    #[error(
+        "`{0}` is not a system id: write a number from 1 to 255, or to 4294967295 for programs that know wide ones"
+    )]
+    SystemId(String),
+    /// As many system ids are granted as a table holds.
+    #[error("{0} system ids are granted, and a table holds no more: withdraw one first")]
     SystemIdsFull(usize),
     /// A name that no member can have.
     #[error("`{0}` is not a member's name: 1 to 64 of A-Z a-z 0-9 . _ -")]

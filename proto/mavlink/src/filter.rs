@@ -37,7 +37,7 @@ impl Filter {
     #[must_use]
     pub fn passes(&self, frame: Frame<'_>) -> bool {
         self.messages.passes(frame.message_id())
-            && self.systems.passes(frame.system_id().into())
+            && self.systems.passes(frame.system_id())
             && self.components.passes(frame.component_id().into())
     }
 }

@@ -15,6 +15,7 @@
 //! | message class | whether a message makes its receiver act, and why it is held to | [`MessageClass`] |
 //! | message ids | what is signed by its sender, what is dropped last | [`SignedMessages`], [`priority`] |
 //! | system ids | which member speaks as which system | [`SystemIds`] |
+//! | spreading | the table of system ids from leader to members | [`TableIssuer`], [`TableReceiver`] |
 //! | signing | MAVLink 2 signatures between an endpoint and its program | [`Signing`] |
 //! | messages | `STATUSTEXT`, `RADIO_STATUS` | [`message`] |
 //! | tunnel | datagrams in `TUNNEL` messages | [`TunnelWriter`], [`TunnelReader`] |
@@ -67,7 +68,8 @@
 //!
 //! # Bounds
 //! A reader holds less than a frame (287 bytes). A router remembers 4,096 sources an endpoint and 16,384
-//! frames. A table has 250 grants, a file 64 endpoints and 256 KiB, signing 1,024 streams. A reader of tunnels
+//! frames, and four sources more for each system granted behind an endpoint. A table has 20,000 grants of at most
+//! 73 bytes each; a member holds one, and the parts of one other. A file has 64 endpoints and 256 KiB, signing 1,024 streams. A reader of tunnels
 //! holds 16 datagrams that are not whole, 384 bytes each.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
@@ -99,11 +101,18 @@ pub use config::{Config, EndpointConfig, MAX_CONFIG_LEN, MAX_ENDPOINTS, QuiverCo
 pub use endpoint::{DEFAULT_BAUD, Endpoint, GCS_UDP_PORT, HostPort, Resource, TCP_PORT};
 pub use error::MavlinkError;
 pub use filter::{Filter, Filters, List};
-pub use frame::{Frame, MAX_FRAME_LEN, Origin, SIGNATURE_LEN, STX_V1, STX_V2, Target, Version};
+pub use frame::{
+    Frame, MAX_FRAME_LEN, MAX_NARROW_SYSTEM, Origin, SIGNATURE_LEN, STX_V1, STX_V2, Target, Version,
+};
 pub use message_class::MessageClass;
 pub use message_ids::{Priority, SignedMessages, priority};
 pub use reader::{FrameReader, ReaderCounters};
 pub use router::{Dropped, EndpointId, Router};
 pub use signing::{Signing, SigningKey};
-pub use system_ids::{Grant, IssuedSystemIds, MAX_SYSTEM_IDS, MAX_TABLE_LEN, Misuse, SystemIds};
-pub use tunnel::{MAX_TUNNELLED, TUNNEL_OVERHEAD, TUNNEL_PAYLOAD, TunnelReader, TunnelWriter};
+pub use system_ids::{
+    Grant, IssuedSystemIds, MAX_NARROW_SYSTEM_IDS, MAX_SYSTEM_IDS, MAX_TABLE_LEN, Misuse, SystemIds,
+    TableCounters, TableDigest, TableIssuer, TableMessage, TableOutcome, TableReceiver,
+};
+pub use tunnel::{
+    MAX_TUNNELLED, TUNNEL_OVERHEAD, TUNNEL_PAYLOAD, TUNNEL_WIDE_OVERHEAD, TunnelReader, TunnelWriter,
+};

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{
     error::MavlinkError,
-    frame::{Frame, MAX_DECLARED_LEN, MAX_FRAME_LEN, STX_V1, STX_V2, split_declared},
+    frame::{Frame, MAX_FRAME_LEN, STX_V1, STX_V2, split_declared},
 };
 
 /// What a reader met, in all.
@@ -30,8 +30,8 @@ const RESERVE: usize = 16 * MAX_FRAME_LEN;
 
 /// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
 ///
-/// A frame whose check sum proves it ([`Frame::is_proven`]) is whole, and so is one that ends where the bytes
-/// end or where the next start byte stands. What is whole is handed over, or dropped as a whole if it has
+/// A frame whose check sum proves it ([`Frame::is_proven`]) is whole, whatever its flags, and so is one that ends
+/// where the bytes end or where the next start byte stands. What is whole is handed over, or dropped as a whole if it has
 /// unknown flags or no system: nothing inside it is looked at, because a payload (of a log, a file, a tunnel)
 /// may be somebody's frame, and must not become one. Anything else is damage: its start byte is skipped and
 /// the search goes on behind it, so that a damaged length does not swallow the frames behind it. A damaged
@@ -66,7 +66,7 @@ impl FrameReader {
             self.read(&held, &mut each)
         };
         self.held = left.to_vec();
-        debug_assert!(self.held.len() < MAX_DECLARED_LEN, "a whole frame was left unread");
+        debug_assert!(self.held.len() < MAX_FRAME_LEN, "a whole frame was left unread");
     }
 
     /// Takes a datagram of whole frames; what it ends with of a frame is dropped.
@@ -136,10 +136,6 @@ impl FrameReader {
 
     /// Whether a frame is proven, while there is work left to find out.
     fn proves(&mut self, declared: &[u8]) -> bool {
-        // Nothing is computed of what nobody here can read.
-        if !Frame::has_known_format(declared) {
-            return false;
-        }
         let cost = declared.len();
         let Some(left) = self.work.checked_sub(cost) else { return false };
         self.work = left;

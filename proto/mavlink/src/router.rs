@@ -16,12 +16,17 @@ use crate::{
 
 /// Systems and components remembered of one endpoint; the one that was not heard for longest makes room.
 const MAX_SOURCES: usize = 4_096;
+/// Components remembered beyond for each system that is granted behind an endpoint.
+const PER_GRANTED: usize = 4;
 /// Time for which a source that was heard behind an endpoint is sent nothing of its own there. Frames that go
 /// in a circle come back within seconds; and a source that was heard once by an echo, or has moved, must not
 /// be kept from there for ever.
 const ECHO_TIME: Duration = Duration::from_secs(10);
 /// Frames remembered for finding duplicates; the oldest makes room.
 const MAX_RECENT: usize = 16_384;
+
+/// A system and a component.
+type Source = (u32, u8);
 
 /// Names an endpoint of a router; never used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,12 +58,13 @@ pub enum Dropped {
 ///   where that system was heard as well, and a frame of a granted system from elsewhere does not go to where
 ///   it is granted.
 /// * Frames that their check sum proves teach where their sender is; others may be damaged, and teach nothing.
+/// * System ids have 32 bits; a target is the header's where it stands there ([`Frame::target`]).
 /// * Endpoints of one group share what they heard, and send each other nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Router {
     endpoints: BTreeMap<EndpointId, Routed>,
     next: u64,
-    sniffer: Option<u8>,
+    sniffer: Option<u32>,
     period: Duration,
     recent: BTreeSet<u64>,
     order: VecDeque<(Duration, u64)>,
@@ -69,9 +75,11 @@ struct Routed {
     filters: Filters,
     group: Option<String>,
     /// When each system and component was heard last.
-    heard: BTreeMap<(u8, u8), Duration>,
+    heard: BTreeMap<Source, Duration>,
+    /// The same by time, so that the one that was not heard for longest is found at once.
+    order: BTreeSet<(Duration, Source)>,
     /// Systems that are known to be there before they are heard.
-    granted: BTreeSet<u8>,
+    granted: BTreeSet<u32>,
 }
 
 /// A frame on its way through.
@@ -99,7 +107,7 @@ impl Router {
     /// A router that drops what comes twice within `deduplication` (zero: nothing), and sends everything to
     /// the endpoint behind which the system `sniffer` is.
     #[must_use]
-    pub fn new(deduplication: Duration, sniffer: Option<u8>) -> Self {
+    pub fn new(deduplication: Duration, sniffer: Option<u32>) -> Self {
         Self { period: deduplication, sniffer, ..Self::default() }
     }
 
@@ -120,12 +128,14 @@ impl Router {
     /// was said before: those of the table of system ids, behind the group's datagrams. Forgets what was
     /// heard there of others, and elsewhere of these: a system id that changes hands is found at its new
     /// place.
-    pub fn grant(&mut self, id: EndpointId, systems: impl IntoIterator<Item = u8>) {
+    pub fn grant(&mut self, id: EndpointId, systems: impl IntoIterator<Item = u32>) {
         let Some(endpoint) = self.endpoints.get_mut(&id) else { return };
-        let granted: BTreeSet<u8> = systems.into_iter().collect();
+        let granted: BTreeSet<u32> = systems.into_iter().collect();
         endpoint.granted.clone_from(&granted);
         for (other, endpoint) in &mut self.endpoints {
-            endpoint.heard.retain(|(system, _), _| granted.contains(system) == (*other == id));
+            let stays = |(system, _): &Source| granted.contains(system) == (*other == id);
+            endpoint.heard.retain(|source, _| stays(source));
+            endpoint.order.retain(|(_, source)| stays(source));
         }
     }
 
@@ -178,11 +188,17 @@ impl Router {
 
     /// The systems heard behind an endpoint, in order.
     #[must_use]
-    pub fn systems(&self, id: EndpointId) -> Vec<u8> {
+    pub fn systems(&self, id: EndpointId) -> Vec<u32> {
         let heard = self.endpoints.get(&id).into_iter().flat_map(|endpoint| endpoint.heard.keys());
-        let mut systems: Vec<u8> = heard.map(|(system, _)| *system).collect();
+        let mut systems: Vec<u32> = heard.map(|(system, _)| *system).collect();
         systems.dedup();
         systems
+    }
+
+    /// Tells whether a system was heard behind an endpoint.
+    #[must_use]
+    pub fn hears(&self, id: EndpointId, system: u32) -> bool {
+        self.endpoints.get(&id).is_some_and(|endpoint| endpoint.heard_system(system, Duration::ZERO))
     }
 
     fn accepts(&self, endpoint: &Routed, passing: Passing<'_>) -> bool {
@@ -247,21 +263,29 @@ impl Router {
 }
 
 impl Routed {
-    fn hear(&mut self, now: Duration, source: (u8, u8)) {
-        if self.heard.len() >= MAX_SOURCES && !self.heard.contains_key(&source) {
-            let oldest = self.heard.iter().min_by_key(|(_, at)| **at).map(|(source, _)| *source);
-            oldest.map(|oldest| self.heard.remove(&oldest));
+    fn hear(&mut self, now: Duration, source: Source) {
+        match self.heard.insert(source, now) {
+            Some(before) => {
+                self.order.remove(&(before, source));
+            }
+            // Components of granted systems need room besides what programs invent.
+            None if self.heard.len() > MAX_SOURCES + PER_GRANTED * self.granted.len() => {
+                if let Some((_, oldest)) = self.order.pop_first() {
+                    self.heard.remove(&oldest);
+                }
+            }
+            None => {}
         }
-        self.heard.insert(source, now);
+        self.order.insert((now, source));
     }
 
     /// Tells whether a source was heard here since then.
-    fn heard_source(&self, source: (u8, u8), since: Duration) -> bool {
+    fn heard_source(&self, source: Source, since: Duration) -> bool {
         self.heard.get(&source).is_some_and(|at| *at >= since)
     }
 
     /// Tells whether any component of a system was heard here since then.
-    fn heard_system(&self, system: u8, since: Duration) -> bool {
+    fn heard_system(&self, system: u32, since: Duration) -> bool {
         self.heard.range((system, 0)..=(system, 255)).any(|(_, at)| *at >= since)
     }
 

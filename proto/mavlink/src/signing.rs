@@ -4,7 +4,8 @@
 //! ever sends `SETUP_SIGNING`; the key stays what it is while epochs change.
 //!
 //! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp
-//! (mavlink.io, "Message Signing"). A timestamp counts 10 µs since 2015, grows with each frame of a link, and
+//! (mavlink.io, "Message Signing"). The header is covered as it is sent, with the bytes that a source or target
+//! of 32 bits has more; such a source is a stream under its whole number. A timestamp counts 10 µs since 2015, grows with each frame of a link, and
 //! must not be received twice.
 //!
 //! Which timestamps were received is not kept over a restart. After one, the clock tells what is new: of a
@@ -49,7 +50,7 @@ pub struct Signing {
     /// The newest timestamp, sent or received.
     newest: u64,
     /// The newest received timestamp of each system, component and link.
-    streams: BTreeMap<(u8, u8, u8), u64>,
+    streams: BTreeMap<(u32, u8, u8), u64>,
 }
 
 impl SigningKey {

@@ -1,17 +1,40 @@
-//! The table of system ids: which member speaks as which of MAVLink's systems 1 to 255.
+//! The table of system ids: which member speaks as which of MAVLink's systems.
+//!
+//! System ids have 32 bits. Those above 255 are *wide*: frames carry them in a longer header, which programs
+//! written before it drop. A table with ids up to 255 alone, 250 at most, is *narrow*, and is stored and spread
+//! as it was before there were wide ids, so that older ends go on with it.
 
-use alloc::{borrow::ToOwned as _, collections::BTreeMap, string::String, vec::Vec};
+mod issue;
+mod issuer;
+mod receiver;
 
-use crate::{endpoint::shown, error::MavlinkError, frame::Frame};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-/// System ids that are granted at once: a ground station tells no more vehicles apart.
-pub const MAX_SYSTEM_IDS: usize = 250;
-/// Bytes of the longest encoded table, as it is spread.
-pub const MAX_TABLE_LEN: usize = 13 + 3 + MAX_SYSTEM_IDS * (1 + 5 + 1 + MAX_NAME_LEN);
+pub use self::{
+    issue::{IssuedSystemIds, TableDigest, TableMessage},
+    issuer::TableIssuer,
+    receiver::{TableCounters, TableOutcome, TableReceiver},
+};
+use crate::{
+    endpoint::shown,
+    error::MavlinkError,
+    frame::{Frame, MAX_NARROW_SYSTEM},
+};
+
+/// System ids that are granted at once.
+pub const MAX_SYSTEM_IDS: usize = 20_000;
+/// System ids of a narrow table: ground stations that know 8 bits tell no more vehicles apart.
+pub const MAX_NARROW_SYSTEM_IDS: usize = 250;
+/// Bytes of the longest encoded table.
+pub const MAX_TABLE_LEN: usize = TABLE_HEAD + MAX_SYSTEM_IDS * (4 + 4 + 1 + MAX_NAME_LEN);
 
 const MAX_NAME_LEN: usize = 64;
+/// Version of a narrow table.
 const TABLE_VERSION: u8 = 1;
-const ISSUE_VERSION: u8 = 2;
+/// Version of every other table. 2 is that of an issued narrow one.
+const WIDE_TABLE_VERSION: u8 = 3;
+/// Bytes of version and number of grants.
+const TABLE_HEAD: usize = 3;
 /// Stands for a slot in the encoding of a name that has none.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -23,26 +46,27 @@ pub enum Misuse {
     /// It says that it comes from another system than the one granted to its sender.
     OtherSystem {
         /// The system id that is granted.
-        granted: u8,
+        granted: u32,
         /// The one in the frame.
-        claimed: u8,
+        claimed: u32,
     },
 }
 
-/// Which member speaks as which system.
-///
-/// The leader grants by name. A slot is a member's place in the group: it changes when the member joins anew,
-/// so it is set beside the name whenever the leader knows it, and the table is spread again.
+/// Which member speaks as which system, by name. A slot is a member's place in the group: it changes when the
+/// member joins anew, so it is set beside the name whenever the leader knows it, and the table is spread again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemIds {
-    by_name: BTreeMap<String, Grant>,
+    by_name: BTreeMap<Arc<str>, Grant>,
+    /// The names again, to be found by system id and by slot.
+    by_id: BTreeMap<u32, Arc<str>>,
+    by_slot: BTreeMap<u32, Arc<str>>,
 }
 
 /// The system id of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The system id, 1 to 255.
-    pub system_id: u8,
+    /// The system id, not 0.
+    pub system_id: u32,
     /// The member's slot, once it is one.
     pub slot: Option<u32>,
 }
@@ -54,68 +78,102 @@ impl SystemIds {
         Self::default()
     }
 
+    /// Reads a system id as somebody wrote it.
+    ///
+    /// # Errors
+    /// It is not a number from 1 to 4294967295.
+    pub fn parse_id(text: &str) -> Result<u32, MavlinkError> {
+        let number = text.parse::<u64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = number.ok_or_else(|| MavlinkError::SystemId(shown(text)))?;
+        u32::try_from(number).ok().filter(|id| *id != 0).ok_or(MavlinkError::SystemIdRange(number))
+    }
+
     /// Grants a system id to a name, in place of the one it had.
     ///
     /// # Errors
-    /// Not a name, not a system id, granted to another, or 250 are granted.
+    /// Not a name, not a system id, granted to another, or [`MAX_SYSTEM_IDS`] are granted.
     pub fn grant(&mut self, name: &str, system_id: u32) -> Result<(), MavlinkError> {
         check_name(name)?;
-        let id = u8::try_from(system_id).ok().filter(|id| *id != 0);
-        let id = id.ok_or(MavlinkError::SystemIdRange(system_id))?;
-        if let Some((holder, _)) = self.by_name.iter().find(|(_, grant)| grant.system_id == id)
-            && holder != name
-        {
-            return Err(MavlinkError::SystemIdTaken { id, holder: holder.clone() });
+        if system_id == 0 {
+            return Err(MavlinkError::SystemIdRange(0));
         }
-        let slot = self.by_name.get(name).and_then(|grant| grant.slot);
-        if !self.by_name.contains_key(name) && self.by_name.len() >= MAX_SYSTEM_IDS {
-            return Err(MavlinkError::SystemIdsFull(self.by_name.len()));
+        if let Some(holder) = self.by_id.get(&system_id).filter(|holder| ***holder != *name) {
+            return Err(MavlinkError::SystemIdTaken { id: system_id, holder: (**holder).into() });
         }
-        self.by_name.insert(name.to_owned(), Grant { system_id: id, slot });
+        let slot = match self.by_name.get(name) {
+            Some(before) => {
+                self.by_id.remove(&before.system_id);
+                before.slot
+            }
+            None if self.by_name.len() >= MAX_SYSTEM_IDS => {
+                return Err(MavlinkError::SystemIdsFull(self.by_name.len()));
+            }
+            None => None,
+        };
+        let shared =
+            self.by_name.get_key_value(name).map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
+        self.by_id.insert(system_id, Arc::clone(&shared));
+        self.by_name.insert(shared, Grant { system_id, slot });
         Ok(())
     }
 
     /// Grants a name the lowest system id that is free, or leaves it the one it has; returns it.
     ///
     /// # Errors
-    /// Not a name, or none is free.
-    pub fn grant_next(&mut self, name: &str) -> Result<u8, MavlinkError> {
+    /// Not a name, or [`MAX_SYSTEM_IDS`] are granted.
+    pub fn grant_next(&mut self, name: &str) -> Result<u32, MavlinkError> {
         if let Some(grant) = self.by_name.get(name) {
             return Ok(grant.system_id);
         }
-        let is_free = |id: &u8| self.by_name.values().all(|grant| grant.system_id != *id);
-        let id = (1..=u8::MAX).find(is_free).ok_or(MavlinkError::SystemIdsFull(self.by_name.len()))?;
-        self.grant(name, id.into())?;
+        let taken = (1..).zip(self.by_id.keys()).take_while(|(number, id)| number == *id).count();
+        let id = u32::try_from(taken + 1).map_err(|_| MavlinkError::SystemIdsFull(taken))?;
+        self.grant(name, id)?;
         Ok(id)
     }
 
     /// Withdraws a name's system id; says whether it had one.
     pub fn withdraw(&mut self, name: &str) -> bool {
-        self.by_name.remove(name).is_some()
+        let Some(grant) = self.by_name.remove(name) else { return false };
+        self.by_id.remove(&grant.system_id);
+        if let Some(slot) = grant.slot {
+            self.by_slot.remove(&slot);
+        }
+        true
     }
 
     /// Says which slot a name has, or that it has none; a slot has one name. Says whether the table changed.
     pub fn set_slot(&mut self, name: &str, slot: Option<u32>) -> bool {
         let slot = slot.filter(|slot| *slot != NO_SLOT);
         let mut changed = false;
-        for (other, grant) in &mut self.by_name {
-            let wanted = if other == name {
-                slot
-            } else if slot.is_some() && grant.slot == slot {
-                None
-            } else {
-                continue;
-            };
-            changed |= grant.slot != wanted;
-            grant.slot = wanted;
+        if let Some(former) =
+            slot.and_then(|slot| self.by_slot.get(&slot)).filter(|former| ***former != *name)
+            && let Some(grant) = self.by_name.get_mut(former)
+        {
+            (grant.slot, changed) = (None, true);
         }
-        changed
+        if changed && let Some(slot) = slot {
+            self.by_slot.remove(&slot);
+        }
+        let Some((shared, before)) = self.by_name.get_key_value(name) else { return changed };
+        if before.slot == slot {
+            return changed;
+        }
+        if let Some(before) = before.slot {
+            self.by_slot.remove(&before);
+        }
+        if let Some(slot) = slot {
+            self.by_slot.insert(slot, Arc::clone(shared));
+        }
+        if let Some(grant) = self.by_name.get_mut(name) {
+            grant.slot = slot;
+        }
+        true
     }
 
     /// The system id that the member in `slot` speaks as.
     #[must_use]
-    pub fn of_slot(&self, slot: u32) -> Option<u8> {
-        self.by_name.values().find(|grant| grant.slot == Some(slot)).map(|grant| grant.system_id)
+    pub fn of_slot(&self, slot: u32) -> Option<u32> {
+        self.by_slot.get(&slot).and_then(|name| self.by_name.get(name)).map(|grant| grant.system_id)
     }
 
     /// The system id and slot of a name.
@@ -126,13 +184,13 @@ impl SystemIds {
 
     /// Who speaks as a system.
     #[must_use]
-    pub fn holder(&self, system_id: u8) -> Option<&str> {
-        self.by_name.iter().find(|(_, grant)| grant.system_id == system_id).map(|(name, _)| name.as_str())
+    pub fn holder(&self, system_id: u32) -> Option<&str> {
+        self.by_id.get(&system_id).map(|name| &**name)
     }
 
     /// Every name and what is granted to it, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Grant)> {
-        self.by_name.iter().map(|(name, grant)| (name.as_str(), *grant))
+        self.by_name.iter().map(|(name, grant)| (&**name, *grant))
     }
 
     /// How many are granted.
@@ -147,6 +205,13 @@ impl SystemIds {
         self.by_name.is_empty()
     }
 
+    /// Tells whether ends that know system ids of 8 bits alone can take the table.
+    #[must_use]
+    pub fn is_narrow(&self) -> bool {
+        let greatest = self.by_id.last_key_value().map_or(0, |(id, _)| *id);
+        self.by_name.len() <= MAX_NARROW_SYSTEM_IDS && greatest <= MAX_NARROW_SYSTEM
+    }
+
     /// Checks that a frame of the member in `slot` comes from the system granted to it.
     ///
     /// # Errors
@@ -158,18 +223,17 @@ impl SystemIds {
     }
 
     /// The table as it is stored: version (1), number of grants (2), and for each grant by name: system id
-    /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian.
+    /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian. That of version 3 is for tables
+    /// that are not narrow: its system ids have 4 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        let is_narrow = self.is_narrow();
         let count = u16::try_from(self.by_name.len()).unwrap_or(u16::MAX);
         let mut bytes = Vec::new();
-        bytes.push(TABLE_VERSION);
+        bytes.push(if is_narrow { TABLE_VERSION } else { WIDE_TABLE_VERSION });
         bytes.extend_from_slice(&count.to_be_bytes());
-        for (name, grant) in &self.by_name {
-            bytes.push(grant.system_id);
-            bytes.extend_from_slice(&grant.slot.unwrap_or(NO_SLOT).to_be_bytes());
-            bytes.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-            bytes.extend_from_slice(name.as_bytes());
+        for (name, grant) in self.iter() {
+            encode_grant(&mut bytes, name, grant, is_narrow);
         }
         bytes
     }
@@ -179,80 +243,90 @@ impl SystemIds {
     /// # Errors
     /// Other bytes; names out of order or twice; a system id or slot twice.
     pub fn decode(bytes: &[u8]) -> Result<Self, MavlinkError> {
-        let (&[version, high, low], mut left) =
-            bytes.split_first_chunk().ok_or(MavlinkError::Table("it is cut short"))?;
-        if version != TABLE_VERSION {
-            return Err(MavlinkError::Table("it is of another version"));
-        }
+        let (&[version, high, low], mut left) = bytes.split_first_chunk().ok_or(SHORT)?;
+        let is_narrow = match version {
+            TABLE_VERSION => true,
+            WIDE_TABLE_VERSION => false,
+            _ => return Err(MavlinkError::Table("it is of another version")),
+        };
         let count = usize::from(u16::from_be_bytes([high, low]));
-        if count > MAX_SYSTEM_IDS {
+        if count > if is_narrow { MAX_NARROW_SYSTEM_IDS } else { MAX_SYSTEM_IDS } {
             return Err(MavlinkError::Table("it grants too many"));
         }
         let mut table = Self::new();
         for _ in 0..count {
-            left = table.decode_grant(left)?;
+            let (name, grant, rest) = decode_grant(left, is_narrow)?;
+            if table.by_name.last_key_value().is_some_and(|(last, _)| **last >= *name) {
+                return Err(MavlinkError::Table("its names are out of order"));
+            }
+            table.insert(name, grant)?;
+            left = rest;
         }
-        if left.is_empty() { Ok(table) } else { Err(MavlinkError::Table("bytes follow it")) }
+        if !left.is_empty() {
+            return Err(MavlinkError::Table("bytes follow it"));
+        }
+        if table.is_narrow() != is_narrow {
+            return Err(MavlinkError::Table("it is not of the version that its system ids need"));
+        }
+        Ok(table)
     }
 
-    fn decode_grant<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], MavlinkError> {
-        let short = || MavlinkError::Table("it is cut short");
-        let (&[id, s0, s1, s2, s3, len], left) = bytes.split_first_chunk().ok_or_else(short)?;
-        let (name, left) = left.split_at_checked(usize::from(len)).ok_or_else(short)?;
-        let name = core::str::from_utf8(name).map_err(|_| MavlinkError::Table("a name is not text"))?;
-        if self.by_name.last_key_value().is_some_and(|(last, _)| last.as_str() >= name) {
-            return Err(MavlinkError::Table("its names are out of order"));
-        }
-        self.grant(name, id.into())?;
-        let slot = u32::from_be_bytes([s0, s1, s2, s3]);
-        if slot != NO_SLOT {
-            if self.of_slot(slot).is_some() {
+    /// Adds a grant with its slot, which nobody else may have.
+    fn insert(&mut self, name: &str, grant: Grant) -> Result<(), MavlinkError> {
+        self.grant(name, grant.system_id)?;
+        if let Some(slot) = grant.slot {
+            if self.by_slot.contains_key(&slot) {
                 return Err(MavlinkError::Table("a slot has two names"));
             }
             self.set_slot(name, Some(slot));
         }
-        Ok(left)
+        Ok(())
     }
 }
 
-/// A table as a leader spreads it: the later one of a term holds, in that term.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IssuedSystemIds {
-    /// The leader's term.
-    pub term: u64,
-    /// How many other tables the leader spread before this one.
-    pub number: u32,
-    /// The table.
-    pub table: SystemIds,
+const SHORT: MavlinkError = MavlinkError::Table("it is cut short");
+
+/// Appends a grant: system id (1 or 4), slot (4), length (1) and bytes of the name.
+fn encode_grant(bytes: &mut Vec<u8>, name: &str, grant: Grant, is_narrow: bool) {
+    let id = grant.system_id.to_be_bytes();
+    bytes.extend_from_slice(id.get(if is_narrow { 3 } else { 0 }..).unwrap_or_default());
+    bytes.extend_from_slice(&grant.slot.unwrap_or(NO_SLOT).to_be_bytes());
+    encode_name(bytes, name);
 }
 
-impl IssuedSystemIds {
-    /// Version (1), term (8), number (4), all big-endian, and the table as [`SystemIds::encode`] writes it.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        bytes.push(ISSUE_VERSION);
-        bytes.extend_from_slice(&self.term.to_be_bytes());
-        bytes.extend_from_slice(&self.number.to_be_bytes());
-        bytes.extend(self.table.encode());
-        bytes
-    }
+fn encode_name(bytes: &mut Vec<u8>, name: &str) {
+    bytes.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    bytes.extend_from_slice(name.as_bytes());
+}
 
-    /// Reads what [`IssuedSystemIds::encode`] wrote.
-    ///
-    /// # Errors
-    /// Other bytes; those of [`SystemIds::decode`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, MavlinkError> {
-        let short = || MavlinkError::Table("it is cut short");
-        let (version, left) = bytes.split_first().ok_or_else(short)?;
-        if *version != ISSUE_VERSION {
-            return Err(MavlinkError::Table("it is of another version"));
-        }
-        let (term, left) = left.split_first_chunk().ok_or_else(short)?;
-        let (number, left) = left.split_first_chunk().ok_or_else(short)?;
-        let (term, number) = (u64::from_be_bytes(*term), u32::from_be_bytes(*number));
-        Ok(Self { term, number, table: SystemIds::decode(left)? })
-    }
+/// Reads what [`encode_grant`] wrote, and returns what follows.
+fn decode_grant(bytes: &[u8], is_narrow: bool) -> Result<(&str, Grant, &[u8]), MavlinkError> {
+    let (system_id, left) = if is_narrow {
+        let (id, left) = bytes.split_first().ok_or(SHORT)?;
+        (u32::from(*id), left)
+    } else {
+        take_u32(bytes)?
+    };
+    let (slot, left) = take_u32(left)?;
+    let (name, left) = decode_name(left)?;
+    Ok((name, Grant { system_id, slot: Some(slot).filter(|slot| *slot != NO_SLOT) }, left))
+}
+
+fn decode_name(bytes: &[u8]) -> Result<(&str, &[u8]), MavlinkError> {
+    let (len, left) = bytes.split_first().ok_or(SHORT)?;
+    let (name, left) = left.split_at_checked(usize::from(*len)).ok_or(SHORT)?;
+    let name = core::str::from_utf8(name).map_err(|_| MavlinkError::Table("a name is not text"))?;
+    Ok((name, left))
+}
+
+fn take_u32(bytes: &[u8]) -> Result<(u32, &[u8]), MavlinkError> {
+    let (number, left) = bytes.split_first_chunk().ok_or(SHORT)?;
+    Ok((u32::from_be_bytes(*number), left))
+}
+
+fn take_u16(bytes: &[u8]) -> Result<(u16, &[u8]), MavlinkError> {
+    let (number, left) = bytes.split_first_chunk().ok_or(SHORT)?;
+    Ok((u16::from_be_bytes(*number), left))
 }
 
 fn check_name(name: &str) -> Result<(), MavlinkError> {

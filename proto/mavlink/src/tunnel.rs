@@ -15,8 +15,11 @@ use crate::{
     frame::{Frame, Origin, build},
 };
 
-/// Bytes that `TUNNEL` puts around a datagram, or a part of one: 12 of a frame, 5 of fields.
+/// Bytes that `TUNNEL` puts around a datagram, or a part of one: 12 of a frame, 5 of fields. A sender with a
+/// system id above 255 has [`TUNNEL_WIDE_OVERHEAD`].
 pub const TUNNEL_OVERHEAD: usize = 17;
+/// The same of a sender with a system id above 255: 15 of a frame, 5 of fields.
+pub const TUNNEL_WIDE_OVERHEAD: usize = TUNNEL_OVERHEAD + 3;
 /// Bytes of the longest datagram in one message; the shortest has one.
 pub const TUNNEL_PAYLOAD: usize = 128;
 /// Bytes of the longest datagram.
@@ -44,8 +47,8 @@ impl TunnelWriter {
         Self { origin, divided: 0 }
     }
 
-    /// Messages come from this system, 1 to 255.
-    pub const fn set_system(&mut self, system: u8) {
+    /// Messages come from this system, not 0.
+    pub const fn set_system(&mut self, system: u32) {
         self.origin.system = system;
     }
 
@@ -83,7 +86,7 @@ impl TunnelWriter {
 /// The begin of a sender's datagram.
 #[derive(Clone, Debug)]
 struct Partial {
-    sender: (u8, u8),
+    sender: (u32, u8),
     /// The type of the part that is missing.
     next: u16,
     bytes: Vec<u8>,

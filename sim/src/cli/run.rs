@@ -64,7 +64,7 @@ pub(super) struct RunArgs {
     /// Number of group messages, by turns from the leader and from drones
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     messages: u32,
-    /// Let up to 250 drones send MAVLink telemetry to a ground station, and it commands to them, in the group's
+    /// Let up to 2,000 drones send MAVLink telemetry to a ground station, and it commands to them, in the group's
     /// datagrams over a medium that loses 20 %; halfway evict one, and check that it reads and says nothing
     /// from then on. In the live world
     #[arg(long)]

@@ -20,16 +20,16 @@ const BEATS: Duration = Duration::from_secs(10);
 
 /// Systems that beat as ground stations, each signed, and when they did last.
 #[derive(Debug, Default)]
-pub(super) struct GroundStations(BTreeMap<u8, Instant>);
+pub(super) struct GroundStations(BTreeMap<u32, Instant>);
 
 impl GroundStations {
     /// Notes a heartbeat of a ground station, signed by the member that has this system id, or is this end's own.
-    pub(super) fn note(&mut self, now: Instant, system: u8) {
+    pub(super) fn note(&mut self, now: Instant, system: u32) {
         self.0.insert(system, now);
     }
 
     /// Forgets a system id that was granted to another member, or to none.
-    pub(super) fn forget(&mut self, system: u8) {
+    pub(super) fn forget(&mut self, system: u32) {
         self.0.remove(&system);
     }
 
@@ -41,7 +41,7 @@ impl GroundStations {
     }
 
     /// Tells whether all heartbeats of this system are signed.
-    pub(super) fn contains(&self, now: Instant, system: u8) -> bool {
+    pub(super) fn contains(&self, now: Instant, system: u32) -> bool {
         self.0.get(&system).is_some_and(|at| now.duration_since(*at) < REMEMBERED)
     }
 }

@@ -9,6 +9,7 @@ use quiver_mavlink::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::wide_ids::{NARROW, Notice, ProgramIds, WideFrames};
 use crate::endpoint::LinkId;
 
 /// Frames for which there is room at a program before anything is read that may bring it more: those of a datagram.
@@ -25,6 +26,8 @@ pub(super) const CLOCK_NOT_SET: &str = "clock not set";
 #[derive(Debug)]
 struct Configured {
     config: EndpointConfig,
+    /// What is known of its programs' system ids.
+    wide: WideFrames,
     /// Signs towards the program and verifies what it sends, if a key was given.
     signing: Option<Signing>,
     /// Frames that its programs did not take in time, and how many of them the log has told of.
@@ -41,6 +44,7 @@ struct Link {
     full: Option<Instant>,
     /// It left little room for too long, and has not taken everything since.
     slow: bool,
+    program: ProgramIds,
 }
 
 /// All links.
@@ -53,6 +57,8 @@ pub(super) struct Links {
     clock: fn() -> Option<Duration>,
     /// When the log told of dropped frames.
     logged: Option<Instant>,
+    /// What is to be told at a link.
+    notice: Option<(EndpointId, Notice)>,
 }
 
 impl Links {
@@ -64,10 +70,11 @@ impl Links {
         let with_key = |(index, (config, key)): (usize, (EndpointConfig, Option<SigningKey>))| {
             // Each endpoint signs as a stream of its own.
             let link_id = u8::try_from(index).unwrap_or(u8::MAX);
-            Configured { config, signing: key.map(|key| Signing::new(key, link_id)), dropped: (0, 0) }
+            let signing = key.map(|key| Signing::new(key, link_id));
+            Configured { config, wide: WideFrames::default(), signing, dropped: (0, 0) }
         };
         let endpoints = endpoints.into_iter().zip(signing).enumerate().map(with_key).collect();
-        Self { endpoints, links: HashMap::new(), by_id: BTreeMap::new(), clock, logged: None }
+        Self { endpoints, links: HashMap::new(), by_id: BTreeMap::new(), clock, logged: None, notice: None }
     }
 
     pub(super) fn open(
@@ -80,8 +87,9 @@ impl Links {
         let Some(Configured { config, .. }) = self.endpoints.get(endpoint) else { return };
         let id = router.add(config.filters.clone(), config.group.clone());
         self.by_id.insert(id, link);
-        self.links
-            .insert(link, Link { endpoint, id, reader: FrameReader::new(), out, full: None, slow: false });
+        let program = ProgramIds::new(config.wide_system_ids);
+        let reader = FrameReader::new();
+        self.links.insert(link, Link { endpoint, id, reader, out, full: None, slow: false, program });
     }
 
     pub(super) fn close(&mut self, router: &mut Router, link: LinkId) {
@@ -98,10 +106,13 @@ impl Links {
         bytes: &[u8],
         whole: bool,
     ) -> Vec<Result<(EndpointId, Vec<u8>), &'static str>> {
-        let Some(Link { endpoint, id, reader, .. }) = self.links.get_mut(&link) else { return Vec::new() };
+        let Some(Link { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
+            return Vec::new();
+        };
         let signing = self.endpoints.get_mut(*endpoint).and_then(|endpoint| endpoint.signing.as_mut());
         let (mut signing, clock, mut frames) = (signing, self.clock, Vec::new());
         let mut take = |frame: Frame<'_>| {
+            program.note(frame);
             frames.push(match &mut signing {
                 Some(signing) => {
                     signing.verify(clock(), frame).map(|frame| (*id, frame)).map_err(|error| match error {
@@ -120,12 +131,27 @@ impl Links {
         frames
     }
 
-    /// Hands a frame to the program, or says why not.
+    /// Hands a frame to the program, or says why not. What its operator is to be told is then in
+    /// [`Links::take_notice`].
     pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
         const BEHIND: &str = "program is behind";
-        let link = self.by_id.get(&to).and_then(|link| self.links.get(link)).ok_or(BEHIND)?;
+        let link = self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(BEHIND)?;
         let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else { return Err(BEHIND) };
-        let bytes = match (endpoint.signing.as_mut(), Frame::parse(bytes)) {
+        let frame = Frame::parse(bytes);
+        if let Ok(frame) = &frame
+            && let Some(notice) = link.program.meet(*frame, &mut endpoint.wide)
+        {
+            let at = endpoint.config.endpoint.to_string();
+            if endpoint.wide.told.is_none() {
+                endpoint.wide.told = Some(notice.describe(&at));
+                tracing::warn!(endpoint = %at, system = notice.system, "{}", notice.describe(&at));
+            }
+            self.notice = Some((to, notice));
+        }
+        if link.program.is_narrow() && frame.as_ref().is_ok_and(Frame::is_wide) {
+            return Err(NARROW);
+        }
+        let bytes = match (endpoint.signing.as_mut(), frame) {
             (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame).map_err(|_| CLOCK_NOT_SET)?,
             _ => bytes.to_vec(),
         };
@@ -175,16 +201,21 @@ impl Links {
         }
     }
 
+    /// What is to be told at a link, if the last frame for it was the first of its kind.
+    pub(super) const fn take_notice(&mut self) -> Option<(EndpointId, Notice)> {
+        self.notice.take()
+    }
+
     /// All links, as the router names them.
     pub(super) fn ids(&self) -> Vec<EndpointId> {
         self.by_id.keys().copied().collect()
     }
 
-    /// The links of each endpoint, with its spelling, and the frames dropped at it.
-    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = (String, Vec<EndpointId>, u64)> {
+    /// The links of each endpoint, with its spelling, the frames dropped at it, and what is known of its programs' system ids.
+    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = (String, Vec<EndpointId>, u64, WideFrames)> {
         self.endpoints.iter().enumerate().map(|(index, endpoint)| {
             let links = self.links.values().filter(move |link| link.endpoint == index).map(|link| link.id);
-            (endpoint.config.endpoint.to_string(), links.collect(), endpoint.dropped.0)
+            (endpoint.config.endpoint.to_string(), links.collect(), endpoint.dropped.0, endpoint.wide.clone())
         })
     }
 }

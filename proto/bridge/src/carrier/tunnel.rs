@@ -2,32 +2,34 @@
 //! with MAVLink framing, mLRS. What such a modem says of itself (`RADIO_STATUS`) goes to the programs at this end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use quiver_mavlink::message::{BRIDGE_COMPONENT, is_radio_status};
-use quiver_mavlink::{FrameReader, Origin, TunnelReader, TunnelWriter};
+use quiver_mavlink::{FrameReader, MAX_NARROW_SYSTEM, Origin, TunnelReader, TunnelWriter};
 
 use super::Content;
 use super::serial::Framing;
 
 /// Stands for the system id of an end to which none is granted: it says nothing but announcements.
-const NO_SYSTEM: u8 = 255;
+const NO_SYSTEM: u32 = 255;
 
 /// `TUNNEL` messages of one end.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    system: Arc<AtomicU8>,
+    system: Arc<AtomicU32>,
     writer: TunnelWriter,
     frames: FrameReader,
     reader: TunnelReader,
+    /// Whether the log has said that the modem may not know this end's system id.
+    told: bool,
 }
 
 impl Tunnel {
     /// `system`: the system id of this end, 0 while none is granted.
-    pub(super) fn new(system: Arc<AtomicU8>) -> Self {
+    pub(super) fn new(system: Arc<AtomicU32>) -> Self {
         let origin = Origin { system: NO_SYSTEM, component: BRIDGE_COMPONENT, sequence: 0 };
         let (frames, reader) = (FrameReader::new(), TunnelReader::new());
-        Self { system, writer: TunnelWriter::new(origin), frames, reader }
+        Self { system, writer: TunnelWriter::new(origin), frames, reader, told: false }
     }
 }
 
@@ -36,6 +38,15 @@ impl Framing for Tunnel {
 
     fn encode(&mut self, datagram: &[u8]) -> Vec<u8> {
         let system = self.system.load(Ordering::Relaxed);
+        if system > MAX_NARROW_SYSTEM && !self.told {
+            self.told = true;
+            tracing::warn!(
+                system,
+                "TUNNEL messages of system {system} have the longer header of 32-bit system ids: a modem with older \
+                 firmware does not know it; grant an id up to 255, or set the modem to pass bytes as they are and \
+                 use serial: in place of tunnel:"
+            );
+        }
         self.writer.set_system(if system == 0 { NO_SYSTEM } else { system });
         // No datagram is longer than the carrier takes.
         self.writer.write(datagram).unwrap_or_default()
@@ -62,7 +73,7 @@ mod tests {
 
     #[test]
     fn datagrams_and_the_modems_word_come_off_the_line_as_they_went_on_it() {
-        let system = Arc::new(AtomicU8::new(0));
+        let system = Arc::new(AtomicU32::new(0));
         let mut tunnel = Tunnel::new(Arc::clone(&system));
         let from = |line: &[u8]| Frame::split(line).map(|(frame, _)| frame.system_id());
         let status = RadioStatus { rssi: 180, ..RadioStatus::default() };
@@ -71,7 +82,10 @@ mod tests {
         system.store(7, Ordering::Relaxed);
         let longest = tunnel.encode(&[9; MAX_TUNNELLED]);
         assert_eq!((from(&first), from(&longest)), (Ok(255), Ok(7)));
-        let line = [&b"boot of the modem"[..], &first, &status, &longest].concat();
+        system.store(70_000, Ordering::Relaxed);
+        let wide = tunnel.encode(b"of a wide system");
+        assert_eq!(from(&wide), Ok(70_000));
+        let line = [&b"boot of the modem"[..], &first, &status, &longest, &wide].concat();
         let (mut datagrams, mut words) = (Vec::new(), Vec::new());
         for piece in line.chunks(7) {
             tunnel.decode(piece, |content| match content {
@@ -79,7 +93,10 @@ mod tests {
                 Content::RadioStatus(frame) => words.push(frame),
             });
         }
-        assert_eq!(datagrams, [b"announcement".to_vec(), vec![9; MAX_TUNNELLED]]);
+        assert_eq!(
+            datagrams,
+            [b"announcement".to_vec(), vec![9; MAX_TUNNELLED], b"of a wide system".to_vec()]
+        );
         assert_eq!(words, [status]);
     }
 }

@@ -410,6 +410,29 @@ impl Message {
         let (len, [id0, id1, id2, _]) = (payload.len().try_into().expect("short"), self.id.to_le_bytes());
         let mut bytes = vec![0xfd, len, 0, 0, sequence, system, component, id0, id1, id2];
         bytes.extend_from_slice(payload);
+        self.seal(bytes)
+    }
+
+    /// The same of a system above 255, for everybody or for one system whose id stands in the header; its payload
+    /// says 255 then.
+    pub(crate) fn wide(&self, system: u32, target: Option<u32>, number: u32) -> Vec<u8> {
+        let (len, [id0, id1, id2, _]) = (self.len.try_into().expect("short"), self.id.to_le_bytes());
+        let flags = 2 | if target.is_some() { 4 } else { 0 };
+        let mut bytes = vec![0xfd, len, flags, 0, 1];
+        bytes.extend(system.to_le_bytes());
+        bytes.extend([1, id0, id1, id2]);
+        bytes.extend(target.into_iter().flat_map(u32::to_le_bytes));
+        let mut payload = vec![1; self.len];
+        payload[..4].copy_from_slice(&number.to_le_bytes());
+        if let Some(at) = self.target {
+            payload[at..at + 2].copy_from_slice(&[if target.is_some() { 255 } else { 0 }, 0]);
+        }
+        bytes.extend(payload);
+        self.seal(bytes)
+    }
+
+    /// Adds the check sum.
+    fn seal(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         // X.25, as MAVLink's own documentation has it.
         let sum = bytes[1..].iter().chain([&self.crc_extra]).fold(0xffff_u16, |mut sum, byte| {
             sum ^= u16::from(*byte);

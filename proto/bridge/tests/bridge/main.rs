@@ -14,3 +14,4 @@ mod routes;
 mod rules;
 mod signing;
 mod texts;
+mod wide;

@@ -5,6 +5,19 @@ use quiver_mavlink::{Batch, Frame, MavlinkError, batch::decode, batch::encoded_l
 
 use crate::vectors::{any_frame, frame, frames, signed};
 
+/// The frame as if it came from another system.
+fn of_system(frame: &[u8], system: u32) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if frame[0] == 0xfe {
+        frame[3] = system as u8;
+    } else if frame[2] & 2 == 0 {
+        frame[5] = system as u8;
+    } else {
+        frame[5..9].copy_from_slice(&system.to_le_bytes());
+    }
+    frame
+}
+
 fn batch_of(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut batch = Batch::new();
     for bytes in frames {
@@ -84,8 +97,9 @@ fn what_is_no_batch_is_refused_whole() {
     for bad in [
         vec![],
         good[..good.len() - 40].to_vec(),
-        // An unused bit of the kind; a MAVLink 1 frame that is signed.
-        [&[0x10], &good[1..]].concat(),
+        // Bits of the kind that MAVLink 1 has not: wide ids, signed.
+        [&[0x90], &good[1..]].concat(),
+        [&[0xa0], &good[1..]].concat(),
         [&[0xc1], &good[1..]].concat(),
         // Compatibility flags that are 0; a message id with a zero at its end.
         vec![0x02, 0, 1, 1, 0, 9, 9, 9],
@@ -97,22 +111,57 @@ fn what_is_no_batch_is_refused_whole() {
     }
 }
 
+#[test]
+fn a_wide_source_does_not_travel_and_a_wide_target_does() {
+    for vector in crate::vectors::wide() {
+        let frame = Frame::parse(&vector.bytes).unwrap();
+        let one = batch_of(std::slice::from_ref(&vector.bytes));
+        assert_eq!(one.len(), encoded_len(frame), "{}", vector.name);
+        // As many bytes as the frame takes with ids of 8 bits, and four for a target that is in the header.
+        let target = if vector.target.is_some() { 4 } else { 0 };
+        assert_eq!(one.len(), 1 + 2 + 1 + target + vector.payload.len() + 2, "{}", vector.name);
+        assert_eq!(decode(&one, vector.system).unwrap(), std::slice::from_ref(&vector.bytes));
+        let signed = batch_of(std::slice::from_ref(&vector.signed));
+        assert_eq!(decode(&signed, vector.system).unwrap(), std::slice::from_ref(&vector.signed));
+    }
+}
+
+#[test]
+fn a_frame_without_room_for_its_senders_id_is_refused() {
+    let encoded = batch_of(&[frame("HEARTBEAT")]);
+    assert_eq!(decode(&encoded, 256), Err(MavlinkError::NotABatch));
+    let version_1 = batch_of(&[frames()[0].bytes.clone()]);
+    assert_eq!(decode(&version_1, 70_000), Err(MavlinkError::NotABatch));
+    // What says that the source has 32 bits may be of a system below 256.
+    let wide = batch_of(&[crate::vectors::wide_frame(9, None, 0, 50, &[1; 9])]);
+    assert_eq!(Frame::parse(&decode(&wide, 9).unwrap()[0]).unwrap().system_id(), 9);
+    // A target that is cut.
+    let target = batch_of(&[crate::vectors::wide_frame(300, Some(7), 0, 50, &[])]);
+    for end in 0..target.len() {
+        assert_eq!(decode(&target[..end], 300), Err(MavlinkError::NotABatch), "{end} bytes");
+    }
+}
+
 proptest! {
     #[test]
     fn frames_of_any_dialect_come_out_bit_for_bit(frames in prop::collection::vec(any_frame(), 1..8)) {
-        let system = frames[0][if frames[0][0] == 0xfe { 3 } else { 5 }];
-        let mut frames = frames;
-        for frame in &mut frames {
-            let at = if frame[0] == 0xfe { 3 } else { 5 };
-            frame[at] = system;
-        }
+        // All of one system: the first's, with frames that have no room for more than 8 bits, or one of 32.
+        let system = Frame::parse(&frames[0]).unwrap().system_id();
+        let frames: Vec<_> = if system > 255 {
+            let is_wide = |frame: &&Vec<u8>| frame[0] == 0xfd && frame[2] & 2 != 0;
+            frames.iter().filter(is_wide).map(|frame| of_system(frame, system)).collect()
+        } else {
+            frames.iter().map(|frame| of_system(frame, system)).collect()
+        };
         prop_assert_eq!(decode(&batch_of(&frames), system).unwrap(), frames);
     }
 
     #[test]
     fn any_bytes_are_a_batch_of_one_encoding_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        if let Ok(frames) = decode(&bytes, 9) {
-            prop_assert_eq!(batch_of(&frames), bytes);
+        for system in [9, 70_000] {
+            if let Ok(frames) = decode(&bytes, system) {
+                prop_assert_eq!(&batch_of(&frames), &bytes);
+            }
         }
     }
 }

@@ -178,8 +178,8 @@ fn every_wrong_line_is_named_with_what_to_write() {
             "q.conf:2: [General] DeduplicationPeriod: `1s` is not a number of milliseconds from 0 to 60000",
         ),
         (
-            "[General]\nSnifferSysid = 256\n".to_owned(),
-            "q.conf:2: [General] SnifferSysid: `256` is not a system id from 0 to 255",
+            "[General]\nSnifferSysid = 4294967296\n".to_owned(),
+            "q.conf:2: [General] SnifferSysid: `4294967296` is not a system id from 0 to 4294967295",
         ),
         // UART.
         (
@@ -222,7 +222,7 @@ fn every_wrong_line_is_named_with_what_to_write() {
         ),
         (
             format!("{udp}AllowSrcSysOut = 0\n"),
-            "q.conf:5: [UdpEndpoint a] AllowSrcSysOut: `0` is not a system id from 1 to 255",
+            "q.conf:5: [UdpEndpoint a] AllowSrcSysOut: `0` is not a system id from 1 to 4294967295",
         ),
         (
             format!("{udp}BlockSrcCompIn = 256\n"),

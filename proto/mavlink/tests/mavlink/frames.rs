@@ -27,7 +27,7 @@ fn sizes_are_those_that_programs_count_with() {
     assert_eq!(frame("HEARTBEAT").len(), 21);
     assert_eq!(frame("ATTITUDE").len(), 40);
     assert_eq!(frame("COMMAND_LONG").len(), 44);
-    let longest = [&[STX_V2, 255, 1, 0, 0, 1, 1, 1, 0, 0][..], &[7; 270]].concat();
+    let longest = [&[STX_V2, 255, 7, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0][..], &[7; 274]].concat();
     assert_eq!(Frame::parse(&longest).unwrap().bytes().len(), MAX_FRAME_LEN);
 }
 
@@ -68,8 +68,8 @@ fn what_is_no_frame_is_refused_with_its_reason() {
     let longer = [&good[..], &[0xfd]].concat();
     assert_eq!(Frame::parse(&longer), Err(MavlinkError::TrailingBytes(1)));
     let mut unknown = good.clone();
-    unknown[2] = 0x02;
-    assert_eq!(Frame::parse(&unknown), Err(MavlinkError::UnknownFlags(2)));
+    unknown[2] = 0x08;
+    assert_eq!(Frame::parse(&unknown), Err(MavlinkError::UnknownFlags(8)));
     let mut nobody = good;
     nobody[5] = 0;
     assert_eq!(Frame::parse(&nobody), Err(MavlinkError::NoSystemId));

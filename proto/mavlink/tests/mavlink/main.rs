@@ -11,5 +11,7 @@ mod reader;
 mod routing;
 mod signing;
 mod system_ids;
+mod table_updates;
 mod tunnels;
 mod vectors;
+mod wide;

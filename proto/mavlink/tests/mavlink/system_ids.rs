@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use quiver_mavlink::{
-    Frame, Grant, IssuedSystemIds, MAX_SYSTEM_IDS, MAX_TABLE_LEN, MavlinkError, Misuse, SystemIds,
+    Frame, Grant, IssuedSystemIds, MAX_NARROW_SYSTEM_IDS, MAX_SYSTEM_IDS, MAX_TABLE_LEN, MavlinkError,
+    Misuse, SystemIds,
 };
 
 use crate::vectors::frame_from;
@@ -41,9 +42,13 @@ fn no_system_id_is_granted_twice() {
 #[test]
 fn what_is_no_system_id_or_name_is_refused() {
     let mut table = SystemIds::new();
-    for id in [0, 256, u32::MAX] {
-        assert_eq!(table.grant("edge-1", id), Err(MavlinkError::SystemIdRange(id)));
+    assert_eq!(table.grant("edge-1", 0), Err(MavlinkError::SystemIdRange(0)));
+    assert_eq!(SystemIds::parse_id("0"), Err(MavlinkError::SystemIdRange(0)));
+    assert_eq!(SystemIds::parse_id("4294967296"), Err(MavlinkError::SystemIdRange(1 << 32)));
+    for text in ["", "x", "-1", "+1", " 1", "1.5", "99999999999999999999999"] {
+        assert!(matches!(SystemIds::parse_id(text), Err(MavlinkError::SystemId(_))), "{text}");
     }
+    assert_eq!((SystemIds::parse_id("256"), SystemIds::parse_id("4294967295")), (Ok(256), Ok(u32::MAX)));
     for name in ["", "edge 1", "édge", &"x".repeat(65)] {
         assert!(matches!(table.grant(name, 1), Err(MavlinkError::Name(_))), "{name}");
     }
@@ -51,14 +56,32 @@ fn what_is_no_system_id_or_name_is_refused() {
 }
 
 #[test]
-fn a_ground_station_sees_250_at_once_and_another_takes_the_place_of_one_of_them() {
+fn a_table_is_bounded_and_another_takes_the_place_of_one_of_them() {
     let mut table = SystemIds::new();
-    for number in 1..=MAX_SYSTEM_IDS {
-        table.grant_next(&format!("edge-{number}")).unwrap();
+    for id in 1..=MAX_SYSTEM_IDS as u32 {
+        table.grant(&format!("edge-{id:05}{}", "x".repeat(54)), id).unwrap();
     }
-    assert_eq!(table.grant("late", 255), Err(MavlinkError::SystemIdsFull(250)));
-    table.withdraw("edge-7");
+    assert_eq!(table.grant("late", 70_000), Err(MavlinkError::SystemIdsFull(20_000)));
+    assert!(table.encode().len() <= MAX_TABLE_LEN);
+    table.withdraw(&format!("edge-00007{}", "x".repeat(54)));
     assert_eq!(table.grant_next("late"), Ok(7));
+    assert_eq!(SystemIds::decode(&table.encode()), Ok(table));
+}
+
+#[test]
+fn a_table_of_250_that_programs_of_8_bits_tell_apart_is_spread_as_it_was() {
+    let mut table = SystemIds::new();
+    for number in 1..=MAX_NARROW_SYSTEM_IDS {
+        assert_eq!(table.grant_next(&format!("edge-{number}")), Ok(number as u32));
+    }
+    assert!(table.is_narrow());
+    let mut wide = table.clone();
+    wide.grant("late", 255).unwrap();
+    assert!(!wide.is_narrow(), "an older end takes no more");
+    wide.withdraw("late");
+    assert!(wide.is_narrow());
+    wide.grant("edge-1", 256).unwrap();
+    assert!(!wide.is_narrow());
     let issued = IssuedSystemIds { term: u64::MAX, number: u32::MAX, table: table.clone() };
     assert!(issued.encode().len() <= MAX_TABLE_LEN);
     assert_eq!(SystemIds::decode(&table.encode()), Ok(table));
@@ -151,7 +174,9 @@ proptest! {
 
     #[test]
     fn tables_come_out_as_they_were(
-        grants in prop::collection::btree_map("[A-Za-z0-9._-]{1,64}", (1..=255_u32, any::<Option<u32>>()), 0..80),
+        grants in prop::collection::btree_map(
+            "[A-Za-z0-9._-]{1,64}", (prop_oneof![1..=255_u32, 1..=u32::MAX], any::<Option<u32>>()), 0..80,
+        ),
     ) {
         let mut table = SystemIds::new();
         for (name, (id, slot)) in &grants {

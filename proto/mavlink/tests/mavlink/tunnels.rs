@@ -8,7 +8,7 @@ use quiver_mavlink::{
 
 use crate::vectors::{any_frame, frames, other_tunnels, tunnels};
 
-fn writer(system: u8, sequence: u8) -> TunnelWriter {
+fn writer(system: u32, sequence: u8) -> TunnelWriter {
     TunnelWriter::new(Origin { system, component: 191, sequence })
 }
 
@@ -93,7 +93,7 @@ fn a_part_that_is_lost_costs_its_datagram_alone() {
 
 #[test]
 fn senders_do_not_get_into_each_others_way_and_their_number_is_bounded() {
-    let of = |system: u8| split(&writer(system, 0).write(&[system; 200]).unwrap());
+    let of = |system: u8| split(&writer(system.into(), 0).write(&[system; 200]).unwrap());
     let mut reader = TunnelReader::new();
     let frames: Vec<_> = (1..=16).map(of).collect();
     assert!(read_all(&mut reader, frames.iter().map(|frames| &frames[0])).is_empty());

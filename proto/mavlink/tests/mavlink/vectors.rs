@@ -10,7 +10,7 @@ pub(crate) struct FrameVector {
     pub(crate) name: &'static str,
     pub(crate) sequence: u8,
     pub(crate) message_id: u32,
-    pub(crate) target: (u8, u8),
+    pub(crate) target: (u32, u8),
     pub(crate) payload: Vec<u8>,
     pub(crate) checksum: u16,
     pub(crate) bytes: Vec<u8>,
@@ -131,24 +131,84 @@ pub(crate) fn other_tunnels() -> Vec<Vec<u8>> {
     frames
 }
 
+/// A frame with ids of 32 bits, and what the program that made it says of it.
+pub(crate) struct WideVector {
+    pub(crate) name: &'static str,
+    pub(crate) flags: u8,
+    pub(crate) system: u32,
+    /// In the header.
+    pub(crate) target: Option<u32>,
+    pub(crate) message_id: u32,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
+    /// The same signed with [`WIDE_KEY`], link 3, timestamp 1000.
+    pub(crate) signed: Vec<u8>,
+}
+
+/// The key of every signature in `wide.txt`: 32 times 42.
+pub(crate) const WIDE_KEY: &str = "2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a";
+
+/// Frames with ids of 32 bits.
+pub(crate) fn wide() -> Vec<WideVector> {
+    let lines = include_str!("../vectors/wide.txt").lines().filter(|line| !line.starts_with('#'));
+    let vector = |line: &'static str| {
+        let fields: Vec<_> = line.split(' ').collect();
+        WideVector {
+            name: fields[0],
+            flags: fields[1].parse().unwrap(),
+            system: fields[2].parse().unwrap(),
+            target: (fields[3] != "-").then(|| fields[3].parse().unwrap()),
+            message_id: fields[4].parse().unwrap(),
+            payload: bytes(fields[5]),
+            bytes: bytes(fields[6]),
+            signed: bytes(fields[7]),
+        }
+    };
+    let frames: Vec<_> = lines.map(vector).collect();
+    assert_eq!(frames.len(), 24, "the file is not the one that was made");
+    frames
+}
+
+/// An unsigned frame of MAVLink 2 with a source above 255, and a target in its header if there is one; proven if the
+/// seed is the message's.
+pub(crate) fn wide_frame(system: u32, target: Option<u32>, id: u32, seed: u8, payload: &[u8]) -> Vec<u8> {
+    let flags = 2 | if target.is_some() { 4 } else { 0 };
+    let mut frame = vec![0xfd, payload.len() as u8, flags, 0, 1];
+    frame.extend(system.to_le_bytes());
+    frame.push(190);
+    frame.extend(&id.to_le_bytes()[..3]);
+    frame.extend(target.into_iter().flat_map(u32::to_le_bytes));
+    frame.extend_from_slice(payload);
+    frame.extend([0, 0]);
+    seal(&mut frame, seed);
+    frame
+}
+
 /// Frames of any dialect: every field is anything, so that check sums are mostly wrong.
 pub(crate) fn any_frame() -> impl Strategy<Value = Vec<u8>> {
-    let header = (any::<bool>(), any::<bool>(), any::<u8>(), any::<u8>(), 1..=255_u8, any::<u8>());
+    let header = (any::<bool>(), 0..8_u8, any::<u8>(), any::<u8>(), 1..=255_u8, any::<u8>());
     let id = prop_oneof![0..=255_u32, 0..=0xffff_u32, 0..=0xff_ffff_u32];
     let payload = prop::collection::vec(any::<u8>(), 0..=255);
-    (header, id, payload, any::<[u8; 15]>()).prop_map(|(header, id, payload, tail)| {
-        let (is_v1, is_signed, flags, sequence, system, component) = header;
-        let [id0, id1, id2, _] = id.to_le_bytes();
-        let len = payload.len() as u8;
-        let mut frame = if is_v1 {
-            vec![0xfe, len, sequence, system, component, id0]
-        } else {
-            // Compatibility flags are nearly always 0.
-            let flags = if flags < 200 { 0 } else { flags };
-            vec![0xfd, len, is_signed.into(), flags, sequence, system, component, id0, id1, id2]
-        };
-        frame.extend(payload);
-        frame.extend(&tail[..if is_signed && !is_v1 { 15 } else { 2 }]);
-        frame
-    })
+    (header, id, payload, any::<[u8; 15]>(), any::<[u8; 7]>()).prop_map(
+        |(header, id, payload, tail, wide)| {
+            let (is_v1, incompatible, flags, sequence, system, component) = header;
+            let is_signed = incompatible & 1 != 0;
+            let [id0, id1, id2, _] = id.to_le_bytes();
+            let len = payload.len() as u8;
+            let mut frame = if is_v1 {
+                vec![0xfe, len, sequence, system, component, id0]
+            } else {
+                // Compatibility flags are nearly always 0.
+                let flags = if flags < 200 { 0 } else { flags };
+                let mut header = vec![0xfd, len, incompatible, flags, sequence, system];
+                header.extend(&wide[..if incompatible & 2 == 0 { 0 } else { 3 }]);
+                header.extend([component, id0, id1, id2]);
+                header.extend(&wide[3..if incompatible & 4 == 0 { 3 } else { 7 }]);
+                header
+            };
+            frame.extend(payload);
+            frame.extend(&tail[..if is_signed && !is_v1 { 15 } else { 2 }]);
+            frame
+        },
+    )
 }

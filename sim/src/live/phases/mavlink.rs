@@ -13,7 +13,7 @@ use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, SigningReques
 use quiver_group::LeaderCommand;
 use quiver_machine::{Either, Now};
 use quiver_mavlink::message::{Severity, status_text};
-use quiver_mavlink::{Batch, Frame, MAX_SYSTEM_IDS, Origin, batch};
+use quiver_mavlink::{Batch, Frame, MAX_NARROW_SYSTEM, MAX_NARROW_SYSTEM_IDS, Origin, batch};
 use quiver_world::Invariant;
 use quiver_world::run::{Operation, Phase};
 use rand::Rng;
@@ -45,7 +45,9 @@ const TAKES_KEY: std::ops::Range<u64> = 0..200;
 /// Time for which no telemetry that arrives may fail to pass.
 const LONGEST_GAP: Duration = Duration::from_millis(250);
 /// The system id of the ground station.
-const STATION: u8 = 255;
+const STATION: u32 = 255;
+/// The most vehicles. Up to 250 have the system ids from 1 on; of more, all have ids above 255.
+const MAX_VEHICLES: usize = 2_000;
 
 /// Who receives a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +92,7 @@ impl Medium {
 struct Vehicle<S: Suite> {
     drone: u32,
     slot: Slot,
-    system: u8,
+    system: u32,
     datagrams: Datagrams<S>,
     next: Duration,
     frames: u32,
@@ -103,10 +105,15 @@ struct Vehicle<S: Suite> {
 }
 
 /// A vehicle's frame: its text says whose it is, and which.
-fn telemetry(drone: u32, number: u32, system: u8) -> Vec<u8> {
+fn telemetry(drone: u32, number: u32, system: u32) -> Vec<u8> {
     let origin = Origin { system, component: 1, sequence: number.to_le_bytes()[0] };
-    // 29 bytes of payload, 41 of a frame.
+    // 29 bytes of payload, 41 of a frame, 44 of one with a system id above 255.
     status_text(origin, Severity::Info, &format!("drone {drone:06} frame {number:09}"))
+}
+
+/// The system id of the first of so many vehicles; the others' follow.
+const fn first_system(vehicles: usize) -> u32 {
+    if vehicles > MAX_NARROW_SYSTEM_IDS { MAX_NARROW_SYSTEM + 1 } else { 1 }
 }
 
 /// All of a flight.
@@ -313,9 +320,9 @@ fn send<S: Suite>(
 }
 
 impl<S: Suite> Run<'_, S> {
-    /// Lets up to 250 members send telemetry to the ground station; halfway one is evicted.
+    /// Lets up to 2,000 members send telemetry to the ground station; halfway one is evicted.
     pub(super) async fn fly(&mut self) -> Step {
-        let drones: Vec<u32> = self.members.iter().copied().take(MAX_SYSTEM_IDS).collect();
+        let drones: Vec<u32> = self.members.iter().copied().take(MAX_VEHICLES).collect();
         let mut flight = self.take_off(&drones).await?;
         let (mark, half) = (self.mark(), FLIGHT / 2);
         self.fly_until(&mut flight, Duration::ZERO, half).await?;
@@ -343,8 +350,10 @@ impl<S: Suite> Run<'_, S> {
         self.checker.that(Invariant::Delivery, deaf == 0, || format!("{deaf} vehicles received no command"));
         let on_air = flight.medium.bytes as f64 / flight.medium.datagrams.max(1) as f64;
         let each = flight.computed.as_secs_f64() * 1e6 / (flight.sealed + flight.opened).max(1) as f64;
+        let first = first_system(drones.len());
+        let frame_len = telemetry(0, 0, first).len();
         self.world.progress.note(&format!(
-            "MAVLink: {frames} frames of 41 bytes, {on_air:.1} bytes each as datagrams; {arrived} arrived over a medium that \
+            "MAVLink: {frames} frames of {frame_len} bytes from system {first} on, {on_air:.1} bytes each as datagrams; {arrived} arrived over a medium that \
              loses {LOST} %, {passed} passed; drone {evicted} was evicted, and others' telemetry missing for at most {} ms; \
              {each:.1} µs to seal or open one",
             gap.as_millis()
@@ -364,10 +373,11 @@ impl<S: Suite> Run<'_, S> {
     async fn take_off(&mut self, drones: &[u32]) -> Step<Flight<S>> {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 1, 0);
         let deployment = self.world.setting.deployment.clone();
-        let mut station = Datagrams::new(Config::default(), deployment.clone());
+        let heard = Config { max_senders: MAX_VEHICLES + 1, ..Config::default() };
+        let mut station = Datagrams::new(heard, deployment.clone());
         station.set_epoch(Duration::ZERO, self.station_keys().await?, &mut rng);
         let mut vehicles = Vec::new();
-        for (system, drone) in (1..).zip(drones) {
+        for (system, drone) in (first_system(drones.len())..).zip(drones) {
             let keys = self.vehicle_keys(*drone).await?;
             let mut datagrams = Datagrams::new(Config::default(), deployment.clone());
             let slot = keys.slot;

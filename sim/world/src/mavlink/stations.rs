@@ -20,9 +20,9 @@ use crate::step::Sabotage;
 /// Numbers of datagrams whose payloads are remembered: far more than are on their way at any time.
 const IN_FLIGHT: u64 = 8_192;
 /// The system id of the first leader; the next has one less.
-const GROUND_STATION: u8 = 255;
+const GROUND_STATION: u32 = 255;
 /// The most edges and leaders: their system ids are 1 to 250.
-pub(crate) const MAX_STATIONS: usize = quiver_mavlink::MAX_SYSTEM_IDS;
+pub(crate) const MAX_STATIONS: usize = quiver_mavlink::MAX_NARROW_SYSTEM_IDS;
 
 /// A question of a station to its member's machine.
 pub(crate) enum Question<S: Suite> {
@@ -72,7 +72,7 @@ impl<S: Suite> Stations<S> {
         let mut system_ids = SystemIds::new();
         for node in (0..edges).map(NodeId::Edge).chain((0..leaders).map(NodeId::Leader)) {
             // The setup was checked: there are enough.
-            let _ = system_ids.grant(&name(node), system_of(node).into());
+            let _ = system_ids.grant(&name(node), system_of(node));
         }
         Self {
             setup,
@@ -319,17 +319,17 @@ fn name(node: NodeId) -> String {
 }
 
 /// Edges from 1 on, leaders from the other end.
-pub(crate) fn system_of(node: NodeId) -> u8 {
+pub(crate) fn system_of(node: NodeId) -> u32 {
     match node {
-        NodeId::Leader(ordinal) => GROUND_STATION.saturating_sub(u8::try_from(ordinal).unwrap_or(u8::MAX)),
-        NodeId::Edge(number) => u8::try_from(number + 1).unwrap_or(u8::MAX),
+        NodeId::Leader(ordinal) => GROUND_STATION.saturating_sub(ordinal.into()),
+        NodeId::Edge(number) => number + 1,
         NodeId::Kgc(_) | NodeId::Relay(_) => 0,
     }
 }
 
-fn node_of(system: u8, edges: u32) -> NodeId {
-    match u32::from(system) {
+fn node_of(system: u32, edges: u32) -> NodeId {
+    match system {
         number if number <= edges => NodeId::Edge(number.saturating_sub(1)),
-        _ => NodeId::Leader((GROUND_STATION - system).into()),
+        _ => NodeId::Leader(u16::try_from(GROUND_STATION.saturating_sub(system)).unwrap_or(u16::MAX)),
     }
 }

@@ -11,7 +11,7 @@ const AROUND_TEXT: usize = 13;
 /// The frames of one system.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
-    system: u8,
+    system: u32,
     every: Duration,
     /// Bytes of the frames, in turn.
     lens: Vec<usize>,
@@ -24,7 +24,7 @@ pub(super) struct Stream {
 impl Stream {
     /// A stream whose first frame has this number. No number may come twice in a run.
     pub(super) fn new(
-        (system, number): (u8, u32),
+        (system, number): (u32, u32),
         every: Duration,
         lens: Vec<usize>,
         first: Duration,
@@ -57,10 +57,10 @@ impl Stream {
 }
 
 /// The system that a frame says it is from in its text.
-pub(super) fn system_in_text(frame: &[u8]) -> Option<u8> {
+pub(super) fn system_in_text(frame: &[u8]) -> Option<u32> {
     let frame = Frame::parse(frame).ok()?;
     let text = std::str::from_utf8(frame.payload().get(1..3)?).ok()?;
-    u8::from_str_radix(text, 16).ok()
+    u32::from_str_radix(text, 16).ok()
 }
 
 #[cfg(test)]
