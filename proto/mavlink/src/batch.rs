@@ -16,9 +16,9 @@
 //! 32 bits, 3 and 2 bytes of the message id less one, 1 compatibility flags follow, 0 signed. Of MAVLink 1 all
 //! but 7 and 6 are 0. Whoever does not know bits 5 and 4 takes nothing of a batch in which one is set.
 //!
-//! Start byte, length and system id do not travel: 3 bytes, or 6 if it has 32 bits; most frames save 3 more by flags of 0 and message
-//! ids below 256. The system id is the one granted to the datagram's sender. Frames come out bit for bit as
-//! they went in. Each has one encoding only.
+//! Start byte, length and system id do not travel: 3 bytes, or 6 if it has 32 bits; most frames save 3 more by flags
+//! of 0 and message ids below 256. The system id is the one granted to the datagram's sender. Frames come out bit for
+//! bit as they went in. Each has one encoding only.
 
 use alloc::vec::Vec;
 

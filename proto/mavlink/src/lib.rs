@@ -67,10 +67,10 @@
 //! frame that was given another does not check.
 //!
 //! # Bounds
-//! A reader holds less than a frame (287 bytes). A router remembers 4,096 sources an endpoint and 16,384
-//! frames, and four sources more for each system granted behind an endpoint. A table has 20,000 grants of at most
-//! 73 bytes each; a member holds one, and the parts of one other. A file has 64 endpoints and 256 KiB, signing 1,024 streams. A reader of tunnels
-//! holds 16 datagrams that are not whole, 384 bytes each.
+//! A reader holds less than a frame (287 bytes). A router remembers 4,096 sources an endpoint and 16,384 frames, and
+//! four sources more for each system granted behind an endpoint. A table has 20,000 grants of at most 73 bytes each; a
+//! member holds one, and the parts of one other. A file has 64 endpoints and 256 KiB, signing 1,024 streams. A reader
+//! of tunnels holds 16 datagrams that are not whole, 384 bytes each.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),

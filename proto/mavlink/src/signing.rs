@@ -3,10 +3,10 @@
 //! It protects the wire to the autopilot and nothing else: on the air the group's datagrams do. Nothing here
 //! ever sends `SETUP_SIGNING`; the key stays what it is while epochs change.
 //!
-//! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp
-//! (mavlink.io, "Message Signing"). The header is covered as it is sent, with the bytes that a source or target
-//! of 32 bits has more; such a source is a stream under its whole number. A timestamp counts 10 µs since 2015, grows with each frame of a link, and
-//! must not be received twice.
+//! A signature is the first 48 bits of SHA-256 over key, frame with check sum, link id and timestamp (mavlink.io,
+//! "Message Signing"). The header is covered as it is sent, with the bytes that a source or target of 32 bits has
+//! more; such a source is a stream under its whole number. A timestamp counts 10 µs since 2015, grows with each frame
+//! of a link, and must not be received twice.
 //!
 //! Which timestamps were received is not kept over a restart. After one, the clock tells what is new: of a
 //! stream that was not heard before, a frame of the last minute. So nothing is signed or verified while the

@@ -353,7 +353,8 @@ impl<S: Suite> Run<'_, S> {
         let first = first_system(drones.len());
         let frame_len = telemetry(0, 0, first).len();
         self.world.progress.note(&format!(
-            "MAVLink: {frames} frames of {frame_len} bytes from system {first} on, {on_air:.1} bytes each as datagrams; {arrived} arrived over a medium that \
+            "MAVLink: {frames} frames of {frame_len} bytes from system {first} on, {on_air:.1} bytes each as datagrams; \
+             {arrived} arrived over a medium that \
              loses {LOST} %, {passed} passed; drone {evicted} was evicted, and others' telemetry missing for at most {} ms; \
              {each:.1} µs to seal or open one",
             gap.as_millis()
