@@ -297,8 +297,8 @@ mod tests {
         let (mut channels, news) = channels();
         let mut issuer = TableIssuer::new(7);
         assert!(issuer.set(1, &Arc::new(table(70_000))));
-        let [announced] = &issuer.announcement()[..] else { panic!("one message") };
-        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, announced, leader()), Some(1)));
+        let announced = issuer.announcement().concat();
+        assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &announced, leader()), Some(1)));
         let lacking = channels.lacking.clone();
         assert_eq!(*lacking.wanted.borrow(), Some((1, 7)));
         assert!(!lacking.was_asked((1, 7)));
