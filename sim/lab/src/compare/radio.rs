@@ -167,7 +167,7 @@ pub fn measure(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioCom
     };
     observer.begin("an adversary that knows no scheme", plan.schemes.len());
     for scheme in &plan.schemes {
-        let mut contender = scheme.build(quiver_contenders::probe::setting(plan.seed)).map_err(refused)?;
+        let mut contender = scheme.build(probe::setting(plan.seed)).map_err(refused)?;
         let findings = probe(contender.as_mut(), plan.seed).map_err(refused)?;
         comparison.portraits.push(Portrait { scheme: *scheme, facts: contender.facts(), findings });
         observer.advance(1);
