@@ -50,7 +50,7 @@ pub(crate) enum Command {
     /// Get this drone's key from the KGC, once
     Enrol(EnrolArgs),
     /// Join the group and stay, until SIGTERM or SIGINT; enrols first if need be; prints group messages
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// How the running edge is doing
     Status {
         /// Print JSON; with --watch on one line, and another whenever it changes

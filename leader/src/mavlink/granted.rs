@@ -165,7 +165,7 @@ impl Granted {
     /// The name that a system id is granted to.
     pub(crate) fn holder(&self, id: u32) -> Option<String> {
         let tables = self.tables();
-        tables.all.iter().find(|(_, grant)| u32::from(grant.system_id) == id).map(|(name, _)| name.to_owned())
+        tables.all.iter().find(|(_, grant)| grant.system_id == id).map(|(name, _)| name.to_owned())
     }
 
     fn rows(&self) -> Vec<GrantRow> {

@@ -412,8 +412,7 @@ impl<S: Suite> Bridge<S> {
         }
         let own = self.own_name();
         let others = self.table.iter().filter(|(name, _)| own.as_deref() != Some(*name));
-        let granted: Vec<_> =
-            others.map(|(_, grant)| (u32::from(grant.system_id), grant.slot.is_some())).collect();
+        let granted: Vec<_> = others.map(|(_, grant)| (grant.system_id, grant.slot.is_some())).collect();
         self.departures.take_table(Instant::now(), granted);
         self.note_departures(&former);
         self.grant();

@@ -182,7 +182,7 @@ impl RunArgs {
             }
             Some(file) => {
                 replay::check(plan.drones + plan.newcomers())?;
-                file.as_deref().map_or(Ok(()), probe)
+                file.as_deref().map_or(Ok(()), |file| probe("--replay", file))
             }
         }
     }

@@ -36,7 +36,7 @@ impl GroundStations {
     /// A ground station that beats, if none of these numbers does.
     pub(super) fn other_than(&self, now: Instant, systems: &RangeInclusive<u32>) -> Option<u32> {
         let beats = |at: &Instant| now.duration_since(*at) < BEATS;
-        let present = self.0.iter().filter(|(_, at)| beats(at)).map(|(system, _)| u32::from(*system));
+        let present = self.0.iter().filter(|(_, at)| beats(at)).map(|(system, _)| *system);
         if present.clone().any(|present| systems.contains(&present)) { None } else { present.min() }
     }
 

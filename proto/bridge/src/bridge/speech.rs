@@ -133,7 +133,7 @@ impl Speech {
     }
 
     /// A `STATUSTEXT` frame.
-    pub(super) fn frame(&mut self, system: u8, severity: Severity, text: &str) -> Vec<u8> {
+    pub(super) fn frame(&mut self, system: u32, severity: Severity, text: &str) -> Vec<u8> {
         let origin = Origin { system, component: message::BRIDGE_COMPONENT, sequence: self.next_sequence() };
         message::status_text(origin, severity, text)
     }

@@ -100,7 +100,7 @@ struct Vehicle {
 pub fn flight(file: &str, bytes: &[u8]) -> Result<Flight, FormatError> {
     let entries = read(file, bytes)?;
     let whole = |what: String| FormatError::Whole { file: file.into(), what };
-    let mut vehicles: BTreeMap<u8, Vehicle> = BTreeMap::new();
+    let mut vehicles: BTreeMap<u32, Vehicle> = BTreeMap::new();
     let (mut first, mut last) = (u64::MAX, 0);
     for Entry { micros, frame } in entries {
         (first, last) = (first.min(micros), last.max(micros));
@@ -175,7 +175,7 @@ fn note(vehicle: &mut Vehicle, micros: u64, frame: Frame<'_>) {
 }
 
 /// Places on a plane that touches the earth at the first position.
-fn movements(vehicles: &BTreeMap<u8, Vehicle>, first: u64) -> Movements {
+fn movements(vehicles: &BTreeMap<u32, Vehicle>, first: u64) -> Movements {
     let origin = vehicles.values().find_map(|vehicle| vehicle.positions.first()).copied();
     let (_, north, east) = origin.unwrap_or_default();
     let narrow = north.to_radians().cos();
@@ -279,7 +279,7 @@ mod tests {
         assert!(read("f", &wrong).unwrap_err().to_string().contains("no MAVLink frame"));
         let ground: Vec<u8> = [&1_u64.to_be_bytes()[..], &heartbeat(255, 6)].concat();
         assert_eq!(flight("f", &ground).unwrap_err().to_string(), "f: has no frames of vehicles");
-        let mut long = ground.clone();
+        let mut long = ground;
         append(&mut long, 200_000_000_000, &heartbeat(1, 2));
         assert!(flight("f", &long).unwrap_err().to_string().contains("at most a day"));
         for length in 0..log.len().min(400) {

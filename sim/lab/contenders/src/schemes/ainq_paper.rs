@@ -64,11 +64,12 @@ fn full_key(
     let mut rng = stream(setting.seed, number.wrapping_add(1) | (1 << 40));
     let d = number.to_be_bytes();
     let (value, point) = gen_secret_value::<S>(&mut rng);
-    let partial = gen_partial_key(parameters, master, &d, &point, &mut rng).map_err(refused)?;
-    full_key_gen(parameters, &d, &value, &partial).map_err(refused)
+    let partial =
+        gen_partial_key(parameters, master, &d, &point, &mut rng).map_err(|error| refused(&error))?;
+    full_key_gen(parameters, &d, &value, &partial).map_err(|error| refused(&error))
 }
 
-fn refused(error: quiver_ainq::Error) -> ContenderError {
+fn refused(error: &quiver_ainq::Error) -> ContenderError {
     ContenderError::Scheme { scheme: NAME, what: error.to_string() }
 }
 

@@ -174,7 +174,7 @@ fn drain<M: Machine>(machine: &mut M, records: &mut Vec<M::Record>) -> Vec<(Opti
         match machine.poll_output() {
             Output::Persist(record) => records.push(record),
             Output::Transmit { to: quiver_machine::Destination::Peer(peer), payload } => {
-                sent.push((Some(peer), payload))
+                sent.push((Some(peer), payload));
             }
             Output::Transmit { payload, .. } => sent.push((None, payload)),
             Output::Timeout(_) => return sent,
@@ -292,7 +292,7 @@ impl Machine for QuiverLeader {
         match input {
             Input::Timeout => leader.handle_input(now, Input::Timeout, rng),
             Input::Connected { peer, route } => {
-                leader.handle_input(now, Input::Connected { peer, route }, rng)
+                leader.handle_input(now, Input::Connected { peer, route }, rng);
             }
             Input::Disconnected { peer } => leader.handle_input(now, Input::Disconnected { peer }, rng),
             Input::Received { from, via, bytes } => {
@@ -301,7 +301,7 @@ impl Machine for QuiverLeader {
             Input::Resumed => leader.handle_input(now, Input::Resumed, rng),
             // Whoever the KGC enrolled for the group may come in.
             Input::Command(Command::Admit(_) | Command::Join) => {
-                leader.handle_input(now, Input::Timeout, rng)
+                leader.handle_input(now, Input::Timeout, rng);
             }
             Input::Command(Command::Expire) => {
                 leader.handle_input(now, Input::Command(LeaderCommand::Rekey), rng);
