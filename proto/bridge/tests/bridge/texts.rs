@@ -52,7 +52,7 @@ fn text(bytes: &[u8]) -> Option<(u8, String)> {
 }
 
 /// The next text. The program goes on to send.
-async fn next_text(program: &Program, system: u32) -> (u8, String) {
+async fn next_text(program: &Program, system: u8) -> (u8, String) {
     let mut number = 10_000;
     loop {
         number += 1;
