@@ -17,7 +17,7 @@ use crate::suite::Overheard as S;
 use crate::table::{Table, Values};
 use crate::wire;
 use crate::world::{GROUP, LEADERS, Node, Recording, Step};
-use crate::wraps::{Wraps, node};
+use crate::wraps::{TreeNode, Wraps, node};
 
 type Verdict<T = ()> = Result<T, String>;
 
@@ -66,7 +66,7 @@ pub(crate) struct Held {
 pub(crate) struct Sealed {
     pub(crate) entries: Vec<(Epoch, Slot, [u8; 32])>,
     pub(crate) paths: Vec<(Epoch, Slot, Vec<u8>)>,
-    pub(crate) wraps: Vec<(Epoch, (u8, u32), (u8, u32), [u8; 32])>,
+    pub(crate) wraps: Vec<(Epoch, TreeNode, TreeNode, [u8; 32])>,
 }
 
 /// What has happened so far.

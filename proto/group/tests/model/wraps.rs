@@ -4,6 +4,9 @@ use quiver_crypto::Digest;
 
 use crate::table::Table;
 
+/// A node of the tree: its level and its index there.
+pub(crate) type TreeNode = (u8, u32);
+
 /// A node as it is hashed (§8.1): level and index.
 pub(crate) fn node(level: u8, index: u32) -> Vec<u8> {
     [&[level][..], &index.to_be_bytes()].concat()
@@ -168,7 +171,7 @@ impl Wraps {
     }
 
     /// Every wrap that is there: parent, child, mask.
-    pub(crate) fn all(&self) -> Vec<((u8, u32), (u8, u32), [u8; 32])> {
+    pub(crate) fn all(&self) -> Vec<(TreeNode, TreeNode, [u8; 32])> {
         let (mut open, mut all) = (vec![&self.top], Vec::new());
         while let Some(said) = open.pop() {
             for (side, child) in said.children.iter().enumerate() {
