@@ -100,7 +100,7 @@ pub(crate) enum SystemIdCommand {
         /// Its name
         name: Name,
         /// The system id, 1 to 255, or to 4294967295 for programs that know 32-bit ids; nobody else's
-        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..=255))]
+        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
         id: u32,
     },
     /// Take a member's system id away: its frames pass no longer

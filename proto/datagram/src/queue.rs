@@ -201,7 +201,8 @@ impl Queue {
             |queue: &VecDeque<Queued>| queue.iter().map(|queued| queued.order).find(|order| *order > first);
         let between = [behind(&self.commands), behind(&self.telemetry)].into_iter().flatten().min();
         let limit = between.filter(|_| !self.short).unwrap_or(u64::MAX);
-        self.take(fits, |queue| &mut queue.signed, limit)
+        // A signature costs more bytes than stale telemetry.
+        self.take(fits, |queue| &mut queue.signed, limit, true)
     }
 
     /// Takes what one unsigned datagram carries. `signed`: place of the first signed payload that was taken and has not
@@ -212,13 +213,13 @@ impl Queue {
         fits: impl FnMut(&[usize]) -> bool,
     ) -> Option<Queued> {
         if self.short && !self.commands.is_empty() {
-            return self.take(fits, |queue| &mut queue.commands, u64::MAX);
+            return self.take(fits, |queue| &mut queue.commands, u64::MAX, false);
         }
         if self.short {
-            return self.take(fits, |queue| &mut queue.telemetry, u64::MAX);
+            return self.take(fits, |queue| &mut queue.telemetry, u64::MAX, false);
         }
         let limit = signed.into_iter().chain(self.first_signed()).min().unwrap_or(u64::MAX);
-        self.take(fits, Self::first_of_unsigned, limit)
+        self.take(fits, Self::first_of_unsigned, limit, false)
     }
 
     /// The queue of unsigned payloads whose first came first.
@@ -228,12 +229,14 @@ impl Queue {
     }
 
     /// Takes from the front of the queue that `of` names, as many payloads as `fits` accepts, by their lengths, and that
-    /// came before `limit`.
+    /// came before `limit`. Commands and telemetry together only if `mixed`: commands are sealed again when a key follows soon,
+    /// and telemetry, which is stale by then, should not be with them.
     fn take(
         &mut self,
         mut fits: impl FnMut(&[usize]) -> bool,
         of: fn(&mut Self) -> &mut VecDeque<Queued>,
         limit: u64,
+        mixed: bool,
     ) -> Option<Queued> {
         of(self).front().filter(|first| first.order < limit)?;
         let mut taken = of(self).pop_front()?;
@@ -241,6 +244,7 @@ impl Queue {
         // What was sealed before stays alone: its receivers tell it by its number.
         while taken.before.is_none()
             && let Some(next) = of(self).front().filter(|next| next.before.is_none() && next.order < limit)
+            && (mixed || next.priority == taken.priority)
         {
             let before = lens.len();
             lens.extend(next.payloads.iter().map(Vec::len));

@@ -22,9 +22,9 @@ pub struct ReaderCounters {
     pub checked_bytes: u64,
 }
 
-/// Bytes that check sums are computed over for each byte received. Frames need one; behind damage a few starts are
+/// Bytes that check sums are computed over for each byte received. Frames need one; behind damage some starts are
 /// tried.
-const WORK: usize = 16;
+const WORK: usize = 32;
 /// Bytes that they may be computed over beyond, before as many have come.
 const RESERVE: usize = 16 * MAX_FRAME_LEN;
 

@@ -29,7 +29,8 @@ async fn air_of_a_base(vehicles: usize) -> Air {
     let counted = Arc::clone(&air);
     // The medium asks for each receiver; what the base sends is on the air once.
     let medium = memory(vehicles + 1, move |from, to, datagram| {
-        let carries_frames = datagram[0] >> 3 & 7 == 0;
+        // Neither a manifest nor an announcement (protocol §20.1).
+        let carries_frames = datagram[0] >> 3 & 7 < 6;
         if from == 0 && to == 1 && carries_frames {
             let mut air = counted.lock().expect("unpoisoned");
             *air = (air.0 + 1, air.1 + datagram.len());

@@ -3,7 +3,8 @@
 use quiver_mavlink::{Frame, SystemIds};
 
 use crate::group::{
-    ATTITUDE, COMMAND_LONG, HEARTBEAT, Node, Program, TestGroup, eventually, file, flags, port, udp,
+    ATTITUDE, COMMAND_LONG, HEARTBEAT, Node, Program, RADIO_STATUS, TestGroup, eventually, file, flags, port,
+    udp,
 };
 
 /// The vehicle's system; its low byte is 112.
@@ -55,6 +56,11 @@ impl Flight {
 async fn telemetry_and_commands_of_wide_systems_pass_bit_for_bit() {
     let flight = Flight::new([VEHICLE, STATION], "").await;
     let Flight { vehicle, ground, autopilot, station } = &flight;
+    let heard = |node: &Node, system| node.report.status().endpoints[0].systems.contains(&system);
+    // Both show wide ids in what goes no further, before either is sent something of the other.
+    autopilot.send(&RADIO_STATUS.wide(VEHICLE, None, 0)).await;
+    station.send(&RADIO_STATUS.wide(STATION, None, 0)).await;
+    eventually("both are heard", || heard(vehicle, VEHICLE) && heard(ground, STATION)).await;
     station.send(&HEARTBEAT.wide(STATION, None, 0)).await;
     eventually("the station is known", || ground.frames("to group: passed") == 1).await;
     for number in 1..20 {
@@ -79,7 +85,6 @@ async fn telemetry_and_commands_of_wide_systems_pass_bit_for_bit() {
     autopilot.send(&last).await;
     assert_eq!(station.receive_until(&last).await.len(), 0);
     // A new status is published.
-    let heard = |node: &Node, system| node.report.status().endpoints[0].systems.contains(&system);
     eventually("both are heard", || heard(vehicle, VEHICLE) && heard(ground, STATION)).await;
     // Both programs have shown that they know wide ids: nobody is told anything.
     for node in [vehicle, ground] {

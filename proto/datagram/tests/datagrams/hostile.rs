@@ -169,8 +169,8 @@ fn a_captured_member_cannot_sign_as_another() {
     swarm.command(1, b"land", true);
     swarm.settle();
     let source = swarm.source_of(1);
-    assert_eq!(swarm.nodes[0].inbox[0], (1, b"land".to_vec(), source));
-    assert_eq!(swarm.nodes[0].inbox[1], (1, b"genuine".to_vec(), Source::Member));
+    assert_eq!(swarm.nodes[0].inbox[0], (1, b"genuine".to_vec(), Source::Member));
+    assert_eq!(swarm.nodes[0].inbox[1], (1, b"land".to_vec(), source));
 }
 
 #[test]

@@ -127,15 +127,16 @@ fn what_follows_a_signature_that_does_not_come_waits_half_a_second() {
 
 #[test]
 fn command_overtakes_telemetry_where_the_carrier_is_short() {
-    let config = Config { bit_rate: Some(8_000), burst: 100, ..Config::default() };
+    let telemetry_for = Duration::from_secs(60);
+    let config = Config { bit_rate: Some(8_000), burst: 100, telemetry_for, ..Config::default() };
     let mut swarm = Swarm::new(2, config);
+    // No two in a datagram, and each takes most of a second.
     for number in 0..10 {
-        swarm.telemetry(1, &[number; 80]);
+        swarm.telemetry(1, &[number; 700]);
     }
-    // A hundred bytes in a tenth of a second.
     swarm.run_for(Duration::from_millis(300), Duration::from_millis(10));
     swarm.command(1, &[100; 40], false);
-    swarm.run_for(Duration::from_secs(2), Duration::from_millis(10));
+    swarm.run_for(Duration::from_secs(10), Duration::from_millis(10));
     let arrived: Vec<u8> = swarm.nodes[0].payloads().iter().map(|payload| payload[0]).collect();
     let place = arrived.iter().position(|number| *number == 100).expect("it arrived");
     assert!(place < arrived.len() - 1, "{arrived:?}");
