@@ -134,13 +134,16 @@ mod tests {
             assert!(has(text), "{text}");
         }
         assert_eq!(exports.logs.keys().collect::<Vec<_>>(), ["edge-0", "edge-1", "edge-2"]);
+        let mut logged = 0;
         for (number, log) in (1..).zip(exports.logs.values()) {
             let entries = crate::formats::tlog::read("log", log).unwrap();
             let systems: BTreeSet<u32> = entries.iter().map(|entry| entry.frame.system_id()).collect();
-            assert!(entries.len() > 20, "{} entries", entries.len());
+            logged += entries.len();
             assert_eq!(systems, BTreeSet::from([number]));
             assert!(entries.is_sorted_by_key(|entry| entry.micros));
         }
+        // With losses a vehicle may join late.
+        assert!(logged > 60, "{logged} entries");
         assert_eq!(exports.left_out, Vec::<String>::new());
         // What is recorded changes nothing of the run.
         assert_eq!(scenario.run(WorldSuite::Toy).unwrap().trace, run.trace);
