@@ -714,8 +714,9 @@ impl<'a> Rules<'a> {
         let (slot, before) = match (&joins, core.kind) {
             (Some((slot, _)), _) => (*slot, None),
             (None, Kind::Open) => match self.slot_of(to) {
-                Some(slot) if core.adds(slot) => (slot, None),
-                _ => return Ok(()),
+                Some(slot) if self.members.contains(to) && core.adds(slot) => (slot, None),
+                Some(slot) => return self.leaves_out(&wraps, slot, core.adds(slot)),
+                None => return Ok(()),
             },
             (None, Kind::Rekey) => {
                 match self.states.get(&(to, former)).map(|held| (held.slot, held.path.clone())) {
@@ -729,7 +730,13 @@ impl<'a> Rules<'a> {
         let lowest = (1..branch.len()).find(|level| branch[*level].refreshed);
         if lowest.is_some_and(|level| branch[level - 1].wrap.is_none()) {
             // §8.3: that is the leader's word that it is out.
-            return require(core.removed.contains(slot), "wraps without a member that stays");
+            return require(
+                core.removed.contains(slot),
+                &format!(
+                    "wraps of {epoch:?} without {to} in slot {slot}, which is not among {:?}",
+                    core.removed
+                ),
+            );
         }
         let d0 = core.digest(&self.run.deployment);
         let nonce = joins.as_ref().map(|(_, nonce)| &nonce[..]);
@@ -747,6 +754,14 @@ impl<'a> Rules<'a> {
         }
         let joins = core.kind == Kind::Rekey && core.adds(slot);
         self.give(to, header, &pair, key, Some(path), joins)
+    }
+
+    /// §8.4, §9.1: wraps of an opening go to everybody who listens, also to who has left, was evicted or is absent. They
+    /// have nothing for its slot, unless the slot is another member's now.
+    fn leaves_out(&self, wraps: &Wraps, slot: Slot, adds: bool) -> Verdict {
+        let taken = adds && self.members.iter().any(|member| self.slot_of(member) == Some(slot));
+        let wrap = wraps.branch(slot).is_some_and(|branch| branch[0].wrap.is_some());
+        require(taken || !wrap, "a wrap of an opening for a slot that nobody has")
     }
 
     /// §8.2: the keys above a leaf after an epoch, from its W and the keys before.

@@ -1,6 +1,7 @@
 //! A star on the testbed whose every step is recorded: a KGC, a leader, and edges.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -59,7 +60,7 @@ impl Plan {
 }
 
 /// A step of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Step {
     /// A node was switched on.
     Started(Node),
@@ -75,6 +76,36 @@ pub(crate) enum Step {
     Received { at: Node, channel: Name, data: Vec<u8> },
     /// All members have acknowledged an epoch.
     Delivered { epoch: Epoch, members: usize },
+}
+
+/// Length and first bytes of a string, for errors that people read.
+struct Start<'a>(&'a [u8]);
+
+impl fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = self;
+        write!(f, "{} bytes ", bytes.len())?;
+        bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str(if bytes.len() > 8 { "…" } else { "" })
+    }
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started(node) => write!(f, "{node} starts"),
+            Self::Sent { from, to, bytes } => write!(f, "{from} to {to}, {:?}", Start(bytes)),
+            Self::Enrolled(node) => write!(f, "{node} has its key"),
+            Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
+            Self::Activated { at, epoch, digest, slot } => {
+                write!(f, "{at} uses {epoch:?} in slot {slot}, D of {:?}", Start(digest))
+            }
+            Self::Received { at, channel, data } => {
+                write!(f, "{at} receives {:?} on {channel:?}", Start(data))
+            }
+            Self::Delivered { epoch, members } => write!(f, "{members} members have {epoch:?}"),
+        }
+    }
 }
 
 /// A run: its steps, and the pairwise secrets that its machines computed.
@@ -326,7 +357,7 @@ impl World {
         self.packets = self.net.recorded.len();
     }
 
-    fn new_events<M: quiver_machine::Machine<Event: Clone + std::fmt::Debug> + 'static>(
+    fn new_events<M: quiver_machine::Machine<Event: Clone + fmt::Debug> + 'static>(
         &mut self,
         node: Node,
     ) -> Vec<M::Event> {
