@@ -28,7 +28,8 @@ pub fn member_of(peer: Peer) -> Option<MemberId> {
     u32::try_from(peer.0.checked_sub(1)?).ok()
 }
 
-/// Command of the operator.
+/// Command of the operator. To a controller, each is one new key: the arena sees the key held after an input, so that
+/// what a controller makes and replaces within one input is foreign to it. Whoever is removed must open none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// To the controller: admit these members and make a new key. The first of these commands forms the group.

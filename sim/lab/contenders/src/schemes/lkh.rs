@@ -60,7 +60,8 @@ impl Contender for Lkh {
             standard: "RFC 2627 (informational)",
             quantum: "no: leaf keys come from X25519; with leaf keys shared in advance it would be",
             notes: "Nothing is signed: a member can forge wraps for those below its keys. A batch is not merged: each \
-                    leaver has wraps of its own.",
+                    leaver has wraps of its own. A controller that starts again has no key but the leaves', and forms \
+                    the group anew.",
         }
     }
 

@@ -68,8 +68,8 @@ impl Contender for MlsRs {
             proof: "several, of the protocol",
             standard: "RFC 9420",
             quantum: "no with this ciphersuite; drafts add ML-KEM",
-            notes: "One committer behind a perfect ordering service, changes by value, key packages made and uploaded \
-                    beforehand and not counted. Eight members compute in full; of the others the radio alone is real.",
+            notes: "One committer behind a perfect ordering service, so that the tree stays blank but for its path: MLS at \
+                    its worst. Changes by value, key packages made and uploaded beforehand and not counted. Eight members compute in full; of the others the radio alone is real.",
         }
     }
 

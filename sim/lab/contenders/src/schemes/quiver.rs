@@ -2,6 +2,11 @@
 //!
 //! Drones are enrolled beforehand, as those of the other schemes have their long-term keys. A newcomer asks to join as
 //! it does in service: with a hello, a cookie and a signed request, which are counted.
+//!
+//! One member is removed by the operator's word to the leader. A leader takes one name at a time and makes an epoch for
+//! each, which the next to be removed still opens. So several are removed as the services remove several at once: the KGC
+//! revokes them, and the leader makes one epoch for its list. The list reaches the leader by no radio; what the leader
+//! and its members send of it is counted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,15 +15,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, StrategyKind,
-    TokenGrant,
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Revoked, Ristretto255, Role, Serial,
+    StrategyKind, TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcRecord};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig, LeaderRecord};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
+use quiver_message::{Message, RevocationList};
 use quiver_testbed::EPOCH_START;
 use rand_chacha::ChaCha20Rng;
 use rand_core::CryptoRngCore;
@@ -50,12 +56,42 @@ pub struct Quiver {
 /// A KGC, an operator and a leader.
 struct Fleet {
     deployment: Deployment<S>,
-    kgc: Kgc<S>,
+    centre: Rc<RefCell<KeyCentre>>,
     operator: OperatorSecretKey<S>,
     rng: ChaCha20Rng,
     /// The leader's disk.
     records: Rc<RefCell<Vec<LeaderRecord>>>,
-    enrolled: u64,
+}
+
+/// A KGC with its clock, and the drones that it enrolled.
+struct KeyCentre {
+    deployment: Deployment<S>,
+    kgc: Kgc<S>,
+    /// Inputs so far, one a second, so that no rate is exceeded.
+    inputs: u64,
+    serials: BTreeMap<MemberId, Serial>,
+}
+
+impl KeyCentre {
+    fn now(&mut self, unix: u64) -> Now {
+        self.inputs += 1;
+        Now { monotonic: Duration::from_secs(self.inputs), unix }
+    }
+
+    /// Revokes members. Gives the list that names them, as the message in which a leader gets it.
+    fn revoke(&mut self, unix: u64, members: &[MemberId], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
+        let serials = members.iter().filter_map(|member| self.serials.get(member));
+        let command = KgcCommand::RevokeDrones(serials.map(|serial| Revoked::unknown(*serial)).collect());
+        let now = self.now(unix);
+        self.kgc.handle_input(now, Input::Command(command), rng);
+        let mut records = Vec::new();
+        drain(&mut self.kgc, &mut records);
+        let list = records.into_iter().rev().find_map(|record| match record {
+            KgcRecord::RevocationList { list, .. } => Some(list),
+            _ => None,
+        })?;
+        Some(Message::<S>::RevocationList(RevocationList { list }).encode(&self.deployment))
+    }
 }
 
 fn failed(strategy: StrategyKind, what: String) -> ContenderError {
@@ -78,7 +114,9 @@ impl Fleet {
         let cookie_key = Secret::random(&mut rng);
         let config = KgcConfig::single(deployment.clone(), master, vec![operator.public()], cookie_key);
         let kgc = Kgc::new(config, []).map_err(|error| error.to_string())?;
-        Ok(Self { deployment, kgc, operator, rng, records: Rc::default(), enrolled: 0 })
+        let centre = KeyCentre { deployment: deployment.clone(), kgc, inputs: 0, serials: BTreeMap::new() };
+        let centre = Rc::new(RefCell::new(centre));
+        Ok(Self { deployment, centre, operator, rng, records: Rc::default() })
     }
 
     fn token(&mut self, drone: &str, role: Role) -> Result<IssuedToken<S>, String> {
@@ -90,13 +128,12 @@ impl Fleet {
 
     /// Has a drone's machine enrolled by the KGC, and gives what it persisted.
     fn enrol<M: Machine>(&mut self, machine: &mut M) -> Result<Vec<M::Record>, String> {
-        self.enrolled += 1;
-        let peer = Peer(self.enrolled);
-        // One a second, so that no rate is exceeded.
-        let now = Now { monotonic: Duration::from_secs(self.enrolled), unix: EPOCH_START };
+        let mut centre = self.centre.borrow_mut();
+        let now = centre.now(EPOCH_START);
+        let (peer, kgc) = (Peer(centre.inputs), &mut centre.kgc);
         let mut records = Vec::new();
         machine.handle_input(now, Input::Connected { peer: KGC, route: Route::Kgc }, &mut self.rng);
-        self.kgc.handle_input(now, Input::Connected { peer, route: Route::Inbound }, &mut self.rng);
+        kgc.handle_input(now, Input::Connected { peer, route: Route::Inbound }, &mut self.rng);
         for _ in 0..ENROLMENT_ROUNDS {
             let sent = drain(machine, &mut records);
             if sent.is_empty() {
@@ -104,17 +141,15 @@ impl Fleet {
             }
             for (_, bytes) in sent.into_iter().filter(|(to, _)| *to == Some(KGC)) {
                 let input = Input::Received { from: peer, via: Via::Peer, bytes: &bytes };
-                self.kgc.handle_input(now, input, &mut self.rng);
+                kgc.handle_input(now, input, &mut self.rng);
             }
-            for (_, bytes) in
-                drain(&mut self.kgc, &mut Vec::new()).into_iter().filter(|(to, _)| *to == Some(peer))
-            {
+            for (_, bytes) in drain(kgc, &mut Vec::new()).into_iter().filter(|(to, _)| *to == Some(peer)) {
                 let input = Input::Received { from: KGC, via: Via::Peer, bytes: &bytes };
                 machine.handle_input(now, input, &mut self.rng);
             }
         }
-        self.kgc.handle_input(now, Input::Disconnected { peer }, &mut self.rng);
-        drain(&mut self.kgc, &mut Vec::new());
+        kgc.handle_input(now, Input::Disconnected { peer }, &mut self.rng);
+        drain(kgc, &mut Vec::new());
         Ok(records)
     }
 
@@ -203,9 +238,9 @@ impl Quiver {
             let fresh = Edge::new(config(&self.genuine, Some(token)), None);
             let mut edge = fresh.map_err(|error| error.to_string())?;
             let records = self.genuine.enrol(&mut edge)?;
-            if edge.keypair().is_none() {
-                return Err(format!("{} did not enrol", drone(id)));
-            }
+            let keypair = edge.keypair().ok_or_else(|| format!("{} did not enrol", drone(id)))?;
+            let serial = keypair.public().identity.serial;
+            self.genuine.centre.borrow_mut().serials.insert(id, serial);
             self.edges.insert(id, records.into_iter().next_back().ok_or("nothing was persisted")?);
         }
         Edge::new(config(&self.genuine, None), self.edges.get(&id)).map_err(|error| error.to_string())
@@ -228,7 +263,8 @@ impl Contender for Quiver {
             proof: "symbolic, by ProVerif (models/)",
             standard: "none",
             quantum: "no: ristretto255",
-            notes: "The services' own machines. The whole handshake of a join is counted, which no other scheme's is.",
+            notes: "The services' own machines. The whole handshake of a join is counted, which no other scheme's is. \
+                    Several members are removed by the KGC's list, which each member fetches over the radio.",
         }
     }
 
@@ -245,8 +281,8 @@ impl Contender for Quiver {
             },
         };
         let leader = fleet.leader(strategy, &self.setting).map_err(|what| failed(strategy, what))?;
-        let records = Rc::clone(&fleet.records);
-        Ok(Box::new(QuiverLeader { leader, records, key: Held::default() }))
+        let (records, centre) = (Rc::clone(&fleet.records), Rc::clone(&fleet.centre));
+        Ok(Box::new(QuiverLeader { leader, records, centre, key: Held::default() }))
     }
 
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
@@ -279,6 +315,7 @@ impl Held {
 struct QuiverLeader {
     leader: Leader<S>,
     records: Rc<RefCell<Vec<LeaderRecord>>>,
+    centre: Rc<RefCell<KeyCentre>>,
     key: Held,
 }
 
@@ -307,10 +344,13 @@ impl Machine for QuiverLeader {
                 leader.handle_input(now, Input::Command(LeaderCommand::Rekey), rng);
             }
             Input::Command(Command::Remove(members)) => {
-                for member in members {
+                if let [member] = members[..] {
                     if let Ok(name) = Name::new(&drone(member)) {
                         leader.handle_input(now, Input::Command(LeaderCommand::Evict(name)), rng);
                     }
+                } else if let Some(list) = self.centre.borrow_mut().revoke(now.unix, &members, rng) {
+                    let input = Input::Received { from: KGC, via: Via::Peer, bytes: &list };
+                    leader.handle_input(now, input, rng);
                 }
             }
         }

@@ -130,9 +130,9 @@ fn events(comparison: &RadioComparison) -> Experiment {
         slug: "events".into(),
         title: "What events cost".into(),
         about: vec![
-            "One controller and its members, who all hear each other. A removal is the operator's word to the controller; \
-             a member that comes was enrolled before. An event is over when all members have the newest key and the \
-             channel is quiet: acknowledgements and repetitions count."
+            "One controller and its members, who all hear each other. A removal is the operator's word to the controller, \
+             and that of several members a revocation by Quiver's KGC; a member that comes was enrolled before. An event is \
+             over when all members have the newest key and the channel is quiet: acknowledgements and repetitions count."
                 .into(),
         ],
         method: vec![
@@ -143,8 +143,11 @@ fn events(comparison: &RadioComparison) -> Experiment {
             "Processor time is that of this machine, at the controller and on average over up to eight members. Energy is \
              that of the transceivers of the radio's profile: computation is not in it."
                 .into(),
-            "MLS has one committer behind a perfect ordering service. Eight of its members compute in full; of the others \
-             the radio alone is real, because thousands of ratchet trees fit no memory."
+            "MLS has one committer behind a perfect ordering service. Its tree stays blank but for that member's path, so that \
+             a commit has a ciphertext for nearly each member: MLS at its worst. `lab compare` without a radio also \
+             measures trees that are filled."
+                .into(),
+            "Eight of MLS's members compute in full; of the others the radio alone is real, because thousands of ratchet trees fit no memory."
                 .into(),
             format!(
                 "A scheme that has used {} s of processor time for one size is cut there.",
