@@ -319,7 +319,7 @@ class FlightLogs(unittest.TestCase):
         self.assertEqual((values["QV_OPEN"], values["QV_GONE"]), (1, 0), values)
         self.assertGreater(values["QV_LEFT"], 0)
         # As programs of pymavlink look them up.
-        self.assertEqual(station.link.messages["NAMED_VALUE_INT[QV_OPEN]"].value, 1)
+        self.assertEqual(station.link.sysid_state[255].messages["NAMED_VALUE_INT[QV_OPEN]"].value, 1)
 
     @staticmethod
     def read(path):
