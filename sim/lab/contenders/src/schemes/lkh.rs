@@ -60,7 +60,7 @@ impl Contender for Lkh {
             standard: "RFC 2627 (informational)",
             quantum: "no: leaf keys come from X25519; with leaf keys shared in advance it would be",
             notes: "Nothing is signed: a member can forge wraps for those below its keys. A batch is not merged: each \
-                    leaver has wraps of its own. A controller that starts again has no key but the leaves', and forms \
+                    leaver has wraps of its own, but for those of the root. A controller that starts again has no key but the leaves', and forms \
                     the group anew.",
         }
     }
@@ -164,24 +164,32 @@ impl LkhController {
         added.iter().map(welcome).collect()
     }
 
-    fn remove(&mut self, message: &mut Message, leaver: MemberId, rng: &mut dyn CryptoRngCore) {
-        let leaf = self.leaves + leaver;
-        self.keys.remove(&leaf);
-        for node in path(leaf) {
-            let children = [2 * node, 2 * node + 1].map(|child| (child, self.keys.get(&child)));
-            let key = Secret::random(rng);
-            let mut below = 0;
-            for (child, by) in children {
-                if let Some(by) = by {
-                    message.wrap((node, &key), (child, by));
-                    below += 1;
-                }
+    fn remove(&mut self, message: &mut Message, leavers: &[MemberId], rng: &mut dyn CryptoRngCore) {
+        for leaver in leavers {
+            let leaf = self.leaves + leaver;
+            self.keys.remove(&leaf);
+            path(leaf).filter(|node| *node != ROOT).for_each(|node| self.renew(message, node, rng));
+        }
+        // Once, because a later leaver could open the root that is made for an earlier one.
+        if !leavers.is_empty() {
+            self.renew(message, ROOT, rng);
+        }
+    }
+
+    /// A new key for a node, under those of its children; none if nobody is below.
+    fn renew(&mut self, message: &mut Message, node: u32, rng: &mut dyn CryptoRngCore) {
+        let key = Secret::random(rng);
+        let mut below = 0;
+        for child in [2 * node, 2 * node + 1] {
+            if let Some(by) = self.keys.get(&child) {
+                message.wrap((node, &key), (child, by));
+                below += 1;
             }
-            if below > 0 {
-                self.keys.insert(node, key)
-            } else {
-                self.keys.remove(&node)
-            };
+        }
+        if below > 0 {
+            self.keys.insert(node, key);
+        } else {
+            self.keys.remove(&node);
         }
     }
 }
@@ -196,7 +204,7 @@ impl KeyScheme for LkhController {
         let epoch = self.epoch.get() + 1;
         self.epoch.set(epoch);
         let mut message = Message::new(epoch);
-        removed.iter().for_each(|leaver| self.remove(&mut message, *leaver, rng));
+        self.remove(&mut message, removed, rng);
         if added.is_empty() && removed.is_empty() {
             let key = Secret::random(rng);
             let old = self.keys.get(&ROOT).ok_or("nobody is in the group")?;
