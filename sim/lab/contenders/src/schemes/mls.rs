@@ -98,7 +98,10 @@ impl Contender for MlsRs {
         if !self.is_whole(id) {
             self.packages.borrow_mut().insert(id, candidate);
             let shared = Rc::clone(&self.shared);
-            return Ok(Box::new(SchemeMember::new(ReceiptMember { id, shared, key: None }, pace)));
+            return Ok(Box::new(SchemeMember::new(
+                ReceiptMember { id, shared, key: None, is_removed: false },
+                pace,
+            )));
         }
         // The controller has the published half only, as bytes; both are here because the crate keeps them together.
         let packages = Rc::clone(&self.packages);
@@ -237,10 +240,15 @@ struct ReceiptMember {
     id: MemberId,
     shared: Rc<RefCell<Shared>>,
     key: Option<KeyState>,
+    /// It was removed: a later welcome is another's.
+    is_removed: bool,
 }
 
 impl ReceiptMember {
     fn take(&mut self, bytes: &[u8]) -> Option<()> {
+        if self.is_removed {
+            return None;
+        }
         let (tag, _) = bytes.split_first_chunk::<TAG>()?;
         let (kind, epoch) = tag.split_first()?;
         let epoch = u64::from_be_bytes(epoch.try_into().ok()?);
@@ -249,8 +257,8 @@ impl ReceiptMember {
             return None;
         }
         let shared = self.shared.borrow();
-        let removed = shared.removed.get(&epoch)?.contains(&self.id);
-        self.key = shared.keys.get(&epoch).copied().filter(|_| !removed);
+        self.is_removed = shared.removed.get(&epoch)?.contains(&self.id);
+        self.key = shared.keys.get(&epoch).copied().filter(|_| !self.is_removed);
         Some(())
     }
 }
