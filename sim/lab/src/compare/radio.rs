@@ -157,6 +157,25 @@ fn refused(error: ContenderError) -> LabError {
 /// # Errors
 /// [`LabError::Usage`] for a loss that is no probability, [`LabError::Contender`] if a scheme cannot be set up.
 pub fn measure(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioComparison> {
+    let played = play_all(plan, observer)?;
+    Ok(RadioComparison { portraits: portraits(plan, observer)?, ..played })
+}
+
+/// Properties of the plan's schemes, and what an adversary finds that knows none of them.
+fn portraits(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<Vec<Portrait>> {
+    observer.begin("an adversary that knows no scheme", plan.schemes.len());
+    let mut portraits = Vec::new();
+    for scheme in &plan.schemes {
+        let mut contender = scheme.build(probe::setting(plan.seed)).map_err(refused)?;
+        let findings = probe(contender.as_mut(), plan.seed).map_err(refused)?;
+        portraits.push(Portrait { scheme: *scheme, facts: contender.facts(), findings });
+        observer.advance(1);
+    }
+    Ok(portraits)
+}
+
+/// Costs of the plan's events.
+fn play_all(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioComparison> {
     let link = plan.link().map_err(|error| LabError::Usage(error.to_string()))?;
     let mut comparison = RadioComparison {
         plan: plan.clone(),
@@ -165,13 +184,6 @@ pub fn measure(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioCom
         portraits: Vec::new(),
         violations: Vec::new(),
     };
-    observer.begin("an adversary that knows no scheme", plan.schemes.len());
-    for scheme in &plan.schemes {
-        let mut contender = scheme.build(probe::setting(plan.seed)).map_err(refused)?;
-        let findings = probe(contender.as_mut(), plan.seed).map_err(refused)?;
-        comparison.portraits.push(Portrait { scheme: *scheme, facts: contender.facts(), findings });
-        observer.advance(1);
-    }
     for drones in &plan.drones {
         for scheme in &plan.schemes {
             if !comparison.is_cut(*scheme) {

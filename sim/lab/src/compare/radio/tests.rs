@@ -37,7 +37,7 @@ fn every_scheme_gives_everybody_the_key_over_a_lossy_radio_and_the_report_says_w
 
 #[test]
 fn streams_carry_every_scheme_too() {
-    let comparison = measure(&plan(Carrier::Tcp, 0.02, vec![10]), &mut ()).unwrap();
+    let comparison = play_all(&plan(Carrier::Tcp, 0.02, vec![10]), &mut ()).unwrap();
     for row in &comparison.rows {
         assert_eq!(row.outcome.reached, row.outcome.members, "{row:?}");
     }
@@ -46,7 +46,7 @@ fn streams_carry_every_scheme_too() {
 #[test]
 fn spent_budget_cuts_a_scheme() {
     let none = RadioPlan { budget: Duration::ZERO, ..plan(Carrier::Tcp, 0.0, vec![8, 9]) };
-    let comparison = measure(&none, &mut ()).unwrap();
+    let comparison = play_all(&none, &mut ()).unwrap();
     assert!(comparison.rows.is_empty());
     assert_eq!(comparison.cuts.len(), SchemeKind::ALL.len());
     assert!(report(&comparison, making()).highlights.is_empty());
