@@ -29,7 +29,8 @@ const DROPPED: [(&str, &[&str]); 4] = [
 struct KeyInUse {
     epoch: Epoch,
     since: Instant,
-    until: Instant,
+    /// `None` for a validity of years, which has no end here.
+    until: Option<Instant>,
 }
 
 /// The state that is told, besides what a status has.
@@ -52,8 +53,10 @@ impl SecurityState {
     /// Notes the key that is in use from now on, and for how long it is valid; or that there is none.
     pub(super) fn set_key(&mut self, now: Instant, key: Option<(Epoch, Duration)>) {
         let since = |epoch| self.key.filter(|held| held.epoch == epoch).map_or(now, |held| held.since);
-        self.key =
-            key.map(|(epoch, valid_for)| KeyInUse { epoch, since: since(epoch), until: now + valid_for });
+        self.key = key.map(|(epoch, valid_for)| {
+            let until = now.checked_add(valid_for);
+            KeyInUse { epoch, since: since(epoch), until }
+        });
         // What changes is told at once, but not more often than every second.
         self.due = self.due.min(now + Duration::from_secs(1));
     }
@@ -114,7 +117,10 @@ impl SecurityState {
             ("QV_TERM", of_key(&|key| number(key.epoch.term & 0x7fff_ffff))),
             ("QV_EPOCH", of_key(&|key| number(key.epoch.counter & 0x7fff_ffff))),
             ("QV_AGE", of_key(&|key| seconds(now.duration_since(key.since)))),
-            ("QV_LEFT", of_key(&|key| seconds(key.until.saturating_duration_since(now)))),
+            (
+                "QV_LEFT",
+                of_key(&|key| key.until.map_or(i64::MAX, |at| seconds(at.saturating_duration_since(now)))),
+            ),
             ("QV_MEMBERS", members.try_into().unwrap_or(i64::MAX)),
             ("QV_HEARD", heard.try_into().unwrap_or(i64::MAX)),
             ("QV_GONE", self.departed.map_or(0, |(system, _)| system)),
@@ -213,6 +219,9 @@ mod tests {
         state.set_key(later, Some((Epoch { counter: 4, ..EPOCH }, Duration::from_secs(600))));
         let values = read(&state, later + Duration::from_secs(5), true);
         assert_eq!((values["QV_GONE"], values["QV_GONE_S"], values["QV_AGE"]), (200, 5, 5));
+        // As long as a leader may say: no arithmetic on times fails.
+        state.set_key(later, Some((EPOCH, Duration::MAX)));
+        assert_eq!(read(&state, later, true)["QV_LEFT"], i64::MAX);
         state.set_key(later, None);
         assert_eq!((read(&state, later, false)["QV_OPEN"], read(&state, later, false)["QV_AGE"]), (0, -1));
     }
