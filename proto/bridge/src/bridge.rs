@@ -414,7 +414,6 @@ impl<S: Suite> Bridge<S> {
         let others = self.table.iter().filter(|(name, _)| own.as_deref() != Some(*name));
         let granted: Vec<_> = others.map(|(_, grant)| (grant.system_id, grant.slot.is_some())).collect();
         self.departures.take_table(Instant::now(), granted);
-        self.note_departures(&former);
         self.grant();
         self.publish();
     }
@@ -473,6 +472,9 @@ impl<S: Suite> Bridge<S> {
     fn tell_programs(&mut self) {
         let now = Instant::now();
         let gone = self.departures.take(now);
+        if let Some(system) = gone.last() {
+            self.state.note_departure(now, i64::from(*system));
+        }
         // Before a program has sent something nobody is there to be told.
         if self.local_system.is_none() {
             return;
@@ -503,14 +505,6 @@ impl<S: Suite> Bridge<S> {
             let result = self.try_send(self.now(), frame);
             self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
         }
-    }
-
-    /// Notes members that had a system id and are none any more.
-    fn note_departures(&mut self, former: &HashMap<Slot, (u32, String)>) {
-        let there: BTreeSet<&str> = self.members.values().map(|(_, name)| name.as_str()).collect();
-        let gone = former.values().filter(|(_, name)| !there.contains(name.as_str()));
-        let gone: Vec<_> = gone.map(|(system, _)| i64::from(*system)).collect();
-        gone.into_iter().for_each(|system| self.state.note_departure(Instant::now(), system));
     }
 
     /// Tells the router which systems are behind the group.
