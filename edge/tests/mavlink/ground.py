@@ -150,6 +150,19 @@ def run_mavsdk(port, value):
     print(json.dumps({"positions": len(positions), "system": system.get_system_id()}))
 
 
+def start_mavproxy(master, modules, directory, aircraft):
+    """MAVProxy at an endpoint, and what it has printed so far."""
+    program = os.path.join(os.path.dirname(sys.executable), "mavproxy.py")
+    out = directory / "mavproxy.out"
+    with open(out, "wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-u", program, f"--master={master}", "--default-modules", modules,
+             f"--state-basedir={directory}", f"--aircraft={aircraft}"],
+            stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, cwd=directory,
+        )
+    return process, lambda: out.read_text(errors="replace")
+
+
 def mavproxy(port, value, directory):
     """MAVProxy, told line by line as its operator would; what it printed."""
     waypoints = directory / "mission.txt"
@@ -157,15 +170,7 @@ def mavproxy(port, value, directory):
     for n, (x, y, z) in enumerate(MISSION):
         lines.append(f"{n}\t0\t3\t16\t0\t0\t0\t0\t{x / 1e7:.7f}\t{y / 1e7:.7f}\t{z:.6f}\t1")
     waypoints.write_text("\n".join(lines) + "\n")
-    program = os.path.join(os.path.dirname(sys.executable), "mavproxy.py")
-    out = directory / "mavproxy.out"
-    with open(out, "wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-u", program, f"--master=udpin:127.0.0.1:{port}", "--default-modules",
-             "param,wp,arm,mode,cmdlong,misc", f"--state-basedir={directory}", "--aircraft=vehicle"],
-            stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, cwd=directory,
-        )
-    said = lambda: out.read_text(errors="replace")
+    process, said = start_mavproxy(f"udpin:127.0.0.1:{port}", "param,wp,arm,mode,cmdlong,misc", directory, "vehicle")
 
     def tell(line, part):
         for _ in range(int(PATIENCE / 5)):

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python/tests"))
 
 from air import free_port
 from ardupilot import FILE, PARAMETERS, Copter
-from ground import Pymavlink, eventually
+from ground import Pymavlink, eventually, start_mavproxy
 from pymavlink import mavftp, mavutil
 from pymavlink.dialects.v20 import common as m
 from test_mavlink import Quiver, only_quiver
@@ -217,15 +216,7 @@ class Autopilot(unittest.TestCase):
         self.assertEqual(counted[-1], 0, said)
 
     def mavproxy(self, directory):
-        program = os.path.join(os.path.dirname(sys.executable), "mavproxy.py")
-        out = directory / "mavproxy.out"
-        with open(out, "wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-u", program, f"--master=tcp:127.0.0.1:{self.ground_port}", "--default-modules",
-                 "link,param", f"--state-basedir={directory}", "--aircraft=copter"],
-                stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, cwd=directory,
-            )
-        said = lambda: out.read_text(errors="replace")
+        process, said = start_mavproxy(f"tcp:127.0.0.1:{self.ground_port}", "link,param", directory, "copter")
 
         def tell(line, part):
             process.stdin.write(f"{line}\n".encode())
