@@ -17,7 +17,7 @@ use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 /// What a leader grants its relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayLimits {
-    /// Drones behind one relay at a time.
+    /// Peers behind one relay at a time, strangers included.
     pub drones: usize,
     /// Time after which what a relay does not confirm is sent again; after the third time its drones count as
     /// disconnected.
@@ -26,7 +26,8 @@ pub struct RelayLimits {
 
 impl Default for RelayLimits {
     fn default() -> Self {
-        Self { drones: 16_384, resend: RESEND }
+        // Twice as many as the drones of the largest relay, because strangers have places there, too.
+        Self { drones: 32_768, resend: RESEND }
     }
 }
 

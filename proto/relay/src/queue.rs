@@ -9,6 +9,8 @@ const MAX_FRAMES: usize = 64;
 const MAX_BYTES: usize = 2 << 20;
 /// Bytes of all messages that may wait.
 const MAX_MESSAGES: usize = 44 << 20;
+/// Bytes beyond which no message of a stranger waits: the rest is for drones that are proven.
+const MAX_BESIDE_STRANGERS: usize = 24 << 20;
 /// Bytes of all that may wait of drones, with what must not be lost.
 const MAX_OF_DRONES: usize = 48 << 20;
 /// Bytes and number of what may wait for all drones.
@@ -98,10 +100,18 @@ impl Queue {
 
     /// Appends a message of a drone. Returns whether there was room.
     pub(crate) fn push_message(&mut self, drone: u32, frame: Vec<u8>) -> bool {
+        self.push_within(MAX_MESSAGES, drone, frame)
+    }
+
+    /// Appends a message of a stranger, which has less room.
+    pub(crate) fn push_message_of_stranger(&mut self, drone: u32, frame: Vec<u8>) -> bool {
+        self.push_within(MAX_BESIDE_STRANGERS, drone, frame)
+    }
+
+    fn push_within(&mut self, most: usize, drone: u32, frame: Vec<u8>) -> bool {
         let Waiting { frames, bytes } = self.waiting.get(&drone).copied().unwrap_or_default();
         let needed = cost(&frame);
-        let is_full =
-            frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > MAX_MESSAGES;
+        let is_full = frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > most;
         if self.overflowed || is_full {
             return false;
         }
@@ -279,6 +289,7 @@ mod tests {
         let each = MAX_BYTES / 2 + OVERHEAD;
         assert!(queue.bytes <= MAX_MESSAGES && before + (fits + 1) * each > MAX_MESSAGES);
         queue.forget(3);
+        assert!(!queue.push_message_of_stranger(2001, vec![0; 8]), "not for strangers");
         assert!(queue.push_message(2000, vec![0; MAX_BYTES / 2]), "there is room again");
     }
 

@@ -38,7 +38,7 @@ pub enum RelayEvent {
         /// The drones.
         drones: usize,
     },
-    /// A drone was disconnected because there is no room for it.
+    /// A peer was disconnected because there are as many drones as the relay may have.
     Full,
     /// A message was dropped because too many wait or it is too long.
     Dropped {
@@ -52,6 +52,8 @@ pub enum RelayEvent {
 struct Drone {
     peer: Peer,
     slot: Option<Slot>,
+    /// The leader has its group messages passed on: it has proven who it is.
+    relayed: bool,
 }
 
 /// The connection to the leader.
@@ -67,6 +69,11 @@ struct Uplink {
 
 /// A relay without keys. Drones are its inbound peers; of the leaders that it dialled it serves one at a time, the
 /// first that is connected.
+///
+/// Strangers are inbound peers, too, and the machine cannot tell them from drones that come back: the driver
+/// knows by their transport identities who has proven itself before. So the driver bounds how many peers are
+/// connected and decides who makes room for whom, and the machine counts those alone that its leader vouches
+/// for.
 #[derive(Debug)]
 pub struct Relay {
     now: Duration,
@@ -82,7 +89,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay of at most so many drones at a time.
+    /// A relay of at most so many drones at a time that the leader vouches for.
     #[must_use]
     pub const fn new(most: usize, timing: RelayTiming) -> Self {
         Self {
@@ -98,10 +105,16 @@ impl Relay {
         }
     }
 
-    /// Number of connected drones.
+    /// Number of connected peers that may be drones, strangers included.
     #[must_use]
     pub fn drones(&self) -> usize {
         self.drones.len()
+    }
+
+    /// Whether the leader vouches for fewer drones than there may be.
+    fn has_room(&self) -> bool {
+        self.drones.len() < self.most
+            || self.drones.values().filter(|drone| drone.relayed).count() < self.most
     }
 
     /// Whether a leader is connected that serves this relay: it has confirmed what it was sent.
@@ -115,15 +128,15 @@ impl Relay {
             self.spare.push_back(peer);
             return self.use_next_leader(rng);
         }
-        // §21.2: drone numbers are never used twice.
-        let number = self.last.checked_add(1).filter(|_| self.drones.len() < self.most);
+        // §21.2: drone numbers are never used twice. Strangers use up none of the drones' places.
+        let number = self.last.checked_add(1).filter(|_| self.has_room());
         let Some(number) = number.filter(|_| route == Route::Inbound) else {
             self.out.extend([Output::Event(RelayEvent::Full), Output::Disconnect(peer)]);
             return;
         };
         self.last = number;
         self.numbers.insert(peer, number);
-        self.drones.insert(number, Drone { peer, slot: None });
+        self.drones.insert(number, Drone { peer, slot: None, relayed: false });
         self.tell(number, Body::Opened(true));
     }
 
@@ -192,10 +205,18 @@ impl Relay {
     }
 
     fn heard(&mut self, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        if let Some(number) = self.numbers.get(&from) {
+        if let Some(number) = self.numbers.get(&from).copied() {
             let Some(uplink) = &mut self.uplink else { return };
-            let dropped = bytes.len() > MAX_PAYLOAD
-                || !uplink.session.queue.push_message(*number, frame(*number, Body::Data(bytes.to_vec())));
+            let relayed = self.drones.get(&number).is_some_and(|drone| drone.relayed);
+            let queue = &mut uplink.session.queue;
+            let mut push = |frame| {
+                if relayed {
+                    queue.push_message(number, frame)
+                } else {
+                    queue.push_message_of_stranger(number, frame)
+                }
+            };
+            let dropped = bytes.len() > MAX_PAYLOAD || !push(frame(number, Body::Data(bytes.to_vec())));
             if dropped {
                 self.out.push_back(Output::Event(RelayEvent::Dropped { bytes: bytes.len() }));
             }
@@ -232,7 +253,10 @@ impl Relay {
         let peer = drone.peer;
         self.out.push_back(match body {
             Some(Body::Data(payload)) => Output::Transmit { to: Destination::Peer(peer), payload },
-            Some(Body::Relayed(allowed)) => Output::Relay { peer, allowed },
+            Some(Body::Relayed(allowed)) => {
+                drone.relayed = allowed;
+                Output::Relay { peer, allowed }
+            }
             Some(Body::Slot(slot)) => {
                 drone.slot = slot.checked_sub(1);
                 return;
@@ -294,5 +318,107 @@ impl Machine for Relay {
             Some(payload) => Output::Transmit { to: Destination::Peer(uplink.peer), payload },
             None => Output::Timeout(earlier(Some(uplink.probe), uplink.session.deadline())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_testbed::Outputs;
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    const LEADER: Peer = Peer(1000);
+
+    /// A relay whose leader is played by the test.
+    struct Bench {
+        relay: Relay,
+        leader: Option<Session>,
+    }
+
+    impl Bench {
+        fn new(most: usize) -> Self {
+            let mut bench = Self { relay: Relay::new(most, RelayTiming::default()), leader: None };
+            bench.input(Input::Connected { peer: LEADER, route: Route::Leader });
+            bench
+        }
+
+        /// What the relay sends to its leader, and everything else that it puts out.
+        fn input(&mut self, input: Input<'_, Infallible>) -> (Vec<(u32, Body)>, Outputs<Relay>) {
+            let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
+            self.relay.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
+            let mut told = Vec::new();
+            let mut all = Outputs::of(&mut self.relay);
+            for (_, payload) in std::mem::take(&mut all.effects.sent) {
+                let batch = Batch::decode(payload.as_slice()).unwrap();
+                let leader = self.leader.get_or_insert_with(|| Session::new(batch.session, RESEND));
+                if let Received::Frames(bytes) = leader.receive(now.monotonic, batch) {
+                    told.extend(frames(&bytes).flatten().map(|frame| (frame.drone, frame.body.unwrap())));
+                }
+            }
+            // The leader confirms what came.
+            while let Some(bytes) = self.leader.as_mut().and_then(|leader| leader.poll(now.monotonic)) {
+                let input = Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes };
+                self.relay.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
+            }
+            (told, all)
+        }
+
+        fn connect(&mut self, peer: u64) -> (Vec<(u32, Body)>, Outputs<Relay>) {
+            self.input(Input::Connected { peer: Peer(peer), route: Route::Inbound })
+        }
+
+        /// The leader says this.
+        fn says(&mut self, drone: u32, body: Body) {
+            let leader = self.leader.as_mut().unwrap();
+            leader.queue.push(drone, frame(drone, body));
+            let batches: Vec<_> = std::iter::from_fn(|| leader.poll(Duration::from_secs(100))).collect();
+            for bytes in batches {
+                self.input(Input::Received { from: LEADER, via: Via::Peer, bytes: &bytes });
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_take_no_drones_place_and_drones_have_no_more_than_there_are() {
+        let mut bench = Bench::new(2);
+        // However many of them: the driver bounds their number.
+        for stranger in 1..=10 {
+            let (told, outputs) = bench.connect(stranger);
+            assert_eq!(told, [(u32::try_from(stranger).unwrap(), Body::Opened(true))]);
+            assert!(outputs.events.is_empty());
+        }
+        bench.says(3, Body::Relayed(true));
+        assert_eq!(bench.connect(11).0, [(11, Body::Opened(true))]);
+        bench.says(11, Body::Relayed(true));
+        let (told, outputs) = bench.connect(12);
+        assert_eq!((told, outputs.events), (vec![], vec![RelayEvent::Full]));
+        // Whoever leaves, or is no member any more, makes room.
+        bench.input(Input::Disconnected { peer: Peer(3) });
+        assert_eq!(bench.connect(13).0, [(12, Body::Opened(true))]);
+        bench.says(12, Body::Relayed(true));
+        assert_eq!(bench.connect(14).1.events, [RelayEvent::Full]);
+        bench.says(11, Body::Relayed(false));
+        assert_eq!(bench.connect(15).0, [(13, Body::Opened(true))]);
+    }
+
+    #[test]
+    fn messages_of_strangers_leave_room_for_those_of_drones() {
+        let mut bench = Bench::new(100);
+        for peer in 1..=100 {
+            bench.connect(peer);
+        }
+        bench.says(7, Body::Relayed(true));
+        // The leader confirms nothing any more.
+        let mut dropped = |peer| {
+            let input = Input::Received { from: Peer(peer), via: Via::Peer, bytes: &[0; 900_000] };
+            let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
+            bench.relay.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
+            Outputs::of(&mut bench.relay).events.len()
+        };
+        let strangers = (1..=100).chain(1..=100).filter(|peer| *peer != 7);
+        assert!(strangers.map(&mut dropped).sum::<usize>() > 100, "they are many");
+        assert_eq!([dropped(7), dropped(7)], [0, 0]);
     }
 }

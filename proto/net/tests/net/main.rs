@@ -6,4 +6,5 @@ mod hostile;
 mod lifecycle;
 mod members;
 mod messages;
+mod relay;
 mod toy;
