@@ -24,8 +24,9 @@ use crate::unread::{Account, FrameHeader, KEEPER};
 
 /// Time for which a peer may take nothing of what is sent to it.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Time that the end of a connection may take.
+/// Time that the end of a connection may take, and that of a stranger's, whose place others wait for.
 const CLOSING: Duration = Duration::from_secs(2);
+const CLOSING_OF_STRANGER: Duration = Duration::from_millis(250);
 /// Bytes of one stream that a peer may send before any are read: yamux grants no fewer.
 const WINDOW: usize = 256 << 10;
 /// Bytes by which windows of a connection's streams may grow together.
@@ -158,7 +159,8 @@ impl<C: AsyncRead + AsyncWrite + Unpin> StreamMuxer for Muxer<C> {
             return Poll::Ready(closed);
         }
         // A peer that takes nothing would keep the socket for ever.
-        let closing = this.closing.get_or_insert_with(|| Box::pin(sleep(CLOSING)));
+        let time = if this.account.is_trusted() { CLOSING } else { CLOSING_OF_STRANGER };
+        let closing = this.closing.get_or_insert_with(|| Box::pin(sleep(time)));
         closing.as_mut().poll(cx).map(|()| Err(ConnectionError::Io(io::ErrorKind::TimedOut.into())))
     }
 

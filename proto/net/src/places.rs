@@ -30,6 +30,10 @@ use crate::unread::Budget;
 
 /// Age of a stranger's connection at which another stranger may have its place: time to prove itself.
 const GRACE: Duration = Duration::from_secs(5);
+/// Connections that are being closed to make room for strangers, or because a stranger's time was over, at a
+/// time: the rest of [`CLOSING`] makes room for those who have proven themselves, however slowly strangers
+/// let theirs be closed.
+const CLOSING_FOR_STRANGERS: u32 = CLOSING - CLOSING / 4;
 
 /// Right of a peer to its places, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -295,13 +299,14 @@ impl Places {
         if own.len() >= self.limits.per_peer as usize {
             // A drone whose connections are dead comes back before they end.
             let oldest = own.into_iter().find(|id| self.places.get(id).is_some_and(|place| place.inbound));
-            return self.replace(oldest.filter(|_| standing > Standing::Stranger), Full::Peer);
+            return self.replace(oldest.filter(|_| standing > Standing::Stranger), standing, Full::Peer);
         }
         if standing == Standing::Stranger
             && let Some(from) = from
             && self.strangers_from.get(&from).is_some_and(|count| *count >= self.limits.strangers_per_address)
         {
-            return self.replace(self.stranger(now, |place| place.from == Some(from)), Full::Strangers(from));
+            let loser = self.stranger(now, |place| place.from == Some(from));
+            return self.replace(loser, standing, Full::Strangers(from));
         }
         if self.inbound < self.limits.inbound {
             return Ok(());
@@ -312,12 +317,14 @@ impl Places {
             // Any stranger, then whoever was proven once and is not relayed now.
             self.strangers.values().next().or_else(|| self.proven.values().next()).copied()
         };
-        self.replace(loser, Full::Inbound)
+        self.replace(loser, standing, Full::Inbound)
     }
 
-    fn replace(&mut self, loser: Option<ConnectionId>, full: Full) -> Result<(), Full> {
+    /// Closes a connection for a peer of this standing.
+    fn replace(&mut self, loser: Option<ConnectionId>, to: Standing, full: Full) -> Result<(), Full> {
         // Sockets of connections that end are not free yet.
-        let loser = loser.filter(|_| self.closing < CLOSING).ok_or(full)?;
+        let most = if to == Standing::Stranger { CLOSING_FOR_STRANGERS } else { CLOSING };
+        let loser = loser.filter(|_| self.closing < most).ok_or(full)?;
         self.close(loser);
         Ok(())
     }
@@ -405,6 +412,10 @@ impl Places {
                 if self.timer.as_mut().poll(cx).is_ready() {
                     cx.waker().wake_by_ref();
                 }
+                return;
+            }
+            if self.closing >= CLOSING_FOR_STRANGERS {
+                // The swarm looks here again once one of them is closed.
                 return;
             }
             self.close(connection);
@@ -661,6 +672,38 @@ mod tests {
         age(&mut places, lifetime);
         places.expire(&mut cx);
         assert_eq!(closed(&mut places), ids([1]));
+        check(&places);
+    }
+
+    #[tokio::test]
+    async fn strangers_that_let_themselves_be_closed_slowly_keep_no_drone_out() {
+        let mut places = places(|config| {
+            config.limits.inbound = 200;
+            config.limits.strangers_per_address = 200;
+            config.limits.pending = 1000;
+        });
+        let drone = PeerId::random();
+        places.prove(drone);
+        let mut numbers = 0_usize..;
+        let mut strangers = |places: &mut Places, count: usize| {
+            let come = numbers.by_ref().take(count);
+            come.filter(|number| connect(places, *number, PeerId::random(), 1)).count()
+        };
+        assert_eq!(strangers(&mut places, 200), 200);
+        age(&mut places, GRACE);
+        // None of those that make room for these is closed yet.
+        let few = CLOSING_FOR_STRANGERS as usize;
+        assert_eq!(strangers(&mut places, 200), few);
+        assert!(connect(&mut places, 1000, drone, 1), "there is room for it");
+        let lifetime = places.limits.stranger_lifetime.unwrap();
+        age(&mut places, lifetime);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        places.expire(&mut cx);
+        let closing = closed(&mut places);
+        assert_eq!(closing.len(), few + 1, "the others wait until those are closed");
+        closing.into_iter().for_each(|connection| places.forget(connection));
+        places.expire(&mut cx);
+        assert_eq!(closed(&mut places).len(), few);
         check(&places);
     }
 

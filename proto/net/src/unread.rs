@@ -205,6 +205,11 @@ impl Account {
         lock(&self.state).failure
     }
 
+    /// Whether the peer is no stranger.
+    pub(crate) fn is_trusted(&self) -> bool {
+        lock(&self.state).trusted
+    }
+
     /// Ends the connection.
     pub(crate) fn fail(&self, reason: &'static str) {
         lock(&self.state).fail(reason);
