@@ -192,8 +192,54 @@ pub struct Limits {
     /// Maximum number of bytes of group messages, of all peers, that gossipsub remembers at a time, what it keeps
     /// beside each of them included; beyond, messages are not relayed.
     pub group_memory: usize,
+    /// Bytes of group messages that wait for strangers, at a node where [they may
+    /// listen](NodeConfig::strangers_listen).
+    pub listening: ListeningLimits,
     /// Bytes that came and that nobody has read yet.
     pub unread: UnreadLimits,
+    /// Bytes of messages that wait for strangers to take them.
+    pub unsent: UnsentLimits,
+}
+
+/// Limits of bytes of messages to strangers, those in their turn, on their way and answers. What is beyond is
+/// not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsentLimits {
+    /// Bytes for one stranger that need no room: short messages are sent whatever others do not take.
+    pub free: usize,
+    /// Bytes for one stranger.
+    pub each: usize,
+    /// Bytes for all of them together, beyond which only what is free is sent.
+    pub strangers: usize,
+}
+
+impl UnsentLimits {
+    /// Limits of every node.
+    const STANDARD: Self = Self {
+        free: 16 << 10,
+        // The longest message, and as much again.
+        each: 2 << 20,
+        strangers: 32 << 20,
+    };
+}
+
+/// Limits of bytes of group messages that wait for strangers that listen. Who has not taken them when the
+/// next one finds no room is disconnected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListeningLimits {
+    /// Bytes that wait for one stranger.
+    pub each: usize,
+    /// Bytes that wait for all of them together: beyond, whoever has taken least is disconnected.
+    pub all: usize,
+}
+
+impl ListeningLimits {
+    /// Limits of every node.
+    const STANDARD: Self = Self {
+        // The longest message, and as much again.
+        each: 2 << 20,
+        all: 48 << 20,
+    };
 }
 
 /// Limits of bytes that came and that nobody has read yet: streams that wait, and messages of which the end is
@@ -245,7 +291,9 @@ impl Limits {
             commands: 64,
             group_rate: Rate { messages: 64, bytes: 1 << 18, burst: 8 },
             group_memory: 16 << 20,
+            listening: ListeningLimits::STANDARD,
             unread: UnreadLimits::STANDARD,
+            unsent: UnsentLimits::STANDARD,
         }
     }
 
@@ -258,7 +306,8 @@ impl Limits {
     /// address.
     #[must_use]
     pub fn with_any_strangers(self) -> Self {
-        Self { strangers_per_address: u32::MAX, stranger_lifetime: None, ..self }
+        let unsent = UnsentLimits { free: usize::MAX, ..self.unsent };
+        Self { strangers_per_address: u32::MAX, stranger_lifetime: None, unsent, ..self }
     }
 
     /// Maximum number of descriptors of the node's sockets.
@@ -289,9 +338,9 @@ pub struct NodeConfig {
     pub relays: Vec<PeerId>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
-    /// Whether peers that have not proven who they are receive the group's messages, as members without a name must at
-    /// a deputy, which cannot know them (docs/admission.md, A5.4). Up to [`Limits::group_queued`] messages then wait for
-    /// each stranger that reads nothing, for a minute.
+    /// Whether peers that have not proven who they are receive the group's messages, as members without a
+    /// name must at a deputy, which cannot know them (docs/admission.md, A5.4). So much then waits for those
+    /// that read nothing as [`Limits::listening`] allows.
     pub strangers_listen: bool,
     /// The node's place in its group.
     pub tuning: Tuning,

@@ -1,29 +1,35 @@
 //! Stands in front of gossipsub: nothing of a peer reaches it that this node does not pass on.
 //!
-//! Gossipsub remembers every message that it is given, of whatever topic, for as long as its caches last, and it keeps
-//! what waits for a subscriber. Anybody may connect to a hub. So the messages of a peer reach gossipsub only while the
-//! machine has them relayed, within the peer's rate and within the room of the caches; and a stranger's subscription
-//! only once the peer has proven who it is, unless the group has members that cannot prove it everywhere. Control messages reach it never: in a star everybody is in the mesh from
-//! its subscription on.
+//! Gossipsub remembers every message that it is given, of whatever topic, for as long as its caches last, and
+//! it keeps what waits for a subscriber. Anybody may connect to a hub. So the messages of a peer reach
+//! gossipsub only while the machine has them relayed, within the peer's rate and within the room of the
+//! caches; and a stranger's subscription only once the peer has proven who it is, unless the group has
+//! members that cannot prove it everywhere: then what waits for strangers is bounded in bytes
+//! ([`listeners`]), and who does not take it is disconnected. Control messages reach it never: in a star
+//! everybody is in the mesh from its subscription on.
+
+mod listeners;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use libp2p::core::Endpoint;
 use libp2p::core::transport::PortUse;
-use libp2p::gossipsub::{self, TopicHash};
+use libp2p::core::{ConnectedPoint, Endpoint};
+use libp2p::gossipsub::{self, MessageAcceptance, MessageId, PublishError, TopicHash};
+use libp2p::swarm::behaviour::{ConnectionClosed, ConnectionEstablished};
 use libp2p::swarm::handler::ConnectionEvent;
 use libp2p::swarm::{
-    ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm, NetworkBehaviour,
-    SubstreamProtocol, THandler, THandlerInEvent, THandlerOutEvent, ToSwarm,
+    CloseConnection, ConnectionDenied, ConnectionHandler, ConnectionHandlerEvent, ConnectionId, FromSwarm,
+    NetworkBehaviour, SubstreamProtocol, THandler, THandlerInEvent, THandlerOutEvent, ToSwarm,
 };
 use libp2p::{Multiaddr, PeerId};
 use quiver_machine::MAX_MESSAGE_LEN;
 use tokio::time::Instant;
 
+use self::listeners::Listeners;
 use crate::behaviour::{Group, NONCE_LEN};
-use crate::config::{NodeConfig, Tuning};
+use crate::config::{Limits, NodeConfig, Tuning};
 use crate::metrics::NetMetrics;
 use crate::rate::{Bucket, Rate};
 use crate::unread::{KEEPER, Keeper};
@@ -47,6 +53,13 @@ pub(crate) enum GateEvent {
     Group(gossipsub::Event),
     /// A peer has sent many messages that no node of the group sends.
     Garbage(PeerId),
+    /// A stranger is disconnected because it does not take the group's messages.
+    Behind {
+        /// The stranger.
+        peer: PeerId,
+        /// Bytes that wait for it.
+        bytes: usize,
+    },
 }
 
 /// Gossipsub, and what may reach it.
@@ -59,19 +72,25 @@ pub(crate) struct GroupGate {
     tuning: Tuning,
     /// Whether strangers' subscriptions reach gossipsub.
     strangers_listen: bool,
+    listeners: Listeners,
     rate: Rate,
     memory: Memory,
     peers: HashMap<PeerId, Gate>,
-    garbage: VecDeque<PeerId>,
+    outputs: VecDeque<ToSwarm<GateEvent, THandlerInEvent<Group>>>,
     metrics: NetMetrics,
 }
 
 /// What of one peer reaches gossipsub.
 #[derive(Default)]
 struct Gate {
-    connections: HashSet<ConnectionId>,
+    /// Its connections, and what their handlers read and write.
+    connections: HashMap<ConnectionId, Arc<Keeper>>,
     /// Whether its subscription does.
     known: bool,
+    /// Whether that is because of who it is, and not because strangers may listen.
+    proven: bool,
+    /// It is being disconnected, and gossipsub knows nothing of it any more.
+    ending: bool,
     /// Whether its messages do.
     relayed: bool,
     /// Whether it passes on what many publish.
@@ -84,23 +103,27 @@ struct Gate {
 
 impl GroupGate {
     pub(crate) fn new(config: &NodeConfig, within: Group, topic: TopicHash, metrics: &NetMetrics) -> Self {
+        let Limits { listening, group_queued, .. } = config.limits;
+        let listeners = Listeners::new(listening, group_queued, topic.as_str().len());
         Self {
             within,
             topic,
             tuning: config.tuning,
             strangers_listen: config.strangers_listen,
+            listeners,
             rate: config.limits.group_rate,
             memory: Memory::new(config.limits.group_memory),
             peers: HashMap::new(),
-            garbage: VecDeque::new(),
+            outputs: VecDeque::new(),
             metrics: metrics.clone(),
         }
     }
 
     /// The peer has proven who it is: it may receive the group's messages.
     pub(crate) fn know(&mut self, peer: &PeerId) {
-        let Some(gate) = self.peers.get_mut(peer) else { return };
-        gate.known = true;
+        let Some(gate) = self.peers.get_mut(peer).filter(|gate| !gate.ending) else { return };
+        (gate.known, gate.proven) = (true, true);
+        self.listeners.remove(peer);
         if let Some((connection, subscription)) = gate.subscription.take() {
             self.within.on_connection_handler_event(*peer, connection, subscription);
         }
@@ -113,18 +136,118 @@ impl GroupGate {
         }
     }
 
-    fn connected(&mut self, peer: PeerId, connection: ConnectionId, dialled: bool) {
+    fn connected(
+        &mut self,
+        peer: PeerId,
+        connection: ConnectionId,
+        dialled: bool,
+        handler: THandler<Group>,
+    ) -> GateHandler<THandler<Group>> {
         let spoke = self.tuning == Tuning::Spoke;
+        let handler = GateHandler::new(handler);
         let gate = self.peers.entry(peer).or_default();
-        gate.connections.insert(connection);
+        gate.connections.insert(connection, handler.keeper.clone());
         // A spoke passes nothing on, and hears those alone that it dialled.
-        gate.known |= dialled || spoke || self.strangers_listen;
+        gate.proven |= dialled || spoke;
+        gate.known |= gate.proven || self.strangers_listen;
         gate.relayed |= spoke;
+        if gate.ending {
+            self.end(peer);
+        }
+        handler
+    }
+
+    /// Publishes a message to those who listen, once strangers have room for it.
+    pub(crate) fn publish(&mut self, topic: &TopicHash, data: Vec<u8>) -> Result<MessageId, PublishError> {
+        let length = data.len();
+        self.make_room(length);
+        let published = self.within.publish(topic.clone(), data);
+        if published.is_ok() {
+            self.listeners.give(length, |_| true);
+        }
+        published
+    }
+
+    /// Passes a message of so many bytes on, or drops it.
+    pub(crate) fn judge(&mut self, id: &MessageId, from: &PeerId, length: usize, how: MessageAcceptance) {
+        let passes = matches!(how, MessageAcceptance::Accept);
+        if passes {
+            self.make_room(length);
+        }
+        if self.within.report_message_validation_result(id, from, how) && passes && !self.listeners.is_empty()
+        {
+            let mesh: HashSet<_> = self.within.mesh_peers(&self.topic).copied().collect();
+            self.listeners.give(length, |peer| mesh.contains(peer));
+        }
+    }
+
+    /// Disconnects strangers that did not take what they were given, until there is room for another message.
+    fn make_room(&mut self, length: usize) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        for peer in self.listeners.peers() {
+            self.settle(&peer);
+        }
+        for (peer, bytes) in self.listeners.make_room(length) {
+            self.metrics.group_listeners_dropped.inc();
+            self.outputs.push_back(ToSwarm::GenerateEvent(GateEvent::Behind { peer, bytes }));
+            self.end(peer);
+        }
+    }
+
+    /// Counts what the streams of a stranger have taken meanwhile.
+    fn settle(&mut self, peer: &PeerId) {
+        let connections = self.peers.get(peer).into_iter().flat_map(|gate| gate.connections.values());
+        let written: u64 = connections.map(|keeper| keeper.take_written()).sum();
+        self.listeners.take(peer, written);
+    }
+
+    /// Has gossipsub forget a peer with what waits for it, and ends its connections.
+    fn end(&mut self, peer_id: PeerId) {
+        let Some(gate) = self.peers.get_mut(&peer_id) else { return };
+        gate.ending = true;
+        let Some(connection_id) = gate.connections.keys().next().copied() else { return };
+        // It goes at once, with what waits; the swarm sees to connections that have read nothing of the
+        // group's.
+        gate.connections.values().for_each(|keeper| keeper.fail("it takes nothing of the group's messages"));
+        let connection = CloseConnection::All;
+        self.outputs.push_back(ToSwarm::CloseConnection { peer_id, connection });
+        let empty = Multiaddr::empty();
+        let endpoint = ConnectedPoint::Listener { local_addr: empty.clone(), send_back_addr: empty };
+        let (cause, remaining_established) = (None, 0);
+        let closed =
+            ConnectionClosed { peer_id, connection_id, endpoint: &endpoint, cause, remaining_established };
+        self.within.on_swarm_event(FromSwarm::ConnectionClosed(closed));
+    }
+
+    /// A connection is gone. Returns whether gossipsub has to know.
+    fn disconnected(&mut self, peer: PeerId, connection: ConnectionId) -> bool {
+        self.settle(&peer);
+        let Some(gate) = self.peers.get_mut(&peer) else { return true };
+        let ending = gate.ending;
+        gate.connections.remove(&connection);
+        if gate.connections.is_empty() {
+            self.peers.remove(&peer);
+            self.listeners.remove(&peer);
+        }
+        !ending
     }
 
     /// Takes everything out of an event that is not to reach gossipsub. Returns whether something is left of it.
     fn sift(&mut self, peer: PeerId, connection: ConnectionId, event: GroupEvent) -> Option<GroupEvent> {
-        let GroupEvent::Message { mut rpc, mut invalid_messages } = event else { return Some(event) };
+        if self.peers.get(&peer).is_none_or(|gate| gate.ending) {
+            return None;
+        }
+        let (mut rpc, mut invalid_messages) = match event {
+            GroupEvent::Message { rpc, invalid_messages } => (rpc, invalid_messages),
+            GroupEvent::MessageDropped(_) => {
+                self.settle(&peer);
+                self.listeners.lose(&peer);
+                return Some(event);
+            }
+            GroupEvent::PeerKind(_) => return Some(event),
+        };
         let gate = self.peers.get_mut(&peer)?;
         rpc.control_msgs.clear();
         rpc.subscriptions.retain(|subscription| subscription.topic_hash == self.topic);
@@ -157,7 +280,18 @@ impl GroupGate {
             // §13.8: more than 16.
             if gate.misplaced > TOLERATED {
                 gate.misplaced = 0;
-                self.garbage.push_back(peer);
+                self.outputs.push_back(ToSwarm::GenerateEvent(GateEvent::Garbage(peer)));
+            }
+        }
+        if gate.known && !gate.proven && !rpc.subscriptions.is_empty() {
+            if self.listeners.contains(&peer) {
+                // Nodes subscribe once.
+                rpc.subscriptions.clear();
+            } else {
+                for keeper in gate.connections.values() {
+                    keeper.take_written();
+                }
+                self.listeners.add(peer);
             }
         }
         if rpc.subscriptions.is_empty() && rpc.messages.is_empty() {
@@ -237,8 +371,7 @@ impl NetworkBehaviour for GroupGate {
         remote: &Multiaddr,
     ) -> Result<Self::ConnectionHandler, ConnectionDenied> {
         let handler = self.within.handle_established_inbound_connection(connection, peer, local, remote)?;
-        self.connected(peer, connection, false);
-        Ok(GateHandler::new(handler))
+        Ok(self.connected(peer, connection, false, handler))
     }
 
     fn handle_established_outbound_connection(
@@ -251,20 +384,22 @@ impl NetworkBehaviour for GroupGate {
     ) -> Result<Self::ConnectionHandler, ConnectionDenied> {
         let handler =
             self.within.handle_established_outbound_connection(connection, peer, address, role, port)?;
-        self.connected(peer, connection, true);
-        Ok(GateHandler::new(handler))
+        Ok(self.connected(peer, connection, true, handler))
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        if let FromSwarm::ConnectionClosed(closed) = &event
-            && let Some(gate) = self.peers.get_mut(&closed.peer_id)
-        {
-            gate.connections.remove(&closed.connection_id);
-            if gate.connections.is_empty() {
-                self.peers.remove(&closed.peer_id);
+        let concerns = match &event {
+            FromSwarm::ConnectionClosed(ConnectionClosed { peer_id, connection_id, .. }) => {
+                self.disconnected(*peer_id, *connection_id)
             }
+            FromSwarm::ConnectionEstablished(ConnectionEstablished { peer_id, .. }) => {
+                self.peers.get(peer_id).is_none_or(|gate| !gate.ending)
+            }
+            _ => true,
+        };
+        if concerns {
+            self.within.on_swarm_event(event);
         }
-        self.within.on_swarm_event(event);
     }
 
     fn on_connection_handler_event(&mut self, peer: PeerId, connection: ConnectionId, event: GroupEvent) {
@@ -274,8 +409,8 @@ impl NetworkBehaviour for GroupGate {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToSwarm<GateEvent, THandlerInEvent<Self>>> {
-        if let Some(peer) = self.garbage.pop_front() {
-            return Poll::Ready(ToSwarm::GenerateEvent(GateEvent::Garbage(peer)));
+        if let Some(output) = self.outputs.pop_front() {
+            return Poll::Ready(output);
         }
         self.within.poll(cx).map(|event| event.map_out(GateEvent::Group))
     }

@@ -27,6 +27,8 @@ mod clock;
 mod clock_sync;
 mod config;
 mod confirmation;
+#[cfg(feature = "quic")]
+mod counted_streams;
 mod dial;
 mod driver;
 mod duplicate_identity;
@@ -52,12 +54,16 @@ mod recent;
 mod request;
 mod transport;
 mod unread;
+mod unsent;
 
 pub use libp2p::{Multiaddr, PeerId};
 
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
-pub use config::{Limits, NodeConfig, Transport, Tuning, UnreadLimits, parse_address, parse_dialled_address};
+pub use config::{
+    Limits, ListeningLimits, NodeConfig, Transport, Tuning, UnreadLimits, UnsentLimits, parse_address,
+    parse_dialled_address,
+};
 pub use dial::{Unreached, readable};
 pub use driver::Driver;
 pub use duplicate_identity::dial::refuse_duplicate_identity;

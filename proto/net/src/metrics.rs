@@ -34,6 +34,8 @@ pub struct NetMetrics {
     pub group_throttled: Counter,
     /// Group messages neither relayed nor taken because the machine does not know their source.
     pub group_ignored: Counter,
+    /// Strangers disconnected because they did not take the group's messages.
+    pub group_listeners_dropped: Counter,
     /// Peers disconnected and refused for a while, by what they did.
     pub penalties: Family<Misconduct, Counter>,
     /// Connection attempts to configured addresses.
@@ -91,6 +93,11 @@ impl NetMetrics {
                 "group_messages_ignored",
                 "Group messages neither relayed nor taken: their source has not shown who it is",
                 &self.group_ignored,
+            ),
+            (
+                "group_listeners_dropped",
+                "Peers that had not proven who they are, disconnected because they did not take the group's messages",
+                &self.group_listeners_dropped,
             ),
             ("dials", "Connection attempts to configured addresses", &self.dials),
             ("dial_failures", "Failed connection attempts to configured addresses", &self.dial_failures),

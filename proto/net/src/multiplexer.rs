@@ -293,6 +293,14 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for MeteredIo<C> {
     }
 }
 
+/// Tells the keeper, if there is one, what was written to a stream.
+pub(crate) fn note_written(written: &Poll<io::Result<usize>>) {
+    if let Poll::Ready(Ok(count)) = written {
+        // Nobody counts what is written beside group messages.
+        let _ = KEEPER.try_with(|keeper| keeper.note_written(*count));
+    }
+}
+
 /// A stream that tells the account what was read from it.
 pub(crate) struct MeteredStream {
     within: yamux::Stream,
@@ -333,6 +341,7 @@ impl AsyncWrite for MeteredStream {
             this.account.fail("the peer takes nothing of what is sent to it");
             return Poll::Ready(Err(stalled()));
         }
+        note_written(&written);
         written
     }
 

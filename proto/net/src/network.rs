@@ -138,7 +138,7 @@ pub(crate) struct Network {
     listeners: Vec<ListenerId>,
     incoming: VecDeque<Incoming>,
     /// Answers not yet on the wire.
-    answering: HashSet<InboundRequestId>,
+    answering: HashMap<InboundRequestId, (PeerId, usize)>,
     published_at: Option<Instant>,
     poll: ClockPoll,
     other_clocks: watch::Sender<OtherClocks>,
@@ -182,7 +182,7 @@ impl Network {
             penalties: Penalties::new(config.limits.blocked),
             listeners,
             incoming: VecDeque::new(),
-            answering: HashSet::new(),
+            answering: HashMap::new(),
             published_at: None,
             poll: ClockPoll::new(config.clocks),
             other_clocks: watch::Sender::new(OtherClocks::default()),
@@ -236,6 +236,7 @@ impl Network {
     fn prove(&mut self, id: PeerId) {
         let behaviour = self.swarm.behaviour_mut();
         behaviour.places.prove(id);
+        self.outbox.unsent.remove(&id);
         // §13.7: whoever is known receives the group's messages.
         if let Some(group) = behaviour.group.as_mut() {
             group.know(&id);
@@ -336,11 +337,16 @@ impl Network {
 
     /// Sends a message as the answer to one received, or an empty answer.
     pub(crate) fn answer(&mut self, to: Peer, answer: Answer, request: RequestId, message: Option<Vec<u8>>) {
-        let message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
-        let length = message.len();
-        if length > 0 {
+        let id = self.peers.id(to);
+        let mut message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
+        if !message.is_empty() {
             self.note_answer(to);
+            if id.is_some_and(|id| !self.outbox.unsent.take(&id, message.len())) {
+                message.clear();
+                self.metrics.dropped.inc();
+            }
         }
+        let length = message.len();
         if self
             .swarm
             .behaviour_mut()
@@ -351,12 +357,24 @@ impl Network {
             tracing::debug!("the peer did not wait for the answer");
             if length > 0 {
                 self.metrics.dropped.inc();
+                id.iter().for_each(|id| self.outbox.unsent.give_back(id, length));
             }
             return;
         }
-        self.answering.insert(answer.inbound);
+        if let Some(id) = id {
+            self.answering.insert(answer.inbound, (id, length));
+        }
         if length > 0 {
             self.metrics.sent(length, 1);
+        }
+    }
+
+    /// An answer is on the wire, or will never be.
+    fn answered(&mut self, request: InboundRequestId) {
+        if let Some((id, length)) = self.answering.remove(&request)
+            && length > 0
+        {
+            self.outbox.unsent.give_back(&id, length);
         }
     }
 
@@ -381,7 +399,7 @@ impl Network {
         data.extend_from_slice(&self.nonce.to_be_bytes());
         data.extend_from_slice(message);
         self.nonce = self.nonce.wrapping_add(1);
-        match group.publish(topic, data) {
+        match group.publish(&topic, data) {
             Ok(_) => {
                 self.published_at = Some(Instant::now());
                 self.metrics.group_published.inc();

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use crate::config::NodeConfig;
 use crate::frame::{Frame, Frames};
 use crate::metrics::NetMetrics;
-use crate::peers::Peers;
+use crate::peers::{Partner, Peers};
+use crate::unsent::Unsent;
 
 /// Sends messages and keeps track of those not yet taken.
 pub(crate) struct Outbox {
@@ -22,6 +23,8 @@ pub(crate) struct Outbox {
     metrics: Arc<NetMetrics>,
     /// In the order of their deadlines, as all have the same time to live. Entries outlive their messages.
     deadlines: VecDeque<(Instant, PeerId, OutboundRequestId)>,
+    /// What waits for strangers, answers among it.
+    pub(crate) unsent: Unsent,
 }
 
 impl Outbox {
@@ -32,6 +35,7 @@ impl Outbox {
             patience: config.negotiation().saturating_add(config.request_timeout),
             metrics,
             deadlines: VecDeque::new(),
+            unsent: Unsent::new(config.limits.unsent),
         }
     }
 
@@ -49,9 +53,15 @@ impl Outbox {
         let Some(partner) = peers.partner(&id).filter(|partner| !partner.blocked) else {
             return self.dropped(to, "it is blocked");
         };
+        if !self.unsent.take(&id, frame.message.len()) {
+            return self
+                .dropped(to, "it has not proven who it is, and too much waits for it or others like it");
+        }
         partner.queue.push_back(frame);
-        if partner.queue.len() > self.queued {
-            partner.queue.pop_front();
+        if partner.queue.len() > self.queued
+            && let Some(oldest) = partner.queue.pop_front()
+        {
+            self.unsent.give_back(&id, oldest.message.len());
             self.dropped(to, "too many messages wait for it");
         }
         self.pump(peers, streams, id);
@@ -66,7 +76,13 @@ impl Outbox {
         request: OutboundRequestId,
     ) {
         if let Some(partner) = peers.partner(&id) {
-            partner.in_flight.retain(|&other| other != request);
+            let unsent = &mut self.unsent;
+            partner.in_flight.retain(|(other, bytes)| {
+                if *other == request {
+                    unsent.give_back(&id, *bytes);
+                }
+                *other != request
+            });
             self.pump(peers, streams, id);
         }
     }
@@ -74,7 +90,9 @@ impl Outbox {
     /// Gives up on messages whose time is over, so that those behind them have their turn.
     pub(crate) fn expire(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, now: Instant) {
         while let Some(&(deadline, id, request)) = self.deadlines.front() {
-            let waiting = peers.partner(&id).is_some_and(|partner| partner.in_flight.contains(&request));
+            let is_waiting =
+                |partner: &mut Partner| partner.in_flight.iter().any(|(other, _)| *other == request);
+            let waiting = peers.partner(&id).is_some_and(is_waiting);
             if waiting && deadline > now {
                 return;
             }
@@ -96,9 +114,10 @@ impl Outbox {
         while partner.in_flight.len() < self.in_flight
             && let Some(frame) = partner.queue.pop_front()
         {
-            self.metrics.sent(frame.message.len(), 1);
+            let length = frame.message.len();
+            self.metrics.sent(length, 1);
             let request = streams.send_request(&id, frame);
-            partner.in_flight.push(request);
+            partner.in_flight.push((request, length));
             self.deadlines.push_back((Instant::now() + self.patience, id, request));
         }
     }

@@ -21,8 +21,8 @@ pub(crate) struct Partner {
     pub(crate) route: Route,
     /// Messages waiting for their turn.
     pub(crate) queue: VecDeque<Frame>,
-    /// Messages sent and not yet taken.
-    pub(crate) in_flight: Vec<OutboundRequestId>,
+    /// Messages sent and not yet taken, and their lengths.
+    pub(crate) in_flight: Vec<(OutboundRequestId, usize)>,
     /// Blocked: the connection is about to close and nothing is exchanged any more.
     pub(crate) blocked: bool,
     /// Whether the machine has the peer's group messages passed on.

@@ -17,6 +17,8 @@ use libp2p::{PeerId, Transport as _, noise, plaintext, tcp};
 use quiver_machine::MAX_MESSAGE_LEN;
 
 use crate::config::{NodeConfig, Transport};
+#[cfg(feature = "quic")]
+use crate::counted_streams::CountedMuxer;
 use crate::error::NetError;
 use crate::multiplexer::Multiplexer;
 use crate::unread::Budget;
@@ -111,7 +113,9 @@ fn over_quic(config: &NodeConfig) -> Connections {
     quic.max_stream_data = STREAM_WINDOW;
     quic.max_connection_data = CONNECTION_WINDOW;
     quic.max_concurrent_stream_limit = streams(config);
-    quic::tokio::Transport::new(quic).map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer))).boxed()
+    quic::tokio::Transport::new(quic)
+        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(CountedMuxer(muxer))))
+        .boxed()
 }
 
 /// Concurrent streams of a connection: those for messages, and as many again for the other protocols and for

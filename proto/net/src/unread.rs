@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -30,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 
 tokio::task_local! {
-    /// Keeper of what is read from streams: a message that is not complete.
+    /// Keeper of what is read from streams: a message that is not complete. It counts what is written, too.
     pub(crate) static KEEPER: Arc<Keeper>;
 }
 
@@ -389,9 +390,13 @@ impl FrameHeader {
     }
 }
 
-/// Bytes that were read from streams and are kept, because a message is not complete.
+/// Bytes that were read from streams and are kept, because a message is not complete; and how many were
+/// written.
 #[derive(Default)]
-pub(crate) struct Keeper(Mutex<Kept>);
+pub(crate) struct Keeper {
+    kept: Mutex<Kept>,
+    written: AtomicU64,
+}
 
 #[derive(Default)]
 struct Kept {
@@ -402,7 +407,7 @@ struct Kept {
 impl Keeper {
     /// So many bytes of a connection were read, and are kept from now on.
     pub(crate) fn keep(&self, account: &Arc<Account>, bytes: usize) {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.kept);
         let account = kept.account.get_or_insert_with(|| account.clone());
         account.charge(&mut lock(&account.state), bytes, None);
         kept.bytes = kept.bytes.saturating_add(bytes);
@@ -410,7 +415,7 @@ impl Keeper {
 
     /// The message is complete, or given up.
     pub(crate) fn clear(&self) {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.kept);
         let bytes = std::mem::take(&mut kept.bytes);
         if let Some(account) = &kept.account {
             account.discharge(&mut lock(&account.state), bytes);
@@ -419,9 +424,19 @@ impl Keeper {
 
     /// Ends the connection that was read from.
     pub(crate) fn fail(&self, reason: &'static str) {
-        if let Some(account) = &lock(&self.0).account {
+        if let Some(account) = &lock(&self.kept).account {
             account.fail(reason);
         }
+    }
+
+    /// So many bytes were written to streams.
+    pub(crate) fn note_written(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes that were written since this was asked last.
+    pub(crate) fn take_written(&self) -> u64 {
+        self.written.swap(0, Ordering::Relaxed)
     }
 }
 

@@ -88,9 +88,9 @@ impl Network {
         };
         self.peers.set_place(&id, place);
         let behaviour = self.swarm.behaviour_mut();
-        if behaviour.places.is_proven(&id)
-            && let Some(group) = behaviour.group.as_mut()
-        {
+        if !behaviour.places.is_proven(&id) {
+            self.outbox.unsent.add(id);
+        } else if let Some(group) = behaviour.group.as_mut() {
             group.know(&id);
         }
         self.incoming.push_back(Incoming::Connected { peer, route, place: place.into() });
@@ -115,6 +115,7 @@ impl Network {
                 self.compare_clocks();
             }
             self.forget_duplicates(&id);
+            self.outbox.unsent.remove(&id);
             let unsent = partner.queue.len() as u64;
             self.metrics.dropped.inc_by(unsent);
             self.incoming.push_back(Incoming::Disconnected { peer: partner.handle });
@@ -131,6 +132,14 @@ impl Network {
                 if let Some(peer) = self.peers.handle(&id) {
                     self.penalize(peer, Misdeed::Garbage);
                 }
+            }
+            NodeEvent::Group(GateEvent::Behind { peer, bytes }) => {
+                let place = self.peers.place(&peer);
+                tracing::warn!(
+                    bytes,
+                    "{place} is disconnected: it has not proven who it is and does not take the group's messages, of \
+                     which too many wait for it"
+                );
             }
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 if !matches!(failure, ping::Failure::Unsupported) {
@@ -183,11 +192,11 @@ impl Network {
                 self.finished(peer, request_id);
             }
             Event::InboundFailure { peer, request_id, error, .. } => {
-                self.answering.remove(&request_id);
+                self.answered(request_id);
                 tracing::debug!(%peer, "a message did not come through: {error}");
             }
             Event::ResponseSent { request_id, .. } => {
-                self.answering.remove(&request_id);
+                self.answered(request_id);
             }
         }
     }
@@ -256,7 +265,7 @@ impl Network {
         };
         let relayed = matches!(acceptance, MessageAcceptance::Accept);
         if let Some(group) = self.swarm.behaviour_mut().group.as_mut() {
-            group.report_message_validation_result(id, &from, acceptance);
+            group.judge(id, &from, data.len(), acceptance);
         }
         if relayed {
             self.metrics.group_relayed.inc();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use cap::Cap;
 use futures::{AsyncReadExt as _, AsyncWriteExt as _};
 use quiver_machine::{MAX_MESSAGE_LEN, Route};
-use quiver_net::{Multiaddr, NodeConfig, Transport, group_topic};
+use quiver_net::{ListeningLimits, Multiaddr, NodeConfig, Transport, UnsentLimits, group_topic};
 use quiver_strangers::acts::{nothing, publishes, publishes_wrongly, stalls};
 use quiver_strangers::group_frame::{announced, rpc, subscription};
 use quiver_strangers::{GROUP, MESSAGES, Stranger, act};
@@ -170,6 +170,111 @@ async fn strangers_that_read_nothing_have_nothing_queued_for_them() {
     }
     let grown = ALLOCATOR.allocated().saturating_sub(before);
     assert!(grown < 16 * MIB, "{grown} bytes");
+}
+
+/// A node that has subscribed to the group's messages and reads nothing any more.
+struct Frozen {
+    there: std::sync::mpsc::Receiver<()>,
+    /// Dropped to end it.
+    _ends: std::sync::mpsc::Sender<()>,
+}
+
+impl Frozen {
+    fn start(config: NodeConfig) -> Self {
+        let (there, is_there) = std::sync::mpsc::channel();
+        let (ends, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut node = start(&config).unwrap();
+                node.connects(Route::Leader).await;
+                sleep(Duration::from_millis(500)).await;
+                there.send(()).unwrap();
+                // It blocks the thread of all its tasks.
+                let _: Result<(), _> = end.recv();
+            });
+        });
+        Self { there: is_there, _ends: ends }
+    }
+
+    fn is_there(&self) {
+        self.there.recv_timeout(Duration::from_secs(20)).expect("it has subscribed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_listen_and_read_nothing_cost_bounded_bytes_and_keep_nothing_from_others() {
+    let mut bench = Bench::new(|config| {
+        config.strangers_listen = true;
+        config.limits.listening = ListeningLimits { each: MIB, all: 4 * MIB };
+    })
+    .await;
+    let mut member = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let mut listener = start(&spoke(Transport::Tcp, &bench.address)).unwrap();
+    listener.connects(Route::Leader).await;
+    let frozen: Vec<_> = (0..12).map(|_| Frozen::start(spoke(Transport::Tcp, &bench.address))).collect();
+    frozen.iter().for_each(Frozen::is_there);
+    let before = ALLOCATOR.allocated();
+    let mut most = 0;
+    for number in 0..48_u8 {
+        bench.hub.order(Order::Shout(vec![number; 200_000])).await;
+        for drone in [&mut member, &mut listener] {
+            drone.receives_message(&vec![number; 200_000]).await;
+        }
+        most = most.max(ALLOCATOR.allocated().saturating_sub(before));
+    }
+    let metrics = bench.hub.handle.metrics();
+    assert_eq!(metrics.group_listeners_dropped.get(), 12, "those that read nothing, and nobody else");
+    assert!(most < 12 * MIB, "{most} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_that_ask_and_take_no_answer_hold_bounded_bytes_and_keep_nothing_from_drones() {
+    let mut bench = Bench::new(|config| {
+        config.limits.unsent = UnsentLimits { free: 4096, each: MIB / 2, strangers: MIB };
+    })
+    .await;
+    let mut drone = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let length = 300_000;
+    let asks = act(move |mut stream| async move {
+        let announced = u32::try_from(length).unwrap().to_be_bytes();
+        let message = [b"ask".to_vec(), vec![5; length - 3]].concat();
+        let _ = stream.write_all(&[&announced[..], &[0; 16], &message].concat()).await;
+        let _ = stream.flush().await;
+        std::future::pending::<()>().await;
+    });
+    let _strangers: Vec<_> =
+        (0..4).map(|_| Stranger::start(&bench.address, &[(MESSAGES, 4, &asks)], false)).collect();
+    // Each may hold one answer, and all of them three, of 16. None is taken whole.
+    let dropped = bench.hub.handle.metrics().dropped.clone();
+    let are_dropped = async {
+        while dropped.get() < 8 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), are_dropped).await.expect("answers are dropped");
+    let long = [b"ask".to_vec(), vec![6; MAX_MESSAGE_LEN - 100]].concat();
+    drone.order(Order::Tell(Route::Leader, long)).await;
+    drone.receives_message(&[b"answer".to_vec(), vec![6; MAX_MESSAGE_LEN - 100]].concat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_stranger_that_listens_has_taken_is_counted_to_the_byte() {
+    let bench = Bench::new(|config| {
+        config.strangers_listen = true;
+        config.limits.listening = ListeningLimits { each: 16 << 10, all: MIB };
+    })
+    .await;
+    let mut listener = start(&spoke(Transport::Tcp, &bench.address)).unwrap();
+    listener.connects(Route::Leader).await;
+    sleep(Duration::from_millis(500)).await;
+    for number in 0..1000_u32 {
+        // Lengths of one and of two bytes.
+        let message = [number.to_be_bytes().to_vec(), vec![7; number as usize % 300]].concat();
+        bench.hub.order(Order::Shout(message.clone())).await;
+        listener.receives_message(&message).await;
+    }
+    assert_eq!(bench.hub.handle.metrics().group_listeners_dropped.get(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
