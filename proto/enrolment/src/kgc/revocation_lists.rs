@@ -8,7 +8,7 @@ use quiver_ainq::{
     SignedRevocationList, Suite, UnixTime,
 };
 use quiver_machine::{Now, Peer};
-use quiver_message::RevocationQuery;
+use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
@@ -16,6 +16,8 @@ use crate::threshold::Master;
 
 /// Greatest number of peers that are sent a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;
+/// Greatest number of bytes that they are sent together: anybody may have asked.
+const MAX_TOLD: usize = 32 << 20;
 
 /// Seconds after which a KGC of a quorum asks again for a list that is due.
 const RENEWAL_PATIENCE: u64 = 60;
@@ -221,9 +223,18 @@ impl<S: Suite> Kgc<S> {
         for (what, len, limit) in self.revocation_usage().fills() {
             self.out.event(KgcEvent::RevocationListFills { what, len, limit });
         }
-        // §12.3: peers that asked before get it at once; others see its number in a header, and ask.
+        // §12.3: peers that asked before get it at once, those first that have been connected for longest;
+        // others see its number in a header, and ask.
+        let mut room = MAX_TOLD;
         for (peer, max_len) in self.listeners.clone() {
-            self.answer(peer, &RevocationQuery { number: number.saturating_sub(1), max_len });
+            let query = RevocationQuery { number: number.saturating_sub(1), max_len };
+            let Some(list) = self.revocations.answer(&query) else { continue };
+            let Message::RevocationList(quiver_message::RevocationList { list: bytes }) = &list else {
+                continue;
+            };
+            let Some(left) = room.checked_sub(bytes.len()) else { break };
+            room = left;
+            self.out.send(&self.config.deployment, peer, &list);
         }
     }
 }

@@ -198,6 +198,26 @@ fn board_learns_of_a_revoked_leader_among_five_thousand_revoked_edges() {
 }
 
 #[test]
+fn a_new_list_costs_bounded_bytes_however_many_strangers_wait_for_it_and_goes_first_to_whoever_came_first() {
+    let mut bench = Bench::new();
+    bench.revoke((0..40_000).map(|n| edge(n, START + YEAR)));
+    let length = bench.signed().len();
+    assert!(length > 900_000);
+    for peer in 0..100 {
+        bench.query(Peer(peer), bench.list().number, 0);
+    }
+    bench.sent.clear();
+    bench.revoke([edge(50_000, START + YEAR)]);
+    let told: Vec<_> = bench.sent.iter().map(|(peer, _)| peer.0).collect();
+    assert!(told.len() >= 30 && told.iter().copied().eq(0..told.len() as u64), "{told:?}");
+    let bytes: usize = bench.sent.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(bytes <= (32 << 20) + 100 * 64, "{bytes} bytes");
+    // Whoever was not told asks.
+    bench.query(Peer(99), bench.list().number - 1, 0);
+    assert_eq!(bench.sent.last().map(|(peer, _)| *peer), Some(Peer(99)));
+}
+
+#[test]
 fn numbers_have_a_floor_in_time() {
     let mut bench = Bench::new();
     bench.revoke([edge(1, u64::MAX)]);
