@@ -126,7 +126,9 @@ async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
     match (&args.digest, args.repair, args.withdraw) {
         (_, Some(kgc), _) => {
             ask::<()>(config, &Request::HelpRepair { kgc }).await?;
-            print_line(&format!("this KGC helps KGC {kgc} to repair its shares if that asks within an hour"))
+            print_line(&format!(
+                "this KGC helps KGC {kgc} to repair its shares, once, if that asks within an hour"
+            ))
         }
         (Some(digest), None, false) => {
             ask::<()>(config, &Request::Approve { digest: digest.clone() }).await?;

@@ -159,6 +159,12 @@ impl QuorumHost {
                     "KGC {by} asks for its shares; if it is the right one: kgc quorum approve --repair {by}"
                 );
             }
+            QuorumEvent::HelpWantedAgain { by } => {
+                tracing::warn!(
+                    "KGC {by} asks for its shares again and is not helped: the approval was good for one repair. If it is \
+                     the right one and lost them once more: kgc quorum approve --repair {by}"
+                );
+            }
             QuorumEvent::Helped { member } => tracing::info!("helped KGC {member} to its shares"),
             QuorumEvent::Recovered { version } => tracing::info!(version, "shares repaired"),
             QuorumEvent::RecoveryFailed { helpers, culprits } => tracing::error!(

@@ -42,8 +42,8 @@ pub enum QuorumCommand {
     Adopt,
     /// The shares are lost: ask the other members for them.
     Recover,
-    /// Help this member to recover its shares. Given at t members at least, within an hour, by operators who
-    /// know that the peer behind this member is now the right one.
+    /// Help this member to recover its shares, once. Given at t members at least, within an hour, by
+    /// operators who know that the peer behind this member is now the right one.
     HelpRecover(KgcId),
     /// Have these revoked. They are as soon as t operators want it.
     Revoke(Vec<Revoked>),
@@ -117,6 +117,11 @@ pub enum QuorumEvent {
     Refused(&'static str),
     /// A member asks for help because its shares are lost, and no operator has approved it.
     HelpWanted {
+        /// The member.
+        by: KgcId,
+    },
+    /// A member asks for help once more: what its operator approved was a repair before.
+    HelpWantedAgain {
         /// The member.
         by: KgcId,
     },

@@ -248,6 +248,7 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
             Input::Resumed => {
                 self.signing.forget();
                 self.helping.forget();
+                self.helping.forget_approvals();
             }
             Input::Command(command) => self.command(now, command, rng),
         }

@@ -89,6 +89,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     pub(super) fn handle_status(&mut self, now: Now, from: KgcId, status: QuorumStatus) {
         let asks = status.asks;
+        if status.keys.is_some() && status.keys == self.keys.as_ref().map(|keys| keys.digest()) {
+            // §5.3: what its repair was approved for is done.
+            self.end_help(from);
+        }
         self.statements.received.insert(from, status);
         if asks {
             self.send_status(from, false);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
-use quiver_machine::{Now, Offence};
+use quiver_machine::{Now, Offence, Peer};
 use quiver_message::quorum::{
     Both, Helper, QuorumMessage, RepairAnswer, RepairDelta, RepairOffer, RepairRequest, RepairStart,
     SecretBytes,
@@ -22,13 +22,41 @@ const APPROVAL_LIFETIME: Duration = Duration::from_secs(3600);
 /// State of this member as a helper.
 #[derive(Debug)]
 pub(crate) struct Helping<S: QuorumSuite> {
-    /// End of each approval.
-    approvals: BTreeMap<KgcId, Duration>,
+    approvals: BTreeMap<KgcId, Approval>,
     /// The last request of each member without an approval, so that it is reported once.
     unapproved: BTreeMap<KgcId, [u8; 32]>,
     /// One for each member at most.
     offers: BTreeMap<KgcId, Offered>,
     repairs: BTreeMap<KgcId, Repair<S>>,
+}
+
+/// An operator's approval of one repair. It is in memory alone, so that none is good again after a restart.
+#[derive(Debug)]
+struct Approval {
+    until: Duration,
+    used: Use,
+}
+
+/// Use that was made of an approval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    None,
+    /// The member over this connection was given an answer. It may start over there, because another helper's
+    /// may be wrong.
+    Begun(Peer),
+    /// The member has its shares.
+    Over,
+}
+
+/// Standing of a member that asks for its shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// Its repair is approved.
+    Given,
+    /// The approval was for a repair before.
+    Spent,
+    /// There is none.
+    None,
 }
 
 /// The part that this member offers to play in one attempt of a member.
@@ -59,6 +87,11 @@ impl<S: QuorumSuite> Helping<S> {
         self.offers.clear();
         self.repairs.clear();
     }
+
+    /// Forgets what operators approved: another copy of this member has it, too.
+    pub(crate) fn forget_approvals(&mut self) {
+        self.approvals.clear();
+    }
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -69,14 +102,32 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !known || member == self.config.id || self.keys.is_none() {
             return self.refuse("there is no such member, or nothing to help it with");
         }
-        // §5.3: an operator's approval is good for an hour.
-        self.helping.approvals.insert(member, now.monotonic.saturating_add(APPROVAL_LIFETIME));
+        // §5.3: an operator's approval is good for an hour and one repair.
+        let until = now.monotonic.saturating_add(APPROVAL_LIFETIME);
+        self.helping.approvals.insert(member, Approval { until, used: Use::None });
         self.helping.unapproved.remove(&member);
     }
 
-    fn has_word(&mut self, now: Now, member: KgcId) -> bool {
-        self.helping.approvals.retain(|_, until| now.monotonic < *until);
-        self.helping.approvals.contains_key(&member)
+    fn word(&mut self, now: Now, member: KgcId) -> Word {
+        self.helping.approvals.retain(|_, approval| now.monotonic < approval.until);
+        match self.helping.approvals.get(&member).map(|approval| approval.used) {
+            None => Word::None,
+            Some(Use::None) => Word::Given,
+            Some(Use::Begun(over)) if self.links.get(&member) == Some(&over) => Word::Given,
+            Some(Use::Begun(_) | Use::Over) => Word::Spent,
+        }
+    }
+
+    /// A member holds the very shares that it was helped to: the approval was for these.
+    pub(crate) fn end_help(&mut self, member: KgcId) {
+        let helping = &mut self.helping;
+        if let Some(approval) = helping.approvals.get_mut(&member)
+            && approval.used != Use::None
+        {
+            approval.used = Use::Over;
+            helping.offers.remove(&member);
+            helping.repairs.remove(&member);
+        }
     }
 
     /// A member asks for help.
@@ -89,9 +140,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let nonce = request.nonce;
         // §5.3: without its operator's approval a member helps nobody, and reports once that help is wanted.
-        if !self.has_word(now, from) {
+        let word = self.word(now, from);
+        if word != Word::Given {
             if self.helping.unapproved.insert(from, nonce) != Some(nonce) {
-                self.out.event(QuorumEvent::HelpWanted { by: from });
+                self.out.event(match word {
+                    Word::Spent => QuorumEvent::HelpWantedAgain { by: from },
+                    Word::Given | Word::None => QuorumEvent::HelpWanted { by: from },
+                });
             }
             return;
         }
@@ -119,10 +174,16 @@ impl<S: QuorumSuite> QuorumNode<S> {
         start: &RepairStart,
         rng: &mut dyn CryptoRngCore,
     ) {
+        let word = self.word(now, from);
         let known = self.helping.repairs.get(&from).is_some_and(|repair| repair.session == start.session);
+        // §5.3: an answer that got lost is given again, also over another connection: who asks knows its
+        // attempt.
+        if word == Word::None {
+            return;
+        }
         if !known {
             // §5.3: a session that contains this member's own offer of this attempt.
-            if !self.has_word(now, from) || !self.is_of_our_offer(from, start) {
+            if word != Word::Given || !self.is_of_our_offer(from, start) {
                 return;
             }
             match self.begin_repair(from, start, rng) {
@@ -200,6 +261,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         // §5.3: σ_j, once all δ_ij are there.
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.answer(), repair.ibe.answer()) else { return };
         let first = !core::mem::replace(&mut repair.done, true);
+        if let (Some(approval), Some(peer)) = (self.helping.approvals.get_mut(&to), self.links.get(&to)) {
+            // §5.3: the approval is used as soon as an answer leaves.
+            if approval.used == Use::None {
+                approval.used = Use::Begun(*peer);
+            }
+        }
         let answer = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };
         let message = RepairAnswer { session: repair.session, commitments: repair.commitments(), answer };
         self.send(to, &QuorumMessage::RepairAnswer(message));

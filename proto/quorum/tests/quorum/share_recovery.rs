@@ -83,6 +83,73 @@ fn nobody_helps_without_its_operators_word() {
     world.until("shares are back", |world| world.all_hold(0));
 }
 
+/// Secrets that a member was sent, or that helpers sent each other.
+fn secrets(world: &World) -> usize {
+    let is_secret = |packet: &&Packet| {
+        matches!(packet.message, QuorumMessage::RepairAnswer(_) | QuorumMessage::RepairDelta(_))
+    };
+    world.sent().iter().filter(is_secret).count()
+}
+
+#[test]
+fn an_approval_is_good_for_one_repair() {
+    let mut world = World::new(13, 3, 2);
+    world.generate();
+    lose(&mut world, 2);
+    world.command(2, QuorumCommand::Recover);
+    helped_by(&mut world, &[1, 3], 2);
+    world.until("shares are back", |world| world.all_hold(0));
+    world.run_for(Duration::from_secs(60));
+    let before = secrets(&world);
+    // Whoever has this member's transport key asks again within the hour.
+    lose(&mut world, 2);
+    world.command(2, QuorumCommand::Recover);
+    world.run_for(Duration::from_secs(600));
+    assert!(world.node(2).keys().is_none() && secrets(&world) == before);
+    for helper in [1, 3] {
+        let told = |event: &&QuorumEvent| **event == QuorumEvent::HelpWantedAgain { by: 2 };
+        assert!(world.events(helper).iter().filter(told).count() > 0, "the operator of {helper} is told");
+    }
+    helped_by(&mut world, &[1, 3], 2);
+    world.until("shares are back", |world| world.all_hold(0));
+}
+
+#[test]
+fn an_approval_that_was_used_is_not_used_by_whoever_comes_next() {
+    let mut world = World::new(14, 3, 2);
+    world.generate();
+    lose(&mut world, 2);
+    world.command(2, QuorumCommand::Recover);
+    helped_by(&mut world, &[1, 3], 2);
+    // What is gone from the member's disk right behind the answers: it reports to nobody that it has its
+    // shares.
+    world.until("it is answered", |world| {
+        let answered = |packet: &Packet| matches!(packet.message, QuorumMessage::RepairAnswer(_));
+        world.sent().iter().filter(|packet| answered(packet)).count() >= 2
+    });
+    lose(&mut world, 2);
+    let before = secrets(&world);
+    world.command(2, QuorumCommand::Recover);
+    world.run_for(Duration::from_secs(600));
+    assert!(world.node(2).keys().is_none() && secrets(&world) == before);
+    assert!(world.events(1).contains(&QuorumEvent::HelpWantedAgain { by: 2 }));
+}
+
+#[test]
+fn an_approval_ends_with_a_restart_of_the_helper() {
+    let mut world = World::new(15, 3, 2);
+    world.generate();
+    lose(&mut world, 2);
+    helped_by(&mut world, &[1, 3], 2);
+    world.stop(1);
+    world.start(1);
+    world.command(2, QuorumCommand::Recover);
+    world.run_for(Duration::from_secs(300));
+    assert!(world.node(2).keys().is_none() && secrets(&world) == 0);
+    helped_by(&mut world, &[1], 2);
+    world.until("shares are back", |world| world.all_hold(0));
+}
+
 #[test]
 fn nobody_helps_a_member_for_which_another_was_meant() {
     let mut world = World::new(8, 3, 2);
