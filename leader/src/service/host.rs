@@ -121,10 +121,13 @@ impl LeaderHost {
             LeaderEvent::Parted { pseudonym, slot } => {
                 tracing::info!(%pseudonym, slot, "{pseudonym} removed");
             }
-            LeaderEvent::Removed { name, slot, evicted: true } => {
+            LeaderEvent::Removed { name, slot, revoked: true, .. } => {
+                tracing::info!(%name, slot, "{name} is revoked, and out of the group");
+            }
+            LeaderEvent::Removed { name, slot, evicted: true, .. } => {
                 tracing::info!(%name, slot, "{name} evicted");
             }
-            LeaderEvent::Removed { name, slot, evicted: false } => tracing::info!(%name, slot, "{name} left"),
+            LeaderEvent::Removed { name, slot, .. } => tracing::info!(%name, slot, "{name} left"),
             LeaderEvent::Barred(name) => tracing::info!(%name, "{name} evicted while it is away"),
             LeaderEvent::NobodyInSlot(slot) => tracing::warn!("no member is in slot {slot}"),
             LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "{name} is not a member"),

@@ -195,6 +195,8 @@ pub enum LeaderEvent {
         slot: Slot,
         /// Whether it was evicted (otherwise it left).
         evicted: bool,
+        /// Whether that is because a revocation list names it.
+        revoked: bool,
     },
     /// This drone, which had lost its slot because it was away, was evicted.
     Barred(Name),

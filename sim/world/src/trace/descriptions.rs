@@ -62,6 +62,7 @@ fn leader(event: &LeaderEvent) -> Option<String> {
         LeaderEvent::Delivered { epoch, members } => {
             format!("knows that all {members} members have epoch {epoch}")
         }
+        LeaderEvent::Removed { name, revoked: true, .. } => format!("puts out {name}, which is revoked"),
         LeaderEvent::Removed { name, evicted: true, .. } => format!("evicts {name}"),
         LeaderEvent::Removed { name, .. } => format!("lets {name} leave"),
         LeaderEvent::Barred(name) => format!("evicts {name}, which was away"),

@@ -39,6 +39,8 @@ const FEW: usize = 256;
 const STRAGGLERS: usize = 8;
 /// A revocation list of so few bytes, some 680 drones, is sent to those that it names as they are dismissed.
 const SHORT_LIST: usize = 16 * 1024;
+/// Bytes of longer lists that those are sent who are dismissed with one epoch.
+const LONG_LISTS: usize = 4 << 20;
 
 /// Distribution of the newest epoch.
 #[derive(Debug)]
@@ -217,9 +219,9 @@ impl<S: Suite> Term<S> {
         (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
     }
 
-    /// Sends the removed members the header, or with it the proof that they are out, and forgets them. Revoked ones
-    /// are also sent the list that says so, unless it is long, and disconnected for good. Returns those for whom
-    /// relays cut it from what they are sent anyway.
+    /// Sends the removed members the header, or with it the proof that they are out, and forgets them.
+    /// Revoked ones are also sent the list that says so, unless it is long and they are many, and
+    /// disconnected for good. Returns those for whom relays cut it from what they are sent anyway.
     pub(super) fn dismiss(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -228,7 +230,7 @@ impl<S: Suite> Term<S> {
     ) -> Vec<(Peer, Slot)> {
         let relays_cut = self.current.is_cut_by_relays(cx.config.shared_medium);
         let mut behind_relays = Vec::new();
-        let mut revoked = BTreeSet::new();
+        let mut to_block = BTreeSet::new();
         for slot in &output.dropped {
             cx.store.remove_spare(*slot);
             let peer = self.acknowledgements.remove(*slot);
@@ -246,17 +248,20 @@ impl<S: Suite> Term<S> {
                 cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
             }
             let Some(name) = name else { continue };
-            revoked.extend(peer.filter(|_| changes.revoked.contains(slot)));
-            let evicted = changes.evicted.contains(slot);
-            cx.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted });
+            to_block.extend(peer.filter(|_| changes.revoked.contains(slot)));
+            let (evicted, revoked) = (changes.evicted.contains(slot), changes.revoked.contains(slot));
+            cx.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted, revoked });
         }
-        for peer in revoked {
+        let mut room = LONG_LISTS;
+        for peer in to_block {
             // A gateway that still carries others is not cut off for one of its drones.
             if !self.acknowledgements.carries(peer) {
-                // §12.3: a drone that knows asks no more.
-                if let Some(list) =
-                    cx.store.revocations.signed_bytes().filter(|list| list.len() <= SHORT_LIST)
-                {
+                // §12.3: a drone that knows asks no more, and does not take itself for evicted.
+                let list = cx.store.revocations.signed_bytes();
+                if let Some(list) = list.filter(|list| list.len() <= SHORT_LIST.max(room)) {
+                    if list.len() > SHORT_LIST {
+                        room -= list.len();
+                    }
                     let list = RevocationList { list: list.to_vec() };
                     cx.send(peer, &Message::RevocationList(list));
                 }
