@@ -6,7 +6,6 @@
 //! never recorded in the registry is left over from an interrupted set-up and counts for nothing.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use quiver_ainq::{
     AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, Ristretto255, SecretScalar, SignedAuthority, Suite,
@@ -23,12 +22,12 @@ use quiver_service::state_file::{Records, StateFile};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::in_use::when_free;
 use crate::store::{AuthorityRow, Store};
 
 const ROLE: &str = "kgc-attributes";
-/// Another process has the file for an instant.
+/// Looks for the file, which another process has for an instant.
 const PATIENCE: u32 = 50;
-const NAP: Duration = Duration::from_millis(100);
 
 /// An authority's secrets.
 pub(crate) struct SealedAuthority {
@@ -169,13 +168,8 @@ pub(crate) fn pick<T>(mut all: Vec<Known<T>>, named: Option<&str>) -> Result<Kno
 }
 
 fn open(path: &Path, deployment: &Deployment<Ristretto255>, by: &Protection) -> Result<(StateFile, Records)> {
-    for _ in 0..PATIENCE {
-        match StateFile::open(path, &owner(deployment, ROLE), by) {
-            Err(quiver_service::Error::InUse { .. }) => std::thread::sleep(NAP),
-            opened => return Ok(opened?),
-        }
-    }
-    Ok(StateFile::open(path, &owner(deployment, ROLE), by)?)
+    let open = || Ok(StateFile::open(path, &owner(deployment, ROLE), by)?);
+    when_free(PATIENCE, open, || Ok(true))
 }
 
 /// The secrets of the authorities that the registry knows.

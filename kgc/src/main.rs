@@ -23,6 +23,7 @@ mod error;
 mod event_log;
 mod grants;
 mod ibe;
+mod in_use;
 mod init;
 mod kgc_machine;
 mod master_share;

@@ -7,7 +7,6 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use quiver_ainq::{Deployment, MasterSecret, Ristretto255};
 use quiver_service::clock;
@@ -18,6 +17,7 @@ use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::config::Config;
 use crate::control::{Request, ask_if_running};
 use crate::error::{Error, Result};
+use crate::in_use::when_free;
 use crate::quorum::file::Pinned;
 use crate::quorum::sealed::QuorumState;
 use crate::sealed::{MasterFile, Sealed};
@@ -25,10 +25,8 @@ use crate::store::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Line, NextLine, Position, RegistryKey, Store,
 };
 
-/// Looks for the lock on the file with the key, which another command holds while it changes something, and the time
-/// between them.
+/// Looks for the lock on the file with the key, which another command holds while it changes something.
 const PATIENCE: u32 = 600;
-const NAP: Duration = Duration::from_millis(100);
 /// Looks of a KGC that starts. A command that has begun before it is soon done.
 const STARTING: u32 = 100;
 
@@ -172,29 +170,23 @@ impl Writer {
     /// Opens the registry: with the running KGC's help, or else with the passphrase or key.
     fn open(config: &Config, protection: &ProtectionArgs) -> Result<Self> {
         let fingerprint = fingerprint(config)?;
-        let (mut by, mut looks): (Option<Rc<Protection>>, _) = (None, 0);
-        loop {
+        let mut by: Option<Rc<Protection>> = None;
+        let open = || {
             if runs(config)? {
                 let store = Store::open(&config.data_dir, &fingerprint)?;
-                return Ok(Self { store: store.authenticated_by(by_running_kgc(config)), held: None, by });
+                let store = store.authenticated_by(by_running_kgc(config));
+                return Ok(Self { store, held: None, by: by.clone() });
             }
             let given = match &by {
                 Some(given) => Rc::clone(given),
                 None => Rc::clone(by.insert(Rc::new(protection.obtain(false)?))),
             };
-            match Held::open(config, &given) {
-                Ok(mut held) => {
-                    let Verified { store, .. } = held.verify(&config.data_dir, &fingerprint)?;
-                    return Ok(Self { store, held: Some(held), by });
-                }
-                // Another command changes something, or a KGC starts.
-                Err(Error::Service(quiver_service::Error::InUse { .. })) if looks < PATIENCE => {
-                    std::thread::sleep(NAP);
-                    looks += 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+            let mut held = Held::open(config, &given)?;
+            let Verified { store, .. } = held.verify(&config.data_dir, &fingerprint)?;
+            Ok(Self { store, held: Some(held), by: Some(given) })
+        };
+        // Another command changes something, or a KGC starts.
+        when_free(PATIENCE, open, || Ok(true))
     }
 
     /// Notes the end of the audit table, so that nobody can take back what was just written. A running KGC does so
@@ -209,20 +201,8 @@ impl Writer {
 ///
 /// # Errors
 /// Those of `open`; at once if another KGC has the file.
-pub(crate) async fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -> Result<T> {
-    for _ in 0..STARTING {
-        let opened = open();
-        if !matches!(opened, Err(Error::Service(quiver_service::Error::InUse { .. }))) {
-            return opened;
-        }
-        let config = config.clone();
-        // It waits for an answer.
-        if tokio::task::spawn_blocking(move || runs(&config)).await.unwrap_or(Ok(false))? {
-            return opened;
-        }
-        tokio::time::sleep(NAP).await;
-    }
-    open()
+pub(crate) fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -> Result<T> {
+    tokio::task::block_in_place(|| when_free(STARTING, open, || Ok(!runs(config)?)))
 }
 
 /// Changes the registry in the data directory.

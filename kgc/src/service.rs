@@ -65,7 +65,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
         own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
     let by = protection.obtain(false)?;
     let open = || Sealed::open(&config.data_dir, &deployment, &by);
-    let (sealed, mut master) = registry::open_when_free(config, open).await?;
+    let (sealed, mut master) = registry::open_when_free(config, open)?;
     let verified = registry::verify(&config.data_dir, &fingerprint, &mut master)?;
     let registrar = Registrar::new(&config.data_dir, &fingerprint, verified.key.clone())?;
     let by_key = Authenticator::Key(verified.key.clone());

@@ -67,7 +67,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
     let open = || QuorumState::open(&config.data_dir, kept, &by);
-    let (mut state, Held { pinned, operators }) = registry::open_when_free(config, open).await?;
+    let (mut state, Held { pinned, operators }) = registry::open_when_free(config, open)?;
     let id = pinned.own(&key.peer_id())?;
     let Verified { store, key: registry_key, .. } =
         registry::verify(&config.data_dir, &pinned.seat(), &mut state)?;
