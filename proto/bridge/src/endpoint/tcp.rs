@@ -1,21 +1,29 @@
 //! MAVLink over TCP: connecting (`tcp`) and listening (`tcpin`).
 
+use std::collections::BTreeMap;
+use std::future::{Future, pending};
 use std::io;
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::pin::pin;
 use std::time::Duration;
 
 use quiver_mavlink::HostPort;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{CHUNK, Gone, Link, Port};
 use crate::pause::{Pause, closed};
 
 /// Clients of one listening endpoint.
 const MAX_CLIENTS: usize = 32;
+/// Those of one address.
+const MAX_OF_ADDRESS: usize = 16;
+/// Time after which a client that sends nothing makes room for another. Programs send a heartbeat every
+/// second.
+const SILENT: Duration = Duration::from_secs(5);
 /// Time limit for a server's answer.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Time limit for a program to take what is sent: one that hangs is disconnected.
@@ -27,30 +35,82 @@ pub(super) async fn listen(at: &HostPort) -> io::Result<TcpListener> {
     TcpListener::bind((at.host.as_str(), at.port)).await
 }
 
+/// Clients that are connected. Who connects and sends nothing keeps no program out.
+#[derive(Debug, Default)]
+struct Clients {
+    clients: BTreeMap<u64, Client>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    from: IpAddr,
+    /// When it sent something last, or came.
+    heard: watch::Receiver<Instant>,
+    /// Dropped to disconnect it.
+    _end: oneshot::Sender<()>,
+}
+
+/// A client's side of its place.
+struct Place {
+    number: u64,
+    heard: watch::Sender<Instant>,
+    end: oneshot::Receiver<()>,
+}
+
+impl Clients {
+    /// Finds a place for a client, at the cost of one that was silent for long if there is none; `None`
+    /// without any.
+    fn admit(&mut self, now: Instant, from: IpAddr) -> Option<Place> {
+        let of_address = self.clients.values().filter(|client| client.from == from).count();
+        let full = self.clients.len() >= MAX_CLIENTS;
+        if full || of_address >= MAX_OF_ADDRESS {
+            let within = self.clients.iter().filter(|(_, client)| full || client.from == from);
+            let silent = within.map(|(number, client)| (*client.heard.borrow(), *number)).min();
+            let (_, number) = silent.filter(|(heard, _)| now.duration_since(*heard) >= SILENT)?;
+            self.clients.remove(&number);
+        }
+        let (heard, hears) = watch::channel(now);
+        let (end, ends) = oneshot::channel();
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.clients.insert(number, Client { from, heard: hears, _end: end });
+        Some(Place { number, heard, end: ends })
+    }
+}
+
 /// Serves clients, each a link.
 pub(super) async fn serve_in(port: Port, listener: TcpListener) {
-    let room = Arc::new(Semaphore::new(MAX_CLIENTS));
-    let mut clients = JoinSet::new();
+    let mut clients = Clients::default();
+    let mut served = JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            Some(_) = clients.join_next() => continue,
+            Some(ended) = served.join_next() => {
+                if let Ok(number) = ended {
+                    clients.clients.remove(&number);
+                }
+                continue;
+            }
         };
         let Ok((stream, from)) = accepted else {
             sleep(AFTER_ERROR).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
-            tracing::warn!(%from, "refused: {MAX_CLIENTS} programs are connected there already");
+        let Some(Place { number, heard, end }) = clients.admit(Instant::now(), from.ip()) else {
+            tracing::warn!(
+                %from,
+                "refused: {MAX_CLIENTS} programs are connected there already, or {MAX_OF_ADDRESS} from that address"
+            );
             continue;
         };
         let port = port.clone();
-        clients.spawn(async move {
-            let _place = place;
+        served.spawn(async move {
             let _ = stream.set_nodelay(true);
             if let Ok(link) = port.open().await {
-                exchange(link, stream).await;
+                exchange(link, stream, Some(&heard), end).await;
             }
+            number
         });
     }
 }
@@ -64,7 +124,7 @@ pub(super) async fn serve_out(port: Port, to: HostPort, retry_after: Option<Dura
             Ok(stream) => {
                 pause.opened();
                 let Ok(link) = port.open().await else { return };
-                pause.failed(&exchange(link, stream).await);
+                pause.failed(&exchange(link, stream, None, pending::<()>()).await);
             }
             Err(error) => pause.failed(&error),
         }
@@ -81,15 +141,25 @@ async fn connect(to: &HostPort) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Reads and writes a stream until it ends; says why.
-async fn exchange(mut link: Link, mut stream: TcpStream) -> io::Error {
+/// Reads and writes a stream until it ends, or is to end; says why. Notes when something came.
+async fn exchange<E>(
+    mut link: Link,
+    mut stream: TcpStream,
+    heard: Option<&watch::Sender<Instant>>,
+    end: impl Future<Output = E>,
+) -> io::Error {
     let (mut reading, mut writing) = stream.split();
     let mut buffer = [0; CHUNK];
+    let mut end = pin!(end);
     let ended = loop {
         tokio::select! {
+            _ = &mut end => break closed(),
             read = reading.read(&mut buffer) => match read {
                 Ok(0) => break closed(),
                 Ok(len) => {
+                    if let Some(heard) = heard {
+                        heard.send_replace(Instant::now());
+                    }
                     if let Err(Gone) = link.receive(buffer.get(..len).unwrap_or_default(), false).await {
                         break closed();
                     }
@@ -108,4 +178,47 @@ async fn exchange(mut link: Link, mut stream: TcpStream) -> io::Error {
     };
     link.close().await;
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn host(number: u8) -> IpAddr {
+        Ipv4Addr::new(192, 0, 2, number).into()
+    }
+
+    #[test]
+    fn clients_that_send_nothing_make_room_for_programs_and_programs_for_nobody() {
+        let (mut clients, start) = (Clients::default(), Instant::now());
+        let mut idle: Vec<_> = (0..100).filter_map(|number| clients.admit(start, host(number))).collect();
+        assert_eq!(idle.len(), MAX_CLIENTS);
+        let later = start + SILENT;
+        // Who sends keeps its place.
+        idle[0].heard.send_replace(later);
+        let mut station = clients.admit(later, host(200)).expect("one of them goes");
+        let is_over = |place: &mut Place| place.end.try_recv() == Err(oneshot::error::TryRecvError::Closed);
+        assert!(!is_over(&mut idle[0]) && is_over(&mut idle[1]));
+        for program in [&station, &idle[0]] {
+            program.heard.send_replace(later + SILENT);
+        }
+        let others = (100..200).filter(|number| clients.admit(later + SILENT, host(*number)).is_some());
+        assert_eq!(others.count(), MAX_CLIENTS - 2, "in place of those that are silent");
+        assert!(!is_over(&mut station) && !is_over(&mut idle[0]));
+        assert!(idle.iter_mut().skip(1).all(is_over));
+    }
+
+    #[test]
+    fn clients_of_one_address_leave_room_for_others() {
+        let (mut clients, now) = (Clients::default(), Instant::now());
+        let places: Vec<_> = (0..100).filter_map(|_| clients.admit(now, host(1))).collect();
+        assert_eq!(places.len(), MAX_OF_ADDRESS);
+        assert!(clients.admit(now, host(2)).is_some());
+        // Of its own address, when that is due.
+        assert!(clients.admit(now + SILENT, host(1)).is_some());
+        let of_address = clients.clients.values().filter(|client| client.from == host(1)).count();
+        assert_eq!(of_address, MAX_OF_ADDRESS);
+    }
 }
