@@ -121,6 +121,49 @@ mod tests {
     }
 
     #[test]
+    fn a_revoked_member_is_sent_the_list_before_it_is_disconnected_however_long_the_list_is() {
+        let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..8);
+        for slot in 0..8 {
+            fixture.term().acknowledgements.connect(slot, Peer(u64::from(slot)));
+        }
+        let member = Revoked::from(&fixture.leader.roster().get(5).unwrap().identity);
+        let others = (0..2_000_u64).map(|number| {
+            let mut serial = [0xff; 16];
+            serial[..8].copy_from_slice(&number.to_be_bytes());
+            Revoked { serial, not_after: 2_000_000, leader: false }
+        });
+        let mut list = RevocationList {
+            number: 1,
+            issued: 1,
+            next_update: 2_000_000,
+            revoked: others.chain([member]).collect(),
+        };
+        list.sort();
+        let list =
+            fixture.master.sign_revocations(&fixture.deployment, list, &mut fixture.rng).unwrap().encode();
+        assert!(list.len() > 40_000);
+        let message = Message::<S>::RevocationList(quiver_message::RevocationList { list });
+        let bytes = message.encode(&fixture.deployment);
+        let outputs = fixture.input(Input::Received { from: Peer(100), via: Via::Peer, bytes: &bytes });
+        let concerns: Vec<_> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Transmit { to: quiver_machine::Destination::Peer(Peer(5)), payload } => {
+                    (*payload == bytes).then_some("the list")
+                }
+                Output::Block(Peer(5)) => Some("the end"),
+                Output::Event(LeaderEvent::Removed { slot: 5, evicted: true, revoked: true, .. }) => {
+                    Some("revoked")
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(concerns.iter().filter(|what| **what == "the list").count(), 1, "{concerns:?}");
+        assert_eq!(concerns.last(), Some(&"the end"), "{concerns:?}");
+        assert!(concerns.contains(&"revoked"));
+    }
+
+    #[test]
     fn a_leader_speaks_under_no_key_that_those_to_be_put_out_hold() {
         let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MEMBERS);
         let list = revoke_all_but(&mut fixture, 2);
