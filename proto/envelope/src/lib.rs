@@ -31,11 +31,23 @@ mod signature;
 
 use core::time::Duration;
 
+use quiver_abe::envelope::EnvelopeError;
+use quiver_machine::Offence;
+
 pub use self::event::{Author, EnvelopeEvent};
 pub use self::keys::{AttributeAccess, AttributeKeys};
 pub use self::limits::EnvelopeLimits;
 pub use self::part::{EnvelopeCommand, Envelopes};
 pub use self::signature::{DroneSigner, DroneVerifier};
+
+/// Name of this feature, in [`Offence::Feature`].
+pub const FEATURE: &str = "envelopes";
+
+/// Offence of a peer that sent an envelope which no honest sender made.
+#[must_use]
+pub fn offence(error: &EnvelopeError) -> Offence {
+    Offence::of_feature(FEATURE, error)
+}
 
 /// Interval at which ended sessions are removed, while there are any.
 const TIDYING: Duration = Duration::from_secs(60);

@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use quiver_abe::envelope::{SessionId, Signer, Target};
 use quiver_ainq::Suite;
-use quiver_machine::{Handled, Now, Offence, Part, Peer, due};
+use quiver_machine::{Handled, Now, Part, Peer, due};
 use quiver_message::{Message, OpeningRequest};
 
 use crate::budget::Budget;
 use crate::receiver::{Received, Receiver};
 use crate::sender::{Order, Sender};
-use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING};
+use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING, offence};
 
 /// Commands of the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Envelopes {
                     // §E4.2: a drone that missed the opening asks the group for it.
                     cx.publish(&Message::OpeningRequest(OpeningRequest { session }));
                 }
-                Received::Invalid(error) => offences.push(Offence::Envelope(error)),
+                Received::Invalid(error) => offences.push(offence(&error)),
             }
         }
         if offences.is_empty() { Handled::Yes } else { Handled::Offences(offences) }

@@ -83,6 +83,7 @@ mod tests {
             Offence::Message(MessageError::NoBody),
             Offence::Equivocation,
             Offence::RefusedLeader,
+            Offence::of_feature("any", &Error::InvalidSignature),
         ];
         for offence in excusable.iter().cycle().take(500) {
             assert_eq!(misdeeds.weigh(Peer(1), offence), None, "{offence:?}");

@@ -1,5 +1,8 @@
 //! Offences of peers: messages that fail a check.
 
+use alloc::string::{String, ToString};
+use core::fmt::Display;
+
 use quiver_ainq::Error as AinqError;
 use quiver_message::MessageError;
 
@@ -22,18 +25,41 @@ pub enum Offence {
     /// A MAC between member and leader does not verify.
     #[error("message authentication code of `{0}` does not verify")]
     Mac(&'static str),
-    /// An envelope that no honest sender made.
-    #[cfg(feature = "envelopes")]
-    #[error("{0}")]
-    Envelope(quiver_abe::envelope::EnvelopeError),
-    /// A quorum member's message fails a check.
-    #[cfg(feature = "quorum")]
-    #[error("{0}")]
-    Quorum(#[from] quiver_quorum::Error),
+    /// A message of a feature fails one of the feature's checks. Its errors are text here, because the contract must not
+    /// depend on what can be removed.
+    #[error("{text}")]
+    Feature {
+        /// Name of the feature, a constant of its crate.
+        feature: &'static str,
+        /// Description of the error, as the feature's own type displays it.
+        text: String,
+    },
     /// Two signed headers exist for one epoch: proof against the leader.
     #[error("the leader signed two headers for one epoch")]
     Equivocation,
     /// Something of a leader that is refused because it contradicted itself.
     #[error("the leader is refused: it signed two headers for one epoch")]
     RefusedLeader,
+}
+
+impl Offence {
+    /// Offence of this feature.
+    #[must_use]
+    pub fn of_feature(feature: &'static str, error: &impl Display) -> Self {
+        Self::Feature { feature, text: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offence_of_a_feature_reads_as_its_error_and_is_told_from_anothers() {
+        let offence = Offence::of_feature("tides", &AinqError::Stale);
+        assert_eq!(offence.to_string(), AinqError::Stale.to_string());
+        assert_eq!(offence, Offence::of_feature("tides", &AinqError::Stale));
+        assert_ne!(offence, Offence::of_feature("winds", &AinqError::Stale));
+        assert_ne!(offence, Offence::Protocol(AinqError::Stale));
+    }
 }

@@ -66,6 +66,9 @@ use self::signing::Signing;
 use self::statements::Statements;
 use quiver_machine::{Input, Machine, Now, Offence, Outbox, Output, Peer, Route, earlier};
 
+/// Name of this feature, in [`Offence::Feature`].
+pub const FEATURE: &str = "quorum";
+
 /// One KGC of a quorum, as the other KGCs know it.
 #[derive(Debug)]
 pub struct QuorumNode<S: QuorumSuite> {

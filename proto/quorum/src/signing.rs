@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, Purpose, RevocationList};
-use quiver_machine::{Now, Offence};
+use quiver_machine::Now;
 use quiver_message::quorum::{
     QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason, SignShare,
     SigningSession,
@@ -143,7 +143,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let package = decoded.and_then(|commitments| self.package(version, purpose, &body, commitments));
         let package = match package {
             Ok(package) => package,
-            Err(error) => return self.blame(from, Offence::Quorum(error)),
+            Err(error) => return self.blame_for(from, &error),
         };
         // §5.4: once more: since the promise another list may have been signed.
         if let Err(why) = self.authorize(now.unix, from, version, purpose, &body) {
@@ -151,7 +151,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         match self.sign(purpose, &body, nonces, &package) {
             Ok(share) => self.send(from, &QuorumMessage::SignShare(SignShare { session, share })),
-            Err(error) => self.blame(from, Offence::Quorum(error)),
+            Err(error) => self.blame_for(from, &error),
         }
     }
 

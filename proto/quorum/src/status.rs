@@ -11,7 +11,7 @@ use rand_core::CryptoRngCore;
 
 use super::interface::approval;
 use super::keys::QuorumKeys;
-use super::{QuorumEvent, QuorumNode, QuorumRecord};
+use super::{FEATURE, QuorumEvent, QuorumNode, QuorumRecord};
 
 /// Delay by which each member starts to sign later than the one before it, so that not all do at once.
 const STAGGER: Duration = Duration::from_millis(250);
@@ -28,6 +28,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     pub(super) fn blame(&mut self, member: KgcId, offence: Offence) {
         self.out.event(QuorumEvent::Blamed { member, offence });
+    }
+
+    /// Blames a member for a message that its cryptography refuses.
+    pub(super) fn blame_for(&mut self, member: KgcId, error: &quiver_quorum::Error) {
+        self.blame(member, Offence::of_feature(FEATURE, error));
     }
 
     pub(super) fn refuse(&mut self, why: &'static str) {

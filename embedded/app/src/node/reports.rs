@@ -96,7 +96,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             EdgeEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
                 #[cfg(feature = "envelopes")]
-                if matches!(offence, quiver_machine::Offence::Envelope(_)) {
+                if matches!(
+                    offence,
+                    quiver_machine::Offence::Feature { feature: quiver_envelope::FEATURE, .. }
+                ) {
                     self.report.add(Counter::BadEnvelopes);
                 }
                 self.print_line(format_args!("blamed {} {offence}", peer.0));

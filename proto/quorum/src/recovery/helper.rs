@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
-use quiver_machine::{Now, Offence, Peer};
+use quiver_machine::{Now, Peer};
 use quiver_message::quorum::{
     Both, Helper, QuorumMessage, RepairAnswer, RepairDelta, RepairOffer, RepairRequest, RepairStart,
     SecretBytes,
@@ -188,7 +188,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             }
             match self.begin_repair(from, start, rng) {
                 Ok(repair) => drop(self.helping.repairs.insert(from, repair)),
-                Err(error) => return self.blame(from, Offence::Quorum(error)),
+                Err(error) => return self.blame_for(from, &error),
             }
         }
         // §5.3: δ_ij to every other helper, under commitments.
@@ -247,7 +247,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         // §5.3: every step is checked against the commitments: a liar is named by the helper that finds it.
         if let Err(error) = repair.take(from, message) {
-            return self.blame(from, Offence::Quorum(error));
+            return self.blame_for(from, &error);
         }
         if message.asks {
             self.send_delta(member, from);

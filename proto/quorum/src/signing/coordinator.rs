@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, MAX_REVOCATION_LIST_LEN, Purpose, StatementSignature};
-use quiver_machine::{Now, Offence};
+use quiver_machine::Now;
 use quiver_message::quorum::{
     MAX_BODY_LEN, QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason,
     SignShare, SignerCommitment, SigningSession,
@@ -134,7 +134,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Ok(commitment) => drop(attempt.commitments.insert(from, commitment)),
             Err(error) => {
                 self.leave_out(now, from);
-                return self.blame(from, Offence::Quorum(error));
+                return self.blame_for(from, &error);
             }
         }
         if attempt.commitments.len() >= enough {
@@ -175,7 +175,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match SignatureShare::decode(&message.share) {
             Ok(share) => drop(shares.insert(from, share)),
             Err(error) => {
-                self.blame(from, Offence::Quorum(error));
+                self.blame_for(from, &error);
                 return self.spoilt(now, &[from]);
             }
         }
