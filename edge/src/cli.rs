@@ -12,6 +12,7 @@ use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::provision::Radio;
 
 /// Help of the program.
@@ -34,8 +35,6 @@ Examples:
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
   edge envelope open order.env --out order.txt   # if this drone's attributes fit
   edge envelope send --policy medic 'two wounded at the bridge'   # through the running edge
-  edge ibe encrypt plan.txt --to mission/alpha/phase-2 --out plan.age
-  edge ibe decrypt plan.age --out plan.txt       # once the operator has begun the phase
   edge relay --leader /ip4/10.0.0.1/tcp/7001 --listen /ip4/0.0.0.0/tcp/7003 --group alpha
   edge provision --deployment deployment.toml --token board-1.token    # to set up a board
 
@@ -104,7 +103,7 @@ pub(crate) enum Command {
     Abke(AbkeCommand),
     /// What leaders can do as well
     #[command(flatten)]
-    Drone(DroneCommand),
+    Drone(DroneCommand<Config>),
 }
 
 /// Flags of enrolling.

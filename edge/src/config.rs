@@ -11,6 +11,7 @@ use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_dialled_addresses};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::feature::Features;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,7 @@ impl Config {
 }
 
 impl Program for Config {
+    const FEATURES: Features = crate::features::FEATURES;
     const NAME: &'static str = "edge";
     const SERVE: &'static str = "run";
 

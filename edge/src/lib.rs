@@ -30,7 +30,7 @@
 //! # }
 //! ```
 //!
-//! In here `program` reads the command line, `config` the settings; `service` runs the machine with the driver
+//! In here `program` reads the command line, `config` the settings; `features` lists what this build has; `service` runs the machine with the driver
 //! of `quiver-net`; through `control` the subcommands that only an edge has reach the running one; `blocking`
 //! is the drone within another program. What an edge shares with a leader is `quiver_service::drone`.
 
@@ -38,6 +38,7 @@ mod blocking;
 mod cli;
 mod config;
 mod control;
+mod features;
 mod mavlink;
 mod metrics;
 mod program;

@@ -11,6 +11,8 @@ use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
+use crate::config::Config;
+
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
     name: "leader",
@@ -89,7 +91,7 @@ pub(crate) enum Command {
     SystemId(SystemIdCommand),
     /// What edges can do as well
     #[command(flatten)]
-    Drone(DroneCommand),
+    Drone(DroneCommand<Config>),
 }
 
 /// Subcommands of `system-id`.

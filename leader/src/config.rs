@@ -11,6 +11,7 @@ use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_service::config::{Layers, parse_addresses, parse_all, parse_dialled_addresses};
+use quiver_service::drone::feature::Features;
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
 use quiver_service::state_file::Records;
@@ -220,6 +221,7 @@ impl Config {
 }
 
 impl Program for Config {
+    const FEATURES: Features = crate::features::FEATURES;
     const NAME: &'static str = "leader";
     const SERVE: &'static str = "serve";
 

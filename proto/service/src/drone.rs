@@ -4,6 +4,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`program`] | what differs between the two programs, as a trait |
+//! | [`feature`] | features that can be left out of a program |
 //! | [`settings`] | the settings that both have |
 //! | [`store`] | the drone's state file, shared by the tasks of one process |
 //! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
@@ -19,13 +20,16 @@
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
 //! | [`envelope`] | envelopes as files and messages |
-//! | [`ibe`], [`release`] | files encrypted to conditions, and the keys of conditions |
+//! | [`atomic_file`] | files that are there whole, or not at all |
+//! | [`conditions`], [`ibe`], [`release`] | files encrypted to conditions, and the keys of conditions |
 
 pub mod abe;
 pub mod abke;
-mod atomic_file;
+pub mod atomic_file;
+pub mod conditions;
 pub mod envelope;
 mod error;
+pub mod feature;
 pub mod fetch;
 pub mod health;
 pub mod ibe;

@@ -9,15 +9,15 @@ use crate::drone::Result;
 
 /// A file that gets its name when it is finished, and is gone if it is not. For its owner alone.
 #[derive(Debug)]
-pub(crate) struct AtomicFile {
+pub struct AtomicFile {
     /// The temporary file, to be written.
-    pub(crate) file: NamedTempFile,
+    pub file: NamedTempFile,
     path: PathBuf,
 }
 
 impl AtomicFile {
     /// A file that shall have this name, which nothing has yet.
-    pub(crate) fn new(path: &Path) -> Result<Self> {
+    pub fn new(path: &Path) -> Result<Self> {
         if path.symlink_metadata().is_ok() {
             return Err(ServiceError::Exists { path: path.into() }.into());
         }
@@ -29,7 +29,7 @@ impl AtomicFile {
     }
 
     /// Gives it its name. Never overwrites.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         let failed = |source| ServiceError::io("write", &self.path, source);
         self.file.as_file().sync_all().map_err(failed)?;
         self.file.persist_noclobber(&self.path).map_err(|error| failed(error.error))?;

@@ -24,8 +24,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::drone::abke::{first_end, until_next};
+use crate::drone::feature::{self, DroneFeature, Features};
 use crate::drone::keys::Keys;
-use crate::drone::release::{KeyCall, KeyReport};
 use crate::drone::{Error, Result};
 
 /// Wait after the first fetch in the background that was not confirmed by all authorities; doubles from
@@ -106,15 +106,16 @@ impl Report {
 /// A drone's client at the KGCs: one fetch at a time. Clones share that.
 #[derive(Clone, Debug)]
 pub struct KeyClient {
+    features: Features,
     keys: Keys,
     plan: FetchPlan,
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl KeyClient {
-    /// A client for this keyring.
-    pub fn new(keys: Keys, plan: FetchPlan) -> Self {
-        Self { keys, plan, turn: Arc::default() }
+    /// A client for this keyring, of a program with these features.
+    pub fn new(features: Features, keys: Keys, plan: FetchPlan) -> Self {
+        Self { features, keys, plan, turn: Arc::default() }
     }
 
     /// The keyring.
@@ -122,16 +123,17 @@ impl KeyClient {
         &self.keys
     }
 
-    /// Answers a call about keys of conditions, for the drone with this key if there is one.
+    /// Addresses and times of its fetches.
+    pub fn plan(&self) -> &FetchPlan {
+        &self.plan
+    }
+
+    /// The feature of this name.
     ///
     /// # Errors
-    /// Those of [`answer`](crate::drone::release::key_call::answer).
-    pub async fn release(
-        &self,
-        keypair: Option<&DroneKeypair<Ristretto255>>,
-        call: &KeyCall,
-    ) -> Result<KeyReport> {
-        crate::drone::release::key_call::answer(&self.keys.identity_keys(), keypair, &self.plan, call).await
+    /// [`Error::Answered`] if this program was built without it.
+    pub(crate) fn feature(&self, name: &str) -> Result<&'static dyn DroneFeature> {
+        feature::find(self.features, name)
     }
 
     /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes.
@@ -223,7 +225,7 @@ async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPla
 ///
 /// # Errors
 /// [`Error::NoAddress`], those of the network, and those of `work`.
-pub(super) async fn run_client<M, T, F>(
+pub async fn run_client<M, T, F>(
     kgcs: &[Multiaddr],
     machine: M,
     work: impl FnOnce(Handle<M>, mpsc::UnboundedReceiver<M::Event>) -> F,

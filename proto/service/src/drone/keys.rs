@@ -8,7 +8,6 @@ use quiver_ainq::{Deployment, Ristretto255, SignedRevocationList};
 use quiver_delivery::attributes::Held;
 use tokio::sync::watch;
 
-use crate::drone::release::IdentityKeys;
 use crate::drone::{Error, Result};
 
 /// Attachment: the newest revocation list that was fetched from the KGC.
@@ -47,9 +46,9 @@ impl Keys {
         self.changes.subscribe()
     }
 
-    /// The keys of conditions, in the same file.
-    pub fn identity_keys(&self) -> IdentityKeys {
-        IdentityKeys::new(Arc::clone(&self.state), self.deployment.clone())
+    /// The state file, in which features have attachments of their own.
+    pub fn state(&self) -> &SharedState {
+        &self.state
     }
 
     /// Reads the keyring and verifies every statement. Empty if nothing was ever fetched.

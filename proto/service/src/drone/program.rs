@@ -6,6 +6,7 @@ use quiver_ainq::Ristretto255;
 use quiver_delivery::attributes::FetchTiming;
 use quiver_machine::Primary;
 
+use super::feature::Features;
 use super::{DroneService, DroneSettings, Result};
 use crate::state_file::Records;
 
@@ -15,6 +16,9 @@ pub trait Program: Sized {
     const NAME: &'static str;
     /// The subcommand that runs its service.
     const SERVE: &'static str;
+
+    /// The features that it was built with.
+    const FEATURES: Features;
 
     /// The settings that every program has.
     fn settings(&self) -> &DroneSettings;

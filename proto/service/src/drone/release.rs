@@ -18,3 +18,6 @@ mod tests;
 pub use arguments::{IbeCommand, IbeOptions, KeyArgs, read_authority};
 pub use identity_keys::IdentityKeys;
 pub use key_call::{KeyCall, KeyLine, KeyReport};
+
+/// Name of the subcommand, and of its requests.
+pub(crate) const NAME: &str = "ibe";

@@ -8,13 +8,16 @@ use serde_json::Value;
 use super::abe::AuthorityLine;
 use super::abke::Certified;
 use super::envelope::{Job, SendJob};
+use super::feature::{FeatureAnswer, FeatureRequest};
 use super::fetch::Report;
-use super::release::{KeyCall, KeyReport};
 use super::{Error, Result};
 use crate::control::{TimeLimit, USUAL_TIME};
 
 /// Time limit of sealing or opening a file by the running service: files have any length.
 const FILE_TIME: Duration = Duration::from_secs(3600);
+
+/// Description of an answer that a KGC has to give.
+pub const ANSWER_OF_KGC: &str = "an answer of the KGC: is `kgc serve` running, and reachable?";
 
 /// A request to a drone's service; `Q` are those that only its own role knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +41,8 @@ pub enum KeyRequest {
     List,
     /// List the certified fields.
     Certified,
-    /// Keys of conditions.
-    Ibe(KeyCall),
+    /// Something that a feature answers.
+    Feature(FeatureRequest),
     /// Seal or open a file.
     Envelope(Job),
 }
@@ -49,11 +52,9 @@ impl KeyRequest {
     #[must_use]
     pub fn awaited(&self) -> Option<String> {
         match self {
-            Self::Fetch | Self::Ibe(KeyCall::Authority) => {
-                Some("an answer of the KGC: is `kgc serve` running, and reachable?".into())
-            }
-            Self::Ibe(KeyCall::Key { condition, .. }) => Some(format!("the key of {condition} from the KGC")),
-            Self::Ibe(KeyCall::List) | Self::List | Self::Certified | Self::Envelope(_) => None,
+            Self::Fetch => Some(ANSWER_OF_KGC.into()),
+            Self::Feature(request) => request.awaited.clone(),
+            Self::List | Self::Certified | Self::Envelope(_) => None,
         }
     }
 }
@@ -62,7 +63,7 @@ impl<Q> TimeLimit for Request<Q> {
     fn time_limit(&self) -> Duration {
         match self {
             Self::Keys(KeyRequest::Envelope(_)) => FILE_TIME,
-            Self::Keys(KeyRequest::Ibe(call)) => call.time_limit(),
+            Self::Keys(KeyRequest::Feature(request)) => request.time_limit,
             _ => USUAL_TIME,
         }
     }
@@ -78,8 +79,8 @@ pub enum KeyAnswer {
     Keys(Vec<AuthorityLine>),
     /// Certified fields.
     Certified(Vec<Certified>),
-    /// Keys of conditions.
-    Ibe(KeyReport),
+    /// Answer of a feature.
+    Feature(FeatureAnswer),
     /// Result of a job on a file, for people.
     Done(String),
     /// Why not, and the exit code that it would have had without the service.

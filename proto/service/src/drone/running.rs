@@ -215,7 +215,10 @@ impl KeyClient {
                 let now = crate::clock::unix_now();
                 KeyAnswer::Certified(super::abke::certified(&self.keys().keyring()?, now))
             }
-            KeyRequest::Ibe(call) => KeyAnswer::Ibe(self.release(identity.keypair.as_ref(), &call).await?),
+            KeyRequest::Feature(request) => {
+                let feature = self.feature(&request.feature)?;
+                KeyAnswer::Feature(feature.answer(self, identity, &request.call).await?)
+            }
             KeyRequest::Envelope(job) => {
                 let holder = Holder::new(self.keys(), identity)?;
                 let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;

@@ -72,7 +72,7 @@ impl<'a, P: Program> DroneService<'a, P> {
     pub fn client(&self, time_limit: Duration) -> Result<KeyClient> {
         let kgcs = self.program.settings().kgc_addresses(self.file)?;
         let plan = FetchPlan { kgcs, timing: self.program.fetch_timing(), time_limit };
-        Ok(KeyClient::new(self.store.keys(&self.deployment), plan))
+        Ok(KeyClient::new(P::FEATURES, self.store.keys(&self.deployment), plan))
     }
 }
 

@@ -1,23 +1,21 @@
 //! The subcommands that edges and leaders both have: their running service is asked, or the command does it
 //! by itself where none runs.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use clap::Subcommand;
-use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::abe::{AbeCommand, print_lines, print_report};
 use super::abke::{AbkeCommand, print_certified};
 use super::envelope::{EnvelopeArgs, Holder, Job};
-use super::ibe::{self, KeySource};
-use super::release::{IbeCommand, IbeOptions, KeyCall, KeyReport, read_authority};
+use super::feature::{FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
 use super::request::{KeyAnswer, KeyRequest, Request};
 use super::running::Identity;
 use super::send::SendReport;
-use super::{DroneService, Program, Result};
+use super::{DroneService, DroneSettings, Program, Result};
 use crate::arguments::HealthArgs;
 use crate::config::Layers;
 use crate::control::{call, call_if_running};
@@ -31,20 +29,21 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// Subcommands that every drone's program has.
 #[derive(Debug, Subcommand)]
-pub enum DroneCommand {
+pub enum DroneCommand<P: Program> {
     /// Whether the running service does its work; exits with 1 and says why if it does not
     Health(HealthArgs),
     /// Attribute keys: what this drone may seal under and open
     #[command(subcommand)]
     Abe(AbeCommand),
-    /// Encryption to conditions: files that open when one is met, and the keys that open them
-    Ibe(IbeOptions),
+    /// Subcommands of this build's features
+    #[command(flatten)]
+    Feature(FeatureSubcommand<P>),
     /// Seal to whoever's attributes fit, and open what fits this drone's
     #[command(subcommand)]
     Envelope(EnvelopeArgs),
 }
 
-impl DroneCommand {
+impl<P: Program> DroneCommand<P> {
     /// Adds the settings that it was given.
     ///
     /// # Errors
@@ -53,7 +52,7 @@ impl DroneCommand {
         match self {
             Self::Health(args) => layers.flags(args),
             Self::Abe(AbeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs),
-            Self::Ibe(args) => layers.flags(&args.kgcs),
+            Self::Feature(command) => command.0.flags(layers),
             Self::Abe(_) | Self::Envelope(_) => Ok(layers),
         }
     }
@@ -98,21 +97,19 @@ pub fn print_status<T: Serialize>(status: &T, json: bool, describe: impl Fn(&T) 
 pub struct Subcommands<'a, P> {
     program: &'a P,
     protection: &'a ProtectionArgs,
-    /// The master key's public file, if it was given.
-    authority: Option<PathBuf>,
 }
 
 impl<'a, P: Program> Subcommands<'a, P> {
     /// Those of this program.
     pub fn new(program: &'a P, protection: &'a ProtectionArgs) -> Self {
-        Self { program, protection, authority: None }
+        Self { program, protection }
     }
 
     /// Carries out a subcommand.
     ///
     /// # Errors
     /// Those of asking the service or the KGCs, of the state file, of files and of standard output.
-    pub async fn run(mut self, command: DroneCommand) -> Result<()> {
+    pub async fn run(self, command: DroneCommand<P>) -> Result<()> {
         match command {
             DroneCommand::Health(args) => {
                 let settings = self.program.settings();
@@ -124,10 +121,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
                 KeyAnswer::Keys(lines) => print_lines(&lines, json),
                 other => Err(other.unexpected()),
             },
-            DroneCommand::Ibe(options) => {
-                self.authority = options.authority;
-                self.ibe(options.command).await
-            }
+            DroneCommand::Feature(command) => command.0.run(&self).await,
             DroneCommand::Envelope(EnvelopeArgs::Seal(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Open(args)) => self.perform(args.job()?).await,
             DroneCommand::Envelope(EnvelopeArgs::Send(args)) => {
@@ -162,27 +156,6 @@ impl<'a, P: Program> Subcommands<'a, P> {
     async fn perform(&self, job: Job) -> Result<()> {
         match self.ask(KeyRequest::Envelope(job)).await? {
             KeyAnswer::Done(told) => Ok(terminal::line(&told)?),
-            other => Err(other.unexpected()),
-        }
-    }
-
-    async fn ibe(&mut self, command: IbeCommand) -> Result<()> {
-        match command {
-            IbeCommand::Keys(args) => {
-                let report = self.call(args.call()).await?;
-                let file = self.program.settings().read_deployment()?;
-                args.print(&file.pin()?, &report)
-            }
-            IbeCommand::Files(args) => {
-                let told = ibe::run(args, self).await?;
-                told.map_or(Ok(()), |told| Ok(terminal::line(&told)?))
-            }
-        }
-    }
-
-    async fn call(&self, call: KeyCall) -> Result<KeyReport> {
-        match self.ask(KeyRequest::Ibe(call)).await? {
-            KeyAnswer::Ibe(report) => Ok(report),
             other => Err(other.unexpected()),
         }
     }
@@ -227,22 +200,16 @@ impl<'a, P: Program> Subcommands<'a, P> {
     }
 }
 
-impl<P: Program> KeySource for Subcommands<'_, P> {
-    async fn master(&mut self) -> Result<MasterPublicKey> {
-        let file = self.program.settings().read_deployment()?;
-        let deployment = file.pin()?;
-        let authority = match &self.authority {
-            Some(path) => read_authority(path, &deployment)?,
-            None => self.call(KeyCall::Authority).await?.authority(&deployment)?,
-        };
-        Ok(*authority.master())
+#[async_trait(?Send)]
+impl<P: Program> FeatureCaller for Subcommands<'_, P> {
+    fn settings(&self) -> &DroneSettings {
+        self.program.settings()
     }
 
-    async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
-        self.call(KeyCall::Key { condition: condition.to_string(), wait: 0 }).await?.key()
-    }
-
-    async fn held(&mut self) -> Result<Vec<Condition>> {
-        Ok(self.call(KeyCall::List).await?.conditions())
+    async fn call(&self, request: FeatureRequest) -> Result<FeatureAnswer> {
+        match self.ask(KeyRequest::Feature(request)).await? {
+            KeyAnswer::Feature(answer) => Ok(answer),
+            other => Err(other.unexpected()),
+        }
     }
 }

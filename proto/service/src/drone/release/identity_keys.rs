@@ -7,6 +7,8 @@
 //! 1 ‖ lp(statement) ‖ count ‖ (lp(condition) ‖ key, 96 bytes)*, the oldest first
 //! ```
 
+use std::sync::Arc;
+
 use quiver_ainq::{Deployment, Error as AinqError, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_delivery::release::ReleaseAuthority;
@@ -15,7 +17,7 @@ use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
 use zeroize::Zeroizing;
 
-use crate::drone::keys::{SharedState, locked};
+use crate::drone::keys::{Keys, SharedState, locked};
 use crate::drone::{Error, Result};
 
 /// Name of the attachment in a drone's state file.
@@ -77,8 +79,9 @@ impl Kept {
 }
 
 impl IdentityKeys {
-    pub(crate) fn new(state: SharedState, deployment: Deployment<Ristretto255>) -> Self {
-        Self { state, deployment }
+    /// The keys of conditions in the state file of this keyring.
+    pub fn of(keys: &Keys) -> Self {
+        Self { state: Arc::clone(keys.state()), deployment: keys.deployment().clone() }
     }
 
     /// The deployment.

@@ -11,9 +11,11 @@ use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::collection;
+use super::{NAME, collection};
 use super::identity_keys::IdentityKeys;
+use crate::drone::feature::FeatureRequest;
 use crate::drone::fetch::FetchPlan;
+use crate::drone::request::ANSWER_OF_KGC;
 use crate::drone::{Error, Result};
 
 /// A request about keys of conditions.
@@ -40,6 +42,20 @@ impl KeyCall {
             Self::Key { wait, .. } => USUAL_TIME.saturating_add(Duration::from_secs(*wait)),
             _ => USUAL_TIME,
         }
+    }
+
+    /// The request to the running service.
+    ///
+    /// # Errors
+    /// [`Error::Io`], never for a call.
+    pub fn request(&self) -> Result<FeatureRequest> {
+        let awaited = match self {
+            Self::Key { condition, .. } => Some(format!("the key of {condition} from the KGC")),
+            Self::Authority => Some(ANSWER_OF_KGC.into()),
+            Self::List => None,
+        };
+        let call = serde_json::to_value(self).map_err(|error| Error::Io(error.into()))?;
+        Ok(FeatureRequest { feature: NAME.into(), call, time_limit: self.time_limit(), awaited })
     }
 }
 

@@ -140,7 +140,7 @@ impl Quorum {
         let by = Protection::from_key_text("02".repeat(32).as_bytes(), "test").expect("key");
         let (state, _) = NodeState::open(directory.path(), &owner, &by, Missing::Create).expect("create");
         let keypair = enrolled(&master, &deployment);
-        let keys = Keys::new(Arc::new(Mutex::new(state)), deployment).identity_keys();
+        let keys = IdentityKeys::of(&Keys::new(Arc::new(Mutex::new(state)), deployment));
         Self { _directory: directory, kgcs, keys, keypair, authority }
     }
 

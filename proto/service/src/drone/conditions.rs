@@ -1,0 +1,104 @@
+//! Hooks encryption to conditions into the programs of edges and leaders: the subcommand `ibe`, and its requests.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::feature::{DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand};
+use super::fetch::KeyClient;
+use super::ibe::{self, KeySource};
+use super::release::{
+    IbeCommand, IbeOptions, IdentityKeys, KeyCall, KeyReport, NAME, key_call, read_authority,
+};
+use super::running::Identity;
+use super::{Error, Result};
+use crate::config::Layers;
+use crate::terminal;
+
+/// Encryption to conditions.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions;
+
+#[async_trait]
+impl DroneFeature for Conditions {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn subcommand(&self) -> Command {
+        let about = "Encryption to conditions: files that open when one is met, and the keys that open them";
+        IbeOptions::augment_args(Command::new(NAME)).about(about).long_about(None::<&str>)
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(IbeOptions::from_arg_matches(arguments)?))
+    }
+
+    async fn answer(&self, client: &KeyClient, identity: Identity, call: &Value) -> Result<FeatureAnswer> {
+        let call = KeyCall::deserialize(call)
+            .map_err(|_| Error::Answered("a request of another version: restart the service".into(), 1))?;
+        let keys = IdentityKeys::of(client.keys());
+        let report = key_call::answer(&keys, identity.keypair.as_ref(), client.plan(), &call).await?;
+        FeatureAnswer::new(&report)
+    }
+}
+
+#[async_trait(?Send)]
+impl FeatureCommand for IbeOptions {
+    fn flags(&self, layers: Layers) -> crate::Result<Layers> {
+        layers.flags(&self.kgcs)
+    }
+
+    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> Result<()> {
+        let IbeOptions { authority, command, .. } = *self;
+        let mut asked = AskedSource { caller, authority };
+        match command {
+            IbeCommand::Keys(args) => {
+                let report = asked.call(&args.call()).await?;
+                let file = caller.settings().read_deployment()?;
+                args.print(&file.pin()?, &report)
+            }
+            IbeCommand::Files(args) => {
+                let told = ibe::run(args, &mut asked).await?;
+                told.map_or(Ok(()), |told| Ok(terminal::line(&told)?))
+            }
+        }
+    }
+}
+
+/// Source of keys that asks the running service, or the state file where none runs.
+struct AskedSource<'a> {
+    caller: &'a dyn FeatureCaller,
+    /// The master key's public file, if it was given.
+    authority: Option<PathBuf>,
+}
+
+impl AskedSource<'_> {
+    async fn call(&self, call: &KeyCall) -> Result<KeyReport> {
+        self.caller.call(call.request()?).await?.read()
+    }
+}
+
+impl KeySource for AskedSource<'_> {
+    async fn master(&mut self) -> Result<MasterPublicKey> {
+        let file = self.caller.settings().read_deployment()?;
+        let deployment = file.pin()?;
+        let authority = match &self.authority {
+            Some(path) => read_authority(path, &deployment)?,
+            None => self.call(&KeyCall::Authority).await?.authority(&deployment)?,
+        };
+        Ok(*authority.master())
+    }
+
+    async fn key(&mut self, condition: &Condition) -> Result<UnverifiedIdentityKey> {
+        self.call(&KeyCall::Key { condition: condition.to_string(), wait: 0 }).await?.key()
+    }
+
+    async fn held(&mut self) -> Result<Vec<Condition>> {
+        Ok(self.call(&KeyCall::List).await?.conditions())
+    }
+}

@@ -1,0 +1,208 @@
+//! Interface of features that can be left out of the programs of edges and leaders.
+//!
+//! A feature is a crate that nothing but the programs names, each in one line of its list
+//! ([`Program::FEATURES`]). It brings a subcommand, and answers requests that its subcommand makes of the running
+//! service, or of the state file where none runs.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use zeroize::Zeroize;
+
+use super::fetch::KeyClient;
+use super::running::Identity;
+use super::{DroneSettings, Error, Program, Result};
+use crate::config::Layers;
+
+/// Features of a program.
+pub type Features = &'static [&'static dyn DroneFeature];
+
+/// A feature of the programs of edges and leaders.
+#[async_trait]
+pub trait DroneFeature: fmt::Debug + Sync {
+    /// Name of its requests.
+    fn name(&self) -> &'static str;
+
+    /// The subcommand, as the command line has it.
+    fn subcommand(&self) -> Command;
+
+    /// Reads the arguments of its subcommand.
+    ///
+    /// # Errors
+    /// Those of clap.
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error>;
+
+    /// Answers a request, as the drone of this identity.
+    ///
+    /// # Errors
+    /// Those of what is asked for.
+    async fn answer(&self, client: &KeyClient, identity: Identity, call: &Value) -> Result<FeatureAnswer>;
+}
+
+/// A feature's subcommand with its arguments.
+#[async_trait(?Send)]
+pub trait FeatureCommand: fmt::Debug {
+    /// Adds the settings that it was given.
+    ///
+    /// # Errors
+    /// Those of [`Layers::flags`].
+    fn flags(&self, layers: Layers) -> crate::Result<Layers>;
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// Those of the feature, and of what it asks for.
+    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> Result<()>;
+}
+
+/// The program, as a feature's subcommand sees it.
+#[async_trait(?Send)]
+pub trait FeatureCaller {
+    /// The settings of the drone.
+    fn settings(&self) -> &DroneSettings;
+
+    /// The answer of the running service, or what the state file answers where none runs.
+    ///
+    /// # Errors
+    /// Those of asking, and of what is asked for.
+    async fn call(&self, request: FeatureRequest) -> Result<FeatureAnswer>;
+}
+
+/// A request of a feature's subcommand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeatureRequest {
+    /// Name of the feature.
+    pub feature: String,
+    /// Content, which the feature alone understands.
+    pub call: Value,
+    /// Time limit of the answer.
+    pub time_limit: Duration,
+    /// Description of what others have to answer, if they have to.
+    #[serde(skip)]
+    pub awaited: Option<String>,
+}
+
+/// The answer to a [`FeatureRequest`]. Its texts are erased when it is dropped, because some are keys.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeatureAnswer(Value);
+
+impl FeatureAnswer {
+    /// Writes an answer.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a value that JSON has no form for.
+    pub fn new(answer: &impl Serialize) -> Result<Self> {
+        serde_json::to_value(answer).map(Self).map_err(|error| Error::Io(error.into()))
+    }
+
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// [`Error::Answered`] if it is of another form.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let other = |_| Error::Answered("the running service is of another version: restart it".into(), 1);
+        T::deserialize(&self.0).map_err(other)
+    }
+}
+
+impl fmt::Debug for FeatureAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FeatureAnswer").finish_non_exhaustive()
+    }
+}
+
+impl Drop for FeatureAnswer {
+    fn drop(&mut self) {
+        erase(&mut self.0);
+    }
+}
+
+fn erase(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(values) => values.iter_mut().for_each(erase),
+        Value::Object(fields) => fields.values_mut().for_each(erase),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The feature of this name.
+///
+/// # Errors
+/// [`Error::Answered`] if the program was built without it.
+pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn DroneFeature> {
+    let found = features.iter().find(|feature| feature.name() == name);
+    found.copied().ok_or_else(|| Error::Answered(format!("the running service was built without `{name}`"), 1))
+}
+
+/// The subcommand of any feature of the program `P`, for its command line.
+pub struct FeatureSubcommand<P>(pub Box<dyn FeatureCommand>, PhantomData<fn() -> P>);
+
+impl<P> fmt::Debug for FeatureSubcommand<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<P: Program> FromArgMatches for FeatureSubcommand<P> {
+    fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
+        let given = matches.subcommand().and_then(|(name, arguments)| {
+            let has_it = |feature: &&&dyn DroneFeature| feature.subcommand().get_name() == name;
+            Some((P::FEATURES.iter().find(has_it)?, arguments))
+        });
+        let Some((feature, arguments)) = given else {
+            return Err(clap::Error::new(ErrorKind::InvalidSubcommand));
+        };
+        Ok(Self(feature.parse(arguments)?, PhantomData))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<P: Program> Subcommand for FeatureSubcommand<P> {
+    fn augment_subcommands(command: Command) -> Command {
+        P::FEATURES.iter().fold(command, |command, feature| command.subcommand(feature.subcommand()))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        P::FEATURES.iter().any(|feature| feature.subcommand().get_name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_of_an_answer_are_erased_wherever_they_stand() {
+        let mut value = json!({ "keys": [{ "key": "secret", "length": 6 }], "why": null, "text": "secret" });
+        erase(&mut value);
+        assert_eq!(value, json!({ "keys": [{ "key": "", "length": 6 }], "why": null, "text": "" }));
+    }
+
+    #[test]
+    fn answer_of_another_form_and_feature_that_is_absent_are_refused() {
+        let answer = FeatureAnswer::new(&json!({ "keys": ["secret"] })).expect("JSON");
+        assert!(!format!("{answer:?}").contains("secret"));
+        let error = answer.read::<Vec<u8>>().expect_err("an object is no list");
+        assert!(error.to_string().contains("of another version"), "{error}");
+        let error = find(&[], "tides").expect_err("there is none");
+        assert!(error.to_string().contains("built without `tides`"), "{error}");
+    }
+}
