@@ -213,8 +213,7 @@ fn key_secrets(bench: &TestDeployment) -> Vec<secrets::Secret> {
         let data = bench.path(&format!("{drone}-data"));
         let owner = owner(&deployment, "edge");
         let (state, _) = NodeState::open(&data, &owner, &protection(bench), Missing::Refuse).expect("open");
-        let bytes =
-            state.attachment(quiver_service::drone::release::identity_keys::ATTACHMENT).expect("keys");
+        let bytes = state.attachment(quiver_conditions::release::identity_keys::ATTACHMENT).expect("keys");
         let tail = &bytes[bytes.len() - IdentityKey::LEN..];
         found.extend(tail.windows(32).map(|window| ("identity key".to_string(), window.to_vec())));
     }

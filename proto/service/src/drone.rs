@@ -21,24 +21,20 @@
 //! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
 //! | [`envelope`] | envelopes as files and messages |
 //! | [`atomic_file`] | files that are there whole, or not at all |
-//! | [`conditions`], [`ibe`], [`release`] | files encrypted to conditions, and the keys of conditions |
 
 pub mod abe;
 pub mod abke;
 pub mod atomic_file;
-pub mod conditions;
 pub mod envelope;
 mod error;
 pub mod feature;
 pub mod fetch;
 pub mod health;
-pub mod ibe;
 pub mod keys;
 pub mod mavlink;
 pub mod metrics;
 pub mod output;
 pub mod program;
-pub mod release;
 pub mod request;
 pub mod running;
 pub mod send;

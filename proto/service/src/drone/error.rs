@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::Exit;
 use quiver_abe::envelope::EnvelopeError;
-use quiver_age::Error as AgeError;
 use quiver_ainq::Name;
 use quiver_bridge::BridgeError;
 use quiver_machine::{Reason, RestoreError};
@@ -122,29 +121,14 @@ pub enum Error {
     /// A message out of the middle of a session, which its opening alone makes readable.
     #[error("{0}: not an envelope of its own, but a message of a session")]
     NotAlone(PathBuf),
-    /// No condition is met, with the reasons that KGCs gave.
-    #[error("{0}")]
-    NotReleased(String),
-    /// Too few KGCs answered to make a key, and nobody refused.
-    #[error("{0}; are the KGCs running and reachable?")]
-    TooFewShares(String),
-    /// A text is no condition, or a key is not that of its condition.
-    #[error("{0}")]
-    Condition(quiver_ibe::Error),
-    /// Keys or recipients that do not fit.
-    #[error(transparent)]
-    Age(#[from] AgeError),
-    /// An encrypted file or a file of keys that is not what it should be, or that nothing opens.
-    #[error("{file}: {error}")]
-    AgeFile {
-        /// The file, or the stream.
-        file: String,
-        /// The error.
-        error: AgeError,
+    /// A feature that can be left out failed, with this exit code.
+    #[error("{error}")]
+    Feature {
+        /// The feature's own error.
+        error: Box<dyn std::error::Error + Send + Sync>,
+        /// The exit code.
+        exit: Exit,
     },
-    /// Bytes would go to a terminal.
-    #[error("standard output is a terminal: give --out FILE, or --out - if that is meant")]
-    Terminal,
     /// The running service failed at it, with this exit code.
     #[error("{0}")]
     Answered(String, u8),
@@ -193,21 +177,11 @@ impl Error {
             Self::EnrolmentRefused(_) => Exit::Refused,
             Self::NotEnrolledInTime { .. } => Exit::TimedOut,
             Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
-            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied | Self::NotReleased(_) => Exit::Refused,
-            Self::Age(error) | Self::AgeFile { error, .. } => exit(error),
-            Self::Terminal | Self::Condition(_) => Exit::Usage,
-            Self::TimedOut(_) | Self::TooFewShares(_) => Exit::TimedOut,
+            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied => Exit::Refused,
+            Self::Feature { exit, .. } => *exit,
+            Self::TimedOut(_) => Exit::TimedOut,
             Self::Answered(_, code) => Exit::of(*code),
             _ => Exit::Failed,
         }
-    }
-}
-
-/// The exit code for what is wrong with an age file.
-const fn exit(error: &AgeError) -> Exit {
-    match error {
-        AgeError::NoKey { .. } | AgeError::OtherMaster { .. } => Exit::Refused,
-        AgeError::NoRecipients | AgeError::TooManyRecipients | AgeError::TooManyKeys => Exit::Usage,
-        _ => Exit::Failed,
     }
 }

@@ -209,7 +209,7 @@ async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPla
         let mut collected = Collected::default();
         let listened = timeout(plan.time_limit, collected.listen(keys, &mut events)).await;
         listened.map_err(|_| Error::TimedOut(plan.time_limit))??;
-        Ok(collected)
+        Ok::<_, Error>(collected)
     };
     match run_client(&plan.kgcs, fetcher, fetching).await? {
         Collected { report, last_refusal: Some(reason) } if report.answered.is_empty() => {
@@ -225,24 +225,27 @@ async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPla
 ///
 /// # Errors
 /// [`Error::NoAddress`], those of the network, and those of `work`.
-pub async fn run_client<M, T, F>(
+pub async fn run_client<M, T, E, F>(
     kgcs: &[Multiaddr],
     machine: M,
     work: impl FnOnce(Handle<M>, mpsc::UnboundedReceiver<M::Event>) -> F,
-) -> Result<T>
+) -> std::result::Result<T, E>
 where
     M: Machine<Record = Infallible> + Send,
     M::Command: Send,
     M::Event: Send,
-    F: Future<Output = Result<T>>,
+    E: From<Error>,
+    F: Future<Output = std::result::Result<T, E>>,
 {
     if kgcs.is_empty() {
-        return Err(Error::NoAddress);
+        return Err(Error::NoAddress.into());
     }
-    let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
+    let key = NodeKey::random(&mut OsRng).map_err(Error::from)?;
+    let mut node = NodeConfig::spoke(key, Transport::SERVICE);
     node.dial = kgcs.iter().map(|address| (Route::Kgc, address.clone())).collect();
     let (events, heard) = mpsc::unbounded_channel();
-    let (driver, handle) = Driver::new(&node, machine, EventSender(events), OsRng)?;
+    let driver = Driver::new(&node, machine, EventSender(events), OsRng);
+    let (driver, handle) = driver.map_err(Error::from)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let working = work(handle, heard);
     let working = async {
@@ -256,7 +259,7 @@ where
         let _ = stopped.await;
     });
     let (done, ran) = tokio::join!(working, running);
-    ran?;
+    ran.map_err(Error::from)?;
     done
 }
 

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
+use quiver_service::config::Layers;
+use quiver_service::drone::Error as DroneError;
+use quiver_service::drone::feature::{DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand};
+use quiver_service::drone::fetch::KeyClient;
+use quiver_service::drone::running::Identity;
+use quiver_service::terminal;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::feature::{DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand};
-use super::fetch::KeyClient;
-use super::ibe::{self, KeySource};
-use super::release::{
+use crate::Result;
+use crate::ibe::{self, KeySource};
+use crate::release::{
     IbeCommand, IbeOptions, IdentityKeys, KeyCall, KeyReport, NAME, key_call, read_authority,
 };
-use super::running::Identity;
-use super::{Error, Result};
-use crate::config::Layers;
-use crate::terminal;
 
 /// Encryption to conditions.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +39,15 @@ impl DroneFeature for Conditions {
         Ok(Box::new(IbeOptions::from_arg_matches(arguments)?))
     }
 
-    async fn answer(&self, client: &KeyClient, identity: Identity, call: &Value) -> Result<FeatureAnswer> {
-        let call = KeyCall::deserialize(call)
-            .map_err(|_| Error::Answered("a request of another version: restart the service".into(), 1))?;
+    async fn answer(
+        &self,
+        client: &KeyClient,
+        identity: Identity,
+        call: &Value,
+    ) -> std::result::Result<FeatureAnswer, DroneError> {
+        let call = KeyCall::deserialize(call).map_err(|_| {
+            DroneError::Answered("a request of another version: restart the service".into(), 1)
+        })?;
         let keys = IdentityKeys::of(client.keys());
         let report = key_call::answer(&keys, identity.keypair.as_ref(), client.plan(), &call).await?;
         FeatureAnswer::new(&report)
@@ -49,24 +56,27 @@ impl DroneFeature for Conditions {
 
 #[async_trait(?Send)]
 impl FeatureCommand for IbeOptions {
-    fn flags(&self, layers: Layers) -> crate::Result<Layers> {
+    fn flags(&self, layers: Layers) -> quiver_service::Result<Layers> {
         layers.flags(&self.kgcs)
     }
 
-    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> Result<()> {
+    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> std::result::Result<(), DroneError> {
         let IbeOptions { authority, command, .. } = *self;
         let mut asked = AskedSource { caller, authority };
         match command {
             IbeCommand::Keys(args) => {
                 let report = asked.call(&args.call()).await?;
                 let file = caller.settings().read_deployment()?;
-                args.print(&file.pin()?, &report)
+                args.print(&file.pin()?, &report)?;
             }
             IbeCommand::Files(args) => {
                 let told = ibe::run(args, &mut asked).await?;
-                told.map_or(Ok(()), |told| Ok(terminal::line(&told)?))
+                if let Some(told) = told {
+                    terminal::line(&told)?;
+                }
             }
         }
+        Ok(())
     }
 }
 
@@ -79,7 +89,7 @@ struct AskedSource<'a> {
 
 impl AskedSource<'_> {
     async fn call(&self, call: &KeyCall) -> Result<KeyReport> {
-        self.caller.call(call.request()?).await?.read()
+        Ok(self.caller.call(call.request()?).await?.read()?)
     }
 }
 

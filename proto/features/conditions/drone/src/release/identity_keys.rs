@@ -15,10 +15,10 @@ use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
+use quiver_service::drone::keys::{Keys, SharedState, locked};
 use zeroize::Zeroizing;
 
-use crate::drone::keys::{Keys, SharedState, locked};
-use crate::drone::{Error, Result};
+use crate::{Error, Result};
 
 /// Name of the attachment in a drone's state file.
 pub const ATTACHMENT: &str = "identity-keys";
@@ -91,7 +91,7 @@ impl IdentityKeys {
 
     fn read(&self) -> Result<Kept> {
         match locked(&self.state).attachment(ATTACHMENT) {
-            Some(bytes) => Kept::decode(bytes, &self.deployment).map_err(Error::Keyring),
+            Some(bytes) => Kept::decode(bytes, &self.deployment).map_err(Error::keyring),
             None => Ok(Kept { authority: None, keys: Vec::new() }),
         }
     }
@@ -103,7 +103,7 @@ impl IdentityKeys {
     /// The newest statement about the master key, verified; `None` if none was ever fetched.
     ///
     /// # Errors
-    /// [`Error::Keyring`].
+    /// [`quiver_service::drone::Error::Keyring`].
     pub fn authority(&self) -> Result<Option<ReleaseAuthority<Ristretto255>>> {
         Ok(self.read()?.authority)
     }
@@ -111,18 +111,18 @@ impl IdentityKeys {
     /// The key of a condition, if it is kept.
     ///
     /// # Errors
-    /// [`Error::Keyring`].
+    /// [`quiver_service::drone::Error::Keyring`].
     pub fn key(&self, wanted: &Condition) -> Result<Option<UnverifiedIdentityKey>> {
         let kept = self.read()?;
         let found = kept.keys.iter().find(|(condition, _)| condition == wanted);
         let decoded = found.map(|(_, key)| UnverifiedIdentityKey::decode(key.as_slice())).transpose();
-        decoded.map_err(|_| Error::Keyring(AinqError::Malformed("key of a condition")))
+        decoded.map_err(|_| Error::keyring(AinqError::Malformed("key of a condition")))
     }
 
     /// The conditions whose keys are kept, the oldest first.
     ///
     /// # Errors
-    /// [`Error::Keyring`].
+    /// [`quiver_service::drone::Error::Keyring`].
     pub fn conditions(&self) -> Result<Vec<Condition>> {
         Ok(self.read()?.keys.iter().map(|(condition, _)| condition.clone()).collect())
     }
@@ -130,9 +130,9 @@ impl IdentityKeys {
     /// Keeps a statement, durably, in place of an older one of the same master key.
     ///
     /// # Errors
-    /// [`Error::Keyring`] if it does not hold, and those of writing the file.
+    /// [`quiver_service::drone::Error::Keyring`] if it does not hold, and those of writing the file.
     pub fn keep_statement(&self, statement: &[u8]) -> Result<()> {
-        let authority = ReleaseAuthority::decode(&self.deployment, statement).map_err(Error::Keyring)?;
+        let authority = ReleaseAuthority::decode(&self.deployment, statement).map_err(Error::keyring)?;
         let mut kept = self.read()?;
         kept.authority = Some(authority);
         self.write(&kept)
@@ -141,7 +141,7 @@ impl IdentityKeys {
     /// Keeps a key, durably. Of too many the oldest goes.
     ///
     /// # Errors
-    /// [`Error::Keyring`], and those of writing the file.
+    /// [`quiver_service::drone::Error::Keyring`], and those of writing the file.
     pub fn keep_key(&self, condition: &Condition, key: &IdentityKey) -> Result<()> {
         let mut kept = self.read()?;
         kept.keys.retain(|(known, _)| known != condition);

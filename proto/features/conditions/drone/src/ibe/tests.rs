@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use quiver_ibe::{IdentityKey, IdentityPoint, KeyShare, MasterShare};
+use quiver_service::drone::Error as DroneError;
 use tempfile::TempDir;
 
 use super::*;
@@ -119,7 +120,7 @@ async fn conditions_that_are_not_met_are_named_with_their_reasons() {
     let (client, mut source) = (KeyClient::new(), Released::new(5, &[]));
     encrypted(&client, &mut source).await;
     let error = client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
-    assert_eq!(error.exit(), crate::Exit::Refused);
+    assert_eq!(error.exit(), quiver_service::Exit::Refused);
     let text = error.to_string();
     for condition in [PHASE, DAWN] {
         assert!(text.contains(&format!("{condition}: its time has not come")), "{text}");
@@ -143,7 +144,7 @@ async fn where_nobody_answers_only_one_condition_is_asked_for() {
     encrypted(&client, &mut source).await;
     source.otherwise = Error::TooFewShares;
     let error = client.run("decrypt @file.age --out @opened", &mut source).await.expect_err("refused");
-    assert_eq!(error.exit(), crate::Exit::TimedOut);
+    assert_eq!(error.exit(), quiver_service::Exit::TimedOut);
     assert_eq!(source.asked, [PHASE]);
     assert_eq!(client.names(), ["file.age", "plain"]);
 }
@@ -165,7 +166,7 @@ async fn file_of_another_deployment_is_told_apart() {
     let line = "decrypt @file.age --out @opened";
     let error = client.run(line, &mut Released::new(6, &[PHASE])).await.expect_err("refused");
     assert!(matches!(&error, Error::AgeFile { error: quiver_age::Error::OtherMaster { .. }, .. }), "{error}");
-    assert_eq!(error.exit(), crate::Exit::Refused);
+    assert_eq!(error.exit(), quiver_service::Exit::Refused);
     assert_eq!(client.names(), ["file.age", "plain"]);
 }
 
@@ -184,7 +185,7 @@ async fn damaged_file_leaves_nothing_behind() {
             matches!(&error, Error::AgeFile { error: quiver_age::Error::Damaged { genuine: g }, .. } if *g == genuine),
             "{error}"
         );
-        assert_eq!(error.exit(), crate::Exit::Failed);
+        assert_eq!(error.exit(), quiver_service::Exit::Failed);
         assert_eq!(client.names(), ["file.age", "plain"]);
     }
 }
@@ -201,7 +202,10 @@ async fn nothing_is_overwritten() {
     ];
     for line in lines {
         let error = client.run(&line, &mut source).await.expect_err("refused");
-        assert!(matches!(error, Error::Service(ServiceError::Exists { .. })), "{line}: {error}");
+        assert!(
+            matches!(error, Error::Drone(DroneError::Service(ServiceError::Exists { .. }))),
+            "{line}: {error}"
+        );
     }
     assert!(fs::read(client.path("file.age")).expect("there") == before);
     assert!(fs::read(client.path("plain")).expect("there") == content());
@@ -247,7 +251,7 @@ async fn recipients_and_keys_once_written_need_nobody() {
     fs::set_permissions(client.path("keys"), fs::Permissions::from_mode(0o644)).expect("chmod");
     let line = "decrypt @file.age --identity @keys --out @again";
     let error = client.run(line, &mut source).await.expect_err("refused");
-    assert!(matches!(error, Error::Service(ServiceError::TooOpen { .. })), "{error}");
+    assert!(matches!(error, Error::Drone(DroneError::Service(ServiceError::TooOpen { .. }))), "{error}");
 }
 
 #[tokio::test]

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::armour::{self, Kind};
-use crate::terminal;
 use clap::{Args, Subcommand};
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::Condition;
+use quiver_service::arguments::KgcArgs;
+use quiver_service::armour::{self, Kind};
+use quiver_service::terminal;
 use serde_json::json;
 
 use super::key_call::{KeyCall, KeyReport};
-use crate::arguments::KgcArgs;
-use crate::drone::ibe::IbeArgs;
-use crate::drone::{Error, Result};
+use crate::ibe::IbeArgs;
+use crate::{Error, Result};
 
 /// Encryption to conditions: the subcommand `ibe`.
 #[derive(Clone, Debug, Args)]
@@ -50,7 +50,7 @@ pub enum KeyArgs {
         #[arg(long, value_name = "CONDITION")]
         condition: Condition,
         /// For how long to wait for the condition to be met
-        #[arg(long, value_name = "TIME", value_parser = crate::duration::parse, default_value = "0s")]
+        #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, default_value = "0s")]
         wait: Duration,
         /// Print JSON
         #[arg(long)]
@@ -121,7 +121,7 @@ pub fn read_authority(
     deployment: &Deployment<Ristretto255>,
 ) -> Result<ReleaseAuthority<Ristretto255>> {
     let bytes = armour::read(path, Kind::IbeAuthority)?;
-    let garbled = |what: String| crate::Error::Garbled { path: path.into(), what };
+    let garbled = |what: String| quiver_service::Error::Garbled { path: path.into(), what };
     let decoded = ReleaseAuthority::decode(deployment, &bytes);
     decoded.map_err(|error| Error::from(garbled(error.to_string())))
 }

@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error as ServiceError, private_file};
 use quiver_age::Error as AgeError;
+use quiver_service::drone::atomic_file::AtomicFile;
+use quiver_service::{Error as ServiceError, private_file};
 
-use crate::drone::atomic_file::AtomicFile;
-use crate::drone::{Error, Result};
+use crate::{Error, Result};
 
 /// Stands for standard input or output.
 const STREAM: &str = "-";

@@ -4,19 +4,20 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::control::USUAL_TIME;
 use quiver_ainq::{Deployment, DroneKeypair, Ristretto255};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
+use quiver_service::control::USUAL_TIME;
+use quiver_service::drone::Error as DroneError;
+use quiver_service::drone::feature::FeatureRequest;
+use quiver_service::drone::fetch::FetchPlan;
+use quiver_service::drone::request::ANSWER_OF_KGC;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use super::{NAME, collection};
 use super::identity_keys::IdentityKeys;
-use crate::drone::feature::FeatureRequest;
-use crate::drone::fetch::FetchPlan;
-use crate::drone::request::ANSWER_OF_KGC;
-use crate::drone::{Error, Result};
+use super::{NAME, collection};
+use crate::{Error, Result};
 
 /// A request about keys of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,14 +48,14 @@ impl KeyCall {
     /// The request to the running service.
     ///
     /// # Errors
-    /// [`Error::Io`], never for a call.
+    /// [`DroneError::Io`], never for a call.
     pub fn request(&self) -> Result<FeatureRequest> {
         let awaited = match self {
             Self::Key { condition, .. } => Some(format!("the key of {condition} from the KGC")),
             Self::Authority => Some(ANSWER_OF_KGC.into()),
             Self::List => None,
         };
-        let call = serde_json::to_value(self).map_err(|error| Error::Io(error.into()))?;
+        let call = serde_json::to_value(self).map_err(std::io::Error::from)?;
         Ok(FeatureRequest { feature: NAME.into(), call, time_limit: self.time_limit(), awaited })
     }
 }
@@ -95,25 +96,25 @@ impl KeyReport {
     /// The verified statement about the master key.
     ///
     /// # Errors
-    /// [`Error::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is
+    /// [`DroneError::Keyring`] if it does not hold, [`Error::NotReleased`] or [`Error::TooFewShares`] if there is
     /// none.
     pub fn authority(&self, deployment: &Deployment<Ristretto255>) -> Result<ReleaseAuthority<Ristretto255>> {
         self.check()?;
         let statement = self.statement.as_deref().unwrap_or_default();
         let bytes = hex::decode(statement).unwrap_or_default();
-        ReleaseAuthority::decode(deployment, &bytes).map_err(Error::Keyring)
+        ReleaseAuthority::decode(deployment, &bytes).map_err(Error::keyring)
     }
 
     /// The first key.
     ///
     /// # Errors
-    /// [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none, [`Error::Keyring`] if it is none.
+    /// [`Error::NotReleased`] or [`Error::TooFewShares`] if there is none, [`DroneError::Keyring`] if it is none.
     pub fn key(&self) -> Result<UnverifiedIdentityKey> {
         self.check()?;
         let mut bytes = zeroize::Zeroizing::new([0; IdentityKey::LEN]);
         let digits = self.keys.first().and_then(|line| line.key.as_deref()).unwrap_or_default();
         let read = hex::decode_to_slice(digits, bytes.as_mut_slice());
-        let malformed = || Error::Keyring(quiver_ainq::Error::Malformed("key of a condition"));
+        let malformed = || Error::keyring(quiver_ainq::Error::Malformed("key of a condition"));
         read.map_err(|_| malformed())?;
         UnverifiedIdentityKey::decode(bytes.as_slice()).map_err(|_| malformed())
     }
@@ -139,7 +140,7 @@ impl KeyReport {
 /// Answers a call for the drone with this key. Without a key only what is kept is answered.
 ///
 /// # Errors
-/// [`Error::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and
+/// [`DroneError::NotEnrolled`], and those of [`collection::key`] but [`Error::NotReleased`] and
 /// [`Error::TooFewShares`], which are in the report.
 pub async fn answer(
     keys: &IdentityKeys,
@@ -164,7 +165,7 @@ async fn attempt(
     plan: &FetchPlan,
     call: &KeyCall,
 ) -> Result<KeyReport> {
-    let enrolled = || keypair.ok_or(Error::NotEnrolled("enrol first"));
+    let enrolled = || keypair.ok_or(DroneError::NotEnrolled("enrol first"));
     let told = |authority: &ReleaseAuthority<Ristretto255>| Some(hex::encode(authority.statement().bytes()));
     match call {
         KeyCall::Key { condition, wait } => {

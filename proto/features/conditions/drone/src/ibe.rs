@@ -13,13 +13,13 @@ use std::future::Future;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::{Error as ServiceError, private_file};
 use quiver_age::{Identity, Plaintext, Recipient, Sealed, WrappedKey, identity_file};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
+use quiver_service::{Error as ServiceError, private_file};
 
 pub use self::arguments::{DecryptArgs, EncryptArgs, IbeArgs, IdentityArgs, RecipientArgs};
 use self::files::{Input, Output};
-use crate::drone::{Error, Result};
+use crate::{Error, Result};
 
 /// Source of the master public key and of the keys of conditions.
 pub trait KeySource {
@@ -192,5 +192,5 @@ fn listed<'a>(conditions: impl Iterator<Item = &'a Condition>) -> String {
 /// Runs blocking work: files, and pipes whose other end may be slow.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(Error::Io(std::io::Error::other(error))))
+    done.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
 }

@@ -3,9 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::node_state::{Missing, NodeState};
-use crate::secrets::Protection;
-use crate::state_file::Owner;
 use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::FetchTiming;
@@ -16,6 +13,12 @@ use quiver_delivery::release::{
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
+use quiver_service::drone::Error as DroneError;
+use quiver_service::drone::fetch::FetchPlan;
+use quiver_service::drone::keys::Keys;
+use quiver_service::node_state::{Missing, NodeState};
+use quiver_service::secrets::Protection;
+use quiver_service::state_file::Owner;
 use rand::rngs::OsRng;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -23,9 +26,7 @@ use tokio::task::JoinHandle;
 
 use super::identity_keys::IdentityKeys;
 use super::{KeyCall, collection, key_call};
-use crate::drone::Error;
-use crate::drone::fetch::FetchPlan;
-use crate::drone::keys::Keys;
+use crate::Error;
 
 type Server = Standalone<Ristretto255, ShareServer<Ristretto255>>;
 
@@ -150,7 +151,7 @@ impl Quorum {
         FetchPlan { kgcs, timing, time_limit: Duration::from_secs(time_limit) }
     }
 
-    async fn collect(&self, plan: &FetchPlan, wanted: &str) -> crate::drone::Result<()> {
+    async fn collect(&self, plan: &FetchPlan, wanted: &str) -> crate::Result<()> {
         let wanted = condition(wanted);
         let collected = collection::key(&self.keys, &self.keypair, plan, &wanted, Duration::ZERO).await;
         let (authority, key) = collected?;
@@ -192,7 +193,7 @@ async fn calls_are_answered_with_keys_and_with_reasons() {
         }
     };
     let error = ask(None, PAST).await.expect_err("nobody");
-    assert!(matches!(error, Error::NotEnrolled(_)));
+    assert!(matches!(error, Error::Drone(DroneError::NotEnrolled(_))));
     let error = ask(Some(&quorum.keypair), "anything/else").await.expect_err("no condition");
     assert!(matches!(error, Error::Condition(_)));
     let report = ask(Some(&quorum.keypair), PAST).await.expect("collected");

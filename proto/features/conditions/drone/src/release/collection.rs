@@ -9,18 +9,18 @@ use quiver_delivery::release::{
 };
 use quiver_ibe::{Condition, UnverifiedIdentityKey};
 use quiver_net::Handle;
+use quiver_service::drone::fetch::{FetchPlan, copy, run_client};
 use tokio::sync::mpsc;
 
 use super::identity_keys::IdentityKeys;
-use crate::drone::fetch::{FetchPlan, copy, run_client};
-use crate::drone::{Error, Result};
+use crate::{Error, Result};
 
 /// The key of a condition, kept or collected. For as long as `wait` says a condition that is not met yet is
 /// waited for. Needs a tokio runtime with several threads.
 ///
 /// # Errors
 /// [`Error::NotReleased`] with what each KGC said, [`Error::TooFewShares`] if too few answered,
-/// [`Error::NoAddress`], and those of storing and of the network.
+/// [`quiver_service::drone::Error::NoAddress`], and those of storing and of the network.
 pub async fn key(
     keys: &IdentityKeys,
     keypair: &DroneKeypair<Ristretto255>,
