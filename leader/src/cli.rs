@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
+use quiver_service::drone::feature::ServiceFlags;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
@@ -25,7 +26,6 @@ Examples:
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s          # one of several leaders
   leader serve --strategy tree                           # a group of many thousands
   leader serve --admission geofence.policy               # who satisfies it joins, nobody else
-  leader serve --serial /dev/ttyACM0                     # also a gateway for boards on this line
   leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
   leader serve --carrier relay:0.0.0.0:14800             # carries MAVLink between members: a star
   leader system-id grant edge-1 1                        # this member's vehicle is system 1
@@ -193,13 +193,9 @@ pub(crate) struct ServeArgs {
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
     #[arg(long, help_heading = "Keys")]
     pub(crate) attributes: bool,
-    /// Be a gateway for the boards on this line: a device such as /dev/ttyACM0, or tcp:HOST:PORT; may be
-    /// repeated. A line that is not there yet, or goes away, is opened as soon as it is there
-    #[arg(long, value_name = "LINE", help_heading = "Boards")]
-    pub(crate) serial: Vec<String>,
-    /// Bits per second on devices of --serial; USB ignores it [default: 115200]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000), help_heading = "Boards")]
-    pub(crate) baud: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) features: ServiceFlags<Config>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) mavlink: MavlinkArgs,

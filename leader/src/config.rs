@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Serial, StrategyKind};
-use quiver_gateway::LineAddress;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_service::config::{Layers, parse_addresses, parse_all, parse_dialled_addresses};
-use quiver_service::drone::feature::Features;
+use quiver_service::drone::feature::{Features, ServiceParts, settings};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
 use quiver_service::state_file::Records;
@@ -23,12 +22,14 @@ use crate::{mavlink, store};
 const RELAY_FILE_LIMIT: u64 = 64 * 1024;
 
 /// All settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Settings of every drone's program.
     pub(crate) drone: DroneSettings,
     /// Settings of a leader.
     pub(crate) leader: LeaderSettings,
+    /// Settings of this build's features.
+    pub(crate) features: ServiceParts,
 }
 
 /// The settings of a leader.
@@ -77,11 +78,6 @@ pub(crate) struct LeaderSettings {
     pub(crate) relay: Vec<String>,
     /// File of further ones.
     pub(crate) relay_file: Option<PathBuf>,
-    /// Serial lines with boards, to be a gateway for.
-    #[serde(deserialize_with = "quiver_service::config::list")]
-    pub(crate) serial: Vec<String>,
-    /// Bits per second on those that are devices.
-    pub(crate) baud: u32,
     /// MAVLink system ids, each `NAME=ID`.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) system_id: Vec<String>,
@@ -107,8 +103,6 @@ impl Default for LeaderSettings {
             silence: Duration::from_secs(10),
             relay: Vec::new(),
             relay_file: None,
-            serial: Vec::new(),
-            baud: 115_200,
             system_id: Vec::new(),
         }
     }
@@ -123,12 +117,11 @@ impl LeaderSettings {
             (self.absence >= seconds(60), "`absence` must be at least 1m"),
             (self.silence >= Duration::from_millis(500), "`silence` must be at least 500ms"),
             ((1..=1 << 20).contains(&self.max_members), "`max_members` must lie between 1 and 1048576"),
-            ((1200..=4_000_000).contains(&self.baud), "`baud` must lie between 1200 and 4000000"),
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
         parse_all::<PeerId>("relay", &self.relay)?;
-        self.lines().map(drop)
+        Ok(())
     }
 
     /// The addresses to listen on, and those of the other leaders.
@@ -151,18 +144,6 @@ impl LeaderSettings {
         Ok(relays)
     }
 
-    /// The lines with boards.
-    pub(crate) fn lines(&self) -> Result<Vec<LineAddress>> {
-        let mut lines = Vec::new();
-        for line in parse_all("serial", &self.serial)? {
-            if lines.contains(&line) {
-                return Err(Error::config(format!("`serial`: {line} is given twice")));
-            }
-            lines.push(line);
-        }
-        Ok(lines)
-    }
-
     /// The operator's list of drones that may join.
     fn allow_list(&self) -> Result<BTreeSet<Serial>> {
         let serial = |text: &String| {
@@ -181,7 +162,8 @@ impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let drone = DroneSettings::read(&mut layers, Self::NAME)?;
-        let config = Self { drone, leader: layers.part(LeaderSettings::default())? };
+        let features = settings(Self::FEATURES, &mut layers)?;
+        let config = Self { drone, leader: layers.part(LeaderSettings::default())?, features };
         layers.end()?;
         config.leader.check()?;
         mavlink::grants(&config.leader.system_id)?;

@@ -4,6 +4,8 @@ use quiver_service::drone::feature::Features;
 
 /// The features.
 pub(crate) const FEATURES: Features = &[
+    #[cfg(feature = "boards")]
+    &quiver_boards::Boards,
     #[cfg(feature = "conditions")]
     &quiver_conditions::Conditions,
 ];

@@ -1,7 +1,7 @@
 //! Quiver's team leader.
 //!
 //! `main` reads the command line, `config` the settings; `features` lists what this build has; `service` runs the machine with the driver of
-//! `quiver-net`, and `gateway` connects boards on serial lines to it; `store` compacts its state file;
+//! `quiver-net`; `store` compacts its state file;
 //! through `control` the subcommands that only a leader has reach the running one, and `watch` shows its
 //! status on a terminal. What a leader shares with an edge is `quiver_service::drone`.
 
@@ -10,7 +10,6 @@ mod cli;
 mod config;
 mod control;
 mod features;
-mod gateway;
 mod mavlink;
 mod metrics;
 mod service;

@@ -14,6 +14,7 @@ use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::feature::ServiceContext;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::send::{Paths, Relay};
@@ -35,7 +36,6 @@ use self::host::LeaderHost;
 use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
-use crate::gateway;
 use crate::mavlink::{self, Granted, LeaderGroup, MemberReports};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
@@ -148,7 +148,6 @@ impl LeaderService<'_> {
             self.output.line(&told);
         }
         let node = self.node(&group)?;
-        let boards = gateway::config(self.config, &node, &group)?;
         let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
         self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
@@ -189,9 +188,9 @@ impl LeaderService<'_> {
         let requests = reports.table_requests.clone();
         tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone(), requests));
         tasks.spawn(reports.forgeries.answer(running.machine.clone()));
-        if let Some(boards) = boards {
-            tasks.spawn(gateway::serve(boards, running.machine.clone()));
-        }
+        let machine = Arc::new(running.machine.clone());
+        let context = ServiceContext { node: &node, group: &group, running: machine };
+        self.config.features.iter().for_each(|feature| feature.start(&context, &mut tasks));
         if let Some(authority) = demanded {
             tasks.spawn(admission::keep_slot_keys(running, authority));
         } else if self.config.drone.attributes {

@@ -1,8 +1,11 @@
 //! Interface of features that can be left out of the programs of edges and leaders.
 //!
 //! A feature is a crate that nothing but the programs names, each in one line of its list
-//! ([`Program::FEATURES`]). It brings a subcommand, and answers requests that its subcommand makes of the running
-//! service, or of the state file where none runs.
+//! ([`Program::FEATURES`]). It hooks in at two places, of which it may leave one out: a subcommand, whose requests it
+//! answers in the running service, or from the state file where none runs ([`CommandFeature`]); and a part in the
+//! running service, with flags, settings and tasks ([`ServiceFeature`]).
+
+mod service;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,16 +24,33 @@ use super::running::Identity;
 use super::{DroneSettings, Error, Program, Result};
 use crate::config::Layers;
 
+pub use self::service::{
+    RunningNode, ServiceContext, ServiceFeature, ServiceFlags, ServicePart, ServiceParts, settings, values,
+};
+
 /// Features of a program.
 pub type Features = &'static [&'static dyn DroneFeature];
 
 /// A feature of the programs of edges and leaders.
-#[async_trait]
 pub trait DroneFeature: fmt::Debug + Sync {
-    /// Name of its requests.
+    /// The subcommand, if the feature has one.
+    fn command(&self) -> Option<&dyn CommandFeature> {
+        None
+    }
+
+    /// The part in the running service, if the feature has one.
+    fn service(&self) -> Option<&dyn ServiceFeature> {
+        None
+    }
+}
+
+/// A feature's subcommand.
+#[async_trait]
+pub trait CommandFeature: Sync {
+    /// Name of the subcommand, and of its requests.
     fn name(&self) -> &'static str;
 
-    /// The subcommand, as the command line has it.
+    /// Description of the subcommand for the command line.
     fn subcommand(&self) -> Command;
 
     /// Reads the arguments of its subcommand.
@@ -133,13 +153,17 @@ fn erase(value: &mut Value) {
     }
 }
 
-/// The feature of this name.
+/// The feature whose subcommand has this name.
 ///
 /// # Errors
 /// [`Error::Answered`] if the program was built without it.
-pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn DroneFeature> {
-    let found = features.iter().find(|feature| feature.name() == name);
-    found.copied().ok_or_else(|| Error::Answered(format!("the running service was built without `{name}`"), 1))
+pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn CommandFeature> {
+    let found = commands(features).find(|command| command.name() == name);
+    found.ok_or_else(|| Error::Answered(format!("the running service was built without `{name}`"), 1))
+}
+
+fn commands(features: Features) -> impl Iterator<Item = &'static dyn CommandFeature> {
+    features.iter().filter_map(|feature| feature.command())
 }
 
 /// The subcommand of any feature of the program `P`, for its command line.
@@ -154,13 +178,12 @@ impl<P> fmt::Debug for FeatureSubcommand<P> {
 impl<P: Program> FromArgMatches for FeatureSubcommand<P> {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let given = matches.subcommand().and_then(|(name, arguments)| {
-            let has_it = |feature: &&&dyn DroneFeature| feature.subcommand().get_name() == name;
-            Some((P::FEATURES.iter().find(has_it)?, arguments))
+            Some((commands(P::FEATURES).find(|command| command.name() == name)?, arguments))
         });
-        let Some((feature, arguments)) = given else {
+        let Some((command, arguments)) = given else {
             return Err(clap::Error::new(ErrorKind::InvalidSubcommand));
         };
-        Ok(Self(feature.parse(arguments)?, PhantomData))
+        Ok(Self(command.parse(arguments)?, PhantomData))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> std::result::Result<(), clap::Error> {
@@ -171,7 +194,7 @@ impl<P: Program> FromArgMatches for FeatureSubcommand<P> {
 
 impl<P: Program> Subcommand for FeatureSubcommand<P> {
     fn augment_subcommands(command: Command) -> Command {
-        P::FEATURES.iter().fold(command, |command, feature| command.subcommand(feature.subcommand()))
+        commands(P::FEATURES).fold(command, |command, feature| command.subcommand(feature.subcommand()))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -179,7 +202,7 @@ impl<P: Program> Subcommand for FeatureSubcommand<P> {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        P::FEATURES.iter().any(|feature| feature.subcommand().get_name() == name)
+        commands(P::FEATURES).any(|command| command.name() == name)
     }
 }
 
@@ -202,7 +225,7 @@ mod tests {
         assert!(!format!("{answer:?}").contains("secret"));
         let error = answer.read::<Vec<u8>>().expect_err("an object is no list");
         assert!(error.to_string().contains("of another version"), "{error}");
-        let error = find(&[], "tides").expect_err("there is none");
+        let error = find(&[], "tides").map(drop).expect_err("there is none");
         assert!(error.to_string().contains("built without `tides`"), "{error}");
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::drone::abke::{first_end, until_next};
-use crate::drone::feature::{self, DroneFeature, Features};
+use crate::drone::feature::{self, CommandFeature, Features};
 use crate::drone::keys::Keys;
 use crate::drone::{Error, Result};
 
@@ -128,11 +128,11 @@ impl KeyClient {
         &self.plan
     }
 
-    /// The feature of this name.
+    /// The feature whose subcommand has this name.
     ///
     /// # Errors
     /// [`Error::Answered`] if this program was built without it.
-    pub(crate) fn feature(&self, name: &str) -> Result<&'static dyn DroneFeature> {
+    pub(crate) fn feature(&self, name: &str) -> Result<&'static dyn CommandFeature> {
         feature::find(self.features, name)
     }
 

@@ -7,7 +7,9 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use quiver_service::config::Layers;
 use quiver_service::drone::Error as DroneError;
-use quiver_service::drone::feature::{DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand};
+use quiver_service::drone::feature::{
+    CommandFeature, DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand,
+};
 use quiver_service::drone::fetch::KeyClient;
 use quiver_service::drone::running::Identity;
 use quiver_service::terminal;
@@ -24,8 +26,14 @@ use crate::release::{
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions;
 
-#[async_trait]
 impl DroneFeature for Conditions {
+    fn command(&self) -> Option<&dyn CommandFeature> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl CommandFeature for Conditions {
     fn name(&self) -> &'static str {
         NAME
     }

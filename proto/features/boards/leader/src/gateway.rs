@@ -1,41 +1,50 @@
 //! Sets up the gateway for boards on serial lines: where they find this leader, the others and the KGCs.
 
-use quiver_ainq::Name;
+use std::sync::Arc;
+
 use quiver_gateway::GatewayConfig;
 use quiver_machine::Route;
-use quiver_net::{Handle, Multiaddr, NodeConfig};
+use quiver_net::Multiaddr;
 use quiver_service::clock;
+use quiver_service::drone::feature::{RunningNode, ServiceContext, ServicePart};
 use quiver_service::drone::{Error, Result};
+use tokio::task::JoinSet;
 
-use crate::config::Config;
-use crate::service::LeaderNode;
+use crate::settings::BoardLines;
+
+impl ServicePart for BoardLines {
+    fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>) {
+        if let Some(config) = config(self, service) {
+            tasks.spawn(serve(config, Arc::clone(&service.running)));
+        }
+    }
+}
 
 /// Configuration of a gateway that reaches the same peers as the leader's own node; `None` if there is no
 /// line to serve. The addresses of this leader are not known yet.
-pub(crate) fn config(config: &Config, node: &NodeConfig, group: &Name) -> Result<Option<GatewayConfig>> {
-    let lines = config.leader.lines()?;
-    if lines.is_empty() {
-        return Ok(None);
+fn config(boards: &BoardLines, service: &ServiceContext<'_>) -> Option<GatewayConfig> {
+    if boards.lines.is_empty() {
+        return None;
     }
     let to = |wanted: Route| {
-        let addresses = node.dial.iter().filter(move |(route, _)| *route == wanted);
+        let addresses = service.node.dial.iter().filter(move |(route, _)| *route == wanted);
         addresses.map(|(_, address)| address.clone()).collect()
     };
-    Ok(Some(GatewayConfig {
-        lines,
-        baud: config.leader.baud,
+    Some(GatewayConfig {
+        lines: boards.lines.clone(),
+        baud: boards.baud,
         leaders: to(Route::Leader),
         kgcs: to(Route::Kgc),
-        group: group.to_string(),
+        group: service.group.to_string(),
         unix_time: clock::unix_now,
-    }))
+    })
 }
 
 /// Serves the lines. The boards' nodes are this leader's clients like any other, over its own listeners.
-pub(crate) async fn serve(mut config: GatewayConfig, leader: Handle<LeaderNode>) {
+async fn serve(mut config: GatewayConfig, leader: Arc<dyn RunningNode>) {
     // Without a listener the service ends with an error.
-    let Ok(addresses) = leader.listening().await else { return };
-    match own_address(&addresses, &leader) {
+    let Some(addresses) = leader.listening().await else { return };
+    match own_address(&addresses, leader.as_ref()) {
         Ok(address) => config.leaders.insert(0, address),
         Err(error) => return tracing::error!("boards cannot be served: {error}"),
     }
@@ -44,7 +53,7 @@ pub(crate) async fn serve(mut config: GatewayConfig, leader: Handle<LeaderNode>)
 
 /// Listening address of the leader, with its peer id at the end, so that no other node is taken for it. On
 /// this machine itself if it listens here.
-fn own_address(addresses: &[Multiaddr], leader: &Handle<LeaderNode>) -> Result<Multiaddr> {
+fn own_address(addresses: &[Multiaddr], leader: &dyn RunningNode) -> Result<Multiaddr> {
     let text = |address: &Multiaddr| address.to_string();
     let preferred = |address: &&Multiaddr| {
         let text = text(address);
