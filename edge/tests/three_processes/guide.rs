@@ -391,6 +391,20 @@ fn readme_and_guide_do_in_order_what_they_say() {
 }
 
 #[test]
+#[ignore = "once more the beginning of the test above; `.ci/without` runs it with programs that lack features"]
+fn three_terminals_of_the_readme_need_no_feature() {
+    let mut reader = Reader::new();
+    let text = fs::read_to_string(root().join("README.md")).expect("read");
+    for block in blocks("README.md", &text).unwrap_or_else(|error| panic!("{error}")) {
+        reader.read(&block).unwrap_or_else(|error| panic!("{error}"));
+    }
+    for name in reader.terminals.keys() {
+        reader.output_of(name).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(reader.begun, 3, "KGC, leader and edge were started");
+}
+
+#[test]
 fn recoveries_do_in_order_what_they_say() {
     let mut reader = Reader::new();
     let text = fs::read_to_string(root().join(RECOVERY)).expect("read");
