@@ -5,5 +5,5 @@ use quiver_service::drone::feature::Features;
 /// The features.
 pub(crate) const FEATURES: Features = &[
     #[cfg(feature = "conditions")]
-    &quiver_conditions::Conditions,
+    &quiver_conditions::ConditionFeature,
 ];

@@ -5,7 +5,7 @@ use quiver_service::drone::feature::Features;
 /// The features.
 pub(crate) const FEATURES: Features = &[
     #[cfg(feature = "boards")]
-    &quiver_boards::Boards,
+    &quiver_boards::BoardFeature,
     #[cfg(feature = "conditions")]
-    &quiver_conditions::Conditions,
+    &quiver_conditions::ConditionFeature,
 ];

@@ -119,7 +119,6 @@ fn open(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// [`Error::NoFile`], [`Error::NotAFile`] for a directory or a socket, [`Error::Io`].
-#[cfg(feature = "drone")]
 pub fn open_input(path: &Path) -> Result<File> {
     match fs::metadata(path).map(|metadata| metadata.file_type()) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoFile { path: path.into() }),

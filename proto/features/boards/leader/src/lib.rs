@@ -1,6 +1,6 @@
 //! Boards on serial lines in the program of leaders, which is a gateway for them.
 //!
-//! A program lists [`Boards`] among its features; nothing else of it names this crate.
+//! A program lists [`BoardFeature`] among its features; nothing else of it names this crate.
 
 mod gateway;
 mod settings;
@@ -17,15 +17,15 @@ use self::settings::{BoardFlags, BoardSettings};
 
 /// Boards on serial lines.
 #[derive(Clone, Copy, Debug)]
-pub struct Boards;
+pub struct BoardFeature;
 
-impl DroneFeature for Boards {
+impl DroneFeature for BoardFeature {
     fn service(&self) -> Option<&dyn ServiceFeature> {
         Some(self)
     }
 }
 
-impl ServiceFeature for Boards {
+impl ServiceFeature for BoardFeature {
     fn flags(&self, command: Command) -> Command {
         BoardFlags::augment_args(command)
     }

@@ -24,16 +24,16 @@ use crate::release::{
 
 /// Encryption to conditions.
 #[derive(Clone, Copy, Debug)]
-pub struct Conditions;
+pub struct ConditionFeature;
 
-impl DroneFeature for Conditions {
+impl DroneFeature for ConditionFeature {
     fn command(&self) -> Option<&dyn CommandFeature> {
         Some(self)
     }
 }
 
 #[async_trait]
-impl CommandFeature for Conditions {
+impl CommandFeature for ConditionFeature {
     fn name(&self) -> &'static str {
         NAME
     }

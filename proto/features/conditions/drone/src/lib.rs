@@ -1,7 +1,7 @@
 //! Encryption to conditions in the programs of edges and leaders: files that open when a condition is met, and the
 //! keys of conditions, which a drone collects from the KGCs.
 //!
-//! A program lists [`Conditions`] among its features; nothing else of it names this crate.
+//! A program lists [`ConditionFeature`] among its features; nothing else of it names this crate.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -15,4 +15,4 @@ pub mod ibe;
 pub mod release;
 
 pub use error::{Error, Result};
-pub use feature::Conditions;
+pub use feature::ConditionFeature;
