@@ -91,8 +91,12 @@ pub struct Net<N> {
     /// so that a test goes on.
     pub penalized: Vec<(N, N, Misdeed)>,
     /// Pairs (a, b) where a asked for b's group messages to be relayed from then on, or no more. It makes no
-    /// difference.
+    /// difference but for gates.
     pub relayed: Vec<(N, N, bool)>,
+    /// Nodes whose publications reach those alone that they have relayed before, as a leader's do over libp2p (§13.7).
+    pub gates: BTreeSet<N>,
+    /// Pairs (a, b) where a had b's group messages relayed.
+    known: BTreeSet<(N, N)>,
     /// Messages that no node was there to receive.
     pub unheard: Vec<(N, Destination)>,
     /// Work that machines let their drivers do, the oldest first. It is done when no message is to arrive,
@@ -127,6 +131,8 @@ impl<N: Id> Net<N> {
             disconnected: Vec::new(),
             penalized: Vec::new(),
             relayed: Vec::new(),
+            gates: BTreeSet::new(),
+            known: BTreeSet::new(),
             unheard: Vec::new(),
             jobs: VecDeque::new(),
             jobs_held: false,
@@ -525,11 +531,12 @@ impl<N: Id> Net<N> {
         for peer in effects.blocked {
             self.blocked.extend(self.behind(id, peer).map(|other| (id, other)));
         }
-        for (peer, allowed) in effects.relayed {
-            self.relayed.extend(self.behind(id, peer).map(|other| (id, other, allowed)));
-        }
         self.jobs.extend(effects.jobs.into_iter().map(|job| (id, job)));
-        for (to, bytes) in effects.sent {
+        let mut relayed = effects.relayed.into_iter().peekable();
+        for (index, (to, bytes)) in effects.sent.into_iter().enumerate() {
+            while let Some((peer, allowed, _)) = relayed.next_if(|(_, _, before)| *before <= index) {
+                self.relay(id, peer, allowed);
+            }
             let (via, targets): (_, Vec<N>) = match to {
                 Destination::Peer(peer) => (Via::Peer, self.behind(id, peer).into_iter().collect()),
                 Destination::Group => (Via::Group, self.audience(id)),
@@ -540,6 +547,9 @@ impl<N: Id> Net<N> {
             for to in targets {
                 self.send(Packet { from: id, to, via, bytes: bytes.clone() });
             }
+        }
+        for (peer, allowed, _) in relayed {
+            self.relay(id, peer, allowed);
         }
         for peer in effects.disconnected {
             if let Some(other) = self.behind(id, peer) {
@@ -552,8 +562,17 @@ impl<N: Id> Net<N> {
         }
     }
 
+    fn relay(&mut self, id: N, peer: Peer, allowed: bool) {
+        let Some(other) = self.behind(id, peer) else { return };
+        self.relayed.push((id, other, allowed));
+        if allowed {
+            self.known.insert((id, other));
+        }
+    }
+
     /// Messages that a node sent before it crashed are on their way; then the others notice.
     fn bury(&mut self, id: N) {
+        self.known.retain(|(at, _)| *at != id);
         let faults = self.network.faults();
         let noticed = self.now + nanos(faults.delay + faults.jitter);
         let others: Vec<_> = self.peers.keys().copied().filter(|(at, _)| *at == id).collect();
@@ -565,7 +584,8 @@ impl<N: Id> Net<N> {
 
     /// Receivers of a node's publications: all subscribers that can be reached by relays.
     fn audience(&self, from: N) -> Vec<N> {
-        let hears = |id: &N| *id != from && self.alive(*id) && self.route(from, *id).is_some();
+        let passes = |id: &N| !self.gates.contains(&from) || self.known.contains(&(from, *id));
+        let hears = |id: &N| *id != from && passes(id) && self.alive(*id) && self.route(from, *id).is_some();
         self.subscribers.iter().copied().filter(hears).collect()
     }
 

@@ -21,8 +21,8 @@ pub struct Effects {
     pub disconnected: Vec<Peer>,
     /// Peers to disconnect for a while, and the reason.
     pub penalized: Vec<(Peer, Misdeed)>,
-    /// Peers whose group messages are relayed from now on, or no more.
-    pub relayed: Vec<(Peer, bool)>,
+    /// Peers whose group messages are relayed from now on, or no more, and the number of messages sent before.
+    pub relayed: Vec<(Peer, bool, usize)>,
     /// Work to be done elsewhere.
     pub jobs: Vec<Job>,
     pub(crate) crashed: bool,
@@ -102,7 +102,8 @@ impl<M: Machine> OutputSink<M> for Outputs<M> {
     }
 
     fn relay(&mut self, peer: Peer, allowed: bool) {
-        self.count().relayed.push((peer, allowed));
+        let effects = self.count();
+        effects.relayed.push((peer, allowed, effects.sent.len()));
     }
 
     fn crashed(&mut self) {

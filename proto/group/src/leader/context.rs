@@ -80,6 +80,13 @@ impl<S: Suite> LeaderContext<'_, S> {
         self.out.send_to_group(&self.config.deployment, message);
     }
 
+    /// Relays the peer's group messages, and sends it those of the group, from now on: it has proven who it is (§13.7).
+    pub(super) fn relay(&mut self, peer: Peer) {
+        if self.peers.set_relayed(peer, true) {
+            self.out.relay(peer, true);
+        }
+    }
+
     pub(super) fn event(&mut self, event: LeaderEvent) {
         self.out.event(event);
     }

@@ -88,6 +88,18 @@ fn a_dozen_newcomers_follow_by_the_broadcast_and_need_no_welcome() {
 }
 
 #[test]
+fn newcomers_follow_by_the_broadcast_of_a_leader_that_sends_strangers_none() {
+    let (mut world, mark) = joined_by_a_dozen(1, |world| {
+        world.gates.insert(Node::Leader);
+    });
+    world.run_for(Duration::from_secs(3));
+    assert!(world.agree(0..32));
+    for edge in 20..32 {
+        assert_eq!(told(&world, edge, mark), (0, 1), "edge {edge}");
+    }
+}
+
+#[test]
 fn the_broadcast_has_a_ninth_of_the_bytes_of_welcomes() {
     let bytes = |world: &World, mark: usize, counted: fn(&Message<S>) -> bool| -> usize {
         let packets = world.recorded[mark..].iter().filter(|packet| counted(&decode(world, packet)));

@@ -281,6 +281,8 @@ impl<S: Suite> Term<S> {
         for (slot, candidate) in output.assigned.iter().zip(candidates) {
             let request = &candidate.request;
             self.acknowledgements.connect(*slot, candidate.peer);
+            // §6.1, §13.7: before the broadcast, which reaches nobody but those who have proven who they are.
+            cx.relay(candidate.peer);
             cx.store.set_spare(*slot, Spare::of(&request.spare));
             cx.store.pin(request.drone.identity.serial, request.drone.handle());
             cx.store.away.remove(&request.drone.identity.name);
