@@ -386,7 +386,7 @@ fn a_run_is_refused_by_a_table_with_one_altered_term() {
         .map(|(name, _)| name)
         .collect();
     // What such runs have none of, or what the test does not compute: the core's encoding, rosters, anonymous members,
-    // datagrams, envelopes, and what is sealed or signed at an enrolment, a delivery and by KGCs.
+    // datagrams, envelopes, secrets of a KEM, and what is sealed or signed at an enrolment, a delivery and by KGCs.
     let elsewhere = [
         "hash anonymous",
         "hash answer",
@@ -394,6 +394,7 @@ fn a_run_is_refused_by_a_table_with_one_altered_term() {
         "hash content",
         "hash d0",
         "hash encapsulated",
+        "hash exchange",
         "hash heading",
         "hash reply",
         "hash roster",
@@ -407,6 +408,8 @@ fn a_run_is_refused_by_a_table_with_one_altered_term() {
         "prf coins",
         "prf datagram",
         "prf first",
+        "prf kappa",
+        "prf kem_step",
         "prf leave",
         "prf mask",
         "prf message",
