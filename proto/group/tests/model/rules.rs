@@ -3,8 +3,8 @@
 //! Every key is derived from the pairwise secrets alone, by `models/terms.tsv`; so a tag, a mask, a seal or a signature
 //! that the machines compute over anything else is refused.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{
     Delta, DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Kind, LEADER_SLOT, Label, Name, Part,
@@ -44,6 +44,7 @@ struct Pair {
     slot: Slot,
 }
 
+#[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) digest: Digest,
     pub(crate) d0: Digest,
@@ -63,19 +64,18 @@ pub(crate) struct Held {
 }
 
 /// What travelled under keys of the group, for whoever has recorded it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Sealed {
     pub(crate) entries: Vec<(Epoch, Slot, [u8; 32])>,
     pub(crate) paths: Vec<(Epoch, Slot, Vec<u8>)>,
     pub(crate) wraps: Vec<(Epoch, TreeNode, TreeNode, [u8; 32])>,
 }
 
-std::thread_local! {
-    /// Deployment, key, label, signature and statement of every signature that this thread found to hold.
-    static VERIFIED: RefCell<BTreeSet<Vec<u8>>> = const { RefCell::new(BTreeSet::new()) };
-}
+/// Deployment, key, label, signature and statement of every signature that was found to hold.
+static VERIFIED: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
 /// What has happened so far.
+#[derive(Clone)]
 pub(crate) struct Rules<'a> {
     run: &'a Recording,
     table: &'a Table,
@@ -113,6 +113,35 @@ pub(crate) struct Rules<'a> {
     going: BTreeSet<Node>,
     numbers: BTreeSet<(Node, Vec<u8>)>,
     inbox: Vec<(Node, Name, Vec<u8>)>,
+}
+
+/// The rules after the first steps of an accepted run. Of a run that is changed at one place, what stands before that place
+/// is not checked again.
+pub(crate) struct Prefix<'a> {
+    run: &'a Recording,
+    rules: Rules<'a>,
+    length: usize,
+}
+
+impl<'a> Prefix<'a> {
+    /// Before the first step.
+    pub(crate) const fn new(run: &'a Recording, table: &'a Table) -> Self {
+        Self { run, rules: Rules::new(run, table), length: 0 }
+    }
+
+    /// Goes on to the steps before this place, which is not before where it is.
+    pub(crate) fn extend(&mut self, place: usize) {
+        for step in &self.run.steps[self.length..place] {
+            self.rules.step(step).expect("the run is accepted");
+        }
+        self.length = place;
+    }
+
+    /// Whether the rules refuse a run that goes on so from here, in place of what the recorded run does.
+    pub(crate) fn refuses<'b>(&self, steps: impl IntoIterator<Item = &'b Step>) -> bool {
+        let mut rules = self.rules.clone();
+        steps.into_iter().any(|step| rules.step(step).is_err())
+    }
 }
 
 /// Applies the rules to the steps of a run, in their order.
@@ -429,11 +458,12 @@ impl<'a> Rules<'a> {
         let mut all = Writer::new();
         all.lp(deployment.master().as_bytes()).lp(&key.encode()).lp(label.as_str().as_bytes());
         let all = all.lp(&signature.encode()).lp(statement).finish();
-        if VERIFIED.with_borrow(|verified| verified.contains(&all)) {
+        let verified = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified().contains(&all) {
             return Ok(());
         }
         signature.verify(deployment, key, label, statement).map_err(bad)?;
-        VERIFIED.with_borrow_mut(|verified| verified.insert(all));
+        verified().insert(all);
         Ok(())
     }
 

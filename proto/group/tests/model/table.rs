@@ -1,6 +1,7 @@
 //! The tables of the models: what is hashed, derived and signed, and what messages have.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{Label, Suite};
 use quiver_crypto::{Digest, Hasher, Secret, prf};
@@ -36,6 +37,8 @@ pub(crate) type Values<'a> = &'a [(&'a str, &'a [u8])];
 struct Term {
     label: String,
     fields: Vec<String>,
+    /// Whether anybody has asked for it.
+    used: Cell<bool>,
 }
 
 /// A line of `messages.tsv`.
@@ -65,7 +68,10 @@ impl Table {
             let [operation, name, label, _, fields, _] = line[..] else { panic!("six columns: {line:?}") };
             let field = |field: &str| field.split(':').next().unwrap_or_default().to_string();
             let fields = fields.split(' ').filter(|field| *field != "-").map(field).collect();
-            ((operation.to_string(), name.to_string()), Term { label: label.to_string(), fields })
+            (
+                (operation.to_string(), name.to_string()),
+                Term { label: label.to_string(), fields, used: Cell::new(false) },
+            )
         };
         let message = |line: Vec<&str>| {
             let [name, number, from, to, fields] = line[..] else { panic!("five columns: {line:?}") };
@@ -94,7 +100,10 @@ impl Table {
 
     fn term(&self, operation: &str, name: &str) -> &Term {
         let key = (operation.to_string(), name.to_string());
-        self.terms.get(&key).unwrap_or_else(|| panic!("models/terms.tsv has no {operation} {name}"))
+        let term =
+            self.terms.get(&key).unwrap_or_else(|| panic!("models/terms.tsv has no {operation} {name}"));
+        term.used.set(true);
+        term
     }
 
     /// What enters a term: its fields one after the other.
@@ -141,6 +150,12 @@ impl Table {
             table.terms.insert((operation.clone(), name.clone()), term);
             (format!("{operation} {name}"), table)
         })
+    }
+
+    /// Terms that were asked for, by the names that [`alterations`](Self::alterations) has for them.
+    pub(crate) fn used(&self) -> BTreeSet<String> {
+        let used = self.terms.iter().filter(|(_, term)| term.used.get());
+        used.map(|((operation, name), _)| format!("{operation} {name}")).collect()
     }
 
     /// Labels of signatures that the table has, and those that it lacks.
