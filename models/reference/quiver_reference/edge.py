@@ -639,6 +639,12 @@ class Edge:
             self.synced = True
             self.event("synced", term=header.term, counter=header.counter)
 
+    def vouch(self, statement):
+        """§16.1: the key with its identity, and a signature of what the node says of its clock."""
+        if self.keypair is None:
+            return b""
+        return self.keypair.public.encode() + self.keypair.sign(self.deployment, "clock", statement)
+
     # Leaving, eviction, revocation, §12 ----------------------------------------------------------------------------
 
     def leave(self):

@@ -18,13 +18,14 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from .ristretto import Refused
-from .suite import Reader
+from .suite import Reader, lp, u64
 from .wire import decode_fields, encode_fields, read_varint, varint
 
 MULTISTREAM = "/multistream/1.0.0"
 REQUEST = "/quiver/1/request"
 GROUP = "/quiver/1/group"
 PING = "/ipfs/ping/1.0.0"
+CLOCK = "/quiver/1/clock"
 MAX_MESSAGE = 1 << 20
 
 NOISE_PAYLOAD = {1: ("key", "bytes"), 2: ("signature", "bytes")}
@@ -58,9 +59,14 @@ def multiaddr(address):
     return parts[2], int(parts[4]), parts[6] if len(parts) == 7 else None
 
 
+def transport_name(ed25519):
+    """The name of a node on the transport: the identity multihash of its public key."""
+    return bytes([0, 36]) + encode_fields(PUBLIC_KEY, {"type": 1, "data": ed25519})
+
+
 def peer_name(ed25519):
-    """The name of a node on the transport: base58 of the identity multihash of its public key."""
-    key = bytes([0, 36]) + encode_fields(PUBLIC_KEY, {"type": 1, "data": ed25519})
+    """The same in base58."""
+    key = transport_name(ed25519)
     alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
     number, text = int.from_bytes(key, "big"), ""
     while number:
@@ -378,10 +384,11 @@ class Seen:
 
 
 class Connection:
-    """A connection to a node that was dialled. `receive(message, by_gossip)` takes what comes."""
+    """A connection to a node that was dialled. `receive(message, by_gossip)` takes what comes; `vouch(statement)` signs
+    what this node says of its clock, or returns nothing without a key."""
 
-    def __init__(self, receive, topic=None, seen=None):
-        self.receive, self.topic, self.group = receive, topic, None
+    def __init__(self, receive, topic=None, seen=None, vouch=lambda statement: b""):
+        self.receive, self.topic, self.group, self.vouch = receive, topic, None, vouch
         self.peer, self.writer, self.seen = None, None, seen or Seen()
 
     async def dial(self, address, identity):
@@ -391,7 +398,7 @@ class Connection:
         await select(plain, "/noise")
         noise = Noise(reader, self.writer)
         key = await noise.handshake(identity)
-        self.peer = peer_name(key)
+        self.peer, self.ends = peer_name(key), (transport_name(key), transport_name(raw(identity.public_key())))
         if named not in (None, self.peer):
             raise Refused(f"{self.peer} answers there, not {named}")
         await select(noise, "/yamux/1.0.0")
@@ -409,13 +416,19 @@ class Connection:
             self.writer.close()
 
     async def accept(self, stream):
-        protocol = await answer(stream, [REQUEST, PING] + ([GROUP] if self.topic else []))
+        protocol = await answer(stream, [REQUEST, PING, CLOCK] + ([GROUP] if self.topic else []))
         if protocol == REQUEST:
             number, message = await read_request(stream)
             # An empty response: whatever there is to say goes in a request of its own.
             await write_request(stream, number, b"")
             stream.close()
             self.receive(message, False)
+        elif protocol == CLOCK:
+            # §16.1: a leader publishes to whoever signed its clock (§13.7).
+            nonce, unix = await stream.readexactly(16), u64(int(time.time()))
+            asker, teller = self.ends
+            stream.write(unix + self.vouch(nonce + lp(asker) + lp(teller) + unix))
+            stream.close()
         elif protocol == PING:
             while True:
                 stream.write(await stream.readexactly(32))

@@ -48,7 +48,7 @@ class Node:
         """Dials an address until this ends; the KGC only until there is a key."""
         topic = f"{GROUP}/{self.edge.group}" if role == LEADER else None
         while role == LEADER or self.edge.keypair is None:
-            connection = Connection(partial(self.receive, address), topic, self.seen)
+            connection = Connection(partial(self.receive, address), topic, self.seen, self.edge.vouch)
             try:
                 await asyncio.wait_for(connection.dial(address, self.identity), DIAL)
             except (OSError, TimeoutError, ValueError) as reason:
