@@ -65,6 +65,11 @@ def main():
         assert any("epoch " in line for line in fields)
         of_leader = tshark(capture, "-Y", "wpan.src16 == 0x0002")
         assert 0 < len(of_leader) < len(fields)
+        # Telemetry of both vehicles and the leader's heartbeat, to all.
+        senders = tshark(capture, "-Y", 'frame.comment == "datagram" && wpan.dst16 == 0xffff', "-T", "fields", "-e", "wpan.src16")
+        assert {"0x0002", "0x0003", "0x0004"} <= set(senders), set(senders)
+        announced = tshark(capture, "-Y", 'frame.comment contains "announces a signing key"')
+        assert len(announced) >= 3, announced
     print("tshark and pymavlink read what sim writes, and sim reads what pymavlink writes")
 
 

@@ -1,5 +1,6 @@
 //! `sim scenario`: plays scenarios from TOML files in the virtual world.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -93,6 +94,9 @@ pub(super) struct ScenarioArgs {
     output: OutputArgs,
 }
 
+/// The most bytes of a scenario's file.
+const MAX_SCENARIO: usize = 1 << 20;
+
 /// Lists, prints or plays scenarios.
 pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
     if args.list {
@@ -132,7 +136,14 @@ fn read_file(file: &Path, most: usize) -> Result<Vec<u8>> {
     if length > most as u64 {
         return Err(refused(format!("{length} bytes; at most {most} are read")));
     }
-    std::fs::read(file).map_err(|error| refused(error.to_string()))
+    // A device or a pipe tells no length, and need not end.
+    let opened = std::fs::File::open(file).map_err(|error| refused(error.to_string()))?;
+    let mut bytes = Vec::new();
+    opened.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
+    if bytes.len() > most {
+        return Err(refused(format!("at most {most} bytes are read")));
+    }
+    Ok(bytes)
 }
 
 fn read_flight(file: &Path) -> Result<Flight> {
@@ -203,12 +214,14 @@ fn find(file: &Path) -> Result<(String, String)> {
     if let Some(text) = shipped(&name).filter(|_| !file.exists()) {
         return Ok((name, text.to_owned()));
     }
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok((name, text)),
-        Err(error) => Err(SimError::Usage(format!(
-            "cannot read {name}: {error}; `sim scenario --list` names the scenarios that come with Quiver"
-        ))),
-    }
+    let bytes = read_file(file, MAX_SCENARIO).map_err(|error| {
+        SimError::Usage(format!("{error}; `sim scenario --list` names the scenarios that come with Quiver"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        SimError::Usage(format!("{name}: byte {offset}: is no text"))
+    })?;
+    Ok((name, text))
 }
 
 fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
@@ -358,7 +371,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wrong = folder.path().join("wrong.tlog").display().to_string();
         std::fs::write(&wrong, [0; 20]).unwrap();
+        // Files with a hole: their length alone is large.
+        let huge = |name: &str, length: usize| {
+            let path = folder.path().join(name);
+            std::fs::File::create(&path).unwrap().set_len(length as u64).unwrap();
+            path.display().to_string()
+        };
+        let log = huge("huge.tlog", tlog::MAX_FILE + 1);
+        let moves = huge("huge.movements", quiver_world::formats::movements::MAX_FILE + 1);
+        let scenario_file = huge("huge.toml", MAX_SCENARIO + 1);
+        let no_text = folder.path().join("no_text.toml").display().to_string();
+        std::fs::write(&no_text, b"title = \"\xFF").unwrap();
         for (words, expected) in [
+            (vec!["--from-tlog", &log], "huge.tlog: 1073741825 bytes; at most 1073741824 are read"),
+            (
+                vec!["flapping_drone", "--places", &moves],
+                "huge.movements: 268435457 bytes; at most 268435456",
+            ),
+            (
+                vec![&scenario_file],
+                "huge.toml: 1048577 bytes; at most 1048576 are read; `sim scenario --list`",
+            ),
+            (vec![&no_text], "no_text.toml: byte 9: is no text"),
+            #[cfg(unix)]
+            (vec!["/dev/zero"], "cannot read /dev/zero: at most 1048576 bytes are read"),
             (vec!["flapping_drone", "--write-places", "x"], "no places"),
             (vec!["flapping_drone", "--tlogs", "x"], "no table [mavlink]"),
             (vec!["flapping_drone", "--places", "no-such-file"], "cannot read no-such-file"),

@@ -51,7 +51,7 @@ pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
 pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
 pub use self::master_key::{Generated, generate};
-pub use self::mavlink::{DatagramEvent, DatagramEventKind, MavlinkReport, MavlinkSetup};
+pub use self::mavlink::{DatagramClass, DatagramEvent, DatagramEventKind, MavlinkReport, MavlinkSetup};
 pub use self::network::{Network, NodeSet, Partition};
 pub use self::node_id::NodeId;
 pub use self::observer::{Hop, NoObserver, StepObserver};

@@ -18,6 +18,7 @@ pub(crate) mod stations;
 mod stream;
 mod tally;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_datagram::Config;
@@ -97,6 +98,15 @@ pub enum DatagramEventKind {
         /// The payloads, no two of which are alike in a run.
         payloads: Vec<Vec<u8>>,
     },
+    /// Sent a datagram to all others.
+    Transmitted {
+        /// Its bytes.
+        bytes: Arc<[u8]>,
+        /// Its content.
+        class: DatagramClass,
+        /// Stations that it does not reach, or reaches altered.
+        lost: Vec<NodeId>,
+    },
     /// Opened a payload.
     Opened {
         /// The slot that it came from.
@@ -104,4 +114,15 @@ pub enum DatagramEventKind {
         /// The payload.
         payload: Vec<u8>,
     },
+}
+
+/// Content of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramClass {
+    /// Sealed payloads.
+    Payloads,
+    /// The announcement of a signing key.
+    Announcement,
+    /// A datagram of the adversary's.
+    Hostile,
 }

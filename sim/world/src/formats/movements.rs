@@ -100,9 +100,11 @@ fn shown(word: &str) -> String {
 /// A node of ns-2 while its lines are read.
 #[derive(Clone, Debug, Default)]
 struct Ns2Node {
+    /// Line that names it first.
+    line: Option<usize>,
     x: Option<f64>,
     y: Option<f64>,
-    /// Time, destination, speed, and the line.
+    /// Time, destination, speed.
     moves: Vec<(Duration, f64, f64, f64)>,
 }
 
@@ -242,7 +244,14 @@ fn ns2(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, FormatError>
         } else if let Some(rest) = line.strip_prefix("$ns_ at ") {
             let (time, command) =
                 rest.trim().split_once(' ').ok_or_else(|| source.at("`$ns_ at` has no command"))?;
-            let command = command.trim().trim_matches('"').trim();
+            let command = command.trim();
+            let command = match command.strip_prefix('"') {
+                Some(quoted) => quoted.strip_suffix('"').ok_or_else(|| {
+                    source.at(format!("`{}` is cut: its quotation mark has no end", shown(command)))
+                })?,
+                None => command,
+            };
+            let command = command.trim();
             if command.starts_with("$node_(") {
                 source.count(2)?;
                 let time = source.time(time)?;
@@ -276,6 +285,7 @@ fn node_of<'a, 'n>(
         nodes.resize(index + 1, Ns2Node::default());
     }
     let node = nodes.get_mut(index).ok_or_else(|| source.at("no such node"))?;
+    node.line.get_or_insert(source.line);
     Ok((node, rest.trim()))
 }
 
@@ -320,8 +330,12 @@ fn set_destination(
 /// Places of a node. A move that begins while another is under way begins where the node is then.
 fn ns2_path(file: &str, number: usize, node: Ns2Node) -> Result<Vec<Place>, FormatError> {
     let (Some(x), Some(y)) = (node.x, node.y) else {
-        let what = format!("node {number} has no X_ and Y_ to begin with");
-        return Err(FormatError::Whole { file: file.into(), what });
+        let (file, what) = (file.into(), format!("node {number} has no X_ and Y_ to begin with"));
+        return Err(match node.line {
+            Some(line) => FormatError::Line { file, line, what },
+            // A node beyond it is named, and it is not.
+            None => FormatError::Whole { file, what },
+        });
     };
     let mut path = vec![Place { at: Duration::ZERO, x, y }];
     let mut to: Option<Place> = None;
@@ -449,7 +463,8 @@ mod tests {
         for (text, expected) in [
             ("$node_(0) set X_ far", "moves:1: X_ `far` is no number"),
             ("$node_(0) set X_ 1\n$node_(0) set W_ 1", "moves:2: unknown axis `W_`"),
-            ("$node_(0) set X_ 1", "moves: node 0 has no X_ and Y_ to begin with"),
+            ("\n$node_(0) set X_ 1", "moves:2: node 0 has no X_ and Y_ to begin with"),
+            ("$node_(1) set X_ 1\n$node_(1) set Y_ 1", "moves: node 0 has no X_ and Y_ to begin with"),
             ("$node_(9999999) set X_ 1", "moves:1: node `9999999` is not in 0 to 1048575"),
             ("$node_(0 set X_ 1", "moves:1: `$node_(0 set X_ 1` names no node"),
             ("$ns_ at x \"$node_(0) setdest 1 1 1\"", "moves:1: time `x` is no number"),
@@ -460,6 +475,12 @@ mod tests {
                 "$ns_ at 2 \"$node_(0) setdest 1 1 1\"\n$ns_ at 1 \"$node_(0) setdest 1 1 1\"",
                 "moves:2: is earlier than the move of this node before it",
             ),
+            (
+                "$node_(0) set X_ 1\n$node_(0) set Y_ 1\n$ns_ at 1 \"$node_(0) setdest 1 1 1",
+                "moves:3: `\"$node_(0) setdest 1 1 1` is cut: its quotation mark has no end",
+            ),
+            ("$ns_ at 1 \"", "moves:1: `\"` is cut: its quotation mark has no end"),
+            ("$ns_ at 1", "moves:1: `$ns_ at` has no command"),
             ("$ns_ at 1 \"finish\"", "moves:1: unknown command `finish`"),
             ("fly $away", "moves:1: unknown line `fly $away`"),
             ("0 1 1\n0 1", "moves:2: ends after time `0`, without y"),
@@ -476,9 +497,29 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_read_or_refused() {
-        for length in 0..NS2.len() {
-            let _ = read(&NS2[..length]);
+    fn too_many_places_are_refused_with_the_line() {
+        let mut source = Text { file: "moves", line: 7, places: MAX_PLACES - 1 };
+        source.count(1).unwrap();
+        assert_eq!(source.count(1).unwrap_err().to_string(), "moves:7: more than 8388608 places");
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_read_or_refused_with_a_line() {
+        let bonnmotion = read(NS2).unwrap().write(MovementFormat::BonnMotion);
+        for text in [NS2, &bonnmotion] {
+            let mut refused = 0;
+            for length in 1..text.len() {
+                match read(&text[..length]) {
+                    Ok(moves) => assert!(!moves.paths().is_empty()),
+                    Err(FormatError::Line { line, .. }) => {
+                        refused += 1;
+                        assert!((1..=text.lines().count()).contains(&line));
+                    }
+                    Err(FormatError::Whole { what, .. }) => assert_eq!(what, "moves no node", "{length}"),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert!(refused > text.len() / 4, "{refused} of {}", text.len());
         }
     }
 }

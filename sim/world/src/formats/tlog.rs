@@ -282,8 +282,31 @@ mod tests {
         let mut long = ground;
         append(&mut long, 200_000_000_000, &heartbeat(1, 2));
         assert!(flight("f", &long).unwrap_err().to_string().contains("at most a day"));
-        for length in 0..log.len().min(400) {
-            let _ = flight("f", &log[..length]);
+        // Zeros that nobody touches take no memory.
+        let huge = vec![0; MAX_FILE + 1];
+        assert_eq!(
+            read("f", &huge).unwrap_err().to_string(),
+            "f: 1073741825 bytes; at most 1073741824 are read"
+        );
+        let ends: Vec<usize> = {
+            let entries = read("f", &log).unwrap();
+            let lengths = entries.iter().map(|entry| STAMP + entry.frame.bytes().len());
+            lengths
+                .scan(0, |end, length| {
+                    *end += length;
+                    Some(*end)
+                })
+                .collect()
+        };
+        for length in 1..log.len().min(400) {
+            // A log is whole after a frame, and nowhere else; the offset is in the part that is there.
+            match read("f", &log[..length]) {
+                Ok(_) => assert!(ends.contains(&length), "{length}"),
+                Err(FormatError::Offset { offset, .. }) => {
+                    assert!(offset <= length && !ends.contains(&length), "{offset} {length}");
+                }
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 }

@@ -32,6 +32,7 @@ impl<S: Suite> Invariants<S> {
             DatagramEventKind::Sealed { epoch, slot, payloads } => {
                 self.observe_sealed(world, event, (*epoch, *slot), payloads);
             }
+            DatagramEventKind::Transmitted { .. } => {}
             DatagramEventKind::Opened { slot, payload } => self.observe_opened(world, event, *slot, payload),
         }
     }

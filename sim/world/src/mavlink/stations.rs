@@ -298,6 +298,11 @@ impl<S: Suite> Stations<S> {
         Some(self.stations.get(&node)?.deadline(now))
     }
 
+    /// A station sent a datagram to all others.
+    pub(crate) fn note_transmitted(&mut self, now: Duration, node: NodeId, kind: DatagramEventKind) {
+        self.events.push(DatagramEvent { at: now, node, kind });
+    }
+
     /// Events since this was last called.
     pub(crate) fn events(&mut self) -> Vec<DatagramEvent> {
         std::mem::take(&mut self.events)

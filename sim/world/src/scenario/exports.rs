@@ -13,7 +13,9 @@ use crate::formats::tlog;
 use crate::mavlink::stations::system_of;
 use crate::node_id::NodeIndex;
 use crate::trace::describe;
-use crate::{Action, DatagramEvent, DatagramEventKind, EPOCH_START, Hop, NodeEvent, NodeId, Step, World};
+use crate::{
+    Action, DatagramClass, DatagramEvent, DatagramEventKind, EPOCH_START, Hop, NodeEvent, NodeId, Step, World,
+};
 
 /// Names of lost receivers that a comment lists.
 const NAMED: usize = 8;
@@ -113,11 +115,8 @@ impl Exporter {
         };
         let from = self.number(sent.from);
         let Some(capture) = &mut self.capture else { return };
-        if !sent.lost.is_empty() {
-            let names: Vec<String> = sent.lost.iter().take(NAMED).map(ToString::to_string).collect();
-            let more = sent.lost.len().saturating_sub(NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            capture.comment(format!("drop: does not reach {}{more}", names.join(", ")));
+        if let Some(text) = drop_text(&sent.lost) {
+            capture.comment(text);
         }
         capture.message(Captured { at: sent.sent, from, to, payload: &sent.payload });
     }
@@ -155,8 +154,30 @@ impl Exporter {
     }
 
     pub(super) fn on_datagram(&mut self, event: &DatagramEvent) {
+        match &event.kind {
+            DatagramEventKind::Sealed { payloads, .. } => self.log(event, payloads),
+            DatagramEventKind::Transmitted { bytes, class, lost } => {
+                self.flush();
+                let from = self.number(event.node);
+                let Some(capture) = &mut self.capture else { return };
+                let text = match class {
+                    DatagramClass::Payloads => "datagram",
+                    DatagramClass::Announcement => "datagram: announces a signing key",
+                    DatagramClass::Hostile => "datagram: of the adversary",
+                };
+                capture.comment(text.into());
+                if let Some(text) = drop_text(lost) {
+                    capture.comment(text);
+                }
+                capture.message(Captured { at: event.at, from, to: None, payload: bytes });
+            }
+            DatagramEventKind::Opened { .. } => {}
+        }
+    }
+
+    /// Logs the telemetry of a vehicle.
+    fn log(&mut self, event: &DatagramEvent, payloads: &[Vec<u8>]) {
         let (Some(logs), NodeId::Edge(_)) = (&mut self.logs, event.node) else { return };
-        let DatagramEventKind::Sealed { payloads, .. } = &event.kind else { return };
         let micros = EPOCH_START * 1_000_000 + u64::try_from(event.at.as_micros()).unwrap_or(u64::MAX >> 1);
         for payload in payloads {
             for frame in batch::decode(payload, system_of(event.node)).unwrap_or_default() {
@@ -188,4 +209,12 @@ impl Exporter {
             left_out: left_out.into_iter().collect(),
         }
     }
+}
+
+/// Comment of a packet that some do not receive; `None` if all do.
+fn drop_text(lost: &[NodeId]) -> Option<String> {
+    let names: Vec<String> = lost.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = lost.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!lost.is_empty()).then(|| format!("drop: does not reach {}{more}", names.join(", ")))
 }

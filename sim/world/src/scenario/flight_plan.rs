@@ -130,9 +130,21 @@ mod tests {
         assert!(run.passed(), "{:?} {:?}", run.violations, run.unmet);
         let capture = exports.capture.unwrap();
         let has = |text: &str| capture.windows(text.len()).any(|window| window == text.as_bytes());
-        for text in ["leader-0", "edge-2", "epoch ", "event: ", "drop: does not reach "] {
+        let texts = [
+            "leader-0",
+            "edge-2",
+            "epoch ",
+            "event: ",
+            "drop: does not reach ",
+            "datagram: announces a signing key",
+        ];
+        for text in texts {
             assert!(has(text), "{text}");
         }
+        // A comment of its own for each datagram: code 1, length 8.
+        let comment = [&[1, 0, 8, 0][..], b"datagram"].concat();
+        let datagrams = capture.windows(comment.len()).filter(|window| *window == comment).count() as u64;
+        assert_eq!(datagrams, run.mavlink.unwrap().datagrams);
         assert_eq!(exports.logs.keys().collect::<Vec<_>>(), ["edge-0", "edge-1", "edge-2"]);
         let mut logged = 0;
         for (number, log) in (1..).zip(exports.logs.values()) {

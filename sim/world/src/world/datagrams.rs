@@ -14,7 +14,7 @@ use super::World;
 use crate::event_queue::Event;
 use crate::mavlink::station::Outgoing;
 use crate::mavlink::stations::{Question, Stations};
-use crate::{MavlinkReport, NodeEvent, NodeId, Step, StepObserver};
+use crate::{DatagramClass, DatagramEventKind, MavlinkReport, NodeEvent, NodeId, Step, StepObserver};
 
 /// No number of a datagram whose payloads are remembered.
 const UNNUMBERED: u64 = u64::MAX;
@@ -173,11 +173,15 @@ impl<S: Suite> World<S> {
         number: u64,
     ) {
         let now = self.time();
-        let announcement = matches!(outgoing, Outgoing::Announcement(_));
-        let (bytes, number) = match outgoing {
-            Outgoing::Payloads(bytes, _) => (bytes, number),
-            Outgoing::Announcement(bytes) | Outgoing::Hostile(bytes) => (bytes, UNNUMBERED),
+        let (bytes, number, class) = match outgoing {
+            Outgoing::Payloads(bytes, _) if stations.captured(from) => {
+                (bytes, number, DatagramClass::Hostile)
+            }
+            Outgoing::Payloads(bytes, _) => (bytes, number, DatagramClass::Payloads),
+            Outgoing::Announcement(bytes) => (bytes, UNNUMBERED, DatagramClass::Announcement),
+            Outgoing::Hostile(bytes) => (bytes, UNNUMBERED, DatagramClass::Hostile),
         };
+        let announcement = class == DatagramClass::Announcement;
         let bytes: Arc<[u8]> = bytes.into();
         if let Some(trace) = &mut self.trace {
             trace.update(self.now.to_be_bytes());
@@ -190,6 +194,7 @@ impl<S: Suite> World<S> {
             station.free = now + after;
         }
         let at = self.now.saturating_add(nanos(after));
+        let mut lost = Vec::new();
         for to in stations.nodes() {
             if to == from {
                 continue;
@@ -200,8 +205,10 @@ impl<S: Suite> World<S> {
             };
             if !heard || !self.carry_datagram(stations, (from, to), at, number, &bytes) {
                 stations.note_lost(number, to);
+                lost.push(to);
             }
         }
+        stations.note_transmitted(now, from, DatagramEventKind::Transmitted { bytes, class, lost });
     }
 
     /// Hands a datagram to the network. Says whether it arrives as it was sent.

@@ -60,6 +60,7 @@ impl StepObserver<InsecureToy> for Captive {
             match event.kind {
                 DatagramEventKind::Sealed { .. } => self.sealed.push(event.at),
                 DatagramEventKind::Opened { .. } => self.opened.push(event.at),
+                DatagramEventKind::Transmitted { .. } => {}
             }
         }
     }
