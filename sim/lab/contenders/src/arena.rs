@@ -33,6 +33,8 @@ const RECONNECT: Duration = Duration::from_secs(1);
 const WATCHED: usize = 8;
 /// Steps after which an event is given up.
 const MAX_STEPS: u64 = 400_000_000;
+/// Steps between two looks at the processor's clock.
+const STEPS_UNTIMED: u64 = 256;
 
 /// Carrier of the messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,6 +182,8 @@ pub struct Outcome {
     pub until: [Option<Duration>; 3],
     /// Complaints of machines.
     pub complaints: Vec<String>,
+    /// Whether the processor time was used up before the event was over: no figure is whole then.
+    pub is_cut: bool,
 }
 
 /// A property that did not hold.
@@ -271,6 +275,8 @@ pub struct Arena<'a> {
     reached: BTreeMap<MemberId, Duration>,
     quiet: Duration,
     limit: Duration,
+    /// Processor time for the next event, if it is limited.
+    processor_limit: Option<Duration>,
     /// Frames, if they are recorded.
     recording: Option<Vec<Recorded>>,
 }
@@ -329,6 +335,7 @@ impl<'a> Arena<'a> {
             reached: BTreeMap::new(),
             quiet: (pace.frame.max(pace.controller_frame) * 20).max(Duration::from_secs(20)),
             limit: Duration::from_secs(7 * 86_400),
+            processor_limit: None,
             recording: None,
             link,
         };
@@ -339,6 +346,12 @@ impl<'a> Arena<'a> {
     /// Records every frame from now on.
     pub fn record(&mut self) {
         self.recording = Some(Vec::new());
+    }
+
+    /// Limits the processor time that the next event may take, and each after it. An event that takes longer is cut, after
+    /// the input that a machine is taking.
+    pub const fn limit_processor_time(&mut self, limit: Duration) {
+        self.processor_limit = Some(limit);
     }
 
     /// The frames recorded so far.
@@ -402,6 +415,10 @@ impl<'a> Arena<'a> {
         (self.airtime, self.last_sent) = (Duration::ZERO, self.now);
         self.reached.clear();
         let (start, before) = (self.now, self.made.len());
+        if self.processor_limit.is_some_and(|limit| limit.is_zero()) {
+            return Ok(Outcome { is_cut: true, ..Outcome::default() });
+        }
+        let timer = ThreadTime::now();
         match event {
             Event::Form => self.admit(0, self.founders),
             Event::AdmitOne => self.admit(self.founders, 1),
@@ -411,8 +428,8 @@ impl<'a> Arena<'a> {
             Event::RemoveTenth => self.remove(self.founders.div_ceil(10)),
             Event::LoseController => self.restart_controller()?,
         }
-        self.run(start, before);
-        Ok(self.outcome(start))
+        let is_cut = !self.run(start, before, timer);
+        Ok(Outcome { is_cut, ..self.outcome(start) })
     }
 
     fn admit(&mut self, first: MemberId, count: u32) {
@@ -483,8 +500,9 @@ impl<'a> Arena<'a> {
         self.feed(id as usize + 1, Input::Disconnected { peer: CONTROLLER });
     }
 
-    fn run(&mut self, start: Duration, before: usize) {
-        let (mut steps, wanted) = (0, self.inside().len());
+    /// Runs an event to its end. False if its processor time was used up before.
+    fn run(&mut self, start: Duration, before: usize, timer: ThreadTime) -> bool {
+        let (mut steps, wanted) = (0_u64, self.inside().len());
         while let Some(at) = self.queue.next_at() {
             let at = Duration::from_nanos(at);
             let done = self.made.len() > before && self.reached.len() == wanted;
@@ -494,12 +512,18 @@ impl<'a> Arena<'a> {
             if quiet_for > patience || at.saturating_sub(start) > self.limit || steps > MAX_STEPS {
                 break;
             }
+            if steps.is_multiple_of(STEPS_UNTIMED)
+                && self.processor_limit.is_some_and(|limit| timer.elapsed() > limit)
+            {
+                return false;
+            }
             steps += 1;
             let Some(due) = self.queue.pop() else { break };
             self.now = self.now.max(at);
             self.take(due.event);
         }
         self.now += self.quiet;
+        true
     }
 
     fn take(&mut self, due: Due) {
@@ -823,6 +847,7 @@ impl<'a> Arena<'a> {
             member_cpu: watched.iter().sum::<Duration>() / count,
             until,
             complaints: std::mem::take(&mut self.complaints),
+            is_cut: false,
         }
     }
 }
