@@ -10,6 +10,20 @@
 //! {7: gkty, 8: {2: ms, 6: contextId}, 9: num, 10: ace_groupcomm_profile, 11: exp, 12: exi, 34: stale_node_ids}
 //! ```
 //!
+//! | number | of | where it stands |
+//! |---|---|---|
+//! | 7, 8, 9, 10, 11, 12 | `gkty`, `key`, `num`, `ace_groupcomm_profile`, `exp`, `exi` | RFC 9594, section 8 |
+//! | 34 | `stale_node_ids` | the draft, "ACE Groupcomm Parameters" among its IANA considerations: suggested |
+//! | 1 | as `gkty` a Group_OSCORE_Input_Material object, as profile coap_group_oscore_app | the draft's registrations: suggested |
+//! | 2, 6 | `ms`, `contextId` of an OSCORE_Input_Material object | RFC 9203, section 3.2.1 |
+//! | 261 | Content-Format application/ace-groupcomm+cbor | RFC 9594, section 11.2 |
+//! | 0.02 | POST to the member's `control_uri` | RFC 9594, section 6.1 |
+//!
+//! The draft is revision 20 of February 2026. Its section on sending rekeying messages has just these parameters with
+//! `ms` and `contextId` as a must, a new Master Salt as a may, and the stale Sender IDs as an array of byte strings. If
+//! other numbers are assigned the message keeps its length: a key type and a profile below 24 take one byte, a parameter
+//! from 24 to 255 takes two.
+//!
 //! Left out, in its favour, are the credentials of newcomers (`creds`, `peer_roles`, `peer_identifiers`), which such a
 //! message should carry after a join: members can fetch them when they need them. The shared context would come of ACE;
 //! here it comes of X25519 between long-term keys.
