@@ -13,12 +13,15 @@ use quiver_crypto::Secret;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
+use crate::arena::Event;
 use crate::contract::{Contender, ContenderError, Fingerprint, KeyState, Pace};
 
 pub use self::ainq_paper::AinqAsPublished;
 pub use self::group_oscore::GroupOscore;
 pub use self::lkh::Lkh;
-pub use self::mls::MlsRs;
+#[cfg(feature = "openmls")]
+pub use self::mls::OpenMls;
+pub use self::mls::{Mls, MlsRs};
 pub use self::pairwise::Pairwise;
 pub use self::quiver::Quiver;
 pub use self::x25519::Identity;
@@ -55,11 +58,17 @@ pub enum SchemeKind {
     GroupOscore,
     /// MLS by `mls-rs`.
     MlsRs,
+    /// MLS by `openmls`.
+    #[cfg(feature = "openmls")]
+    OpenMls,
+    /// MLS by `openmls` with X-Wing (ML-KEM-768 and X25519).
+    #[cfg(feature = "openmls")]
+    OpenMlsXWing,
 }
 
 impl SchemeKind {
     /// All, in the order of tables.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &[Self] = &[
         Self::QuiverFlat,
         Self::QuiverTree,
         Self::AinqAsPublished,
@@ -67,6 +76,10 @@ impl SchemeKind {
         Self::Lkh,
         Self::GroupOscore,
         Self::MlsRs,
+        #[cfg(feature = "openmls")]
+        Self::OpenMls,
+        #[cfg(feature = "openmls")]
+        Self::OpenMlsXWing,
     ];
 
     /// Its name for people.
@@ -80,7 +93,33 @@ impl SchemeKind {
             Self::Lkh => "LKH, RFC 2627",
             Self::GroupOscore => "Group OSCORE re-key",
             Self::MlsRs => "MLS, mls-rs",
+            #[cfg(feature = "openmls")]
+            Self::OpenMls => "MLS, openmls",
+            #[cfg(feature = "openmls")]
+            Self::OpenMlsXWing => "MLS, openmls, X-Wing",
         }
+    }
+
+    /// Whether it is MLS, by whatever library.
+    #[must_use]
+    pub const fn is_mls(self) -> bool {
+        match self {
+            Self::QuiverFlat
+            | Self::QuiverTree
+            | Self::AinqAsPublished
+            | Self::Pairwise
+            | Self::Lkh
+            | Self::GroupOscore => false,
+            Self::MlsRs => true,
+            #[cfg(feature = "openmls")]
+            Self::OpenMls | Self::OpenMlsXWing => true,
+        }
+    }
+
+    /// Whether the scheme has this event. MLS loses no controller: any member commits in its place.
+    #[must_use]
+    pub const fn has(self, event: Event) -> bool {
+        !(self.is_mls() && matches!(event, Event::LoseController))
     }
 
     /// Sets it up.
@@ -96,6 +135,10 @@ impl SchemeKind {
             Self::Lkh => Box::new(Lkh::new(setting)),
             Self::GroupOscore => Box::new(GroupOscore::new(setting)),
             Self::MlsRs => Box::new(MlsRs::new(setting)),
+            #[cfg(feature = "openmls")]
+            Self::OpenMls => Box::new(OpenMls::x25519(setting)),
+            #[cfg(feature = "openmls")]
+            Self::OpenMlsXWing => Box::new(OpenMls::x_wing(setting)),
         })
     }
 }

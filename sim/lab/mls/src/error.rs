@@ -9,6 +9,10 @@ pub enum Error {
     /// An error of the library.
     #[error(transparent)]
     Mls(Box<MlsError>),
+    /// `openmls` refused, in its words.
+    #[cfg(feature = "openmls")]
+    #[error("openmls: {0}")]
+    OpenMls(String),
     /// A message is no commit.
     #[error("the message is no commit")]
     NoCommit,

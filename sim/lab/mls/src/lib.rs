@@ -27,15 +27,21 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`library`] | a group by this library or another |
 //! | [`member`] | candidates, members, and what a commit sends |
+//! | `openmls_member` | the same by `openmls`, with an ML-KEM suite; behind the feature `openmls` |
 //! | [`warm`] | a group whose tree is filled |
 //! | [`provider`] | the ciphersuite over aws-lc |
 
 mod error;
+pub mod library;
 pub mod member;
+#[cfg(feature = "openmls")]
+pub mod openmls_member;
 pub mod provider;
 pub mod warm;
 
 pub use error::{Error, Result};
+pub use library::{GroupCandidate, GroupMember};
 pub use member::{Candidate, Change, Invitation, Leaf, Member, SECRET_LEN, Sent};
 pub use warm::warm_group;

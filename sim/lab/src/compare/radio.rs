@@ -58,8 +58,8 @@ pub struct RadioPlan {
     pub drones: Vec<u32>,
     /// Schemes, in the order of tables.
     pub schemes: Vec<SchemeKind>,
-    /// Processor time that one scheme may take for one size. What it had not done by then is left out, and so is every
-    /// larger size.
+    /// Processor time that one scheme may take for one size, its preparation included. The event that it had not ended
+    /// by then is left out, and so is everything after it, and every larger size. One input of a machine is not cut.
     pub budget: Duration,
     /// Seed of keys and of the radio.
     pub seed: u64,
@@ -105,7 +105,7 @@ pub struct RadioCut {
     pub drones: u32,
     /// The scheme.
     pub scheme: SchemeKind,
-    /// Before this event.
+    /// Before this event, or in it.
     pub event: Event,
 }
 
@@ -194,11 +194,6 @@ fn play_all(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioCompar
     Ok(comparison)
 }
 
-/// MLS loses no controller: any member commits in its place.
-const fn has(scheme: SchemeKind, event: Event) -> bool {
-    !matches!((scheme, event), (SchemeKind::MlsRs, Event::LoseController))
-}
-
 fn play(
     comparison: &mut RadioComparison,
     link: &Link,
@@ -207,7 +202,7 @@ fn play(
     observer: &mut dyn Observer,
 ) -> Result<()> {
     let plan = comparison.plan.clone();
-    let events: Vec<Event> = Event::ALL.into_iter().filter(|event| has(scheme, *event)).collect();
+    let events: Vec<Event> = Event::ALL.into_iter().filter(|event| scheme.has(*event)).collect();
     observer.begin(&format!("{}: {drones} drones", scheme.name()), events.len() + 1);
     let since = ThreadTime::now();
     let newcomers = Event::newcomers(drones);
@@ -223,11 +218,12 @@ fn play(
         Arena::new(contender.as_mut(), link.clone(), drones, newcomers, plan.seed).map_err(refused)?;
     observer.advance(1);
     for event in events {
-        if since.elapsed() >= plan.budget {
+        arena.limit_processor_time(plan.budget.saturating_sub(since.elapsed()));
+        let outcome = arena.play(event).map_err(refused)?;
+        if outcome.is_cut {
             comparison.cuts.push(RadioCut { drones, scheme, event });
             break;
         }
-        let outcome = arena.play(event).map_err(refused)?;
         comparison.rows.push(RadioRow { drones, scheme, event, outcome });
         observer.advance(1);
     }

@@ -1,4 +1,4 @@
-//! MLS (RFC 9420) by `mls-rs`: the controller is the only committer, behind a perfect ordering service.
+//! MLS (RFC 9420) by `mls-rs` or `openmls`: the controller is the only committer, behind a perfect ordering service.
 //!
 //! A few members are there in full. The others take the same parcels over the radio and answer for them, but do not
 //! compute: thousands of ratchet trees fit no memory. They hold what the whole members hold once they have the parcel.
@@ -13,8 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use quiver_crypto::Secret;
+#[cfg(feature = "openmls")]
+use quiver_mls::openmls_member::{OpenMlsMember, OpenMlsSuite};
 use quiver_mls::provider::Provider;
-use quiver_mls::{Candidate, Change, Invitation, Leaf, Member};
+use quiver_mls::{Change, GroupCandidate, GroupMember, Invitation, Leaf};
 use rand_core::CryptoRngCore;
 
 use super::Setting;
@@ -23,17 +25,41 @@ use crate::contract::{
 };
 use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
 
-const NAME: &str = "MLS, mls-rs";
 const COMMIT: u8 = 1;
 const WELCOME: u8 = 2;
 const TAG: usize = 9;
 /// Members that are there in full among the founders, and among those that come later.
 const WHOLE: u32 = 4;
 
-/// MLS.
-pub struct MlsRs {
+/// Circumstances that all libraries run in.
+macro_rules! notes {
+    ($($own:literal),*) => {
+        concat!(
+            "One committer behind a perfect ordering service, so that the tree stays blank but for its path: MLS at its \
+             worst. Changes by value, key packages made and uploaded beforehand and not counted. Eight members compute in \
+             full; of the others the radio alone is real.",
+            $(" ", $own),*
+        )
+    };
+}
+
+/// Properties of MLS under a classical suite.
+const FACTS: Facts = Facts {
+    needs_leader: "no: any member can commit; here one does",
+    heals: "yes: a member that commits locks out who stole its state",
+    proof: "several, of the protocol",
+    standard: "RFC 9420",
+    quantum: "no with this ciphersuite; drafts add ML-KEM",
+    notes: notes!(),
+};
+
+/// MLS by a library.
+pub struct Mls<M: GroupMember> {
+    name: &'static str,
+    facts: Facts,
+    setup: M::Setup,
     setting: Setting,
-    packages: Rc<RefCell<BTreeMap<MemberId, Candidate>>>,
+    packages: Rc<RefCell<BTreeMap<MemberId, M::Candidate>>>,
     shared: Rc<RefCell<Shared>>,
 }
 
@@ -44,11 +70,50 @@ struct Shared {
     removed: BTreeMap<u64, BTreeSet<MemberId>>,
 }
 
+/// MLS by `mls-rs`, over aws-lc.
+pub type MlsRs = Mls<quiver_mls::Member>;
+
 impl MlsRs {
     /// Sets it up.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        Self { setting, packages: Rc::default(), shared: Rc::default() }
+        Self::with("MLS, mls-rs", FACTS, Provider::default(), setting)
+    }
+}
+
+/// MLS by `openmls`, over libcrux.
+#[cfg(feature = "openmls")]
+pub type OpenMls = Mls<OpenMlsMember>;
+
+#[cfg(feature = "openmls")]
+impl OpenMls {
+    /// Sets it up with the mandatory ciphersuite.
+    #[must_use]
+    pub fn x25519(setting: Setting) -> Self {
+        let notes = notes!("Its storage writes the tree as JSON with every commit, which counts.");
+        Self::with("MLS, openmls", Facts { notes, ..FACTS }, OpenMlsSuite::X25519, setting)
+    }
+
+    /// Sets it up with X-Wing: ML-KEM-768 and X25519.
+    #[must_use]
+    pub fn x_wing(setting: Setting) -> Self {
+        let facts = Facts {
+            standard: "RFC 9420 with draft-ietf-mls-pq-ciphersuites",
+            quantum: "yes: X-Wing (ML-KEM-768 and X25519); signatures are Ed25519",
+            notes: notes!("Its storage writes the tree as JSON with every commit, which counts."),
+            ..FACTS
+        };
+        Self::with("MLS, openmls, X-Wing", facts, OpenMlsSuite::XWing, setting)
+    }
+}
+
+impl<M: GroupMember> Mls<M> {
+    fn with(name: &'static str, facts: Facts, setup: M::Setup, setting: Setting) -> Self {
+        Self { name, facts, setup, setting, packages: Rc::default(), shared: Rc::default() }
+    }
+
+    fn failed(&self, error: &quiver_mls::Error) -> ContenderError {
+        ContenderError::Scheme { scheme: self.name, what: refused(error) }
     }
 }
 
@@ -56,27 +121,17 @@ fn refused(error: &quiver_mls::Error) -> String {
     error.to_string()
 }
 
-impl Contender for MlsRs {
+impl<M: GroupMember + 'static> Contender for Mls<M> {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            needs_leader: "no: any member can commit; here one does",
-            heals: "yes: a member that commits locks out who stole its state",
-            proof: "several, of the protocol",
-            standard: "RFC 9420",
-            quantum: "no with this ciphersuite; drafts add ML-KEM",
-            notes: "One committer behind a perfect ordering service, so that the tree stays blank but for its path: MLS at \
-                    its worst. Changes by value, key packages made and uploaded beforehand and not counted. Eight members compute in full; of the others the radio alone is real.",
-        }
+        self.facts
     }
 
     fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
-        let founded = Member::found("leader", &Provider::default());
-        let group =
-            founded.map_err(|error| ContenderError::Scheme { scheme: NAME, what: refused(&error) })?;
+        let group = M::found("leader", &self.setup).map_err(|error| self.failed(&error))?;
         let shared = if authority == Authority::Genuine { Rc::clone(&self.shared) } else { Rc::default() };
         let scheme = Committer {
             group,
@@ -91,9 +146,8 @@ impl Contender for MlsRs {
     }
 
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
-        let made = Candidate::new(&format!("drone-{id:07}"), &Provider::default());
-        let candidate =
-            made.map_err(|error| ContenderError::Scheme { scheme: NAME, what: refused(&error) })?;
+        let made = M::Candidate::new(&format!("drone-{id:07}"), &self.setup);
+        let candidate = made.map_err(|error| self.failed(&error))?;
         let pace = self.setting.pace;
         if !self.is_whole(id) {
             self.packages.borrow_mut().insert(id, candidate);
@@ -106,7 +160,7 @@ impl Contender for MlsRs {
         // The controller has the published half only, as bytes; both are here because the crate keeps them together.
         let packages = Rc::clone(&self.packages);
         packages.borrow_mut().insert(id, candidate);
-        Ok(Box::new(SchemeMember::new(WholeMember { id, packages, member: None, key: None }, pace)))
+        Ok(Box::new(SchemeMember::new(WholeMember::<M> { id, packages, member: None, key: None }, pace)))
     }
 
     fn is_whole(&self, member: MemberId) -> bool {
@@ -115,10 +169,10 @@ impl Contender for MlsRs {
     }
 }
 
-struct Committer {
-    group: Member,
-    packages: Rc<RefCell<BTreeMap<MemberId, Candidate>>>,
-    /// Leaves of the members: mls-rs fills the leftmost blank leaf first.
+struct Committer<M: GroupMember> {
+    group: M,
+    packages: Rc<RefCell<BTreeMap<MemberId, M::Candidate>>>,
+    /// Leaves of the members: an addition takes the leftmost blank leaf (RFC 9420, 12.1.1).
     leaves: BTreeMap<MemberId, Leaf>,
     free: BTreeSet<Leaf>,
     next: Leaf,
@@ -126,12 +180,12 @@ struct Committer {
     key: Option<KeyState>,
 }
 
-fn state(member: &Member) -> Result<KeyState, String> {
+fn state(member: &impl GroupMember) -> Result<KeyState, String> {
     let secret = Secret::new(member.secret().map_err(|error| refused(&error))?);
     Ok(KeyState { epoch: member.epoch(), key: Fingerprint::of(&secret) })
 }
 
-impl KeyScheme for Committer {
+impl<M: GroupMember> KeyScheme for Committer<M> {
     fn rekey(
         &mut self,
         added: &[MemberId],
@@ -147,7 +201,7 @@ impl KeyScheme for Committer {
         let sent = {
             let packages = self.packages.borrow();
             let package =
-                |id: &MemberId| packages.get(id).map(Candidate::key_package).ok_or("no key package");
+                |id: &MemberId| packages.get(id).map(M::Candidate::key_package).ok_or("no key package");
             let added: Vec<&[u8]> = added.iter().map(package).collect::<Result<_, _>>()?;
             self.group.commit(Change { removed: &leaves, added: &added }).map_err(|error| refused(&error))?
         };
@@ -190,14 +244,14 @@ impl KeyScheme for Committer {
 }
 
 /// A member that computes.
-struct WholeMember {
+struct WholeMember<M: GroupMember> {
     id: MemberId,
-    packages: Rc<RefCell<BTreeMap<MemberId, Candidate>>>,
-    member: Option<Member>,
+    packages: Rc<RefCell<BTreeMap<MemberId, M::Candidate>>>,
+    member: Option<M>,
     key: Option<KeyState>,
 }
 
-impl WholeMember {
+impl<M: GroupMember> WholeMember<M> {
     fn take(&mut self, bytes: &[u8]) -> Option<()> {
         let (tag, body) = bytes.split_first_chunk::<TAG>()?;
         match (tag.first()?, &mut self.member) {
@@ -221,7 +275,7 @@ impl WholeMember {
     }
 }
 
-impl KeyHolder for WholeMember {
+impl<M: GroupMember> KeyHolder for WholeMember<M> {
     fn open(&mut self, received: Received<'_>) {
         self.take(received.bytes);
     }

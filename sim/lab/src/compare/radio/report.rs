@@ -71,7 +71,10 @@ pub fn report(comparison: &RadioComparison, making: Making) -> Report {
         title: format!("Group-keying schemes over {}", plan.carrier),
         lead,
         highlights: highlights(comparison),
-        experiments: vec![events(comparison), properties(comparison)],
+        experiments: [Some(events(comparison)), growth(comparison), Some(properties(comparison))]
+            .into_iter()
+            .flatten()
+            .collect(),
         sources: sources(),
         passed: Some(comparison.violations.is_empty()),
         ..blank_report(making)
@@ -81,7 +84,7 @@ pub fn report(comparison: &RadioComparison, making: Making) -> Report {
 /// The largest size at which every scheme played an event.
 fn common_size(comparison: &RadioComparison, event: Event) -> Option<u32> {
     let played = |drones: u32| {
-        let mut schemes = comparison.plan.schemes.iter().filter(|scheme| super::has(**scheme, event));
+        let mut schemes = comparison.plan.schemes.iter().filter(|scheme| scheme.has(event));
         schemes.all(|scheme| comparison.outcome(drones, *scheme, event).is_some())
     };
     comparison.plan.drones.iter().rev().copied().find(|drones| played(*drones))
@@ -150,7 +153,8 @@ fn events(comparison: &RadioComparison) -> Experiment {
             "Eight of MLS's members compute in full; of the others the radio alone is real, because thousands of ratchet trees fit no memory."
                 .into(),
             format!(
-                "A scheme that has used {} s of processor time for one size is cut there.",
+                "A scheme that has used {} s of processor time for one size, its preparation included, is cut there, also in \
+                 the middle of an event, whose costs are then in no table. It plays no larger size.",
                 comparison.plan.budget.as_secs_f64()
             ),
         ],
@@ -204,13 +208,81 @@ fn table(comparison: &RadioComparison, event: Event) -> Table {
         }
     }
     let cuts = comparison.cuts.iter().filter(|cut| cut.event <= event);
-    table.notes.extend(cuts.map(|cut| format!("{}: cut at {} drones.", cut.scheme.name(), cut.drones)));
+    let budget = comparison.plan.budget.as_secs_f64();
+    table.notes.extend(cuts.map(|cut| {
+        format!(
+            "{}: cut at {} drones when {}, because {budget} s of processor time were used up.",
+            cut.scheme.name(),
+            cut.drones,
+            cut.event.title().to_lowercase()
+        )
+    }));
     if event == Event::LoseController {
         table
             .notes
             .push("MLS loses no controller: any member commits, at the price of an expired key.".into());
     }
     table
+}
+
+/// Growth of costs between the smallest and the largest group that a scheme played; `None` if each played one size.
+fn growth(comparison: &RadioComparison) -> Option<Experiment> {
+    let columns = vec![
+        Column::text("scheme", "scheme"),
+        Column::text("event", "event"),
+        Column::new("from", "from drones", Unit::Count),
+        Column::new("to", "to drones", Unit::Count),
+        Column::new("bytes", "exponent, bytes on air", Unit::Number),
+        Column::new("controller", "exponent, controller CPU", Unit::Number).strong(),
+        Column::new("member", "exponent, member CPU", Unit::Number).strong(),
+    ];
+    let caption = "Exponents: 1 is linear in the group's size, 0 does not depend on it";
+    let mut table = Table::new("radio-growth", caption, columns);
+    for scheme in &comparison.plan.schemes {
+        for event in [Event::Expire, Event::RemoveOne] {
+            let played = |drones: &&u32| comparison.outcome(**drones, *scheme, event).is_some();
+            let sizes: Vec<u32> = comparison.plan.drones.iter().filter(played).copied().collect();
+            let [from, .., to] = sizes[..] else { continue };
+            let exponent = |of: fn(&Outcome) -> Option<f64>| -> Value {
+                let cost =
+                    |drones| of(comparison.outcome(drones, *scheme, event)?).filter(|cost| *cost > 0.0);
+                let ratio = cost(to).zip(cost(from)).map(|(to, from)| to / from);
+                ratio.map(|ratio| ratio.ln() / (f64::from(to) / f64::from(from)).ln()).into()
+            };
+            let [bytes, _, controller, member] = QUANTITIES.each_ref().map(|quantity| exponent(quantity.of));
+            let (name, event) = (scheme.name().into(), event.title().into());
+            table.push(vec![name, event, from.into(), to.into(), bytes, controller, member]);
+        }
+    }
+    (!table.rows.is_empty()).then(|| Experiment {
+        slug: "growth".into(),
+        title: "How costs grow with the group, and what was published of MLS".into(),
+        about: vec![
+            "The exponent x of N^x between two sizes of the group: the smallest and the largest that the scheme played."
+                .into(),
+        ],
+        published: vec![
+            "RFC 9420 promises costs that grow with the logarithm of the group once its tree is filled. Soler, Dafonte, \
+             Fernández-Veiga, Fernández Vilas and Nóvoa measured OpenMLS with emulated clients and found computation that \
+             grows linearly even in the best case (arXiv 2502.18303v2, 2025): an exponent of 1, here for the member as well."
+                .into(),
+            "That is the claim of their summary. Their tables, those of RTS-UAV and those of the evaluation by the Blockpass \
+             ID Lab (Cryptography 10(2), 20, 2026) could not be had in full, so that none of their figures stands here."
+                .into(),
+        ],
+        method: vec![
+            "Processor time includes the delivery: fragments, acknowledgements and repetitions, of which there are more in \
+             a larger group."
+                .into(),
+        ],
+        differences: vec![
+            "Here one member commits and its tree stays blank, which is not the best case. `lab compare` without a radio \
+             measures filled trees."
+                .into(),
+        ],
+        tables: vec![table],
+        ..Experiment::default()
+    })
 }
 
 fn properties(comparison: &RadioComparison) -> Experiment {
@@ -272,13 +344,21 @@ fn properties(comparison: &RadioComparison) -> Experiment {
     }
 }
 
-const fn ink(scheme: SchemeKind) -> Ink {
+/// Colour of a scheme, and whether its line is broken: no two schemes have both in common.
+const fn ink(scheme: SchemeKind) -> (Ink, bool) {
     match scheme {
-        SchemeKind::QuiverFlat => Ink::Flat,
-        SchemeKind::QuiverTree => Ink::Tree,
-        SchemeKind::AinqAsPublished => Ink::Paper,
-        SchemeKind::MlsRs | SchemeKind::Lkh => Ink::Rival,
-        SchemeKind::Pairwise | SchemeKind::GroupOscore => Ink::Extra,
+        SchemeKind::QuiverFlat => (Ink::Flat, false),
+        SchemeKind::QuiverTree => (Ink::Tree, false),
+        SchemeKind::AinqAsPublished => (Ink::Paper, false),
+        SchemeKind::MlsRs => (Ink::Rival, false),
+        SchemeKind::Lkh => (Ink::Rival, true),
+        SchemeKind::Pairwise => (Ink::Extra, false),
+        SchemeKind::GroupOscore => (Ink::Extra, true),
+        // Figures of publications, whose colour this is, are in no plot over a radio.
+        #[cfg(feature = "openmls")]
+        SchemeKind::OpenMls => (Ink::Published, false),
+        #[cfg(feature = "openmls")]
+        SchemeKind::OpenMlsXWing => (Ink::Published, true),
     }
 }
 
@@ -289,8 +369,8 @@ fn plot(comparison: &RadioComparison, quantity: &Quantity) -> Plot {
             (value > 0.0).then_some((f64::from(*drones), value))
         };
         let points: Vec<(f64, f64)> = comparison.plan.drones.iter().filter_map(figure).collect();
-        let series = Series::new(scheme.name(), ink(scheme), points);
-        let dashed = matches!(scheme, SchemeKind::Lkh | SchemeKind::GroupOscore);
+        let (ink, dashed) = ink(scheme);
+        let series = Series::new(scheme.name(), ink, points);
         let series = if dashed { series.dashed() } else { series };
         (!series.points.is_empty()).then_some(series)
     };
@@ -354,6 +434,16 @@ fn sources() -> Vec<Source> {
             "Barnes, Beurdouche, Robert, Millican, Omara, Cohn-Gordon: The Messaging Layer Security (MLS) Protocol. RFC 9420, \
              2023.",
             "https://www.rfc-editor.org/rfc/rfc9420",
+        ),
+        source(
+            "Soler, Dafonte, Fernández-Veiga, Fernández Vilas, Nóvoa: Analysis of Efficiency of the Messaging Layer Security \
+             protocol in Experimental Settings. arXiv 2502.18303v2, 2025.",
+            "https://arxiv.org/abs/2502.18303v2",
+        ),
+        source(
+            "Securely Scaling Autonomy: The Role of Cryptography in Future Unmanned Aircraft Systems (UASs). Cryptography \
+             10(2), 20, 2026.",
+            "https://www.mdpi.com/2410-387X/10/2/20",
         ),
     ]
 }
