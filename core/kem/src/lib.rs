@@ -1,0 +1,32 @@
+//! ML-KEM (FIPS 203) by its parameter sets: names, sizes, and a seam over one implementation.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`setting`] | [`KemSetting`], what a deployment says; [`KemSet`], the parameter sets, with sizes in bytes |
+//! | `ml_kem` (feature `ml-kem`) | key generation, encapsulation and decapsulation out of given randomness |
+//!
+//! No I/O, no clock, no randomness of its own. See the README for why this implementation was chosen, and for
+//! what it does not promise.
+#![no_std]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+#[cfg(feature = "ml-kem")]
+extern crate alloc;
+
+#[cfg(feature = "ml-kem")]
+mod ml_kem;
+pub mod setting;
+
+#[cfg(feature = "ml-kem")]
+pub use self::ml_kem::{DecapsulationKey, KemError, encapsulate};
+pub use self::setting::{KemSet, KemSetting};
+
+/// Bytes of the randomness that a key pair is made of: d ‖ z of FIPS 203, 7.1.
+pub const SEED_LEN: usize = 64;
+/// Bytes of the randomness of an encapsulation: m of FIPS 203, 7.2.
+pub const MESSAGE_LEN: usize = 32;
+/// Bytes of the secret that both sides come by.
+pub const SHARED_LEN: usize = 32;
