@@ -126,6 +126,13 @@ impl Metrics {
                 self.troubles.note("revocations", why);
                 return;
             }
+            EdgeEvent::KemDiffers { own, leader } => {
+                let why = format!(
+                    "`kem` is {leader} in the leader's deployment file and {own} in this drone's: set one like the other"
+                );
+                self.troubles.note("kem", why);
+                return;
+            }
             EdgeEvent::Message { .. } => &self.group.messages,
             EdgeEvent::SendFailed(_) => &self.group.send_failures,
             EdgeEvent::Equivocation { .. } => &self.group.equivocations,

@@ -20,6 +20,16 @@ fn encoded(records: &[LeaderRecord]) -> Vec<&[u8]> {
 /// grown well beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
 pub(crate) fn persist(store: &Store, machine: &Leader<Ristretto255>, records: &[LeaderRecord]) -> Result<()> {
     let compact = || store.replace(&encoded(&machine.checkpoint()));
+    // A key that stepped is to leave the disk: what it was before opens what was recorded before.
+    if records.iter().any(LeaderRecord::erases) {
+        match compact() {
+            Ok(()) => return Ok(()),
+            // The records themselves matter more than what they make void.
+            Err(error) => {
+                tracing::warn!(%error, "a key that is void stays in the state file until it is compacted")
+            }
+        }
+    }
     match store.append(&encoded(records)) {
         // The checkpoint has these records already, so it takes their place as well.
         Err(Error::JournalFull { .. }) => compact(),

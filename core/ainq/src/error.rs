@@ -95,6 +95,12 @@ pub enum Error {
     /// Wraps are not those that the header binds.
     #[error("not the wraps that the header binds")]
     WrongWraps,
+    /// A header names a parameter set of ML-KEM, and the key κ of that set and of its count is not at hand.
+    #[error("no key of the term's `kem` is at hand")]
+    MissingKem,
+    /// A header names another parameter set of ML-KEM than this end was set to, or none.
+    #[error("another `kem` than this end is set to")]
+    OtherKem,
     /// Bytes are not the canonical encoding of what was expected.
     #[error("malformed: {0}")]
     Malformed(&'static str),

@@ -21,7 +21,7 @@ pub use self::acceptance::VerifiedHeader;
 pub(crate) use self::acceptance::check_leader;
 use self::encoding::{USUAL_LEN, encode_start};
 use crate::slots::{Slot, SlotSet};
-use crate::{Deployment, DronePublicKey, Element, Name, Signature, Suite, UnixTime};
+use crate::{Deployment, DronePublicKey, Element, KemTerm, Name, Signature, Suite, UnixTime};
 
 /// Number of an epoch: the term, opened once by one leader, and the counter within it, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
@@ -158,6 +158,8 @@ pub struct HeaderCore<S: Suite> {
     pub roster_hash: Digest,
     /// The newest revocation list the leader knew.
     pub revocation_number: u64,
+    /// Parameter set and count of the second factor, if the deployment has one.
+    pub kem: Option<KemTerm>,
 }
 
 impl<S: Suite> HeaderCore<S> {

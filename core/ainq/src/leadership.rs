@@ -24,12 +24,13 @@ use self::batch::Newcomer;
 pub use self::batch::{Batch, Join};
 use self::draft::Draft;
 use crate::header::check_leader;
+use crate::kem::TermKeys;
 use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::strategy::{self, Strategy};
 use crate::tree::{PathMessage, PathNonce, WrapTree};
 use crate::{
-    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, Kind, Roster, StrategyKind,
-    Suite, UnixTime,
+    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, KemTerm, Kind, Roster,
+    StrategyKind, Suite, UnixTime,
 };
 
 /// The leader's clock and revocation list when it makes an epoch.
@@ -78,6 +79,8 @@ pub struct Leadership<S: Suite> {
     epoch: Epoch,
     digest: Digest,
     key: GroupKey,
+    /// Parameter set and count of the second factor in this term.
+    kem: Option<KemTerm>,
 }
 
 impl<S: Suite> Leadership<S> {
@@ -98,10 +101,51 @@ impl<S: Suite> Leadership<S> {
     pub fn open_term(
         context: GroupContext<S>,
         keypair: &DroneKeypair<S>,
-        mut roster: Roster<S>,
+        roster: Roster<S>,
         spares: &BTreeMap<Slot, (u64, Element<S>)>,
         term: u64,
         prev: Digest,
+        times: &Times,
+        strategy: StrategyKind,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self, EpochOutput<S>), Error> {
+        Self::open(context, keypair, (roster, None), spares, (term, prev), times, strategy, rng)
+    }
+
+    /// As [`open_term`](Self::open_term), with a second factor: members whose κ is missing, or of another set
+    /// or count than the term's, are absent as well.
+    ///
+    /// # Errors
+    /// As [`open_term`](Self::open_term).
+    #[cfg(feature = "kem")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the inputs of one operation, each of another origin"
+    )]
+    pub fn open_term_with_kem(
+        context: GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        roster: Roster<S>,
+        spares: &BTreeMap<Slot, (u64, Element<S>)>,
+        keys: &TermKeys<S>,
+        (term, prev): (u64, Digest),
+        times: &Times,
+        strategy: StrategyKind,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<(Self, EpochOutput<S>), Error> {
+        Self::open(context, keypair, (roster, Some(keys)), spares, (term, prev), times, strategy, rng)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the inputs of one operation, each of another origin"
+    )]
+    fn open(
+        context: GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        (mut roster, keys): (Roster<S>, Option<&TermKeys<S>>),
+        spares: &BTreeMap<Slot, (u64, Element<S>)>,
+        (term, prev): (u64, Digest),
         times: &Times,
         strategy: StrategyKind,
         rng: &mut (impl CryptoRngCore + ?Sized),
@@ -115,7 +159,9 @@ impl<S: Suite> Leadership<S> {
         roster.prepare(&context.deployment);
         let newcomers: Vec<_> = roster
             .members()
-            .filter_map(|(slot, member)| Newcomer::with_spare(slot, member, spares.get(&slot)?))
+            .filter_map(|(slot, member)| {
+                Newcomer::with_spare(slot, member, spares.get(&slot)?)?.with_key(keys)
+            })
             .collect();
         // §9.1: members without an unused spare point are absent, and join again.
         let present: SlotSet = newcomers.iter().map(|newcomer| newcomer.slot).collect();
@@ -124,6 +170,8 @@ impl<S: Suite> Leadership<S> {
         let epoch = Epoch { term, counter: 1 };
         let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
         draft.absent = absent.collect();
+        let kem = keys.map(TermKeys::term);
+        draft.kem = kem;
         draft.roster_hash = roster.hash();
         // §9.1: fresh l and V; T with each unused spare point.
         let ratchets = draft.agree(&newcomers, &[], rng)?;
@@ -134,7 +182,7 @@ impl<S: Suite> Leadership<S> {
             entry.q = spares.get(&entry.slot).map(|(q, _)| *q);
         }
         let digest = output.digest;
-        Ok((Self { context, roster, strategy, epoch, digest, key }, output))
+        Ok((Self { context, roster, strategy, epoch, digest, key, kem }, output))
     }
 
     /// Makes the next epoch: removals and evictions first, then joins, then a fresh group key for all. An
@@ -147,7 +195,8 @@ impl<S: Suite> Leadership<S> {
     /// [`Error::Malformed`] if one drone joins twice; [`Error::Exhausted`] if there are too few slots or
     /// epochs; [`Error::NotALeader`] for a keypair other than the term's leader's; [`Error::Expired`] if
     /// `times` are not in order; [`Error::TooLong`] for more runs of slots removed or added than
-    /// [`MAX_RUNS`](crate::MAX_RUNS). Nothing has changed then.
+    /// [`MAX_RUNS`](crate::MAX_RUNS); [`Error::MissingKem`] or [`Error::OtherKem`] for a join whose κ is not
+    /// of the term's set and count. Nothing has changed then.
     pub fn rekey(
         &mut self,
         keypair: &DroneKeypair<S>,
@@ -175,6 +224,7 @@ impl<S: Suite> Leadership<S> {
         let added = assigned.iter().chain(&admitted).copied().collect::<SlotSet>().within_bounds()?;
         // §7.1: `prev` is D of the epoch that this one builds on.
         let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
+        draft.kem = self.kem;
         let anonymous: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
         // §7.2: curve work for the newcomers alone.
         let ratchets = draft.agree(&newcomers, &anonymous, rng)?;
@@ -205,6 +255,12 @@ impl<S: Suite> Leadership<S> {
     pub fn settle(&mut self) {
         // §7.2: flat's steps are made when the epoch has gone out.
         self.strategy.settle();
+    }
+
+    /// Parameter set and count of the second factor in this term, if there is one.
+    #[must_use]
+    pub const fn kem(&self) -> Option<KemTerm> {
+        self.kem
     }
 
     /// Re-key strategy of this term.

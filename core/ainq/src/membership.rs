@@ -14,12 +14,13 @@ use quiver_crypto::{Digest, PrfKey, Secret};
 use zeroize::Zeroizing;
 
 use self::advance::check_wraps;
+use crate::kem::check_term;
 use crate::pairwise::{PairContext, Ratchet, ack_tag_under};
 use crate::slots::Slot;
 use crate::tree::{Delta, HmacXor, Part, Path};
 use crate::{
-    AgreedSecret, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, Kind, Name, Pseudonym,
-    SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
+    AgreedSecret, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, KemKey, Kind, Name,
+    Pseudonym, SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -74,7 +75,7 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
-        let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public() };
+        let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public(), kem: None };
         Self::enter(context, keypair, &one_time, header, part)
     }
 
@@ -90,23 +91,57 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
+        Self::join_with_kem(context, keypair, ephemeral, None, header, part)
+    }
+
+    /// As [`join_with_pair`](Self::join_with_pair), with κ of this leader if the header demands it.
+    ///
+    /// # Errors
+    /// As [`join_with_pair`](Self::join_with_pair); [`Error::MissingKem`] for a header that names a parameter
+    /// set and a count of which this κ is not; [`Error::OtherKem`] for one that names none, if there is κ.
+    pub fn join_with_kem(
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        ephemeral: &SparePair<S>,
+        kem: Option<&KemKey<S>>,
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Self, Error> {
         if ephemeral.q() != 0 {
             return Err(Error::WrongSpare);
         }
-        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point() };
+        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point(), kem };
         Self::enter(context, keypair, &one_time, header, part)
     }
 
-    /// As [`join_with_pair`](Self::join_with_pair), by the wraps of the epoch that adds the drone, or a part of them.
-    /// The slot may come from a message that is not authenticated: with a false one the tag does not verify.
+    /// As [`join_with_pair`](Self::join_with_pair), by the wraps of the epoch that adds the drone, or a part
+    /// of them. The slot may come from a message that is not authenticated: with a false one the tag does not
+    /// verify.
     ///
     /// # Errors
-    /// As [`join_with_pair`](Self::join_with_pair); [`Error::WrongWraps`] if the header does not bind the wraps;
+    /// As [`join_with_pair`](Self::join_with_pair); [`Error::WrongWraps`] if the header does not bind the
+    /// wraps;
     /// [`Error::Malformed`] or [`Error::Removed`] if these do not lead a newcomer of that slot to the key.
     pub fn join_by_wraps(
         context: &GroupContext<S>,
         keypair: &DroneKeypair<S>,
         ephemeral: &SparePair<S>,
+        header: &VerifiedHeader<S>,
+        slot: Slot,
+        delta: &Delta,
+    ) -> Result<Self, Error> {
+        Self::join_by_wraps_with_kem(context, keypair, (ephemeral, None), header, slot, delta)
+    }
+
+    /// As [`join_by_wraps`](Self::join_by_wraps), with κ of this leader beside the one-time pair if the
+    /// header demands it.
+    ///
+    /// # Errors
+    /// As [`join_by_wraps`](Self::join_by_wraps) and [`join_with_kem`](Self::join_with_kem).
+    pub fn join_by_wraps_with_kem(
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        (ephemeral, kem): (&SparePair<S>, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
         slot: Slot,
         delta: &Delta,
@@ -123,7 +158,7 @@ impl<S: Suite> Membership<S> {
         }
         // §8.4: what the header does not bind costs no multiplication.
         check_wraps(header, delta)?;
-        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point() };
+        let one_time = OneTime { q: 0, secret: ephemeral.secret(), point: *ephemeral.point(), kem };
         let pair = agree(context, keypair, &one_time, header, slot)?;
         // §8.2, 2: all nodes above a newcomer that follows have seeds, and it holds none of their keys yet.
         Self::open_wraps(header, delta, (slot, &Path::new(Vec::new())), pair)
@@ -159,6 +194,8 @@ impl<S: Suite> Membership<S> {
             return Err(Error::WrongGroup);
         }
         let slot = added_slot(header, part)?;
+        // §24.9: nobody without a name has κ.
+        check_term::<S>(core.kem.as_ref(), None)?;
         // §7.1: V is there if anybody is added.
         let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
         // §6.5: W of the exchange takes the place of T, and the pseudonym that of the drone's key.
@@ -198,8 +235,25 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
+        self.advance_with_kem(context, keypair, (spare, None), header, part)
+    }
+
+    /// As [`advance`](Self::advance), with κ of the term's leader beside the spare pair if the header of an
+    /// opening demands it.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance), and as [`join_with_kem`](Self::join_with_kem) of an opening.
+    pub fn advance_with_kem(
+        &self,
+        context: &GroupContext<S>,
+        keypair: &DroneKeypair<S>,
+        spare: (Option<&SparePair<S>>, Option<&KemKey<S>>),
+        header: &VerifiedHeader<S>,
+        part: &Part,
+    ) -> Result<Self, Error> {
         self.check_next(header, part)?;
-        // §9.1: an opening takes a spare pair; within a term, and for a path of the opening held, the chain suffices.
+        // §9.1: an opening takes a spare pair; within a term, and for a path of the opening held, the chain
+        // suffices.
         match header.core().kind {
             Kind::Open if *header.digest() != self.digest => {
                 self.follow_to_term(context, keypair, spare, header, part)
@@ -353,6 +407,8 @@ struct OneTime<'a, S: Suite> {
     q: u64,
     secret: &'a SecretScalar<S>,
     point: Element<S>,
+    /// κ of the leader, where there is a second factor.
+    kem: Option<&'a KemKey<S>>,
 }
 
 /// T = (y + e)·V and what starts with it. The sum and T are erased on return.
@@ -368,13 +424,15 @@ fn agree<S: Suite>(
         return Err(Error::WrongGroup);
     }
     let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
+    // §24.3: of the set and the count that the header names, or none where it names none.
+    check_term(core.kem.as_ref(), one_time.kem)?;
     // §1.2: T = (y + e)·V, which is the leader's l·(Y + E).
     let sum = Zeroizing::new(*keypair.secret().expose() + *one_time.secret.expose());
     let agreed = S::agree(&sum, point)?;
     // §14: ctx binds deployment, group, epoch, V and leader; then the drone, its slot, q and E.
     let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
     let ctx = pairs.digest(keypair.public(), slot, one_time.q, one_time.point.encoding());
-    let mut ratchet = Ratchet::derive(&agreed, &ctx);
+    let mut ratchet = Ratchet::derive_for(&agreed, one_time.kem, &ctx);
     // §14: W[b] belongs to the epoch with counter b that makes the pair.
     ratchet.count_from(core.epoch.counter);
     Ok(Pair::new(ratchet))

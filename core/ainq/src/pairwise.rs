@@ -5,6 +5,7 @@
 //! | T = l·(Y + E) = (y + e)·V | pairwise secret | `AgreedSecret` |
 //! | ctx | everything public about the pair | [`PairContext`] |
 //! | W\[b\] = HKDF-Extract(ctx, T) | start of the chain, in the epoch with counter b | [`Ratchet::derive`] |
+//! | W\[b\] = HKDF-Extract(ctx', lp(T) ‖ lp(κ_g)) | the same with a [second factor](crate::kem) | [`Ratchet::derive_with`] |
 //! | A = PRF(W\[b\], "auth", "") | authenticates small messages between the two; never encrypts | [`Ratchet::auth`] |
 //! | W\[u+1\] = PRF(W\[u\], "step", "") | one step per epoch; what was before is erased | [`Ratchet::step`] |
 
@@ -15,7 +16,9 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher, PrfKey, Secret, Zeroizing, extract, prf, prf_each};
 
 use crate::slots::Slot;
-use crate::{AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, Name, Pseudonym, Suite};
+use crate::{
+    AgreedSecret, Deployment, DronePublicKey, Element, Epoch, Error, KemKey, Name, Pseudonym, Suite,
+};
 
 /// Greatest number of steps that a ratchet skips at once.
 pub const MAX_SKIP: u64 = 1 << 16;
@@ -94,6 +97,19 @@ impl<S: Suite> Ratchet<S> {
         let chain = extract(context, secret.expose());
         let auth = prf(&chain, S::ID, "auth", &[]);
         Self { chain, auth, u: 0, suite: PhantomData }
+    }
+
+    /// The same with a second factor: whoever lacks either the pairwise secret or κ has neither W\[0\] nor A.
+    #[must_use]
+    pub fn derive_with(secret: &AgreedSecret, kem: &KemKey<S>, context: &Digest) -> Self {
+        let (chain, auth) = kem.start_chain(secret, context);
+        Self { chain, auth, u: 0, suite: PhantomData }
+    }
+
+    /// [`derive`](Self::derive) or [`derive_with`](Self::derive_with), as a header demands: it names no
+    /// second factor and there is none, or both are of one set and one count.
+    pub(crate) fn derive_for(secret: &AgreedSecret, kem: Option<&KemKey<S>>, context: &Digest) -> Self {
+        kem.map_or_else(|| Self::derive(secret, context), |kem| Self::derive_with(secret, kem, context))
     }
 
     /// A, for as long as the pair lasts.

@@ -132,6 +132,7 @@ impl Event {
             | EdgeEvent::RevocationsStale
             | EdgeEvent::RevocationList { .. }
             | EdgeEvent::MembershipDropped { .. }
+            | EdgeEvent::KemDiffers { .. }
             | EdgeEvent::Blamed { .. } => return None,
         })
     }

@@ -143,6 +143,10 @@ impl EdgeHost {
             EdgeEvent::Equivocation { leader, epoch } => tracing::error!(
                 "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
             ),
+            EdgeEvent::KemDiffers { own, leader } => tracing::error!(
+                %own, %leader,
+                "not joining: `kem` is \"{leader}\" in the leader's deployment file and \"{own}\" in this drone's"
+            ),
             EdgeEvent::Blamed { peer, offence } => {
                 tracing::warn!(%offence, "rejected a message from {}: {offence}", self.connections.place(peer));
             }

@@ -158,6 +158,7 @@ impl Printer {
             | EdgeEvent::RevocationsStale
             | EdgeEvent::RevocationList { .. }
             | EdgeEvent::MembershipDropped { .. }
+            | EdgeEvent::KemDiffers { .. }
             | EdgeEvent::Blamed { .. } => {}
         }
     }

@@ -67,6 +67,7 @@ fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<He
         absent: slots(u)?,
         roster_hash: u.arbitrary()?,
         revocation_number: number(u)?,
+        kem: None,
     };
     let signature = leader.sign(&scene.deployment, Label::Header, &[], &mut rng(8));
     let entries_root = match part {

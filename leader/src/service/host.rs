@@ -183,6 +183,11 @@ impl LeaderHost {
                 "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
             ),
             LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY_REASON),
+            LeaderEvent::KemDiffers { peer, own, other } => tracing::error!(
+                %own, %other,
+                "{} has another deployment file: `kem` is \"{other}\" there and \"{own}\" here",
+                self.peer(machine, *peer)
+            ),
             LeaderEvent::Blamed { peer, offence } => {
                 tracing::warn!(%offence, "rejected a message from {}: {offence}", self.peer(machine, *peer));
             }

@@ -12,6 +12,11 @@ mod enrolment;
 mod failover;
 mod interface;
 mod joining;
+#[cfg(feature = "services")]
+mod kem_keys;
+#[cfg(not(feature = "services"))]
+#[path = "edge/kem_keys/absent.rs"]
+mod kem_keys;
 mod membership;
 mod provisioning;
 mod store;
@@ -25,6 +30,8 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
+#[cfg(feature = "services")]
+use quiver_kem::KemSetting;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
     Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Shared,
@@ -138,6 +145,15 @@ impl<S: Suite> Edge<S> {
         self
     }
 
+    /// The same in a deployment with a second factor of pairwise secrets (§24): it follows no header of
+    /// another parameter set, or of none.
+    #[cfg(feature = "services")]
+    #[must_use]
+    pub const fn with_kem(mut self, setting: KemSetting) -> Self {
+        self.membership.kem.set(setting);
+        self
+    }
+
     /// The state of the edge.
     pub fn status(&self) -> EdgeStatus {
         let (name, group) = (self.keypair().map(DroneKeypair::public), self.wanted.clone());
@@ -196,9 +212,9 @@ impl<S: Suite> Edge<S> {
         Some(keypair.sign(&self.config.deployment, Label::Datagram, statement, rng))
     }
 
-    /// Whether this drone may sign datagrams from this slot, as far as an edge knows (§13.4): not revoked, not
-    /// refused, not expired, and an edge unless the slot is the leader's. The signature is the caller's to
-    /// verify, and that the leader is the term's.
+    /// Whether this drone may sign datagrams from this slot, as far as an edge knows (§13.4): not revoked,
+    /// not refused, not expired, and an edge unless the slot is the leader's. The signature is the caller's
+    /// to verify, and that the leader is the term's.
     ///
     /// # Errors
     /// What is against it.
@@ -324,7 +340,7 @@ impl<S: Suite> Edge<S> {
         if membership.is_member() {
             membership.request_catch_up(&mut cx);
         } else {
-            joining.begin(&mut cx);
+            joining.begin(&mut cx, membership);
         }
     }
 
@@ -392,6 +408,8 @@ impl<S: Suite> Edge<S> {
             Message::JoinChallenge(challenge) => {
                 return joining.challenged(&mut cx, membership, from, challenge);
             }
+            #[cfg(feature = "services")]
+            Message::JoinCiphertext(ciphertext) => return joining.ciphertext(&cx, ciphertext),
             Message::Welcome(welcome) => {
                 return joining.welcomed(&mut cx, membership, from, welcome);
             }
@@ -485,7 +503,7 @@ impl<S: Suite> Edge<S> {
             if let Some(end) = membership.tick(&mut cx) {
                 self.ended(now, end, rng);
             }
-        } else if joining.tick(&mut cx) {
+        } else if joining.tick(&mut cx, membership) {
             self.left();
         }
         let (mut cx, _, membership) = self.parts(now, rng);

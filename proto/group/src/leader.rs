@@ -34,6 +34,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, SlotChanges, Suite};
 use quiver_crypto::Secret;
+use quiver_kem::KemSetting;
 use quiver_machine::{
     CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, Shared, Via,
     due, earlier,
@@ -107,6 +108,14 @@ impl<S: Suite> Leader<S> {
     #[must_use]
     pub const fn with_stale_lists_refused(mut self) -> Self {
         self.base.store.revocations.refuse_stale = true;
+        self
+    }
+
+    /// The same in a deployment with a second factor of pairwise secrets (§24), from the next opening of a
+    /// term on.
+    #[must_use]
+    pub const fn with_kem(mut self, setting: KemSetting) -> Self {
+        self.base.store.kem.configure(setting);
         self
     }
 
@@ -348,8 +357,8 @@ impl<S: Suite> Leader<S> {
         refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
     }
 
-    /// A received header of this group, perhaps with the slots that it changes: if it validly belongs to a higher
-    /// term, this leader steps down.
+    /// A received header of this group, perhaps with the slots that it changes: if it validly belongs to a
+    /// higher term, this leader steps down.
     fn competing_header(
         &mut self,
         now: Now,
@@ -379,8 +388,8 @@ impl<S: Suite> Leader<S> {
             Assessment::Higher { news, known } => {
                 self.step_down(now, header, rng);
                 let mut cx = self.base.context(now, rng);
-                // §12.1: the members that the header removes are out, though the roster held has them; also if the
-                // header came before the slots.
+                // §12.1: the members that the header removes are out, though the roster held has them; also
+                // if the header came before the slots.
                 note_departures(&mut cx, header, changes);
                 self.failover.follow(&cx, from, header, news, known);
             }

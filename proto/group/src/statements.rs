@@ -6,11 +6,12 @@ use quiver_ainq::{DronePublicKey, Element, Epoch, Name, Serial, SpareStatement, 
 #[cfg(feature = "services")]
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
-#[cfg(feature = "services")]
-use quiver_message::StandBy;
 use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
+#[cfg(feature = "services")]
+use quiver_message::{KemOffer, StandBy};
 
-/// Signed `join`: group, leader, drone, n_L, n_e, E_now and the spare statement with its signature.
+/// Signed `join`: group, leader, drone, n_L, n_e, E_now, the spare statement with its signature, and what the
+/// drone brings for a second factor.
 pub(crate) fn join<S: Suite>(
     group: &Name,
     leader: &DronePublicKey<S>,
@@ -18,6 +19,7 @@ pub(crate) fn join<S: Suite>(
     (challenge, nonce): (&[u8; COOKIE_LEN], &Nonce),
     ephemeral: &Element<S>,
     spare: &SpareStatement<S>,
+    #[cfg(feature = "services")] kem: Option<&KemOffer>,
 ) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&drone.encode()).fixed(challenge).fixed(nonce);
@@ -26,6 +28,17 @@ pub(crate) fn join<S: Suite>(
         .u64(spare.q)
         .fixed(spare.point.as_bytes())
         .lp(&spare.signature.encode());
+    // §24.4: the set (1), then 1 and lp(ek), or 2, g (8) and the tag (16); nothing without a second factor.
+    #[cfg(feature = "services")]
+    match kem {
+        None => {}
+        Some(KemOffer::Key { set, key }) => {
+            writer.u8(set.code()).u8(1).lp(key);
+        }
+        Some(KemOffer::Held { term, tag }) => {
+            writer.u8(term.set().code()).u8(2).u64(term.g()).fixed(tag);
+        }
+    }
     writer.finish()
 }
 
@@ -58,7 +71,8 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
     number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// Whether the question marks keys of the epoch held as missing: the group key, or the path above the member's leaf.
+/// Whether the question marks keys of the epoch held as missing: the group key, or the path above the
+/// member's leaf.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
     // §11.2: the lowest bit of the count.
     count(number) & 1 == 1

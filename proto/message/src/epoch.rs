@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Element, Epoch, Header, HeaderCore, Kind, Name, Part, Serial, Signature, Slot,
+    DronePublicKey, Element, Epoch, Header, HeaderCore, KemTerm, Kind, Name, Part, Serial, Signature, Slot,
     SpareStatement, StrategyKind, Suite,
 };
 
@@ -207,6 +207,7 @@ pub(crate) fn header_from_wire<S: Suite>(
         absent: field::slots("absent", &wire.absent)?,
         roster_hash: field::array("roster_hash", &wire.roster_hash)?,
         revocation_number: wire.revocation_number,
+        kem: kem_from_wire(wire)?,
     };
     Ok(Header {
         core,
@@ -246,7 +247,30 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
         tag: Bytes::copy_from_slice(&header.tag),
         signature: header.signature.encode().into(),
         changes: Bytes::copy_from_slice(core.changes.as_ref().map_or(&[], |changes| changes)),
+        #[cfg(feature = "services")]
+        kem: core.kem.map_or(0, |term| crate::kem::set_to_wire(Some(term.set()))),
+        #[cfg(feature = "services")]
+        kem_terms: core.kem.map_or(0, |term| term.g()),
     }
+}
+
+/// The second factor that a header names.
+#[cfg(feature = "services")]
+fn kem_from_wire(wire: &wire::Header) -> Result<Option<KemTerm>, MessageError> {
+    let field = "kem";
+    match (crate::kem::set_from_wire(field, wire.kem)?, wire.kem_terms) {
+        (None, 0) => Ok(None),
+        (None, _) => Err(MessageError::Invalid(field)),
+        (Some(set), g) => {
+            KemTerm::new(set, g).map(Some).map_err(|error| MessageError::Field { field, error })
+        }
+    }
+}
+
+/// Boards know none: a header that names one is not in the shortest encoding of what they know.
+#[cfg(not(feature = "services"))]
+const fn kem_from_wire(_: &wire::Header) -> Result<Option<KemTerm>, MessageError> {
+    Ok(None)
 }
 
 impl Ack {

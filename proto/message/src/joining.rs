@@ -2,10 +2,16 @@
 
 use alloc::vec::Vec;
 
+#[cfg(feature = "services")]
+use quiver_ainq::KemTerm;
 use quiver_ainq::{DronePublicKey, Element, Header, Name, Part, Signature, SpareStatement, Suite};
+#[cfg(feature = "services")]
+use quiver_kem::KemSet;
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
+#[cfg(feature = "services")]
+use crate::kem::{self, KemOffer};
 use crate::{MessageError, field, part, wire};
 
 const MAX_POINT_LEN: usize = 64;
@@ -20,6 +26,9 @@ pub struct JoinHello {
     pub drone: Vec<u8>,
     /// n_e, fresh for every attempt.
     pub nonce: Nonce,
+    /// Parameter set of the second factor that the edge's deployment says.
+    #[cfg(feature = "services")]
+    pub kem: Option<KemSet>,
 }
 
 /// The leader's nonce, which is also a stateless cookie, and the leader's key.
@@ -33,6 +42,10 @@ pub struct JoinChallenge<S: Suite> {
     pub leader: DronePublicKey<S>,
     /// Number of the newest revocation list that the leader holds, 0 for none.
     pub revocation_number: u64,
+    /// The second factor of the term, if the leader's deployment has one. Not authenticated: a wrong one
+    /// makes the join fail.
+    #[cfg(feature = "services")]
+    pub kem: Option<KemTerm>,
 }
 
 /// A signed request to join, its points not yet decoded.
@@ -56,6 +69,9 @@ pub struct JoinRequest {
     pub spare_signature: Vec<u8>,
     /// Signature `join`, encoded.
     pub signature: Vec<u8>,
+    /// What the edge brings for the second factor. Under the signature `join`.
+    #[cfg(feature = "services")]
+    pub kem: Option<KemOffer>,
 }
 
 /// A [`JoinRequest`] with its points decoded; the signatures are still to be verified.
@@ -89,6 +105,8 @@ impl JoinHello {
             group: field::name("group", &wire.group)?,
             drone: field::undecoded_drone("drone", wire.drone)?,
             nonce: field::array("nonce", &wire.nonce)?,
+            #[cfg(feature = "services")]
+            kem: kem::set_from_wire("kem", wire.kem)?,
         })
     }
 
@@ -97,6 +115,8 @@ impl JoinHello {
             group: self.group.as_str().into(),
             drone: self.drone.clone(),
             nonce: self.nonce.to_vec(),
+            #[cfg(feature = "services")]
+            kem: kem::set_to_wire(self.kem),
         }
     }
 }
@@ -111,6 +131,8 @@ impl<S: Suite> JoinChallenge<S> {
             challenge: field::array("challenge", &wire.challenge)?,
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             revocation_number: wire.revocation_number,
+            #[cfg(feature = "services")]
+            kem: wire.kem.as_ref().map(kem::term_from_wire).transpose()?,
         })
     }
 
@@ -120,6 +142,8 @@ impl<S: Suite> JoinChallenge<S> {
             challenge: self.challenge.to_vec(),
             leader: self.leader.encode(),
             revocation_number: self.revocation_number,
+            #[cfg(feature = "services")]
+            kem: self.kem.map(kem::term_to_wire),
         }
     }
 }
@@ -153,6 +177,8 @@ impl JoinRequest {
             spare_point: field::bounded("spare.point", spare.point, MAX_POINT_LEN)?,
             spare_signature: field::bounded("spare.signature", spare.signature, MAX_SIGNATURE_LEN)?,
             signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+            #[cfg(feature = "services")]
+            kem: wire.kem.map(KemOffer::from_wire).transpose()?,
         })
     }
 
@@ -165,6 +191,8 @@ impl JoinRequest {
             ephemeral: self.ephemeral.clone(),
             spare: Some(spare_to_wire(self.spare_q, self.spare_point.clone(), self.spare_signature.clone())),
             signature: self.signature.clone(),
+            #[cfg(feature = "services")]
+            kem: self.kem.as_ref().map(KemOffer::to_wire),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | [`JoinHello`] | edge → leader | – | – |
 //! | [`JoinChallenge`] | leader → edge | `JoinHello` | – (the header of the welcome is signed) |
 //! | [`JoinRequest`] | edge → leader | `JoinChallenge` | signature `join`, challenge |
+//! | [`JoinCiphertext`] | leader → edge | `JoinRequest` | – (a wrong one leads to a key that the welcome does not fit) |
 //! | [`Welcome`] | leader → edge | `JoinRequest` | signature `header`, tag |
 //! | [`Ack`] | edge → leader | `Welcome`, `Rekey`, `CatchUpReply` | MAC under A_i |
 //! | [`Rekey`] | leader → edges | – | signature `header`, tag |
@@ -70,6 +71,8 @@ mod equivocation;
 mod error;
 mod field;
 mod joining;
+#[cfg(feature = "services")]
+mod kem;
 mod message;
 mod part;
 #[cfg(feature = "services")]
@@ -117,6 +120,8 @@ pub use epoch::{
 };
 pub use error::MessageError;
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
+#[cfg(feature = "services")]
+pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message};
 #[cfg(feature = "services")]
 pub use quorum::QuorumMessage;

@@ -22,7 +22,7 @@ use crate::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 use crate::{Envelope, OpeningRequest};
 #[cfg(feature = "services")]
-use crate::{EpochChanges, Replica, StandBy};
+use crate::{EpochChanges, JoinCiphertext, Replica, StandBy};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -77,6 +77,8 @@ pub enum Message<S: Suite> {
     Replica(Replica<S>),
     #[cfg(feature = "services")]
     EpochChanges(EpochChanges<S>),
+    #[cfg(feature = "services")]
+    JoinCiphertext(JoinCiphertext),
     EquivocationProof(Box<EquivocationProof<S>>),
     #[cfg(feature = "delivery")]
     DeliveryHello(DeliveryHello),
@@ -206,6 +208,8 @@ impl<S: Suite> Message<S> {
             Body::Replica(wire) => Replica::from_wire(wire).map(Self::Replica),
             #[cfg(feature = "services")]
             Body::EpochChanges(wire) => EpochChanges::from_wire(&wire).map(Self::EpochChanges),
+            #[cfg(feature = "services")]
+            Body::JoinCiphertext(wire) => JoinCiphertext::from_wire(wire).map(Self::JoinCiphertext),
             Body::EquivocationProof(wire) => {
                 equivocation::from_wire(&wire).map(|proof| Self::EquivocationProof(Box::new(proof)))
             }
@@ -276,6 +280,8 @@ impl<S: Suite> Message<S> {
             Self::Replica(message) => Body::Replica(message.to_wire()),
             #[cfg(feature = "services")]
             Self::EpochChanges(message) => Body::EpochChanges(message.to_wire()),
+            #[cfg(feature = "services")]
+            Self::JoinCiphertext(message) => Body::JoinCiphertext(message.to_wire()),
             Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
             #[cfg(feature = "delivery")]
             Self::DeliveryHello(message) => Body::DeliveryHello(message.to_wire()),

@@ -35,10 +35,18 @@ pub enum Reason {
     AdmissionOnly,
     TokenSpent,
     OrdinalTaken,
+    #[cfg(feature = "services")]
+    KemNone,
+    #[cfg(feature = "services")]
+    Kem768,
+    #[cfg(feature = "services")]
+    Kem1024,
+    #[cfg(feature = "services")]
+    KemLost,
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: [(Reason, wire::refusal::Reason); 22] = [
+const REASONS: &[(Reason, wire::refusal::Reason)] = &[
     (Reason::BadCookie, wire::refusal::Reason::BadCookie),
     (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
     (Reason::TokenReused, wire::refusal::Reason::TokenReused),
@@ -61,16 +69,28 @@ const REASONS: [(Reason, wire::refusal::Reason); 22] = [
     (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
     (Reason::TokenSpent, wire::refusal::Reason::TokenSpent),
     (Reason::OrdinalTaken, wire::refusal::Reason::OrdinalTaken),
+    #[cfg(feature = "services")]
+    (Reason::KemNone, wire::refusal::Reason::KemNone),
+    #[cfg(feature = "services")]
+    (Reason::Kem768, wire::refusal::Reason::Kem768),
+    #[cfg(feature = "services")]
+    (Reason::Kem1024, wire::refusal::Reason::Kem1024),
+    #[cfg(feature = "services")]
+    (Reason::KemLost, wire::refusal::Reason::KemLost),
 ];
 
 impl Reason {
     /// Each of them, once.
     pub fn all() -> impl Iterator<Item = Self> {
-        REASONS.into_iter().map(|(reason, _)| reason)
+        REASONS.iter().map(|(reason, _)| *reason)
     }
 
     /// Whether trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
+        #[cfg(feature = "services")]
+        if self == Self::KemLost {
+            return true;
+        }
         matches!(
             self,
             Self::BadCookie | Self::Busy | Self::NotReady | Self::Rejoin | Self::Full | Self::RoundOver
@@ -102,6 +122,14 @@ impl fmt::Display for Reason {
             Self::RoundOver => "no such signing round is open any more",
             Self::AdmissionOnly => "this group admits by policy only; use `edge run --anonymous`",
             Self::TokenSpent => "the enrolment token is used up: revoke it and issue another",
+            #[cfg(feature = "services")]
+            Self::KemNone => "the leader's deployment says `kem = \"none\"`, and the drone's another",
+            #[cfg(feature = "services")]
+            Self::Kem768 => "the leader's deployment says `kem = \"ml-kem-768\"`, and the drone's another",
+            #[cfg(feature = "services")]
+            Self::Kem1024 => "the leader's deployment says `kem = \"ml-kem-1024\"`, and the drone's another",
+            #[cfg(feature = "services")]
+            Self::KemLost => "the leader does not have the post-quantum key that was named",
             Self::OrdinalTaken => "another leader of the group has this ordinal: issue a token with another",
         })
     }

@@ -4,7 +4,7 @@ pub struct Message {
     /// First 8 bytes of the deployment's fingerprint, which covers suite, name and the KGC's public key.
     #[prost(bytes = "vec", tag = "1")]
     pub deployment: ::prost::alloc::vec::Vec<u8>,
-    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 50, 51, 52, 53, 54"))]
+    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37, 50, 51, 52, 53, 54"))]
     #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24"))]
     #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28"))]
     #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31"))]
@@ -100,6 +100,9 @@ pub mod message {
         #[prost(message, tag = "36")]
         #[cfg(feature = "services")]
         EpochChanges(super::EpochChanges),
+        #[prost(message, tag = "37")]
+        #[cfg(feature = "services")]
+        JoinCiphertext(super::JoinCiphertext),
         #[prost(message, tag = "50")]
         #[cfg(feature = "services")]
         AdmissionHello(super::AdmissionHello),
@@ -274,6 +277,14 @@ pub mod refusal {
         TokenSpent = 21,
         /// A leader of the same group that is neither revoked nor expired has the ordinal of the token.
         OrdinalTaken = 22,
+        /// The leader's deployment says `kem = "none"`, the drone's another.
+        KemNone = 23,
+        /// The leader's deployment says `kem = "ml-kem-768"`, the drone's another.
+        Kem768 = 24,
+        /// The leader's deployment says `kem = "ml-kem-1024"`, the drone's another.
+        Kem1024 = 25,
+        /// The leader does not have the key that the request names: ask with an encapsulation key.
+        KemLost = 26,
     }
     impl Reason {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -305,6 +316,10 @@ pub mod refusal {
                 Self::AdmissionOnly => "REASON_ADMISSION_ONLY",
                 Self::TokenSpent => "REASON_TOKEN_SPENT",
                 Self::OrdinalTaken => "REASON_ORDINAL_TAKEN",
+                Self::KemNone => "REASON_KEM_NONE",
+                Self::Kem768 => "REASON_KEM_768",
+                Self::Kem1024 => "REASON_KEM_1024",
+                Self::KemLost => "REASON_KEM_LOST",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -333,6 +348,10 @@ pub mod refusal {
                 "REASON_ADMISSION_ONLY" => Some(Self::AdmissionOnly),
                 "REASON_TOKEN_SPENT" => Some(Self::TokenSpent),
                 "REASON_ORDINAL_TAKEN" => Some(Self::OrdinalTaken),
+                "REASON_KEM_NONE" => Some(Self::KemNone),
+                "REASON_KEM_768" => Some(Self::Kem768),
+                "REASON_KEM_1024" => Some(Self::Kem1024),
+                "REASON_KEM_LOST" => Some(Self::KemLost),
                 _ => None,
             }
         }
@@ -348,6 +367,10 @@ pub struct JoinHello {
     /// n_e, 16 random bytes.
     #[prost(bytes = "vec", tag = "3")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
+    /// Parameter set of ML-KEM that the drone's deployment says.
+    #[prost(enumeration = "KemSet", tag = "4")]
+    #[cfg(feature = "services")]
+    pub kem: i32,
 }
 /// Leader to edge: a stateless cookie that is also the leader's nonce, and who the leader is.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -362,6 +385,35 @@ pub struct JoinChallenge {
     /// Number of the newest revocation list that the leader holds; 0 for none.
     #[prost(uint64, tag = "4")]
     pub revocation_number: u64,
+    /// The second factor of the leader's term, if its deployment has one.
+    #[prost(message, optional, tag = "5")]
+    #[cfg(feature = "services")]
+    pub kem: ::core::option::Option<KemTerm>,
+}
+/// Second factor of a term: its parameter set, and the number of terms that its leader has opened.
+#[cfg(feature = "services")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KemTerm {
+    #[prost(enumeration = "KemSet", tag = "1")]
+    pub set: i32,
+    #[prost(uint64, tag = "2")]
+    pub g: u64,
+}
+/// What a drone brings for the second factor: an encapsulation key, or the name of the key that both have.
+#[cfg(feature = "services")]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KemOffer {
+    #[prost(enumeration = "KemSet", tag = "1")]
+    pub set: i32,
+    /// 1184 or 1568 bytes; empty if there is a tag.
+    #[prost(bytes = "vec", tag = "2")]
+    pub key: ::prost::alloc::vec::Vec<u8>,
+    /// The number of the leader's terms that the tag is of; 0 if there is none.
+    #[prost(uint64, tag = "3")]
+    pub g: u64,
+    /// 16 bytes, or none.
+    #[prost(bytes = "vec", tag = "4")]
+    pub tag: ::prost::alloc::vec::Vec<u8>,
 }
 /// Edge to leader, signed `join`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -381,6 +433,25 @@ pub struct JoinRequest {
     pub spare: ::core::option::Option<Spare>,
     #[prost(bytes = "vec", tag = "7")]
     pub signature: ::prost::alloc::vec::Vec<u8>,
+    /// If the deployment has a second factor. Under the signature.
+    #[prost(message, optional, tag = "8")]
+    #[cfg(feature = "services")]
+    pub kem: ::core::option::Option<KemOffer>,
+}
+/// Leader to edge, before the batch of its request closes: the leader encapsulated to the key of the request.
+///
+/// Not signed: one that is made by somebody else leads to another key, which the welcome does not fit.
+#[cfg(feature = "services")]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JoinCiphertext {
+    /// n_e of the request.
+    #[prost(bytes = "vec", tag = "1")]
+    pub nonce: ::prost::alloc::vec::Vec<u8>,
+    #[prost(message, optional, tag = "2")]
+    pub term: ::core::option::Option<KemTerm>,
+    /// 1088 or 1568 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub ciphertext: ::prost::alloc::vec::Vec<u8>,
 }
 /// A one-time point for the next opening of a term, signed `spare`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -477,6 +548,13 @@ pub struct Header {
     /// Under tree, of more than 32 runs: the digest of `removed` and `added`, which are empty then; 32 bytes.
     #[prost(bytes = "bytes", tag = "21")]
     pub changes: ::prost::bytes::Bytes,
+    /// The second factor, if the deployment has one: parameter set, and how many terms the leader has opened.
+    #[prost(enumeration = "KemSet", tag = "22")]
+    #[cfg(feature = "services")]
+    pub kem: i32,
+    #[prost(uint64, tag = "23")]
+    #[cfg(feature = "services")]
+    pub kem_terms: u64,
 }
 /// One member's wrapped group key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -916,6 +994,39 @@ pub struct AdmissionLeave {
     /// PRF(A_i, "leave", D held).
     #[prost(bytes = "vec", tag = "4")]
     pub tag: ::prost::alloc::vec::Vec<u8>,
+}
+/// Parameter sets of ML-KEM.
+#[cfg(feature = "services")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KemSet {
+    /// None.
+    Unspecified = 0,
+    MlKem768 = 1,
+    MlKem1024 = 2,
+}
+#[cfg(feature = "services")]
+impl KemSet {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KEM_SET_UNSPECIFIED",
+            Self::MlKem768 => "KEM_SET_ML_KEM_768",
+            Self::MlKem1024 => "KEM_SET_ML_KEM_1024",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KEM_SET_UNSPECIFIED" => Some(Self::Unspecified),
+            "KEM_SET_ML_KEM_768" => Some(Self::MlKem768),
+            "KEM_SET_ML_KEM_1024" => Some(Self::MlKem1024),
+            _ => None,
+        }
+    }
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

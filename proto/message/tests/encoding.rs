@@ -150,6 +150,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         spare_point: spare.point.as_bytes().to_vec(),
         spare_signature: spare.signature.encode(),
         signature: signature.encode(),
+        kem: None,
     };
     let leader = f.leader.public().clone();
     let mut all = vec![
@@ -168,7 +169,10 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 retry_after: Duration::from_millis(1500),
             }),
         ),
-        ("JoinHello", Message::JoinHello(m::JoinHello { group: group.clone(), drone, nonce: [1; 16] })),
+        (
+            "JoinHello",
+            Message::JoinHello(m::JoinHello { group: group.clone(), drone, nonce: [1; 16], kem: None }),
+        ),
         (
             "JoinChallenge",
             Message::JoinChallenge(m::JoinChallenge {
@@ -176,6 +180,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
                 challenge: [2; 40],
                 leader: leader.clone(),
                 revocation_number: 4,
+                kem: None,
             }),
         ),
         ("JoinRequest", Message::JoinRequest(joined)),

@@ -147,6 +147,9 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
             EdgeEvent::SendFailed(why) => self.reports.offence(&drone_name(index), &why),
             EdgeEvent::Blamed { offence, .. } => self.reports.offence(&drone_name(index), &offence),
             EdgeEvent::RevocationList { .. } | EdgeEvent::RevocationsStale => {}
+            EdgeEvent::KemDiffers { own, leader } => {
+                self.reports.offence(&drone_name(index), &format!("kem differs: {own} here, {leader} there"));
+            }
             EdgeEvent::MembershipDropped { error } => {
                 self.reports.offence(&drone_name(index), &format!("membership dropped: {error}"));
             }

@@ -6,7 +6,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 
 use super::{Entry, Epoch, Header, HeaderCore, Kind, StrategyKind};
 use crate::slots::{MAX_SLOTS, SlotSet};
-use crate::{Deployment, DronePublicKey, Element, Error, Name, Signature, Suite};
+use crate::{Deployment, DronePublicKey, Element, Error, KemTerm, Name, Signature, Suite};
 
 /// Room for a header that names few slots, in bytes.
 pub(super) const USUAL_LEN: usize = 512;
@@ -74,19 +74,25 @@ impl StrategyKind {
 
 impl<S: Suite> HeaderCore<S> {
     /// Rest of a core's canonical bytes, after its leader: term ‖ counter ‖ prev ‖ nonce ‖ issued_at ‖ t_g ‖
-    /// strategy ‖ kind ‖ 1 if there is a V, 2 more if there are changes ‖ V ‖ changes ‖ height ‖ removed ‖ added ‖
-    /// absent ‖ roster_hash ‖ list number.
+    /// strategy ‖ kind ‖ 1 if there is a V, 2 more if there are changes, 4 more if there is a second factor ‖
+    /// V ‖ changes ‖ parameter set ‖ g ‖ height ‖ removed ‖ added ‖ absent ‖ roster_hash ‖ list number.
     pub(super) fn write_rest(&self, writer: &mut Writer) {
         // §7.1: the core, in its order.
         writer.u64(self.epoch.term).u64(self.epoch.counter).fixed(&self.prev).fixed(&self.nonce);
         writer.u64(self.issued_at).u64(self.valid_until);
-        let there = u8::from(self.point.is_some()) | u8::from(self.changes.is_some()) << 1;
+        let there = u8::from(self.point.is_some())
+            | u8::from(self.changes.is_some()) << 1
+            | u8::from(self.kem.is_some()) << 2;
         writer.u8(self.strategy.code()).u8(self.kind.code()).u8(there);
         if let Some(point) = &self.point {
             writer.fixed(point.as_bytes());
         }
         if let Some(changes) = &self.changes {
             writer.fixed(changes);
+        }
+        // §24.4: set (1) and g (8).
+        if let Some(kem) = &self.kem {
+            kem.write(writer);
         }
         writer.u8(self.height);
         for set in [&self.removed, &self.added, &self.absent] {
@@ -103,7 +109,7 @@ impl<S: Suite> HeaderCore<S> {
         if reader.array::<32>()? != deployment.fingerprint() {
             return Err(Error::WrongDeployment);
         }
-        let there;
+        let (there, kem);
         Ok(Self {
             group: Name::from_bytes(reader.lp(Name::MAX_LEN)?)?,
             leader: DronePublicKey::read(reader)?,
@@ -116,18 +122,22 @@ impl<S: Suite> HeaderCore<S> {
             kind: Kind::from_code(reader.u8()?)?,
             point: {
                 there = reader.u8()?;
-                if there > 3 {
+                if there > 7 {
                     return Err(Error::Malformed("header"));
                 }
                 if there & 1 > 0 { Some(Element::decode(reader.take(S::POINT_LEN)?)?) } else { None }
             },
             changes: if there & 2 > 0 { Some(reader.array()?) } else { None },
-            height: reader.u8()?,
+            height: {
+                kem = if there & 4 > 0 { Some(KemTerm::read(reader)?) } else { None };
+                reader.u8()?
+            },
             removed: SlotSet::decode(reader)?,
             added: SlotSet::decode(reader)?,
             absent: SlotSet::decode(reader)?,
             roster_hash: reader.array()?,
             revocation_number: reader.u64()?,
+            kem,
         })
     }
 }

@@ -3,9 +3,10 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use crate::kem::TermKeys;
 use crate::roster::Member;
 use crate::slots::Slot;
-use crate::{Admission, Deployment, DronePublicKey, Element, Error, Roster, Serial, Suite};
+use crate::{Admission, Deployment, DronePublicKey, Element, Error, KemKey, Roster, Serial, Suite};
 
 /// A drone that joins with the ephemeral point of its request.
 #[derive(Clone, derive_more::Debug)]
@@ -16,6 +17,8 @@ pub struct Join<S: Suite> {
     implicit: Element<S>,
     /// Y + E_now.
     target: S::Point,
+    /// κ of the drone, where there is a second factor.
+    kem: Option<KemKey<S>>,
 }
 
 impl<S: Suite> Join<S> {
@@ -44,7 +47,13 @@ impl<S: Suite> Join<S> {
     ) -> Result<Self, Error> {
         // §1.2: T = l·(Y + E); the leader multiplies this sum.
         let target = sum(implicit.point(), &ephemeral).ok_or(Error::IdentityPoint)?;
-        Ok(Self { public, ephemeral, implicit, target })
+        Ok(Self { public, ephemeral, implicit, target, kem: None })
+    }
+
+    /// The same with κ of the drone, of the term's set and count.
+    #[must_use]
+    pub fn with_kem(self, kem: KemKey<S>) -> Self {
+        Self { kem: Some(kem), ..self }
     }
 
     /// The joining drone.
@@ -170,11 +179,14 @@ pub(super) struct Newcomer<'a, S: Suite> {
     pub(super) one_time: S::Encoding,
     /// Y + E.
     pub(super) target: S::Point,
+    /// κ, where there is a second factor.
+    pub(super) kem: Option<&'a KemKey<S>>,
 }
 
 impl<'a, S: Suite> Newcomer<'a, S> {
     fn with_join(slot: Slot, join: &'a Join<S>) -> Self {
-        Self { slot, q: 0, public: &join.public, one_time: *join.ephemeral.encoding(), target: join.target }
+        let (one_time, kem) = (*join.ephemeral.encoding(), join.kem.as_ref());
+        Self { slot, q: 0, public: &join.public, one_time, target: join.target, kem }
     }
 
     /// A member with its spare point; `None` if the two cancel out, which only the member itself can have
@@ -186,7 +198,18 @@ impl<'a, S: Suite> Newcomer<'a, S> {
     ) -> Option<Self> {
         // §6.6: Y + E_q, without a round trip to the member.
         let target = sum(member.implicit.as_ref()?, spare)?;
-        Some(Self { slot, q: *q, public: &member.public, one_time: *spare.encoding(), target })
+        Some(Self { slot, q: *q, public: &member.public, one_time: *spare.encoding(), target, kem: None })
+    }
+}
+
+impl<'a, S: Suite> Newcomer<'a, S> {
+    /// The same with κ of the term, if it has a second factor; `None` if the member has no such κ.
+    pub(super) fn with_key(self, keys: Option<&'a TermKeys<S>>) -> Option<Self> {
+        match keys {
+            None => Some(self),
+            // §24.7: without κ it is absent, and joins again.
+            Some(keys) => Some(Self { kem: Some(keys.key(self.slot)?), ..self }),
+        }
     }
 }
 

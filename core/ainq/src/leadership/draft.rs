@@ -8,12 +8,13 @@ use rand_core::CryptoRngCore;
 use super::batch::Newcomer;
 use super::{EpochOutput, Times};
 use crate::header::header_digest;
+use crate::kem::check_term;
 use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::strategy::{Change, Sealed, Strategy};
 use crate::{
-    Admission, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, Kind, Label,
-    SecretScalar, StrategyKind, Suite,
+    Admission, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, KemTerm,
+    Kind, Label, SecretScalar, StrategyKind, Suite,
 };
 
 /// An epoch before it is issued.
@@ -24,6 +25,8 @@ pub(super) struct Draft<'a, S: Suite> {
     prev: Digest,
     times: &'a Times,
     point: Option<Element<S>>,
+    /// Parameter set and count of the second factor.
+    pub(super) kem: Option<KemTerm>,
     pub(super) changes: SlotChanges,
     pub(super) newcomers_follow: bool,
     pub(super) absent: SlotSet,
@@ -45,6 +48,7 @@ impl<'a, S: Suite> Draft<'a, S> {
             prev,
             times,
             point: None,
+            kem: None,
             changes: SlotChanges::default(),
             newcomers_follow: false,
             absent: SlotSet::new(),
@@ -63,6 +67,11 @@ impl<'a, S: Suite> Draft<'a, S> {
         if newcomers.is_empty() && admitted.is_empty() {
             return Ok(Vec::new());
         }
+        // §24.3: of every newcomer of the term's set and count, or of none. §24.9: nobody without a name has
+        // κ.
+        for kem in newcomers.iter().map(|newcomer| newcomer.kem).chain(admitted.iter().map(|_| None)) {
+            check_term(self.kem.as_ref(), kem)?;
+        }
         let GroupContext { deployment, group, leader } = self.context;
         // §1.2: l random, V = l·P
         let secret = SecretScalar::generate(rng);
@@ -76,7 +85,8 @@ impl<'a, S: Suite> Draft<'a, S> {
         for (newcomer, agreed) in newcomers.iter().zip(&agreed) {
             // §14: W_i[b] = HKDF-Extract(salt = ctx_i, IKM = T)
             let ctx = pairs.digest(newcomer.public, newcomer.slot, newcomer.q, &newcomer.one_time);
-            ratchets.push((newcomer.slot, Ratchet::derive(agreed.as_ref().map_err(Clone::clone)?, &ctx)));
+            let agreed = agreed.as_ref().map_err(Clone::clone)?;
+            ratchets.push((newcomer.slot, Ratchet::derive_for(agreed, newcomer.kem, &ctx)));
         }
         for (slot, admission) in admitted {
             // §14: the same, with W of the exchange in place of T.
@@ -155,6 +165,7 @@ impl<'a, S: Suite> Draft<'a, S> {
             absent: self.absent,
             roster_hash: self.roster_hash,
             revocation_number: self.times.revocation_number,
+            kem: self.kem,
         }
     }
 }

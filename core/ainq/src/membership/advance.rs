@@ -8,7 +8,8 @@ use super::{Membership, OneTime, Pair, agree};
 use crate::slots::Slot;
 use crate::tree::{Delta, HmacXor, Part, Path, PathMessage, group_key};
 use crate::{
-    DroneKeypair, Entry, Error, GroupContext, GroupKey, Kind, SparePair, StrategyKind, Suite, VerifiedHeader,
+    DroneKeypair, Entry, Error, GroupContext, GroupKey, KemKey, Kind, SparePair, StrategyKind, Suite,
+    VerifiedHeader,
 };
 
 /// State of a membership after an epoch.
@@ -23,7 +24,7 @@ impl<S: Suite> Membership<S> {
         &self,
         context: &GroupContext<S>,
         keypair: &DroneKeypair<S>,
-        spare: Option<&SparePair<S>>,
+        (spare, kem): (Option<&SparePair<S>>, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
@@ -44,7 +45,7 @@ impl<S: Suite> Membership<S> {
             Part::Delta(delta) => check_wraps(header, delta)?,
             _ => {}
         }
-        let one_time = OneTime { q: spare.q(), secret: spare.secret(), point: *spare.point() };
+        let one_time = OneTime { q: spare.q(), secret: spare.secret(), point: *spare.point(), kem };
         let pair = agree(context, keypair, &one_time, header, self.slot)?;
         match part {
             Part::Entry(entry) => Self::open_entry(header, entry, pair),

@@ -6,15 +6,18 @@ use core::time::Duration;
 #[cfg(feature = "services")]
 use quiver_ainq::Epoch;
 use quiver_ainq::{
-    DroneKeypair, Element, Error, GroupContext, Header, Label, Membership, Name, Part, Role, SparePair,
-    Suite, VerifiedHeader,
+    DroneKeypair, Element, Error, GroupContext, Header, KemKey, Label, Membership, Name, Part, Role,
+    SparePair, Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
-#[cfg(feature = "services")]
-use quiver_message::Rekey;
 use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
+#[cfg(feature = "services")]
+use quiver_message::{JoinCiphertext, KemOffer, Rekey};
 use rand_core::CryptoRngCore;
 
+use super::kem_keys::Entered;
+#[cfg(feature = "services")]
+use super::kem_keys::Exchange;
 use super::membership::GroupMember;
 use super::{EdgeContext, EdgeEvent};
 use crate::statements;
@@ -31,6 +34,9 @@ pub(super) struct Joining<S: Suite> {
     /// Time of the next attempt.
     retry: Option<Duration>,
     backoff: Backoff,
+    /// Whether the leader said that it lost κ: the next request has an encapsulation key.
+    #[cfg(feature = "services")]
+    anew: bool,
 }
 
 /// A join under way with one leader.
@@ -41,6 +47,9 @@ struct Attempt<S: Suite> {
     nonce: Nonce,
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SparePair<S>>,
+    /// The exchange for a second factor, once the request was sent.
+    #[cfg(feature = "services")]
+    exchange: Option<Exchange<S>>,
     /// The newest epoch that the leader sent meanwhile, if it is what it says. Boards have no room for the code.
     #[cfg(feature = "services")]
     newest: Option<Epoch>,
@@ -52,12 +61,18 @@ struct Attempt<S: Suite> {
 
 impl<S: Suite> Joining<S> {
     pub(super) fn new(backoff: Backoff) -> Self {
-        Self { attempt: None, retry: None, backoff }
+        Self {
+            attempt: None,
+            retry: None,
+            backoff,
+            #[cfg(feature = "services")]
+            anew: false,
+        }
     }
 
     /// Drops the attempt; a next one is made at `retry`, or when there is a reason.
     pub(super) fn reset(&mut self, retry: Option<Duration>, backoff: Backoff) {
-        *self = Self { attempt: None, retry, backoff };
+        *self = Self { retry, ..Self::new(backoff) };
     }
 
     /// Makes the next attempt in a long while.
@@ -77,7 +92,7 @@ impl<S: Suite> Joining<S> {
 
     /// §6.1: sends a hello to the first connected leader, unless an attempt is under way. §12.3: a drone that
     /// the revocation list names asks no more.
-    pub(super) fn begin(&mut self, cx: &mut EdgeContext<'_, S>) {
+    pub(super) fn begin(&mut self, cx: &mut EdgeContext<'_, S>, member: &GroupMember<S>) {
         let (None, Some(keypair), Some(group), Some(leader)) =
             (&self.attempt, cx.keypair, cx.group, cx.leaders.first())
         else {
@@ -89,7 +104,15 @@ impl<S: Suite> Joining<S> {
         }
         let mut nonce = [0; 16];
         cx.rng.fill_bytes(&mut nonce);
-        let hello = JoinHello { group: group.clone(), drone: keypair.public().encode(), nonce };
+        let hello = JoinHello {
+            group: group.clone(),
+            drone: keypair.public().encode(),
+            nonce,
+            #[cfg(feature = "services")]
+            kem: member.kem.setting().set(),
+        };
+        #[cfg(not(feature = "services"))]
+        let _ = member;
         cx.send(leader, &Message::JoinHello(hello));
         let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
         let attempt = Attempt {
@@ -97,6 +120,8 @@ impl<S: Suite> Joining<S> {
             group: group.clone(),
             nonce,
             ephemeral: None,
+            #[cfg(feature = "services")]
+            exchange: None,
             #[cfg(feature = "services")]
             newest: None,
             #[cfg(feature = "services")]
@@ -108,10 +133,10 @@ impl<S: Suite> Joining<S> {
 
     /// Begins again if an attempt was not answered in time, or if a wait is over. Returns whether to give up,
     /// because the drone is to leave by now.
-    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>) -> bool {
+    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, member: &GroupMember<S>) -> bool {
         if due(self.retry, cx.now.monotonic) {
             self.retry = None;
-            self.begin(cx);
+            self.begin(cx, member);
         } else if due(self.deadline(), cx.now.monotonic) {
             if cx.group.is_none() {
                 return true;
@@ -122,7 +147,7 @@ impl<S: Suite> Joining<S> {
             self.attempt = None;
             // §10.5: another leader may lead.
             cx.leaders.rotate();
-            self.begin(cx);
+            self.begin(cx, member);
         }
         false
     }
@@ -142,8 +167,8 @@ impl<S: Suite> Joining<S> {
         rekey: &mut Rekey<S>,
     ) {
         let followed = self.attempt.as_mut().and_then(|attempt| attempt.follow(cx, member, rekey));
-        if let Some((leader, membership)) = followed {
-            return self.admitted(cx, member, leader, membership, &rekey.header);
+        if let Some((leader, admitted)) = followed {
+            return self.admitted(cx, member, leader, admitted, &rekey.header);
         }
         let epoch = rekey.header.core.epoch;
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.leader == from) {
@@ -185,17 +210,53 @@ impl<S: Suite> Joining<S> {
             cx.send(from, &query);
             return cx.event(EdgeEvent::RevocationsStale);
         }
+        // §24.6: a leader of another deployment's setting is asked for nothing.
+        #[cfg(feature = "services")]
+        let age = (cx.now.unix, self.anew);
+        #[cfg(feature = "services")]
+        let exchange = match member.kem.offer(&challenge.leader, challenge.kem, age, cx.rng) {
+            Ok(exchange) => exchange,
+            Err(error) => {
+                let (own, other) = (member.kem.setting(), challenge.kem.map(|term| term.set()).into());
+                cx.event(EdgeEvent::KemDiffers { own, leader: other });
+                return cx.blame(from, error);
+            }
+        };
         member.expect(cx.deployment, &challenge.leader);
         let ephemeral = SparePair::ephemeral(cx.rng);
         // A term that we never followed may have been opened with the pair published before.
         member.spare_points.discard();
         let spare = member.spare_points.current(cx.rng);
-        let Some(request) = join_request(cx, group, challenge, ephemeral.point(), spare) else { return };
+        #[cfg(feature = "services")]
+        let offer = exchange.map(|(offer, exchange)| {
+            attempt.exchange = Some(exchange);
+            offer
+        });
+        let request = join_request(
+            cx,
+            group,
+            challenge,
+            ephemeral.point(),
+            spare,
+            #[cfg(feature = "services")]
+            offer,
+        );
+        let Some(request) = request else { return };
         attempt.ephemeral = Some(ephemeral);
         attempt.deadline = cx.now.monotonic + self.backoff.patience(cx.timing.admission);
         // §6.6: the spare point is about to be public, so its secret must survive a crash.
         cx.persist();
         cx.send(from, &Message::JoinRequest(request));
+    }
+
+    /// Takes the leader's ciphertext for the encapsulation key of the request.
+    #[cfg(feature = "services")]
+    pub(super) fn ciphertext(&mut self, cx: &EdgeContext<'_, S>, message: &JoinCiphertext) {
+        let attempt = self.attempt.as_mut().filter(|attempt| attempt.nonce == message.nonce);
+        let (Some(attempt), Some(keypair)) = (attempt, cx.keypair) else { return };
+        if let Some(exchange) = &mut attempt.exchange {
+            exchange.take((cx.deployment, &attempt.group), &keypair.public().handle(), message);
+        }
     }
 
     /// Takes a leader's welcome, which makes the drone a member if everything about it holds.
@@ -217,7 +278,7 @@ impl<S: Suite> Joining<S> {
                 }
                 cx.blame(from, offence);
             }
-            Ok(membership) => self.admitted(cx, member, from, membership, &welcome.header),
+            Ok(admitted) => self.admitted(cx, member, from, admitted, &welcome.header),
         }
     }
 
@@ -227,9 +288,17 @@ impl<S: Suite> Joining<S> {
         cx: &mut EdgeContext<'_, S>,
         member: &mut GroupMember<S>,
         leader: Peer,
-        membership: Membership<S>,
+        (membership, entered): Admitted<S>,
         header: &Header<S>,
     ) {
+        if let Some(entered) = entered {
+            // §24.4: stored with the membership, before anything of it is acknowledged.
+            member.kem.hold(header.core.leader.handle(), entered, cx.now.unix);
+        }
+        #[cfg(feature = "services")]
+        {
+            self.anew = false;
+        }
         // §7.3: e_now goes once the membership is made of it.
         let attempt = self.attempt.take();
         // §6.1: an epoch that overtook the welcome does not come again soon.
@@ -263,6 +332,11 @@ impl<S: Suite> Joining<S> {
             (self.backoff.next(cx.rng) * patience).max(told.min(timing.retry_max * 8))
         };
         (self.attempt, self.retry) = (None, Some(cx.now.monotonic + wait));
+        #[cfg(feature = "services")]
+        if refusal.reason == Reason::KemLost {
+            // §24.5: κ stays until a new one takes its place: nobody signed that it is lost.
+            self.anew = true;
+        }
         if refusal.reason == Reason::Revoked {
             // §12.3: the list that says so is signed.
             let query = Message::RevocationQuery(cx.revocations.query());
@@ -280,14 +354,14 @@ impl<S: Suite> Attempt<S> {
         cx: &EdgeContext<'_, S>,
         member: &GroupMember<S>,
         welcome: &mut Welcome<S>,
-    ) -> Result<Membership<S>, Offence> {
+    ) -> Result<Admitted<S>, Offence> {
         // §8.2: a path message names the nonce of the join that it answers.
         let replayed = matches!(&welcome.part, Part::Path(path) if path.r != self.nonce);
-        self.enter(cx, member, &mut welcome.header, |context, keypair, ephemeral, header| {
+        self.enter(cx, member, &mut welcome.header, |context, keypair, (ephemeral, kem), header| {
             if replayed {
                 return Err(Error::Replay);
             }
-            Membership::join_with_pair(context, keypair, ephemeral, header, &welcome.part)
+            Membership::join_with_kem(context, keypair, ephemeral, kem, header, &welcome.part)
         })
     }
 
@@ -299,7 +373,7 @@ impl<S: Suite> Attempt<S> {
         cx: &EdgeContext<'_, S>,
         member: &GroupMember<S>,
         rekey: &mut Rekey<S>,
-    ) -> Option<(Peer, Membership<S>)> {
+    ) -> Option<(Peer, Admitted<S>)> {
         // §6.1: the broadcast names the drone's slot by its n_e.
         let slot = rekey.newcomers.slot_of(&self.nonce)?;
         let Some(Part::Delta(delta)) = &rekey.part else { return None };
@@ -307,8 +381,8 @@ impl<S: Suite> Attempt<S> {
         if self.misled >= MAX_MISLED {
             return None;
         }
-        let joined = self.enter(cx, member, &mut rekey.header, |context, keypair, ephemeral, header| {
-            Membership::join_by_wraps(context, keypair, ephemeral, header, slot, delta)
+        let joined = self.enter(cx, member, &mut rekey.header, |context, keypair, secrets, header| {
+            Membership::join_by_wraps_with_kem(context, keypair, secrets, header, slot, delta)
         });
         if joined.is_err() {
             self.misled += 1;
@@ -323,14 +397,16 @@ impl<S: Suite> Attempt<S> {
         cx: &EdgeContext<'_, S>,
         member: &GroupMember<S>,
         header: &mut Header<S>,
-        enter: impl FnOnce(
+        enter: impl Fn(
             &GroupContext<S>,
             &DroneKeypair<S>,
-            &SparePair<S>,
+            (&SparePair<S>, Option<&KemKey<S>>),
             &VerifiedHeader<S>,
         ) -> Result<Membership<S>, Error>,
-    ) -> Result<Membership<S>, Offence> {
+    ) -> Result<Admitted<S>, Offence> {
         cx.leaders.check(header)?;
+        // §24.6: before anything is computed.
+        member.kem.check(&header.core)?;
         let (group, keypair) = (&self.group, cx.keypair.ok_or(Error::WrongGroup)?);
         let ephemeral = self.ephemeral.as_ref().ok_or(Error::MissingEntry)?;
         let (deployment, list) = (cx.deployment.clone(), cx.revocations.list());
@@ -340,9 +416,24 @@ impl<S: Suite> Attempt<S> {
         header.core.leader.clone_from(&verified.core().leader);
         let leader = verified.core().leader.clone();
         let context = GroupContext { deployment, group: group.clone(), leader };
-        Ok(enter(&context, keypair, ephemeral, &verified)?)
+        let mut outcome = Err(Error::MissingKem);
+        // §24.4: a forged ciphertext may have come before the leader's.
+        #[cfg(feature = "services")]
+        for entered in self.exchange.iter().flat_map(|exchange| exchange.candidates(verified.core())) {
+            match enter(&context, keypair, (ephemeral, Some(entered.key())), &verified) {
+                Ok(membership) => return Ok((membership, Some(entered))),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        if verified.core().kem.is_none() {
+            outcome = enter(&context, keypair, (ephemeral, None), &verified);
+        }
+        Ok((outcome?, None))
     }
 }
+
+/// A membership, and κ with which it began if there is a second factor.
+type Admitted<S> = (Membership<S>, Option<Entered<S>>);
 
 /// The signed request that answers a challenge.
 fn join_request<S: Suite>(
@@ -351,11 +442,21 @@ fn join_request<S: Suite>(
     challenge: &JoinChallenge<S>,
     ephemeral: &Element<S>,
     spare: &SparePair<S>,
+    #[cfg(feature = "services")] kem: Option<KemOffer>,
 ) -> Option<JoinRequest> {
     let keypair = cx.keypair?;
     let spare = spare.statement(keypair, cx.deployment, group, cx.rng);
     let nonces = (&challenge.challenge, &challenge.nonce);
-    let statement = statements::join(group, &challenge.leader, keypair.public(), nonces, ephemeral, &spare);
+    let statement = statements::join(
+        group,
+        &challenge.leader,
+        keypair.public(),
+        nonces,
+        ephemeral,
+        &spare,
+        #[cfg(feature = "services")]
+        kem.as_ref(),
+    );
     let signature = keypair.sign(cx.deployment, Label::Join, &statement, cx.rng);
     Some(JoinRequest {
         group: group.clone(),
@@ -367,5 +468,7 @@ fn join_request<S: Suite>(
         spare_point: spare.point.as_bytes().to_vec(),
         spare_signature: spare.signature.encode(),
         signature: signature.encode(),
+        #[cfg(feature = "services")]
+        kem,
     })
 }

@@ -28,6 +28,7 @@ use self::member::Member;
 use self::rekey::Step;
 use self::spare_points::SparePoints;
 use super::failover::equivocation;
+use super::kem_keys::KemKeys;
 use super::{EdgeContext, EdgeEvent, EdgeStatus};
 use crate::refused::encode_proof;
 
@@ -57,6 +58,8 @@ pub struct GroupMember<S: Suite> {
     pub(super) spare_points: SparePoints<S>,
     /// Maximum number of senders of each kind with replay windows in an epoch.
     pub(super) senders: u32,
+    /// The second factor that it shares with leaders.
+    pub(super) kem: KemKeys<S>,
     leave_message: LeaveMessage<S>,
 }
 
@@ -70,6 +73,7 @@ impl<S: Suite> GroupMember<S> {
             expected: None,
             spare_points: SparePoints::new(),
             senders: MAX_SENDERS,
+            kem: KemKeys::new(),
             leave_message,
         }
     }
@@ -429,8 +433,13 @@ impl<S: Suite> GroupMember<S> {
         part: Option<&Part>,
     ) -> Option<Result<Step<S>, Offence>> {
         let member = self.member.as_ref()?;
+        // §24.6: whoever signed it, and before anything is computed.
+        if let Err(error) = self.kem.check(&header.core) {
+            return Some(Err(error.into()));
+        }
         let newest = self.history.newest_in(member.membership.group());
-        Some(rekey::check(cx, member, newest, &self.spare_points, header, part))
+        let secrets = (&self.spare_points, &self.kem);
+        Some(rekey::check(cx, member, newest, secrets, header, part))
     }
 
     /// Does what a header means for this member.
@@ -464,7 +473,15 @@ impl<S: Suite> GroupMember<S> {
                 let left = self.member.as_ref().is_some_and(|member| member.leaving.is_under_way());
                 return Some(if left { MembershipEnd::Left } else { MembershipEnd::Removed });
             }
-            Step::TooFar => return Some(MembershipEnd::OutOfStep),
+            Step::TooFar => {
+                // §24.7: the leader learns its count from the header held, before this member asks to join.
+                if self.kem.is_past(&header.core)
+                    && let Some(member) = self.member.as_ref().filter(|_| cx.leaders.contains(from))
+                {
+                    member.header.send(cx, from);
+                }
+                return Some(MembershipEnd::OutOfStep);
+            }
             Step::Ask => {
                 // §8.4: an epoch was missed: the answer has what leads to it.
                 cx.leaders.prefer(from);
@@ -494,6 +511,8 @@ impl<S: Suite> GroupMember<S> {
         if new_term {
             // §9.3: e_q is used, e_{q+1} is drawn and stored.
             self.spare_points.used(cx.now, cx.base.rng);
+            // §24.3: κ before goes with the same record.
+            self.kem.follow(&header.core);
             cx.leaders.prefer(from);
         }
         self.activate(cx, from, header, overlap);
@@ -532,7 +551,7 @@ impl<S: Suite> GroupMember<S> {
         let member = self.member.as_mut()?;
         let early = member.early.next(&member.membership)?;
         let (header, part) = (early.header, Part::Delta(early.delta));
-        match rekey::interpret(cx, member, &self.spare_points, &header, Some(&part)) {
+        match rekey::interpret(cx, member, (&self.spare_points, &self.kem), &header, Some(&part)) {
             Err(error) => {
                 cx.blame(from, error);
                 None

@@ -13,6 +13,9 @@ use super::membership::history::{KeptHeader, Past};
 use super::{Edge, EdgeConfig, EdgeEvent, Settings};
 
 const VERSION: u8 = 4;
+/// The same with κ behind it: of an edge that shares a second factor with leaders.
+#[cfg(feature = "services")]
+const VERSION_WITH_KEM: u8 = 5;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
 
@@ -67,6 +70,31 @@ impl Record<'_> {
             self.newest.iter().map(|(group, _, _, header)| group.len() + header.len() + 4 * LONGEST_NUMBER);
         let refused = self.refused.iter().map(|(serial, proof)| serial.len() + proof.len() + LONGEST_NUMBER);
         20 * LONGEST_NUMBER + owned.chain(shared).chain(newest).chain(refused).sum::<usize>()
+    }
+}
+
+/// κ with leaders: the leader's handle, κ as it is encoded, and when it was made.
+#[cfg(feature = "services")]
+#[derive(Serialize, Deserialize)]
+struct KemRecord(Vec<([u8; 32], Vec<u8>, u64)>);
+
+#[cfg(feature = "services")]
+impl KemRecord {
+    fn new(stored: Vec<super::kem_keys::StoredKey>) -> Self {
+        Self(stored.into_iter().map(|(leader, key, made)| (leader, taken(key), made)).collect())
+    }
+
+    /// Bytes that the encoding takes at most.
+    fn longest(&self) -> usize {
+        let keys = self.0.iter().map(|(leader, key, _)| leader.len() + key.len() + 2 * LONGEST_NUMBER);
+        LONGEST_NUMBER + keys.sum::<usize>()
+    }
+}
+
+#[cfg(feature = "services")]
+impl Drop for KemRecord {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|(_, key, _)| erase(key));
     }
 }
 
@@ -127,25 +155,53 @@ impl<S: Suite> Edge<S> {
                 .map(|(leader, proof)| (*leader, Bytes::new(proof)))
                 .collect(),
         };
-        let mut room = Room(Vec::with_capacity(HEAD_LEN + record.longest()));
-        room.0.push(VERSION);
+        #[cfg(feature = "services")]
+        let kem = KemRecord::new(self.membership.kem.stored());
+        #[cfg(feature = "services")]
+        let (version, extra) = (if kem.0.is_empty() { VERSION } else { VERSION_WITH_KEM }, kem.longest());
+        #[cfg(not(feature = "services"))]
+        let (version, extra) = (VERSION, 0);
+        let mut room = Room(Vec::with_capacity(HEAD_LEN + record.longest() + extra));
+        room.0.push(version);
         room.0.extend_from_slice(&self.config.deployment.fingerprint());
         // Serialising plain fields into a vector has no way to fail.
-        Snapshot::new(postcard::serialize_with_flavor(&record, room).unwrap_or_default())
+        let encoded = postcard::serialize_with_flavor(&record, room).unwrap_or_default();
+        #[cfg(feature = "services")]
+        let encoded = if version == VERSION {
+            encoded
+        } else {
+            // §24.8: into the room that was set aside.
+            postcard::serialize_with_flavor(&kem, Room(encoded)).unwrap_or_default()
+        };
+        Snapshot::new(encoded)
     }
 
     /// Puts a machine together from what it persisted.
     pub(super) fn replay(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
         let (head, rest) = snapshot.as_bytes().split_at_checked(HEAD_LEN).ok_or(RestoreError::Damaged)?;
         let (found, fingerprint) = head.split_first().ok_or(RestoreError::Damaged)?;
-        if *found != VERSION {
+        #[cfg(feature = "services")]
+        let known = [VERSION, VERSION_WITH_KEM].contains(found);
+        #[cfg(not(feature = "services"))]
+        let known = *found == VERSION;
+        if !known {
             return Err(RestoreError::OtherVersion { found: *found, expected: VERSION });
         }
-        let record: Record<'_> = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
+        let (record, rest): (Record<'_>, _) =
+            postcard::take_from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
         if fingerprint != config.deployment.fingerprint() {
             return Err(RestoreError::Foreign);
         }
         let mut edge = Self::fresh(config);
+        #[cfg(feature = "services")]
+        if *found == VERSION_WITH_KEM {
+            let kem: KemRecord = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
+            for (leader, key, made) in &kem.0 {
+                edge.membership.kem.restore(*leader, key, *made)?;
+            }
+        }
+        #[cfg(not(feature = "services"))]
+        let _ = rest;
         // §13.2: what the start raises before the first message.
         edge.boot_no = record.boot_no;
         edge.wanted = record.wanted.map(Name::new).transpose()?;

@@ -8,6 +8,7 @@ use quiver_ainq::{
     Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Serial, Slot, StrategyKind, Suite,
     UnixTime,
 };
+use quiver_kem::KemSetting;
 use quiver_message::Reason;
 use zeroize::Zeroizing;
 
@@ -288,6 +289,16 @@ pub enum LeaderEvent {
         /// The epoch.
         epoch: Epoch,
     },
+    /// The deployment of a drone or of another leader says another parameter set of ML-KEM, or none. It was
+    /// refused.
+    KemDiffers {
+        /// The peer.
+        peer: Peer,
+        /// What this leader's deployment says.
+        own: KemSetting,
+        /// What the other's says.
+        other: KemSetting,
+    },
     /// A peer did something wrong.
     Blamed {
         /// The peer.
@@ -299,16 +310,28 @@ pub enum LeaderEvent {
 
 /// One change of what a leader must not forget. On start it is rebuilt from all records in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaderRecord(pub(crate) Snapshot);
+pub struct LeaderRecord {
+    pub(crate) state: Snapshot,
+    /// Whether it makes a secret of earlier records void.
+    pub(crate) erases: bool,
+}
 
 impl LeaderRecord {
     /// A stored record.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self(Snapshot::new(bytes))
+        Self { state: Snapshot::new(bytes), erases: false }
+    }
+
+    /// Whether it makes a secret void that earlier records have, so that the machine's
+    /// [checkpoint](super::Leader::checkpoint) is to take the place of all of them before anything that
+    /// follows is sent.
+    #[must_use]
+    pub const fn erases(&self) -> bool {
+        self.erases
     }
 
     /// The bytes to store: they may hold secret keys.
     pub fn as_bytes(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.state.as_bytes()
     }
 }

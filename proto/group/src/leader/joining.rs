@@ -5,12 +5,14 @@
 //! | [`join_request`] | challenges, and the checks of a request that cost nothing |
 //! | [`join_queue`] | requests that wait for the next batch |
 //! | [`batch_verify`] | verifies signatures, of a batch in one product |
+//! | [`kem_exchange`] | makes the second factor, or finds it |
 //! | [`anonymous_join`] | joins of drones that showed that they satisfy a policy |
 
 pub(super) mod anonymous_join;
 pub(super) mod batch_verify;
 pub(super) mod join_queue;
 pub(super) mod join_request;
+pub(super) mod kem_exchange;
 
 use core::time::Duration;
 

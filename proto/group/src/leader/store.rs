@@ -4,8 +4,11 @@
 //! A group of thousands changes a little at a time, so a leader persists changes, not its whole state.
 //! Applying a change twice is harmless, so a driver may compact the log
 //! ([`Leader::checkpoint`](super::Leader::checkpoint)) whenever it likes. No group secret is in it: no l, no
-//! W, no K_g. A leader that restarts opens a new term.
+//! W, no K_g. A leader that restarts opens a new term. In a deployment with a second factor κ is in it, which
+//! alone opens nothing; it steps with every term, and the driver compacts the log then, so that the one
+//! before is gone.
 
+pub(super) mod kem_keys;
 mod record;
 mod replay;
 
@@ -18,6 +21,7 @@ use quiver_ainq::{
     Signature, Slot, SpareStatement, Suite,
 };
 
+use self::kem_keys::KemKeys;
 pub(super) use self::record::{
     Change, away_change, departed_change, enrolled_change, epoch_change, held_change, notice_change, origin,
     refused_change, spare_change,
@@ -118,6 +122,8 @@ pub(super) struct Store<S: Suite> {
     pub(super) refused: Refused,
     /// Signed requests under a second key of one identity.
     pub(super) evidence: Vec<Vec<u8>>,
+    /// The second factor that it shares with drones.
+    pub(super) kem: KemKeys<S>,
 }
 
 impl<S: Suite> Store<S> {
@@ -138,6 +144,7 @@ impl<S: Suite> Store<S> {
             notices: EvictionNotices::new(),
             refused: Refused::new(),
             evidence: Vec::new(),
+            kem: KemKeys::new(),
         }
     }
 
@@ -251,7 +258,7 @@ impl<S: Suite> Store<S> {
         roster: &'a Roster<S>,
         evictions: impl Iterator<Item = &'a Serial>,
     ) -> Vec<LeaderRecord> {
-        // §15: its own key, and what is public: no l, no W, no K_g.
+        // §15: its own key, and what is public: no l, no W, no K_g. §24.8: and κ, which alone opens nothing.
         let mut changes = alloc::vec![origin(deployment), Change::Boot(self.boot_no)];
         changes.extend(self.pending.iter().map(|pending| Change::Pending(pending.encode().to_vec())));
         changes.extend(enrolment.map(Change::Pending));
@@ -275,6 +282,7 @@ impl<S: Suite> Store<S> {
         changes.extend(departed.into_iter().map(|(since, slots)| departed_change(since, slots)));
         changes.extend(self.notices.iter().map(|notice| notice_change(deployment, notice)));
         changes.extend(self.refused.iter().map(|(serial, proof)| refused_change(serial, proof)));
+        changes.extend(self.kem.changes());
         changes.chunks(256).map(Change::record).collect()
     }
 }

@@ -267,7 +267,7 @@ fn a_question_of_one_that_may_not_lead_is_blamed_and_told_nothing() {
 fn ask(world: &mut World, nonce: u8, keypair: &DroneKeypair<S>, honest: &StandBy) {
     let nonce = [nonce; 16];
     let key = keypair.public().encode();
-    let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce };
+    let hello = JoinHello { group: name(GROUP), drone: key.clone(), nonce, kem: None };
     let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
     world.inject(Node::Edge(0), Node::Leader(0), &hello);
     world.run_for(Duration::from_millis(10));

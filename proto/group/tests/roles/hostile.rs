@@ -157,7 +157,8 @@ fn replaying_everything_that_was_ever_sent_moves_nobody() {
 /// A request to join in the name of `drone`, with the challenge that the leader gave to `Edge(1)`.
 fn request_in_the_name_of(world: &mut World, drone: Vec<u8>) -> quiver_message::JoinRequest {
     let group = quiver_ainq::Name::new(crate::world::GROUP).unwrap();
-    let hello = quiver_message::JoinHello { group: group.clone(), drone: drone.clone(), nonce: [9; 16] };
+    let hello =
+        quiver_message::JoinHello { group: group.clone(), drone: drone.clone(), nonce: [9; 16], kem: None };
     let hello = Message::<S>::JoinHello(hello).encode(&world.deployment);
     world.inject(Node::Edge(1), Node::Leader, &hello);
     world.run_for(Duration::ZERO);
@@ -178,6 +179,7 @@ fn request_in_the_name_of(world: &mut World, drone: Vec<u8>) -> quiver_message::
         spare_point: point.as_bytes().to_vec(),
         spare_signature: vec![0; 64],
         signature: vec![0; 64],
+        kem: None,
     }
 }
 

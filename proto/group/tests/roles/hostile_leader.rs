@@ -156,7 +156,8 @@ impl Lair {
                 self.drone = Some(DronePublicKey::decode(&hello.drone).unwrap());
                 let leader = self.keys.iter().find(|key| leads(key, &hello.group)).unwrap().public().clone();
                 let challenge = [5; quiver_message::COOKIE_LEN];
-                let challenge = JoinChallenge { nonce: hello.nonce, challenge, leader, revocation_number: 0 };
+                let challenge =
+                    JoinChallenge { nonce: hello.nonce, challenge, leader, revocation_number: 0, kem: None };
                 self.say(&Message::JoinChallenge(challenge));
             }
             Message::JoinRequest(request) => {
@@ -210,6 +211,7 @@ impl Lair {
             absent: SlotSet::new(),
             roster_hash: [1; 32],
             revocation_number: 0,
+            kem: None,
         }
     }
 

@@ -246,6 +246,7 @@ fn a_copied_nonce_keeps_nobody_out() {
         spare_point: point,
         spare_signature: sig.clone(),
         signature: sig,
+        kem: None,
     };
     let forged = Message::<S>::JoinRequest(forged).encode(&world.deployment);
     world.inject(Node::Edge(1), Node::Leader, &forged);

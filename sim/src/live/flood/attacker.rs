@@ -288,7 +288,7 @@ impl<S: Suite> Attacker<S> {
             Flood::Gossip => self.publish(leader),
             Flood::Joins => {
                 let (group, drone) = (self.messages.group.clone(), self.messages.drone.clone());
-                let hello = JoinHello { group, drone, nonce: self.nonce() };
+                let hello = JoinHello { group, drone, nonce: self.nonce(), kem: None };
                 self.ask(leader, &Message::JoinHello(hello));
             }
             Flood::Keys if self.round == 1 => {
@@ -331,6 +331,7 @@ impl<S: Suite> Attacker<S> {
                     spare_point: messages.spare.clone(),
                     spare_signature: messages.spare_signature.clone(),
                     signature: messages.signature.clone(),
+                    kem: None,
                 };
                 return self.ask(from, &Message::JoinRequest(request));
             }

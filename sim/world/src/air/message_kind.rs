@@ -39,7 +39,7 @@ fn field(payload: &[u8]) -> u32 {
 pub(crate) fn purpose(payload: &[u8]) -> u8 {
     match field(payload) {
         2..=5 | 32..=35 => 0,
-        7..=9 | 50..=53 => 1,
+        7..=9 | 37 | 50..=53 => 1,
         // Welcome, re-key, reply to a catch-up.
         10 | 12 | 14 => 2,
         // Acknowledgement, catch-up, spare points.

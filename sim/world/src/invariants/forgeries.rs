@@ -106,6 +106,7 @@ fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect)
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)
         | Message::JoinChallenge(_)
+        | Message::JoinCiphertext(_)
         | Message::Refusal(_)
         | Message::SpareAck(_)
         | Message::Welcome(_) => to == via,

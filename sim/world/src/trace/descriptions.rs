@@ -45,6 +45,7 @@ fn edge(event: &EdgeEvent) -> Option<String> {
         EdgeEvent::Refused(reason) => format!("is refused: {reason}"),
         EdgeEvent::EnrolmentTrouble(trouble) => trouble.to_string(),
         EdgeEvent::RevocationsStale => "does not join under a stale revocation list".into(),
+        EdgeEvent::KemDiffers { own, leader } => format!("joins nobody with kem {leader}: its own is {own}"),
         EdgeEvent::MembershipDropped { error } => format!("drops its membership: {error}"),
         EdgeEvent::Equivocation { leader, epoch } => {
             format!("refuses {leader}, which signed epoch {epoch} twice")

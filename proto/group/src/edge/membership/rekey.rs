@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, GroupContext, Header, Kind, Membership, Part, SparePair, StrategyKind, Suite,
-    VerifiedHeader,
+    Deployment, Epoch, Error, GroupContext, Header, KemKey, Kind, Membership, Part, SparePair, StrategyKind,
+    Suite, VerifiedHeader,
 };
 use quiver_machine::Offence;
 
@@ -12,6 +12,7 @@ use super::early_updates::{EarlyUpdate, builds_on};
 use super::member::Member;
 use super::spare_points::SparePoints;
 use crate::edge::EdgeContext;
+use crate::edge::kem_keys::KemKeys;
 
 /// Meaning of a header for a member.
 pub(super) enum Step<S: Suite> {
@@ -41,7 +42,7 @@ pub(super) fn check<S: Suite>(
     cx: &EdgeContext<'_, S>,
     member: &Member<S>,
     newest: Option<Epoch>,
-    spare_points: &SparePoints<S>,
+    (spare_points, kem_keys): (&SparePoints<S>, &KemKeys<S>),
     header: &mut Header<S>,
     part: Option<&Part>,
 ) -> Result<Step<S>, Offence> {
@@ -65,7 +66,8 @@ pub(super) fn check<S: Suite>(
         return match path {
             // §8.2: the path message repairs what is missing.
             Some(path) if known => {
-                Ok(derive(cx, member, &verified, None, path).map_or_else(Step::Spoilt, Step::Completed))
+                Ok(derive(cx, member, &verified, (None, None), path)
+                    .map_or_else(Step::Spoilt, Step::Completed))
             }
             // §7.5: another header for the epoch held: proof against its signer, as it is signed.
             _ => Err(Offence::Equivocation),
@@ -75,7 +77,7 @@ pub(super) fn check<S: Suite>(
     let verified = header.clone().verify(deployment, group, newest, list, now)?;
     remember_leader(header, &verified, deployment);
     let tree = header.core.strategy == StrategyKind::Tree;
-    match interpret(cx, member, spare_points, &verified, part) {
+    match interpret(cx, member, (spare_points, kem_keys), &verified, part) {
         // The header proves a newer epoch; only the part that came with it is unusable.
         Err(error) if tree && matches!(part, Some(Part::Delta(_) | Part::Path(_))) => Ok(Step::Spoilt(error)),
         step => Ok(step?),
@@ -86,7 +88,7 @@ pub(super) fn check<S: Suite>(
 pub(super) fn interpret<S: Suite>(
     cx: &EdgeContext<'_, S>,
     member: &Member<S>,
-    spare_points: &SparePoints<S>,
+    (spare_points, kem_keys): (&SparePoints<S>, &KemKeys<S>),
     header: &VerifiedHeader<S>,
     part: Option<&Part>,
 ) -> Result<Step<S>, Error> {
@@ -125,6 +127,9 @@ pub(super) fn interpret<S: Suite>(
             return Ok(Step::Early(Box::new(early)));
         }
     }
+    // §24.7: who has no κ that leads to an opening joins again.
+    let kem = if opens { kem_keys.for_header(core) } else { Ok(None) };
+    let Ok(kem) = kem else { return Ok(Step::TooFar) };
     match core.kind {
         Kind::Rekey if !same_term => return Ok(Step::Ask),
         Kind::Rekey if removed => return Ok(Step::Removed),
@@ -142,7 +147,7 @@ pub(super) fn interpret<S: Suite>(
         if opens && spare.is_none() {
             return Err(failed);
         }
-        match derive(cx, member, header, spare, part) {
+        match derive(cx, member, header, (spare, kem.as_ref()), part) {
             // §7.4: an entry may name a pair that is gone; §9.3: wraps and paths name none: it fits if the key does.
             Err(Error::WrongSpare) if opens => {}
             Err(error @ (Error::WrongTag | Error::SealBroken)) if opens => failed = error,
@@ -159,7 +164,7 @@ fn derive<S: Suite>(
     cx: &EdgeContext<'_, S>,
     member: &Member<S>,
     header: &VerifiedHeader<S>,
-    spare: Option<&SparePair<S>>,
+    secrets: (Option<&SparePair<S>>, Option<&KemKey<S>>),
     part: &Part,
 ) -> Result<Membership<S>, Error> {
     let core = header.core();
@@ -169,7 +174,13 @@ fn derive<S: Suite>(
     // §9.1: a term is opened with a pairwise secret of the member's key and its spare pair.
     let keypair = cx.keypair.ok_or(Error::MissingEntry)?;
     let (deployment, group, leader) = (cx.deployment.clone(), core.group.clone(), core.leader.clone());
-    member.membership.advance(&GroupContext { deployment, group, leader }, keypair, spare, header, part)
+    member.membership.advance_with_kem(
+        &GroupContext { deployment, group, leader },
+        keypair,
+        secrets,
+        header,
+        part,
+    )
 }
 
 /// The leader's key in a header remembers what it remembers in the same header verified.

@@ -142,8 +142,10 @@ impl<S: Suite> Failover<S> {
                 // Keys that have run out, which is checked last, are no offence: the header proves that they
                 // existed.
                 let ran_out = cx.now.unix < header.core.leader.identity.not_after;
-                if offence != Offence::Protocol(Error::Expired) || !ran_out {
-                    self.answer_stale(cx, term, from, (header, changes), offence);
+                let answers = offence != Offence::Protocol(Error::Expired) || !ran_out;
+                if answers && self.answer_stale(cx, term, from, (header, changes), offence) {
+                    cx.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
+                    return Assessment::Own;
                 }
                 Assessment::WentAhead { proof: Vec::new() }
             }
@@ -152,6 +154,7 @@ impl<S: Suite> Failover<S> {
                 if !known {
                     cx.event(LeaderEvent::OwnHeader { epoch: header.core.epoch });
                 }
+                learn_count(cx, header);
                 Assessment::Own
             }
             // §10.6: a validly signed header of a higher term.
@@ -249,7 +252,8 @@ impl<S: Suite> Failover<S> {
     }
 
     /// A leader that sends us a term that is past is sent the present one. A member may well know no newer
-    /// header; anybody is blamed for one that does not hold.
+    /// header; anybody is blamed for one that does not hold. Returns whether the header shows that this
+    /// leader's memory was put back.
     fn answer_stale(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
@@ -257,9 +261,10 @@ impl<S: Suite> Failover<S> {
         from: Peer,
         (header, changes): (&Header<S>, Option<&SlotChanges>),
         offence: Offence,
-    ) {
+    ) -> bool {
         if offence != Offence::Protocol(Error::Stale) {
-            return cx.blame(from, offence);
+            cx.blame(from, offence);
+            return false;
         }
         let (deployment, list) = (&cx.config.deployment, cx.store.revocations.list());
         let held = header.clone().verify(deployment, &cx.config.group, None, list, cx.now.unix);
@@ -274,9 +279,13 @@ impl<S: Suite> Failover<S> {
                 None => note_departures(cx, header, changes),
             },
             Err(Error::Revoked) => {}
-            Err(_) if is_leader => {}
-            Err(error) => cx.blame(from, error),
+            Err(_) if is_leader => return false,
+            Err(error) => {
+                cx.blame(from, error);
+                return false;
+            }
         }
+        learn_count(cx, header)
     }
 
     /// Sends another leader that fell behind the newest header. Returns whether the peer is one.
@@ -388,6 +397,13 @@ fn discredited<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> Option
     if store.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
 }
 
+/// A verified header may be this leader's own, under the key that it has, and count more terms than it
+/// remembers. Returns whether it does.
+fn learn_count<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) -> bool {
+    let own = cx.store.keypair.as_ref().is_some_and(|own| *own.public() == header.core.leader);
+    own && cx.store.kem.learn(header.core.kem)
+}
+
 fn remember_epoch<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     let (epoch, digest) = (header.core.epoch, header.digest(&cx.config.deployment));
     cx.store.newest = Some((epoch, digest));
@@ -406,8 +422,8 @@ pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublic
 }
 
 /// The members of a roster that are out by a verified header: those with a slot that was removed, or that was
-/// given to another drone since. Empty if the header is not newer than the roster, or if it does not list its slots
-/// and came without them.
+/// given to another drone since. Empty if the header is not newer than the roster, or if it does not list its
+/// slots and came without them.
 fn departed<S: Suite>(
     roster: &Roster<S>,
     copied_at: Option<Epoch>,

@@ -198,7 +198,12 @@ impl<S: Suite> Failover<S> {
         let (Some(peer), Some(keypair)) = (peer, &cx.store.keypair) else { return };
         let mut nonce = [0; 16];
         cx.rng.fill_bytes(&mut nonce);
-        let hello = JoinHello { group: cx.config.group.clone(), drone: keypair.public().encode(), nonce };
+        let hello = JoinHello {
+            group: cx.config.group.clone(),
+            drone: keypair.public().encode(),
+            nonce,
+            kem: cx.store.kem.set(),
+        };
         cx.send(peer, &Message::JoinHello(hello));
         self.session = Some(Session {
             peer,

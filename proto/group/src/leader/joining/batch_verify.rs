@@ -54,7 +54,13 @@ impl<S: Suite> Joining<S> {
                 None => Join::new(&cx.config.deployment, drone, ephemeral),
             };
             match join {
-                Ok(join) => joins.push(VerifiedJoin { candidate, join }),
+                Ok(join) => {
+                    let join = match &candidate.kem {
+                        Some(kem) => join.with_kem(kem.key.clone()),
+                        None => join,
+                    };
+                    joins.push(VerifiedJoin { candidate, join });
+                }
                 Err(error) => turn_away(cx, &candidate, error),
             }
         }
@@ -239,7 +245,7 @@ mod tests {
     ) -> Outputs {
         let (group, drone, mut nonce) = (name("alpha"), keypair.public().encode(), [0; 16]);
         rand_core::RngCore::fill_bytes(&mut fixture.rng, &mut nonce);
-        let hello = JoinHello { group: group.clone(), drone: drone.clone(), nonce };
+        let hello = JoinHello { group: group.clone(), drone: drone.clone(), nonce, kem: None };
         let outputs = received(fixture, peer, &Message::JoinHello(hello));
         let challenge = outputs.iter().find_map(|output| match output {
             Output::Transmit { payload, .. } => match Message::<S>::decode(&fixture.deployment, payload) {
@@ -255,7 +261,7 @@ mod tests {
         let nonces = (&challenge.challenge, &nonce);
         let public = keypair.public();
         let mut statement =
-            statements::join(&group, &challenge.leader, public, nonces, ephemeral.point(), &spare);
+            statements::join(&group, &challenge.leader, public, nonces, ephemeral.point(), &spare, None);
         statement.extend(forged.then_some(0));
         let signature = keypair.sign(&fixture.deployment, Label::Join, &statement, &mut fixture.rng);
         let request = JoinRequest {
@@ -268,6 +274,7 @@ mod tests {
             spare_point: spare.point.as_bytes().to_vec(),
             spare_signature: spare.signature.encode(),
             signature: signature.encode(),
+            kem: None,
         };
         received(fixture, peer, &Message::JoinRequest(request))
     }

@@ -9,6 +9,7 @@ use quiver_machine::{Now, Peer};
 use quiver_message::{COOKIE_LEN, DecodedJoinRequest, Nonce};
 
 use super::anonymous_join::AnonymousJoin;
+use super::kem_exchange::JoinKey;
 use crate::leader::interface::LeaderTiming;
 
 /// Number of joins that may wait in any group. In a large one as many may as half its slots: it is formed in a
@@ -69,6 +70,8 @@ pub(in crate::leader) struct Candidate<S: Suite> {
     pub(in crate::leader) statement: Vec<u8>,
     /// Y of the drone, if its signatures were verified.
     pub(in crate::leader) implicit: Option<Element<S>>,
+    /// κ, where there is a second factor.
+    pub(in crate::leader) kem: Option<JoinKey<S>>,
 }
 
 impl<S: Suite> JoinQueue<S> {

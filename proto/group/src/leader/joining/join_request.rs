@@ -4,12 +4,13 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Error, Name, Role, Suite};
+use quiver_ainq::{Error, KemTerm, Name, Role, Suite};
 use quiver_machine::{Offence, Peer};
-use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Message, Reason};
+use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, Reason};
 
 use super::Joining;
 use super::join_queue::Candidate;
+use super::kem_exchange::{exchange, same_kem};
 use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
 use crate::leader::term::pending_changes::PendingChanges;
@@ -30,8 +31,13 @@ impl<S: Suite> Joining<S> {
         from: Peer,
         hello: &JoinHello,
     ) {
-        if let Err((reason, wait)) = self.serves(cx, term, from, &hello.group) {
-            return cx.refuse(from, reason, &hello.nonce, wait);
+        let term = match self.serves(cx, term, from, &hello.group) {
+            Ok(term) => term,
+            Err((reason, wait)) => return cx.refuse(from, reason, &hello.nonce, wait),
+        };
+        // §24.6: before a drone makes a key for it.
+        if let Err(reason) = same_kem(cx, from, hello.kem) {
+            return cx.refuse(from, reason, &hello.nonce, Duration::ZERO);
         }
         let Some(keypair) = &cx.store.keypair else { return };
         // §6.1: n_L is a stateless cookie over n_e and the key: no state, no curve arithmetic.
@@ -40,6 +46,7 @@ impl<S: Suite> Joining<S> {
             challenge: cx.cookies.bake(cx.now.monotonic, from, &[&hello.nonce, &hello.drone]),
             leader: keypair.public().clone(),
             revocation_number: cx.store.revocations.number(),
+            kem: term.leadership.kem(),
         };
         cx.send(from, &Message::JoinChallenge(challenge));
     }
@@ -92,6 +99,10 @@ impl<S: Suite> Joining<S> {
         if self.anonymous_only {
             return cx.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
         }
+        // §24.6: the signature covers what the request says of it.
+        if let Err(reason) = same_kem(cx, from, request.kem.as_ref().map(KemOffer::set)) {
+            return cx.refuse(from, reason, &request.nonce, Duration::ZERO);
+        }
         let decoded = match request.decode::<S>() {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -104,12 +115,17 @@ impl<S: Suite> Joining<S> {
             return cx.refuse(from, reason, &request.nonce, Duration::ZERO);
         }
         if let Some(candidate) = candidate(cx, from, request, decoded) {
-            self.enqueue(cx, candidate);
+            self.enqueue(cx, candidate, (term.leadership.kem(), request.kem.as_ref()));
         }
     }
 
     /// A stranger's request neither waits nor takes room before it has shown that it is one (§6.4).
-    fn enqueue(&mut self, cx: &mut LeaderContext<'_, S>, mut candidate: Candidate<S>) {
+    fn enqueue(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        mut candidate: Candidate<S>,
+        (kem, offer): (Option<KemTerm>, Option<&KemOffer>),
+    ) {
         if !cx.peers.is_verified(candidate.peer) {
             // §6.4: the first request of a connection is verified before it is queued.
             match self.verify_join(cx, &candidate) {
@@ -117,6 +133,11 @@ impl<S: Suite> Joining<S> {
                 Ok(implicit) => candidate.implicit = Some(implicit),
             }
             cx.peers.note_verified(candidate.peer);
+        }
+        // §24.4: at most one encapsulation for each challenge that was answered.
+        match exchange(cx, &candidate, kem, offer) {
+            Ok(kem) => candidate.kem = kem,
+            Err(reason) => return cx.refuse(candidate.peer, reason, &candidate.nonce, Duration::ZERO),
         }
         self.queue.push(cx.now, &cx.config.timing, candidate);
     }
@@ -135,9 +156,10 @@ fn candidate<S: Suite>(
         (&request.challenge, &request.nonce),
         &decoded.ephemeral,
         &decoded.spare,
+        request.kem.as_ref(),
     );
     let (nonce, challenge) = (request.nonce, request.challenge);
-    Some(Candidate { peer, nonce, challenge, request: decoded, statement, implicit: None })
+    Some(Candidate { peer, nonce, challenge, request: decoded, statement, implicit: None, kem: None })
 }
 
 /// §6.2: role, authorisation (default deny), lifetime, revocation, eviction.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, DroneKeypair, Epoch, Name, Serial, Slot, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, Epoch, Name, Serial, Slot, Suite, UnixTime};
 use quiver_machine::Snapshot;
 use quiver_message::{EvictionNotice, Message};
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,15 @@ pub(in crate::leader) enum Change {
         counter: u64,
         slots: Vec<Slot>,
     },
+    /// How many terms this leader has opened, in a deployment with a second factor: κ of before is stepped as
+    /// far.
+    KemTerms(u64),
+    /// κ with a drone, and when it was made.
+    KemKey {
+        drone: [u8; 32],
+        key: Vec<u8>,
+        made: UnixTime,
+    },
 }
 
 impl Change {
@@ -84,9 +93,9 @@ impl Change {
     pub(in crate::leader) fn record(changes: &[Self]) -> LeaderRecord {
         let room = 64 + changes.iter().map(Self::room).sum::<usize>();
         // Serialising plain fields into a vector has no way to fail.
-        LeaderRecord(Snapshot::new(
-            postcard::to_extend(changes, Vec::with_capacity(room)).unwrap_or_default(),
-        ))
+        let bytes = postcard::to_extend(changes, Vec::with_capacity(room)).unwrap_or_default();
+        let steps = |change: &Self| matches!(change, Self::KemTerms(_));
+        LeaderRecord { state: Snapshot::new(bytes), erases: changes.iter().any(steps) }
     }
 
     /// Enough bytes, so that serialising leaves no copy of a secret in memory that was outgrown.

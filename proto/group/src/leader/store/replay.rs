@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, Name, PendingEnrolment, Roster, Slot,
-    Suite,
+    Deployment, DroneKeypair, DronePublicKey, Element, Epoch, Handle, KemKey, Name, PendingEnrolment, Roster,
+    Slot, Suite,
 };
 use quiver_machine::RestoreError;
 
@@ -44,6 +44,7 @@ impl<S: Suite> Store<S> {
             | Change::Evidence(_)
             | Change::Notice(_)
             | Change::Refused { .. } => self.apply_to_history(deployment, change),
+            Change::KemTerms(_) | Change::KemKey { .. } => self.apply_to_kem(change),
         }
     }
 
@@ -105,6 +106,19 @@ impl<S: Suite> Store<S> {
             Change::Departed { term, counter, slots } => {
                 // §12.1: the holders of these slots on the roster held are out.
                 self.departed(slots, Epoch { term: *term, counter: *counter });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Applies records of the second factor.
+    fn apply_to_kem(&mut self, change: &Change) -> Result<(), RestoreError> {
+        let own = self.keypair.as_ref().map(|keypair| keypair.public().handle());
+        match change {
+            Change::KemTerms(g) => self.kem.replay_count(own.as_ref(), *g),
+            Change::KemKey { drone, key, made } => {
+                self.kem.replay_key(own.as_ref(), Handle(*drone), KemKey::decode(key)?, *made);
             }
             _ => {}
         }

@@ -285,6 +285,9 @@ impl<S: Suite> Term<S> {
             cx.relay(candidate.peer);
             cx.store.set_spare(*slot, Spare::of(&request.spare));
             cx.store.pin(request.drone.identity.serial, request.drone.handle());
+            if let Some(kem) = candidate.kem.as_ref().filter(|kem| kem.renewed) {
+                cx.store.kem.hold(request.drone.handle(), kem.key.clone(), cx.now.unix);
+            }
             cx.store.away.remove(&request.drone.identity.name);
             if output.newcomers_follow {
                 // §6.1: the broadcast is its welcome, unless it does not acknowledge that.

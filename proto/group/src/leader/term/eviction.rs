@@ -208,8 +208,12 @@ mod tests {
                 via: Via::Peer,
                 bytes: &list.encode(&fixture.deployment.clone()),
             });
-            let hello =
-                quiver_message::JoinHello { group: name("alpha"), drone: alloc::vec![2; 16], nonce: [1; 16] };
+            let hello = quiver_message::JoinHello {
+                group: name("alpha"),
+                drone: alloc::vec![2; 16],
+                nonce: [1; 16],
+                kem: None,
+            };
             let hello = Message::<S>::JoinHello(hello).encode(&fixture.deployment);
             let outputs = fixture.input(Input::Received { from: Peer(2), via: Via::Peer, bytes: &hello });
             let not_ready = |output: &Output<LeaderEvent, _>| {

@@ -4,7 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, Suite, UnixTime,
+    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, Suite, TermKeys,
+    UnixTime,
 };
 use rand_core::CryptoRngCore;
 
@@ -88,14 +89,29 @@ impl<S: Suite> Term<S> {
         let (invalid, first_end) = remove_invalid(cx);
         changes.extend(invalid);
         // §9.1: members without an unused spare point are absent and join again.
-        let spares = cx.store.unspent();
+        let mut spares = cx.store.unspent();
+        // §24.3: g is counted, and every κ steps; §24.7: members without κ are absent as well.
+        let kem = open_kem(cx, &context)?;
+        if let Some(keys) = &kem {
+            spares.retain(|slot, _| keys.key(*slot).is_some());
+            changes.push(cx.store.kem.counted());
+        }
         changes.extend(drop_excess_absent(cx.store, &spares));
         let keypair = cx.store.keypair.as_ref().ok_or(Error::NotALeader)?;
         // From here on the leadership holds the roster: a copy would take as much memory again. All reasons
         // to fail were checked before, or when the keypair was taken.
         let (roster, strategy) = (core::mem::take(&mut cx.store.roster), cx.config.strategy);
-        let (leadership, output) =
-            Leadership::open_term(context, keypair, roster, &spares, epoch, prev, &times, strategy, cx.rng)?;
+        let (leadership, output) = match &kem {
+            None => Leadership::open_term(
+                context, keypair, roster, &spares, epoch, prev, &times, strategy, cx.rng,
+            )?,
+            Some(keys) => {
+                let place = (epoch, prev);
+                Leadership::open_term_with_kem(
+                    context, keypair, roster, &spares, keys, place, &times, strategy, cx.rng,
+                )?
+            }
+        };
         // §9.1: each spare point opens one term.
         changes.extend(spend(cx.store, spares));
         Ok(Self::begin(cx, leadership, output, changes, first_end))
@@ -139,6 +155,15 @@ impl<S: Suite> Term<S> {
             leadership,
         }
     }
+}
+
+/// κ of the members, at the count of the term that is about to be opened; `None` without a second factor.
+fn open_kem<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    context: &GroupContext<S>,
+) -> Result<Option<TermKeys<S>>, Error> {
+    let Store { kem, roster, pins, .. } = &mut *cx.store;
+    kem.open(&context.leader.handle(), roster, pins, cx.now.unix)
 }
 
 /// A group that demands a policy has no member that has not proven to satisfy it.

@@ -25,6 +25,7 @@ use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 use crate::leader::joining::join_queue::Candidate;
 use crate::leader::joining::join_request::authorize;
+use crate::leader::store::kem_keys::kem_key_change;
 use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
 
 /// Pause after an epoch that could not be made.
@@ -234,7 +235,7 @@ impl<S: Suite> Term<S> {
         mut output: EpochOutput<S>,
         changes: &Changes<S>,
     ) {
-        let mut records = records(&output, changes);
+        let mut records = records(&output, changes, cx.now.unix);
         // §19: a crash between the epochs of a mass eviction leaves no evicted drone in.
         records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
         let channel = activate(cx, &self.leadership, &output, records);
@@ -310,7 +311,7 @@ fn still_valid<S: Suite>(cx: &mut LeaderContext<'_, S>, joins: Vec<AnonymousJoin
 }
 
 /// Records of the new epoch, which must be durable before the epoch is sent.
-fn records<S: Suite>(output: &EpochOutput<S>, changes: &Changes<S>) -> Vec<Change> {
+fn records<S: Suite>(output: &EpochOutput<S>, changes: &Changes<S>, now: UnixTime) -> Vec<Change> {
     let mut records: Vec<Change> = output.dropped.iter().map(|slot| Change::Vacated(*slot)).collect();
     records.extend(changes.evictions.iter().map(|serial| Change::Evicted(*serial)));
     for (slot, candidate) in output.assigned.iter().zip(&changes.candidates) {
@@ -319,6 +320,9 @@ fn records<S: Suite>(output: &EpochOutput<S>, changes: &Changes<S>) -> Vec<Chang
         records.push(Change::Member { slot: *slot, public: request.drone.encode() });
         records.push(spare_change::<S>(*slot, &Spare::of(&request.spare)));
         records.push(Change::Pin { serial, handle });
+        // §24.4: durable with the epoch that the drone enters by.
+        let renewed = candidate.kem.as_ref().filter(|kem| kem.renewed);
+        records.extend(renewed.map(|kem| kem_key_change(&request.drone.handle(), &kem.key, now)));
     }
     records
 }

@@ -208,7 +208,7 @@ impl<S: Suite> World<S> {
         rng.fill_bytes(&mut nonce);
         let drone = victim.encode();
         self.adversary.joining.insert(nonce, drone.clone());
-        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce };
+        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce, kem: None };
         self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
     }
 
@@ -246,6 +246,7 @@ impl<S: Suite> World<S> {
             spare_point: point.public().as_bytes().to_vec(),
             spare_signature,
             signature,
+            kem: None,
         })
     }
 

@@ -1,0 +1,75 @@
+//! The exchange for a second factor at a leader: encapsulates to a drone's key, or finds the κ that it names.
+//! docs/protocol.md §24.4, §24.5.
+
+use quiver_ainq::{KemKey, KemPair, KemTerm, Suite};
+use quiver_crypto::Secret;
+use quiver_kem::{KemSet, MESSAGE_LEN, encapsulate};
+use quiver_machine::Peer;
+use quiver_message::{JoinCiphertext, KemOffer, Message, Reason};
+
+use super::join_queue::Candidate;
+use crate::leader::LeaderEvent;
+use crate::leader::context::LeaderContext;
+
+/// κ of a drone whose request waits, at the term's count.
+#[derive(Debug)]
+pub(in crate::leader) struct JoinKey<S: Suite> {
+    pub(in crate::leader) key: KemKey<S>,
+    /// Whether it comes from a new exchange.
+    pub(in crate::leader) renewed: bool,
+}
+
+/// Whether a drone's deployment says the same parameter set as this leader's. Otherwise both ends say so.
+pub(super) fn same_kem<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    from: Peer,
+    set: Option<KemSet>,
+) -> Result<(), Reason> {
+    let own = cx.store.kem.set();
+    // §24.6: nothing falls back.
+    if set == own {
+        return Ok(());
+    }
+    cx.event(LeaderEvent::KemDiffers { peer: from, own: own.into(), other: set.into() });
+    Err(match own {
+        None => Reason::KemNone,
+        Some(KemSet::MlKem768) => Reason::Kem768,
+        Some(KemSet::MlKem1024) => Reason::Kem1024,
+    })
+}
+
+/// κ for a request, whose cookie was recognised and whose sender's connection has shown a signature that
+/// holds. For an encapsulation key the ciphertext is sent at once: the drone has κ before the batch closes.
+pub(super) fn exchange<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    candidate: &Candidate<S>,
+    term: Option<KemTerm>,
+    offer: Option<&KemOffer>,
+) -> Result<Option<JoinKey<S>>, Reason> {
+    let drone = candidate.request.drone.handle();
+    match (term, offer) {
+        (None, None) => Ok(None),
+        (Some(of), Some(KemOffer::Held { term, tag })) if of == *term => {
+            // §24.5: no bytes where both have κ; a tag of another, or of another count, is none.
+            let key = cx.store.kem.named(&drone, (of, tag), cx.now.unix).ok_or(Reason::KemLost)?;
+            Ok(Some(JoinKey { key, renewed: false }))
+        }
+        (Some(_), Some(KemOffer::Held { .. })) => Err(Reason::KemLost),
+        (Some(term), Some(KemOffer::Key { set, key })) if term.set() == *set => {
+            let message = Secret::<MESSAGE_LEN>::random(cx.rng);
+            // §24.4: what is no encapsulation key is refused, though it is signed.
+            let made = encapsulate(*set, key, &message).map_err(|_| Reason::Malformed)?;
+            let (ciphertext, shared) = made;
+            let leader = cx.store.keypair.as_ref().ok_or(Reason::NotReady)?.public().handle();
+            let (deployment, group) = (&cx.config.deployment, &cx.config.group);
+            let (leader, drone, ciphertext_of) = (&leader, &drone, &ciphertext[..]);
+            let pair = KemPair { deployment, group, leader, drone, key, ciphertext: ciphertext_of };
+            let key = KemKey::derive(term, &shared, &pair);
+            let answer = JoinCiphertext { nonce: candidate.nonce, term, ciphertext };
+            cx.send(candidate.peer, &Message::JoinCiphertext(answer));
+            Ok(Some(JoinKey { key, renewed: true }))
+        }
+        // The term is not of the setting any more, or not yet.
+        _ => Err(Reason::NotReady),
+    }
+}
