@@ -156,7 +156,7 @@ impl Program for Config {
         service: &DroneService<'_, Self>,
         records: Records,
     ) -> Result<impl Primary<Suite = Ristretto255>> {
-        Ok(Edge::new(self.machine(service), newest(records).as_ref())?)
+        Ok(Edge::new(self.machine(service), newest(records).as_ref())?.with_kem(service.file.kem))
     }
 }
 

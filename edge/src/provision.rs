@@ -13,6 +13,7 @@ use crate::cli::ProvisionArgs;
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
     let deployment = file.pin()?;
+    file.without_kem("a board")?;
     let token = token_file::read(&args.token, &deployment, Wanted::Edge)?;
     let group = group(args.group.as_ref(), &token.token.statement.groups)?;
     let radio = args.radio.map(|Radio(place)| place);
@@ -95,6 +96,13 @@ mod tests {
         assert_eq!(read.radio, Some(RadioPlace { pan: 0x5155, address: 7 }));
         assert!(read.time.abs_diff(clock::unix_now()) < 60);
         assert_eq!(read.token.unwrap().encode(), token.encode());
+        let with_kem = DeploymentFile {
+            kem: "ml-kem-768".parse().unwrap(),
+            ..DeploymentFile::read(&path("ours.toml")).unwrap()
+        };
+        with_kem.write_new(&path("kem.toml")).unwrap();
+        let refused = super::line(&args("kem.toml")).unwrap_err().to_string();
+        assert!(refused.contains("ml-kem-768") && refused.contains("a board"), "{refused}");
         let refused = super::line(&args("other.toml")).unwrap_err().to_string();
         assert!(refused.contains("another deployment"), "{refused}");
     }

@@ -93,6 +93,10 @@ where
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
     if task == Task::Run {
+        if config.edge.anonymous {
+            // No pair of an anonymous member and its leader has a second factor.
+            file.without_kem("`edge run --anonymous`")?;
+        }
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
     }
@@ -163,7 +167,8 @@ impl EdgeService<'_> {
         token: Option<IssuedToken<Ristretto255>>,
         task: Task,
     ) -> Result<()> {
-        let mut machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+        let mut machine =
+            Edge::new(self.config.machine(&self.drone), state.as_ref())?.with_kem(self.drone.file.kem);
         if machine.keypair().is_none() {
             let address = self.config.drone.metrics.filter(|_| task != Task::Enrol);
             if self.enrol(state, token, address).await?.is_none() {
@@ -172,7 +177,8 @@ impl EdgeService<'_> {
             self.spend_token();
             // Opening the file anew would stretch the passphrase once more.
             let state = newest(self.drone.store.records()?);
-            machine = Edge::new(self.config.machine(&self.drone), state.as_ref())?;
+            machine =
+                Edge::new(self.config.machine(&self.drone), state.as_ref())?.with_kem(self.drone.file.kem);
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
         }
@@ -208,7 +214,8 @@ impl EdgeService<'_> {
         let (enrolled, mut done) = mpsc::channel(1);
         let (refused, mut refusals) = mpsc::channel(1);
         let host = EdgeHost { enrolled, refused, ..self.host() };
-        let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?;
+        let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?
+            .with_kem(self.drone.file.kem);
         let machine: EdgeNode = with_envelopes(machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();

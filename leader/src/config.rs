@@ -216,6 +216,6 @@ impl Program for Config {
         service: &DroneService<'_, Self>,
         records: Records,
     ) -> Result<impl Primary<Suite = Ristretto255>> {
-        Ok(Leader::new(self.machine(service, None)?, store::decode(records))?)
+        Ok(Leader::new(self.machine(service, None)?, store::decode(records))?.with_kem(service.file.kem))
     }
 }

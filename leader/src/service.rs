@@ -58,6 +58,10 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     config.drone.kgc_addresses(&file)?;
     monitoring::check_address(config.drone.metrics)?;
     let shutdown = Shutdown::listen()?;
+    if config.leader.admission.is_some() {
+        // No pair of an anonymous member and its leader has a second factor.
+        file.without_kem("`leader --admission`")?;
+    }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;
     let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
@@ -117,6 +121,7 @@ impl LeaderService<'_> {
     fn machine(&self, token: Option<IssuedToken<Ristretto255>>) -> Result<Leader<Ristretto255>> {
         let records = store::decode(self.drone.store.records()?);
         let machine = Leader::new(self.config.machine(&self.drone, token)?, records)?;
+        let machine = machine.with_kem(self.drone.file.kem);
         let refuses = self.config.drone.refuse_stale_revocations;
         Ok(if refuses { machine.with_stale_lists_refused() } else { machine })
     }

@@ -290,12 +290,15 @@ impl KgcParameters {
 
     /// The public file that drones take.
     fn keep_file(&self, opening: &Opening) -> Result<()> {
-        let file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
+        let path = self.config.deployment_path();
+        let kept = DeploymentFile::read(&path).ok();
+        let mut file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
+        // What the operator has set in the file there is stays.
+        file.kem = kept.as_ref().map(|kept| kept.kem).unwrap_or_default();
         if let Err(error) = found::publish(self.id, self.config.publish.as_deref(), &file) {
             tracing::warn!(%error, "the deployment file is in the data directory alone: `kgc deployment` prints it");
         }
-        let path = self.config.deployment_path();
-        if DeploymentFile::read(&path).is_ok_and(|kept| kept == file) {
+        if kept.is_some_and(|kept| kept == file) {
             return Ok(());
         }
         file.replace(&path)?;

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Element, KgcId, Name, Ristretto255, Suite as _};
+use quiver_kem::KemSetting;
 use serde::{Deserialize, Serialize};
 
 use crate::state_file::Owner;
@@ -57,6 +58,10 @@ pub struct DeploymentFile {
     /// from the KGCs themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<String>,
+    /// Second factor of pairwise secrets, from ML-KEM: the same in the files of all drones and leaders. A
+    /// file without it says that there is none. It is no part of the fingerprint.
+    #[serde(default, skip_serializing_if = "KemSetting::is_none")]
+    pub kem: KemSetting,
     /// The KGCs.
     #[serde(default)]
     pub kgc: Vec<KgcEntry>,
@@ -71,6 +76,7 @@ impl DeploymentFile {
             master: hex::encode(deployment.master().as_bytes()),
             fingerprint: hex::encode(deployment.fingerprint()),
             quorum: None,
+            kem: KemSetting::None,
             kgc,
         }
     }
@@ -146,6 +152,21 @@ impl DeploymentFile {
         Ok(format!(
             "# Public. Leaders, edges and operators take this file with --deployment; compare the fingerprint.\n{body}"
         ))
+    }
+
+    /// Refuses a second factor, for what does not know any.
+    ///
+    /// # Errors
+    /// [`Error::Config`] that says what, and what to do.
+    pub fn without_kem(&self, what: &str) -> Result<()> {
+        if self.kem.is_none() {
+            return Ok(());
+        }
+        Err(Error::Config(format!(
+            "the deployment file says `kem = \"{}\"`, which {what} does not know yet: it needs a deployment whose files say \
+             `kem = \"none\"`",
+            self.kem
+        )))
     }
 
     /// Checks everything and pins it.
@@ -239,6 +260,37 @@ mod tests {
         let (_, file) = sample();
         file.keep(directory.path()).expect("keep");
         assert_eq!(DeploymentFile::given_or_kept(None, directory.path()).expect("kept"), file);
+    }
+
+    #[test]
+    fn file_without_a_second_factor_has_none_and_says_so_only_if_there_is_one() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let (_, file) = sample();
+        let text = file.text().expect("text");
+        assert!(!text.contains("kem"), "{text}");
+        let path = directory.path().join("d.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).expect("write");
+            DeploymentFile::read(&path)
+        };
+        assert_eq!(read(&text).expect("read").kem, KemSetting::None);
+        for setting in KemSetting::ALL {
+            let named = text.replace("[[kgc]]", &format!("kem = \"{setting}\"\n[[kgc]]"));
+            let file = read(&named).expect("read");
+            assert_eq!(file.kem, setting);
+            // It comes back, and is no part of what people compare.
+            let again = read(&file.text().expect("text")).expect("read");
+            assert_eq!((again.kem, again.pin().is_ok()), (setting, true));
+            let known = file.without_kem("this board").map_err(|error| error.to_string());
+            match known {
+                Ok(()) => assert_eq!(setting, KemSetting::None),
+                Err(error) => {
+                    assert!(error.contains(&setting.to_string()) && error.contains("board"), "{error}")
+                }
+            }
+        }
+        let error = read(&text.replace("[[kgc]]", "kem = \"kyber\"\n[[kgc]]")).expect_err("refused");
+        assert!(error.to_string().contains("ml-kem-768"), "{error}");
     }
 
     #[test]
