@@ -20,9 +20,10 @@ mod stream;
 #[path = "boards/tty.rs"]
 mod tty;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quiver_link::encode_line;
 use quiver_service_testing::{eventually, now};
 
 use self::bench::Bench;
@@ -165,6 +166,85 @@ fn board_on_a_serial_device_works_and_outlives_its_being_unplugged() {
     follow(&bench, &[&board]);
     board.say("still here");
     leader.line("still here");
+}
+
+#[test]
+fn boards_are_not_sent_the_table_of_system_ids() {
+    let bench = Bench::new();
+    let board = board(&bench, "board-1");
+    let grants = ["--system-id", "board-1=70000", "--system-id", "leader-1=254"];
+    let leader = bench.leader_with(&[&board.line], &grants);
+    board.synced(bench.epoch(1).0);
+    // Spread within half a second of each of these, and then repeated.
+    for number in 0..3 {
+        follow(&bench, &[&board]);
+        for part in 0..3 {
+            let words = format!("order {number}.{part}");
+            bench.ok("leader", &["send", "--channel", "orders", &words]);
+            board.hears(&words);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+    let heard = board.seen().heard.clone();
+    assert!(heard.len() == 9 && heard.iter().all(|(_, words)| words.starts_with("order ")), "{heard:?}");
+    assert_eq!(leader.terminate().code(), Some(0));
+}
+
+#[test]
+fn a_line_whose_transmitter_is_held_stops_its_own_board_and_nothing_else() {
+    let bench = Bench::new();
+    let [held, other] = &[board(&bench, "board-1"), board(&bench, "board-2")];
+    let mut device = Tty::to(&held.line);
+    device.plug();
+    let path = device.path.to_str().expect("utf-8").to_string();
+    let leader = bench.leader(&[&path, &other.line]);
+    bench.epoch(2);
+    follow(&bench, &[held, other]);
+
+    device.hold();
+    // Each question about a session that the gateway does not know has an answer, so that the device fills up.
+    let question = encode_line(9, &[3, 1, 2, 3, 4]).expect("a ping");
+    let (filling, rest) = (AtomicBool::new(true), Duration::from_micros(100));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while filling.load(Ordering::Relaxed) {
+                device.say(&question);
+                std::thread::sleep(rest);
+            }
+        });
+        let ends = Ends(&filling);
+        for round in 0..4 {
+            // By then some of it has been found to take nothing.
+            if round == 3 {
+                leader.logged("the line takes nothing");
+            }
+            let before = now();
+            let status = bench.leader_status().expect("a status");
+            assert!(before.elapsed() < Duration::from_secs(3), "status took {:?}", before.elapsed());
+            let epoch =
+                (status["term"].as_u64().expect("term"), status["counter"].as_u64().expect("counter"));
+            bench.rekey();
+            other.synced((epoch.0, epoch.1 + 1));
+            let words = format!("order {round}");
+            bench.ok("leader", &["send", "--channel", "orders", &words]);
+            other.hears(&words);
+            other.say(&format!("report {round}"));
+            leader.line(&format!("report {round}"));
+        }
+        let before = now();
+        assert_eq!(leader.terminate().code(), Some(0));
+        assert!(before.elapsed() < Duration::from_secs(8), "SIGTERM took {:?}", before.elapsed());
+        drop(ends);
+    });
+}
+
+/// Ends a thread also if the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Tty {
     /// Where the device is.
     pub(crate) path: PathBuf,
     board: String,
+    /// Whether its transmitter is held: nothing of what is written to the device leaves.
+    held: Arc<AtomicBool>,
     plugged: Option<Plugged>,
     #[expect(dead_code, reason = "removed when this is dropped")]
     directory: TempDir,
@@ -27,6 +29,7 @@ pub(crate) struct Tty {
 struct Plugged {
     out: Arc<AtomicBool>,
     threads: [JoinHandle<()>; 2],
+    chip: TTYPort,
 }
 
 impl Tty {
@@ -35,7 +38,7 @@ impl Tty {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("board");
         let board = board.trim_start_matches("tcp:").to_string();
-        Self { path, board, plugged: None, directory }
+        Self { path, board, held: Arc::default(), plugged: None, directory }
     }
 
     /// Plugs it in: a new device, in the place of the one before. Programs that are started later inherit its
@@ -52,13 +55,29 @@ impl Tty {
         let out = Arc::new(AtomicBool::new(false));
         let (from, to) = (chip.try_clone_native().expect("clone"), stream.try_clone().expect("clone"));
         let (ended, over) = (out.clone(), out.clone());
-        let threads = [spawn(move || carry(from, to, &ended)), spawn(move || carry(stream, chip, &over))];
-        self.plugged = Some(Plugged { out, threads });
+        let (held, free) = (self.held.clone(), AtomicBool::new(false));
+        let chip_writer = chip.try_clone_native().expect("clone");
+        let threads =
+            [spawn(move || carry(from, to, &ended, &held)), spawn(move || carry(stream, chip, &over, &free))];
+        self.plugged = Some(Plugged { out, threads, chip: chip_writer });
+    }
+
+    /// Holds its transmitter, as a line with flow control does: what is written to the device stays in front of it. What the
+    /// board sends comes through.
+    pub(crate) fn hold(&self) {
+        self.held.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes bytes as if they came from the board's end.
+    pub(crate) fn say(&mut self, bytes: &[u8]) {
+        let plugged = self.plugged.as_mut().expect("it is plugged in");
+        // A gateway that is behind reads them later or never.
+        let _ = plugged.chip.write(bytes);
     }
 
     /// Unplugs it: processes that have it open notice.
     pub(crate) fn unplug(&mut self) {
-        if let Some(Plugged { out, threads }) = self.plugged.take() {
+        if let Some(Plugged { out, threads, .. }) = self.plugged.take() {
             out.store(true, Ordering::Relaxed);
             threads.into_iter().for_each(|thread| thread.join().expect("carrying does not panic"));
             fs::remove_file(&self.path).expect("the link");
@@ -76,10 +95,14 @@ fn place(device: &str, path: &Path) {
     symlink(device, path).expect("a link");
 }
 
-/// Carries bytes until it is unplugged. While nobody has the device open, there is nothing to carry.
-fn carry(mut from: impl Read, mut to: impl Write, out: &AtomicBool) {
+/// Carries bytes until it is unplugged, but none while it is held. While nobody has the device open, there is nothing to carry.
+fn carry(mut from: impl Read, mut to: impl Write, out: &AtomicBool, held: &AtomicBool) {
     let mut chunk = [0; 512];
     while !out.load(Ordering::Relaxed) {
+        if held.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(5));
+            continue;
+        }
         match from.read(&mut chunk) {
             Ok(0) => sleep(Duration::from_millis(5)),
             // Bytes that are not read are lost, as on any line.

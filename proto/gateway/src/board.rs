@@ -319,13 +319,11 @@ impl Board {
         self.last_start = Some(Instant::now());
         let group = self.topic(self.wants.as_ref());
         let config = &self.config;
-        let started = [
-            (Side::Leaders, Route::Leader, &config.leaders, group),
-            (Side::Kgcs, Route::Kgc, &config.kgcs, None),
-        ]
-        .map(|(side, route, addresses, group)| {
-            self.is_wanted(side).then(|| Node::start(route, addresses, group, self.longest))
-        });
+        let started = [(Side::Leaders, Route::Leader, group), (Side::Kgcs, Route::Kgc, None)].map(
+            |(side, route, group)| {
+                self.is_wanted(side).then(|| Node::start(config, route, group, self.longest))
+            },
+        );
         let [leaders, kgcs] = started.map(|node| match node {
             Some(Err(error)) => {
                 tracing::warn!(board = %self.place, "no node for the board: {error}; trying again");

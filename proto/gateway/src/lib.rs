@@ -7,6 +7,9 @@
 //! to the group's topic, and one that is connected to the KGCs while the board asks for them. So leaders and
 //! KGCs see a board as they see any other drone, and their limits for each peer hold for each board.
 //!
+//! Of a group message it looks at the channel, which stands in the clear: what boards have no use for does not take their
+//! lines' time.
+//!
 //! The gateway is not trusted: an attacker that controls it, or the line, can delay, drop and send a wrong
 //! time, and no more.
 //!
@@ -47,6 +50,8 @@ pub struct GatewayConfig {
     pub kgcs: Vec<Multiaddr>,
     /// The group whose messages boards may receive and send.
     pub group: String,
+    /// Channels of group messages that are of no use to boards and are not sent to them.
+    pub withheld: Vec<String>,
     /// Tells the seconds since 1970-01-01T00:00:00Z, for boards, which have no clock.
     pub unix_time: fn() -> u64,
 }

@@ -1,15 +1,16 @@
-//! The machine of a node that understands nothing, and a running one.
+//! The machine of a node that passes on what it does not understand, and a running one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
-use quiver_net::{
-    Driver, Handle, Host, HostError, Multiaddr, NetError, NodeConfig, NodeKey, Transport, group_topic,
-};
+use quiver_net::{Driver, Handle, Host, HostError, NetError, NodeConfig, NodeKey, Transport, group_topic};
 use rand::rngs::OsRng;
 use rand_core::CryptoRngCore;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::GatewayConfig;
 
 /// Greatest number of events of a node that wait for its board.
 const MAX_EVENTS: usize = 64;
@@ -46,7 +47,16 @@ pub(crate) enum NodeEvent {
 #[derive(Debug)]
 struct Relay {
     longest: usize,
+    /// Configuration, for the channels whose messages are not passed on.
+    config: Arc<GatewayConfig>,
     outputs: VecDeque<Output<NodeEvent, Infallible>>,
+}
+
+impl Relay {
+    fn is_withheld(&self, message: &[u8]) -> bool {
+        let channel = quiver_message::group_message_channel(message);
+        channel.is_some_and(|channel| self.config.withheld.iter().any(|withheld| withheld == channel))
+    }
 }
 
 impl Machine for Relay {
@@ -57,6 +67,7 @@ impl Machine for Relay {
     fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
         self.outputs.push_back(match input {
             Input::Timeout | Input::Resumed => return,
+            Input::Received { bytes, .. } if self.is_withheld(bytes) => return,
             Input::Connected { peer, route } => Output::Event(NodeEvent::Connected { peer, route }),
             Input::Disconnected { peer } => Output::Event(NodeEvent::Disconnected { peer }),
             Input::Received { from, via, bytes } if bytes.len() <= self.longest => {
@@ -103,17 +114,21 @@ impl Node {
     /// the group's topic if there is a group. Messages longer than `longest` bytes are reported but not
     /// passed on.
     pub(crate) fn start(
+        config: &Arc<GatewayConfig>,
         route: Route,
-        addresses: &[Multiaddr],
         group: Option<&str>,
         longest: usize,
     ) -> Result<Self, NetError> {
-        let mut config = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
-        config.dial = addresses.iter().map(|address| (route, address.clone())).collect();
-        config.topic = group.map(group_topic);
+        let addresses = match route {
+            Route::Kgc => &config.kgcs,
+            _ => &config.leaders,
+        };
+        let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
+        node.dial = addresses.iter().map(|address| (route, address.clone())).collect();
+        node.topic = group.map(group_topic);
         let (sink, events) = mpsc::channel(MAX_EVENTS);
-        let machine = Relay { longest, outputs: VecDeque::new() };
-        let (driver, handle) = Driver::new(&config, machine, EventSink(Some(sink)), OsRng)?;
+        let machine = Relay { longest, config: Arc::clone(config), outputs: VecDeque::new() };
+        let (driver, handle) = Driver::new(&node, machine, EventSink(Some(sink)), OsRng)?;
         let (stop, stopped) = oneshot::channel::<Infallible>();
         tokio::spawn(async move {
             let until = async {

@@ -122,7 +122,7 @@ pub use error::MessageError;
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 #[cfg(feature = "services")]
 pub use kem::{JoinCiphertext, KemOffer};
-pub use message::{MAX_MESSAGE_LEN, Message};
+pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
 #[cfg(feature = "services")]
 pub use quorum::QuorumMessage;
 pub use refusal::{Reason, Refusal};

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use prost::Message as _;
 use prost::bytes::Bytes;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
@@ -30,6 +31,11 @@ pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 /// Bytes of the deployment's fingerprint in every message: enough to distinguish a misconfigured peer from a
 /// broken one. What must be bound to the deployment is bound in hashes and signatures, with all of it.
 const FINGERPRINT_LEN: usize = 8;
+
+/// Numbers of the fields in which a group message stands, and in it its channel.
+const GROUP_MESSAGE_FIELD: u32 = 19;
+/// See [`GROUP_MESSAGE_FIELD`].
+const CHANNEL_FIELD: u32 = 8;
 
 /// Whether there are others than edges to be spoken to.
 const SERVICES: bool = cfg!(feature = "services");
@@ -315,4 +321,29 @@ impl<S: Suite> Message<S> {
             Self::AdmissionLeave(message) => Body::AdmissionLeave(message.to_wire()),
         }
     }
+}
+/// Channel of an encoded group message, which it has in the clear; `None` for every other message. Nothing is verified, and
+/// nothing is copied: for those who pass messages on without reading them.
+#[must_use]
+pub fn group_message_channel(bytes: &[u8]) -> Option<&str> {
+    let message = field_bytes(bytes, GROUP_MESSAGE_FIELD)?;
+    core::str::from_utf8(field_bytes(message, CHANNEL_FIELD)?).ok()
+}
+
+/// Bytes of the first field of this number.
+fn field_bytes(mut bytes: &[u8], number: u32) -> Option<&[u8]> {
+    while !bytes.is_empty() {
+        let (found, kind) = decode_key(&mut bytes).ok()?;
+        if kind != WireType::LengthDelimited {
+            skip_field(kind, found, &mut bytes, DecodeContext::default()).ok()?;
+            continue;
+        }
+        let length = usize::try_from(decode_varint(&mut bytes).ok()?).ok()?;
+        let (field, rest) = bytes.split_at_checked(length)?;
+        if found == number {
+            return Some(field);
+        }
+        bytes = rest;
+    }
+    None
 }

@@ -248,6 +248,25 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     (f.deployment, all)
 }
 
+#[test]
+fn channel_of_a_group_message_is_read_without_its_key_and_other_messages_have_none() {
+    let (deployment, all) = messages();
+    for (what, message) in all {
+        let bytes = message.encode(&deployment);
+        let expected = (what == "GroupMessage").then_some("chat");
+        assert_eq!(m::group_message_channel(&bytes), expected, "{what}");
+        // Neither what is cut nor what is altered makes it panic.
+        for end in 0..bytes.len() {
+            let _ = m::group_message_channel(&bytes[..end]);
+        }
+        for at in 0..bytes.len().min(200) {
+            let mut altered = bytes.clone();
+            altered[at] ^= 0xff;
+            let _ = m::group_message_channel(&altered);
+        }
+    }
+}
+
 /// Messages of a delivery between drone and KGC, with either payload's offer and reply.
 fn deliveries() -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie) = ([1; 16], [2; 40]);
