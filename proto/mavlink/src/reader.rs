@@ -56,6 +56,16 @@ impl FrameReader {
 
     /// Takes received bytes and hands over each frame that they complete, in order.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        self.push_all(bytes, |_, frame| {
+            if let Ok(frame) = frame {
+                each(frame);
+            }
+        });
+    }
+
+    /// The same, with the bytes of each whole frame, also of one that is refused ([`MavlinkError::UnknownFlags`],
+    /// [`MavlinkError::NoSystemId`]).
+    pub fn push_all(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8], Result<Frame<'_>, MavlinkError>)) {
         self.grant(bytes.len());
         let mut held = core::mem::take(&mut self.held);
         // Without a cut frame in front the bytes are read where they stand.
@@ -71,6 +81,19 @@ impl FrameReader {
 
     /// Takes a datagram of whole frames; what it ends with of a frame is dropped.
     pub fn push_datagram(&mut self, bytes: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        self.push_datagram_all(bytes, |_, frame| {
+            if let Ok(frame) = frame {
+                each(frame);
+            }
+        });
+    }
+
+    /// The same, with the bytes of each whole frame, also of one that is refused.
+    pub fn push_datagram_all(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(&[u8], Result<Frame<'_>, MavlinkError>),
+    ) {
         self.reset();
         self.grant(bytes.len());
         let left = self.read(bytes, &mut each).len();
@@ -90,7 +113,11 @@ impl FrameReader {
     }
 
     /// Hands over the frames in `bytes`; returns the start of a frame that goes on.
-    fn read<'a>(&mut self, mut bytes: &'a [u8], each: &mut impl FnMut(Frame<'_>)) -> &'a [u8] {
+    fn read<'a>(
+        &mut self,
+        mut bytes: &'a [u8],
+        each: &mut impl FnMut(&[u8], Result<Frame<'_>, MavlinkError>),
+    ) -> &'a [u8] {
         loop {
             let start = bytes.iter().position(|byte| is_start(*byte)).unwrap_or(bytes.len());
             self.skip(start);
@@ -114,18 +141,18 @@ impl FrameReader {
         self.proves(declared) || rest.first().is_none_or(|byte| is_start(*byte))
     }
 
-    /// Hands over a whole frame, or counts why not.
-    fn take(&mut self, declared: &[u8], each: &mut impl FnMut(Frame<'_>)) {
-        match Frame::parse(declared) {
-            Ok(frame) => {
-                self.counters.frames += 1;
-                return each(frame);
+    /// Hands over a whole frame, and counts what becomes of it.
+    fn take(&mut self, declared: &[u8], each: &mut impl FnMut(&[u8], Result<Frame<'_>, MavlinkError>)) {
+        let frame = Frame::parse(declared);
+        match &frame {
+            Ok(_) => self.counters.frames += 1,
+            Err(error) => {
+                self.counters.unknown_flags += u64::from(matches!(error, MavlinkError::UnknownFlags(_)));
+                self.counters.no_system_id += u64::from(matches!(error, MavlinkError::NoSystemId));
+                self.skip(declared.len());
             }
-            Err(MavlinkError::UnknownFlags(_)) => self.counters.unknown_flags += 1,
-            Err(MavlinkError::NoSystemId) => self.counters.no_system_id += 1,
-            Err(_) => {}
         }
-        self.skip(declared.len());
+        each(declared, frame);
     }
 
     /// Allows the work for so many bytes that come.

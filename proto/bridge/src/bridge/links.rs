@@ -1,6 +1,6 @@
 //! The links with local programs: what is read from and written to each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use quiver_mavlink::{
@@ -32,6 +32,34 @@ struct Configured {
     signing: Option<Signing>,
     /// Frames that its programs did not take in time, and how many of them the log has told of.
     dropped: (u64, u64),
+    /// Reasons for which frames were refused, and of which the log has said so.
+    refused: BTreeSet<&'static str>,
+}
+
+impl Configured {
+    /// Says once for each reason that a whole frame is refused. Returns the reason, by which further ones are counted.
+    fn refuse(&mut self, bytes: &[u8], error: &MavlinkError) -> &'static str {
+        let reason = match error {
+            MavlinkError::UnknownFlags(_) => "unknown flags",
+            MavlinkError::NoSystemId => "system 0",
+            _ => "malformed",
+        };
+        if self.refused.insert(reason) {
+            let endpoint = self.config.endpoint.to_string();
+            tracing::warn!(%endpoint, "{}", refusal(&endpoint, bytes, error, reason));
+        }
+        reason
+    }
+}
+
+/// Text about a frame that is refused.
+fn refusal(endpoint: &str, bytes: &[u8], error: &MavlinkError, reason: &str) -> String {
+    // Where a header without unknown flags has the lowest 8 bits of the system id.
+    let system = bytes.get(5).copied().unwrap_or_default();
+    format!(
+        "a frame of system {system} from {endpoint} is dropped: {error}; others are counted as `{reason}`, and nothing within \
+         them is looked at"
+    )
 }
 
 #[derive(Debug)]
@@ -71,7 +99,13 @@ impl Links {
             // Each endpoint signs as a stream of its own.
             let link_id = u8::try_from(index).unwrap_or(u8::MAX);
             let signing = key.map(|key| Signing::new(key, link_id));
-            Configured { config, wide: WideFrames::default(), signing, dropped: (0, 0) }
+            Configured {
+                config,
+                wide: WideFrames::default(),
+                signing,
+                dropped: (0, 0),
+                refused: BTreeSet::new(),
+            }
         };
         let endpoints = endpoints.into_iter().zip(signing).enumerate().map(with_key).collect();
         Self { endpoints, links: HashMap::new(), by_id: BTreeMap::new(), clock, logged: None, notice: None }
@@ -109,11 +143,15 @@ impl Links {
         let Some(Link { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
             return Vec::new();
         };
-        let signing = self.endpoints.get_mut(*endpoint).and_then(|endpoint| endpoint.signing.as_mut());
-        let (mut signing, clock, mut frames) = (signing, self.clock, Vec::new());
-        let mut take = |frame: Frame<'_>| {
+        let Some(endpoint) = self.endpoints.get_mut(*endpoint) else { return Vec::new() };
+        let (clock, mut frames) = (self.clock, Vec::new());
+        let mut take = |bytes: &[u8], frame: Result<Frame<'_>, MavlinkError>| {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => return frames.push(Err(endpoint.refuse(bytes, &error))),
+            };
             program.note(frame);
-            frames.push(match &mut signing {
+            frames.push(match &mut endpoint.signing {
                 Some(signing) => {
                     signing.verify(clock(), frame).map(|frame| (*id, frame)).map_err(|error| match error {
                         MavlinkError::ClockNotSet => CLOCK_NOT_SET,
@@ -124,9 +162,9 @@ impl Links {
             });
         };
         if whole {
-            reader.push_datagram(bytes, &mut take);
+            reader.push_datagram_all(bytes, &mut take);
         } else {
-            reader.push(bytes, &mut take);
+            reader.push_all(bytes, &mut take);
         }
         frames
     }
@@ -228,5 +266,23 @@ pub(super) const fn reason(dropped: Dropped) -> &'static str {
         Dropped::FilteredIn => "filtered",
         Dropped::Duplicate => "duplicate",
         Dropped::NoReceiver => "no receiver",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_names_endpoint_system_and_reason() {
+        let text = refusal(
+            "udpin:127.0.0.1:14550",
+            &[0xfd, 9, 8, 0, 0, 7],
+            &MavlinkError::UnknownFlags(8),
+            "unknown flags",
+        );
+        for part in ["system 7", "udpin:127.0.0.1:14550", "unknown flags"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

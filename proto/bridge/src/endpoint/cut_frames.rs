@@ -35,8 +35,8 @@ impl CutFrames {
     /// Takes a datagram; returns the frames that it completes. One of whole frames does not wait for what was cut before it.
     pub(super) fn join(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> WholeFrames {
         let (mut reader, mut frames) = (FrameReader::new(), WholeFrames::default());
-        reader.push_datagram(datagram, |frame| frames.add(frame));
-        if frames.is_proven && reader.counters().skipped_bytes == 0 {
+        reader.push_datagram_all(datagram, |bytes, frame| frames.add(bytes, frame.ok()));
+        if frames.is_proven && frames.bytes.len() == datagram.len() {
             self.0.remove(&from);
             return frames;
         }
@@ -50,15 +50,16 @@ impl CutFrames {
         let cut = self.0.entry(from).or_insert_with(|| CutFrame { reader: FrameReader::new(), at: now });
         cut.at = now;
         let mut frames = WholeFrames::default();
-        cut.reader.push(datagram, |frame| frames.add(frame));
+        cut.reader.push_all(datagram, |bytes, frame| frames.add(bytes, frame.ok()));
         frames
     }
 }
 
 impl WholeFrames {
-    fn add(&mut self, frame: Frame<'_>) {
-        self.bytes.extend_from_slice(frame.bytes());
-        self.is_proven |= frame.is_proven();
+    /// Adds a frame, also one that is refused: the bridge says so.
+    fn add(&mut self, bytes: &[u8], frame: Option<Frame<'_>>) {
+        self.bytes.extend_from_slice(bytes);
+        self.is_proven |= frame.is_some_and(|frame| frame.is_proven());
     }
 }
 

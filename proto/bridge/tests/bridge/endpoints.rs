@@ -134,3 +134,28 @@ async fn an_address_that_turns_out_to_be_a_broadcast_address_is_sent_to_and_may_
     station.send_to(&HEARTBEAT.of(1, 7), ("127.0.0.1", from.port())).await.expect("sent");
     flight.ground.receive_until(&HEARTBEAT.of(1, 7)).await;
 }
+
+#[tokio::test]
+async fn frames_of_unknown_flags_and_of_no_system_are_counted_and_the_link_goes_on() {
+    let (group, ports, at) = (TestGroup::new(2), [port(), port()], [port(), port()]);
+    let endpoints = at.map(|port| format!("udpin:127.0.0.1:{port}"));
+    let vehicle = group.open(0, flags(&[&endpoints[0]], &[&udp(ports[0], ports[1])])).await;
+    let _ground = group.open(1, flags(&[&endpoints[1]], &[&udp(ports[1], ports[0])])).await;
+    let (autopilot, station) = (Program::at(at[0]).await, Program::at(at[1]).await);
+    station.send(&HELLO.of(2, 999)).await;
+    let of = |result: &str| vehicle.frames(&format!("from group: {result}"));
+    eventually("it is heard", || of("passed") + of("no receiver") == 1).await;
+    // Each has a frame within that would pass by itself.
+    let within = ATTITUDE.of(1, 7);
+    let length = u8::try_from(within.len()).expect("short");
+    let strange = |flags: u8, system: u8| {
+        [&[0xfd, length, flags, 0, 0, system, 1, 30, 0, 0], &within[..], &[0, 0]].concat()
+    };
+    for _ in 0..3 {
+        autopilot.send(&strange(0x08, 1)).await;
+        autopilot.send(&strange(0, 0)).await;
+    }
+    autopilot.send(&ATTITUDE.of(1, 8)).await;
+    assert_eq!(station.receive().await, ATTITUDE.of(1, 8));
+    assert_eq!((vehicle.frames("local: unknown flags"), vehicle.frames("local: system 0")), (3, 3));
+}
