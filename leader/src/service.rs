@@ -1,13 +1,13 @@
 //! Runs a leader (`leader serve`): its machine, its state file and the network, until a signal comes.
 
 mod host;
+mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Role};
-use quiver_bridge::News;
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Either, Peer, Reason, Route};
 use quiver_net::{
@@ -33,6 +33,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
 use self::host::LeaderHost;
+use self::refusals::ToldRefusals;
 use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
@@ -159,9 +160,9 @@ impl LeaderService<'_> {
         // The table of system ids is spread also by a leader without MAVLink programs.
         let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
         let reports = MemberReports::default();
-        let (mut driver, running) = self.driver(&node, machine, &feed.news, &reports)?;
         let given = mavlink::grants(&self.config.leader.system_id)?;
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
+        let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports)?;
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode, unreached: &[_]| {
@@ -210,7 +211,7 @@ impl LeaderService<'_> {
         &self,
         node: &NodeConfig,
         machine: AdmittingLeader<Ristretto255>,
-        news: &News,
+        granted: Option<&Granted>,
         reports: &MemberReports,
     ) -> Result<(LeaderDriver, Running<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
@@ -225,8 +226,9 @@ impl LeaderService<'_> {
             refused: self.refused.clone(),
             metrics: self.metrics.clone(),
             reports: reports.clone(),
-            news: news.clone(),
+            granted: granted.cloned(),
             wave: Wave::default(),
+            refusals: ToldRefusals::default(),
         };
         let (driver, handle) = Driver::new(node, with_envelopes(machine), host, OsRng)?;
         let paths = Paths { relay: |_| Relay::Peers, audience: member_connections };
@@ -239,7 +241,7 @@ impl LeaderService<'_> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (driver, running) = self.driver(&node, machine, &News::default(), &MemberReports::default())?;
+        let (driver, running) = self.driver(&node, machine, None, &MemberReports::default())?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

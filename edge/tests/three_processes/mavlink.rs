@@ -249,7 +249,7 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
     chief.reaches(&ground, Program::heartbeat);
     while vehicle.receive().is_some() {}
     vehicle.is_told("from the group, nothing passes");
-    let told = || ground.texts.borrow().iter().any(|text| text.contains("system 1 was evicted"));
+    let told = || ground.texts.borrow().iter().any(|text| text.ends_with("system 1 was evicted"));
     eventually("the ground station is told who is gone", || {
         ground.send(&ground.hello());
         ground.receive();
@@ -264,6 +264,8 @@ fn mavlink_passes_between_members_and_nothing_without_a_key() {
         members,
         [(Some("edge-1"), Some(false)), (Some("leader-1"), Some(true)), (Some("gcs"), Some(true))]
     );
+    assert_eq!(rows[0]["evicted"], true);
+    assert!(bench.ok("leader", &["system-id", "list"]).contains("evicted"));
 }
 
 #[test]
@@ -345,8 +347,12 @@ fn grants_of_a_running_leader_survive_its_loss() {
     let leader = bench.leader(&kgc_at, ANY, Some(&token), &["--system-id", "gcs=255"]);
     bench.served(0, (0, 0));
     for (name, id) in [("edge-1", "1"), ("edge-2", "2"), ("edge-3", "3")] {
-        bench.ok("leader", &["system-id", "grant", name, id]);
+        let said = bench.ok("leader", &["system-id", "grant", name, id]);
+        assert!(said.contains("no member has that name"), "{said}");
     }
+    let said = bench.ok("leader", &["system-id", "grant", "leader-1", "9"]);
+    assert!(said.contains("speaks as system 9") && !said.contains("no member"), "{said}");
+    bench.ok("leader", &["system-id", "withdraw", "leader-1"]);
     bench.ok("leader", &["system-id", "withdraw", "edge-2"]);
     bench.ok("leader", &["system-id", "grant", "edge-3", "4"]);
     let granted = || -> Vec<(String, u64)> {

@@ -1,12 +1,12 @@
 //! Which system ids are granted: those of the settings, and those granted while the leader runs, which it
 //! stores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quiver_ainq::{LEADER_SLOT, Name, Ristretto255};
 use quiver_bridge::Feed;
-use quiver_group::Leader;
+use quiver_group::{Leader, LeaderEvent};
 use quiver_mavlink::SystemIds;
 use quiver_net::Handle;
 use quiver_service::drone::request::{Answered, json};
@@ -48,12 +48,16 @@ pub(crate) struct GrantRow {
     pub(crate) slot: Option<u32>,
     /// Whether it is a member, or the leader.
     pub(crate) member: bool,
+    /// Whether it is none because this leader evicted it since it started.
+    #[serde(default)]
+    pub(crate) evicted: bool,
 }
 
 impl GrantRow {
     /// For people.
     pub(crate) fn table(rows: &[Self]) -> String {
         let standing = |row: &Self| match (row.member, row.slot) {
+            (false, _) if row.evicted => "evicted".into(),
             (false, _) => "not a member".into(),
             (true, Some(slot)) => format!("member in slot {slot}"),
             (true, None) => "leader".into(),
@@ -81,6 +85,8 @@ struct Tables {
     stored: SystemIds,
     /// Both, with slots.
     all: SystemIds,
+    /// Names of those that were evicted since the leader started.
+    evicted: BTreeSet<String>,
 }
 
 impl Tables {
@@ -94,7 +100,16 @@ impl Tables {
             all.set_slot(name, grant.slot);
         }
         self.all = all;
+        self.evicted.retain(|name| self.all.of_name(name).is_some());
+        self.mark_evicted();
         Ok(())
+    }
+
+    /// Marks whoever was evicted and has no slot.
+    fn mark_evicted(&mut self) {
+        for name in &self.evicted {
+            self.all.set_evicted(name);
+        }
     }
 }
 
@@ -113,7 +128,7 @@ impl Granted {
         let wrong = |error: &dyn std::fmt::Display| Error::config(format!("`system_id`: {error}"));
         let stored = store.attachment(ATTACHMENT).map(|bytes| SystemIds::decode(&bytes)).transpose();
         let stored = stored.map_err(|error| wrong(&error))?.unwrap_or_default();
-        let mut tables = Tables { given, stored, all: SystemIds::new() };
+        let mut tables = Tables { given, stored, all: SystemIds::new(), evicted: BTreeSet::new() };
         tables.merge().map_err(|error| wrong(&error))?;
         Ok(Self { tables: Arc::new(Mutex::new(tables)), store: store.clone(), feed })
     }
@@ -136,8 +151,25 @@ impl Granted {
             for name in granted {
                 tables.all.set_slot(&name, slots.get(&name).copied());
             }
+            tables.evicted.retain(|name| !slots.contains_key(name));
+            tables.mark_evicted();
         }
         self.feed.news.set_table(tables.all.clone());
+    }
+
+    /// Notes who is evicted, so that ends can tell it from a leave.
+    pub(crate) fn note_eviction(&self, event: &LeaderEvent) {
+        let (LeaderEvent::Removed { name, evicted: true, .. } | LeaderEvent::Barred(name)) = event else {
+            return;
+        };
+        let mut tables = self.tables();
+        if tables.all.of_name(name.as_str()).is_some() {
+            tables.evicted.insert(name.to_string());
+            // Whoever has a slot still is marked when the table is told without it.
+            if tables.all.set_evicted(name.as_str()) {
+                self.feed.news.set_table(tables.all.clone());
+            }
+        }
     }
 
     /// Answers a subcommand.
@@ -178,6 +210,7 @@ impl Granted {
                 name: name.into(),
                 slot: grant.slot.filter(|slot| *slot != LEADER_SLOT),
                 member: grant.slot.is_some(),
+                evicted: grant.evicted,
             })
             .collect();
         rows.sort_by_key(|row| row.system_id);

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Epoch, Kind, Name};
-use quiver_bridge::News;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Peer, Reason, Route};
@@ -17,7 +16,8 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::LeaderNode;
-use crate::mavlink::MemberReports;
+use super::refusals::ToldRefusals;
+use crate::mavlink::{Granted, MemberReports};
 use crate::metrics::{Metrics, Wave};
 use crate::store;
 
@@ -39,9 +39,10 @@ pub(super) struct LeaderHost {
     pub(super) refused: mpsc::Sender<Reason>,
     pub(super) metrics: Metrics,
     pub(super) reports: MemberReports,
-    /// Tells the bridge.
-    pub(super) news: News,
+    /// The table of system ids, which tells the bridge; `None` before the leader can have members.
+    pub(super) granted: Option<Granted>,
     pub(super) wave: Wave,
+    pub(super) refusals: ToldRefusals,
 }
 
 impl Host<LeaderNode> for LeaderHost {
@@ -69,10 +70,19 @@ impl Host<LeaderNode> for LeaderHost {
         if self.reports.take(&event) {
             return;
         }
-        if let LeaderEvent::RevocationList { number } = &event {
-            self.news.set_revocation_list(*number);
+        if let Some(granted) = &self.granted {
+            granted.note_eviction(&event);
+            if let LeaderEvent::RevocationList { number } = &event {
+                granted.feed.news.set_revocation_list(*number);
+            }
         }
-        self.log(machine, &event);
+        if let LeaderEvent::Refused { peer, reason } = &event
+            && !self.refusals.is_news(*peer, *reason)
+        {
+            tracing::debug!(%reason, "refused {} again: {reason}", self.peer(machine, *peer));
+        } else {
+            self.log(machine, &event);
+        }
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
         // There may be no waiting caller.
@@ -85,6 +95,7 @@ impl Host<LeaderNode> for LeaderHost {
 
     fn disconnected(&mut self, peer: Peer) {
         self.places.remove(&peer);
+        self.refusals.forget(peer);
     }
 
     fn vouch(&mut self, machine: &LeaderNode, statement: &[u8]) -> Vec<u8> {

@@ -65,9 +65,6 @@ const KEEPALIVE: &[u8] = &[0xff];
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of the longest payload with one frame.
 const LONGEST_BATCH: usize = 320;
-/// The longest time before its end in which a key is said to end soon, if there is no newer one; of short validities a
-/// tenth. A leader makes the next key long before.
-const ENDS_SOON: Duration = Duration::from_secs(300);
 /// Messages of which the log says that they are dropped because nobody signed them.
 const LOGGED_UNSIGNED: usize = 64;
 
@@ -152,8 +149,6 @@ pub struct Bridge<S: Suite> {
     departures: Departures,
     /// Why there is no key, if the service knows.
     obstacle: Option<Obstacle>,
-    /// When the last key ends, and when that is soon.
-    ends: Option<(Instant, Instant)>,
     /// The last frame of a program was of another system than the one granted.
     misnumbered: bool,
     /// The system of the last frame of a program: there is one that can be told something.
@@ -248,7 +243,6 @@ impl<S: Suite> Bridge<S> {
             speech: Speech::default(),
             departures: Departures::default(),
             obstacle: None,
-            ends: None,
             misnumbered: false,
             local_system: None,
             listens: (None, 0),
@@ -351,9 +345,6 @@ impl<S: Suite> Bridge<S> {
         self.slot = keys.map(|keys| keys.slot);
         self.digest = keys.map(|keys| keys.digest);
         if let Some(keys) = keys {
-            let (at, soon) = (Instant::now(), ENDS_SOON.min(keys.valid_for / 10));
-            // A validity of years has no end here.
-            self.ends = at.checked_add(keys.valid_for).map(|end| (end, end - soon));
             self.departures.set_term(keys.epoch.term);
         }
         match keys {
@@ -412,7 +403,7 @@ impl<S: Suite> Bridge<S> {
         }
         let own = self.own_name();
         let others = self.table.iter().filter(|(name, _)| own.as_deref() != Some(*name));
-        let granted: Vec<_> = others.map(|(_, grant)| (grant.system_id, grant.slot.is_some())).collect();
+        let granted: Vec<_> = others.map(|(_, grant)| (grant.system_id, grant.into())).collect();
         self.departures.take_table(Instant::now(), granted);
         self.grant();
         self.publish();
@@ -444,11 +435,11 @@ impl<S: Suite> Bridge<S> {
     fn trouble(&self) -> Option<Trouble> {
         let now = Instant::now();
         if self.slot.is_none() || !self.datagrams.is_open() {
-            return Some(match (self.obstacle, self.ends) {
+            return Some(match (self.obstacle, self.state.has_run_out(now)) {
                 (Some(obstacle), _) => Trouble::Obstacle(obstacle),
                 (None, None) => Trouble::NotJoined,
-                (None, Some((end, _))) if end <= now => Trouble::RanOut,
-                (None, Some(_)) => Trouble::BetweenKeys,
+                (None, Some(true)) => Trouble::RanOut,
+                (None, Some(false)) => Trouble::BetweenKeys,
             });
         }
         if self.own_system().is_none() {
@@ -460,7 +451,7 @@ impl<S: Suite> Bridge<S> {
         if self.datagrams.lacks_epoch(self.now()) {
             return Some(Trouble::Behind);
         }
-        if self.ends.is_some_and(|(_, soon)| soon <= now) {
+        if self.state.ends_soon(now) {
             return Some(Trouble::EndsSoon);
         }
         let listens = self.listens.0?;
@@ -472,16 +463,16 @@ impl<S: Suite> Bridge<S> {
     fn tell_programs(&mut self) {
         let now = Instant::now();
         let gone = self.departures.take(now);
-        if let Some(system) = gone.last() {
-            self.state.note_departure(now, i64::from(*system));
+        for departure in &gone {
+            self.state.note_departure(now, *departure);
         }
         // Before a program has sent something nobody is there to be told.
         if self.local_system.is_none() {
             return;
         }
-        for system in gone {
-            let text = format!("Quiver: system {system} was evicted, or left");
-            tracing::info!(system, "{text}");
+        for departure in gone {
+            let text = departure.text();
+            tracing::info!(system = departure.system, "{text}");
             self.tell(Severity::Warning, &text, false);
         }
         let trouble = self.trouble();

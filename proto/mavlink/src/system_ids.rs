@@ -37,6 +37,9 @@ const WIDE_TABLE_VERSION: u8 = 3;
 const TABLE_HEAD: usize = 3;
 /// Stands for a slot in the encoding of a name that has none.
 const NO_SLOT: u32 = u32::MAX;
+/// Stands for the slot of a name that was evicted, in a table that is not narrow. In a narrow one it is so far below
+/// [`NO_SLOT`] as its system id says, because ends that know no evictions take no slot twice.
+const EVICTED: u32 = NO_SLOT - 1;
 
 /// What a frame did wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +72,8 @@ pub struct Grant {
     pub system_id: u32,
     /// The member's slot, once it is one.
     pub slot: Option<u32>,
+    /// Whether it is no member because it was evicted.
+    pub evicted: bool,
 }
 
 impl SystemIds {
@@ -100,20 +105,20 @@ impl SystemIds {
         if let Some(holder) = self.by_id.get(&system_id).filter(|holder| ***holder != *name) {
             return Err(MavlinkError::SystemIdTaken { id: system_id, holder: (**holder).into() });
         }
-        let slot = match self.by_name.get(name) {
+        let (slot, evicted) = match self.by_name.get(name) {
             Some(before) => {
                 self.by_id.remove(&before.system_id);
-                before.slot
+                (before.slot, before.evicted)
             }
             None if self.by_name.len() >= MAX_SYSTEM_IDS => {
                 return Err(MavlinkError::SystemIdsFull(self.by_name.len()));
             }
-            None => None,
+            None => (None, false),
         };
         let shared =
             self.by_name.get_key_value(name).map_or_else(|| Arc::from(name), |(key, _)| Arc::clone(key));
         self.by_id.insert(system_id, Arc::clone(&shared));
-        self.by_name.insert(shared, Grant { system_id, slot });
+        self.by_name.insert(shared, Grant { system_id, slot, evicted });
         Ok(())
     }
 
@@ -166,8 +171,16 @@ impl SystemIds {
         }
         if let Some(grant) = self.by_name.get_mut(name) {
             grant.slot = slot;
+            // A member is none that was evicted.
+            grant.evicted &= slot.is_none();
         }
         true
+    }
+
+    /// Says that a name without a slot was evicted, rather than that it left or is yet to join. Says whether the table changed.
+    pub fn set_evicted(&mut self, name: &str) -> bool {
+        let grant = self.by_name.get_mut(name).filter(|grant| grant.slot.is_none());
+        grant.is_some_and(|grant| !core::mem::replace(&mut grant.evicted, true))
     }
 
     /// The system id that the member in `slot` speaks as.
@@ -223,7 +236,8 @@ impl SystemIds {
     }
 
     /// The table as it is stored: version (1), number of grants (2), and for each grant by name: system id
-    /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian. That of version 3 is for tables
+    /// (1), slot (4), length (1) and bytes of the name; numbers are big-endian. In place of a slot stands all ones for none, and
+    /// for a name that was evicted so much less as its system id is (1 less in the other version). That of version 3 is for tables
     /// that are not narrow: its system ids have 4 bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -279,6 +293,8 @@ impl SystemIds {
                 return Err(MavlinkError::Table("a slot has two names"));
             }
             self.set_slot(name, Some(slot));
+        } else if grant.evicted {
+            self.set_evicted(name);
         }
         Ok(())
     }
@@ -290,8 +306,14 @@ const SHORT: MavlinkError = MavlinkError::Table("it is cut short");
 fn encode_grant(bytes: &mut Vec<u8>, name: &str, grant: Grant, is_narrow: bool) {
     let id = grant.system_id.to_be_bytes();
     bytes.extend_from_slice(id.get(if is_narrow { 3 } else { 0 }..).unwrap_or_default());
-    bytes.extend_from_slice(&grant.slot.unwrap_or(NO_SLOT).to_be_bytes());
+    let absent = if grant.evicted { evicted_slot(grant.system_id, is_narrow) } else { NO_SLOT };
+    bytes.extend_from_slice(&grant.slot.unwrap_or(absent).to_be_bytes());
     encode_name(bytes, name);
+}
+
+/// Stands for the slot of a name with this system id that was evicted.
+const fn evicted_slot(system_id: u32, is_narrow: bool) -> u32 {
+    if is_narrow { NO_SLOT.saturating_sub(system_id) } else { EVICTED }
 }
 
 fn encode_name(bytes: &mut Vec<u8>, name: &str) {
@@ -309,7 +331,9 @@ fn decode_grant(bytes: &[u8], is_narrow: bool) -> Result<(&str, Grant, &[u8]), M
     };
     let (slot, left) = take_u32(left)?;
     let (name, left) = decode_name(left)?;
-    Ok((name, Grant { system_id, slot: Some(slot).filter(|slot| *slot != NO_SLOT) }, left))
+    let evicted = slot == evicted_slot(system_id, is_narrow);
+    let slot = Some(slot).filter(|slot| *slot != NO_SLOT && !evicted);
+    Ok((name, Grant { system_id, slot, evicted }, left))
 }
 
 fn decode_name(bytes: &[u8]) -> Result<(&str, &[u8]), MavlinkError> {

@@ -8,10 +8,11 @@ use quiver_datagram::Counters;
 use quiver_mavlink::{Origin, message};
 use tokio::time::Instant;
 
+use super::departures::Departure;
 use crate::report::Status;
 
 /// Values told at a time, so that the rate is bounded: frames of 30 bytes at most.
-pub(super) const VALUES: usize = 15;
+pub(super) const VALUES: usize = 16;
 
 /// Time for which a member counts as heard.
 const HEARD_WITHIN: u64 = 10_000;
@@ -24,13 +25,17 @@ const DROPPED: [(&str, &[&str]); 4] = [
     ("QV_D_FULL", &["program is behind"]),
 ];
 
-/// The key in use, and since when.
+/// The longest time before its end in which a key is said to end soon, if there is no newer one; of short validities a
+/// tenth. A leader makes the next key long before.
+const ENDS_SOON: Duration = Duration::from_secs(300);
+
+/// The key that was taken into use last.
 #[derive(Clone, Copy, Debug)]
-struct KeyInUse {
+struct LastKey {
     epoch: Epoch,
     since: Instant,
-    /// `None` for a validity of years, which has no end here.
-    until: Option<Instant>,
+    /// When its end is near, and its end; `None` for a validity of years, which has no end here.
+    ends: Option<(Instant, Instant)>,
 }
 
 /// The state that is told, besides what a status has.
@@ -39,31 +44,47 @@ pub(super) struct SecurityState {
     every: Option<Duration>,
     begun: Instant,
     due: Instant,
-    key: Option<KeyInUse>,
+    key: Option<LastKey>,
     /// System id of the member that left or was evicted last, and when that was learnt.
-    departed: Option<(i64, Instant)>,
+    departed: Option<(u32, Instant)>,
+    /// System id of the member that was evicted last.
+    evicted: Option<u32>,
 }
 
 impl SecurityState {
     /// Tells it this often, or never.
     pub(super) fn new(now: Instant, every: Option<Duration>) -> Self {
-        Self { every, begun: now, due: now, key: None, departed: None }
+        Self { every, begun: now, due: now, key: None, departed: None, evicted: None }
     }
 
     /// Notes the key that is in use from now on, and for how long it is valid; or that there is none.
     pub(super) fn set_key(&mut self, now: Instant, key: Option<(Epoch, Duration)>) {
-        let since = |epoch| self.key.filter(|held| held.epoch == epoch).map_or(now, |held| held.since);
-        self.key = key.map(|(epoch, valid_for)| {
-            let until = now.checked_add(valid_for);
-            KeyInUse { epoch, since: since(epoch), until }
-        });
+        if let Some((epoch, valid_for)) = key {
+            let since = self.key.filter(|held| held.epoch == epoch).map_or(now, |held| held.since);
+            let soon = ENDS_SOON.min(valid_for / 10);
+            let ends = now.checked_add(valid_for).map(|end| (end - soon, end));
+            self.key = Some(LastKey { epoch, since, ends });
+        }
         // What changes is told at once, but not more often than every second.
         self.due = self.due.min(now + Duration::from_secs(1));
     }
 
+    /// Whether the last key has run out; `None` if there was none yet.
+    pub(super) fn has_run_out(&self, now: Instant) -> Option<bool> {
+        self.key.map(|key| key.ends.is_some_and(|(_, end)| end <= now))
+    }
+
+    /// Whether the last key ends soon, and no newer one came.
+    pub(super) fn ends_soon(&self, now: Instant) -> bool {
+        self.key.is_some_and(|key| key.ends.is_some_and(|(soon, _)| soon <= now))
+    }
+
     /// Notes that a member with a system id is no member any more.
-    pub(super) fn note_departure(&mut self, now: Instant, system: i64) {
-        self.departed = Some((system, now));
+    pub(super) fn note_departure(&mut self, now: Instant, departure: Departure) {
+        self.departed = Some((departure.system, now));
+        if departure.evicted {
+            self.evicted = Some(departure.system);
+        }
         self.due = self.due.min(now + Duration::from_secs(1));
     }
 
@@ -100,7 +121,7 @@ impl SecurityState {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let key = self.key.filter(|_| status.open);
-        let of_key = |value: &dyn Fn(KeyInUse) -> i64| key.map_or(-1, value);
+        let of_key = |value: &dyn Fn(LastKey) -> i64| key.map_or(-1, value);
         let is_heard = |ago: Option<u64>| ago.is_some_and(|ago| ago <= HEARD_WITHIN);
         let heard = status.senders.iter().filter(|sender| is_heard(sender.heard_ago)).count();
         let [by_key, by_signature, by_id, by_load] =
@@ -119,12 +140,15 @@ impl SecurityState {
             ("QV_AGE", of_key(&|key| seconds(now.duration_since(key.since)))),
             (
                 "QV_LEFT",
-                of_key(&|key| key.until.map_or(i64::MAX, |at| seconds(at.saturating_duration_since(now)))),
+                of_key(&|key| {
+                    key.ends.map_or(i64::MAX, |(_, end)| seconds(end.saturating_duration_since(now)))
+                }),
             ),
             ("QV_MEMBERS", members.try_into().unwrap_or(i64::MAX)),
             ("QV_HEARD", heard.try_into().unwrap_or(i64::MAX)),
-            ("QV_GONE", self.departed.map_or(0, |(system, _)| system)),
+            ("QV_GONE", self.departed.map_or(0, |(system, _)| i64::from(system))),
             ("QV_GONE_S", self.departed.map_or(-1, |(_, at)| seconds(now.duration_since(at)))),
+            ("QV_EVICT", self.evicted.map_or(0, i64::from)),
             (DROPPED[0].0, by_key),
             (
                 DROPPED[1].0,
@@ -215,10 +239,12 @@ mod tests {
         ] {
             assert_eq!(values[name], value, "{name}");
         }
-        state.note_departure(later, 200);
+        state.note_departure(later, Departure { system: 100, evicted: true });
+        state.note_departure(later, Departure { system: 200, evicted: false });
         state.set_key(later, Some((Epoch { counter: 4, ..EPOCH }, Duration::from_secs(600))));
         let values = read(&state, later + Duration::from_secs(5), true);
         assert_eq!((values["QV_GONE"], values["QV_GONE_S"], values["QV_AGE"]), (200, 5, 5));
+        assert_eq!(values["QV_EVICT"], 100);
         // As long as a leader may say: no arithmetic on times fails.
         state.set_key(later, Some((EPOCH, Duration::MAX)));
         assert_eq!(read(&state, later, true)["QV_LEFT"], i64::MAX);
@@ -227,15 +253,33 @@ mod tests {
     }
 
     #[test]
+    fn end_of_the_last_key_is_known_also_when_there_is_none_any_more() {
+        let now = Instant::now();
+        let mut state = SecurityState::new(now, None);
+        assert!(state.has_run_out(now).is_none() && !state.ends_soon(now));
+        for (validity, soon) in [(3_600, 3_300), (100, 90)] {
+            state.set_key(now, Some((EPOCH, Duration::from_secs(validity))));
+            state.set_key(now, None);
+            let after = |seconds| now + Duration::from_secs(seconds);
+            assert!(!state.ends_soon(after(soon - 1)) && state.ends_soon(after(soon)));
+            assert_eq!(state.has_run_out(after(validity - 1)), Some(false));
+            assert_eq!(state.has_run_out(after(validity)), Some(true));
+        }
+        state.set_key(now, Some((EPOCH, Duration::MAX)));
+        assert!(state.has_run_out(now) == Some(false) && !state.ends_soon(now));
+    }
+
+    #[test]
     fn rate_is_bounded_and_never_is_never() {
         let now = Instant::now();
         let mut silent = SecurityState::new(now, None);
-        silent.note_departure(now, 1);
+        let gone = |system| Departure { system, evicted: true };
+        silent.note_departure(now, gone(1));
         assert!(!silent.is_due(now + Duration::from_secs(3_600)));
         let mut state = SecurityState::new(now, Some(Duration::from_secs(5)));
         assert!(state.is_due(now) && !state.is_due(now + Duration::from_secs(4)));
         // A thousand changes are told once.
-        (0..1_000).for_each(|system| state.note_departure(now, system));
+        (0..1_000).for_each(|system| state.note_departure(now, gone(system)));
         assert!(!state.is_due(now) && state.is_due(now + Duration::from_secs(1)));
         assert!(!state.is_due(now + Duration::from_secs(5)) && state.is_due(now + Duration::from_secs(6)));
     }

@@ -54,9 +54,11 @@ async fn ground_is_told_the_epoch_who_is_gone_and_what_is_dropped() {
     // Member 1 is no member any more, but its system id stays granted.
     let mut table: SystemIds = group.table(2);
     table.set_slot("drone-0", None);
+    table.set_evicted("drone-0");
     ground.feed.news.set_table(table);
     let values =
-        told(&station, |values| values.get("QV_GONE") == Some(&1) && values["QV_MEMBERS"] == 1).await;
+        told(&station, |values| values.get("QV_EVICT") == Some(&1) && values["QV_MEMBERS"] == 1).await;
+    assert_eq!(values["QV_GONE"], 1);
     assert!(values["QV_OPEN"] == 1, "{values:?}");
     ground.feed.set_keys(None, true);
     told(&station, |values| values.get("QV_OPEN") == Some(&0) && values.get("QV_AGE") == Some(&-1)).await;

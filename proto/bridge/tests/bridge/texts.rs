@@ -130,7 +130,17 @@ async fn ground_station_is_told_which_system_is_gone() {
     let mut table: SystemIds = group.table(2);
     table.set_slot("drone-0", None);
     ground.feed.news.set_table(table);
-    assert_eq!(next_text(station, 2).await, (2, "Quiver: system 1 was evicted, or left".into()));
+    assert_eq!(next_text(station, 2).await, (2, "Quiver: system 1 left or was away long".into()));
+}
+
+#[tokio::test]
+async fn ground_station_is_told_which_system_was_evicted() {
+    let Link { group, ground, station, .. } = &Link::new().await;
+    let mut table: SystemIds = group.table(2);
+    table.set_slot("drone-0", None);
+    table.set_evicted("drone-0");
+    ground.feed.news.set_table(table);
+    assert_eq!(next_text(station, 2).await, (2, "Quiver: system 1 was evicted".into()));
 }
 
 #[tokio::test]

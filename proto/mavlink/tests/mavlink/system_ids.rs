@@ -97,7 +97,7 @@ fn a_slot_has_one_name() {
     // It left, and the slot is another's.
     assert!(table.set_slot("edge-2", Some(4)));
     assert_eq!(table.of_slot(4), Some(2));
-    assert_eq!(table.of_name("edge-1"), Some(Grant { system_id: 1, slot: None }));
+    assert_eq!(table.of_name("edge-1"), Some(Grant { system_id: 1, slot: None, evicted: false }));
     assert!(table.set_slot("edge-2", None));
     assert_eq!(table.of_slot(4), None);
     assert!(!table.set_slot("nobody", Some(9)));
