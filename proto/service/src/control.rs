@@ -288,7 +288,7 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     };
     let within = request.time_limit() + LINE_TIME;
     let answered = timeout(within, exchange).await;
-    let hangs = |_| Error::Hangs { socket: socket.clone(), seconds: within.as_secs() };
+    let hangs = |_| Error::Hangs { place: socket.display().to_string(), seconds: within.as_secs() };
     match answered.map_err(hangs)?.map_err(failed)? {
         Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
         Answer::Error(reason) => Err(Error::Refused(reason)),

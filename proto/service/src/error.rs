@@ -222,11 +222,11 @@ pub enum Error {
     },
     /// The running service did not answer in time.
     #[error(
-        "the running service on {socket} did not answer within {seconds} s; it may hang: see its log, and start it anew"
+        "the running service on {place} did not answer within {seconds} s; it may hang: see its log, and start it anew"
     )]
     Hangs {
-        /// The socket.
-        socket: PathBuf,
+        /// The socket or address.
+        place: String,
         /// Time that it had.
         seconds: u64,
     },

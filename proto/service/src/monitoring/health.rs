@@ -26,8 +26,19 @@ const HEADERS: usize = 32;
 /// all of this machine is where that service listens: it is asked at its socket, too. Returns what it says.
 ///
 /// # Errors
-/// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::NoAnswer`].
+/// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::Hangs`] if nothing comes in time,
+/// [`Error::NoAnswer`].
 pub async fn ask(
+    service: (&'static str, &'static str),
+    place: (&Path, Option<SocketAddr>),
+    live: bool,
+) -> Result<String> {
+    ask_within(PATIENCE, service, place, live).await
+}
+
+/// The same, with a limit of time.
+pub(super) async fn ask_within(
+    limit: Duration,
     (role, verb): (&'static str, &'static str),
     (data_dir, metrics): (&Path, Option<SocketAddr>),
     live: bool,
@@ -38,8 +49,7 @@ pub async fn ask(
     let metrics = metrics.filter(|address| address.port() != 0 && !is_own(address));
     let (address, answered) = match metrics.map(reachable) {
         Some(address) => {
-            let got =
-                timeout(PATIENCE, async { get(TcpStream::connect(address).await?, &address, path).await });
+            let got = timeout(limit, async { get(TcpStream::connect(address).await?, &address, path).await });
             (address.to_string(), got.await)
         }
         None => {
@@ -57,12 +67,12 @@ pub async fn ask(
                     verb,
                 });
             };
-            (socket.display().to_string(), timeout(PATIENCE, get(stream, &"localhost", path)).await)
+            (socket.display().to_string(), timeout(limit, get(stream, &"localhost", path)).await)
         }
     };
     let no_answer = |reason: String| Error::NoAnswer { role: role.into(), address: address.clone(), reason };
     let (status, body) = answered
-        .map_err(|_| no_answer(format!("nothing came in {PATIENCE:?}")))?
+        .map_err(|_| Error::Hangs { place: address.clone(), seconds: limit.as_secs() })?
         .map_err(|error| no_answer(error.to_string()))?;
     let said = body.lines().collect::<Vec<_>>().join("; ");
     match status {

@@ -64,6 +64,17 @@ async fn ready_or_not_with_the_reasons_and_alive_either_way() {
 }
 
 #[tokio::test]
+async fn service_that_hangs_is_told_from_one_that_does_not_run() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    let ask =
+        || health::ask_within(Duration::from_millis(50), ("edge", "run"), (directory.path(), None), false);
+    assert!(matches!(ask().await, Err(Error::NotRunning { .. })));
+    let _hangs = control::listen(&directory.path().join(SOCKET)).expect("listens");
+    let error = ask().await.expect_err("hangs");
+    assert_eq!(error.exit(), crate::Exit::TimedOut, "{error}");
+}
+
+#[tokio::test]
 async fn metrics_have_prefix_unit_and_suffix_as_the_conventions_want_them() {
     let mut registry = registry("1.2.3");
     let counter = Counter::<u64>::default();
