@@ -166,7 +166,8 @@ typedef struct quiver_event {
   bool is_leader;
   // Whether the same request may succeed later.
   bool is_transient;
-  // Term of the epoch.
+  // Term of the epoch: 65,536 times its round, plus the ordinal of the leader that opened it. The programs write round 3,
+  // ordinal 1 and counter 17 as `3-1.17`.
   uint64_t term;
   // Counter of the epoch.
   uint64_t counter;
@@ -194,7 +195,8 @@ typedef struct quiver_state {
   uint32_t leaders;
   // Whether it holds an epoch: the fields that follow count.
   bool has_epoch;
-  // Term of the epoch.
+  // Term of the epoch: 65,536 times its round, plus the ordinal of the leader that opened it. The programs write round 3,
+  // ordinal 1 and counter 17 as `3-1.17`.
   uint64_t term;
   // Counter of the epoch.
   uint64_t counter;

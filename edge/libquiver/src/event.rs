@@ -25,7 +25,8 @@ pub struct QuiverEvent {
     pub is_leader: bool,
     /// Whether the same request may succeed later.
     pub is_transient: bool,
-    /// Term of the epoch.
+    /// Term of the epoch: 65,536 times its round, plus the ordinal of the leader that opened it. The programs write round 3,
+    /// ordinal 1 and counter 17 as `3-1.17`.
     pub term: u64,
     /// Counter of the epoch.
     pub counter: u64,

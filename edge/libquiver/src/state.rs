@@ -16,7 +16,8 @@ pub struct QuiverState {
     pub leaders: u32,
     /// Whether it holds an epoch: the fields that follow count.
     pub has_epoch: bool,
-    /// Term of the epoch.
+    /// Term of the epoch: 65,536 times its round, plus the ordinal of the leader that opened it. The programs write round 3,
+    /// ordinal 1 and counter 17 as `3-1.17`.
     pub term: u64,
     /// Counter of the epoch.
     pub counter: u64,
