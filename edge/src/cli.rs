@@ -23,13 +23,13 @@ pub(crate) const HELP: Help = Help {
 Examples:
   edge enrol --deployment deployment.toml --token edge-1.token    # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                 # join and stay; prints messages
-  edge run --leader /ip4/10.0.0.1/tcp/7001 --group alpha --json
-  edge run --leader … --anonymous           # prove what the leader demands, not who one is
-  edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
   edge run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800   # MAVLink
   edge health                                                     # ready, or why not
   edge status                                                     # with --watch again and again
   edge send --channel chat 'hello, group'
+  edge run --leader /ip4/10.0.0.1/tcp/7001 --group alpha --json
+  edge run --leader … --anonymous           # prove what the leader demands, not who one is
+  edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
   edge abe fetch                                 # the attribute keys granted to this drone
   edge abke status                               # which fields are certified, until when
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
@@ -114,13 +114,13 @@ pub(crate) struct EnrolArgs {
     pub(crate) first: FirstStartArgs,
     /// Directory of tokens, of which the first start takes one that nobody has taken: for containers that are
     /// started from one description
-    #[arg(long, value_name = "DIR", conflicts_with = "token")]
+    #[arg(long, value_name = "DIR", conflicts_with = "token", hide_short_help = true)]
     pub(crate) token_dir: Option<PathBuf>,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     pub(crate) kgc: Vec<String>,
     /// How long enrolling may take [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, hide_short_help = true)]
     #[serde(with = "humantime_serde::option")]
     pub(crate) enrol_timeout: Option<Duration>,
 }
@@ -139,20 +139,20 @@ pub(crate) struct RunArgs {
     pub(crate) group: Option<String>,
     /// Fetch the attribute keys and credentials granted to this drone at the start, in the background;
     /// credentials again in each period
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = "Keys")]
     pub(crate) attributes: bool,
     /// Join anonymously: prove to the leader that this drone's certified fields satisfy what it demands
     /// (`leader serve --admission`), and nothing else. Every membership has a transport key and connection of
     /// its own, ends with the credential's period, and signs nothing. Credentials are fetched from the KGC in
     /// each period
-    #[arg(long)]
+    #[arg(long, help_heading = "Anonymous joins")]
     pub(crate) anonymous: bool,
     /// With --anonymous: the authority that certified the fields, if there are several
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = name, hide_short_help = true, help_heading = "Anonymous joins")]
     pub(crate) authority: Option<String>,
     /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default:
     /// 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true, help_heading = "Anonymous joins")]
     pub(crate) answers: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
@@ -231,11 +231,18 @@ pub(crate) struct ProvisionArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_service::arguments::command;
+    use quiver_service::arguments::{SCREEN, command, short_helps};
 
     #[test]
     fn command_line_is_consistent() {
         command::<Command>(&HELP).debug_assert();
+    }
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in short_helps(&command::<Command>(&HELP)) {
+            assert!(help.lines().count() <= SCREEN, "{command}: {help}");
+        }
     }
 
     #[test]

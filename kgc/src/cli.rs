@@ -31,9 +31,9 @@ Examples:
   kgc token issue --operator operator.key --name leader-1 --leads alpha --out leader-1.token
   kgc token issue --operator operator.key --name edge-1 --group alpha --out edge-1.token
   kgc serve --listen /ip4/0.0.0.0/tcp/7000           # for drones on other machines
-  kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
+  kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
   kgc abe setup --name orders --schema schema.toml   # an attribute authority
   kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
   kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
@@ -422,11 +422,18 @@ pub(crate) enum PolicyCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_service::arguments::command;
+    use quiver_service::arguments::{SCREEN, command, short_helps};
 
     #[test]
     fn command_line_is_consistent() {
         command::<Command>(&HELP).debug_assert();
+    }
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in short_helps(&command::<Command>(&HELP)) {
+            assert!(help.lines().count() <= SCREEN, "{command}: {help}");
+        }
     }
 
     #[test]

@@ -23,6 +23,10 @@ Examples:
   leader serve --deployment deployment.toml --token leader-1.token  # first start: enrols
   leader serve                                                      # every other start
   leader serve --listen /ip4/0.0.0.0/tcp/7001            # for drones on other machines
+  leader status
+  leader rekey
+  leader evict edge-7
+  leader send --channel orders 'return to base'
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s          # one of several leaders
   leader serve --strategy tree                           # a group of many thousands
   leader serve --admission geofence.policy               # who satisfies it joins, nobody else
@@ -30,13 +34,9 @@ Examples:
   leader serve --carrier relay:0.0.0.0:14800             # carries MAVLink between members: a star
   leader system-id grant edge-1 1                        # this member's vehicle is system 1
   leader health                                          # ready, or why not
-  leader status
   leader status --watch                                  # live: the re-key wave, who is behind
-  leader rekey
-  leader evict edge-7
   leader evict 7                                         # whoever has MAVLink's system id 7
   leader evict --slot 12                                 # also an anonymous member
-  leader send --channel orders 'return to base'
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
   leader envelope send --policy 'scout and sector:7' 'go north'     # only scouts there read it
   leader abe fetch                                       # attribute authorities and keys
@@ -143,55 +143,55 @@ pub(crate) struct ServeArgs {
     #[serde(flatten)]
     pub(crate) first: FirstStartArgs,
     /// Address of a KGC, in place of those in the deployment file; may be repeated
-    #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Network", hide_short_help = true)]
     pub(crate) kgc: Vec<String>,
-    /// Where to listen: /ip4/0.0.0.0/tcp/7001 for others to reach it; port 0 lets the system choose; may be
+    /// Where to listen. With /ip4/0.0.0.0/tcp/7001 others reach it; port 0 lets the system choose; may be
     /// repeated [default: /ip4/127.0.0.1/tcp/7001, this machine alone]
     #[arg(short, long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) listen: Vec<String>,
     /// A drone that may join although its identity does not list the group, by its serial as `kgc drone list`
     /// shows it; may be repeated
-    #[arg(long, value_name = "SERIAL", help_heading = "Members")]
+    #[arg(long, value_name = "SERIAL", help_heading = "Members", hide_short_help = true)]
     pub(crate) allow: Vec<String>,
     /// The most members [default: 4096]
-    #[arg(long, value_name = "N", help_heading = "Members")]
+    #[arg(long, value_name = "N", help_heading = "Members", hide_short_help = true)]
     pub(crate) max_members: Option<u32>,
-    /// How group keys travel: `flat` sends every member its own entry in each epoch, as in the paper; `tree`
-    /// keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
+    /// How group keys travel: `flat` or `tree`. `flat` sends every member its own entry in each epoch, as in the
+    /// paper; `tree` keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
     #[arg(long, value_name = "STRATEGY", help_heading = "Keys")]
     pub(crate) strategy: Option<StrategyKind>,
     /// With --strategy tree: most members hear one radio, so what all need goes out once for all, however long it is:
     /// a term opens, and drones that join together follow, by one broadcast. Without, each is sent its own part
-    #[arg(long, help_heading = "Keys")]
+    #[arg(long, help_heading = "Keys", hide_short_help = true)]
     pub(crate) shared_medium: bool,
-    /// How long a group key is valid, such as 10m; a new one comes when four fifths have passed [default:
+    /// How long a group key is valid, such as 10m. A new one comes when four fifths have passed [default:
     /// 10m]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Keys")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) validity: Option<Duration>,
-    /// Address of another leader of the group, which takes over if this one is lost and the other way round;
+    /// Address of another leader of the group. It takes over if this one is lost and the other way round;
     /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) peer: Vec<String>,
     /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may be
     /// repeated. Others are served as drones are
-    #[arg(long, value_name = "PEER_ID", help_heading = "Network")]
+    #[arg(long, value_name = "PEER_ID", help_heading = "Network", hide_short_help = true)]
     pub(crate) relay: Vec<String>,
     /// File of such identities, one a line, as `edge relay-keys --publish` writes it
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    #[arg(long, value_name = "FILE", help_heading = "Network", hide_short_help = true)]
     pub(crate) relay_file: Option<PathBuf>,
-    /// How long the leader may be silent before another opens a term, which each does half of that later for every
+    /// How long the leader may be silent before another opens a term. Each does so half of that later for every
     /// ordinal up to its own: with 10s, ordinal 1 after 15 s and ordinal 2 after 20 s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Network")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
-    /// A policy that the KGC signed for this group (`kgc abke policy`): admit whoever proves, anonymously,
+    /// A policy that the KGC signed for this group (`kgc abke policy`). Admits whoever proves, anonymously,
     /// that its certified fields satisfy it, and nobody by name. Existing members are removed. Slot keys are
     /// fetched from the KGC in each period
     #[arg(long, value_name = "FILE", help_heading = "Members")]
     pub(crate) admission: Option<PathBuf>,
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
-    #[arg(long, help_heading = "Keys")]
+    #[arg(long, help_heading = "Keys", hide_short_help = true)]
     pub(crate) attributes: bool,
     #[command(flatten)]
     #[serde(flatten)]
@@ -199,7 +199,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) mavlink: MavlinkArgs,
-    /// The MAVLink system id of a member, or of this leader: from 1 to 255, or to 4294967295 for programs that
+    /// The MAVLink system id of a member, or of this leader. From 1 to 255, or to 4294967295 for programs that
     /// know 32-bit ids; may be repeated. Nobody else's frames pass under it, and a member without one sends none
     #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
     pub(crate) system_id: Vec<String>,
@@ -215,11 +215,18 @@ pub(crate) struct ServeArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_service::arguments::command;
+    use quiver_service::arguments::{SCREEN, command, short_helps};
 
     #[test]
     fn command_line_is_consistent() {
         command::<Command>(&HELP).debug_assert();
+    }
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in short_helps(&command::<Command>(&HELP)) {
+            assert!(help.lines().count() <= SCREEN, "{command}: {help}");
+        }
     }
 
     #[test]

@@ -47,6 +47,16 @@ fn senseless_settings_are_refused() {
 }
 
 #[test]
+fn short_help_is_a_screen_that_teaches() {
+    let directory = tempfile::tempdir().expect("tempdir");
+    for (words, part) in [(&["-h"][..], "leader evict edge-7"), (&["serve", "-h"], "--validity")] {
+        let help = String::from_utf8(run(&directory, words).stdout).expect("utf-8");
+        assert!(help.lines().count() <= 40 && help.contains(part), "{help}");
+        assert!(help.contains("see more with '--help'"), "{help}");
+    }
+}
+
+#[test]
 fn help_teaches() {
     let directory = tempfile::tempdir().expect("tempdir");
     let help = String::from_utf8(run(&directory, &["--help"]).stdout).expect("utf-8");

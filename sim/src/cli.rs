@@ -27,18 +27,18 @@ const EXAMPLES: &str = "\
 Examples:
   sim                                  1,000 drones over the memory transport
   sim -n 2000 --transport tcp          2,000 drones over TCP on loopback
+  sim run -n 100000 --world virtual    very many drones in virtual time
+  sim scale -n 100,300,1000            how the costs of re-keys grow: table, CSV, SVG, report
+  sim check --seeds 1000               random faults, every invariant after every step
+  sim scenario flapping_drone          a world with faults, its airtime and energy
   sim run -n 10000 --messages 2        a large swarm, few messages
   sim run -n 100 --expiry 20s          let the key really expire
   sim run -n 500 --json > run.json     for scripts
-  sim run -n 100000 --world virtual    very many drones in virtual time
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
   sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
-  sim scale -n 100,300,1000            how the costs of re-keys grow: table, CSV, SVG, report
-  sim check --seeds 1000               random faults, every invariant after every step
   sim flood                            strangers flood a leader of 1,000 drones: how long its re-keys take
-  sim scenario flapping_drone          a world with faults, its airtime and energy
   sim scenario --from-tlog f.tlog      a flight's vehicles, traffic and places; `sim scenario --help` has all formats
   cargo lab compare --radio 802.15.4   other group-keying schemes over the same radio (docs/contenders.md)
   RUST_LOG=quiver_net=debug sim -n 3   with logs, on standard error
@@ -67,7 +67,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Enrol, form a group, re-key, leave, join, send messages, restart the leader; check every key at every
+    /// Enrol, form a group, re-key, leave, join, send messages, restart the leader. Checks every key at every
     /// drone
     #[command(after_help = EXAMPLES)]
     Run(RunArgs),
@@ -77,13 +77,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Run random faults in the virtual world, check all invariants after every step, shrink failing seeds
+    /// Run random faults in the virtual world. Checks all invariants after every step, and shrinks failing seeds
     Check(CheckArgs),
     /// Run a scenario in the virtual world: faults, radio, energy; check all invariants
     Scenario(ScenarioArgs),
     /// Measure re-keys of groups of several sizes, and fit their growth
     Scale(ScaleArgs),
-    /// Flood a leader over loopback, and measure its members' re-keys without a flood and under each
+    /// Flood a leader over loopback. Measures its members' re-keys without a flood and under each
     Flood(FloodArgs),
     /// Host part of the drones of a `sim run --workers N` in another process
     #[command(long_about = worker::ABOUT)]
@@ -174,6 +174,15 @@ mod tests {
         match Cli::try_parse_from(std::iter::once(&"sim").chain(words)).unwrap().command() {
             Command::Run(args) => args,
             other => panic!("{words:?} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in
+            quiver_report::short_helps(&quiver_report::complete(<Cli as clap::CommandFactory>::command()))
+        {
+            assert!(help.lines().count() <= quiver_report::SCREEN, "{command}: {help}");
         }
     }
 

@@ -136,12 +136,20 @@ impl FromStr for PortChoice {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use quiver_arguments::{SCREEN, complete, short_helps};
 
     use super::*;
 
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in short_helps(&complete(Cli::command())) {
+            assert!(help.lines().count() <= SCREEN, "{command}: {help}");
+        }
     }
 
     #[test]

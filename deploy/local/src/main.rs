@@ -20,7 +20,7 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use quiver_arguments::parse;
 use quiver_service::exit;
 
 use crate::cli::{Cli, Command};
@@ -30,7 +30,7 @@ use crate::error::Error;
 const NAME: &str = "quiver-local";
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    let ended = match parse::<Cli>().command {
         Command::Up(up) => run::up(&up),
         Command::Down(place) => run::down(&place),
         Command::Status(place) => run::status(&place),

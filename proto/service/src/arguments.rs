@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use quiver_arguments::complete;
+pub use quiver_arguments::{SCREEN, short_helps};
 use serde::Serialize;
 
 use crate::exit::EXIT_CODES_HELP;
@@ -42,25 +44,15 @@ pub struct CommandLine<C: Subcommand> {
 #[must_use]
 pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {
     own_memory::keep_private();
-    let matches = with_values_of_any_sign(command::<C>(help)).get_matches();
+    let matches = command::<C>(help).get_matches();
     CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// Describes the command line of a service to clap.
+/// Describes the command line of a service to clap; `-h` is a screen of it.
 #[must_use]
 pub fn command<C: Subcommand>(help: &Help) -> Command {
     let below = format!("{}\n\n{EXIT_CODES_HELP}", help.after);
-    CommandLine::<C>::command().name(help.name).about(help.about).after_help(below)
-}
-
-/// A negative number or length of time is a value, to be refused as that, and no flag that is unknown.
-fn with_values_of_any_sign(command: Command) -> Command {
-    let of_any_sign = |arg: Arg| match arg.get_value_names() {
-        Some([name]) if name == "TIME" => arg.allow_hyphen_values(true),
-        _ if arg.is_positional() || !arg.get_action().takes_values() => arg,
-        _ => arg.allow_negative_numbers(true),
-    };
-    command.mut_args(of_any_sign).mut_subcommands(with_values_of_any_sign)
+    complete(CommandLine::<C>::command().name(help.name).about(help.about).after_help(below))
 }
 
 /// Flags of every subcommand of every service.
@@ -71,12 +63,12 @@ pub struct CommonArgs {
     pub data_dir: Option<PathBuf>,
 
     /// Configuration file (TOML); its keys are the long flags with `_` for `-`
-    #[arg(short, long, value_name = "FILE", global = true, help_heading = GLOBAL)]
+    #[arg(short, long, value_name = "FILE", global = true, hide_short_help = true, help_heading = GLOBAL)]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
     /// How log lines on standard error look; RUST_LOG says what is logged
-    #[arg(long, value_name = "FORMAT", global = true, help_heading = GLOBAL)]
+    #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, help_heading = GLOBAL)]
     pub log_format: Option<LogFormat>,
 
     /// What opens the state file.
@@ -96,7 +88,7 @@ pub struct MonitoringArgs {
 
     /// Collector to which the service sends what it does about each request, by OTLP over plain HTTP, such as
     /// http://127.0.0.1:4318; for Jaeger, Tempo and the like
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", hide_short_help = true)]
     pub otlp: Option<String>,
 }
 
@@ -150,7 +142,7 @@ mod tests {
     }
 
     fn program() -> Command {
-        with_values_of_any_sign(command::<Sub>(&HELP))
+        command::<Sub>(&HELP)
     }
 
     #[test]
@@ -171,7 +163,7 @@ mod tests {
     fn what_every_subcommand_has_stands_at_the_end_of_its_help() {
         let mut program = program();
         program.build();
-        let help = program.find_subcommand_mut("do").expect("do").render_help().to_string();
+        let help = program.find_subcommand_mut("do").expect("do").render_long_help().to_string();
         let (own, global) = help.split_once(GLOBAL).expect("a heading");
         for flag in ["--data-dir", "--config", "--log-format", "--passphrase-file", "--key-file"] {
             assert!(global.contains(flag) && !own.contains(flag), "{help}");

@@ -32,7 +32,7 @@ pub struct ProtectionArgs {
     /// File with a key of 64 hex digits (mode 0600) instead of a passphrase
     ///
     /// Make one with: (umask 077; openssl rand -hex 32 > FILE)
-    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true, help_heading = GLOBAL)]
     pub key_file: Option<PathBuf>,
 }
 

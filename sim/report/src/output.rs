@@ -1,10 +1,10 @@
-//! Reads command lines: where results go, how they are printed, lengths of time.
+//! Options that several commands have: where results go, how they are printed, lengths of time.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Arg, Args, Command, Parser};
+use clap::Args;
 
 use crate::progress::{Bars, Progress};
 use crate::{ReportError, Result, make_room};
@@ -16,11 +16,11 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Destination of a command's results.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
-    /// Folder for results: each run gets a folder in it, `latest` leads to the newest, index.html lists all
+    /// Folder for results. Each run gets a folder in it, `latest` leads to the newest, index.html lists all
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub results: PathBuf,
     /// Write no files
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_results: bool,
     /// Print JSON in place of tables
     #[arg(long)]
@@ -106,21 +106,4 @@ pub fn length_of_time(text: &str) -> Result<Duration, String> {
         }
         Err(error) => Err(format!("expected a length of time such as 90s or 1h: {error}")),
     }
-}
-
-/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
-#[must_use]
-pub fn parse<C: Parser>() -> C {
-    let matches = with_values_of_any_sign(C::command()).get_matches();
-    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
-}
-
-/// A negative number or length of time is a value, to be refused as that, and no option that is unknown.
-fn with_values_of_any_sign(command: Command) -> Command {
-    let of_any_sign = |arg: Arg| match arg.get_value_names() {
-        Some([name]) if name == "DURATION" => arg.allow_hyphen_values(true),
-        _ if arg.is_positional() || !arg.get_action().takes_values() => arg,
-        _ => arg.allow_negative_numbers(true),
-    };
-    command.mut_args(of_any_sign).mut_subcommands(with_values_of_any_sign)
 }

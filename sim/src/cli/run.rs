@@ -24,7 +24,7 @@ pub(super) struct RunArgs {
     /// Drones in the group when it is formed
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
     drones: u32,
-    /// Live world: network between them; memory if not given
+    /// Live world: network between them. Memory if not given
     #[arg(long, value_enum)]
     transport: Option<TransportKind>,
     /// Re-key strategy of the leader: flat or tree
@@ -33,89 +33,89 @@ pub(super) struct RunArgs {
     /// World of the drones
     #[arg(long, value_enum, default_value_t)]
     world: WorldKind,
-    /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi. Drones then
+    /// Virtual world: the radio, such as 802.15.4, ble, lora-sf7 or wifi. Drones then
     /// enrol and ask to join one after the other, as fast as its channel carries it, and wait for answers for
     /// as long as it may take
     #[arg(long, value_name = "PRESET")]
     radio: Option<String>,
     /// Virtual world: the radio (or `ideal`, a cable) with which drones enrol and join before all change to
     /// --radio
-    #[arg(long, value_name = "PRESET", requires = "radio")]
+    #[arg(long, value_name = "PRESET", requires = "radio", hide_short_help = true)]
     depot: Option<String>,
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     toy: bool,
     /// Virtual world: compute what many drones check alike (a header's signature) once per
     /// distinct input
-    #[arg(long, conflicts_with = "toy")]
+    #[arg(long, conflicts_with = "toy", hide_short_help = true)]
     share_verifications: bool,
     /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Let group keys expire after this time, in place of a command to the leader to re-key
-    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time, hide_short_help = true)]
     expiry: Option<Duration>,
     /// Percentage of the drones that leave
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_short_help = true)]
     leave_percent: f64,
     /// Number of drones that join the group later, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, hide_short_help = true)]
     join_percent: f64,
     /// Number of group messages, by turns from the leader and from drones
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10, hide_short_help = true)]
     messages: u32,
-    /// Let up to 2,000 drones send MAVLink telemetry to a ground station, and it commands to them, in the group's
-    /// datagrams over a medium that loses 20 %; halfway evict one, and check that it reads and says nothing
-    /// from then on. In the live world
+    /// Let up to 2,000 drones send MAVLink telemetry to a ground station. It sends them commands, both in the group's
+    /// datagrams over a medium that loses 20 %; halfway one is evicted, and reads and says nothing from then on. In the
+    /// live world
     #[arg(long)]
     mavlink: bool,
     /// Give the drones attributes, seal envelopes to some of them, and check that exactly those open them
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     envelopes: bool,
-    /// KGCs: one, or a quorum of which more than half, or --threshold, issue a key together
+    /// KGCs: one, or a quorum. More than half of them, or --threshold, issue a key together
     #[arg(long, value_name = "N", default_value_t = 1)]
     kgcs: u16,
     /// Number of KGCs that must agree: more than half of them
-    #[arg(long, value_name = "T", requires = "kgcs")]
+    #[arg(long, value_name = "T", requires = "kgcs", hide_short_help = true)]
     threshold: Option<u16>,
     /// Seal an order to the mission's second phase, and check that it opens nowhere before the KGCs release
     /// that phase's key and everywhere afterwards
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     orders: bool,
     /// Let drones join anonymously, and check that exactly those are members whom a policy admits, and that
     /// nothing the leader sees links two memberships of a drone. The policy is in the file, over x and y
     /// (metres from -1000 to 1000) and battery (percent); without a file it is a circle
-    #[arg(long, value_name = "POLICYFILE")]
+    #[arg(long, value_name = "POLICYFILE", hide_short_help = true)]
     admission: Option<Option<PathBuf>>,
     /// Do not kill and rebuild the leader at the end
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_restart_leader: bool,
     /// Kill the leader at the end and rebuild it from its records (the default without --deputies)
-    #[arg(long, conflicts_with_all = ["no_restart_leader", "deputies"])]
+    #[arg(long, conflicts_with_all = ["no_restart_leader", "deputies"], hide_short_help = true)]
     restart_leader: bool,
-    /// Number of deputies of the leader; with them the leader is lost at the end, for good, and one of them
+    /// Number of deputies of the leader. With them the leader is lost at the end, for good, and one of them
     /// takes over
     #[arg(long, value_name = "K", default_value_t = 0)]
     deputies: u32,
-    /// Number of relays, each of which holds the connections of its share of the drones and one to the leader; they run
-    /// where the drones do, at least one in each worker
+    /// Number of relays between the drones and the leader. Each holds the connections of its share of the drones and one to
+    /// the leader; they run where the drones do, at least one in each worker
     #[arg(long, value_name = "N", default_value_t = 0)]
     relays: u32,
     /// Wait for this many `sim worker` processes and let them host the drones (with --transport tcp or quic)
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
     workers: u32,
     /// Address on which to listen for workers; the leader and the KGCs listen on the same host. The drones'
     /// tokens go there unencrypted: keep it to a network of your own
-    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers")]
+    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers", hide_short_help = true)]
     bind: String,
     /// Live world: time limit of a single step; 120s if not given
-    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time, hide_short_help = true)]
     timeout: Option<Duration>,
     /// Open the report in a browser when the run is over
     #[arg(long, conflicts_with = "no_results")]
     open: bool,
     /// Virtual world: write the run as one page that plays it, by default as replay.html beside the report
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     replay: Option<Option<PathBuf>>,
     #[command(flatten)]
     output: OutputArgs,

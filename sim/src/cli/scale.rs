@@ -62,10 +62,10 @@ pub(super) struct ScaleArgs {
     radio: Option<String>,
     /// Virtual world: the radio (or `ideal`, a cable) with which drones enrol and join before all change to
     /// --radio
-    #[arg(long, value_name = "PRESET", requires = "radio")]
+    #[arg(long, value_name = "PRESET", requires = "radio", hide_short_help = true)]
     depot: Option<String>,
     /// Virtual world: compute in a toy group that hides nothing, a hundred times faster
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     toy: bool,
     /// Seed for all random choices of the first run of each size; the others have the seeds after it
     #[arg(long, default_value_t = 1)]

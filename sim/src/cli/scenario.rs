@@ -49,16 +49,16 @@ pub(super) struct ScenarioArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
     places: Option<PathBuf>,
     /// Metres from the middle of all places within which drones are heard
-    #[arg(long, value_name = "METRES", default_value_t = 1000.0)]
+    #[arg(long, value_name = "METRES", default_value_t = 1000.0, hide_short_help = true)]
     range: f64,
     /// Write where the drones were: BonnMotion for .movements and .bm, else ns-2
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"], hide_short_help = true)]
     write_places: Option<PathBuf>,
     /// Write all messages as a capture for Wireshark: IEEE 802.15.4 frames, an interface for each station
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"], hide_short_help = true)]
     pcapng: Option<PathBuf>,
     /// Write a telemetry log of each vehicle of a scenario with [mavlink] into this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["list", "all", "print"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["list", "all", "print"], hide_short_help = true)]
     tlogs: Option<PathBuf>,
     /// List the scenarios that come with Quiver
     #[arg(long, conflicts_with_all = ["file", "all", "seed", "suite", "share_verifications", "csv", "json", "quiet"])]
@@ -79,16 +79,16 @@ pub(super) struct ScenarioArgs {
     #[arg(long, default_value_t)]
     suite: WorldSuite,
     /// Compute what many drones check alike (a header's signature) once per distinct input
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     share_verifications: bool,
     /// Print one line per re-key as CSV in place of the table
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", hide_short_help = true)]
     csv: bool,
     /// Write the run as one page that plays it: drones, keys, messages, epochs and faults over time
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
     replay: Option<PathBuf>,
     /// Open the replay in a browser when the run is over
-    #[arg(long, requires = "replay")]
+    #[arg(long, requires = "replay", hide_short_help = true)]
     open: bool,
     #[command(flatten)]
     output: OutputArgs,

@@ -11,6 +11,7 @@ mod usage;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Parser;
 use quiver_net::check_file_limit;
@@ -23,6 +24,8 @@ use self::table::{Line, json, table};
 
 /// Descriptors of the strangers, and of this program.
 const FILES: u64 = 2048;
+/// Exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 const AFTER_HELP: &str = "\
 KGC, leader and edge are taken from the directory that QUIVER_PROGRAMS names, or from beside this program. Their
@@ -31,7 +34,8 @@ descriptors can be counted by root alone.
 Exit codes:
   0  every attack stayed within its budget
   1  one did not; standard error says which, and by how much
-  2  wrong usage";
+  2  wrong usage
+  130  interrupted (Ctrl-C); the attacks that were finished are printed";
 
 /// Attacks the services and measures what that costs
 #[derive(Debug, Parser)]
@@ -55,7 +59,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = quiver_arguments::parse::<Args>();
     let runs = runs(&args);
     if let Err(error) = check_file_limit(FILES) {
         tell(&format!("error: {error}"));
@@ -63,18 +67,43 @@ fn main() -> ExitCode {
     }
     let runtime = strangers_runtime().expect("a runtime");
     let entered = runtime.enter();
-    let lines = measure(&args, &runs);
-    let written = if args.json { json(&lines) } else { table(&lines) };
-    let _ = io::stdout().write_all(written.as_bytes());
-    let mut code = ExitCode::SUCCESS;
-    for (line, passed) in lines.iter().flat_map(|line| line.passed.iter().map(move |passed| (line, passed))) {
-        tell(&format!("error: {}, beyond the budget in {passed}", line.name()));
-        code = ExitCode::FAILURE;
-    }
+    let finished = Arc::new(Mutex::new(Vec::new()));
+    runtime.spawn(report_when_interrupted(finished.clone(), args.json));
+    measure(&args, &runs, &finished);
+    let all_within = report(&locked(&finished), args.json);
+    let code = if all_within { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     // The strangers need not end one by one.
     drop(entered);
     runtime.shutdown_background();
     code
+}
+
+/// Attacks that were finished.
+type Finished = Arc<Mutex<Vec<Line>>>;
+
+fn locked(finished: &Finished) -> MutexGuard<'_, Vec<Line>> {
+    finished.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reports the attacks that were finished when the user presses Ctrl-C, which ends the services, too, and ends the program.
+async fn report_when_interrupted(finished: Finished, json: bool) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        let lines = locked(&finished);
+        report(&lines, json);
+        tell(&format!("error: interrupted after {} attacks", lines.len()));
+        std::process::exit(INTERRUPTED);
+    }
+}
+
+/// Prints figures, and which exceed their budget. Gives whether none does.
+fn report(lines: &[Line], as_json: bool) -> bool {
+    let written = if as_json { json(lines) } else { table(lines) };
+    let _ = io::stdout().write_all(written.as_bytes());
+    let exceeded = || lines.iter().flat_map(|line| line.passed.iter().map(move |passed| (line, passed)));
+    for (line, passed) in exceeded() {
+        tell(&format!("error: {}, beyond the budget in {passed}", line.name()));
+    }
+    exceeded().next().is_none()
 }
 
 /// Runtime of the strangers, whose threads give way to services and drones: they would be other machines, and must not cost the services
@@ -97,10 +126,9 @@ fn runs(args: &Args) -> Vec<Run> {
     (1..).zip(pairs).map(|(number, (target, attack))| Run { target, attack, number }).collect()
 }
 
-fn measure(args: &Args, runs: &[Run]) -> Vec<Line> {
+fn measure(args: &Args, runs: &[Run], finished: &Finished) {
     tell("starting the services and their drones");
     let mut site = Site::start(args.drones, u32::try_from(runs.len()).unwrap_or(u32::MAX));
-    let mut lines = Vec::new();
     let mut quiet: Option<(Target, Quiet)> = None;
     for run in runs {
         if quiet.as_ref().is_none_or(|(target, _)| *target != run.target) {
@@ -116,9 +144,8 @@ fn measure(args: &Args, runs: &[Run]) -> Vec<Line> {
             line.name(),
             if line.passed.is_empty() { "within its budget" } else { "NOT within" }
         ));
-        lines.push(line);
+        locked(finished).push(line);
     }
-    lines
 }
 
 fn tell(line: &str) {

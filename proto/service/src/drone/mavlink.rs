@@ -25,29 +25,29 @@ const STATE_EVERY: Duration = Duration::from_secs(5);
 /// Flags of a service with MAVLink programs beside it.
 #[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct MavlinkArgs {
-    /// Where a MAVLink program (autopilot, ground station) is connected: udpin:HOST:PORT listens,
+    /// Where a MAVLink program (autopilot, ground station) is connected. `udpin:HOST:PORT` listens,
     /// udpout:HOST:PORT sends, tcp:HOST:PORT, tcpin:HOST:PORT, serial:/dev/ttyACM0:57600; may be repeated. What
     /// it sends goes to the group as encrypted datagrams; without a valid group key nothing passes
     #[arg(long, value_name = "ENDPOINT", help_heading = "MAVLink")]
     pub mavlink: Vec<String>,
-    /// What carries these datagrams: star:HOST:PORT (the leader's relay), relay:HOST:PORT (is that relay),
-    /// udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT, serial:/dev/ttyUSB0:57600 (a radio
+    /// What carries these datagrams, such as star:HOST:PORT. `star:HOST:PORT` (the leader's relay), relay:HOST:PORT
+    /// (is that relay), udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT, serial:/dev/ttyUSB0:57600 (a radio
     /// modem), tunnel:/dev/ttyUSB0:57600 (one that takes MAVLink alone); may be repeated
     #[arg(long, value_name = "CARRIER", help_heading = "MAVLink")]
     pub carrier: Vec<String>,
     /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]
-    #[arg(long, value_name = "FILE", help_heading = "MAVLink")]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "MAVLink")]
     pub mavlink_config: Option<PathBuf>,
     /// Write logs of flights into this directory, which is this service's alone: what passes as tlogs, and what is
     /// dropped, with the reason, as JSON lines. They are plain MAVLink, for their owner alone (mode 600)
-    #[arg(long, value_name = "DIR", help_heading = "MAVLink")]
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = "MAVLink")]
     pub mavlink_log: Option<PathBuf>,
     /// Megabytes of all logs in that directory; the oldest make room for new ones [default: 256]
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "MAVLink")]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1_000_000), hide_short_help = true, help_heading = "MAVLink")]
     pub mavlink_log_limit: Option<u32>,
     /// How often programs at this end are told the security state as NAMED_VALUE_INT messages; 0s for never
     /// [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = state_interval, help_heading = "MAVLink")]
+    #[arg(long, value_name = "TIME", value_parser = state_interval, hide_short_help = true, help_heading = "MAVLink")]
     #[serde(serialize_with = "write_interval")]
     pub mavlink_state: Option<Duration>,
 }

@@ -14,7 +14,7 @@ pub(crate) struct BoardFlags {
     #[arg(long, value_name = "LINE", help_heading = "Boards")]
     serial: Vec<String>,
     /// Bits per second on devices of --serial; USB ignores it [default: 115200]
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000), help_heading = "Boards")]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1200..=4_000_000), help_heading = "Boards", hide_short_help = true)]
     baud: Option<u32>,
 }
 

@@ -1,0 +1,207 @@
+//! Reads the command lines of all programs: help of two lengths, and values of any sign.
+//!
+//! `-h` is one screen that teaches: the first sentence about each option, the first examples. `--help` is the whole. A program
+//! writes one text for both; options that few need are hidden in the short one (`hide_short_help`).
+
+use clap::{Arg, Command, Parser};
+
+/// Lines of a screen, which the short help of a command does not exceed.
+pub const SCREEN: usize = 40;
+/// Examples of the short help.
+const EXAMPLES: usize = 6;
+/// Beginning of the paragraph of examples.
+const HEADING: &str = "Examples:";
+/// Names of values that are lengths of time.
+const TIMES: [&str; 2] = ["TIME", "DURATION"];
+
+/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
+#[must_use]
+pub fn parse<C: Parser>() -> C {
+    let matches = complete(C::command()).get_matches();
+    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// Completes what a program says of its command line, subcommands included.
+#[must_use]
+pub fn complete(command: Command) -> Command {
+    let command = with_short_texts(command);
+    command.mut_args(|arg| with_short_help(of_any_sign(arg))).mut_subcommands(complete)
+}
+
+/// A negative number or length of time is a value, to be refused as that, and no option that is unknown.
+fn of_any_sign(arg: Arg) -> Arg {
+    match arg.get_value_names() {
+        Some([name]) if TIMES.contains(&name.as_str()) => arg.allow_hyphen_values(true),
+        _ if arg.is_positional() || !arg.get_action().takes_values() => arg,
+        _ => arg.allow_negative_numbers(true),
+    }
+}
+
+/// Shortens what stands above and below the options in the short help.
+fn with_short_texts(mut command: Command) -> Command {
+    if command.get_long_about().is_none()
+        && let Some(about) = command.get_about().map(ToString::to_string)
+        && let Some(first) = first_sentence(&about)
+    {
+        command = command.about(first).long_about(about);
+    }
+    let after = command.get_after_help().map(ToString::to_string);
+    match after.filter(|_| command.get_after_long_help().is_none()) {
+        Some(after) => command.after_help(first_examples(&after)).after_long_help(after),
+        None => command,
+    }
+}
+
+/// Shortens the text of an option in the short help.
+fn with_short_help(arg: Arg) -> Arg {
+    if arg.get_long_help().is_some() {
+        return arg;
+    }
+    let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
+    match first_sentence(&help) {
+        Some(first) => arg.help(first).long_help(help),
+        None => arg,
+    }
+}
+
+/// The first sentence of a text, and the default that the text ends with; `None` if that is all.
+fn first_sentence(text: &str) -> Option<String> {
+    let begins = |rest: &str| rest.starts_with(|c: char| c.is_uppercase() || "`-".contains(c));
+    let (end, _) = text.match_indices(". ").find(|(end, dot)| begins(&text[end + dot.len()..]))?;
+    let default = text.rfind("[default: ").filter(|at| *at > end && text.ends_with(']'));
+    let default = default.map_or_else(String::new, |at| format!(" {}", &text[at..]));
+    Some(format!("{}{default}", &text[..end]))
+}
+
+/// The first examples of a text, without what else it says.
+fn first_examples(text: &str) -> String {
+    let lines = text.lines().skip_while(|line| *line != HEADING);
+    lines.take_while(|line| !line.is_empty()).take(1 + EXAMPLES).collect::<Vec<_>>().join("\n")
+}
+
+/// Texts of `-h` of a program and of its subcommands, on a terminal of 100 columns, each after its command: for tests that
+/// none is longer than a screen.
+#[must_use]
+pub fn short_helps(command: &Command) -> Vec<(String, String)> {
+    let mut command = command.clone().term_width(100);
+    command.build();
+    let mut helps = Vec::new();
+    collect(&mut command, &mut helps);
+    helps
+}
+
+fn collect(command: &mut Command, helps: &mut Vec<(String, String)>) {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+    helps.push((name, command.render_help().to_string()));
+    command.get_subcommands_mut().for_each(|command| collect(command, helps));
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Subcommand};
+
+    use super::*;
+
+    /// Does things. It does them well.
+    #[derive(Debug, Parser)]
+    #[command(name = "program", after_help = AFTER)]
+    struct Program {
+        #[command(subcommand)]
+        _command: Sub,
+    }
+
+    const AFTER: &str = "\
+About the examples.
+
+Examples:
+  program do 1
+  program do 2
+  program do 3
+  program do 4
+  program do 5
+  program do 6
+  program do 7
+  program do 8
+
+Exit codes:
+  0 done";
+
+    #[derive(Debug, Subcommand)]
+    enum Sub {
+        /// Do it
+        Do(Do),
+    }
+
+    #[derive(Debug, Args)]
+    struct Do {
+        /// Time that it may take, such as 10.5 s. Beyond, it ends. Twice is not enough [default: 1m]
+        #[arg(long, value_name = "TIME")]
+        wait: Option<String>,
+        /// Time to rest
+        #[arg(long, value_name = "DURATION")]
+        rest: Option<String>,
+        /// How often
+        ///
+        /// Not too often.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=5))]
+        count: Option<u16>,
+        /// For those who know. They are few
+        #[arg(long, hide_short_help = true)]
+        rare: bool,
+    }
+
+    fn help(words: &[&str]) -> String {
+        let program = complete(<Program as clap::CommandFactory>::command()).term_width(100);
+        program.try_get_matches_from(words).expect_err("help").to_string()
+    }
+
+    #[test]
+    fn short_help_has_first_sentences_and_first_examples() {
+        let short = help(&["program", "-h"]);
+        for part in ["Does things\n", "Examples:", "program do 6", "see more with '--help'"] {
+            assert!(short.contains(part), "{part}: {short}");
+        }
+        for part in ["well", "About the examples", "program do 7", "Exit codes"] {
+            assert!(!short.contains(part), "{part}: {short}");
+        }
+        let short = help(&["program", "do", "-h"]);
+        assert!(short.contains("Time that it may take, such as 10.5 s [default: 1m]"), "{short}");
+        assert!(
+            !short.contains("Beyond") && !short.contains("too often") && !short.contains("--rare"),
+            "{short}"
+        );
+    }
+
+    #[test]
+    fn long_help_is_the_whole() {
+        let long = help(&["program", "--help"]);
+        for part in ["It does them well", "About the examples", "program do 8", "Exit codes"] {
+            assert!(long.contains(part), "{part}: {long}");
+        }
+        let long = help(&["program", "do", "--help"]);
+        for part in ["Beyond, it ends. Twice is not enough", "Not too often.", "--rare", "They are few"] {
+            assert!(long.contains(part), "{part}: {long}");
+        }
+    }
+
+    #[test]
+    fn negative_values_are_values() {
+        for words in [&["--wait", "-5m"][..], &["--rest", "-5m"]] {
+            let program = complete(<Program as clap::CommandFactory>::command());
+            program.try_get_matches_from([&["program", "do"], words].concat()).expect("a value");
+        }
+        let told = help(&["program", "do", "--count", "-5"]);
+        assert!(told.contains("-5 is not in 1..=5"), "{told}");
+    }
+
+    #[test]
+    fn short_helps_are_of_all_commands() {
+        let helps = short_helps(&complete(<Program as clap::CommandFactory>::command()));
+        let names: Vec<&str> = helps.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["program", "program do"]);
+        assert!(helps.iter().all(|(name, help)| help.contains(&format!("Usage: {name}"))), "{helps:?}");
+    }
+}
