@@ -4,6 +4,7 @@ mod bench;
 mod compare;
 mod reproduce;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -73,40 +74,48 @@ pub fn main(heap: &dyn Heap) -> ExitCode {
     }
 }
 
-/// Writes a report and prints its tables, or all reports as JSON: several are one array. What cannot be written is
-/// printed all the same.
-fn present(output: &OutputArgs, reports: &[Report]) -> Result<()> {
-    let mut presentation = Presentation::new(output);
-    for report in reports {
-        presentation.write(report);
-    }
-    presentation.print(reports)
-}
-
 /// Reports that were written, each as soon as it was finished: Ctrl-C loses none of them.
 struct Presentation<'a> {
     output: &'a OutputArgs,
     texts: Vec<String>,
+    /// Folder of a report that is not finished yet.
+    unfinished: Option<PathBuf>,
     written: quiver_report::Result<()>,
 }
 
 impl<'a> Presentation<'a> {
     const fn new(output: &'a OutputArgs) -> Self {
-        Self { output, texts: Vec::new(), written: Ok(()) }
+        Self { output, texts: Vec::new(), unfinished: None, written: Ok(()) }
+    }
+
+    /// Writes what of a report is finished, if reports are written; the whole takes its place.
+    fn keep(&mut self, report: &Report) {
+        let slug = format!("{}-unfinished", report.slug);
+        let lead =
+            "UNFINISHED: written while the command ran, or left by one that was interrupted.".to_owned();
+        let lead = std::iter::once(lead).chain(report.lead.iter().cloned()).collect();
+        self.unfinished = self.put(&Report { slug, lead, passed: None, ..report.clone() });
     }
 
     /// Writes a report, if reports are written.
     fn write(&mut self, report: &Report) {
-        let folder = self.output.folder().map(|results| report.write_under(results)).transpose();
-        let folder = folder.unwrap_or_else(|error| {
-            self.written = Err(error);
-            None
-        });
+        let folder = self.put(report);
         let read = folder.map(|folder| format!("\nRead {}", folder.join("report.html").display()));
         self.texts.push(report.terminal() + &read.unwrap_or_default());
     }
 
-    /// Prints all that were written.
+    /// Writes into the folder of the unfinished report, or into a new one.
+    fn put(&mut self, report: &Report) -> Option<PathBuf> {
+        let results = self.output.folder()?;
+        let written = match self.unfinished.take() {
+            Some(folder) => report.write_over(results, &folder),
+            None => report.write_under(results),
+        };
+        written.map_err(|error| self.written = Err(error)).ok()
+    }
+
+    /// Prints all that were written, or all reports as JSON: several are one array. What cannot be written is printed all the
+    /// same.
     fn print(self, reports: &[Report]) -> Result<()> {
         let json = || match reports {
             [report] => report.json(),
@@ -127,6 +136,15 @@ fn making(command: &str) -> Making {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_help_of_each_command_is_one_screen() {
+        for (command, help) in
+            quiver_report::short_helps(&quiver_report::complete(<Cli as clap::CommandFactory>::command()))
+        {
+            assert!(help.lines().count() <= quiver_report::SCREEN, "{command}: {help}");
+        }
+    }
 
     #[test]
     fn command_line_definition_is_consistent() {

@@ -140,19 +140,24 @@ impl Comparison {
     }
 }
 
-/// Carries out the plan.
+/// Carries out the plan. Calls `finished` after each size of each system.
 ///
 /// # Errors
 /// [`LabError::Mls`](crate::LabError::Mls) or [`LabError::Protocol`](crate::LabError::Protocol) if a side
 /// refuses an operation; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not the
 /// leader's.
-pub fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Comparison> {
+pub fn measure(
+    plan: &Plan,
+    observer: &mut dyn Observer,
+    finished: &mut dyn FnMut(&Comparison),
+) -> Result<Comparison> {
     let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };
     let (mut done, mut last) = (0, None);
     while let Some(drones) = plan.size_after(done, last, comparison.is_cut(System::MlsOneCommitter)) {
         for system in System::ALL {
             if !comparison.is_cut(system) {
                 system::measure(&mut comparison, system, drones, observer)?;
+                finished(&comparison);
             }
         }
         (done, last) = (done + 1, Some(drones));

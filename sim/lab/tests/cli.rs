@@ -96,6 +96,40 @@ fn schemes_compete_over_a_radio_in_less_than_two_minutes_of_processor_time() {
 }
 
 #[test]
+fn interrupted_comparison_leaves_what_was_finished() {
+    for (words, slug, table) in [
+        (&["--drones", "8,131072"][..], "compare-unfinished", "compare-form.csv"),
+        (
+            &["--radio", "tcp", "--loss", "0", "--drones", "8,2000"],
+            "compare-radio-unfinished",
+            "radio-form.csv",
+        ),
+    ] {
+        let results = tempfile::tempdir().unwrap();
+        let mut running = Command::new(env!("CARGO_BIN_EXE_lab"))
+            .args([&["compare", "--quiet", "--results", results.path().to_str().unwrap()], words].concat())
+            .spawn()
+            .unwrap();
+        let latest = results.path().join("latest/report.json");
+        while !latest.exists() {
+            assert_eq!(running.try_wait().unwrap(), None, "it is at the larger group");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let interrupt = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+        assert!(interrupt.success());
+        assert!(!running.wait().unwrap().success());
+        let folder = results.path().join("latest").canonicalize().unwrap();
+        assert!(folder.to_str().unwrap().ends_with(slug), "{folder:?}");
+        assert!(read(&folder.join("report.html")).contains("UNFINISHED"));
+        let figures = read(&folder.join(table));
+        assert!(
+            figures.lines().skip(1).any(|line| line.contains(",8,") || line.starts_with("8,")),
+            "{figures}"
+        );
+    }
+}
+
+#[test]
 fn loss_without_a_radio_and_radios_that_are_none_are_refused() {
     assert!(refusal(&["compare", "--loss", "2%"]).contains("--radio"));
     assert!(refusal(&["compare", "--radio", "smoke"]).contains("or tcp"));

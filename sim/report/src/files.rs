@@ -53,18 +53,46 @@ impl Report {
     /// # Errors
     /// [`ReportError::File`] or [`ReportError::Plot`].
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
-        let name = RunName { started: self.date, what: &self.slug, passed: self.passed };
-        write_run(results, name, |folder| {
-            write(folder, "report.html", &self.page()?)?;
-            write(folder, "report.json", &(self.json() + "\n"))?;
-            for table in self.tables() {
-                write(folder, &format!("{}.csv", table.slug), &table.csv())?;
-            }
-            for plot in self.plots() {
-                write(folder, &format!("{}.svg", plot.slug), &svg::render(plot, svg::Format::Wide)?)?;
-            }
-            Ok(())
+        write_run(results, self.run_name(), |folder| {
+            self.contents()?.iter().try_for_each(|(name, text)| write(folder, name, text))
         })
+    }
+
+    /// Puts this report in the place of an earlier state of it, which [`write_under`](Self::write_under) has written into
+    /// `folder`: every file is at any time the old one or the new one. Gives the folder, whose name says how it ended.
+    ///
+    /// # Errors
+    /// [`ReportError::File`] or [`ReportError::Plot`].
+    pub fn write_over(&self, results: &Path, folder: &Path) -> Result<PathBuf> {
+        for (name, text) in self.contents()? {
+            let draft = format!(".{name}.draft");
+            write(folder, &draft, &text)?;
+            let (draft, path) = (folder.join(draft), folder.join(name));
+            fs::rename(draft, &path).map_err(|source| ReportError::File { path, source })?;
+        }
+        let named = results.join(self.run_name().folder());
+        let moved = folder != named && !named.exists();
+        if moved {
+            fs::rename(folder, &named).map_err(|source| ReportError::File { path: named.clone(), source })?;
+        }
+        let folder = if moved { named } else { folder.to_path_buf() };
+        index::update(results, &folder)?;
+        Ok(folder)
+    }
+
+    fn run_name(&self) -> RunName<'_> {
+        RunName { started: self.date, what: &self.slug, passed: self.passed }
+    }
+
+    /// Names and texts of all files.
+    fn contents(&self) -> Result<Vec<(String, String)>> {
+        let mut files =
+            vec![("report.html".to_owned(), self.page()?), ("report.json".to_owned(), self.json() + "\n")];
+        files.extend(self.tables().map(|table| (format!("{}.csv", table.slug), table.csv())));
+        for plot in self.plots() {
+            files.push((format!("{}.svg", plot.slug), svg::render(plot, svg::Format::Wide)?));
+        }
+        Ok(files)
     }
 }
 

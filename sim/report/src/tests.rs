@@ -202,6 +202,25 @@ fn files_go_to_a_folder_of_their_own_every_time() {
 }
 
 #[test]
+fn report_takes_the_place_of_its_earlier_state_and_its_folder_the_new_name() {
+    let results = tempfile::tempdir().unwrap();
+    let unfinished = Report { slug: "tiny-unfinished".into(), ..sample() };
+    let before = unfinished.write_under(results.path()).unwrap();
+    let same = unfinished.write_over(results.path(), &before).unwrap();
+    assert_eq!(same, before);
+    let after = Report { title: "Whole".into(), ..sample() }.write_over(results.path(), &same).unwrap();
+    assert!(!before.exists() && after.to_str().unwrap().ends_with("-tiny"), "{after:?}");
+    assert!(fs::read_to_string(after.join("report.html")).unwrap().contains("Whole"));
+    assert_eq!(results.path().join("latest").canonicalize().unwrap(), after.canonicalize().unwrap());
+    let drafts = fs::read_dir(&after)
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().file_name().to_str().unwrap().starts_with('.'));
+    assert_eq!(drafts.count(), 0);
+    let index = fs::read_to_string(results.path().join("index.html")).unwrap();
+    assert!(!index.contains("tiny-unfinished"), "{index}");
+}
+
+#[test]
 fn runs_are_listed_the_newest_first_and_what_is_no_run_is_left_out() {
     let results = tempfile::tempdir().unwrap();
     for (name, content) in [("notes", None), ("2000-broken", Some("{\"title\": ")), ("2000-list", Some("[]"))]

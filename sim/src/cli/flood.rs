@@ -7,10 +7,10 @@ use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
 use quiver_world::run::Percentiles;
 
-use crate::Result;
 use crate::live::flood::{self, Flood, FloodMeasurement, FloodPlan, FloodReport, MAX_GROWTH};
 use crate::plan::TransportKind;
 use crate::report::Outcome;
+use crate::{Result, interrupt};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +25,8 @@ what they send per second is in the table.
 Exit codes:
   0  under every flood the 99th percentile of re-keys stays below twice that of the quiet group
   1  it does not, or a member was without a key for too long
-  2  wrong usage";
+  2  wrong usage
+  130, 143  interrupted (Ctrl-C, SIGTERM); the lines that were finished are printed";
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,7 +38,7 @@ pub(super) struct FloodArgs {
     #[arg(long, value_name = "N", default_value_t = FloodPlan::default().anonymous)]
     anonymous: u32,
     /// Drones that join anonymously at once
-    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners)]
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners, hide_short_help = true)]
     joiners: u32,
     /// These floods alone
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -49,25 +50,25 @@ pub(super) struct FloodArgs {
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate)]
     rate: u32,
     /// Identities that each of them takes on in a second, one after the other, when it is cut off
-    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities)]
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities, hide_short_help = true)]
     identities: u32,
     /// Number of re-keys for each line of the table
     #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys)]
     rekeys: u32,
     /// Pause of the leader between two of them
-    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = length_of_time, hide_short_help = true)]
     pause: Duration,
     /// Network the drones are on
     #[arg(long, value_enum, default_value_t = FloodPlan::default().transport)]
     transport: TransportKind,
     /// Re-key strategy of the leader: flat or tree
-    #[arg(long, value_name = "STRATEGY", default_value_t)]
+    #[arg(long, value_name = "STRATEGY", default_value_t, hide_short_help = true)]
     strategy: StrategyKind,
     /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Time limit of a single step
-    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = length_of_time, hide_short_help = true)]
     timeout: Duration,
     /// Print the figures as JSON in place of the table
     #[arg(long)]
@@ -99,7 +100,10 @@ impl FloodArgs {
 
 /// Measures, and prints what came of it.
 pub(super) fn flood(args: &FloodArgs) -> Result<Outcome> {
-    let report = flood::run(&args.plan(), &Progress::new(!args.quiet && !args.json))?;
+    let plan = args.plan();
+    plan.check()?;
+    interrupt::listen()?;
+    let report = flood::run(&plan, &Progress::new(!args.quiet && !args.json))?;
     if args.json {
         print(&serde_json::to_string_pretty(&report).unwrap_or_default());
     } else if !args.quiet {
@@ -126,8 +130,9 @@ fn table(report: &FloodReport) -> String {
     ];
     let table = grid(head.map(String::from).to_vec(), report.lines.iter().map(row));
     let (plan, machine) = (&report.plan, &report.machine);
+    let interrupted = if report.interrupted { "INTERRUPTED: further floods were not measured\n" } else { "" };
     format!(
-        "{table}\n{} attackers, {} re-keys for each line; a p99 of {MAX_GROWTH} times the quiet one fails\n{} ({}), {} cores, {}{}",
+        "{table}\n{interrupted}{} attackers, {} re-keys for each line; a p99 of {MAX_GROWTH} times the quiet one fails\n{} ({}), {} cores, {}{}",
         plan.attackers,
         plan.rekeys,
         machine.cpu,

@@ -25,7 +25,7 @@ use super::phases;
 use super::world::World;
 use crate::plan::{Plan, TransportKind};
 use crate::report::Outcome;
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt};
 
 /// Largest growth of the 99th percentile at which the outcome is a pass.
 pub const MAX_GROWTH: f64 = 2.0;
@@ -265,6 +265,8 @@ pub struct FloodReport {
     pub lines: Vec<FloodMeasurement>,
     /// Invariants that did not hold.
     pub violations: Vec<String>,
+    /// Whether the user ended it before the last line.
+    pub interrupted: bool,
 }
 
 impl FloodReport {
@@ -275,14 +277,18 @@ impl FloodReport {
             line.missing > 0 || line.growth.is_some_and(|growth| growth >= MAX_GROWTH)
         };
         let failed = self.lines.iter().any(fails) || !self.violations.is_empty();
-        if failed { Outcome::Failed } else { Outcome::Passed }
+        match (failed, self.interrupted) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Interrupted,
+            (false, false) => Outcome::Passed,
+        }
     }
 }
 
-/// Measures re-keys quiet and under each flood.
+/// Measures re-keys quiet and under each flood. If the user ends it, the report has the lines that were finished.
 ///
 /// # Errors
-/// If the run could not be carried out.
+/// If the run could not be carried out, or was ended before the first line.
 pub fn run(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
     plan.check()?;
     let runtime =
@@ -294,25 +300,39 @@ pub fn run(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
 }
 
 async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
-    let (mut lines, mut violations) = (Vec::new(), Vec::new());
+    let mut report = FloodReport {
+        plan: plan.clone(),
+        machine: Machine::here(),
+        lines: Vec::new(),
+        violations: Vec::new(),
+        interrupted: false,
+    };
     for anonymous in [false, true] {
         let floods: Vec<Flood> = Flood::ALL
             .into_iter()
             .filter(|flood| flood.is_anonymous() == anonymous)
             .filter(|flood| plan.floods.contains(flood))
             .collect();
-        if floods.is_empty() {
+        if floods.is_empty() || report.interrupted {
             continue;
         }
         let group = plan.group(anonymous);
         group.check()?;
         check_files(&group)?;
-        let mut world = World::<Ristretto255>::build(&group, progress).await?;
+        let built = tokio::select! {
+            world = World::<Ristretto255>::build(&group, progress) => Some(world?),
+            () = interrupt::requested() => None,
+        };
+        let Some(mut world) = built else {
+            report.interrupted = true;
+            continue;
+        };
         let (results, measured) = phases::flood(&mut world, plan, &floods).await?;
-        lines.extend(measured);
-        violations.extend(results.violations.iter().map(ToString::to_string));
+        report.lines.extend(measured);
+        report.violations.extend(results.violations.iter().map(ToString::to_string));
+        report.interrupted = results.interrupted;
     }
-    Ok(FloodReport { plan: plan.clone(), machine: Machine::here(), lines, violations })
+    if report.interrupted && report.lines.is_empty() { Err(SimError::Interrupted) } else { Ok(report) }
 }
 
 /// The target of attackers.
@@ -337,6 +357,20 @@ mod tests {
         ] {
             assert!(matches!(plan.check(), Err(SimError::Usage(_))), "{plan:?}");
         }
+    }
+
+    #[test]
+    fn interrupted_flood_neither_passes_nor_hides_a_failure() {
+        let report = |violations: &[&str], interrupted| FloodReport {
+            plan: FloodPlan::default(),
+            machine: Machine::here(),
+            lines: Vec::new(),
+            violations: violations.iter().map(ToString::to_string).collect(),
+            interrupted,
+        };
+        assert_eq!(report(&[], false).outcome(), Outcome::Passed);
+        assert_eq!(report(&[], true).outcome(), Outcome::Interrupted);
+        assert_eq!(report(&["broken"], true).outcome(), Outcome::Failed);
     }
 
     #[test]

@@ -93,6 +93,19 @@ fn help_has_examples_and_exit_codes() {
 }
 
 #[test]
+fn short_help_is_a_screen_that_teaches_and_leads_to_the_whole() {
+    let short = text(&sim(&["-h"]).stdout);
+    assert!(short.lines().count() <= 40, "{short}");
+    for part in ["sim scenario flapping_drone", "--drones", "see more with '--help'", "check "] {
+        assert!(short.contains(part), "{part}: {short}");
+    }
+    let whole = text(&sim(&["--help"]).stdout);
+    for part in ["--share-verifications", "Exit codes", "sim scenario flapping_drone"] {
+        assert!(whole.contains(part), "{part}: {whole}");
+    }
+}
+
+#[test]
 fn too_few_file_descriptors_is_a_clear_error_up_front() {
     let script =
         format!("ulimit -n 256 && exec {} -n 9000 --transport tcp --no-results", env!("CARGO_BIN_EXE_sim"));
@@ -225,6 +238,16 @@ fn interrupted(words: &[&str], sign: &str) -> Output {
     let mut output = running.wait_with_output().unwrap();
     output.stderr = rest.join().unwrap().unwrap();
     output
+}
+
+#[test]
+fn interrupted_flood_prints_the_lines_that_were_finished() {
+    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 50ms";
+    let output = interrupted(&words.split(' ').collect::<Vec<_>>(), "by name: quiet: measured");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(table.contains("by name: quiet") && table.contains("INTERRUPTED"), "{table}");
+    assert!(!table.contains("strangers publish"), "{table}");
 }
 
 #[test]

@@ -7,9 +7,9 @@ use clap::Args;
 use quiver_contenders::schemes::SchemeKind;
 use quiver_report::{OutputArgs, length_of_time};
 
-use super::{making, present};
-use crate::compare::radio::{self, Carrier, RadioPlan};
-use crate::compare::{Plan, measure, report};
+use super::{Presentation, making};
+use crate::compare::radio::{self, Carrier, RadioComparison, RadioPlan};
+use crate::compare::{Comparison, Plan, measure, report};
 use crate::{LabError, Result};
 
 pub(super) const ABOUT: &str = "\
@@ -37,6 +37,8 @@ Examples:
   lab compare --drones 2000 --json     for scripts, on standard output
   lab compare --radio 802.15.4 --loss 2% --drones 50,200,1000,2000     every scheme over one radio
   lab compare --radio lora-sf7 --loss 10% --quick                      small groups: under two minutes
+
+Ctrl-C loses nothing that is finished: each system is written at each size, into a folder …-unfinished until all is done.
 
 Exit codes:
   0  everything was measured, and members and leader held the same keys
@@ -135,14 +137,20 @@ impl CompareArgs {
     }
 }
 
-/// Measures, prints and writes the comparison.
+/// Measures, prints and writes the comparison. Each size of each system is written as soon as it is finished, so that Ctrl-C
+/// loses none.
 pub(super) fn compare(args: &CompareArgs) -> Result<()> {
     let plan = args.plan()?;
     let mut bars = args.output.begin().map_err(LabError::Usage)?;
+    let mut presentation = Presentation::new(&args.output);
+    let making = making(&args.command());
     if let Some(plan) = args.radio_plan()? {
-        let comparison = radio::measure(&plan, &mut bars)?;
+        let mut keep = |so_far: &RadioComparison| presentation.keep(&radio::report(so_far, making.clone()));
+        let comparison = radio::measure(&plan, &mut bars, &mut keep)?;
         drop(bars);
-        present(&args.output, &[radio::report(&comparison, making(&args.command()))])?;
+        let report = radio::report(&comparison, making);
+        presentation.write(&report);
+        presentation.print(&[report])?;
         return match comparison.violations.first() {
             None => Ok(()),
             Some((scheme, drones, violation)) => {
@@ -151,9 +159,12 @@ pub(super) fn compare(args: &CompareArgs) -> Result<()> {
             }
         };
     }
-    let comparison = measure(&plan, &mut bars)?;
+    let mut keep = |so_far: &Comparison| presentation.keep(&report(so_far, making.clone()));
+    let comparison = measure(&plan, &mut bars, &mut keep)?;
     drop(bars);
-    present(&args.output, &[report(&comparison, making(&args.command()))])
+    let report = report(&comparison, making);
+    presentation.write(&report);
+    presentation.print(&[report])
 }
 
 #[cfg(test)]

@@ -152,12 +152,16 @@ fn refused(error: ContenderError) -> LabError {
     LabError::Contender(error)
 }
 
-/// Carries out the plan.
+/// Carries out the plan. Calls `finished` after each size of each scheme.
 ///
 /// # Errors
 /// [`LabError::Usage`] for a loss that is no probability, [`LabError::Contender`] if a scheme cannot be set up.
-pub fn measure(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioComparison> {
-    let played = play_all(plan, observer)?;
+pub fn measure(
+    plan: &RadioPlan,
+    observer: &mut dyn Observer,
+    finished: &mut dyn FnMut(&RadioComparison),
+) -> Result<RadioComparison> {
+    let played = play_all(plan, observer, finished)?;
     Ok(RadioComparison { portraits: portraits(plan, observer)?, ..played })
 }
 
@@ -175,7 +179,11 @@ fn portraits(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<Vec<Portra
 }
 
 /// Costs of the plan's events.
-fn play_all(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioComparison> {
+fn play_all(
+    plan: &RadioPlan,
+    observer: &mut dyn Observer,
+    finished: &mut dyn FnMut(&RadioComparison),
+) -> Result<RadioComparison> {
     let link = plan.link().map_err(|error| LabError::Usage(error.to_string()))?;
     let mut comparison = RadioComparison {
         plan: plan.clone(),
@@ -188,6 +196,7 @@ fn play_all(plan: &RadioPlan, observer: &mut dyn Observer) -> Result<RadioCompar
         for scheme in &plan.schemes {
             if !comparison.is_cut(*scheme) {
                 play(&mut comparison, &link, *scheme, *drones, observer)?;
+                finished(&comparison);
             }
         }
     }

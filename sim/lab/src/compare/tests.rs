@@ -16,7 +16,9 @@ fn making() -> Making {
 
 #[test]
 fn every_system_goes_through_every_event() {
-    let comparison = measure(&small(), &mut ()).unwrap();
+    let mut rows = Vec::new();
+    let comparison = measure(&small(), &mut (), &mut |finished| rows.push(finished.rows.len())).unwrap();
+    assert!(rows.len() == 2 * System::ALL.len() && rows.is_sorted() && rows[0] > 0, "{rows:?}");
     assert_eq!(comparison.cuts, []);
     for drones in [8, 23] {
         for (system, event) in
@@ -37,7 +39,7 @@ fn every_system_goes_through_every_event() {
 
 #[test]
 fn tree_sends_less_than_flat_and_flat_less_than_one_committer_of_mls() {
-    let comparison = measure(&Plan { drones: vec![200], ..small() }, &mut ()).unwrap();
+    let comparison = measure(&Plan { drones: vec![200], ..small() }, &mut (), &mut |_| ()).unwrap();
     let bytes = |system| comparison.cost(200, system, Event::LeaveOne).unwrap().bytes();
     let [one, warm, flat, tree] = System::ALL.map(bytes);
     assert!(tree < warm && warm < flat && flat < one, "{one} {warm} {flat} {tree}");
@@ -45,7 +47,8 @@ fn tree_sends_less_than_flat_and_flat_less_than_one_committer_of_mls() {
 
 #[test]
 fn spent_budget_cuts_a_system_and_spares_it_the_larger_sizes() {
-    let comparison = measure(&Plan { budget: Duration::ZERO, onward: true, ..small() }, &mut ()).unwrap();
+    let comparison =
+        measure(&Plan { budget: Duration::ZERO, onward: true, ..small() }, &mut (), &mut |_| ()).unwrap();
     assert_eq!(comparison.rows, []);
     let cuts: Vec<(u32, System)> = comparison.cuts.iter().map(|cut| (cut.drones, cut.system)).collect();
     assert_eq!(cuts, System::ALL.map(|system| (8, system)));
@@ -68,7 +71,7 @@ fn sizes_double_until_mls_is_cut_or_the_end_is_reached() {
 
 #[test]
 fn report_has_a_table_per_event_and_a_plot_per_quantity() {
-    let comparison = measure(&Plan { drones: vec![8], ..small() }, &mut ()).unwrap();
+    let comparison = measure(&Plan { drones: vec![8], ..small() }, &mut (), &mut |_| ()).unwrap();
     let report = report(&comparison, making());
     assert_eq!(report.tables().count(), Event::ALL.len());
     let rows: Vec<usize> = report.tables().map(|table| table.rows.len()).collect();

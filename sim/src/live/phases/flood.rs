@@ -10,11 +10,10 @@ use quiver_net::Misconduct;
 use quiver_world::run::Percentiles;
 
 use super::{Halt, PhaseResults, Run, Step};
-use crate::Result;
 use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, Target};
 use crate::live::swarm::Request;
 use crate::live::world::{POLL_INTERVAL, World};
-use crate::measure;
+use crate::{Result, interrupt, measure};
 
 /// Drones that are revoked before it begins, so that there is a list to ask for.
 const REVOKED: u8 = 100;
@@ -28,9 +27,14 @@ pub(crate) async fn flood<S: Suite>(
     floods: &[Flood],
 ) -> Result<(PhaseResults, Vec<FloodMeasurement>)> {
     let (mut run, mut lines) = (Run::new(world), Vec::new());
-    match run.floods(plan, floods, &mut lines).await {
-        Ok(()) | Err(Halt::Stuck) => Ok((run.results(), lines)),
-        Err(Halt::Error(error)) => Err(error),
+    let ended = tokio::select! {
+        ended = run.floods(plan, floods, &mut lines) => Some(ended),
+        () = interrupt::requested() => None,
+    };
+    match ended {
+        Some(Ok(()) | Err(Halt::Stuck)) => Ok((run.results(), lines)),
+        Some(Err(Halt::Error(error))) => Err(error),
+        None => Ok((PhaseResults { interrupted: true, ..run.results() }, lines)),
     }
 }
 
@@ -47,6 +51,7 @@ impl<S: Suite> Run<'_, S> {
         self.form().await?;
         let quiet = self.measured(plan, None).await?;
         let calm = quiet.latencies.map(|spread| spread.p99);
+        self.world.progress.note(&format!("{}: measured", quiet.name()));
         lines.push(quiet);
         for flood in floods {
             let mut line = self.measured(plan, Some(*flood)).await?;
@@ -54,6 +59,7 @@ impl<S: Suite> Run<'_, S> {
                 flooded.p99.as_secs_f64() / calm.as_secs_f64().max(f64::MIN_POSITIVE)
             };
             line.growth = line.latencies.zip(calm).map(ratio);
+            self.world.progress.note(&format!("{}: measured", line.name()));
             lines.push(line);
         }
         Ok(())

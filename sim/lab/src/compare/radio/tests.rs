@@ -16,7 +16,8 @@ fn making() -> Making {
 
 #[test]
 fn every_scheme_gives_everybody_the_key_over_a_lossy_radio_and_the_report_says_what_loses_first() {
-    let comparison = measure(&plan(Carrier::Radio(Preset::Ieee802154), 0.05, vec![20]), &mut ()).unwrap();
+    let comparison =
+        measure(&plan(Carrier::Radio(Preset::Ieee802154), 0.05, vec![20]), &mut (), &mut |_| ()).unwrap();
     assert!(comparison.cuts.is_empty() && comparison.violations.is_empty(), "{comparison:?}");
     for scheme in SchemeKind::ALL {
         for event in Event::ALL.into_iter().filter(|event| scheme.has(*event)) {
@@ -39,7 +40,7 @@ fn every_scheme_gives_everybody_the_key_over_a_lossy_radio_and_the_report_says_w
 
 #[test]
 fn streams_carry_every_scheme_too_and_growth_is_that_between_the_sizes() {
-    let comparison = play_all(&plan(Carrier::Tcp, 0.02, vec![10, 40]), &mut ()).unwrap();
+    let comparison = play_all(&plan(Carrier::Tcp, 0.02, vec![10, 40]), &mut (), &mut |_| ()).unwrap();
     let report = report(&comparison, making());
     let growth = report.tables().find(|table| table.slug == "radio-growth").unwrap();
     assert_eq!(growth.rows.len(), 2 * SchemeKind::ALL.len());
@@ -60,7 +61,7 @@ fn streams_carry_every_scheme_too_and_growth_is_that_between_the_sizes() {
 #[test]
 fn spent_budget_cuts_a_scheme() {
     let none = RadioPlan { budget: Duration::ZERO, ..plan(Carrier::Tcp, 0.0, vec![8, 9]) };
-    let comparison = play_all(&none, &mut ()).unwrap();
+    let comparison = play_all(&none, &mut (), &mut |_| ()).unwrap();
     assert!(comparison.rows.is_empty());
     assert_eq!(comparison.cuts.len(), SchemeKind::ALL.len());
     assert!(report(&comparison, making()).highlights.is_empty());
