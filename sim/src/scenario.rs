@@ -2,6 +2,7 @@
 
 mod csv;
 mod json;
+mod page;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use quiver_report::{RunName, write, write_run};
 use quiver_world::scenario::{Scenario, ScenarioRun};
 
 use crate::Result;
-use crate::report::Outcome;
+use crate::report::{Outcome, PAGE};
 
 /// A scenario, what came of it, and how it was run.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ impl ScenarioReport {
         format!("{} failed\n{}\nAgain: {}", self.scenario.name, lines.join("\n"), self.again)
     }
 
-    /// Writes `drones.csv`, `rekeys.csv` and `summary.json` into a new folder under `results`, named by the
+    /// Writes `report.html`, `drones.csv`, `rekeys.csv` and `summary.json` into a new folder under `results`, named by the
     /// start, the scenario and the outcome. Gives the folder.
     ///
     /// # Errors
@@ -78,6 +79,7 @@ impl ScenarioReport {
             ("drones.csv", self.drones_csv()),
             ("rekeys.csv", self.rekeys_csv()),
             ("summary.json", self.json() + "\n"),
+            (PAGE, page::report(self).page()?),
         ];
         let write_all =
             |folder: &Path| files.iter().try_for_each(|(name, content)| write(folder, name, content));
@@ -147,6 +149,9 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&read("summary.json")).unwrap();
         assert_eq!((&json["passed"], &json["command"]), (&true.into(), &"sim scenario sample.toml".into()));
         assert_eq!(json["per_drone"]["count"], 5);
+        assert!(read(PAGE).contains("Sample"));
+        let index = fs::read_to_string(results.path().join("index.html")).unwrap();
+        assert!(index.contains(&format!("sample-passed/{PAGE}")), "{index}");
         assert_eq!(json["machine"]["commit"], quiver_report::Machine::here().commit);
         assert!(json["per_rekey"]["airtime_s"]["max"].as_f64().unwrap() > 0.0);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quiver_ainq::Epoch;
 use quiver_report::csv;
 use quiver_world::radio::Account;
 use quiver_world::rekey_number;
@@ -28,8 +29,7 @@ pub(super) fn drones(run: &ScenarioRun) -> String {
 
 /// One line per re-key: its costs for all nodes together.
 pub(super) fn rekeys(run: &ScenarioRun) -> String {
-    let made: BTreeMap<u64, (Duration, _)> =
-        run.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect();
+    let made = times(run);
     let rows = run.ledger.rekeys().map(|(number, account)| {
         let (at, term, counter) = match made.get(&number) {
             Some((at, epoch)) => (seconds(*at), epoch.term.to_string(), epoch.counter.to_string()),
@@ -38,6 +38,11 @@ pub(super) fn rekeys(run: &ScenarioRun) -> String {
         row([at, term, counter], costs(account))
     });
     csv(row(["at_s", "term", "counter"].map(Into::into), COSTS.map(Into::into)), rows)
+}
+
+/// Times and epochs of the re-keys, by number.
+pub(super) fn times(run: &ScenarioRun) -> BTreeMap<u64, (Duration, Epoch)> {
+    run.epochs.iter().map(|(at, epoch)| (rekey_number(*epoch), (*at, *epoch))).collect()
 }
 
 fn row<const N: usize>(names: [String; N], costs: [String; 8]) -> Vec<String> {

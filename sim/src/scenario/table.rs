@@ -44,7 +44,7 @@ fn two_hops(report: &TwoHopsReport) -> String {
 }
 
 /// Name and mean, 99th percentile and maximum of each quantity.
-fn rows(summary: &Summary) -> [(&'static str, Vec<String>); 7] {
+pub(super) fn rows(summary: &Summary) -> [(&'static str, Vec<String>); 7] {
     [
         ("airtime", shown(&summary.airtime, |time| Unit::duration(*time))),
         ("frames", shown(&summary.frames, u64::to_string)),
@@ -62,14 +62,26 @@ fn shown<T>(spread: &Spread<T>, show: impl Fn(&T) -> String) -> Vec<String> {
 
 fn head(report: &ScenarioReport) -> String {
     let scenario = &report.scenario;
+    format!("{}\n{}\n{}", scenario.title, scenario.about, setting(report))
+}
+
+/// What the page says besides its tables: telemetry and re-keys out of range, if any, and the counts of the run.
+pub(super) fn remarks(report: &ScenarioReport) -> Vec<String> {
+    let telemetry = report.run.mavlink.as_ref().map(|mavlink| telemetry(report, mavlink)).unwrap_or_default();
+    let two_hops = report.run.two_hops.as_ref().map(two_hops).unwrap_or_default();
+    let text = format!("{telemetry}{two_hops}{}", foot(report));
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Size, radio and seed in a line.
+pub(super) fn setting(report: &ScenarioReport) -> String {
+    let scenario = &report.scenario;
     let strategy = match scenario.setup.strategy {
         quiver_ainq::StrategyKind::Flat => "flat",
         quiver_ainq::StrategyKind::Tree => "tree",
     };
     format!(
-        "{}\n{}\n{} and {} over {}, strategy {strategy}, suite {}, seed {}",
-        scenario.title,
-        scenario.about,
+        "{} and {} over {}, strategy {strategy}, suite {}, seed {}",
         counted(scenario.edges(), "drone"),
         counted(scenario.setup.leaders, "leader"),
         scenario.radio.preset,
