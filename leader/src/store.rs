@@ -26,7 +26,7 @@ pub(crate) fn persist(store: &Store, machine: &Leader<Ristretto255>, records: &[
             Ok(()) => return Ok(()),
             // The records themselves matter more than what they make void.
             Err(error) => {
-                tracing::warn!(%error, "a key that is void stays in the state file until it is compacted")
+                tracing::warn!(%error, "a key that is void stays in the state file until it is compacted");
             }
         }
     }

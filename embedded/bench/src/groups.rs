@@ -127,7 +127,7 @@ pub(crate) async fn pairings<H: Host>(
     words.end()?;
     let second = if count > 1 { SECOND_PAIR_HEAP } else { 0 };
     runner.needs(PAIRING_HEAP + second + count * PAIR_HEAP)?;
-    if !pairing(&G1::generator(), &G2::generator()).encode().as_ref().ends_with(&KNOWN) {
+    if !pairing(&G1::generator(), &G2::generator()).encode().ends_with(&KNOWN) {
         return Err(BenchError::Failed("the generators' pairing is another one"));
     }
     let mut rng = ChaCha20Rng::seed_from_u64(1);
