@@ -60,7 +60,7 @@ pub const CERTIFYING_KIND: &str = "abke";
 #[cfg(feature = "services")]
 pub type AttributeServer<S> = crate::DeliveryServer<AttributeIssuer<S>>;
 
-/// Whether an issuer may have an authority of this kind.
+/// Returns true if an issuer may have an authority of this kind.
 fn is_kind(kind: &quiver_ainq::Name) -> bool {
     matches!(kind.as_str(), KIND | CERTIFYING_KIND)
 }

@@ -26,11 +26,11 @@ const REQUESTS: Rate = Rate { burst: 64, refill: Duration::from_millis(250) };
 
 /// Issuer of a payload: its policy, its rate, and its content.
 pub trait Issuer<S: Suite> {
-    /// Its payload.
+    /// Payload of a delivery of this issuer.
     const PAYLOAD: Payload;
     /// Commands of the operator.
     type Command;
-    /// Its events; among them refusals.
+    /// Events of the issuer; among them refusals.
     type Event: From<(Peer, Reason)>;
     /// Record of a delivery: made durable, and audited, before the reply leaves.
     type Record;

@@ -153,7 +153,7 @@ impl Addresses {
         self.proven.contains(id)
     }
 
-    /// Whether proven peers came from there.
+    /// Returns true if proven peers came from there.
     pub(crate) fn is_familiar(&self, from: Prefix) -> bool {
         self.familiar.contains(&from)
     }

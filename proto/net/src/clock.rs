@@ -22,7 +22,7 @@ impl Clock {
         Now { monotonic: self.start.elapsed(), unix: wall().as_secs() }
     }
 
-    /// Whether they have jumped apart since they were compared last. See [`JumpDetector`].
+    /// Returns true if the two clocks have jumped apart since they were compared last. See [`JumpDetector`].
     pub(crate) fn jumped(&mut self) -> bool {
         self.jumps.compare(self.start.elapsed(), wall(), uptime)
     }
@@ -64,7 +64,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 struct JumpDetector {
     last: Option<Reading>,
-    /// There was a jump that was not reported yet.
+    /// True while a jump has not been reported yet.
     pending: bool,
     reported: Option<Duration>,
 }
@@ -73,12 +73,12 @@ struct JumpDetector {
 struct Reading {
     monotonic: Duration,
     wall: Duration,
-    /// For how long the system was suspended so far, where that is known.
+    /// Time that the system was suspended so far, if known.
     suspended: Option<Duration>,
 }
 
 impl JumpDetector {
-    /// Whether there was a jump that is to be acted upon now.
+    /// Returns true if there was a jump that is to be acted upon now.
     fn compare(
         &mut self,
         monotonic: Duration,

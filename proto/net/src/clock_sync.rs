@@ -43,8 +43,8 @@ const WAITING: usize = 8192;
 /// Peers that a node asks for the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
-    /// None, and it answers none: for machines that share a clock, and for nodes that must not be linkable by
-    /// their clocks.
+    /// No peers, and questions of others are not answered: for machines that share a clock, and for nodes
+    /// that must not be linkable by their clocks.
     Off,
     /// Peers that it dialled.
     Dialled,
@@ -64,13 +64,13 @@ pub struct OtherClocks {
 }
 
 impl OtherClocks {
-    /// Whether most of the others have another time than this machine.
+    /// Returns true if most of the others have another time than this machine.
     #[must_use]
     pub fn differ(&self) -> bool {
         self.apart * 2 > self.answered
     }
 
-    /// Whether there are others and most of them have this machine's time.
+    /// Returns true if there are others and most of them have this machine's time.
     #[must_use]
     pub fn agree(&self) -> bool {
         self.answered > 0 && !self.differ()

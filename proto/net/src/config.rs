@@ -23,7 +23,7 @@ pub enum Transport {
     /// QUIC version 1: `/ip4/…/udp/…/quic-v1`.
     #[display("quic")]
     Quic,
-    /// Both.
+    /// TCP and QUIC.
     #[display("tcp+quic")]
     TcpAndQuic,
     /// Channels within the process: `/memory/…`.
@@ -39,13 +39,13 @@ impl Transport {
     /// Transport of services: TCP, and QUIC beside it in a build that has it.
     pub const SERVICE: Self = if cfg!(feature = "quic") { Self::TcpAndQuic } else { Self::Tcp };
 
-    /// Whether this build has it: QUIC needs the feature `quic`.
+    /// Returns true if this build has the transport: QUIC needs the feature `quic`.
     #[must_use]
     pub const fn is_built_in(self) -> bool {
         cfg!(feature = "quic") || !matches!(self, Self::Quic | Self::TcpAndQuic)
     }
 
-    /// Whether an address can be listened on or dialled.
+    /// Returns true if an address of this transport can be listened on or dialled.
     pub(crate) fn supports(self, address: &Multiaddr) -> bool {
         let has = |wanted: fn(&Protocol<'_>) -> bool| address.iter().any(|part| wanted(&part));
         let tcp = has(|part| matches!(part, Protocol::Tcp(_)));
@@ -302,8 +302,8 @@ impl Limits {
         Self { pending: 64, group_queued: 256, blocked: 64, commands: 16, ..Self::served(32) }
     }
 
-    /// Without limits of strangers: for machines that prove nobody, and for simulators, whose nodes all have one
-    /// address.
+    /// Removes the limits of strangers: for machines that prove nobody, and for simulators, whose nodes all
+    /// have one address.
     #[must_use]
     pub fn with_any_strangers(self) -> Self {
         let unsent = UnsentLimits { free: usize::MAX, ..self.unsent };
@@ -363,16 +363,16 @@ pub struct NodeConfig {
     /// Time between two pings; `None` leaves liveness to the transport. A connection whose ping fails is
     /// closed.
     pub ping: Option<Duration>,
-    /// Whether the node answers libp2p's identify. Quiver does not need it; operators' tools do.
+    /// True if the node answers libp2p's identify. Quiver does not need it; operators' tools do.
     pub identify: bool,
-    /// What it says of itself there, and compares with what those say that it dials and that dial it: a wrong
-    /// address is told at both ends.
+    /// Introduction that the node sends there, and compares with those of nodes that it dials and that dial
+    /// it: a wrong address is told at both ends.
     pub introduction: Option<Introduction>,
     /// Peers that it asks for the time.
     pub clocks: Clocks,
-    /// Whether it asks the peers that it dialled if another process uses its identity (§16.2), and answers
-    /// the same question. Off for nodes that must not be linkable: the number that the process draws at its
-    /// start is sent to others.
+    /// True if the node asks the peers that it dialled if another process uses its identity (§16.2), and
+    /// answers the same question. Off for nodes that must not be linkable: the number that the process draws
+    /// at its start is sent to others.
     pub detect_duplicates: bool,
 }
 

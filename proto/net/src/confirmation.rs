@@ -21,9 +21,9 @@ pub(crate) struct Confirmations(HashMap<PeerId, Question>);
 
 struct Question {
     request: OutboundRequestId,
-    /// They wait for the answer to it.
+    /// Callers that wait for the answer to this request.
     waiting: Vec<Waiting>,
-    /// They wait for the answer to the next one.
+    /// Callers that wait for the answer to the next one, because they came after this request was sent.
     late: Vec<Waiting>,
 }
 

@@ -51,7 +51,7 @@ struct Entry {
     address: Multiaddr,
     state: State,
     failures: u32,
-    /// Whether what answered there last was of no use, and nothing else has introduced itself since.
+    /// True if the node that answered there last was of no use, and no other has introduced itself since.
     objectionable: bool,
 }
 
@@ -173,8 +173,8 @@ impl Dialler {
         Some(entry.route)
     }
 
-    /// What is at the other end of a connection has introduced itself: `accepted` says whether it is what was
-    /// looked for. Otherwise the connection is about to be closed.
+    /// Notes that the node at the other end of a connection has introduced itself: `accepted` says if it is
+    /// the node that was looked for. Otherwise the connection is about to be closed.
     pub(crate) fn introduced(&mut self, connection: ConnectionId, accepted: bool) {
         let Some(index) = self.position(connection) else { return };
         if let Some(entry) = self.entries.get_mut(index) {

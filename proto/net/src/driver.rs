@@ -234,7 +234,7 @@ where
         Poll::Pending
     }
 
-    /// Everything that was due at this time is done.
+    /// Sets the timer to the next deadline, after all that was due has been done.
     fn set_timer(&mut self, cx: &mut Context<'_>, now: Instant) {
         debug_assert!(
             self.network.wake_at().is_none_or(|at| at > now),

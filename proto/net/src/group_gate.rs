@@ -34,7 +34,7 @@ use crate::metrics::NetMetrics;
 use crate::rate::{Bucket, Rate};
 use crate::unread::{KEEPER, Keeper};
 
-/// What a connection's handler has to say, messages among it.
+/// Event of a connection's handler, messages among them.
 type GroupEvent = THandlerOutEvent<Group>;
 
 /// Messages of a peer that no node of the group sends, before it is penalised for one more.
@@ -46,10 +46,10 @@ const MEMORY: u64 = 10;
 /// Bytes that gossipsub's caches take for a message beside its content.
 const MESSAGE_COST: usize = 512;
 
-/// What happens in the group.
+/// Event of the group's topic.
 #[derive(Debug)]
 pub(crate) enum GateEvent {
-    /// Something of gossipsub's.
+    /// An event of gossipsub.
     Group(gossipsub::Event),
     /// A peer has sent many messages that no node of the group sends.
     Garbage(PeerId),
@@ -70,7 +70,7 @@ pub(crate) struct GroupGate {
     within: Group,
     topic: TopicHash,
     tuning: Tuning,
-    /// Whether strangers' subscriptions reach gossipsub.
+    /// True if strangers' subscriptions reach gossipsub.
     strangers_listen: bool,
     listeners: Listeners,
     rate: Rate,
@@ -80,7 +80,7 @@ pub(crate) struct GroupGate {
     metrics: NetMetrics,
 }
 
-/// What of one peer reaches gossipsub.
+/// State of one peer, which decides which of its events reach gossipsub.
 #[derive(Default)]
 struct Gate {
     /// Its connections, and what their handlers read and write.
@@ -93,9 +93,9 @@ struct Gate {
     ending: bool,
     /// Whether its messages do.
     relayed: bool,
-    /// Whether it passes on what many publish.
+    /// True if the peer passes on the messages of many publishers.
     of_many: bool,
-    /// Its last subscription, until it is known.
+    /// Last subscription of the peer, until the peer is known.
     subscription: Option<(ConnectionId, GroupEvent)>,
     bucket: Option<Bucket>,
     misplaced: u32,
@@ -129,7 +129,7 @@ impl GroupGate {
         }
     }
 
-    /// Whether the peer's messages are passed on; `of_many`: it passes on what many publish.
+    /// Sets if the peer's messages are passed on; `of_many`: it passes on the messages of many publishers.
     pub(crate) fn relay(&mut self, peer: &PeerId, allowed: bool, of_many: bool) {
         if let Some(gate) = self.peers.get_mut(peer) {
             (gate.relayed, gate.of_many) = (allowed, of_many);
@@ -307,7 +307,7 @@ impl GroupGate {
     }
 }
 
-/// Whether a message of so many bytes is one of a machine.
+/// Returns true if a message of so many bytes is one of a machine.
 pub(crate) fn is_well_formed(length: usize) -> bool {
     (NONCE_LEN..=NONCE_LEN + MAX_MESSAGE_LEN).contains(&length)
 }
@@ -337,7 +337,7 @@ impl Memory {
         Self { start: Instant::now(), seconds: VecDeque::new(), used: 0, most }
     }
 
-    /// Whether there is room for so many bytes; if so, they are there from now on.
+    /// Takes room for this number of bytes; returns false if there is none.
     fn has_room(&mut self, bytes: usize, now: Instant) -> bool {
         let second = now.saturating_duration_since(self.start).as_secs();
         while let Some((at, given)) = self.seconds.front().copied()

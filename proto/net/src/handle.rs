@@ -31,11 +31,11 @@ pub enum Rejected<C> {
 /// Reads the machine's state between two batches of inputs.
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
-/// Who waits until a command is carried out.
+/// Caller that waits until a command is carried out.
 pub(crate) enum Done {
-    /// It asks for no more.
+    /// Waits for the end alone.
     CarriedOut(oneshot::Sender<()>),
-    /// It asks to which peers a message to the group was handed.
+    /// Waits to learn to which peers a message to the group was handed.
     Published(oneshot::Sender<Vec<Peer>>),
 }
 
@@ -110,8 +110,9 @@ impl<M: Machine> Handle<M> {
         self.commands.send(Order { command, done: None }).await.map_err(|_| Stopped)
     }
 
-    /// As [`command`](Self::command), and waits until the machine's outputs for it are carried out: its
-    /// records are durable, its messages handed to the network, its events received by the host.
+    /// Sends a command as [`command`](Self::command) does, and waits until the machine's outputs for it are
+    /// carried out: its records are durable, its messages handed to the network, its events received by the
+    /// host.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
@@ -124,9 +125,9 @@ impl<M: Machine> Handle<M> {
         carried_out.await.map_err(|_| Stopped)
     }
 
-    /// As [`carry_out`](Self::carry_out), for a command that sends a message to the group: returns to
-    /// which peers' connections it was handed. Anybody who has proven who it is may be among them, also a drone that
-    /// holds no key of the group.
+    /// Carries out a command, as [`carry_out`](Self::carry_out) does, that sends a message to the group:
+    /// returns to which peers' connections it was handed. Anybody who has proven who it is may be among them,
+    /// also a drone that holds no key of the group.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
@@ -137,8 +138,9 @@ impl<M: Machine> Handle<M> {
         published.await.map_err(|_| Stopped)
     }
 
-    /// Whether this peer's process answers after whatever was handed to its connection so far. `false` if the
-    /// connection is lost, if the answer does not come in a request's time, or if the node asks for no time.
+    /// Waits for an answer of this peer's process that it sends after it has read all that was handed to its
+    /// connection so far. `false` if the connection is lost, if the answer does not come in a request's time,
+    /// or if the node asks for no time.
     ///
     /// # Errors
     /// [`Stopped`] if the driver has stopped.

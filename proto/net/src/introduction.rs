@@ -1,5 +1,5 @@
-//! What a node says of itself (over identify, as its agent version), and what is wrong if a node finds another
-//! than it looked for. Nobody vouches for it: it is for messages to people, and decides at most that a
+//! Introductions of nodes (over identify, as the agent version), and the reason why a node is not the one
+//! that was looked for. Nobody vouches for it: it is for messages to people, and decides at most that a
 //! connection which this node opened is of no use.
 
 use std::fmt;
@@ -11,7 +11,7 @@ pub(crate) const AGENT: &str = concat!("quiver/", env!("CARGO_PKG_VERSION"));
 /// The longest agent version that is looked at, in bytes.
 const LONGEST: usize = 256;
 
-/// What runs behind a port.
+/// Service that runs behind a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// A key generation centre.
@@ -60,7 +60,7 @@ impl fmt::Display for Service {
     }
 }
 
-/// What a node says of itself.
+/// Introduction of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Introduction {
     service: Service,
@@ -68,22 +68,22 @@ pub struct Introduction {
     deployment: [u8; 8],
 }
 
-/// What another node said of itself.
+/// Introduction that another node sent.
 struct Said {
     introduction: Introduction,
-    /// What it looks for.
+    /// Services that the node looks for.
     seeks: Vec<Service>,
 }
 
 impl Introduction {
-    /// Of a service in the deployment with this fingerprint, of which 8 bytes are told.
+    /// Introduces a service in the deployment with this fingerprint, of which 8 bytes are told.
     #[must_use]
     pub const fn new(service: Service, fingerprint: &[u8; 32]) -> Self {
         let [a, b, c, d, e, f, g, h, ..] = *fingerprint;
         Self { service, deployment: [a, b, c, d, e, f, g, h] }
     }
 
-    /// As it is said, by a node that dials these.
+    /// Agent version of a node that dials these routes.
     pub(crate) fn agent(&self, dialled: impl Iterator<Item = Route>) -> String {
         let dialled: Vec<_> = dialled.filter_map(Service::of).collect();
         let seeks: Vec<_> = Service::ALL.into_iter().filter(|service| dialled.contains(service)).collect();
@@ -92,7 +92,7 @@ impl Introduction {
         format!("{AGENT} {} {deployment:016x} {}", self.service.word(), seeks.join(","))
     }
 
-    /// What is wrong with a node that was dialled as `route`.
+    /// Explains why a node that was dialled as `route` is the wrong one; `None` if it is not.
     pub(crate) fn objection(&self, route: Route, agent: &str) -> Option<String> {
         let (wanted, other) = (Service::of(route)?, parse(agent)?.introduction);
         if other.deployment != self.deployment {
@@ -101,7 +101,7 @@ impl Introduction {
         (other.service != wanted).then(|| format!("{} answers there, not {wanted}", other.service))
     }
 
-    /// What is wrong with a node that dialled this one.
+    /// Explains why a node that dialled this one looked for another; `None` if it did not.
     pub(crate) fn astray(&self, agent: &str) -> Option<String> {
         let Said { introduction: other, seeks } = parse(agent)?;
         if other.deployment != self.deployment {

@@ -40,7 +40,8 @@ pub(crate) struct Multiplexer {
 }
 
 impl Multiplexer {
-    /// For a connection with this account, with at most so many streams, both directions together.
+    /// Makes the multiplexer of a connection with this account and at most `streams` streams, both directions
+    /// together.
     pub(crate) fn new(account: Arc<Account>, streams: usize) -> Self {
         let mut config = yamux::Config::default();
         config.set_max_connection_receive_window(None);
@@ -178,7 +179,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> StreamMuxer for Muxer<C> {
     }
 }
 
-/// How long a peer has taken nothing.
+/// Timer that runs while a peer takes nothing.
 #[derive(Default)]
 struct Stall(Option<Pin<Box<Sleep>>>);
 
@@ -205,7 +206,7 @@ struct MeteredIo<C> {
     stall: Stall,
 }
 
-/// What is read next.
+/// Part of a frame that is read next.
 enum Reading {
     /// A header, of which so many bytes are here.
     Header { bytes: [u8; FrameHeader::LEN], have: usize },

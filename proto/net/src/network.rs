@@ -64,7 +64,7 @@ pub(crate) struct ClockQuestion {
     asker: PeerId,
     nonce: [u8; clock_sync::NONCE_LEN],
     channel: ResponseChannel<ClockReply>,
-    /// Whether we dialled it.
+    /// True if this node dialled the asker.
     pub(crate) dialled: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct ClockAnswer {
     pub(crate) reply: ClockReply,
     /// The signed bytes.
     pub(crate) statement: Vec<u8>,
-    /// Whether we dialled it.
+    /// True if this node dialled the peer that answers.
     pub(crate) dialled: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Incoming {
     Connected {
         peer: Peer,
         route: Route,
-        /// Its address, for people.
+        /// Address of the peer, for people.
         place: String,
     },
     Disconnected {
@@ -123,7 +123,7 @@ pub(crate) struct Network {
     nonce: u64,
     /// The quorum's other KGCs.
     members: HashMap<PeerId, KgcId>,
-    /// Our relays.
+    /// Relays of this node.
     relays: HashSet<PeerId>,
     /// Blocked peers, oldest first.
     blocked: VecDeque<PeerId>,
@@ -499,7 +499,7 @@ impl Network {
         }
     }
 
-    /// Whether a peer's group messages are relayed. A relayed peer has proven its identity, and may connect
+    /// Sets if a peer's group messages are relayed. A relayed peer has proven its identity, and may connect
     /// from every address: also when it is no longer in the group.
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };
@@ -552,7 +552,7 @@ impl Network {
         }
     }
 
-    /// Whether all that was to be sent has left, as far as can be known.
+    /// Returns true if all messages have left, as far as can be known.
     pub(crate) fn is_idle(&self, now: Instant) -> bool {
         let lingering = self.published_at.is_some_and(|at| now < at + PUBLISH_LINGER);
         self.peers.are_idle() && self.answering.is_empty() && !lingering
@@ -582,9 +582,9 @@ impl Network {
     }
 }
 
-/// On TCP a fresh port for every connection: one that reuses the listener's could collide with its
-/// predecessor. On QUIC a fresh port would be a whole endpoint with megabytes of buffers, and one endpoint
-/// carries any number of connections.
+/// Options of a dial: on TCP a fresh port for every connection, because one that reuses the listener's could
+/// collide with its predecessor. On QUIC a fresh port would be a whole endpoint with megabytes of buffers,
+/// and one endpoint carries any number of connections.
 fn dial_options(address: Multiaddr) -> DialOpts {
     let fresh_port = !address.iter().any(|part| part == Protocol::QuicV1);
     match pinned(&address) {

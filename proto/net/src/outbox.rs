@@ -21,7 +21,8 @@ pub(crate) struct Outbox {
     queued: usize,
     patience: Duration,
     metrics: Arc<NetMetrics>,
-    /// In the order of their deadlines, as all have the same time to live. Entries outlive their messages.
+    /// Deadlines in ascending order, as all messages have the same time to live. Entries outlive their
+    /// messages.
     deadlines: VecDeque<(Instant, PeerId, OutboundRequestId)>,
     /// What waits for strangers, answers among it.
     pub(crate) unsent: Unsent,

@@ -25,14 +25,14 @@ pub(crate) struct Partner {
     pub(crate) in_flight: Vec<(OutboundRequestId, usize)>,
     /// Blocked: the connection is about to close and nothing is exchanged any more.
     pub(crate) blocked: bool,
-    /// Whether the machine has the peer's group messages passed on.
+    /// True if the machine has the peer's group messages passed on.
     pub(crate) relayed: bool,
     /// Addresses that it came from.
     sources: Vec<Prefix>,
-    /// Its address, for people.
+    /// Address of the peer, for people.
     place: Box<str>,
     subscribed: bool,
-    /// Since when it is awaited that it subscribes.
+    /// Time since which the peer's subscription is awaited.
     awaited_since: Instant,
 }
 
@@ -159,7 +159,7 @@ impl Peers {
         dialled.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect()
     }
 
-    /// At most so many of those that dialled us, going round behind `last`.
+    /// Returns at most `most` of the peers that dialled this node, going round behind `last`.
     pub(crate) fn inbound_after(&self, last: Option<&PeerId>, most: usize) -> Vec<PeerId> {
         let inbound = self.by_id.iter().filter(|(_, partner)| partner.route.is_inbound());
         let mut ids: Vec<PeerId> =
@@ -229,7 +229,7 @@ impl Peers {
         self.subscribers
     }
 
-    /// Whether everything that was to be sent was taken.
+    /// Returns true if all messages were taken.
     pub(crate) fn are_idle(&self) -> bool {
         self.by_id.values().all(|partner| partner.queue.is_empty() && partner.in_flight.is_empty())
     }

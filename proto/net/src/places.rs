@@ -147,12 +147,12 @@ impl Places {
         self.judge_anew(peer);
     }
 
-    /// Whether the peer is no stranger.
+    /// Returns true if the peer is no stranger.
     pub(crate) fn is_proven(&self, peer: &PeerId) -> bool {
         self.standing(peer) > Standing::Stranger
     }
 
-    /// Whether the machine has this peer's messages passed on.
+    /// Sets if the machine has this peer's messages passed on.
     pub(crate) fn relay(&mut self, peer: PeerId, allowed: bool) {
         let changed = if allowed { self.relayed.insert(peer) } else { self.relayed.remove(&peer) };
         if changed {
@@ -208,7 +208,7 @@ impl Places {
         }
     }
 
-    /// Whether this node has opened a connection with the peer: then it knows whom it looked for.
+    /// Returns true if this node has opened a connection with the peer: then it knows whom it looked for.
     fn is_dialled(&self, peer: &PeerId) -> bool {
         let mut own = self.by_peer.get(peer).into_iter().flatten();
         own.any(|id| self.places.get(id).is_some_and(|place| !place.inbound))

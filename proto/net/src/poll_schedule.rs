@@ -19,8 +19,8 @@ impl PollSchedule {
         self.due
     }
 
-    /// Whether it is time. The round is over then, also for a node that asks no peer: else it would be woken
-    /// for it for ever.
+    /// Begins a round if it is time, and returns true if so. The round is over then, also for a node that
+    /// asks no peer: else it would be woken for it for ever.
     pub(crate) fn begins(&mut self, now: Instant) -> bool {
         self.due.take_if(|due| *due <= now).is_some()
     }

@@ -17,7 +17,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// That of a leader or relay, which passes on what many publish.
+    /// Rate of a leader or relay, which passes on the messages of many publishers.
     pub(crate) const fn of_many(self) -> Self {
         Self { messages: self.messages.saturating_mul(64), bytes: self.bytes.saturating_mul(64), ..self }
     }
@@ -36,7 +36,7 @@ impl Bucket {
         Self { start: now, messages: TokenBucket::default(), bytes: TokenBucket::default() }
     }
 
-    /// Whether a message of this length is within the rate; if so it is paid for.
+    /// Takes a message of this length from the bucket; returns false if the rate does not allow it.
     pub(crate) fn allows(&mut self, rate: Rate, length: usize, now: Instant) -> bool {
         let (now, depth) =
             (now.saturating_duration_since(self.start), Duration::from_secs(rate.burst.into()));

@@ -13,7 +13,7 @@ use std::fmt;
 pub(crate) struct RequestId([u8; Self::LEN]);
 
 impl RequestId {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) const LEN: usize = 16;
 
     /// A fresh id.

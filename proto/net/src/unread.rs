@@ -170,7 +170,7 @@ struct State {
     trusted: bool,
     /// Unread bytes, and what streams take.
     unread: usize,
-    /// Those among them for which room was taken from the budget.
+    /// Unread bytes for which room was taken from the budget.
     taken: usize,
     /// Time since which room is taken.
     since: Option<Instant>,
@@ -245,12 +245,12 @@ impl Account {
         }
     }
 
-    /// This node has opened a stream, on which the peer may answer.
+    /// Notes that this node has opened a stream, on which the peer may answer.
     pub(crate) fn opened(&self, stream: u32) {
         lock(&self.state).streams.entry(stream).or_default();
     }
 
-    /// So many bytes of a stream were read.
+    /// Notes that this number of bytes of a stream was read.
     pub(crate) fn read(&self, stream: u32, bytes: usize) {
         let mut state = lock(&self.state);
         let Some(waiting) = state.streams.get_mut(&stream) else { return };
@@ -277,7 +277,8 @@ impl Account {
         self.discharge(&mut state, waited + gone.cost);
     }
 
-    /// With a reader, whether there is room; without one, the bytes are here already.
+    /// Takes room for bytes: with a reader, returns false if there is none; without one, the bytes are here
+    /// already.
     fn charge(&self, state: &mut State, bytes: usize, reader: Option<&Waker>) -> bool {
         let limits = self.budget.0.limits;
         let after = state.unread.saturating_add(bytes);
@@ -354,7 +355,7 @@ pub(crate) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) const LEN: usize = 12;
     /// The longest body: nodes send no more than 16 KiB in one frame. Room for a body is taken when it is announced.
     const MOST: u32 = 64 << 10;
@@ -405,7 +406,7 @@ struct Kept {
 }
 
 impl Keeper {
-    /// So many bytes of a connection were read, and are kept from now on.
+    /// Notes that this number of bytes of a connection was read, and is kept from now on.
     pub(crate) fn keep(&self, account: &Arc<Account>, bytes: usize) {
         let mut kept = lock(&self.kept);
         let account = kept.account.get_or_insert_with(|| account.clone());

@@ -14,7 +14,7 @@ use rand_core::CryptoRngCore;
 use crate::session::{RESEND, Received, Session, WINDOW, ended};
 use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
 
-/// What a leader grants its relays.
+/// Limits of the relays of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayLimits {
     /// Peers behind one relay at a time, strangers included.
@@ -37,7 +37,7 @@ struct Drone {
     peer: Peer,
     /// The slot that the relay was told.
     slot: Option<Slot>,
-    /// Its messages are ignored: it is to go.
+    /// True if the drone's messages are ignored because it is to be disconnected.
     closed: bool,
 }
 
@@ -45,7 +45,7 @@ struct Drone {
 #[derive(Debug, Default)]
 struct Relay {
     session: Option<Session>,
-    /// That of the session before, which does not come back.
+    /// Id of the session before this one, which does not come back.
     previous: u64,
     drones: BTreeMap<u32, Drone>,
 }
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!(bench.machine.relayed(), (1, 2));
     }
 
-    /// Everything that waits for the relay: number and bytes of the frames.
+    /// Counts the frames, and their bytes, that wait for the relay.
     fn waiting(bench: &mut Bench) -> (usize, usize) {
         let session = bench.machine.relays.get_mut(&RELAY).and_then(|relay| relay.session.as_mut());
         let Some(session) = session else { return (0, 0) };

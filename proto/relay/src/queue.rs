@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Messages of one drone, or to it, that may wait.
 const MAX_FRAMES: usize = 64;
-/// Their bytes.
+/// Bytes of the messages of one drone that may wait.
 const MAX_BYTES: usize = 2 << 20;
 /// Bytes of all messages that may wait.
 const MAX_MESSAGES: usize = 44 << 20;
@@ -29,13 +29,13 @@ const fn cost(frame: &[u8]) -> usize {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     rounds: VecDeque<Round>,
-    /// Of each drone with frames: how many wait.
+    /// Frames and bytes that wait, for each drone with frames.
     waiting: BTreeMap<u32, Waiting>,
-    /// Of all drones.
+    /// Bytes that wait of all drones.
     bytes: usize,
-    /// Of what is for all.
+    /// Frames and bytes that wait for all drones.
     for_all: Waiting,
-    /// Something that must not be lost found no room: nothing waits any more, and the session is over.
+    /// True if a frame that must not be lost found no room: nothing waits any more, and the session is over.
     overflowed: bool,
 }
 
@@ -190,12 +190,12 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Whether a frame of a drone waits.
+    /// Returns true if a frame of a drone waits.
     pub(crate) fn holds(&self, drone: u32) -> bool {
         self.waiting.contains_key(&drone)
     }
 
-    /// Whether what must not be lost was.
+    /// Returns true if a frame that must not be lost was lost.
     pub(crate) const fn has_overflowed(&self) -> bool {
         self.overflowed
     }

@@ -28,12 +28,13 @@ impl Default for RelayTiming {
     }
 }
 
-/// What a relay reports to its operator.
+/// Event that a relay reports to its operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayEvent {
-    /// There is a connection to the leader.
+    /// A connection to the leader exists.
     LeaderConnected,
-    /// It is lost, or the leader confirms nothing: so many drones were disconnected, to go elsewhere.
+    /// The connection is lost, or the leader confirms nothing: the relay disconnected its drones, so that
+    /// they go elsewhere.
     LeaderLost {
         /// The drones.
         drones: usize,
@@ -42,7 +43,7 @@ pub enum RelayEvent {
     Full,
     /// A message was dropped because too many wait or it is too long.
     Dropped {
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: usize,
     },
 }
@@ -61,7 +62,7 @@ struct Drone {
 struct Uplink {
     peer: Peer,
     session: Session,
-    /// It has confirmed a batch of this session.
+    /// True if the leader has confirmed a batch of this session.
     confirmed: bool,
     /// Time to ask whether it is there.
     probe: Duration,

@@ -17,7 +17,7 @@ pub(crate) const WINDOW: usize = 4;
 const FULL: usize = 128 << 10;
 /// Time after which batches that are not confirmed are sent again, unless a relay or leader is told otherwise.
 pub(crate) const RESEND: Duration = Duration::from_secs(5);
-/// How often they are sent again.
+/// Number of times that a batch is sent again.
 const ATTEMPTS: u32 = 3;
 
 /// One end of a session.
@@ -42,16 +42,16 @@ pub(crate) struct Session {
     /// Time to send again what is not confirmed, and how often that was done.
     resend: Option<Duration>,
     attempts: u32,
-    /// To be sent again now, from this place in `unconfirmed` on.
+    /// Index in `unconfirmed` from which on batches are sent again now.
     again: Option<usize>,
 }
 
-/// What came of a batch.
+/// Result of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// The next frames.
     Frames(Vec<u8>),
-    /// None, or frames that had come before, or whose turn comes later.
+    /// No frames, or frames that had come before, or whose turn comes later.
     Nothing,
     /// No honest end sends this.
     Broken,
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(near.deadline(), None);
     }
 
-    /// So many full batches that differ, as they are sent and decoded.
+    /// Encodes and decodes this number of full batches that differ.
     fn full_batches(near: &mut Session, count: u8) -> (Vec<Vec<u8>>, Vec<Batch>) {
         (0..count).for_each(|number| near.queue.push(number.into(), vec![number; FULL]));
         let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();

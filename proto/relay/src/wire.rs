@@ -1,4 +1,4 @@
-//! What relays and leaders say to each other: batches of frames (protobuf).
+//! Messages between relays and leaders: batches of frames (protobuf).
 
 use prost::bytes::Buf;
 use prost::{Message, Oneof};

@@ -99,7 +99,7 @@ impl World {
         self.start(Node::Leader, WithRelays::new(leader, RelayLimits::default()));
     }
 
-    /// Whoever is not connected dials again, as drivers do.
+    /// Dials again for each node that is not connected, as drivers do.
     fn dial(&mut self) {
         self.connect_if_on(Node::Leader, Node::Kgc, (Route::Kgc, Route::Inbound));
         for relay in 0..self.relays {
@@ -321,7 +321,7 @@ fn jammed_relay_is_left_for_another() {
     world.converge("an eviction");
 }
 
-/// Without traffic, a relay learns only from unconfirmed probes that its leader is out of reach.
+/// A relay without traffic learns only from unconfirmed probes that its leader is out of reach.
 #[test]
 fn relay_without_drones_notices_that_it_is_cut_off_and_finds_its_leader_again() {
     let mut world = World::new(21, 1, 0);

@@ -49,7 +49,7 @@ impl Kind {
         Self::AdmissionPolicy,
     ];
 
-    /// Its first word.
+    /// First word of such a line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Token => "QUIVER-TOKEN",
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// In words.
+    /// Name of the kind, in words.
     fn noun(self) -> &'static str {
         match self {
             Self::Token => "a token",
@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// What is wrong with a line of another kind, or of none.
+    /// Error for a line of another kind, or of none.
     fn told_apart(self, found: Option<Self>) -> String {
         let wanted = match self {
             Self::OperatorSecretKey | Self::EncryptedOperatorKey => {
@@ -92,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// Whether it must stay between its owner and the file system.
+    /// Returns true if such a line must stay between its owner and the file system.
     fn secret(self) -> bool {
         !matches!(
             self,
@@ -135,7 +135,7 @@ fn encode(kind: Kind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     line
 }
 
-/// Against typing and copying, not against adversaries.
+/// Checksum against typing and copying errors, not against adversaries.
 fn checksum(kind: Kind, bytes: &[u8]) -> String {
     let hash = Hasher::new("quiver/1 armour")
         .lp(kind.word().as_bytes())

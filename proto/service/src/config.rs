@@ -34,7 +34,7 @@ pub struct ServiceSettings {
     pub log_format: LogFormat,
     /// Collector of what a running service does about each request.
     pub otlp: Option<String>,
-    /// Where to serve metrics and health.
+    /// Address to serve metrics and health at.
     pub metrics: Option<SocketAddr>,
 }
 
@@ -209,7 +209,7 @@ fn reason(kind: &Kind) -> String {
     }
 }
 
-/// Where a key stands, for people.
+/// Describes where a key is set, for people.
 fn place(metadata: Option<&Metadata>, key: &str, prefix: &str) -> String {
     match metadata {
         Some(Metadata { source: Some(Source::File(path)), .. }) => format!("{}: key `{key}`", path.display()),

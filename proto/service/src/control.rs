@@ -54,7 +54,7 @@ pub trait TimeLimit {
 pub struct Call<Q> {
     /// A request about keys of conditions.
     pub request: Q,
-    /// Where the answer goes; dropping it says that the service is ending.
+    /// Channel of the answer; dropping it says that the service is ending.
     pub answer: oneshot::Sender<std::result::Result<Value, String>>,
 }
 
@@ -204,7 +204,7 @@ async fn answer_one<Q: DeserializeOwned + TimeLimit>(
     let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
 }
 
-/// What whoever asks for something that this service does not do is told.
+/// Error for a request of something that this service does not do.
 fn not_understood(role: &str) -> String {
     let article = if role.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!(

@@ -22,18 +22,18 @@ const KEPT: &str = "deployment.toml";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KgcEntry {
-    /// Its FROST identifier; 1 for a single KGC.
+    /// FROST identifier of the KGC; 1 for a single KGC.
     pub id: KgcId,
-    /// Its transport identity, in a quorum: other peers at its addresses are disconnected.
+    /// Transport identity of the KGC, in a quorum: other peers at its addresses are disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// Where it listens, as multiaddresses: `/dns4/kgc.example/tcp/7000`.
+    /// Addresses that the KGC listens at, as multiaddresses: `/dns4/kgc.example/tcp/7000`.
     #[serde(default)]
     pub addresses: Vec<String>,
 }
 
 impl KgcEntry {
-    /// Its addresses, each ending in its transport identity if that is known.
+    /// Addresses of the KGC, each ending in its transport identity if that is known.
     pub fn pinned_addresses(&self) -> impl Iterator<Item = String> + '_ {
         self.addresses.iter().map(|address| match &self.peer {
             Some(peer) if !address.contains("/p2p/") => format!("{address}/p2p/{peer}"),

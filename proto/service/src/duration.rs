@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What is wrong with a length of time that does not parse.
+/// Explains why a length of time does not parse.
 fn explain(text: &str, error: &humantime::DurationError) -> String {
     if let Some(positive) = text.strip_prefix('-') {
         return format!("{text:?} is negative; write {positive}");

@@ -267,7 +267,7 @@ pub enum Error {
     Refused(String),
 }
 
-/// What to do about a secret file that others may read.
+/// Advice about a secret file that others may read.
 fn remedy(path: &Path, ours: bool) -> String {
     if ours {
         return format!("if you still trust it: chmod 600 {}", path.display());

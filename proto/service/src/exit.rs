@@ -8,9 +8,9 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Everything asked for was done.
+    /// The program did everything that was asked for.
     Done = 0,
-    /// It failed for a reason that has no code of its own.
+    /// The program failed for a reason that has no code of its own.
     Failed = 1,
     /// The command line or the configuration is wrong.
     Usage = 2,
@@ -24,7 +24,7 @@ pub enum Exit {
     Locked = 6,
     /// A state file is damaged or belongs to another role or deployment.
     BadState = 7,
-    /// Nothing was heard from the other side in time.
+    /// No answer came from the other side in time.
     TimedOut = 8,
     /// SIGINT came before it was done.
     Interrupted = 130,

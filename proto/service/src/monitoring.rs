@@ -48,13 +48,13 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// It does its work.
+    /// The service does its work.
     #[must_use]
     pub fn ready() -> Self {
         Self::default()
     }
 
-    /// It does not, for this reason.
+    /// The service does not do its work, for this reason.
     #[must_use]
     pub fn not_ready(reason: impl Into<String>) -> Self {
         Self { reasons: vec![reason.into()] }
@@ -65,7 +65,7 @@ impl Readiness {
         self.reasons.push(reason.into());
     }
 
-    /// Whether it does its work.
+    /// Returns true if the service does its work.
     pub fn is_ready(&self) -> bool {
         self.reasons.is_empty()
     }
@@ -193,7 +193,7 @@ impl Monitor {
         Ok(Self { watched, serving: Some((bound, task)), local })
     }
 
-    /// Where it serves, if it does.
+    /// Address that it serves at, if it does.
     pub fn address(&self) -> Option<SocketAddr> {
         self.serving.as_ref().map(|(address, _)| *address)
     }
@@ -208,7 +208,7 @@ impl Monitor {
         }
     }
 
-    /// From now on, look here.
+    /// Sets the probe that is asked from now on.
     pub fn watch(&self, probe: impl Fn() -> Look + Send + Sync + 'static) {
         *self.watched.probe() = Arc::new(probe);
     }

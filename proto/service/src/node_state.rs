@@ -36,14 +36,14 @@ type Attachments = BTreeMap<String, Zeroizing<Vec<u8>>>;
 /// Behaviour if there is no state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It is created: the first start.
+    /// The file is created: the first start.
     Create,
-    /// It is an error.
+    /// A missing file is an error.
     Refuse,
 }
 
 impl NodeState {
-    /// Whether the data directory holds a state file.
+    /// Returns true if the data directory holds a state file.
     pub fn exists(data_dir: &Path) -> bool {
         data_dir.join(FILE).symlink_metadata().is_ok()
     }
@@ -158,7 +158,7 @@ impl NodeState {
         Ok(tagged.map(untagged).collect())
     }
 
-    /// Whether replacing everything pays ([`StateFile::journal_outgrown`]).
+    /// Returns true if replacing everything pays ([`StateFile::journal_outgrown`]).
     pub fn journal_outgrown(&self) -> bool {
         self.file.journal_outgrown()
     }
@@ -186,7 +186,7 @@ fn read_attachment(bytes: &[u8]) -> Option<(String, Zeroizing<Vec<u8>>)> {
     Some((name, Zeroizing::new(rest.to_vec())))
 }
 
-/// In its place: no second copy of a secret is left behind.
+/// Removes the tag in place, so that no second copy of a secret is left behind.
 fn untagged(mut record: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
     let rest = 1..record.len();
     let length = rest.len();

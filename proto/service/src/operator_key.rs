@@ -20,7 +20,7 @@ const LIMIT: u64 = 64 * 1024;
 pub struct OperatorKeyFile {
     /// The encoded key.
     pub key: Zeroizing<Vec<u8>>,
-    /// Whether the file is encrypted.
+    /// True if the file is encrypted.
     pub encrypted: bool,
 }
 

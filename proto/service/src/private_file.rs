@@ -95,8 +95,8 @@ fn own_user() -> u32 {
     geteuid().as_raw()
 }
 
-/// Whether root handed the file over by its group, as Kubernetes does with secrets for processes that are not
-/// root: the group is this process's access then, and no right of others.
+/// Returns true if root handed the file over by its group, as Kubernetes does with secrets for processes that
+/// are not root: the group is this process's access then, and no right of others.
 fn is_handed_over(metadata: &fs::Metadata) -> bool {
     metadata.uid() == ROOT && own_user() != ROOT
 }
@@ -170,7 +170,7 @@ pub fn read_public(path: &Path, limit: u64, wanted: &str) -> Result<PublicFile> 
 /// A file that was read as one that anybody may read.
 pub struct PublicFile {
     bytes: Zeroizing<Vec<u8>>,
-    /// Whether its owner alone may read it.
+    /// True if its owner alone may read it.
     is_private: bool,
 }
 
@@ -181,19 +181,19 @@ impl std::fmt::Debug for PublicFile {
 }
 
 impl PublicFile {
-    /// Its bytes.
+    /// Bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its text, if it is one.
+    /// Text of the file, if it is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.bytes).ok()
     }
 
-    /// Whether its owner alone may read it.
+    /// Returns true if its owner alone may read it.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.is_private
@@ -223,7 +223,7 @@ impl PublicFile {
     }
 }
 
-/// What a file of Quiver's holds that is a secret; `None` for any other.
+/// Names the secret that a file of Quiver's holds; `None` for any other file.
 fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
     const IDENTITIES: [&str; 2] = ["AGE-SECRET-KEY-", "AGE-PLUGIN-QUIVER-"];
     if let Some(found) = armour::secret_kind(bytes) {

@@ -37,7 +37,7 @@ pub struct ProtectionArgs {
 }
 
 impl ProtectionArgs {
-    /// Whether a passphrase or key is given, so that nobody need be asked for one.
+    /// Returns true if a passphrase or key is given, so that nobody need be asked for one.
     #[must_use]
     pub fn is_given(&self) -> bool {
         let file = self.key_file.is_some() || self.passphrase_file.is_some();
@@ -140,7 +140,7 @@ impl Protection {
         }
     }
 
-    /// In words.
+    /// Names the protection, in words.
     pub fn describe(&self) -> &'static str {
         match self {
             Self::Passphrase(_) => "passphrase",
@@ -168,7 +168,8 @@ impl Stretching {
         Self { memory: 64 * 1024, passes: 3, lanes: 4, salt }
     }
 
-    /// Whether the parameters of a file are within reason: a file must not be able to demand all memory.
+    /// Returns true if the parameters of a file are within reason: a file must not be able to demand all
+    /// memory.
     pub(crate) fn within_reason(&self) -> bool {
         (8 * 1024..=1024 * 1024).contains(&self.memory)
             && (1..=16).contains(&self.passes)

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::{Error, Exit, Result, exit};
 
-/// Whether a service of this process waits for signals, and ends in its own time.
+/// True while a service of this process waits for signals, and ends in its own time.
 static AWAITED: AtomicBool = AtomicBool::new(false);
 
 /// Time that what blocks a thread gets to end with its program.
@@ -27,7 +27,7 @@ pub fn block_on<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     done
 }
 
-/// What ends a service.
+/// Event that ends a service.
 #[derive(Debug)]
 pub struct Shutdown(Source);
 
@@ -37,7 +37,7 @@ enum Source {
     Signals { terminate: Signal, interrupt: Signal },
     /// The application.
     Application(watch::Receiver<bool>),
-    /// Nothing.
+    /// No event.
     Never,
 }
 
@@ -61,12 +61,13 @@ impl Shutdown {
         Ok(Self(Source::Signals { terminate, interrupt }))
     }
 
-    /// For what ends by itself: nothing is waited for, and a signal is left to [`end_on_signal`].
+    /// Makes the value for commands that end by themselves: nothing is waited for, and a signal is left to
+    /// [`end_on_signal`].
     pub const fn never() -> Self {
         Self(Source::Never)
     }
 
-    /// For services within another program: no signal is listened for.
+    /// Makes the value for services within another program: no signal is listened for.
     pub fn by_request() -> (ShutdownRequest, Self) {
         let (request, requested) = watch::channel(false);
         (ShutdownRequest(request), Self(Source::Application(requested)))
@@ -96,9 +97,9 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str 
     }
 }
 
-/// From now on SIGTERM and SIGINT end this process with the exit code of its kind, unless a [`Shutdown`] is
-/// waited on: whatever it waits for, be it a file, a terminal or an answer, and also as PID 1. `next` says how
-/// to go on.
+/// Makes SIGTERM and SIGINT end this process from now on with the exit code of its kind, unless a
+/// [`Shutdown`] is waited on: whatever it waits for, be it a file, a terminal or an answer, and also as PID
+/// 1. `next` says how to go on.
 ///
 /// # Errors
 /// If the system has no thread or no way to listen for signals.
@@ -124,7 +125,7 @@ pub fn end_on_signal(program: &'static str, next: &'static str) -> Result<()> {
     std::thread::Builder::new().name("signals".into()).spawn(end).map(drop).map_err(failed)
 }
 
-/// How the terminal is set, if standard input is one. A prompt for a passphrase switches the echo off.
+/// Settings of the terminal, if standard input is one. A prompt for a passphrase switches the echo off.
 struct Terminal(Option<Termios>);
 
 impl Terminal {

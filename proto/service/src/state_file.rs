@@ -259,12 +259,12 @@ impl StateFile {
         Ok(read.records)
     }
 
-    /// Whether the journal is larger than the snapshot (and a megabyte), so that replacing both pays.
+    /// Returns true if the journal is larger than the snapshot (and a megabyte), so that replacing both pays.
     pub fn journal_outgrown(&self) -> bool {
         self.acknowledged.saturating_sub(self.snapshot) > self.snapshot.max(SMALL_JOURNAL)
     }
 
-    /// Where the file is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

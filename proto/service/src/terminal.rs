@@ -20,8 +20,8 @@ pub fn json(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
-/// What a service says first that listens at these addresses, all of which are of this machine alone; `None` if
-/// others can reach it.
+/// First line of a service that listens at these addresses, if all of them are of this machine alone; `None`
+/// if others can reach it.
 pub fn not_reachable(listen: &[String]) -> Option<String> {
     let everywhere = |address: &String| {
         if let Ok(address) = address.parse::<SocketAddr>() {
@@ -45,7 +45,7 @@ pub struct Message<'a> {
     pub channel: &'a str,
     /// The sender: a name if signed, a slot otherwise.
     pub from: &'a str,
-    /// Whether the sender signed. If not, only "a member sent it" is certain.
+    /// True if the sender signed. If not, only "a member sent it" is certain.
     pub signed: bool,
     /// The content.
     #[serde(serialize_with = "as_hex", rename = "hex")]

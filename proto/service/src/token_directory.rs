@@ -67,12 +67,12 @@ pub fn spend(directory: &Path, data_dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether this drone has a token, or was about to take one, and has not spent it.
+/// Returns true if this drone has a token, or was about to take one, and has not spent it.
 pub fn has_taken(data_dir: &Path) -> bool {
     data_dir.join(MARK).exists()
 }
 
-/// Whether a token of this drone's is or was in the directory, taken or not.
+/// Returns true if a token of this drone's is or was in the directory, taken or not.
 ///
 /// # Errors
 /// [`Error::Io`].

@@ -215,7 +215,7 @@ impl Terms {
     }
 }
 
-/// Their number ‖ the bits, lowest first.
+/// Encodes a list of bits: their number ‖ the bits, lowest first.
 fn pack(attributes: &[bool]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.count(attributes.len());

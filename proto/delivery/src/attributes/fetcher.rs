@@ -50,7 +50,7 @@ type FetchContext<'a, S> = Context<'a, S, FetchEvent, Infallible>;
 /// Stage of a fetch.
 #[derive(Debug)]
 enum Stage<S: Suite> {
-    /// Nothing to do.
+    /// No fetch is under way.
     Idle,
     /// Waits to begin, or begin again, when the deadline comes or a KGC is connected.
     Waiting,
@@ -104,7 +104,7 @@ impl<S: Suite> Fetcher<S> {
         self
     }
 
-    /// Whether it has nothing to do.
+    /// Returns true if no fetch is under way.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle)

@@ -31,7 +31,7 @@ struct Newest {
 /// State of a drone's grant at an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GrantState<'a> {
-    /// There is none.
+    /// No grant is known.
     Unknown,
     Withdrawn,
     InForce(InForce<'a>),

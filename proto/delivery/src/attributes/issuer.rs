@@ -21,7 +21,7 @@ pub struct AttributeIssuer<S: Suite> {
     /// Ascending by fingerprint.
     authorities: Vec<Authority<S>>,
     grants: Grants,
-    /// By authority and serial.
+    /// Buckets by authority and serial.
     limiter: TokenBuckets<([u8; 32], [u8; 16])>,
 }
 

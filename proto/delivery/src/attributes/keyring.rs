@@ -37,7 +37,7 @@ pub struct HeldKey {
 pub struct Entry<S: Suite> {
     /// The KGC's statement about it.
     pub authority: VerifiedAuthority<S>,
-    /// This drone's key.
+    /// Key of this drone.
     pub key: Option<HeldKey>,
 }
 

@@ -21,7 +21,7 @@ const WITHDRAWN: u8 = 3;
 /// A drone's query to one authority. 3 or 11 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyQuery {
-    /// Whether the KGC's statement about the authority is wanted as well.
+    /// True if the KGC's statement about the authority is wanted as well.
     pub statement: bool,
     /// The mark of the grant whose key the drone holds.
     pub held: Option<u64>,
@@ -67,7 +67,7 @@ pub enum KeyResponse {
         /// The grant's mark: equal as long as the grant is the same.
         grant: u64,
     },
-    /// Its key.
+    /// The drone's key.
     #[debug("Key({grant:016x}, {} bytes)", key.len())]
     Key {
         /// The grant's mark: equal as long as the grant is the same.

@@ -126,7 +126,7 @@ impl SchemeKind {
         }
     }
 
-    /// Whether the list of attributes must be closed when an authority is set up.
+    /// Returns true if the list of attributes must be closed when an authority is set up.
     #[must_use]
     pub const fn needs_closed_list(self) -> bool {
         !matches!(self, Self::FabeoCp | Self::FabeoKp)

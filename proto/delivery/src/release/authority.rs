@@ -113,7 +113,7 @@ impl<S: Suite> ReleaseAuthority<S> {
         &self.statement
     }
 
-    /// Its name.
+    /// Returns the authority's name.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.statement.name

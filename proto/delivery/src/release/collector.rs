@@ -41,7 +41,7 @@ pub struct Collector<S: Suite> {
     authority: Option<ReleaseAuthority<S>>,
     /// Connected KGCs, the one to ask first in front.
     links: Vec<Link>,
-    /// By condition; `None` if only the statement is wanted.
+    /// Collections by condition; `None` if only the statement is wanted.
     collections: BTreeMap<Option<Condition>, Collection<S>>,
     kept: BTreeMap<Condition, IdentityKey>,
     /// The conditions kept, the oldest in front.
@@ -69,7 +69,7 @@ impl<S: Suite> Collector<S> {
         }
     }
 
-    /// Whether it has nothing to do.
+    /// Returns true if nothing is being collected.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.collections.is_empty()

@@ -22,7 +22,7 @@ const KINDS: [&str; 3] = ["mission", "drone", "not-before"];
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Whether it covers a condition.
+    /// Returns true if the pattern covers a condition.
     #[must_use]
     pub fn covers(&self, condition: &Condition) -> bool {
         // Whole segments only: `mission/al` does not cover `mission/alpha`.
@@ -56,7 +56,7 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// Whether a drone is of it.
+    /// Returns true if a drone is of it.
     #[must_use]
     pub fn has(&self, drone: &Identity) -> bool {
         // §4.3: groups or everybody; a leader is of the group that it leads.
@@ -86,7 +86,7 @@ pub struct Approval {
     pub revision: u64,
     /// The condition; of kind `mission`, or it changes nothing.
     pub condition: Condition,
-    /// Whether it is approved. Withdrawing revokes no share that has left.
+    /// True if it is approved. Withdrawing revokes no share that has left.
     pub approved: bool,
 }
 
@@ -114,7 +114,7 @@ impl Policies {
         }
     }
 
-    /// Whether some policy lets this drone have the condition's key, once its own rule does.
+    /// Returns true if some policy lets this drone have the condition's key, once its own rule does.
     pub(super) fn allow(&self, condition: &Condition, drone: &Identity) -> bool {
         // §4.3: the longest match counts, and what none matches is denied.
         let covering = self.patterns.iter().filter(|(pattern, _)| pattern.covers(condition));
@@ -123,7 +123,7 @@ impl Policies {
             .is_some_and(|(_, (_, audience))| audience.as_ref().is_some_and(|audience| audience.has(drone)))
     }
 
-    /// Whether an operator has approved it.
+    /// Returns true if an operator has approved it.
     pub(super) fn approved(&self, condition: &Condition) -> bool {
         self.approvals.get(condition).is_some_and(|(_, approved)| *approved)
     }

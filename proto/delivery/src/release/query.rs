@@ -22,7 +22,7 @@ const NO_POLICY: u8 = 5;
 pub struct ShareQuery {
     /// The KGC that is asked.
     pub kgc: KgcId,
-    /// Whether the statement about the master key is wanted as well.
+    /// True if the statement about the master key is wanted as well.
     pub statement: bool,
     /// The condition whose key share is wanted; `None` for the statement only.
     pub condition: Option<Condition>,
@@ -67,7 +67,7 @@ fn read_condition(text: &[u8]) -> Result<Condition, Error> {
 pub enum ShareResponse {
     /// The statement was asked for and nothing else.
     Statement,
-    /// Its share of the condition's key.
+    /// Share that this KGC has of the condition's key.
     #[debug("Share(version {version})")]
     Share {
         /// The version of the master shares it is made with.
@@ -80,7 +80,7 @@ pub enum ShareResponse {
     NotYet {
         /// Time at which it will be met.
         at: UnixTime,
-        /// This KGC's clock.
+        /// Clock of this KGC.
         now: UnixTime,
     },
     /// No operator has approved it here.

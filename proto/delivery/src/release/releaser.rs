@@ -25,7 +25,7 @@ const MAX_READY: usize = 256;
 pub struct ShareReleaser<S: Suite> {
     holding: Option<Holding<S>>,
     policies: Policies,
-    /// By serial.
+    /// Buckets by serial.
     limiter: TokenBuckets<[u8; 16]>,
     /// Shares made already, of conditions that are met.
     ready: BTreeMap<Condition, KeyShare>,
@@ -62,7 +62,8 @@ impl<S: Suite> ShareReleaser<S> {
         self.holding = Some(holding);
     }
 
-    /// Whether the drone may have its share of the condition's key now; if not, the response.
+    /// Decides if the drone may have its share of the condition's key now; the error is the response if it
+    /// may not.
     fn decide(&self, now: UnixTime, condition: &Condition, drone: &Identity) -> Result<(), ShareResponse> {
         // §4.3: the KGC denies what none of its policies allows.
         if !self.policies.allow(condition, drone) {

@@ -10,7 +10,7 @@ use crate::world::{INTERVAL, Node, World, name};
 
 const DRONES: usize = 2;
 
-/// Something that happens.
+/// A step of a random history.
 #[derive(Clone, Debug)]
 enum Happening {
     Grant(usize, u8),
@@ -20,7 +20,7 @@ enum Happening {
     RestartDrone(usize),
     /// The centre dies after so many outputs.
     Doom(u32),
-    /// So many messages get through, the rest is lost until the next of these.
+    /// Delivers this number of messages; the rest is lost until the next of these.
     Lose(usize),
     Wait(u64),
 }

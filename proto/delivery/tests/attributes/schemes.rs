@@ -25,7 +25,7 @@ fn terms(scheme: SchemeKind, count: usize) -> String {
     }
 }
 
-/// Whether a key made for `granted` opens an envelope to `sealed`.
+/// Returns true if a key made for `granted` opens an envelope to `sealed`.
 fn opens<K: Scheme>(scheme: SchemeKind, granted: &str, sealed: &K::CiphertextTerms) -> bool {
     let mut rng = rng(1);
     let founded = scheme.found(&schema(), &mut rng).unwrap();

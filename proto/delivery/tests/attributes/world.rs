@@ -355,7 +355,7 @@ impl World {
             .collect()
     }
 
-    /// From now on changes messages on their way.
+    /// Changes messages on their way from now on.
     pub(crate) fn change_messages(&mut self, mut change: impl FnMut(&mut Message<S>) + 'static) {
         let deployment = self.deployment.clone();
         self.change_with(move |packet| {

@@ -1,4 +1,4 @@
-//! While the shares are refreshed, and after it.
+//! Tests of releases while the shares are refreshed, and after that.
 
 use quiver_delivery::release::{CollectEvent, Holding, ReleaseAuthority, ReleaseParameters, Verdict};
 use quiver_ibe::Dealing;

@@ -39,7 +39,7 @@ pub(crate) fn not_before(seconds: u64) -> Condition {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
-    /// By index, from 1.
+    /// A KGC by index, from 1.
     Kgc(u16),
     Drone(usize),
 }
@@ -161,7 +161,7 @@ impl World {
         self.connect(Node::Drone(drone), Node::Kgc(kgc), Route::Kgc);
     }
 
-    /// These KGCs are reached but say nothing.
+    /// Makes these KGCs reachable but silent.
     pub(crate) fn set_mute(&mut self, kgcs: BTreeSet<u16>) {
         self.network.heal();
         let mute = NodeSet::only(kgcs.into_iter().map(Node::Kgc));
@@ -264,7 +264,7 @@ impl World {
         self.authority = signed(&self.master, &self.deployment, &parameters, &mut self.rng);
     }
 
-    /// This KGC is through with the refresh.
+    /// Ends the refresh at this KGC.
     pub(crate) fn hold(&mut self, kgc: u16) {
         let holding = Holding::new(self.authority.clone(), self.share(kgc)).unwrap();
         self.server(kgc).part_mut().issuer_mut().hold(holding);
@@ -359,7 +359,7 @@ impl World {
         outcome.expect("an outcome")
     }
 
-    /// Whether a key opens what was encrypted to the condition.
+    /// Returns true if a key opens what was encrypted to the condition.
     pub(crate) fn opens(&mut self, key: &IdentityKey, condition: &Condition) -> bool {
         let point = quiver_ibe::IdentityPoint::of(condition);
         let sealed = self.authority.master().encrypt(&point, b"orders", &mut self.rng).unwrap();

@@ -60,22 +60,22 @@ pub trait Encoder {
 pub struct Framed<T, C> {
     io: T,
     codec: C,
-    /// What was read and is no whole frame yet.
+    /// Bytes read that are no whole frame yet.
     read: BytesMut,
-    /// What is to be written.
+    /// Bytes to be written.
     written: BytesMut,
 }
 
-/// What a [`Framed`] is made of.
+/// Parts of a [`Framed`].
 #[non_exhaustive]
 pub struct FramedParts<T, C> {
     /// The stream of bytes.
     pub io: T,
     /// Makes and finds frames.
     pub codec: C,
-    /// What was read and is no whole frame yet.
+    /// Bytes read that are no whole frame yet.
     pub read_buffer: BytesMut,
-    /// What is to be written.
+    /// Bytes to be written.
     pub write_buffer: BytesMut,
 }
 
@@ -116,7 +116,7 @@ impl<T, C> FramedParts<T, C> {
     }
 }
 
-/// Nothing is pinned within it but the stream of bytes.
+/// Unpin, because the stream of bytes is the only part that could be pinned.
 impl<T: Unpin, C> Unpin for Framed<T, C> {}
 
 impl<T, C> fmt::Debug for Framed<T, C> {

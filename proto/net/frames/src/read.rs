@@ -15,7 +15,8 @@ use crate::Decoder;
 const READ_LEN: usize = 8 * 1024;
 
 thread_local! {
-    /// Where this thread reads to. Empty while it does: a stream that reads from another has a buffer of its own.
+    /// Buffer that this thread reads to. Empty while it does: a stream that reads from another has a buffer
+    /// of its own.
     static BUFFER: Cell<Option<Box<[u8; READ_LEN]>>> = const { Cell::new(None) };
 }
 
@@ -33,7 +34,7 @@ impl<T, D> FramedRead<T, D> {
     }
 }
 
-/// Nothing is pinned within it but the stream of bytes.
+/// Unpin, because the stream of bytes is the only part that could be pinned.
 impl<T: Unpin, D> Unpin for FramedRead<T, D> {}
 
 impl<T, D> fmt::Debug for FramedRead<T, D> {
@@ -95,7 +96,7 @@ fn poll_read(
     Poll::Ready(ready!(came))
 }
 
-/// What is left when no more comes: a frame, or nothing.
+/// Decodes the rest when no more bytes come: a frame, or nothing.
 fn last<D: Decoder>(decoder: &mut D, read: &mut BytesMut) -> Result<Option<D::Item>, D::Error> {
     if read.is_empty() {
         return Ok(None);

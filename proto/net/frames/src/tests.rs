@@ -87,7 +87,7 @@ fn encoded(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// Everything that a stream gives until it ends, polled again whenever nothing is there for now.
+/// Collects the frames that a stream gives until it ends, and polls again whenever nothing is there for now.
 fn all(
     stream: &mut (impl Stream<Item = io::Result<Vec<u8>>> + Unpin),
 ) -> (Vec<Vec<u8>>, Option<io::ErrorKind>) {

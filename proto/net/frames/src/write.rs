@@ -10,7 +10,7 @@ use futures::{AsyncWrite, Sink};
 
 use crate::Encoder;
 
-/// With so many bytes to be written no more frames are taken: as many as a socket takes at once.
+/// Number of bytes to be written at which no more frames are taken: as many as a socket takes at once.
 const MOST: usize = 128 * 1024;
 
 /// Frames onto a stream of bytes.
@@ -27,7 +27,7 @@ impl<T, E> FramedWrite<T, E> {
     }
 }
 
-/// Nothing is pinned within it but the stream of bytes.
+/// Unpin, because the stream of bytes is the only part that could be pinned.
 impl<T: Unpin, E> Unpin for FramedWrite<T, E> {}
 
 impl<T, E> fmt::Debug for FramedWrite<T, E> {

@@ -58,7 +58,7 @@ pub(super) enum Action<E> {
         peer: Peer,
         misdeed: Misdeed,
     },
-    /// With its request.
+    /// An event with its request.
     Event(E, Option<RequestId>),
     /// Reports that all outputs of an earlier command are carried out.
     Done(Done),
@@ -99,7 +99,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
     }
 
-    /// What they shall be behind was carried out before they were asked for.
+    /// Takes the questions for confirmations, after the commands before them: the messages that a
+    /// confirmation follows were handed over before it was asked for.
     pub(super) fn take_confirmations(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some((peer, waiting))) = self.requests.confirmations.poll_recv(cx) {
             self.network.confirm(peer, waiting);

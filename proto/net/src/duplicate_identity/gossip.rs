@@ -75,7 +75,7 @@ impl Answer {
 pub struct DuplicateReport {
     /// The peer's role for this node.
     pub route: Route,
-    /// Its name on the transport.
+    /// Name of the peer on the transport.
     pub peer: PeerId,
 }
 
@@ -106,7 +106,7 @@ impl InstancePoll {
         Self { own, round: PollSchedule::default(), pause: PAUSE, reports: BTreeMap::new() }
     }
 
-    /// This process may be a copy of one that still runs: another number distinguishes the two.
+    /// Takes another number, because this process may be a copy of one that still runs.
     pub(crate) const fn renew(&mut self, own: Instance) {
         // §13.9: a copy goes on under the former number.
         self.own = own;
@@ -156,7 +156,7 @@ impl InstancePoll {
         }
     }
 
-    /// Nothing is known from this peer any more. Returns whether the reports are others than before.
+    /// Forgets the report of a peer. Returns whether the reports are others than before.
     pub(crate) fn silent(&mut self, peer: &PeerId) -> bool {
         self.reports.remove(peer).is_some()
     }

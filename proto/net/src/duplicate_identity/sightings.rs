@@ -91,7 +91,7 @@ impl Sightings {
         name
     }
 
-    /// Whether this identity has a duplicate and no known name.
+    /// Returns true if this identity has a duplicate and no known name.
     pub(crate) fn is_nameless(&self, peer: &PeerId) -> bool {
         self.duplicates.get(peer).is_some_and(Option::is_none)
     }

@@ -1,4 +1,4 @@
-//! What strangers do with a stream.
+//! Acts of strangers with a stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use libp2p::Stream;
 
 use crate::group_frame::{message, rpc};
 
-/// What a stranger does with each stream that it opens.
+/// Act of a stranger with each stream that it opens.
 pub type Act = Arc<dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// An act of a function.
@@ -22,7 +22,7 @@ where
     Arc::new(move |stream| Box::pin(act(stream)))
 }
 
-/// Nothing, for as long as the stream stays open: it is not even told to the peer.
+/// Does nothing for as long as the stream stays open: it is not even told to the peer.
 #[must_use]
 pub fn nothing() -> Act {
     act(|stream| async move {

@@ -171,7 +171,7 @@ impl Stranger {
         Self { connected, task }
     }
 
-    /// Whether it is connected now.
+    /// Returns true if the stranger is connected now.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         *self.connected.borrow()
@@ -187,7 +187,7 @@ impl Stranger {
     }
 }
 
-/// Until it is disconnected.
+/// Runs a connection until it is lost.
 async fn run(line: &Line, target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<bool>) {
     let keypair = identity::Keypair::generate_ed25519();
     let transport = LineTransport::new(line)

@@ -1,4 +1,5 @@
-//! What strangers, and members that turn on their group, make a hub hold; memory is counted.
+//! Bounds of the memory that strangers, and members that turn on their group, make a hub hold; memory is
+//! counted.
 
 #[expect(dead_code, reason = "the other tests' nodes; few are needed here")]
 #[path = "../net/toy.rs"]

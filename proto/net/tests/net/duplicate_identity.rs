@@ -101,7 +101,7 @@ async fn node_that_is_started_again_and_again_has_no_duplicate() {
     }
 }
 
-/// As if the leader had not noticed yet that the first is gone.
+/// A successor connects before the leader has noticed that the first process is gone.
 #[tokio::test]
 async fn node_that_comes_before_its_predecessor_is_seen_to_be_gone_has_no_duplicate() {
     let leader = start(&asking(hub(Transport::Tcp, 10))).unwrap();

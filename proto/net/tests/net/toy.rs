@@ -155,7 +155,7 @@ pub(crate) struct Recorder {
     connections: Connections,
 }
 
-/// What the driver told the host of connections.
+/// Events of connections that the driver told the host.
 type Connections = Arc<Mutex<Vec<ToyEvent>>>;
 
 #[derive(Default)]
@@ -287,7 +287,7 @@ impl Running {
         timeout(PATIENCE, self.task).await.expect("it stops").unwrap().unwrap();
     }
 
-    /// Like a crash.
+    /// Kills the node, like a crash.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());

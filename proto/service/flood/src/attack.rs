@@ -69,7 +69,7 @@ impl Attack {
         }
     }
 
-    /// Whether it can be made on this service: KGCs have no group.
+    /// Returns true if the attack can be made on this service: KGCs have no group.
     pub(crate) fn suits(self, target: Target) -> bool {
         target != Target::Kgc || matches!(self, Self::Idle | Self::Stalled | Self::HalfOpen)
     }

@@ -1,4 +1,4 @@
-//! What an attack may cost a service, and what drones may notice of it.
+//! Bounds of the costs of an attack to a service, and of its effects on drones.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Budget {
         }
     }
 
-    /// What was passed, each with the figure and the bound.
+    /// Lists the bounds that were exceeded, each with the figure.
     pub(crate) fn passed(&self, measured: &Measurement, optimised: bool) -> Vec<String> {
         let mut passed = Vec::new();
         let mut check = |what: &str, figure: f64, bound: f64, unit: &str| {

@@ -41,7 +41,7 @@ impl Quiet {
     }
 }
 
-/// What an attack cost, beyond what the service used before.
+/// Costs of an attack, beyond those of the service before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurement {
     pub(crate) run: Run,
@@ -51,10 +51,10 @@ pub(crate) struct Measurement {
     /// Strangers that were connected at the end.
     pub(crate) connected: usize,
     pub(crate) time: Duration,
-    /// At most, while the attack lasted.
+    /// Maximum while the attack lasted.
     pub(crate) memory: u64,
     pub(crate) descriptors: u64,
-    /// What was still there in the end.
+    /// Memory still in use in the end.
     pub(crate) memory_kept: u64,
     pub(crate) log: u64,
     pub(crate) processor: Duration,

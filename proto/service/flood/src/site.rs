@@ -205,7 +205,7 @@ impl Site {
         within(start, || newest_key(&end_of(&process.out)).map(|_| ()))
     }
 
-    /// What must run after an attack: everything.
+    /// Returns true if all processes, which must run after an attack, still run.
     pub(crate) fn is_whole(&self) -> bool {
         [&self.kgc, &self.leader, &self.relay].iter().all(|process| process.is_running())
             && self.drones.iter().all(|drone| drone.process.is_running())
@@ -226,7 +226,7 @@ fn within(start: Instant, mut look: impl FnMut() -> Option<()>) -> Option<Durati
 /// Times of re-keys.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rekeys {
-    /// From the command until one drone holds the key, in ascending order.
+    /// Times from the command until one drone holds the key, in ascending order.
     times: Vec<Duration>,
     /// Keys that a drone did not get in time.
     pub(crate) missing: u64,

@@ -134,7 +134,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// Of what costs by the byte; idle strangers send none to speak of.
+/// Cost per byte sent; "–" for idle strangers, who send none to speak of.
 fn per_byte(measured: &Measurement) -> String {
     if measured.sent < 1_000_000 {
         return "–".into();

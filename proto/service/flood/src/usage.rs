@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_service_testing::Process;
 
-/// What a process uses at a moment.
+/// Resources that a process uses at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     /// Bytes of memory that are resident.
@@ -18,7 +18,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// What this process uses now.
+    /// Measures a process now.
     pub(crate) fn of(process: &Process) -> Self {
         let id = process.id();
         let read = |file: &str| {

@@ -35,9 +35,9 @@ pub enum AbeCommand {
 pub struct AuthorityLine {
     /// The authority's name.
     pub authority: String,
-    /// Its scheme.
+    /// Scheme of the authority.
     pub scheme: String,
-    /// Its fingerprint, hex.
+    /// Fingerprint of the authority, hex.
     pub fingerprint: String,
     /// The mark of the grant whose key is held; hex.
     pub grant: Option<String>,

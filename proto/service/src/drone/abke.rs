@@ -37,15 +37,15 @@ pub enum AbkeCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CredentialState {
-    /// Of the period that it is.
+    /// The credential is of the present period.
     Valid,
-    /// Of a period that is over.
+    /// The credential is of a period that is over.
     Expired,
-    /// Of a period that has not begun: a clock is wrong.
+    /// The credential is of a period that has not begun: a clock is wrong.
     NotYet,
     /// Slot keys alone: to verify others by.
     SlotKeysOnly,
-    /// Nothing was handed out.
+    /// No credential was issued.
     Nothing,
     /// The stored certificate does not verify.
     Broken(String),
@@ -69,14 +69,14 @@ impl CredentialState {
 pub struct Certified {
     /// The authority's name.
     pub authority: String,
-    /// Its fingerprint, hex.
+    /// Fingerprint of the authority, hex.
     pub fingerprint: String,
     /// The fields and their values.
     pub fields: Option<String>,
     /// End of its validity.
     #[serde(with = "crate::clock::rfc3339")]
     pub valid_until: Option<UnixTime>,
-    /// Its state.
+    /// State of the credential.
     pub standing: CredentialState,
 }
 

@@ -24,7 +24,7 @@ use crate::drone::keys::Keys;
 use crate::drone::running::Identity;
 use crate::drone::{Error, Result};
 
-/// As whom envelopes are sealed and opened.
+/// Keys with which envelopes are sealed and opened.
 #[derive(Debug)]
 pub struct Holder {
     /// The deployment.

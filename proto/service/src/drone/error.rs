@@ -138,12 +138,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// About an authority of this name.
+    /// Makes the error about an authority of this name.
     pub(crate) fn authority(name: &Name, error: &dyn Display) -> Self {
         Self::Authority(format!("attribute authority {name}: {error}"))
     }
 
-    /// About the envelope in this file.
+    /// Makes the error about the envelope in this file.
     pub(crate) fn envelope(path: &Path, error: EnvelopeError) -> Self {
         match error {
             EnvelopeError::NotSatisfied => Self::NotSatisfied,
@@ -159,7 +159,7 @@ impl Error {
         if text.len() > MAX_PAYLOAD_LEN { Err(Self::MessageTooLong(text.len())) } else { Ok(()) }
     }
 
-    /// About the settings.
+    /// Makes the error about the settings.
     pub fn config(what: impl Into<String>) -> Self {
         crate::Error::Config(what.into()).into()
     }

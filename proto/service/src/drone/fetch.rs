@@ -39,9 +39,9 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 pub struct FetchPlan {
     /// Addresses of KGCs.
     pub kgcs: Vec<Multiaddr>,
-    /// When the machine does things.
+    /// Time settings of the machine.
     pub timing: FetchTiming,
-    /// Its time limit.
+    /// Time limit of the fetch.
     pub time_limit: Duration,
 }
 
@@ -53,7 +53,7 @@ pub enum Outcome {
     NewKey,
     /// The key of the grant in force was held already.
     Held,
-    /// Nothing is granted, and nothing was held.
+    /// The KGC grants no key, and none was held.
     NothingGranted,
     /// The grant was withdrawn: the key that was held is erased.
     Withdrawn,
@@ -62,7 +62,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// For people.
+    /// Describes the outcome for people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::NewKey => "new key",
@@ -84,18 +84,18 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every authority that was asked answered, and at least one. Only what was answered is
+    /// Returns true if every authority that was asked answered, and at least one. Only what was answered is
     /// authenticated.
     pub const fn is_confirmed(&self) -> bool {
         !self.answered.is_empty() && self.refused.is_empty()
     }
 
-    /// Whether anything that is held changed.
+    /// Returns true if anything that is held changed.
     pub fn changed(&self) -> bool {
         self.answered.iter().any(|(_, outcome)| matches!(outcome, Outcome::NewKey | Outcome::Withdrawn))
     }
 
-    /// For people.
+    /// Describes the report for people.
     pub fn describe(&self) -> String {
         let answered = self.answered.iter().map(|(name, outcome)| format!("{name}: {}", outcome.describe()));
         let refused = self.refused.iter().map(|reason| format!("refused: {reason}"));

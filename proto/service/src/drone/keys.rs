@@ -81,7 +81,7 @@ impl Keys {
         locked(&self.state).attachment(REVOCATIONS).map(<[u8]>::to_vec)
     }
 
-    /// Its number, 0 for none.
+    /// Number of the newest list, 0 for none.
     ///
     /// # Errors
     /// [`Error::Keyring`] if what is stored is no list of this deployment.

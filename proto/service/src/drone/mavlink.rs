@@ -19,7 +19,7 @@ use crate::{clock, duration, private_file};
 const LONGEST_FILE: u64 = 256 * 1024;
 /// The longest file with a key for MAVLink signing: 64 digits, and white space.
 const LONGEST_KEY: u64 = 256;
-/// How often programs are told the security state, unless set.
+/// Pause between two reports of the security state to programs, unless set.
 const STATE_EVERY: Duration = Duration::from_secs(5);
 
 /// Flags of a service with MAVLink programs beside it.
@@ -88,7 +88,7 @@ pub struct MavlinkSettings {
     pub mavlink_log: Option<PathBuf>,
     /// Megabytes of all of these logs.
     pub mavlink_log_limit: Option<u32>,
-    /// How often programs are told the security state; zero for never.
+    /// Pause between two reports of the security state to programs; zero for never.
     #[serde(with = "crate::duration")]
     pub mavlink_state: Duration,
 }
@@ -113,12 +113,12 @@ pub struct OpenBridge {
     inputs: Inputs<Ristretto255>,
     /// Tells it of the group.
     pub feed: Arc<Feed<Ristretto255>>,
-    /// How it is doing.
+    /// Report of the bridge's state.
     pub report: Report,
 }
 
 impl MavlinkSettings {
-    /// Whether there is to be a bridge.
+    /// Returns true if there is to be a bridge.
     #[must_use]
     pub fn is_given(&self) -> bool {
         !self.mavlink.is_empty() || !self.carrier.is_empty() || self.mavlink_config.is_some()

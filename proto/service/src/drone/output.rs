@@ -11,7 +11,7 @@ use crate::terminal::{self, Message};
 /// Standard output of a service, for people or as JSON lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Whether it is JSON.
+    /// True if it is JSON.
     pub json: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::state_file::Records;
 
 /// The program of a drone: its settings, and its machine.
 pub trait Program: Sized {
-    /// Its name, which is the role in its state file, too.
+    /// Name of the program, which is the role in its state file, too.
     const NAME: &'static str;
     /// The subcommand that runs its service.
     const SERVE: &'static str;
@@ -23,7 +23,7 @@ pub trait Program: Sized {
     /// The settings that every program has.
     fn settings(&self) -> &DroneSettings;
 
-    /// When a client of the KGCs does things.
+    /// Time settings of a client of the KGCs.
     fn fetch_timing(&self) -> FetchTiming {
         FetchTiming::default()
     }

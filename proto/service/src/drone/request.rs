@@ -48,7 +48,7 @@ pub enum KeyRequest {
 }
 
 impl KeyRequest {
-    /// What others have to answer, if they have to.
+    /// Answer that others have to give, if any.
     #[must_use]
     pub fn awaited(&self) -> Option<String> {
         match self {

@@ -32,13 +32,13 @@ pub fn with_envelopes<P: Primary>(primary: P) -> Drone<P> {
     Node::new(primary, Envelopes::default()).into()
 }
 
-/// Its commands.
+/// Commands of the drone's machine.
 pub type Command<P> = <Drone<P> as Machine>::Command;
 
 /// A drone's key, once it has enrolled, and its revocation list.
 #[derive(Debug)]
 pub struct Identity {
-    /// Its key; `None` before it has enrolled.
+    /// Key of the drone; `None` before it has enrolled.
     pub keypair: Option<DroneKeypair<Ristretto255>>,
     /// The newest revocation list it holds.
     pub revocations: RevocationList,

@@ -19,14 +19,14 @@ const ATTEMPTS: usize = 6;
 /// Pause between them.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Who passes a drone's messages on to its group.
+/// Node that passes a drone's messages on to its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
     /// The leader, which confirms them.
     Leader(Peer),
     /// A leader that is connected and has not proven yet that it leads.
     Awaited,
-    /// Nobody: no leader is connected.
+    /// No node: no leader is connected.
     Nobody,
     /// The connected peers, and nobody confirms: this drone is the leader, or anonymous, and what it asks could
     /// make it known again.
@@ -36,10 +36,10 @@ pub enum Relay {
 /// The ways of a role's messages to its group.
 #[derive(Debug)]
 pub struct Paths<P: Primary> {
-    /// Who passes them on.
+    /// Chooses the node that passes them on.
     pub relay: fn(&P) -> Relay,
-    /// How many of these connections, to which one was handed, lead to those it is for. Not asked if a leader passes it
-    /// on.
+    /// Counts how many of these connections, to which one was handed, lead to those it is for. Not asked if a
+    /// leader passes it on.
     pub audience: fn(&Drone<P>, &[Peer]) -> usize,
 }
 
@@ -62,25 +62,25 @@ pub struct Handed {
     pub epoch: Option<[u8; 32]>,
 }
 
-/// What became of a message.
+/// Outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The leader confirmed it; or, by a leader or an anonymous drone, it was handed to connections.
     Sent,
-    /// It is kept, durably, until a leader is there.
+    /// The message is kept, durably, until a leader is there.
     Queued,
 }
 
 /// The answer to whoever sends a message, unless it is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendReport {
-    /// What became of it.
+    /// Outcome of the message.
     pub outcome: Outcome,
-    /// To how many connections it was handed.
+    /// Number of connections that the message was handed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
-    /// How many wait, with this one, if it is queued.
+    /// Number of messages that wait, with this one, if it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<usize>,
     /// Why it is queued.
@@ -89,19 +89,19 @@ pub struct SendReport {
 }
 
 impl SendReport {
-    /// It was handed to so many connections.
+    /// Reports a message that was handed to this number of connections.
     #[must_use]
     pub const fn sent(connections: usize) -> Self {
         Self { outcome: Outcome::Sent, connections: Some(connections), queued: None, reason: None }
     }
 
-    /// It is kept.
+    /// Reports a message that is kept.
     #[must_use]
     pub const fn queued(waiting: usize, reason: String) -> Self {
         Self { outcome: Outcome::Queued, connections: None, queued: Some(waiting), reason: Some(reason) }
     }
 
-    /// For people.
+    /// Describes the report for people.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -161,7 +161,8 @@ where
         Ok(None)
     }
 
-    /// Whether the leader has answered after what was handed to its connection; `true` if nobody is to confirm.
+    /// Returns true if the leader has answered after the message was handed to its connection, or if nobody
+    /// is to confirm.
     pub async fn is_confirmed(&self, handed: Handed) -> bool {
         let Some(leader) = handed.leader else { return true };
         let confirmed = timeout(CONFIRMATION, self.machine.confirm(leader)).await;

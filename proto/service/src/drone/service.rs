@@ -23,7 +23,7 @@ pub const CALL_TIME: Duration = Duration::from_secs(25);
 /// A drone with its state file open.
 #[derive(Clone, Debug)]
 pub struct DroneService<'a, P> {
-    /// Its program.
+    /// Program that runs the service.
     pub program: &'a P,
     /// The deployment file.
     pub file: &'a DeploymentFile,

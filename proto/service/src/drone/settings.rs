@@ -14,7 +14,7 @@ use crate::deployment_file::DeploymentFile;
 /// Settings of every drone's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroneSettings {
-    /// Those of every service, a part of their own.
+    /// Settings of every service, a part of their own.
     #[serde(skip)]
     pub service: ServiceSettings,
     /// MAVLink programs beside it, a part of their own.
@@ -27,9 +27,9 @@ pub struct DroneSettings {
     pub kgc: Vec<String>,
     /// The token to enrol with.
     pub token: Option<PathBuf>,
-    /// Whether to fetch attribute keys at the start.
+    /// True to fetch attribute keys at the start.
     pub attributes: bool,
-    /// Whether a revocation list past its next update stops joins by name: at an edge its own, at a leader
+    /// True if a revocation list past its next update stops joins by name: at an edge its own, at a leader
     /// everybody's.
     pub refuse_stale_revocations: bool,
 }
@@ -68,7 +68,8 @@ impl DroneSettings {
 impl Deref for DroneSettings {
     type Target = ServiceSettings;
 
-    /// So that the data directory is written alike in all programs.
+    /// Dereferences to the settings of every service, so that the data directory is written alike in all
+    /// programs.
     fn deref(&self) -> &ServiceSettings {
         &self.service
     }

@@ -59,7 +59,7 @@ impl Store {
         locked(&self.0).set_note(GROUP, group);
     }
 
-    /// Whether an enrolment was begun with this very token.
+    /// Returns true if an enrolment was begun with this very token.
     pub fn began_with(&self, token: &[u8; 16]) -> bool {
         locked(&self.0).note(TOKEN).is_some_and(|begun| begun == hex::encode(token))
     }
@@ -90,7 +90,7 @@ impl Store {
         locked(&self.0).replace(records)
     }
 
-    /// Whether replacing everything pays.
+    /// Returns true if replacing everything pays.
     pub fn journal_outgrown(&self) -> bool {
         locked(&self.0).journal_outgrown()
     }

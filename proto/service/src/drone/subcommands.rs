@@ -100,7 +100,7 @@ pub struct Subcommands<'a, P> {
 }
 
 impl<'a, P: Program> Subcommands<'a, P> {
-    /// Those of this program.
+    /// Makes the subcommands of this program.
     pub fn new(program: &'a P, protection: &'a ProtectionArgs) -> Self {
         Self { program, protection }
     }

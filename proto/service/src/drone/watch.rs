@@ -146,7 +146,7 @@ where
     Ok(())
 }
 
-/// What the terminal is sent, so that it shows this text and nothing else.
+/// Bytes that make the terminal show this text and nothing else.
 fn screen(text: &str, trouble: Option<&str>) -> String {
     let trouble = trouble.map(|trouble| format!("no answer   {trouble}"));
     let lines =

@@ -93,7 +93,8 @@ fn now() -> Instant {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Place {
     Site(Identifier),
-    /// Of the crate `log`, all of whose lines of one level have one call site: a module and a line of its file.
+    /// Place in the crate `log`, all of whose lines of one level have one call site: a module and a line of
+    /// its file.
     Log(String, u64),
     /// All beyond those that are told apart.
     Other,
@@ -160,7 +161,7 @@ impl Places {
         (false, missing)
     }
 
-    /// What is to be reported now: of places whose time is over.
+    /// Takes the counts that are due to be reported: those of places whose time is over.
     fn missing(&mut self, now: Instant) -> Vec<Missing> {
         if self.reports == 0 {
             return Vec::new();
@@ -180,7 +181,7 @@ impl Places {
     }
 }
 
-/// Where a line of the crate `log` comes from.
+/// Origin of a line of the crate `log`.
 #[derive(Default)]
 struct LogFields {
     target: Option<String>,

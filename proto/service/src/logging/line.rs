@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::FmtContext;
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Our programs and crates: whose lines at the usual levels need no name in front.
+/// Names of the project's programs and crates, whose lines at the usual levels need no name in front.
 const OURS: [&str; 4] = ["kgc", "leader", "edge", "quiver_"];
 /// The shortest value, in bytes, that is looked for in the sentence: shorter ones are there by chance.
 const TELLING: usize = 4;
@@ -60,7 +60,7 @@ const fn colour(level: Level) -> (&'static str, &'static str) {
 #[derive(Default)]
 struct Fields {
     message: String,
-    /// Of what comes from the crate `log`.
+    /// Target of a line of the crate `log`.
     target: Option<String>,
     rest: Vec<(&'static str, String)>,
 }
@@ -108,7 +108,7 @@ impl Visit for Fields {
     }
 }
 
-/// What comes from others must not be able to drive a terminal.
+/// Escapes text, because text from others must not be able to drive a terminal.
 fn spelled(text: &str) -> String {
     text.chars().flat_map(crate::terminal::spelled).collect()
 }
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// What is written, without the time.
+    /// Captures the log lines, without the time.
     fn written(log: impl FnOnce()) -> String {
         let written = Written::default();
         let writer = written.clone();

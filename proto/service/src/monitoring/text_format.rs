@@ -4,8 +4,8 @@
 /// Type of the content.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a client with this `Accept` gets the text format. One that says nothing, or wants both alike, gets
-/// OpenMetrics.
+/// Returns true if a client with this `Accept` gets the text format. One that says nothing, or wants both
+/// alike, gets OpenMetrics.
 pub(super) fn is_wanted(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
     let (mut open_metrics, mut text) = (0, 0);

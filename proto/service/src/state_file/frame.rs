@@ -34,7 +34,7 @@ pub(super) struct Chain {
 pub(super) enum Next {
     /// A good frame of so many bytes.
     Frame { length: usize, records: Records },
-    /// Nothing.
+    /// The end of the file.
     End,
     /// An append that did not get to its end.
     Interrupted,
@@ -136,8 +136,8 @@ impl Chain {
         Ok(Next::Frame { length: PREAMBLE + count, records: split(&plaintext)? })
     }
 
-    /// Whether one of the next frames stands somewhere behind this one, of which nobody can tell the length: then this
-    /// one was acknowledged, and has come to harm since.
+    /// Returns true if one of the next frames stands somewhere behind this one, of which nobody can tell the
+    /// length: then this one was acknowledged, and has come to harm since.
     fn is_followed(&self, rest: &[u8]) -> bool {
         // Damage of one block may take many small frames along. Long rests are seldom, and looked through less closely.
         let most = match rest.len() {
@@ -166,7 +166,7 @@ impl Chain {
     }
 }
 
-/// Whether a part of a frame that begins at this offset of the file reads as if it was never written.
+/// Returns true if a part of a frame that begins at this offset of the file reads as if it was never written.
 fn has_unwritten_part(frame: &[u8], offset: usize) -> bool {
     let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     let first = (SECTOR - offset % SECTOR).min(frame.len());

@@ -77,7 +77,7 @@ impl TestDeployment {
         self.path("state.key")
     }
 
-    /// Whether a passphrase opens the state files, and not the key.
+    /// Returns true if a passphrase opens the state files, and not the key.
     #[must_use]
     pub fn has_passphrase(&self) -> bool {
         self.has_passphrase
@@ -268,7 +268,7 @@ impl TestDeployment {
         lines.lines().filter(|line| line.contains("\"key issued\"")).count()
     }
 
-    /// Everything that any program wrote to its output or log, by file.
+    /// Collects all that any program wrote to its output or log, by file.
     #[must_use]
     pub fn all_logs(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let entries = fs::read_dir(self.directory.path()).expect("read");

@@ -45,7 +45,7 @@ impl Process {
         Self::launch(command, log)
     }
 
-    /// As [`start`](Self::start), of a program that has been told where its standard output goes.
+    /// Starts a program as [`start`](Self::start) does, of which the caller has set the standard output.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -60,7 +60,7 @@ impl Process {
         Self { child: Arc::new(Mutex::new(Running(child))), out, err }
     }
 
-    /// Its process id.
+    /// Process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.running().0.id()
@@ -94,7 +94,7 @@ impl Process {
         eventually("the process ends", || self.running().0.try_wait().expect("wait"))
     }
 
-    /// Whether it still runs.
+    /// Returns true if the process still runs.
     pub fn is_running(&self) -> bool {
         self.running().0.try_wait().expect("wait").is_none()
     }

@@ -46,7 +46,7 @@ pub enum FetchCommand {
 pub enum FetchEvent {
     /// An authority has answered; that it was the authority is certain.
     Answered {
-        /// Its name.
+        /// Name of the authority.
         authority: Name,
         /// The KGC's signed statement about it, verified.
         statement: Vec<u8>,
@@ -56,7 +56,7 @@ pub enum FetchEvent {
     /// A newer revocation list than the one named to the fetcher is held; that the KGC signed it is certain.
     #[cfg(feature = "services")]
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
         /// The list, as it was signed.
         list: Vec<u8>,

@@ -17,7 +17,7 @@ pub struct Authority<S: Suite> {
     pub statement: VerifiedAuthority<S>,
     /// The secret a of its delivery point.
     pub delivery: SecretScalar<S>,
-    /// Its scheme's master key, at work.
+    /// Master key of the authority's scheme, at work.
     pub maker: Box<dyn KeyMaker>,
 }
 
@@ -26,8 +26,8 @@ pub struct Authority<S: Suite> {
 pub struct IssuerConfig<S: Suite> {
     /// The authorities; at most [`MAX_AUTHORITIES`](quiver_message::MAX_AUTHORITIES).
     pub authorities: Vec<Authority<S>>,
-    /// At least the newest grant of every drone: an issuer that learnt of one only later would refuse drones
-    /// in between, or make keys for withdrawn grants.
+    /// Grants, at least the newest of every drone: an issuer that learnt of one only later would refuse
+    /// drones in between, or make keys for withdrawn grants.
     pub grants: Vec<Grant>,
     /// Time that a drone waits for its next key of one authority.
     pub interval: Duration,

@@ -15,7 +15,7 @@ use crate::release::ReleaseAuthority;
 /// A key, or only the statement, being collected.
 #[derive(Debug)]
 pub(super) struct Collection<S: Suite> {
-    /// None without a condition.
+    /// Identity point of the condition; `None` without a condition.
     pub(super) point: Option<IdentityPoint>,
     pub(super) until: Duration,
     pub(super) wait: bool,
@@ -27,7 +27,7 @@ pub(super) struct Collection<S: Suite> {
 /// State of one KGC with respect to one key.
 #[derive(Debug)]
 pub(super) enum Asked<S: Suite> {
-    /// To be asked as soon as there is a challenge.
+    /// Chosen, and asked as soon as there is a challenge.
     Chosen,
     /// Asked.
     Pending { pending: PendingDelivery<S>, overdue: Duration },
@@ -74,7 +74,7 @@ impl<S: Suite> Collection<S> {
         open.count() + self.shares().len()
     }
 
-    /// Whether this KGC can be asked now.
+    /// Returns true if this KGC can be asked now.
     pub(super) fn may_ask(&self, now: Duration, peer: Peer) -> bool {
         match self.asked.get(&peer) {
             None => true,
@@ -123,7 +123,7 @@ impl<S: Suite> Collection<S> {
         self.asked.retain(|_, asked| !matches!(asked, Asked::Shared { .. }));
     }
 
-    /// Whether so many KGCs have refused for good that the rest cannot make a key.
+    /// Returns true if so many KGCs have refused for good that the rest cannot make a key.
     pub(super) fn is_hopeless(
         &self,
         now: Duration,

@@ -35,9 +35,9 @@ pub enum CollectCommand {
     Collect {
         /// The condition; `None` to learn the newest statement about the master key only.
         condition: Option<Condition>,
-        /// After which time to give up.
+        /// Time after which to give up.
         patience: Duration,
-        /// Whether to go on asking while the condition is not met, until then.
+        /// True to go on asking, for that time, while the condition is not met.
         wait: bool,
     },
 }
@@ -70,7 +70,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is a refusal: not a share, right or wrong, and not a condition that time will meet.
+    /// Returns true if it is a refusal: not a share, right or wrong, and not a condition that time will meet.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         match self {
@@ -176,12 +176,12 @@ pub enum CollectEvent {
     },
     /// A statement about the master key that was not known, verified: to be kept.
     Statement {
-        /// Its signed bytes.
+        /// Signed bytes of the statement.
         statement: Vec<u8>,
     },
     /// The newest statement is known, as far as a KGC claims: the end of a command without a condition.
     UpToDate,
-    /// It was not possible in time, or will not be.
+    /// The key was not collected in time, or cannot be.
     NotCollected(Shortfall),
     /// A peer that claims to be this KGC sent a wrong share; another one is asked in its place.
     Culprit {

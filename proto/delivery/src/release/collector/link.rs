@@ -14,11 +14,11 @@ const USED_FOR: Duration = Duration::from_secs(100);
 /// Stage of a KGC.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
-    /// Without a challenge.
+    /// No challenge is held.
     Fresh,
     /// Asked for one, until the deadline.
     Greeting { nonce: Nonce, deadline: Duration },
-    /// There is one.
+    /// A challenge is held.
     Open(Open),
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Something to do with a file.
+/// Task for a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Job {
@@ -40,13 +40,13 @@ pub enum TargetText {
 pub struct SealJob {
     /// The file to seal.
     pub input: PathBuf,
-    /// Where the envelope goes; must not exist.
+    /// Path of the envelope; must not exist.
     pub output: PathBuf,
-    /// To whom.
+    /// Recipients of the envelope.
     pub to: Recipients,
     /// The authority's public file, in place of those known.
     pub authority_file: Option<PathBuf>,
-    /// Whether this drone signs it.
+    /// True if this drone signs it.
     pub signed: bool,
 }
 
@@ -55,19 +55,19 @@ pub struct SealJob {
 pub struct OpenJob {
     /// The envelope.
     pub input: PathBuf,
-    /// Where its content goes; must not exist.
+    /// Path of the content; must not exist.
     pub output: PathBuf,
     /// Keys as files, in place of those held.
     pub keys: Vec<PathBuf>,
 }
 
-/// Something to be sealed and sent to the group.
+/// Text to be sealed and sent to the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendJob {
-    /// To whom.
+    /// Recipients of the text.
     pub to: Recipients,
     /// The text.
     pub text: String,
-    /// Whether this drone signs it.
+    /// True if this drone signs it.
     pub signed: bool,
 }

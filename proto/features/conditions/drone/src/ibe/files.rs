@@ -1,4 +1,4 @@
-//! Where files come from and go to: files, or standard input and output.
+//! Sources and destinations of bytes: files, or standard input and output.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const OUTPUT: &str = "standard output";
 /// A file or standard input, to be read.
 pub(super) struct Input {
     pub(super) reader: Box<dyn Read + Send>,
-    /// Its name in errors.
+    /// Name of the source in errors.
     pub(super) name: String,
 }
 
@@ -35,7 +35,7 @@ impl Input {
 /// A file or standard output, to be written.
 pub(super) struct Output {
     kind: Kind,
-    /// Its name in errors.
+    /// Name of the destination in errors.
     pub(super) name: String,
 }
 

@@ -18,7 +18,7 @@ struct Released {
     conditions: Vec<&'static str>,
     /// Error for other conditions.
     otherwise: fn(String) -> Error,
-    /// Those that a drone has.
+    /// Conditions whose keys a drone holds.
     held: Vec<&'static str>,
     asked: Vec<String>,
 }

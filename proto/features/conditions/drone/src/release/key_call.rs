@@ -27,7 +27,7 @@ pub enum KeyCall {
     Key {
         /// The condition.
         condition: String,
-        /// For how many seconds to wait for it to be met.
+        /// Seconds to wait for it to be met.
         wait: u64,
     },
     /// The statement about the master key.
