@@ -27,7 +27,7 @@ const RATE: u32 = 4_500;
 /// Frames of a block, and blocks of either way.
 const BLOCK: u32 = 2 * RATE;
 const BLOCKS: usize = 10;
-/// Without `--bench`, that is in a test: whether it works.
+/// Rate and frames without `--bench`, that is in a test, which shows that the benchmark works.
 const TRIAL: (u32, usize) = (450, 1);
 /// Time after which what has not come is lost.
 const LOST: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const LOST: Duration = Duration::from_secs(1);
 /// A way from one program to another.
 struct Way {
     name: &'static str,
-    /// Where frames go in, and the socket at which they come out.
+    /// Port that frames enter by, and the socket at which they come out.
     into: u16,
     out: StdUdpSocket,
     latencies: Vec<Duration>,
@@ -72,7 +72,7 @@ impl Way {
         self.lost += if keep { (frames - received) as usize } else { 0 };
     }
 
-    /// So many of a thousand took no longer.
+    /// Time that this number of a thousand did not exceed.
     fn percentile(&self, per_mille: usize) -> Duration {
         let last = self.latencies.len().saturating_sub(1);
         self.latencies.get(last * per_mille / 1_000).copied().unwrap_or_default()

@@ -53,7 +53,7 @@ const WAITING_QUESTIONS: usize = 1_024;
 /// Members of an epoch whose datagrams are told from replays, some 600 bytes each; of more, those that were heard
 /// least recently are forgotten and announce themselves again.
 const MAX_SENDERS: usize = 4_096;
-/// How often status and metrics are published.
+/// Interval between two publications of status and metrics.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Sleep while nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -61,7 +61,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Payload that shows the leader's relay where a member is which has nothing to say; no batch begins so.
 const KEEPALIVE: &[u8] = &[0xff];
-/// How often it is sent unless something else is. A relay forgets in 30 s.
+/// Interval between keepalives, unless something else is sent. A relay forgets in 30 s.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Bytes of the longest payload with one frame.
 const LONGEST_BATCH: usize = 320;
@@ -81,7 +81,7 @@ enum Question<S: Suite> {
     MaySign(Slot, Box<DronePublicKey<S>>),
     WantEpoch,
     ReachLeader,
-    /// With the epoch's digest.
+    /// Forged tags, with the epoch's digest.
     Forgeries([u8; 32]),
 }
 
@@ -135,7 +135,7 @@ pub struct Bridge<S: Suite> {
     table: Arc<SystemIds>,
     /// The table, by slot.
     members: HashMap<Slot, (u32, String)>,
-    /// This member's slot and the epoch's digest, while there is a valid key.
+    /// Slot of this member and the epoch's digest, while there is a valid key.
     slot: Option<Slot>,
     /// System id of this end when it had a key last.
     last_system: Option<u32>,
@@ -143,7 +143,7 @@ pub struct Bridge<S: Suite> {
     questions: VecDeque<Question<S>>,
     /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
     keepalive: Option<(u64, Instant)>,
-    /// What became of the leader's messages about the table.
+    /// Outcomes of the leader's messages about the table.
     table_counters: TableCounters,
     speech: Speech,
     departures: Departures,
@@ -431,7 +431,7 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
-    /// What keeps frames from passing, or soon will.
+    /// Reason why frames do not pass, or soon will not.
     fn trouble(&self) -> Option<Trouble> {
         let now = Instant::now();
         if self.slot.is_none() || !self.datagrams.is_open() {
@@ -611,9 +611,9 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
-    /// Whether a program that never spoke as this drone's system speaks as another member's: the router keeps
-    /// from the group what says that it comes from there. Of a program that did, it is an echo: autopilots
-    /// forward between their lines.
+    /// Returns true if a program that never spoke as this drone's system speaks as another member's: the
+    /// router keeps from the group what says that it comes from there. Of a program that did, it is an echo:
+    /// autopilots forward between their lines.
     fn is_misnumbered(&self, from: EndpointId, frame: Frame<'_>) -> bool {
         let (system, own) = (frame.system_id(), self.own_system());
         let is_members = |name| self.table.of_name(name).is_some_and(|grant| grant.slot.is_some());
@@ -675,7 +675,7 @@ impl<S: Suite> Bridge<S> {
         })
     }
 
-    /// What a carrier received.
+    /// Handles a datagram or a radio's status that a carrier received.
     fn handle_arrived(&mut self, arrived: &Arrived) {
         let datagram = match &arrived.content {
             Content::Datagram(datagram) => datagram,
@@ -955,7 +955,7 @@ fn shared() -> (Shared, mpsc::Receiver<Arrived>) {
     (Shared { arrived, room: Arc::new(Notify::new()), system: Arc::default() }, arrivals)
 }
 
-/// What all carriers take: the shortest datagrams and the lowest rate of any.
+/// Settings that suit all carriers: the shortest datagrams and the lowest rate of any.
 fn datagram_config(settings: &Settings) -> Config {
     let defaults = Config::default();
     let carriers = &settings.carriers;

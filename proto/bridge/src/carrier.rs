@@ -1,4 +1,4 @@
-//! What carries the group's datagrams from machine to machine.
+//! Carriers of the group's datagrams from machine to machine.
 //!
 //! | spelling | what it is |
 //! |---|---|
@@ -47,19 +47,19 @@ const WAITING: usize = 64;
 /// does so where it can still be dropped.
 const WAITING_FOR_LINE: usize = 1;
 
-/// What carries datagrams.
+/// Carrier of datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP to each of a list.
     Udp {
-        /// Where to listen.
+        /// Address to listen on.
         listen: HostPort,
-        /// Where to send.
+        /// Addresses to send to.
         peers: Vec<HostPort>,
     },
     /// An IPv4 multicast group.
     Multicast {
-        /// Its address and port.
+        /// Address and port of the group.
         group: SocketAddrV4,
         /// Address of the interface; unspecified for the system's choice.
         interface: Ipv4Addr,
@@ -68,14 +68,14 @@ pub enum Carrier {
     Broadcast(SocketAddrV4),
     /// A radio modem on a serial line.
     Serial {
-        /// Its device.
+        /// Serial device.
         device: String,
         /// Bits per second of the line.
         baud: u32,
     },
     /// A radio modem on a serial line that takes nothing but MAVLink.
     Tunnel {
-        /// Its device.
+        /// Serial device.
         device: String,
         /// Bits per second of the line.
         baud: u32,
@@ -119,7 +119,7 @@ impl Carrier {
         }
     }
 
-    /// What of the machine it needs for itself.
+    /// Resource of the machine that the carrier needs for itself.
     pub(crate) fn resource(&self) -> Option<Resource> {
         match self {
             Self::Udp { listen: at, .. } | Self::Relay(at) => Some(Resource::UdpPort(at.clone())),
@@ -211,7 +211,7 @@ impl fmt::Display for Carrier {
     }
 }
 
-/// What a carrier received.
+/// Content that a carrier received.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A datagram.
@@ -220,31 +220,31 @@ pub(crate) enum Content {
     RadioStatus(Vec<u8>),
 }
 
-/// What a carrier received, and how.
+/// Arrival at a carrier.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    /// Which carrier.
+    /// Number of the carrier.
     pub(crate) carrier: usize,
-    /// From where, if that is told afterwards whether it was proven.
+    /// Sender's address, if the carrier is told afterwards whether the datagram proved a member.
     pub(crate) from: Option<SocketAddr>,
-    /// When.
+    /// Time of the arrival.
     pub(crate) at: Instant,
-    /// What.
+    /// Content of the arrival.
     pub(crate) content: Content,
 }
 
-/// What a carrier is to do.
+/// Order to a carrier.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// Send this.
     Send(Vec<u8>),
     /// The relay's answer to [`Arrived`]: forward it if its sender is a member.
     Forward {
-        /// Where it came from.
+        /// Address of the sender.
         from: SocketAddr,
         /// The bytes.
         datagram: Vec<u8>,
-        /// Whether it opened under the group's key.
+        /// True if it opened under the group's key.
         proven: bool,
     },
     /// The group has another key, or none: whoever sends is to prove anew that it is a member.

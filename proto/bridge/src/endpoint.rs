@@ -27,10 +27,10 @@ const CHUNK: usize = 4_096;
 /// Names a link; never used again for another.
 pub(crate) type LinkId = u64;
 
-/// What happens at endpoints.
+/// Event at endpoints.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
-    /// There is a link.
+    /// A link has been opened.
     Opened {
         /// The endpoint, by its number.
         endpoint: usize,
@@ -45,9 +45,9 @@ pub(crate) enum LinkEvent {
         link: LinkId,
         /// The bytes.
         bytes: Vec<u8>,
-        /// Whether they are whole frames.
+        /// True if the bytes are whole frames.
         whole: bool,
-        /// When.
+        /// Time of the arrival.
         at: Instant,
     },
     /// The link is gone.

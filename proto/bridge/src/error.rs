@@ -51,7 +51,7 @@ pub enum BridgeError {
 }
 
 impl BridgeError {
-    /// Whether an address is taken by another program.
+    /// Returns true if an address is taken by another program.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::Open { source, .. } if source.kind() == io::ErrorKind::AddrInUse)

@@ -1,5 +1,4 @@
-//! What a bridge is told of the group, and what it asks it: keys of the epoch, the table of system ids,
-//! signatures.
+//! Channels between a bridge and its group: keys of the epoch, the table of system ids, signatures.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,19 +17,19 @@ pub const SYSTEM_IDS_REQUEST_CHANNEL: &str = "quiver.system-ids-request";
 /// the digest of the epoch, 32 bytes.
 pub const FORGERIES_CHANNEL: &str = "quiver.forgeries";
 
-/// What the group's machine does for a bridge.
+/// Services of the group's machine for a bridge.
 pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
     /// Signs a statement of this member's datagrams; `None` if it cannot.
     fn sign(&self, statement: Vec<u8>) -> impl Future<Output = Option<Signature<S>>> + Send;
 
-    /// Whether this drone may sign datagrams from this slot.
+    /// Returns true if this drone may sign datagrams from this slot.
     fn may_sign(&self, slot: Slot, drone: DronePublicKey<S>) -> impl Future<Output = bool> + Send;
 
-    /// There is perhaps a newer epoch: asks the leader.
+    /// Asks the leader for an epoch, because there is perhaps a newer one.
     fn want_epoch(&self) -> impl Future<Output = ()> + Send;
 
-    /// Something is lacking that the leader alone has: a connection with it is to be made soon. Asked every second for as
-    /// long as it is.
+    /// Asks for a connection with the leader soon, because the bridge lacks something that the leader alone
+    /// has. Asked every second for as long as it is.
     fn reach_leader(&self) -> impl Future<Output = ()> + Send;
 
     /// Somebody guesses tags under the key of the epoch with this digest: a leader makes a new one, a member
@@ -49,11 +48,11 @@ pub enum Obstacle {
     Revoked,
     /// The leader refuses it.
     Refused,
-    /// It left, as it was told.
+    /// The drone left, as it was told.
     Left,
-    /// Its clock is far from those of others.
+    /// The drone's clock is far from those of others.
     Clock,
-    /// It is a leader that stands by.
+    /// The drone is a leader that stands by.
     StandsBy,
 }
 
@@ -76,7 +75,7 @@ impl Obstacle {
         }
     }
 
-    /// Whether a connection with a leader may end it.
+    /// Returns true if a connection with a leader may end it.
     pub(crate) const fn may_end(self) -> bool {
         !matches!(self, Self::Evicted | Self::Revoked | Self::Left | Self::StandsBy)
     }
@@ -86,7 +85,7 @@ impl Obstacle {
 #[derive(Debug)]
 pub struct Feed<S: Suite> {
     keys: watch::Sender<Option<Arc<EpochKeys<S>>>>,
-    /// What others may tell it as well.
+    /// Sender of the news that others may give the bridge as well.
     pub news: News,
 }
 
@@ -175,7 +174,7 @@ impl News {
     }
 }
 
-/// Whether both are of one epoch and one start of the same member.
+/// Returns true if both are of one epoch and one start of the same member.
 fn is_same<S: Suite>(one: &EpochKeys<S>, other: &EpochKeys<S>) -> bool {
     let of = |keys: &EpochKeys<S>| (keys.epoch, keys.digest, keys.slot, keys.boot_no);
     of(one) == of(other)

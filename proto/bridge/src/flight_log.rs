@@ -47,7 +47,7 @@ impl FlightLogSettings {
 /// State of flight logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlightLogStatus {
-    /// Their directory.
+    /// Directory of the logs.
     pub directory: String,
     /// Records written since the start.
     pub written: u64,
@@ -57,7 +57,7 @@ pub struct FlightLogStatus {
     pub lost: u64,
     /// Frames with a key or a password, which no log holds.
     pub withheld: u64,
-    /// What keeps them from being written, for people.
+    /// Reason why records are not written, for people.
     pub trouble: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 /// The wait after a first failure; doubles with each further one.
 const FIRST: Duration = Duration::from_millis(250);
-/// What was open for so long forgives the failures before it.
+/// Time that something has to be open before the failures before it are forgiven.
 const PROVEN: Duration = Duration::from_secs(5);
 
 /// Waits longer from failure to failure.
@@ -16,7 +16,7 @@ pub(crate) struct Pause {
     place: String,
     longest: Duration,
     wait: Duration,
-    /// When the next attempt is due, once somebody waits for it.
+    /// Time at which the next attempt is due, once somebody waits for it.
     due: Option<Instant>,
     opened: Option<Instant>,
     complaint: String,
@@ -50,7 +50,7 @@ impl Pause {
         self.complaint.clear();
     }
 
-    /// It failed, or what was open has ended.
+    /// Notes that an attempt failed, or that what was open has ended.
     pub(crate) fn failed(&mut self, reason: &io::Error) {
         let reason = reason.to_string();
         if self.complaint != reason {

@@ -1,4 +1,4 @@
-//! What became of frames and datagrams: the status of a bridge, and its metrics.
+//! Counts of frames and datagrams by outcome: the status of a bridge, and its metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,11 +21,11 @@ const DELAYS: [f64; 9] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01,
 /// Way of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Way {
-    /// From a local program to the group.
+    /// Frames from a local program to the group.
     ToGroup,
-    /// From the group to a local program.
+    /// Frames from the group to a local program.
     FromGroup,
-    /// Between local programs.
+    /// Frames between local programs.
     Local,
 }
 
@@ -101,23 +101,23 @@ impl Default for Report {
     }
 }
 
-/// How a bridge is doing.
+/// State of a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Whether there is a valid key: otherwise nothing passes.
+    /// True if there is a valid key: otherwise nothing passes.
     pub open: bool,
-    /// Whether frames of local programs pass to the group.
+    /// True if frames of local programs pass to the group.
     #[serde(default)]
     pub passes: bool,
     /// The system id granted to this drone, or that was when it had a key last.
     pub system_id: Option<u32>,
     /// System ids granted in the group.
     pub system_ids: usize,
-    /// What keeps frames from passing, or soon will, for people.
+    /// Reason why frames do not pass, or soon will not, for people.
     pub trouble: Option<String>,
-    /// Where programs are connected.
+    /// Endpoints at which programs are connected.
     pub endpoints: Vec<EndpointStatus>,
-    /// What carries datagrams.
+    /// Carriers of datagrams.
     pub carriers: Vec<CarrierStatus>,
     /// Members that datagrams come from.
     pub senders: Vec<SenderReport>,
@@ -137,7 +137,7 @@ pub struct Status {
 /// An endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointStatus {
-    /// How it is spelled.
+    /// Endpoint as it is spelled in the configuration.
     pub endpoint: String,
     /// Connections.
     pub links: usize,
@@ -158,7 +158,7 @@ pub struct EndpointStatus {
 /// A carrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarrierStatus {
-    /// How it is spelled.
+    /// Carrier as it is spelled in the configuration.
     pub carrier: String,
     /// Datagrams sent, by number and bytes.
     pub sent: (u64, u64),
@@ -173,9 +173,9 @@ pub struct CarrierStatus {
 /// A member that datagrams come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderReport {
-    /// Its slot; `None` for the leader.
+    /// Slot of the sender; `None` for the leader.
     pub slot: Option<u32>,
-    /// Its name, if it signed it.
+    /// Name of the sender, if it signed it.
     pub name: Option<String>,
     /// The system id granted to it.
     pub system_id: Option<u32>,
@@ -186,7 +186,7 @@ pub struct SenderReport {
 }
 
 impl Status {
-    /// For people, in one line.
+    /// Describes the state for people, in one line.
     #[must_use]
     pub fn describe(&self) -> String {
         let passing = match (&self.trouble, self.open) {
@@ -220,7 +220,7 @@ impl Status {
     }
 }
 
-/// So many of something, for people.
+/// Writes a number of things for people.
 fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

@@ -1,4 +1,4 @@
-//! Which endpoints and carriers a bridge has: from flags, or from a file in mavlink-router's format.
+//! Endpoints and carriers of a bridge: from flags, or from a file in mavlink-router's format.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::flight_log::FlightLogSettings;
 /// Carriers of one bridge.
 const MAX_CARRIERS: usize = 16;
 
-/// What an operator gave.
+/// Settings that an operator gave.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given<'a> {
     /// Endpoints, each as a text.
@@ -30,18 +30,18 @@ pub struct Given<'a> {
 /// Settings of a bridge.
 pub struct Settings {
     pub(crate) endpoints: Vec<EndpointConfig>,
-    /// For each endpoint, the key for MAVLink signing towards its program.
+    /// Keys for MAVLink signing towards the program of each endpoint.
     pub(crate) signing: Vec<Option<SigningKey>>,
     pub(crate) carriers: Vec<Carrier>,
-    /// What passes to and from the group.
+    /// Filters of frames to and from the group.
     pub(crate) filters: Filters,
     pub(crate) signed: SignedMessages,
     pub(crate) manifest: bool,
     pub(crate) deduplication: Duration,
     pub(crate) sniffer: Option<u32>,
-    /// Where logs of flights are written, if they are.
+    /// Settings of the logs of flights, if they are written.
     pub(crate) flight_log: Option<FlightLogSettings>,
-    /// How often programs are told the security state as messages; `None` for never.
+    /// Interval at which programs are told the security state as messages; `None` for never.
     pub(crate) state_every: Option<Duration>,
 }
 

@@ -22,7 +22,7 @@ use tokio::time::{Instant, interval, timeout};
 
 use crate::group::{ATTITUDE, COMMAND_LONG, Node, PATIENCE, TestGroup, eventually, flags, port, udp};
 
-/// As many as a table of system ids grants.
+/// Number of vehicles: as many as a table of system ids grants.
 const VEHICLES: usize = 250;
 /// Frames of each in a second, one of them a signed command, and for how many seconds.
 const RATE: u32 = 18;
@@ -57,7 +57,7 @@ impl Log {
         self.frames.lock().unwrap().iter().any(|logged| logged == frame)
     }
 
-    /// Those that count, sorted.
+    /// Frames that count, sorted.
     fn measured(&self) -> Vec<Vec<u8>> {
         let mut frames = self.frames.lock().unwrap().clone();
         frames.retain(|frame| number(frame) >= FIRST);
@@ -70,7 +70,7 @@ impl Log {
     }
 }
 
-/// What a proxy did.
+/// Record of a proxy.
 #[derive(Default)]
 struct Record {
     passed: Log,
@@ -95,7 +95,7 @@ struct Proxy {
     socket: Arc<UdpSocket>,
     ground: SocketAddr,
     record: Arc<Record>,
-    /// What came out at the ground station, and when there is more.
+    /// Frames that came out at the ground station, and the signal that there are more.
     arrived: Arc<Log>,
     news: Arc<Notify>,
 }
@@ -339,7 +339,7 @@ async fn take(socket: UdpSocket, vehicle: usize, datagrams: mpsc::UnboundedSende
     }
 }
 
-/// What the ground station's bridge sends goes to all vehicles.
+/// Sends to all vehicles what the ground station's bridge sends.
 async fn spread(socket: Arc<UdpSocket>, carriers: Vec<u16>) {
     let mut buffer = [0; 2_048];
     loop {

@@ -25,11 +25,11 @@ const NUMBERED: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) slot: Slot,
-    /// Whether with its key and signature.
+    /// True to ask for key and signature as well.
     pub(crate) key: bool,
 }
 
-/// What is sealed in an announcement, but for key and signature.
+/// Sealed content of an announcement, without key and signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Announcement {
     /// Time between manifests in tenths of a second; 0 if there are none.

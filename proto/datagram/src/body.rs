@@ -1,4 +1,5 @@
-//! What is sealed in a datagram: payloads, repeated payloads, manifests; and what is signed. §20.3 to §20.6.
+//! Bodies of datagrams: payloads, repeated payloads, manifests; and the statement that is signed. §20.3 to
+//! §20.6.
 
 use alloc::vec::Vec;
 
@@ -40,7 +41,7 @@ pub(crate) fn batch_len(payload: usize) -> usize {
         }
 }
 
-/// At least one payload, none empty.
+/// Reads payloads: at least one, none empty.
 pub(crate) fn read_batch(bytes: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     let (mut reader, mut payloads) = (Reader::new(bytes), Vec::new());
     while payloads.is_empty() || reader.remaining() > 0 {

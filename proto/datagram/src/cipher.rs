@@ -20,7 +20,7 @@ pub(crate) const FULL_TAG_LEN: usize = 16;
 /// Number of a datagram under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nonce {
-    /// Whether it is numbered among the signed ones.
+    /// True if it is numbered among the signed ones.
     pub(crate) signed: bool,
     pub(crate) counter: u32,
 }

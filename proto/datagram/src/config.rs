@@ -40,7 +40,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// For a host with IP: datagrams of 1,200 bytes, as many as the carrier takes, 512 senders.
+    /// Settings of a host with IP: datagrams of 1,200 bytes, as many as the carrier takes, 512 senders.
     fn default() -> Self {
         Self {
             mtu: 1_200,
@@ -63,7 +63,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// For a board with a radio of 57,600 bits per second: datagrams of 255 bytes, 32 senders, 64 KB at most.
+    /// Settings of a board with a radio of 57,600 bits per second: datagrams of 255 bytes, 32 senders, 64 KB
+    /// at most.
     #[must_use]
     pub fn board() -> Self {
         Self {

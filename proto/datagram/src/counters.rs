@@ -31,15 +31,15 @@ pub struct Counters {
     pub closed: u64,
     /// Sent by this member itself, come back.
     pub own: u64,
-    /// Of a slot that no member can have.
+    /// Datagrams of a slot that no member can have.
     pub wrong_slot: u64,
-    /// Of an epoch that is over.
+    /// Datagrams of an epoch that is over.
     pub old_epoch: u64,
     /// Received before, or too old to tell.
     pub replayed: u64,
     /// Commands received before under the former key.
     pub repeated: u64,
-    /// Of an earlier start of their sender.
+    /// Datagrams of an earlier start of their sender.
     pub old_start: u64,
     /// The tag does not hold.
     pub forged: u64,
@@ -51,7 +51,7 @@ pub struct Counters {
     pub unknown: u64,
     /// Dropped to make room for others that are held.
     pub overflowed: u64,
-    /// Of more senders than there is memory for.
+    /// Datagrams of more senders than there is memory for.
     pub too_many_senders: u64,
     /// Announcements whose signature was not verified because there were too many at once.
     pub unverified: u64,

@@ -33,15 +33,15 @@ const LACKING_FOR: Duration = Duration::from_secs(10);
 /// Time for which no datagram of the current epoch opened if others have another.
 const NOTHING_OPENS: Duration = Duration::from_secs(3);
 
-/// Over this time the members' announcements after a re-key are spread.
+/// Milliseconds over which the members' announcements after a re-key are spread.
 const ANNOUNCEMENT_SPREAD: u32 = 1_000;
 
 /// A sender of datagrams, as a receiver knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderStatus {
-    /// Its slot, or [`LEADER_SLOT`](quiver_ainq::LEADER_SLOT).
+    /// Slot of the sender, or [`LEADER_SLOT`](quiver_ainq::LEADER_SLOT).
     pub slot: Slot,
-    /// Its name, if it signed its announcement and may.
+    /// Name of the sender, if it signed its announcement and may.
     pub name: Option<Name>,
     /// Time of its last datagram in this epoch.
     pub heard: Option<Duration>,
@@ -59,7 +59,7 @@ pub struct Datagrams<S: Suite> {
     events: VecDeque<Event<S>>,
     /// The newest epoch that was set; without keys while closed.
     current: Option<DatagramEpoch<S>>,
-    /// When the key of it is no longer valid.
+    /// Time at which the key of the current epoch is no longer valid.
     expires: Duration,
     /// The epoch before, and until when it is remembered. It has keys if it still opens.
     former: Option<(DatagramEpoch<S>, Duration)>,
@@ -70,29 +70,29 @@ pub struct Datagrams<S: Suite> {
     /// Commands that left under the current key in the last moments.
     sent: VecDeque<SentCommand>,
     pending: Vec<PendingSignature>,
-    /// When the last signature came, or was given up.
+    /// Time at which the last signature came, or was given up.
     signed: Duration,
     next_id: u64,
     held: Held,
-    /// Which drone has which slot, as far as the application knows.
+    /// Names of the drones by slot, as far as the application knows.
     assigned: BTreeMap<Slot, Name>,
     /// Senders that are to announce themselves, and when they are asked next.
     wanted: Vec<Wanted>,
     ask: Duration,
-    /// When to ask about the epoch, and when again at the earliest.
+    /// Time to ask about the epoch, and the earliest time to ask again.
     ask_epoch: Option<Duration>,
     next_epoch_question: Duration,
     /// Time to the next question but one: it doubles with each that brings no newer epoch.
     epoch_pause: Duration,
-    /// Since when datagrams of an epoch that is not known come, and how many.
+    /// Time since which datagrams of an epoch that is not known come, and their number.
     strange: (Duration, u32),
-    /// When there was last reason to believe that others have a newer epoch.
+    /// Time of the last reason to believe that others have a newer epoch.
     lacked: Option<Duration>,
     /// Time at which a datagram of the current epoch opened.
     opened: Duration,
-    /// What spreads this member's questions.
+    /// Number that spreads this member's questions.
     spread: u64,
-    /// When signatures of announcements may be verified at the full rate again.
+    /// Time from which on signatures of announcements may be verified at the full rate again.
     verified: Duration,
 }
 
@@ -185,7 +185,8 @@ impl<S: Suite> Datagrams<S> {
         self.current = Some(DatagramEpoch::new(keys, start, senders, due));
     }
 
-    /// There is no valid key: nothing passes, and all secrets are erased. What waited to be sent is dropped.
+    /// Closes the epoch, because there is no valid key: nothing passes, and all secrets are erased. What
+    /// waited to be sent is dropped.
     pub fn close(&mut self) {
         if let Some(current) = &mut self.current {
             current.close();
@@ -206,14 +207,15 @@ impl<S: Suite> Datagrams<S> {
         self.lacked = None;
     }
 
-    /// Whether there is a valid key.
+    /// Returns true if there is a valid key.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.keys.is_some())
     }
 
-    /// Whether others seem to have a newer epoch: datagrams of one that is not known come, and none of this member's
-    /// opens. Nothing shows that they are members': what follows from it must not cost more than a question.
+    /// Returns true if others seem to have a newer epoch: datagrams of one that is not known come, and none
+    /// of this member's opens. Nothing shows that they are members': what follows from it must not cost more
+    /// than a question.
     #[must_use]
     pub fn lacks_epoch(&self, now: Duration) -> bool {
         let lacked = self.lacked.filter(|at| now.saturating_sub(*at) < LACKING_FOR);
@@ -319,7 +321,7 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// What became of datagrams and payloads since the start.
+    /// Counts of datagrams and payloads by outcome since the start.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters

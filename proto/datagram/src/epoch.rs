@@ -29,9 +29,9 @@ pub(crate) struct DatagramEpoch<S: Suite> {
 /// The secrets of an epoch.
 pub(crate) struct Keys {
     pub(crate) traffic: TrafficKey,
-    /// Of this member's datagrams.
+    /// Key of this member's datagrams.
     pub(crate) own: Secret<16>,
-    /// Of this member's announcements.
+    /// Key of this member's announcements.
     pub(crate) announcements: Secret<16>,
 }
 
@@ -42,7 +42,7 @@ impl Keys {
     }
 }
 
-/// What this member has used up of its start in the epoch.
+/// Numbers of its start in the epoch that this member has used up.
 pub(crate) struct OwnNumbers<S: Suite> {
     pub(crate) start: Start,
     /// The next unsigned datagram, the next signed one, the next announcement.
@@ -57,11 +57,11 @@ pub(crate) struct OwnNumbers<S: Suite> {
     /// Hashes of what was sent unsigned since the last manifest; the first is under this number.
     pub(crate) hashes: Vec<Hash>,
     pub(crate) hashes_from: u32,
-    /// When the next manifest is due.
+    /// Time at which the next manifest is due.
     pub(crate) manifest: Option<Duration>,
-    /// When the next announcement is due, if there is anything to send.
+    /// Time at which the next announcement is due, if there is anything to send.
     pub(crate) announce: Duration,
-    /// Whether the next one is to be with the key, or others asked for any.
+    /// True if the next announcement is to be with the key, or others asked for any.
     pub(crate) key_due: bool,
     pub(crate) asked: bool,
     pub(crate) last_announcement: Option<Duration>,
@@ -154,7 +154,7 @@ impl<S: Suite> DatagramEpoch<S> {
         Hint::of(&self.epoch)
     }
 
-    /// Whether a member, or the leader, can have this slot.
+    /// Returns true if a member, or the leader, can have this slot.
     pub(crate) fn has_slot(&self, slot: Slot) -> bool {
         slot == LEADER_SLOT || slot < self.slots
     }

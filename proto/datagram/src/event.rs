@@ -1,4 +1,4 @@
-//! What goes into and comes out of [`Datagrams`](crate::Datagrams).
+//! Inputs and outputs of [`Datagrams`](crate::Datagrams).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -14,14 +14,14 @@ pub enum Priority {
     Command,
 }
 
-/// Something to send.
+/// Payload to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The bytes. They arrive whole or not at all.
     pub bytes: Vec<u8>,
-    /// What goes first and is dropped last.
+    /// Priority, by which payloads leave and are dropped.
     pub priority: Priority,
-    /// Whether the member signs it, so that receivers know which member sent it.
+    /// True if the member signs it, so that receivers know which member sent it.
     pub sign: bool,
 }
 
@@ -67,11 +67,11 @@ pub enum Refusal {
 pub enum Source {
     /// A member of the group; the slot is its own claim.
     Member,
-    /// This drone: it signed.
+    /// This drone, which signed.
     Signed {
-        /// Its name.
+        /// Name of the signer.
         name: Name,
-        /// Its key.
+        /// Key of the signer.
         handle: Handle,
     },
 }
@@ -80,11 +80,11 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Suspicion {
-    /// Its signed manifest has another datagram under a number that was received.
+    /// The sender's signed manifest has another datagram under a number that was received.
     Manifest,
     /// Numbers were received that its signed manifest is far from.
     Ahead,
-    /// Its manifests ended, its datagrams did not.
+    /// The sender's manifests ended, its datagrams did not.
     Unvouched,
     /// A drone other than the one known signed an announcement for the slot.
     Signer,
@@ -111,10 +111,10 @@ pub enum Event<S: Suite> {
         slot: Slot,
         /// The payload.
         bytes: Vec<u8>,
-        /// Who sent it, as far as that is known.
+        /// Sender of the payload, as far as it is known.
         source: Source,
     },
-    /// Something is to be signed: `Edge::sign_datagram` or `Leader::sign_datagram`, then
+    /// A statement is to be signed: `Edge::sign_datagram` or `Leader::sign_datagram`, then
     /// [`Datagrams::provide_signature`](crate::Datagrams::provide_signature). A second later it is given up.
     SignatureWanted(SigningRequest),
     /// A drone signed that it sends from this slot. What it signs is held until

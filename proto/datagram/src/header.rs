@@ -45,7 +45,7 @@ impl Kind {
         Self::Announcement,
     ];
 
-    /// Whether a signature stands at its end. Signed ones are numbered apart from the others.
+    /// Returns true if a signature stands at its end. Signed ones are numbered apart from the others.
     pub(crate) const fn is_signed(self) -> bool {
         matches!(self, Self::SignedSingle | Self::SignedBatch | Self::SignedAgain | Self::Manifest)
     }
@@ -61,7 +61,7 @@ impl Hint {
         Self((epoch.counter & 7) as u8)
     }
 
-    /// That of a byte, if it is one.
+    /// Returns the hint of a byte, if it is one.
     pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
         if byte < 8 { Some(Self(byte)) } else { None }
     }
@@ -70,7 +70,7 @@ impl Hint {
         self.0
     }
 
-    /// Whether it is that of the epoch just before.
+    /// Returns true if it is the hint of the epoch just before.
     pub(crate) const fn precedes(self, other: Self) -> bool {
         other.0.wrapping_sub(self.0) & 7 == 1
     }
@@ -87,7 +87,7 @@ pub(crate) struct Datagram<'a> {
     pub(crate) sealed: &'a [u8],
 }
 
-/// What tells a datagram from others of its sender.
+/// Number that distinguishes a datagram from others of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     /// The low bits of the number of a datagram with payloads.
@@ -169,7 +169,7 @@ pub(crate) fn write_varint(bytes: &mut Vec<u8>, mut value: u32) {
     bytes.push(value as u8);
 }
 
-/// Of several encodings of a number only the shortest is one.
+/// Reads a number, of whose encodings only the shortest is valid.
 pub(crate) fn read_varint(reader: &mut Reader<'_>) -> Result<u32, Malformed> {
     let mut value = 0;
     for shift in [0, 7, 14] {

@@ -14,16 +14,16 @@ const ORDERED_FOR: Duration = Duration::from_millis(100);
 /// The same, with the time in which what came before was being signed.
 const SIGNED_WITHIN: Duration = Duration::from_millis(500);
 
-/// What was taken from the queue to be signed, and has not left.
+/// Payloads that were taken from the queue to be signed, and have not left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Taken {
-    /// Since when the oldest payload of it waits.
+    /// Time since which the oldest of these payloads waits.
     pub(crate) oldest: Option<Duration>,
-    /// Whether something is being signed.
+    /// True while a payload is being signed.
     pub(crate) signing: bool,
-    /// When the last signature came.
+    /// Time at which the last signature came.
     pub(crate) signed: Duration,
-    /// Whether there is nothing at all.
+    /// True if there are no such payloads.
     pub(crate) nothing: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Taken {
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
     pub(crate) at: Duration,
-    /// Its place in the order in which payloads came, of the first of several.
+    /// Place in the order in which payloads came, of the first of several.
     pub(crate) order: u64,
     pub(crate) priority: Priority,
     pub(crate) payloads: Vec<Vec<u8>>,
@@ -45,7 +45,7 @@ impl Queued {
         Self { at, order: 0, priority, payloads: alloc::vec![payload], before: None }
     }
 
-    /// Since when it waits; `None` if it left once, and is only sealed again.
+    /// Time since which it waits; `None` if it left once, and is only sealed again.
     pub(crate) fn waits_since(&self) -> Option<Duration> {
         self.before.is_none().then_some(self.at)
     }
@@ -68,17 +68,17 @@ impl Queued {
 pub(crate) struct Sealed {
     pub(crate) bytes: Vec<u8>,
     pub(crate) counter: u32,
-    /// Its payloads; `None` in a manifest.
+    /// Payloads of the datagram; `None` in a manifest.
     pub(crate) queued: Option<Queued>,
 }
 
-/// What waits for the carrier, bounded in bytes.
+/// Queue of payloads that wait for the carrier, bounded in bytes.
 ///
 /// Three queues, each in order. As long as the carrier is not short, they are emptied in the order of all three: receivers
 /// that number what they get would otherwise count what was overtaken as lost.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// To be signed, in order; commands and telemetry.
+    /// Payloads to be signed, in order; commands and telemetry.
     signed: VecDeque<Queued>,
     commands: VecDeque<Queued>,
     telemetry: VecDeque<Queued>,
@@ -129,7 +129,7 @@ impl Queue {
         }
     }
 
-    /// When the carrier counts as short if nothing leaves before.
+    /// Time at which the carrier counts as short if nothing leaves before.
     pub(crate) fn ordered_until(&self, taken: Taken) -> Option<Duration> {
         let queues = [&self.signed, &self.commands, &self.telemetry];
         let oldest = queues.into_iter().filter_map(|queue| queue.iter().find_map(Queued::waits_since));
@@ -142,7 +142,7 @@ impl Queue {
         Some(oldest.max(taken.signed).saturating_add(ORDERED_FOR).min(signed))
     }
 
-    /// Whether the carrier is short.
+    /// Returns true if the carrier is short.
     pub(crate) const fn is_short(&self) -> bool {
         self.short
     }
@@ -276,7 +276,7 @@ impl Queue {
         !self.has_unsigned() && self.signed.is_empty()
     }
 
-    /// When the oldest telemetry becomes too old.
+    /// Time at which the oldest telemetry becomes too old.
     pub(crate) fn deadline(&self, config: &Config) -> Option<Duration> {
         let telemetry = self.telemetry.front().map(|queued| queued.at);
         let signed = self.signed.iter().find(|queued| queued.priority == Priority::Telemetry);

@@ -22,7 +22,7 @@ const PAST: usize = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
     window: Window,
-    /// Where the next one is expected.
+    /// Number that is expected next.
     expected: u32,
     /// Time of the first datagram that did not open since one did.
     failing: Option<Duration>,
@@ -76,7 +76,8 @@ impl Numbers {
         self.expected = self.expected.max(next);
     }
 
-    /// Whether a number that the sender signed is so far ahead that its low bits may soon mean another.
+    /// Returns true if a number that the sender signed is so far ahead that its low bits may soon mean
+    /// another.
     pub(crate) fn is_far_behind(&self, next: u32) -> bool {
         next.saturating_sub(self.expected) >= FAR_BEHIND
     }
@@ -116,7 +117,7 @@ impl LastNumbers {
     }
 }
 
-/// What came from a sender in an epoch that is over.
+/// Numbers that came from a sender in an epoch that is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Past {
     hint: Hint,
@@ -132,7 +133,7 @@ pub(crate) fn reconstruct(expected: u32, low: u16) -> u32 {
     if distance > 1 << 15 || ahead < expected { ahead.checked_sub(1 << 16).unwrap_or(ahead) } else { ahead }
 }
 
-/// Whether a drone may sign what comes from its slot.
+/// Decision on whether a drone may sign what comes from its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The application has not said yet.
@@ -141,7 +142,7 @@ pub(crate) enum Standing {
     Forbidden,
 }
 
-/// Who signed an announcement.
+/// Signer of an announcement.
 #[derive(Clone, Debug)]
 pub(crate) struct Signer<S: Suite> {
     pub(crate) drone: DronePublicKey<S>,
@@ -155,7 +156,7 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) start: Start,
     /// `None` once the epoch opens nothing any more.
     pub(crate) key: Option<Secret<16>>,
-    /// Whether anything under this epoch's key came from this start: else it is known from the epoch before
+    /// True if anything under this epoch's key came from this start: else it is known from the epoch before
     /// and may be another by now.
     pub(crate) confirmed: bool,
     pub(crate) unsigned: Numbers,
@@ -167,13 +168,13 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) manifests: Option<Duration>,
     /// Time of the first unsigned datagram that no manifest was about yet.
     pub(crate) unvouched: Option<Duration>,
-    /// Whether the application was told that manifests ended.
+    /// True if the application was told that manifests ended.
     pub(crate) reported: bool,
-    /// What came since, unsigned.
+    /// Hashes of the unsigned datagrams that came since.
     pub(crate) hashes: VecDeque<(u32, Hash)>,
-    /// What came from this start in the epochs before.
+    /// Numbers that came from this start in the epochs before.
     past: [Option<Past>; PAST],
-    /// Whether more may have come under former keys than is known.
+    /// True if more may have come under former keys than is known.
     past_lost: bool,
     pub(crate) heard: Option<Duration>,
     pub(crate) received: u64,
@@ -219,7 +220,7 @@ impl<S: Suite> Sender<S> {
         }
     }
 
-    /// What stays known in the next epoch: of the epochs just over, and of those before them.
+    /// Numbers that stay known in the next epoch: of the epochs just over, and of those before them.
     fn past_of_next(&self, over: [Option<Past>; 2]) -> [Option<Past>; PAST] {
         let mut known: [Option<Past>; PAST] = [None; PAST];
         for past in over.into_iter().chain(self.past).flatten() {
@@ -231,7 +232,7 @@ impl<S: Suite> Sender<S> {
         known
     }
 
-    /// Whether anything came, in this epoch or before, that its next start in the slot must not lose.
+    /// Returns true if anything came, in this epoch or before, that its next start in the slot must not lose.
     fn has_past(&self) -> bool {
         self.confirmed || self.past_lost || self.past.iter().any(Option::is_some)
     }
@@ -277,13 +278,14 @@ impl<S: Suite> Sender<S> {
         self.hashes.push_back((counter, hash));
     }
 
-    /// Whether something came under a number that the sender sent something else under.
+    /// Returns true if a datagram came under a number that the sender sent another under.
     pub(crate) fn contradicts(&self, manifest: &Manifest) -> bool {
         self.hashes.iter().any(|(counter, hash)| manifest.hash(*counter).is_some_and(|sent| sent != hash))
     }
 
-    /// What comes after is for the next manifest. If numbers are this far ahead of what the sender sent, it
-    /// did not send them; then its numbers go on from where the manifest ends, or they would be refused.
+    /// Forgets the hashes that a manifest covers; the hashes after it are for the next one. If numbers are
+    /// this far ahead of what the sender sent, it did not send them; then its numbers go on from where the
+    /// manifest ends, or they would be refused.
     pub(crate) fn settle(&mut self, manifest: &Manifest, far: u32) -> bool {
         let end = manifest.end();
         (self.unvouched, self.reported) = (None, false);
@@ -296,7 +298,7 @@ impl<S: Suite> Sender<S> {
         ahead
     }
 
-    /// Whether datagrams come for longer than this without a manifest about them. True once.
+    /// Returns true if datagrams come for longer than this without a manifest about them. True once.
     pub(crate) fn is_unvouched(&mut self, now: Duration, slack: Duration) -> bool {
         let Some(interval) = self.manifests.filter(|_| self.name().is_some() && !self.reported) else {
             return false;
@@ -313,11 +315,11 @@ impl<S: Suite> Sender<S> {
     }
 }
 
-/// What stays of a start of which something came: nothing below is received again.
+/// Last numbers of a start of which something came: nothing below is received again.
 #[derive(Clone, Copy, Debug)]
 struct Floor {
     slot: Slot,
-    /// Who signed the announcement: 0 if nobody did, else [the signer's number](signer_number).
+    /// Signer of the announcement: 0 if nobody signed it, else [the signer's number](signer_number).
     signer: u64,
     boot_no: u32,
     salt: [u8; SALT_LEN],
@@ -336,7 +338,7 @@ impl Floor {
         (self.boot_no, self.salt) == (start.boot_no, start.salt)
     }
 
-    /// Whether a start is older, or the same with another salt.
+    /// Returns true if a start is older, or the same with another salt.
     fn refuses(&self, start: &Start) -> bool {
         start.boot_no < self.boot_no || start.boot_no == self.boot_no && start.salt != self.salt
     }
@@ -362,7 +364,7 @@ fn signer_number(handle: &Handle) -> u64 {
 pub(crate) struct Senders<S: Suite> {
     limit: usize,
     clock: u64,
-    /// In boxes: a map makes room for eleven at once.
+    /// Senders in boxes, because a map makes room for eleven at once.
     recent: BTreeMap<Slot, Box<Sender<S>>>,
     /// Ascending by slot and signer.
     floors: Vec<Floor>,
@@ -371,7 +373,7 @@ pub(crate) struct Senders<S: Suite> {
     past_lost: usize,
 }
 
-/// There is no memory for another sender.
+/// Error if there is no memory for another sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -417,7 +419,7 @@ impl<S: Suite> Senders<S> {
         senders
     }
 
-    /// Whether a sender of which something came was forgotten in this epoch.
+    /// Returns true if a sender of which something came was forgotten in this epoch.
     pub(crate) const fn has_forgotten(&self) -> bool {
         self.past_lost == PAST
     }

@@ -1,4 +1,4 @@
-//! What a datagram carries of MAVLink: one frame or several, without what the receiver knows anyway.
+//! Batches of MAVLink frames in a datagram: one frame or several, without what the receiver knows anyway.
 //!
 //! | field | bytes | |
 //! |---|---|---|
@@ -37,7 +37,7 @@ const KIND_COMPATIBILITY: u8 = 0x02;
 const KIND_SIGNED: u8 = 0x01;
 const KIND_WIDE_SOURCE: u8 = 0x10;
 const KIND_WIDE_TARGET: u8 = 0x20;
-/// What each incompatibility flag is in a kind.
+/// Incompatibility flags, each with its bit of a kind.
 const FLAGS: [(u8, u8); 3] =
     [(SIGNED, KIND_SIGNED), (WIDE_SOURCE, KIND_WIDE_SOURCE), (WIDE_TARGET, KIND_WIDE_TARGET)];
 
@@ -45,7 +45,7 @@ const FLAGS: [(u8, u8); 3] =
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Where the last frame's kind stands, and the length of its payload.
+    /// Offset of the last frame's kind, and the length of its payload.
     last: Option<(usize, u8)>,
     frames: usize,
 }
@@ -78,13 +78,13 @@ impl Batch {
         true
     }
 
-    /// How many frames it holds.
+    /// Number of frames that it holds.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.frames
     }
 
-    /// Whether it holds no frame.
+    /// Returns true if the batch holds no frame.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.frames == 0

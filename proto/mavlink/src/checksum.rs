@@ -5,9 +5,9 @@ pub(crate) fn checksum(bytes: &[u8], crc_extra: u8) -> u16 {
     accumulate(bytes.iter().fold(0xffff, |crc, byte| accumulate(crc, *byte)), crc_extra)
 }
 
-/// What a check sum is to be combined with (exclusive or) when a byte changes by `difference` and `following`
-/// bytes, seed included, stand between it and the check sum. The sum is linear: no seed need be known, and a
-/// wrong sum stays wrong.
+/// Value that a check sum is to be combined with (exclusive or) when a byte changes by `difference` and
+/// `following` bytes, seed included, stand between it and the check sum. The sum is linear: no seed need be
+/// known, and a wrong sum stays wrong.
 pub(crate) fn change(difference: u8, following: usize) -> u16 {
     (0..following).fold(accumulate(0, difference), |crc, _| accumulate(crc, 0))
 }

@@ -44,7 +44,7 @@ pub const MAX_ENDPOINTS: usize = 64;
 const MAX_LIST: usize = 1_024;
 /// A serial line's rate unless set, as in mavlink-router.
 const UART_BAUD: u32 = 115_200;
-/// How long to wait before connecting again, unless set.
+/// Wait before connecting again, unless set.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 const MESSAGE_IDS: RangeInclusive<u32> = 0..=0xff_ffff;
 const SYSTEM_IDS: RangeInclusive<u32> = 1..=u32::MAX;
@@ -67,14 +67,14 @@ const IGNORED: [&str; 13] = [
     "MaxPacketAge",
 ];
 
-/// What a configuration file says.
+/// Content of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Within what time the same bytes are a duplicate; zero: never.
+    /// Time within which the same bytes are a duplicate; zero: never.
     pub deduplication: Duration,
     /// The system whose endpoint receives everything.
     pub sniffer: Option<u32>,
-    /// Where programs are connected, in the file's order; the TCP server stands first.
+    /// Endpoints at which programs are connected, in the file's order; the TCP server stands first.
     pub endpoints: Vec<EndpointConfig>,
     /// The group's datagrams.
     pub quiver: Option<QuiverConfig>,
@@ -82,43 +82,43 @@ pub struct Config {
     pub ignored: Vec<String>,
 }
 
-/// What is said of one endpoint.
+/// Configuration of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointConfig {
     /// The section's name.
     pub name: String,
     /// The section's line, from 1.
     pub line: usize,
-    /// Where the program is connected.
+    /// Endpoint at which the program is connected.
     pub endpoint: Endpoint,
-    /// What passes.
+    /// Filters of the endpoint.
     pub filters: Filters,
     /// Endpoints of one group are ways to the same systems.
     pub group: Option<String>,
     /// Hardware flow control of a serial line.
     pub flow_control: bool,
-    /// How long to wait before connecting or opening again; `None`: once only.
+    /// Wait before connecting or opening again; `None`: once only.
     pub retry_after: Option<Duration>,
     /// The file with the key for MAVLink signing at this endpoint.
     pub signing_key_file: Option<String>,
-    /// Whether the program knows system ids of 32 bits; `None` if it is to be found out from what it sends.
+    /// True if the program knows system ids of 32 bits; `None` if it is to be found out from what it sends.
     pub wide_system_ids: Option<bool>,
 }
 
-/// What is said of the group's datagrams.
+/// Configuration of the group's datagrams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuiverConfig {
     /// The section's name.
     pub name: String,
     /// The section's line, from 1.
     pub line: usize,
-    /// What carries the datagrams, and the line that says so.
+    /// Carriers of the datagrams, each with its line in the file.
     pub carriers: Vec<(String, usize)>,
-    /// What passes to and from the group.
+    /// Filters of frames to and from the group.
     pub filters: Filters,
-    /// Which messages are signed by their sender.
+    /// Messages that are signed by their sender.
     pub signed: SignedMessages,
-    /// Whether a signature over everything else is sent once a second.
+    /// True if a signature over everything else is sent once a second.
     pub manifest: bool,
 }
 

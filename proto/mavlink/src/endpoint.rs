@@ -1,4 +1,4 @@
-//! Where MAVLink programs are connected, spelled as pymavlink and MAVSDK spell it.
+//! Endpoints at which MAVLink programs are connected, spelled as pymavlink and MAVSDK spell them.
 //!
 //! | spelling | what it is |
 //! |---|---|
@@ -50,7 +50,7 @@ pub struct HostPort {
     pub port: u16,
 }
 
-/// Where a MAVLink program is connected.
+/// Endpoint at which a MAVLink program is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// Listens on UDP; answers go to whoever sent.
@@ -65,14 +65,14 @@ pub enum Endpoint {
     TcpIn(HostPort),
     /// A serial device.
     Serial {
-        /// Its path.
+        /// Path of the device.
         device: String,
         /// Bits a second.
         baud: u32,
     },
 }
 
-/// What no two endpoints of one process can share.
+/// Resource that no two endpoints of one process can share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A UDP port to listen on.
@@ -84,7 +84,8 @@ pub enum Resource {
 }
 
 impl Endpoint {
-    /// What of the machine the endpoint needs for itself; `None` if it only sends to or connects elsewhere.
+    /// Resource of the machine that the endpoint needs for itself; `None` if it only sends to or connects
+    /// elsewhere.
     #[must_use]
     pub fn resource(&self) -> Option<Resource> {
         match self {
@@ -117,7 +118,7 @@ impl Endpoint {
 }
 
 impl Resource {
-    /// Whether both cannot be held at once.
+    /// Returns true if both cannot be held at once.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
@@ -131,7 +132,7 @@ impl Resource {
 }
 
 impl HostPort {
-    /// Whether a listener here listens on every interface.
+    /// Returns true if a listener here listens on every interface.
     #[must_use]
     pub fn is_everywhere(&self) -> bool {
         self.host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified())

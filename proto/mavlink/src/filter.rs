@@ -1,4 +1,4 @@
-//! Which frames an endpoint lets in and out, by mavlink-router's lists.
+//! Filters of the frames that an endpoint lets in and out, by mavlink-router's lists.
 
 use alloc::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use crate::frame::Frame;
 /// An allow list and a block list; without either everything passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// If any, nothing else passes.
+    /// Numbers that pass; if any, nothing else passes.
     pub allow: Option<BTreeSet<u32>>,
-    /// What does not pass.
+    /// Numbers that do not pass.
     pub block: BTreeSet<u32>,
 }
 
 impl List {
-    /// Whether the number passes.
+    /// Returns true if the number passes.
     #[must_use]
     pub fn passes(&self, number: u32) -> bool {
         self.allow.as_ref().is_none_or(|allow| allow.contains(&number)) && !self.block.contains(&number)
     }
 }
 
-/// What passes in one direction: each list has to let it.
+/// Filter of one direction: each list has to let a frame pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Message ids.
@@ -33,7 +33,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether the frame passes.
+    /// Returns true if the frame passes.
     #[must_use]
     pub fn passes(&self, frame: Frame<'_>) -> bool {
         self.messages.passes(frame.message_id())
@@ -42,11 +42,11 @@ impl Filter {
     }
 }
 
-/// What passes through an endpoint.
+/// Filters of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// What is taken from the endpoint.
+    /// Filter of the frames that are taken from the endpoint.
     pub incoming: Filter,
-    /// What is sent to the endpoint.
+    /// Filter of the frames that are sent to the endpoint.
     pub outgoing: Filter,
 }

@@ -56,7 +56,7 @@ pub enum Version {
     V2,
 }
 
-/// What a frame is for.
+/// Target of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
     /// The addressed system; 0 is everybody.
@@ -146,7 +146,7 @@ impl<'a> Frame<'a> {
         self.of_version(Some(4), Some(6 + self.wider_source()))
     }
 
-    /// Which message it is: 8 bits in MAVLink 1, 24 in MAVLink 2.
+    /// Id of the frame's message: 8 bits in MAVLink 1, 24 in MAVLink 2.
     #[must_use]
     pub fn message_id(&self) -> u32 {
         match self.version() {
@@ -189,14 +189,14 @@ impl<'a> Frame<'a> {
         self.is_signed().then(|| self.bytes.get(self.signature_start()..).unwrap_or_default())
     }
 
-    /// Whether a signature is attached. Nobody has verified it.
+    /// Returns true if a signature is attached. Nobody has verified it.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.incompatibility_flags() & SIGNED != 0
     }
 
-    /// Whether the message is known and the check sum right. What is not may be damaged, or of another
-    /// dialect.
+    /// Returns true if the message is known and the check sum right. What is not may be damaged, or of
+    /// another dialect.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.layout().is_some()
@@ -209,7 +209,7 @@ impl<'a> Frame<'a> {
         Layout::of(self.message_id()).is_some() && !self.is_proven()
     }
 
-    /// Whom the frame is for: everybody if its message has no such field, `None` if its dialect is not known. A
+    /// Target of the frame: everybody if its message has no such field, `None` if its dialect is not known. A
     /// target in the header is the frame's, whatever the payload says.
     #[must_use]
     pub fn target(&self) -> Option<Target> {
@@ -238,7 +238,7 @@ impl<'a> Frame<'a> {
         bytes
     }
 
-    /// What is known of the message, if the check sum proves that this is it.
+    /// Layout of the message, if the check sum proves that this is it.
     fn layout(&self) -> Option<Layout> {
         let layout = Layout::of(self.message_id())?;
         let covered = self.bytes.get(1..self.header_len() + usize::from(self.byte(1)))?;
@@ -355,7 +355,7 @@ pub(crate) fn push_source(header: &mut Vec<u8>, flags: u8, system: u32) {
     header.extend(system.to_le_bytes().into_iter().take(bytes));
 }
 
-/// Who a frame says that it comes from.
+/// Origin that a frame claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// System id, not 0.

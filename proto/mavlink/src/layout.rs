@@ -1,4 +1,4 @@
-//! What is known of messages: the seed of their check sum and where their target stands.
+//! Layouts of messages: the seed of their check sum and where their target stands.
 //!
 //! Frames of every dialect pass, known or not. This table only proves what a frame is: a check sum that fits
 //! a known message's seed (`CRC_EXTRA`, a hash of its fields) says that its fields stand where the table has
@@ -11,7 +11,7 @@ use self::table::LAYOUTS;
 /// Says that a message has no such field.
 const NONE: u8 = 255;
 
-/// What is known of one message.
+/// Layout of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Seed of the check sum.

@@ -33,19 +33,19 @@ const LARGEST_PARAM: f32 = 16_777_216.0;
 const STATUSTEXT: (u32, u8) = (253, 83);
 const RADIO_STATUS: (u32, u8) = (109, 185);
 
-/// How grave a status text is, as in syslog.
+/// Severity of a status text, as in syslog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Severity {
-    /// Nothing passes.
+    /// Trouble in which nothing passes.
     Critical = 2,
-    /// Something is wrong.
+    /// Fault that is there now.
     Error = 3,
-    /// Something may go wrong.
+    /// Fault that may come.
     Warning = 4,
-    /// What an operator may want to know.
+    /// News that an operator may want to know.
     Notice = 5,
-    /// What is usual.
+    /// Usual news.
     Info = 6,
 }
 
@@ -65,14 +65,14 @@ pub fn status_text(origin: Origin, severity: Severity, text: &str) -> Vec<u8> {
     build(STATUSTEXT.0, STATUSTEXT.1, origin, &payload)
 }
 
-/// What a radio says of itself. It stays on the side of the radio: it is about this link.
+/// Report of a radio about itself. It stays on the side of the radio: it is about this link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RadioStatus {
     /// Strength of the received signal, in the radio's own unit; 255 is unknown.
     pub rssi: u8,
     /// The same as the other side says.
     pub remote_rssi: u8,
-    /// How much of the transmit buffer is free, in percent. Autopilots send less when it is low.
+    /// Share of the transmit buffer that is free, in percent. Autopilots send less when it is low.
     pub free_buffer: u8,
     /// Noise, in the radio's own unit.
     pub noise: u8,
@@ -155,7 +155,7 @@ pub fn is_of_radio(frame: Frame<'_>) -> bool {
     matches!(MessageClass::of_message(frame.message_id()), Some((MessageClass::Local, _)))
 }
 
-/// Whether the frame is a radio's word about itself.
+/// Returns true if the frame is a radio's report about itself.
 #[must_use]
 pub fn is_radio_status(frame: Frame<'_>) -> bool {
     frame.message_id() == RADIO_STATUS.0 && frame.is_proven()

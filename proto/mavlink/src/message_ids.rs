@@ -9,7 +9,7 @@ use crate::{frame::Frame, message::HEARTBEAT, message_class::MessageClass};
 /// `MISSION_REQUEST*`, `MISSION_ACK`, `COMMAND_ACK`, `PARAM_EXT_ACK`).
 const URGENT: [u32; 10] = [0, 20, 21, 40, 43, 47, 51, 77, 324, 320];
 
-/// What is dropped first when more is to be sent than the air takes.
+/// Priority of a frame when more is to be sent than the air takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
     /// Dropped first, the oldest before the newest.
@@ -24,9 +24,9 @@ pub struct SignedMessages(Rule);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// Those that make their receiver act and those that nobody knows, but for these.
+    /// Messages that make their receiver act and those that nobody knows, but for these.
     AllBut(BTreeSet<u32>),
-    /// These alone, whatever is in them.
+    /// These messages alone, whatever is in them.
     Only(BTreeSet<u32>),
 }
 
@@ -64,7 +64,7 @@ impl Default for SignedMessages {
     }
 }
 
-/// What becomes of the frame when the air is full.
+/// Priority of the frame when the air is full.
 #[must_use]
 pub fn priority(frame: Frame<'_>) -> Priority {
     let id = frame.message_id();

@@ -7,7 +7,7 @@ use crate::{
     frame::{Frame, MAX_FRAME_LEN, STX_V1, STX_V2, split_declared},
 };
 
-/// What a reader met, in all.
+/// Counts of a reader, in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReaderCounters {
     /// Frames found.
@@ -106,7 +106,7 @@ impl FrameReader {
         self.skip(held.len());
     }
 
-    /// What was met since the reader was made.
+    /// Counts since the reader was made.
     #[must_use]
     pub const fn counters(&self) -> ReaderCounters {
         self.counters
@@ -161,7 +161,7 @@ impl FrameReader {
         self.work = self.work.saturating_add(more).min(more.max(RESERVE));
     }
 
-    /// Whether a frame is proven, while there is work left to find out.
+    /// Returns true if a frame is proven, while there is work left to find out.
     fn proves(&mut self, declared: &[u8]) -> bool {
         let cost = declared.len();
         let Some(left) = self.work.checked_sub(cost) else { return false };

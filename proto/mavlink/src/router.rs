@@ -37,7 +37,7 @@ pub struct EndpointId(u64);
 pub enum Dropped {
     /// The endpoint it came from is not one of the router's.
     UnknownEndpoint,
-    /// Its message is known and its check sum is wrong ([`Frame::is_damaged`]).
+    /// The frame's message is known and its check sum is wrong ([`Frame::is_damaged`]).
     Damaged,
     /// The filter of the endpoint it came from keeps it out.
     FilteredIn,
@@ -74,7 +74,7 @@ pub struct Router {
 struct Routed {
     filters: Filters,
     group: Option<String>,
-    /// When each system and component was heard last.
+    /// Time at which each system and component was heard last.
     heard: BTreeMap<Source, Duration>,
     /// The same by time, so that the one that was not heard for longest is found at once.
     order: BTreeSet<(Duration, Source)>,
@@ -139,7 +139,8 @@ impl Router {
         }
     }
 
-    /// Where a frame that was received at `from` goes; if it is proven, its sender is then known to be there.
+    /// Finds the way of a frame that was received at `from`; if it is proven, its sender is then known to be
+    /// there.
     ///
     /// # Errors
     /// Says why it goes nowhere.
@@ -180,7 +181,7 @@ impl Router {
         if receivers.is_empty() { Err(Dropped::NoReceiver) } else { Ok(receivers) }
     }
 
-    /// Whether an endpoint's filter lets a frame out that no other endpoint sent.
+    /// Returns true if an endpoint's filter lets a frame out that no other endpoint sent.
     #[must_use]
     pub fn lets_out(&self, id: EndpointId, frame: Frame<'_>) -> bool {
         self.endpoints.get(&id).is_some_and(|endpoint| endpoint.filters.outgoing.passes(frame))

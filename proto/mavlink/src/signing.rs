@@ -28,9 +28,9 @@ use crate::{
 
 /// Seconds from 1970 to 2015, where timestamps begin.
 const EPOCH_2015: u64 = 1_420_070_400;
-/// What a timestamp counts, in a second.
+/// Units of a timestamp in a second.
 const TICKS_PER_SECOND: u64 = 100_000;
-/// How far behind a stream's first timestamp may be: a minute.
+/// Ticks that a timestamp may be behind a stream's first: a minute.
 const MAX_BEHIND: u64 = 60 * TICKS_PER_SECOND;
 /// Streams whose timestamps are remembered. More are refused, for one that was forgotten could be replayed.
 const MAX_STREAMS: usize = 1_024;

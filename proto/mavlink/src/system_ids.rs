@@ -41,12 +41,12 @@ const NO_SLOT: u32 = u32::MAX;
 /// [`NO_SLOT`] as its system id says, because ends that know no evictions take no slot twice.
 const EVICTED: u32 = NO_SLOT - 1;
 
-/// What a frame did wrong.
+/// Fault of a frame's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Misuse {
     /// No system id is granted to its sender.
     NoSystemId,
-    /// It says that it comes from another system than the one granted to its sender.
+    /// The frame says that it comes from another system than the one granted to its sender.
     OtherSystem {
         /// The system id that is granted.
         granted: u32,
@@ -55,8 +55,9 @@ pub enum Misuse {
     },
 }
 
-/// Which member speaks as which system, by name. A slot is a member's place in the group: it changes when the
-/// member joins anew, so it is set beside the name whenever the leader knows it, and the table is spread again.
+/// Table of the members by name and the systems that they speak as. A slot is a member's place in the group:
+/// it changes when the member joins anew, so it is set beside the name whenever the leader knows it, and the
+/// table is spread again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemIds {
     by_name: BTreeMap<Arc<str>, Grant>,
@@ -195,7 +196,7 @@ impl SystemIds {
         self.by_name.get(name).copied()
     }
 
-    /// Who speaks as a system.
+    /// Name of the member that speaks as a system.
     #[must_use]
     pub fn holder(&self, system_id: u32) -> Option<&str> {
         self.by_id.get(&system_id).map(|name| &**name)
@@ -206,13 +207,13 @@ impl SystemIds {
         self.by_name.iter().map(|(name, grant)| (&**name, *grant))
     }
 
-    /// How many are granted.
+    /// Number of grants.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether none is granted.
+    /// Returns true if there is no grant.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()

@@ -49,7 +49,7 @@ impl Departure {
 /// Systems whose holders are members, and those that were.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    /// Of this term, once it is known. Another leader's table begins without places.
+    /// Term of the table, once it is known. Another leader's table begins without places.
     term: Option<u64>,
     /// Since when it is gone, and whether it was evicted; `None` for a member.
     present: BTreeMap<u32, Option<(Instant, bool)>>,

@@ -26,7 +26,7 @@ pub(super) const CLOCK_NOT_SET: &str = "clock not set";
 #[derive(Debug)]
 struct Configured {
     config: EndpointConfig,
-    /// What is known of its programs' system ids.
+    /// Knowledge of its programs' system ids.
     wide: WideFrames,
     /// Signs towards the program and verifies what it sends, if a key was given.
     signing: Option<Signing>,
@@ -68,9 +68,9 @@ struct Link {
     id: EndpointId,
     reader: FrameReader,
     out: mpsc::Sender<Vec<u8>>,
-    /// Since when its program leaves little room.
+    /// Time since which its program leaves little room.
     full: Option<Instant>,
-    /// It left little room for too long, and has not taken everything since.
+    /// True if the program left little room for too long, and has not taken everything since.
     slow: bool,
     program: ProgramIds,
 }
@@ -83,9 +83,9 @@ pub(super) struct Links {
     by_id: BTreeMap<EndpointId, LinkId>,
     /// The time since 1970; `None` while the clock is not set.
     clock: fn() -> Option<Duration>,
-    /// When the log told of dropped frames.
+    /// Time at which the log last told of dropped frames.
     logged: Option<Instant>,
-    /// What is to be told at a link.
+    /// Notice that is due at a link.
     notice: Option<(EndpointId, Notice)>,
 }
 
@@ -199,8 +199,9 @@ impl Links {
         })
     }
 
-    /// Until when programs are waited for that have not taken what they were sent; `None` if there is room at all of them. A
-    /// program that takes too little for longer is not waited for until it has taken everything: it loses frames.
+    /// Deadline until which programs are waited for that have not taken what they were sent; `None` if there
+    /// is room at all of them. A program that takes too little for longer is not waited for until it has
+    /// taken everything: it loses frames.
     pub(super) fn full_until(&mut self, now: Instant) -> Option<Instant> {
         let mut until = None;
         for link in self.links.values_mut() {
@@ -239,7 +240,7 @@ impl Links {
         }
     }
 
-    /// What is to be told at a link, if the last frame for it was the first of its kind.
+    /// Takes the notice that is due at a link, if the last frame for it was the first of its kind.
     pub(super) const fn take_notice(&mut self) -> Option<(EndpointId, Notice)> {
         self.notice.take()
     }

@@ -20,15 +20,15 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Reason for which frames do not pass, or soon will not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// There was no key yet.
+    /// The drone has held no key yet.
     NotJoined,
-    /// There was one, and it ran out.
+    /// The last key ran out.
     RanOut,
-    /// There is none, for a moment.
+    /// The drone holds no key, for a moment.
     BetweenKeys,
-    /// There is none, and the service knows why.
+    /// The drone holds no key, and the service knows why.
     Obstacle(Obstacle),
-    /// This drone was granted no system id.
+    /// The drone was granted no system id.
     NoSystemId,
     /// A program speaks as another system than the one granted.
     OtherSystem,
@@ -46,7 +46,7 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// Whether nothing passes for it.
+    /// Returns true if nothing passes for it.
     pub(super) const fn stops(self) -> bool {
         !matches!(self, Self::Behind | Self::EndsSoon | Self::OtherGround { .. })
     }
@@ -68,7 +68,7 @@ impl Trouble {
         }
     }
 
-    /// What an operator is told; at most 50 bytes.
+    /// Text for an operator; at most 50 bytes.
     pub(super) fn text(self) -> String {
         match self {
             Self::NotJoined => "Quiver: not joined yet, nothing passes".into(),
@@ -86,12 +86,12 @@ impl Trouble {
     }
 }
 
-/// Which trouble was told last, and when.
+/// Trouble that was told last, and the time of that.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     /// The trouble, and since when.
     trouble: Option<(Trouble, Instant)>,
-    /// Since when there is none.
+    /// Time since which there is no trouble.
     fine: Option<Instant>,
     told: Option<(Trouble, Instant)>,
     last: Option<Instant>,
@@ -127,7 +127,7 @@ impl Speech {
         self.told = None;
     }
 
-    /// Whether nothing was told lately.
+    /// Returns true if nothing was told lately.
     fn may_speak(&self, now: Instant) -> bool {
         self.last.is_none_or(|last| now.duration_since(last) >= BETWEEN)
     }

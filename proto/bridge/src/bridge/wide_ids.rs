@@ -10,22 +10,22 @@ use quiver_mavlink::{Frame, MAX_NARROW_SYSTEM, Version};
 /// Reason for which a frame with a system id above 255 is kept from a program.
 pub(super) const NARROW: &str = "8-bit program";
 
-/// What is known of a program's system ids.
+/// Knowledge of a program's system ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knows {
-    /// It has sent nothing yet.
+    /// The program has sent nothing yet.
     New,
-    /// It has sent MAVLink 2 with ids up to 255.
+    /// The program has sent MAVLink 2 with ids up to 255.
     Unknown,
-    /// It has sent MAVLink 1, and nothing else.
+    /// The program has sent MAVLink 1, and nothing else.
     OnlyVersion1,
     /// The configuration says that it knows 8 bits alone.
     Narrow,
-    /// It has sent a wide id, or the configuration says that it knows them.
+    /// The program has sent a wide id, or the configuration says that it knows them.
     Wide,
 }
 
-/// What is known of the program behind a link.
+/// Knowledge of the program behind a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProgramIds {
     knows: Knows,
@@ -39,7 +39,7 @@ pub(super) struct WideFrames {
     pub(super) given: u64,
     /// Number kept from programs that do not.
     pub(super) kept: u64,
-    /// What was told of the first.
+    /// Text that was told of the first.
     pub(super) told: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct WideFrames {
 pub(super) struct Notice {
     /// The system id.
     pub(super) system: u32,
-    /// Whether the frame is kept from the program.
+    /// True if the frame is kept from the program.
     is_kept: bool,
 }
 
@@ -100,7 +100,7 @@ impl ProgramIds {
 }
 
 impl Notice {
-    /// For the program's operator: at most 50 bytes.
+    /// Text for the program's operator: at most 50 bytes.
     pub(super) fn text(&self) -> String {
         let Self { system, is_kept } = self;
         if *is_kept {
@@ -110,7 +110,7 @@ impl Notice {
         }
     }
 
-    /// For the log and the status: endpoint, id and reason.
+    /// Text for the log and the status: endpoint, id and reason.
     pub(super) fn describe(&self, endpoint: &str) -> String {
         let Self { system, is_kept } = self;
         let what = if *is_kept {

@@ -10,7 +10,7 @@ use super::{OpenCarrier, Order, Shared, WAITING};
 /// Decides about a datagram from one member to another, by number: 0 loses it, 2 doubles it.
 type Filter = dyn FnMut(usize, usize, &[u8]) -> usize + Send;
 
-/// Everybody hears everybody.
+/// Medium on which each member receives from each other.
 struct Medium {
     members: Vec<mpsc::Sender<Vec<u8>>>,
     filter: Box<Filter>,

@@ -28,7 +28,7 @@ const RATE: f64 = 64_000.0;
 #[derive(Debug)]
 struct Sender {
     heard: Instant,
-    /// When it last proved itself under the present key.
+    /// Time at which it last proved itself under the present key.
     proven: Option<Instant>,
     /// Bytes that may be forwarded now, and since when.
     tokens: f64,
@@ -39,7 +39,7 @@ struct Sender {
 struct Senders(HashMap<SocketAddr, Sender>);
 
 impl Senders {
-    /// Whether a datagram of this address is forwarded.
+    /// Returns true if a datagram of this address is forwarded.
     fn admit(&mut self, now: Instant, from: SocketAddr, bytes: usize, proven: bool) -> bool {
         if proven && !self.0.contains_key(&from) {
             self.make_room(now);
@@ -76,7 +76,7 @@ impl Senders {
         self.0.values_mut().for_each(|sender| sender.proven = None);
     }
 
-    /// Everybody but `from`.
+    /// Addresses of all senders but `from`.
     fn others(&self, now: Instant, from: Option<SocketAddr>) -> Vec<SocketAddr> {
         let heard = |sender: &Sender| now.duration_since(sender.heard) < REMEMBERED;
         let others = self.0.iter().filter(|(at, sender)| Some(**at) != from && heard(sender));

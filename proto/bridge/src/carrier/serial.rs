@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 use super::{Content, Order, Port, SERIAL_MTU};
 use crate::pause::{Pause, closed};
 
-/// How datagrams stand on a line.
+/// Framing of datagrams on a line.
 pub(super) trait Framing: Send + 'static {
-    /// What is written first when the line was opened.
+    /// Bytes that are written first when the line was opened.
     const FIRST: &'static [u8];
 
     /// A datagram as it is on the line.
@@ -40,12 +40,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Cobs {
     held: Vec<u8>,
-    /// What is held is longer than any datagram: skip to the next delimiter.
+    /// True if the bytes held are longer than any datagram: skips to the next delimiter.
     overrun: bool,
 }
 
 impl Framing for Cobs {
-    /// What the modem got of an earlier datagram ends here.
+    /// Delimiter that ends what the modem got of an earlier datagram.
     const FIRST: &'static [u8] = &[DELIMITER];
 
     fn encode(&mut self, datagram: &[u8]) -> Vec<u8> {
@@ -166,7 +166,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// On one thread, as on a machine with one processor.
+    /// Runs on one thread, as on a machine with one processor.
     #[tokio::test]
     async fn a_radio_that_takes_nothing_is_still_heard() {
         let (wire, mut radio) = duplex(4_096);

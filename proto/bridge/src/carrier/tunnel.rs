@@ -20,7 +20,7 @@ pub(super) struct Tunnel {
     writer: TunnelWriter,
     frames: FrameReader,
     reader: TunnelReader,
-    /// Whether the log has said that the modem may not know this end's system id.
+    /// True if the log has said that the modem may not know this end's system id.
     told: bool,
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use super::{LONGEST, Order, Port};
 use crate::pause::Pause;
 
-/// How often names are resolved again: drones move between networks.
+/// Interval at which names are resolved again: drones move between networks.
 const RESOLVE_EVERY: Duration = Duration::from_secs(30);
 /// The longest wait for a resolver.
 const RESOLVE_TIME: Duration = Duration::from_secs(5);
@@ -169,7 +169,7 @@ pub(super) async fn serve_star(mut port: Port, at: HostPort) {
     }
 }
 
-/// Whether the host may get another address.
+/// Returns true if the host may get another address.
 fn is_name(at: &HostPort) -> bool {
     at.host.parse::<std::net::IpAddr>().is_err()
 }

@@ -27,7 +27,7 @@ struct CutFrame {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WholeFrames {
     pub(super) bytes: Vec<u8>,
-    /// Whether the check sum of one proves it.
+    /// True if the check sum of one proves it.
     pub(super) is_proven: bool,
 }
 

@@ -105,7 +105,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// On one thread, as on a machine with one processor.
+    /// Runs on one thread, as on a machine with one processor.
     #[tokio::test]
     async fn a_held_transmitter_keeps_no_telemetry_back_and_no_command_for_later() {
         let (wire, mut autopilot) = duplex(4_096);

@@ -15,7 +15,7 @@ use crate::pause::Pause;
 
 /// Programs behind one listening endpoint. More are not answered before one has been silent for a while.
 const MAX_PEERS: usize = 16;
-/// Those of one address.
+/// Maximum of programs at one address.
 const MAX_OF_ADDRESS: usize = 8;
 /// Time after which a program that is silent is answered no more.
 const REMEMBERED: Duration = Duration::from_secs(30);
@@ -112,7 +112,7 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// Without an address, those who sent are answered.
+/// Exchanges datagrams; without an address, those who sent are answered.
 async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
     let (mut peers, mut told, mut cut) = (Peers::default(), None, CutFrames::default());
     let mut buffer = [0; CHUNK];
@@ -199,7 +199,7 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
     }
 }
 
-/// Until the socket is of no more use.
+/// Exchanges datagrams with one peer until the socket is of no more use.
 async fn exchange_with(link: &mut Link, socket: &UdpSocket, peer: SocketAddr) -> Result<io::Error, Gone> {
     let (mut buffer, mut cut) = ([0; CHUNK], CutFrames::default());
     loop {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::FlightLogStatus;
 
-/// What a record is of.
+/// Subject of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A frame that passed.
     Passed,
-    /// Something that was dropped.
+    /// A frame or datagram that was dropped.
     Dropped,
 }
 

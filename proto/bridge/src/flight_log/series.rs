@@ -24,7 +24,7 @@ struct OpenFile {
     path: PathBuf,
     /// Bytes of whole records.
     len: u64,
-    /// Whether all of them are on the disk.
+    /// True if all of them are on the disk.
     synced: bool,
 }
 

@@ -10,7 +10,7 @@ use super::FlightLogSettings;
 use super::records::{Kind, Queue, Records};
 use super::series::Series;
 
-/// How often the disk has to take what was written.
+/// Interval at which the disk has to take what was written.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 /// Time after which it is tried again to write, once that has failed.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const SILENT_FOR: Duration = Duration::from_secs(600);
 struct Log {
     kind: Kind,
     series: Series,
-    /// When it is tried again, after a failure.
+    /// Time of the next attempt after a failure.
     again_at: Option<Instant>,
     logged_at: Option<Instant>,
 }

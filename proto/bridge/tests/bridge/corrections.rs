@@ -22,7 +22,8 @@ fn corrections(number: u32, sequence: u8) -> Vec<u8> {
     GPS_RTCM_DATA.numbered((1, 1), sequence, &payload)
 }
 
-/// What the base's corrections are on the air, without its announcements, until each vehicle's program has got all.
+/// Measures the base's corrections on the air, without its announcements, until each vehicle's program has
+/// got all.
 async fn air_of_a_base(vehicles: usize) -> Air {
     let group = TestGroup::new(vehicles + 1);
     let air = Arc::new(Mutex::new((0, 0)));

@@ -110,7 +110,7 @@ async fn programs_that_connect_by_tcp_come_and_go() {
     assert_eq!(read(&mut other, seen.len()).await, seen);
 }
 
-/// As `Mode = Normal` with the broadcast address of a network, which mavlink-router sends to.
+/// An endpoint with `Mode = Normal` and the broadcast address of a network, which mavlink-router sends to.
 #[tokio::test]
 async fn an_address_that_turns_out_to_be_a_broadcast_address_is_sent_to_and_may_answer() {
     let station = UdpSocket::bind("0.0.0.0:0").await.expect("bind");

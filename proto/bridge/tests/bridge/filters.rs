@@ -1,4 +1,4 @@
-//! What a file in mavlink-router's format lets through.
+//! Tests of the filters of a file in mavlink-router's format.
 
 use std::time::Duration;
 

@@ -45,11 +45,11 @@ struct Machine {
     asked: Arc<Asked>,
 }
 
-/// What a bridge asked of its machine, and what that says.
+/// Requests of a bridge to its machine, and the machine's answers.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) signatures: AtomicUsize,
-    /// Whether the machine's revocation list names the other members.
+    /// True if the machine's revocation list names the other members.
     pub(crate) others_are_revoked: AtomicBool,
     pub(crate) forgery_reports: AtomicUsize,
     pub(crate) leader_wanted: AtomicUsize,
@@ -311,7 +311,7 @@ impl Program {
         assert!(timeout(PATIENCE, wait).await.is_ok(), "in vain");
     }
 
-    /// At an endpoint `udpin:127.0.0.1:PORT`.
+    /// Makes the program of an endpoint `udpin:127.0.0.1:PORT`.
     pub(crate) async fn at(port: u16) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("bind");
         socket.connect(("127.0.0.1", port)).await.expect("connect");
@@ -322,7 +322,7 @@ impl Program {
         self.socket.send(frame).await.expect("send");
     }
 
-    /// What has come so far.
+    /// Takes the frames that have come so far.
     pub(crate) fn drain(&self) -> Vec<Vec<u8>> {
         let (mut frames, mut buffer) = (Vec::new(), [0; 512]);
         while let Ok(len) = self.socket.try_recv(&mut buffer) {
@@ -364,12 +364,12 @@ fn hex(digits: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// What is told apart in frames of one message: a payload's seed, and the seed of the message's check sum.
+/// Parts of frames of one message that tests set: a payload's seed, and the seed of the message's check sum.
 pub(crate) struct Message {
     pub(crate) id: u32,
     pub(crate) crc_extra: u8,
     pub(crate) len: usize,
-    /// Where target system and component stand.
+    /// Offset of target system and component.
     pub(crate) target: Option<usize>,
 }
 

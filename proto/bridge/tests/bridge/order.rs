@@ -31,7 +31,7 @@ impl Link {
         Self { vehicle, _ground: ground, station }
     }
 
-    /// What arrives, until the last of these.
+    /// Receives frames until the last of these.
     async fn arrives(&self, sent: &[Vec<u8>]) {
         let last = sent.last().expect("some");
         let mut arrived = self.station.receive_until(last).await;
@@ -76,7 +76,8 @@ async fn log_that_comes_by_tcp_as_fast_as_it_can_is_taken_as_fast_as_it_is_read(
     panic!("frames are missing");
 }
 
-/// Whether all of a log came that one program sends and another reads at once, and nothing was dropped.
+/// Returns true if all of a log came that one program sends and another reads at once, and nothing was
+/// dropped.
 async fn log_is_taken_whole() -> bool {
     let at = port();
     let link = Link::new(&format!("tcpin:127.0.0.1:{at}")).await;

@@ -1,4 +1,4 @@
-//! What an end tells besides frames: the security state as messages, and logs of flights.
+//! Tests of an end's other outputs: the security state as messages, and logs of flights.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ async fn ground_is_told_the_epoch_who_is_gone_and_what_is_dropped() {
     told(&station, |values| values.get("QV_OPEN") == Some(&0) && values.get("QV_AGE") == Some(&-1)).await;
 }
 
-/// What logs with this ending have, in the order of their numbers.
+/// Joins the contents of logs with this ending, in the order of their numbers.
 fn logged(directory: &Path, ending: &str) -> Vec<u8> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("entry").path()).collect();

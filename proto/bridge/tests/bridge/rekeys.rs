@@ -51,7 +51,7 @@ impl Flight {
         self.nodes[member].feed.set_keys(Some(EpochKeys { boot_no, ..keys }), true);
     }
 
-    /// What the stranger has recorded so far.
+    /// Takes the datagrams that the stranger has recorded so far.
     fn recorded(&self) -> Vec<Vec<u8>> {
         let (mut recorded, mut buffer) = (Vec::new(), [0; 2_048]);
         while let Ok((len, _)) = self.stranger.try_recv_from(&mut buffer) {
@@ -66,7 +66,7 @@ impl Flight {
         }
     }
 
-    /// What the ground station's program has seen when this comes.
+    /// Collects the frames of the ground station's program until this one comes.
     async fn until(&self, last: &[u8]) -> Vec<Vec<u8>> {
         self.programs[2].receive_until(last).await
     }

@@ -1,4 +1,5 @@
-//! Where frames go: the table of system ids says who is behind the group, whatever was heard where.
+//! Tests of the routes of frames: the table of system ids says who is behind the group, whatever was heard
+//! where.
 
 use quiver_mavlink::{Frame, SystemIds};
 

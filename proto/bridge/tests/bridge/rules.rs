@@ -1,4 +1,5 @@
-//! What does not pass: without a key, in another's name, unsigned, or because it stays on its side.
+//! Tests of frames that do not pass: without a key, in another's name, unsigned, or because they stay on
+//! their side.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,5 @@
-//! What programs are told: why nothing passes, each reason in other words and once, and who is gone.
+//! Tests of the texts for programs: the reason why nothing passes, each in other words and once, and who is
+//! gone.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

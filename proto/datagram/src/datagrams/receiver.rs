@@ -45,9 +45,9 @@ enum Verdict {
     Drop(fn(&mut Counters) -> &mut u64),
     /// The tag does not hold. Perhaps its sender has another start, or is at other numbers, by now: then it is asked.
     Forged(Option<Wanted>),
-    /// Its epoch is not known yet.
+    /// The datagram's epoch is not known yet.
     UnknownEpoch,
-    /// Its sender's start, or its key, is not known yet.
+    /// The start of the datagram's sender, or its key, is not known yet.
     UnknownSender(Wanted),
     /// The application has not yet allowed its signer.
     Undecided,
@@ -55,7 +55,7 @@ enum Verdict {
 
 use Verdict::{Drop, Forged, Undecided, UnknownEpoch, UnknownSender};
 
-/// Which epoch a datagram is of.
+/// Epoch of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     Current,
@@ -77,7 +77,7 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// Something is known that was not: what was held is tried again.
+    /// Tries datagrams again that were held, because something is known now that was not.
     pub(super) fn retry_held(&mut self, now: Duration) {
         if !self.is_open_at(now) {
             return;
@@ -234,7 +234,8 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// In this member's own slot: its own, come back, or of somebody who has no right to it.
+    /// Judges a datagram in this member's own slot: its own, come back, or of somebody who has no right to
+    /// it.
     fn own(&mut self, of: Of, datagram: &Datagram<'_>) -> Result<(), Verdict> {
         let own = Drop(|counters: &mut Counters| &mut counters.own);
         let Some((epoch, _)) = self.split(of) else { return Err(own) };
@@ -348,8 +349,8 @@ impl<S: Suite> Datagrams<S> {
         self.request_signatures(now);
     }
 
-    /// Who signed an announcement, and whether that was verified here: a signer that is known is not verified
-    /// again, and then nothing else that the announcement says counts as signed.
+    /// Finds the signer of an announcement, and whether it was verified here: a signer that is known is not
+    /// verified again, and then nothing else that the announcement says counts as signed.
     fn signer(
         &mut self,
         now: Duration,

@@ -42,7 +42,7 @@ pub(super) struct SentCommand {
     number: (Hint, u32),
 }
 
-/// Something that is being signed.
+/// Statement that is being signed.
 pub(super) struct PendingSignature {
     id: u64,
     pub(super) until: Duration,
@@ -50,7 +50,7 @@ pub(super) struct PendingSignature {
 }
 
 enum Purpose {
-    /// With the number of a signed datagram, or 0.
+    /// An announcement, with the number of a signed datagram, or 0.
     Announcement(u32),
     /// A datagram, with the number that it has by now.
     Datagram { kind: Kind, counter: u32, body: Vec<u8>, queued: Option<Queued> },
@@ -138,12 +138,12 @@ impl<S: Suite> Datagrams<S> {
         Some(bytes)
     }
 
-    /// Whether anything waits, be it for its signature.
+    /// Returns true if anything waits, be it for its signature.
     fn has_payloads(&self) -> bool {
         !self.queue.is_empty() || !self.sealed.is_empty() || !self.pending.is_empty()
     }
 
-    /// When something may leave as far as this member is concerned.
+    /// Time at which something may leave as far as this member is concerned.
     pub(super) fn next_departure(&self) -> Option<Duration> {
         if self.is_sealed_next() || self.is_unsigned_next() {
             return Some(Duration::ZERO);
@@ -180,14 +180,14 @@ impl<S: Suite> Datagrams<S> {
         self.taken().map(|queued| queued.order).min()
     }
 
-    /// Whether the first sealed datagram may leave before everything that is not signed.
+    /// Returns true if the first sealed datagram may leave before everything that is not signed.
     fn is_sealed_next(&self) -> bool {
         let Some(sealed) = self.sealed.front() else { return false };
         let before = sealed.queued.as_ref().zip(self.queue.first_unsigned());
         self.queue.is_short() || before.is_none_or(|(queued, unsigned)| queued.order < unsigned)
     }
 
-    /// Whether something unsigned waits, and nothing signed goes before it.
+    /// Returns true if an unsigned payload waits, and nothing signed goes before it.
     fn is_unsigned_next(&self) -> bool {
         let signed = self.first_taken().into_iter().chain(self.queue.first_signed()).min();
         let Some(unsigned) = self.queue.first_unsigned() else { return false };
@@ -198,7 +198,7 @@ impl<S: Suite> Datagrams<S> {
         if self.is_sealed_next() { self.sealed.pop_front() } else { None }
     }
 
-    /// When the next announcement is due.
+    /// Time at which the next announcement is due.
     fn announcement_due(&self) -> Option<Duration> {
         let own = &self.current.as_ref()?.own;
         // §20.4: with a sender's first datagrams, and every few seconds while it sends.
@@ -446,7 +446,7 @@ fn announcement_len<S: Suite>(encoded: usize) -> usize {
     20 + 7 + Signature::<S>::LEN + encoded + FULL_TAG_LEN
 }
 
-/// Whether payloads of these lengths fit so many bytes.
+/// Returns true if payloads of these lengths fit this number of bytes.
 fn fits(lens: &[usize], room: usize) -> bool {
     // They may have to be sealed again, with a few bytes more.
     lens.iter().map(|len| batch_len(*len)).sum::<usize>() + AGAIN_LEN <= room

@@ -1,4 +1,4 @@
-//! What is sent arrives: sizes, signatures, announcements, loss, doubles, reordering.
+//! Tests of the way from sender to receiver: sizes, signatures, announcements, loss, doubles, reordering.
 
 use std::time::Duration;
 

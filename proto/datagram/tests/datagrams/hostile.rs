@@ -303,7 +303,7 @@ fn a_sender_whose_manifests_end_is_reported() {
     assert_reported_unvouched(&mut swarm);
 }
 
-/// From now on sender 1 cannot sign, because somebody else sends in its place: it is reported.
+/// Asserts that sender 1, which cannot sign from now on because another sends in its place, is reported.
 fn assert_reported_unvouched(swarm: &mut Swarm) {
     swarm.nodes[1].signs = false;
     for round in 0..250_u8 {

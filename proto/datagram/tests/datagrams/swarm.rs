@@ -18,7 +18,7 @@ pub(crate) type S = Counting<Ristretto255>;
 
 pub(crate) const VALIDITY: Duration = Duration::from_secs(600);
 
-/// What a node received: from which slot, what, from whom.
+/// Payload that a node received: slot, bytes, source.
 pub(crate) type Received = (Slot, Vec<u8>, Source);
 
 pub(crate) struct Node {
@@ -30,7 +30,7 @@ pub(crate) struct Node {
     pub(crate) impostors: Vec<(Slot, Suspicion)>,
     pub(crate) epoch_wanted: usize,
     pub(crate) forgeries: Vec<u64>,
-    /// Whether it signs and allows signers when asked.
+    /// True if it signs and allows signers when asked.
     pub(crate) signs: bool,
     pub(crate) allows: bool,
     pub(crate) rng: ChaCha20Rng,
@@ -63,13 +63,13 @@ impl Node {
     }
 }
 
-/// What a link does to the datagrams over it.
+/// Faults of a link.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Faults {
-    /// Per cent.
+    /// Datagrams lost, per cent.
     pub(crate) loss: u32,
     pub(crate) doubles: u32,
-    /// Of them so many are delayed until after the next ones.
+    /// Datagrams delayed until after the next ones, per cent of the rest.
     pub(crate) reorders: u32,
 }
 
@@ -82,13 +82,14 @@ pub(crate) struct Swarm {
     pub(crate) epoch: Epoch,
     pub(crate) faults: Faults,
     pub(crate) rng: ChaCha20Rng,
-    /// Everything that was on the air: sender and bytes.
+    /// Datagrams that were on the air: sender and bytes.
     pub(crate) air: Vec<(usize, Vec<u8>)>,
     delayed: VecDeque<(usize, Vec<u8>)>,
 }
 
 impl Swarm {
-    /// So many members, all with the key of epoch 1. Node 0 is the leader, node i is in slot i.
+    /// Makes a swarm of `nodes` members, all with the key of epoch 1. Node 0 is the leader, node i is in slot
+    /// i.
     pub(crate) fn new(nodes: usize, config: Config) -> Self {
         let mut swarm = Self::closed(nodes, config);
         for node in 0..nodes {

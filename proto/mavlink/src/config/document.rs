@@ -10,11 +10,11 @@ const MAX_NAME_LEN: usize = 64;
 
 /// A section and the keys of it that nobody took yet.
 pub(super) struct Section<'a> {
-    /// What it is of: `UdpEndpoint`.
+    /// Kind of the section: `UdpEndpoint`.
     pub(super) kind: &'a str,
-    /// What it is called; may be empty.
+    /// Name of the section; may be empty.
     pub(super) name: &'a str,
-    /// Its line, from 1.
+    /// Line of the section, from 1.
     pub(super) line: usize,
     entries: Vec<(&'a str, &'a str, usize)>,
     /// Keys that were asked for, to say which there are.
@@ -25,7 +25,7 @@ pub(super) struct Section<'a> {
 pub(super) struct Value<'a> {
     /// The value, without white space around it.
     pub(super) text: &'a str,
-    /// Its line, from 1.
+    /// Line of the value, from 1.
     pub(super) line: usize,
     /// Section and key, for errors.
     pub(super) place: String,
@@ -84,7 +84,7 @@ impl<'a> Section<'a> {
         self.take(key).ok_or_else(|| self.fault(format!("{key} is missing: write for instance {example}")))
     }
 
-    /// What is wrong with the section.
+    /// Makes a fault of the section.
     pub(super) fn fault(&self, reason: impl Into<String>) -> Fault {
         (self.line, self.title(), reason.into())
     }
@@ -101,7 +101,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Nothing may be left: a key that nobody knows is a mistake, and one that stands twice too.
+    /// Ends the section, in which no key may be left: a key that nobody knows is a mistake, and one that
+    /// stands twice too.
     pub(super) fn finish(self) -> Result<(), Fault> {
         let Some((key, _, line)) = self.entries.first() else { return Ok(()) };
         let place = self.place(&shown(key));
@@ -123,7 +124,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Whether two keys differ by one letter more, less or other, or two that changed places.
+/// Returns true if two keys differ by one letter more, less or other, or by two that changed places.
 fn is_near(known: &str, given: &str) -> bool {
     let known: Vec<u8> = known.to_ascii_lowercase().into_bytes();
     let given: Vec<u8> = given.to_ascii_lowercase().into_bytes();

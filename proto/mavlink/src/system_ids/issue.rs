@@ -77,7 +77,7 @@ impl IssuedSystemIds {
     }
 }
 
-/// What tells one table from every other: the first 16 bytes of SHA-256 over its encoding.
+/// Digest that distinguishes a table from every other: the first 16 bytes of SHA-256 over its encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableDigest(pub [u8; 16]);
 
@@ -106,18 +106,18 @@ pub struct TableMessage {
     pub(super) content: TableContent,
 }
 
-/// What such a message says of its table.
+/// Content of such a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TableContent {
-    /// This one holds.
+    /// Announcement that this table holds.
     Announcement,
-    /// What makes it out of another of the term.
+    /// Difference that makes it out of another table of the term.
     Difference(TableDifference),
     /// A part of its encoding: which, of how many, and its bytes.
     Part(u16, u16, Vec<u8>),
 }
 
-/// What changed from one table to another.
+/// Difference of one table from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableDifference {
     /// Number of the table that it changes.
@@ -129,7 +129,7 @@ pub(super) struct TableDifference {
 }
 
 impl TableDifference {
-    /// What makes `to` out of `from`, whose number is `base`.
+    /// Difference that makes `to` out of `from`, whose number is `base`.
     pub(super) fn between(base: u32, from: &SystemIds, to: &SystemIds) -> Self {
         let withdrawn = from.iter().filter(|(name, _)| to.of_name(name).is_none());
         let granted = to.iter().filter(|(name, grant)| from.of_name(name) != Some(*grant));

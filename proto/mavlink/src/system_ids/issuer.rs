@@ -1,4 +1,4 @@
-//! What a leader sends of the table of system ids.
+//! Messages of a leader about the table of system ids.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -24,7 +24,7 @@ struct Issued {
     table: Arc<SystemIds>,
     encoded: Vec<u8>,
     digest: TableDigest,
-    /// What made it out of the table before it, of the same term; `None` if that is longer than the table.
+    /// Difference to the table before it, of the same term; `None` if that is longer than the table.
     difference: Option<TableDifference>,
 }
 
@@ -56,7 +56,7 @@ impl TableIssuer {
         true
     }
 
-    /// Whether nothing of the table has to be asked for, because it is sent whole each time.
+    /// Returns true if nothing of the table has to be asked for, because it is sent whole each time.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         self.issued.as_ref().is_none_or(|issued| issued.table.is_narrow())

@@ -1,4 +1,4 @@
-//! What a member takes of the table of system ids.
+//! Receiver of the table of system ids at a member.
 
 use alloc::{vec, vec::Vec};
 
@@ -21,21 +21,21 @@ pub struct TableReceiver {
     counters: TableCounters,
 }
 
-/// How many messages about tables came, by what became of them.
+/// Numbers of messages about tables, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableCounters {
-    /// That completed a table.
+    /// Messages that completed a table.
     pub taken: u64,
-    /// That said again what is known, or were a part of a table.
+    /// Messages that said again what is known, or were a part of a table.
     pub repeated: u64,
-    /// Of a table before the one that is held, of the same term.
+    /// Messages of a table before the one that is held, of the same term.
     pub outdated: u64,
-    /// Of another term than that of the epoch: of an earlier leader, or of a later one.
+    /// Messages of another term than that of the epoch: of an earlier leader, or of a later one.
     pub other_term: u64,
-    /// That change a table which is not held.
+    /// Messages that change a table which is not held.
     pub without_base: u64,
-    /// That contradict themselves: bytes of no message, an id or slot twice, a system id of 0, a table that is not
-    /// the one it was announced as.
+    /// Messages that contradict themselves: bytes of no message, an id or slot twice, a system id of 0, a
+    /// table that is not the one it was announced as.
     pub refused: u64,
 }
 
@@ -54,12 +54,12 @@ impl TableCounters {
     }
 }
 
-/// What a message led to.
+/// Outcome of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableOutcome {
     /// A new table, which holds now.
     Taken(SystemIds),
-    /// Nothing new: said before, outdated, of another term, or not whole yet.
+    /// No news: said before, outdated, of another term, or not whole yet.
     Nothing,
     /// The table that holds is not held: the leader is to be asked.
     Lacking,
@@ -108,7 +108,7 @@ impl TableReceiver {
         Some((u64::from_be_bytes(*term), u32::from_be_bytes(left.try_into().ok()?)))
     }
 
-    /// What became of messages.
+    /// Counts of messages by outcome.
     #[must_use]
     pub const fn counters(&self) -> TableCounters {
         self.counters

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use quiver_mavlink::{Config, Endpoint, HostPort, MAX_CONFIG_LEN, MavlinkError, SignedMessages};
 
-/// In the manner of mavlink-router's own example, with the group's datagrams added.
+/// Configuration in the manner of mavlink-router's own example, with the group's datagrams added.
 const WHOLE: &str = "\u{feff}\
 # A file with everything.\r
 [General]

@@ -1,4 +1,4 @@
-//! Which frames their sender signs: all but those of messages on a list, which make nobody act.
+//! Tests of the frames that their sender signs: all but those of messages on a list, which make nobody act.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use quiver_mavlink::{Frame, MessageClass, Priority, SignedMessages, message, pri
 
 use crate::vectors::{frame, frame_of, frames, messages};
 
-/// Whether a frame is signed unless configured otherwise; of no ground station's system.
+/// Returns true if a frame of no ground station's system is signed unless configured otherwise.
 fn is_signed(bytes: &[u8]) -> bool {
     let frame = Frame::parse(bytes).unwrap();
     assert!(frame.is_proven(), "message {}", frame.message_id());

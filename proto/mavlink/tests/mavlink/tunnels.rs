@@ -120,7 +120,8 @@ proptest! {
         }
     }
 
-    /// Whatever is lost, doubled or out of order: no datagram comes out that is longer than one that went in.
+    /// Readers yield no datagram that is longer than one that went in, whatever is lost, doubled or out of
+    /// order.
     #[test]
     fn readers_hold_what_they_are_given(
         kinds in prop::collection::vec(0xd156..0xd210_u16, 0..80), frame in any_frame(),

@@ -1,4 +1,4 @@
-//! What pymavlink wrote into `vectors/frames.txt`, and frames to test with.
+//! Frames that pymavlink wrote into `vectors/frames.txt`, and frames to test with.
 
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ pub(crate) struct WideVector {
     pub(crate) name: &'static str,
     pub(crate) flags: u8,
     pub(crate) system: u32,
-    /// In the header.
+    /// Target in the header.
     pub(crate) target: Option<u32>,
     pub(crate) message_id: u32,
     pub(crate) payload: Vec<u8>,
