@@ -47,11 +47,11 @@ pub enum AdmittingLeaderCommand {
 /// Event of an admitting leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmittingLeaderEvent {
-    /// Something that every leader reports.
+    /// Event that every leader reports.
     Leader(LeaderEvent),
     /// A drone did not prove that it satisfies the policy. The drone does not learn the reason.
     Denied {
-        /// On which connection.
+        /// Connection of the drone.
         peer: Peer,
         /// Why.
         why: AdmissionError,
@@ -74,7 +74,7 @@ struct Gatekeeper<S: Suite> {
     /// The policy of the demand, which takes long to compile.
     compiled: Arc<Policy>,
     slot_keys: Option<AuthorityKey>,
-    /// From the first admission message of a term to the end of that term.
+    /// Gate of a term, from the first admission message to the end of the term.
     gate: Option<Gate<S>>,
     /// The term that the gate is of.
     term: Option<u64>,
@@ -200,7 +200,7 @@ impl<S: Suite> AdmittingLeader<S> {
         self.out.event(AdmittingLeaderEvent::Leader(LeaderEvent::Refused { peer, reason }));
     }
 
-    /// After every input of the leader. The gate is last, and works with a timeout alone: no message of a
+    /// Ends every input of the leader. The gate is last, and works with a timeout alone: no message of a
     /// member waits for the curve arithmetic of a drone that wants to join.
     fn end_input(&mut self, now: Now, timeout: bool, rng: &mut dyn CryptoRngCore) {
         let Some(keeper) = &mut self.gatekeeper else { return };

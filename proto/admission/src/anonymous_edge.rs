@@ -57,7 +57,7 @@ pub struct AnonymousConfig<S: Suite> {
     pub group: Name,
     /// The authority that certified its fields.
     pub authority: VerifiedAuthority<S>,
-    /// Its credential.
+    /// Credential of the drone.
     pub credential: Credential,
     /// The period that the credential is of.
     pub period: u64,
@@ -76,20 +76,20 @@ pub struct AnonymousConfig<S: Suite> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// It was not admitted.
+    /// The drone was not admitted.
     Denied(AdmissionError),
     /// The period of its credential has ended, and the membership with it.
     PeriodOver,
     /// The leader knows it no more, or leads no more.
     Dropped,
-    /// It was evicted.
+    /// The drone was evicted.
     Evicted,
-    /// It left on command.
+    /// The drone left on command.
     Left,
 }
 
 impl Ending {
-    /// Whether showing the same credential once more would end the same way.
+    /// Returns true if showing the same credential once more would end the same way.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -109,18 +109,18 @@ impl Ending {
 /// Event of an anonymous edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnonymousEvent {
-    /// Something that every edge reports.
+    /// Event that every edge reports.
     Edge(EdgeEvent),
-    /// It is a member.
+    /// The drone is a member.
     Admitted {
-        /// Its pseudonym.
+        /// Pseudonym of the drone.
         pseudonym: Pseudonym,
-        /// Its slot.
+        /// Slot of the drone.
         slot: Slot,
         /// End of this membership.
         until: UnixTime,
     },
-    /// It is over.
+    /// The membership, or the attempt, is over.
     Ended(Ending),
 }
 
@@ -157,7 +157,7 @@ enum Run<S: Suite> {
     Admitted(Admitted),
     /// A member.
     Member,
-    /// Nothing more is to be done.
+    /// No more is to be done.
     Over,
 }
 
@@ -225,12 +225,13 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.export(name)
     }
 
-    /// As [`Edge::epoch_keys`](quiver_group::Edge::epoch_keys), without a key to sign with.
+    /// Returns the epoch's keys, as [`Edge::epoch_keys`](quiver_group::Edge::epoch_keys) does, without a key
+    /// to sign with.
     pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {
         self.membership.epoch_keys(now, None)
     }
 
-    /// As [`Edge::share_header`](quiver_group::Edge::share_header).
+    /// Shares the header, as [`Edge::share_header`](quiver_group::Edge::share_header) does.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         self.membership.share_header(shared);
     }
@@ -376,7 +377,8 @@ impl<S: Suite> AnonymousEdge<S> {
         self.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, deadline });
     }
 
-    /// As long as nothing was shown, the same may be tried again, with the next leader first.
+    /// Handles a failed run: as long as nothing was shown, the same may be tried again, with the next leader
+    /// first.
     fn denied(&mut self, now: Now, error: AdmissionError, rng: &mut dyn CryptoRngCore) {
         // §A4.2: a connection has one run, once a key was shown on it.
         let shown = !matches!(&self.run, Run::Applying(applicant) if !applicant.has_shown());
@@ -529,7 +531,7 @@ impl<S: Suite> AnonymousEdge<S> {
         }
     }
 
-    /// It is over: the keys are erased, and nothing more is sent.
+    /// Ends the membership or the attempt: the keys are erased, and nothing more is sent.
     fn end(&mut self, why: Ending) {
         if !matches!(self.run, Run::Over) {
             self.run = Run::Over;

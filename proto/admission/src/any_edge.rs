@@ -17,7 +17,7 @@ use crate::anonymous_edge::{AnonymousEdge, AnonymousEvent};
 #[derive(Debug, derive_more::From)]
 #[expect(clippy::large_enum_variant, reason = "one per machine, and most often the large one")]
 pub enum AnyEdge<S: Suite> {
-    /// Under its name.
+    /// An edge under its name.
     #[from]
     Named(Edge<S>),
     /// An anonymous edge.
@@ -47,7 +47,7 @@ impl<S: Suite> AnyEdge<S> {
         }
     }
 
-    /// This drone's own key, once enrolled; an anonymous one has none.
+    /// Returns the drone's own key, once enrolled; an anonymous one has none.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.named()?.keypair()
     }
@@ -81,13 +81,13 @@ impl<S: Suite> AnyEdge<S> {
         self.named()?.vouch(statement, rng)
     }
 
-    /// As [`Edge::compromised_state`].
+    /// Returns the compromised state, as [`Edge::compromised_state`] does.
     #[cfg(feature = "compromise")]
     pub fn compromised_state(&self) -> Option<quiver_group::edge::CompromisedState<S>> {
         self.named()?.compromised_state()
     }
 
-    /// As [`Edge::share_header`].
+    /// Shares the header, as [`Edge::share_header`] does.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         match self {
             Self::Named(edge) => edge.share_header(shared),

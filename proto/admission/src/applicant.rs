@@ -37,7 +37,7 @@ pub struct ApplicantConfig<S: Suite> {
     pub group: Name,
     /// The authority that certified the drone's fields.
     pub authority: VerifiedAuthority<S>,
-    /// Its credential.
+    /// Credential of the drone.
     pub credential: Credential,
     /// The period that the credential is of.
     pub period: u64,
@@ -77,7 +77,7 @@ pub struct Applicant<S: Suite> {
     stage: Stage<S>,
     deadline: Option<Duration>,
     session: Option<(Run, Session)>,
-    /// Whether anything was shown: a key, though of this run alone.
+    /// True if anything was shown: a key, though of this run alone.
     shown: bool,
     out: Outbox<ApplicantEvent, Ledger>,
 }
@@ -95,7 +95,7 @@ enum Stage<S: Suite> {
     Waiting,
     Greeting(Run),
     Proving(Run, Box<Client>, DronePublicKey<S>),
-    /// With the pieces that came since tables were last asked for.
+    /// The drone evaluates, with the number of pieces that came since tables were last asked for.
     Evaluating(Run, Box<Evaluating>, usize),
     Committed(Run, Box<Committed>),
     Opened(Run, Opened),
@@ -126,7 +126,7 @@ impl<S: Suite> Applicant<S> {
         self.session.take().map(|(run, session)| (run.peer, run.nonce, session))
     }
 
-    /// Whether a key was shown, so that the same connection may not be used again.
+    /// Returns true if a key was shown, so that the same connection may not be used again.
     pub const fn has_shown(&self) -> bool {
         self.shown
     }
@@ -136,7 +136,7 @@ impl<S: Suite> Applicant<S> {
         self.deadline
     }
 
-    /// Whether the run is over, one way or the other.
+    /// Returns true if the run is over, one way or the other.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)

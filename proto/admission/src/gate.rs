@@ -94,7 +94,7 @@ pub enum GateCommand {
 pub enum GateEvent {
     /// A drone has shown that it satisfies the policy; its session can be taken.
     Admitted {
-        /// On which connection.
+        /// Connection of the drone.
         peer: Peer,
         /// A name of this run alone.
         pseudonym: [u8; 16],
@@ -103,7 +103,7 @@ pub enum GateEvent {
     },
     /// A drone has not shown that it satisfies the policy.
     Denied {
-        /// On which connection.
+        /// Connection of the drone.
         peer: Peer,
         /// Why.
         why: AdmissionError,
@@ -125,7 +125,7 @@ pub struct Gate<S: Suite> {
     generation: u64,
     terms: Certified,
     policy: Arc<Policy>,
-    /// On what is demanded.
+    /// Signature of the group and the policy that is demanded.
     signature: Signature<S>,
     cookies: CookieJar,
     verifier: Option<Arc<Verifier>>,

@@ -70,9 +70,9 @@ pub struct PolicyStatement {
     pub authority: Digest,
     /// The group whose leaders may demand it.
     pub group: Name,
-    /// Its name, for people.
+    /// Name of the policy, for people.
     pub name: Name,
-    /// Its end.
+    /// End of the policy.
     pub not_after: UnixTime,
     /// The text; at most [`MAX_TEXT`] bytes.
     pub text: String,

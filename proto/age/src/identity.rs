@@ -155,7 +155,7 @@ impl Identity {
         Some(wrapped.unwrap(self.held(&wrapped)?))
     }
 
-    /// Whether the key that this was encrypted for is held.
+    /// Returns true if the key that this was encrypted for is held.
     pub fn opens(&self, wrapped: &WrappedKey) -> bool {
         self.held(wrapped).is_some()
     }

@@ -10,8 +10,8 @@ use quiver_age::{Error, Identity, KEYS_LIMIT, Recipient, identity_file};
 const PHASE: &str = "mission/alpha/phase-2";
 const DAWN: &str = "not-before/2026-12-01T06:00:00Z";
 
-/// Under the master key 1, so that the master public key is the generator of G1. Computed from the table at
-/// [`Recipient`] and BIP-173 by another program.
+/// Recipient under the master key 1, so that the master public key is the generator of G1. Computed from the
+/// table at [`Recipient`] and BIP-173 by another program.
 const PHASE_RECIPIENT: &str = "age1quiver1qxtlr5a8xxta09pxj43ccnaf4s8ux6yvf7thfwg9598r50chrwk9smz4aqllj7s6alan4uq2mv3vdwmdd9ehx6t0dchkzmrsdpsj7urgv9ek2tfjuatwfh";
 
 #[test]

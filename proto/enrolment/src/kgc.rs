@@ -163,7 +163,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// Before the first input is heeded.
+    /// Starts the machine before the first input is heeded.
     fn start(&mut self, now: Now) {
         if !self.started {
             self.started = true;

@@ -27,7 +27,7 @@ impl<S: Suite> Kgcs<S> {
         Self { ids: alloc::vec![1], select: |backoff| Box::new(Single::new(backoff)) }
     }
 
-    /// Whether a quorum issues.
+    /// Returns true if a quorum issues.
     #[must_use]
     pub const fn is_quorum(&self) -> bool {
         self.ids.len() > 1
@@ -37,7 +37,7 @@ impl<S: Suite> Kgcs<S> {
         (self.select)(backoff)
     }
 
-    /// Their ids, as configured.
+    /// Ids of the KGCs, as configured.
     #[must_use]
     pub fn ids(&self) -> &[KgcId] {
         &self.ids

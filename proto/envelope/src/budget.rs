@@ -17,12 +17,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// So much at once, and one more after each interval.
+    /// Allows `burst` at once, and one more after each interval.
     pub(super) const fn new((burst, interval): (u32, Duration)) -> Self {
         Self { rate: Rate { burst, refill: interval }, bucket: TokenBucket::new() }
     }
 
-    /// For broadcasts that answer a request: eight at once, one a second.
+    /// Makes the budget of broadcasts that answer a request: eight at once, one a second.
     pub(super) const fn of_broadcasts() -> Self {
         Self::new((8, Duration::from_secs(1)))
     }

@@ -8,9 +8,9 @@ use zeroize::Zeroizing;
 /// Signer of an envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
-    /// Its name.
+    /// Name of the signer.
     pub name: Name,
-    /// Its role.
+    /// Role of the signer.
     pub role: Role,
 }
 
@@ -21,14 +21,14 @@ pub enum EnvelopeEvent {
     Opened {
         /// Names its session.
         session: [u8; 32],
-        /// Its number in it, from 0.
+        /// Number of the message in the session, from 0.
         number: u32,
         /// Time at which the session began, in seconds since 1970, by its sender's clock: the message is not
         /// older.
         begun: UnixTime,
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
-        /// Its signer; `None` if it is unsigned, so that nothing is known of its source.
+        /// Signer of the message; `None` if it is unsigned, so that nothing is known of its source.
         author: Option<Author>,
     },
     /// One is for others: no key of this drone fits. Reported once per session.
@@ -46,7 +46,7 @@ pub enum EnvelopeEvent {
     Sent {
         /// Names its session.
         session: [u8; 32],
-        /// Its number in it, from 0.
+        /// Number of the message in the session, from 0.
         number: u32,
     },
     /// One was not sealed or not sent: why.

@@ -58,7 +58,7 @@ impl AttributeAccess {
 pub struct AttributeKeys(Arc<[AttributeAccess]>);
 
 impl AttributeKeys {
-    /// Of these authorities; of one there may be several keys.
+    /// Makes a set of keys of these authorities; of one there may be several keys.
     #[must_use]
     pub fn new(access: Vec<AttributeAccess>) -> Self {
         Self(access.into())
@@ -69,13 +69,14 @@ impl AttributeKeys {
         self.iter().filter(move |access| access.parameters.authority().as_bytes() == authority)
     }
 
-    /// Whether there is a key of the authority with this fingerprint that opens envelopes to this target.
+    /// Returns true if there is a key of the authority with this fingerprint that opens envelopes to this
+    /// target.
     pub(super) fn open(&self, authority: &[u8; 32], target: &[u8]) -> bool {
         // §E2: whether a key fits can be told from policy and attributes.
         self.of(authority).filter_map(AttributeAccess::key).any(|key| key.admits(target))
     }
 
-    /// Everything.
+    /// Iterates over all keys.
     pub fn iter(&self) -> impl Iterator<Item = &AttributeAccess> {
         self.0.iter()
     }

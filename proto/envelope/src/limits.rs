@@ -27,7 +27,7 @@ pub struct EnvelopeLimits {
 }
 
 impl Default for EnvelopeLimits {
-    /// For services.
+    /// Limits of services.
     fn default() -> Self {
         Self {
             ciphertext: MAX_CIPHERTEXT_LEN,

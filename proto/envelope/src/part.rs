@@ -26,9 +26,9 @@ pub enum EnvelopeCommand {
         authority: [u8; 32],
         /// Target of the envelope.
         target: Target,
-        /// At most 65,536 bytes.
+        /// Content of at most 65,536 bytes.
         data: Vec<u8>,
-        /// Whether to sign it. An unsigned one is shown as unauthenticated.
+        /// True to sign it. An unsigned one is shown as unauthenticated.
         signed: bool,
     },
 }

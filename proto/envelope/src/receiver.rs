@@ -23,15 +23,15 @@ const MAX_ASKED: usize = 64;
 /// Result of a message.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// It opened.
+    /// The envelope opened.
     Opened(EnvelopeEvent),
     /// The keys do not satisfy it.
     NotSatisfied(SessionId),
-    /// Its encapsulated key is longer than this drone opens.
+    /// The envelope's encapsulated key is longer than this drone opens.
     TooLarge(SessionId),
-    /// Its session's opening is missing, and to be requested.
+    /// The opening of the envelope's session is missing, and to be requested.
     NoOpening(SessionId),
-    /// It is invalid.
+    /// The envelope is invalid.
     Invalid(EnvelopeError),
 }
 

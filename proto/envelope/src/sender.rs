@@ -25,7 +25,7 @@ const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 #[derive(Debug)]
 pub(super) struct Sender {
     list: VecDeque<Open>,
-    /// So many at most.
+    /// Maximum of open sessions.
     most: usize,
 }
 

@@ -13,9 +13,9 @@ pub enum LineAddress {
     Device(PathBuf),
     /// A TCP server that passes bytes on to a board: an emulator, or a machine that shares its device.
     Tcp {
-        /// Its name or address.
+        /// Name or address of the host.
         host: String,
-        /// Its port.
+        /// Port of the host.
         port: u16,
     },
 }

@@ -73,7 +73,7 @@ pub(crate) struct Board {
     start_at: Option<Instant>,
     last_start: Option<Instant>,
     dropped: Dropped,
-    /// Since when there is no session.
+    /// Time since which there is no session.
     idle_since: Instant,
 }
 

@@ -15,17 +15,17 @@ use crate::line::Leaving;
 /// Notices of boards that wait; beyond, boards send in their sessions what is published.
 const WAITING: usize = 256;
 
-/// What a board's task says to its line's broadcasts.
+/// Notice of a board's task to the broadcasts of its line.
 #[derive(Debug)]
 pub(crate) enum Notice {
     /// The board takes broadcasts of at most so many bytes. What it did not confirm goes to `missed`.
     Takes { board: u16, longest: usize, missed: mpsc::Sender<Vec<u8>> },
-    /// Its session has ended.
+    /// The board's session has ended.
     Gone { board: u16 },
-    /// Something was published to it. Since the last time, its session sent so many fragments, and repeated so
-    /// many of these.
+    /// A message was published to the board. Since the last time, its session sent so many fragments, and
+    /// repeated so many of these.
     Published { board: u16, message: Vec<u8>, sent: u64, repeated: u64 },
-    /// It has a broadcast.
+    /// The board has a broadcast.
     Has { board: u16, digest: [u8; 4] },
 }
 
@@ -51,7 +51,8 @@ pub(crate) struct Broadcasts {
 }
 
 impl Broadcasts {
-    /// Those of a line whose datagrams go to `leaving`, and where its boards send their notices.
+    /// Makes the broadcasts of a line whose datagrams go to `leaving`, and the channel to which its boards
+    /// send their notices.
     pub(crate) fn new(line: LineAddress, leaving: mpsc::Sender<Leaving>) -> (Self, mpsc::Sender<Notice>) {
         let (sender, notices) = mpsc::channel(WAITING);
         let broadcasts = Self {

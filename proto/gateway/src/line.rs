@@ -130,7 +130,7 @@ struct Boards {
     leaving: mpsc::Sender<Leaving>,
     broadcasts: mpsc::Sender<Notice>,
     starts: Arc<StartLimiter>,
-    /// Whether too many boards were reported already.
+    /// True if too many boards were reported already.
     full: bool,
 }
 

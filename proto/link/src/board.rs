@@ -46,7 +46,7 @@ pub enum BoardEvent {
     Received {
         /// The peer that sent it.
         from: u64,
-        /// Its way.
+        /// Way of the message.
         via: Via,
         /// The message; not empty.
         bytes: Vec<u8>,
@@ -63,13 +63,13 @@ pub struct BoardEndpoint {
     revision: u8,
     wants: Wants,
     pipe: Option<Pipe>,
-    /// Whether the gateway has confirmed the present wants.
+    /// True if the gateway has confirmed the present wants.
     understood: bool,
     next_hello: Duration,
     hello_wait: Duration,
     next_ping: Duration,
     lost_at: Duration,
-    /// Whether the board is served; if not, the time at which to end the session.
+    /// True while the board is served; if it is not, the session ends at `give_up_at`.
     served: bool,
     give_up_at: Duration,
     /// Sessions given up in a row, as far as they count.
@@ -100,7 +100,7 @@ impl BoardEndpoint {
         }
     }
 
-    /// Whether a gateway has answered and is not lost.
+    /// Returns true if a gateway has answered and is not lost.
     pub fn has_session(&self) -> bool {
         self.pipe.is_some()
     }

@@ -27,7 +27,7 @@ mod kind {
 /// One of several equal parts of a message and its check sum; the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment<'a> {
-    /// Whether its sender wants to know what was received.
+    /// True if its sender wants to know what was received.
     pub(crate) asks: bool,
     /// Number of the message in the session, modulo 2^16.
     pub(crate) id: u16,
@@ -158,19 +158,19 @@ pub fn refusal(datagram: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a datagram is the group's own (docs/protocol.md, §20.1) and not of the link: it begins with the
-/// bits 0 and 1. It belongs to no session; endpoints take it for malformed.
+/// Returns true if a datagram is the group's own (docs/protocol.md, §20.1) and not of the link: it begins
+/// with the bits 0 and 1. It belongs to no session; endpoints take it for malformed.
 pub const fn is_of_group(datagram: &[u8]) -> bool {
     matches!(datagram, [0x40..=0x7f, ..])
 }
 
-/// Whether a datagram that was encoded is a fragment.
+/// Returns true if a datagram that was encoded is a fragment.
 pub(crate) const fn is_fragment(datagram: &[u8]) -> bool {
     matches!(datagram, [kind::FRAGMENT | kind::LAST_FRAGMENT, ..])
 }
 
-/// Whether a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint) for its
-/// sender.
+/// Returns true if a datagram begins a session: a gateway makes a [`GatewayEndpoint`](crate::GatewayEndpoint)
+/// for its sender.
 pub fn is_hello(datagram: &[u8]) -> bool {
     matches!(Datagram::decode(datagram), Ok(Datagram::Hello(_)))
 }

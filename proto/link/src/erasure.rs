@@ -43,8 +43,8 @@ pub fn parity_for(data: usize, loss: f64) -> usize {
     parity_within(data, loss, 1.0 - TARGET)
 }
 
-/// As [`parity_for`], for a probability of failure of at most `failure`: what consists of n messages needs
-/// an n-th of it for each.
+/// Computes the parity, as [`parity_for`] does, for a probability of failure of at most `failure`: a unit of
+/// n messages needs an n-th of it for each.
 pub fn parity_within(data: usize, loss: f64, failure: f64) -> usize {
     let most = MAX_PIECES.saturating_sub(data);
     if data == 0 || loss.is_nan() || loss <= 0.0 {

@@ -94,7 +94,7 @@ impl GatewayEndpoint {
         }
     }
 
-    /// Whether there is a session with the board.
+    /// Returns true if there is a session with the board.
     pub fn has_session(&self) -> bool {
         self.state.is_some()
     }

@@ -13,7 +13,7 @@ pub const MAX_GROUP_LEN: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     group: Option<String>,
-    /// Whether it wants connections to the KGCs.
+    /// True if the board wants connections to the KGCs.
     pub kgc: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Hello {
     pub max_message: u32,
     /// Number of fragments that may be under way to it.
     pub window: u8,
-    /// Its wants.
+    /// Wants of the board.
     pub wants: Wants,
 }
 

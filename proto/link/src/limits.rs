@@ -35,7 +35,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For a board or gateway on a line.
+    /// Limits of a board or gateway on a line.
     pub const fn line(max_message: usize) -> Self {
         Self {
             mtu: MAX_DATAGRAM,
@@ -54,7 +54,7 @@ impl Limits {
         }
     }
 
-    /// For a board or gateway on IEEE 802.15.4, which sends 125 bytes in 4 ms.
+    /// Limits of a board or gateway on IEEE 802.15.4, which sends 125 bytes in 4 ms.
     pub const fn radio(max_message: usize) -> Self {
         Self {
             mtu: MAX_RADIO_DATAGRAM,

@@ -130,7 +130,7 @@ impl LineDecoder {
         self.overflow = false;
     }
 
-    /// Whether the frame that just ended is one; if not, why is counted.
+    /// Returns true if the frame that just ended is one; if it is not, the reason is counted.
     fn check(&mut self) -> bool {
         if self.overflow {
             self.counters.too_long += 1;

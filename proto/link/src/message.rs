@@ -33,16 +33,16 @@ pub enum Route {
 /// Way of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// Over the connection with the peer.
+    /// Received over the connection with the peer.
     Peer,
-    /// By the group: the peer relayed it.
+    /// Received by the group: the peer relayed it.
     Group,
 }
 
 /// Receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// This peer.
+    /// One peer.
     Peer(u64),
     /// All members of the group.
     Group,
@@ -65,8 +65,8 @@ pub enum ToGateway {
     },
     /// Counters of the board.
     Report(Report),
-    /// What is published to the group may go out as coded broadcasts ([`erasure`](crate::erasure)), until the
-    /// session ends. A gateway that sends none takes it for malformed.
+    /// Messages that are published to the group may go out as coded broadcasts ([`erasure`](crate::erasure)),
+    /// until the session ends. A gateway that sends none takes it for malformed.
     TakesBroadcasts {
         /// The longest message to send so, in bytes.
         max_message: u32,
@@ -92,7 +92,7 @@ pub enum ToBoard {
     Received {
         /// The peer that sent it.
         from: u64,
-        /// Its way.
+        /// Way of the message.
         via: Via,
         /// The message; not empty.
         bytes: Vec<u8>,
@@ -196,7 +196,7 @@ impl ToBoard {
         Ok(message)
     }
 
-    /// Whether the session makes no sense without it.
+    /// Returns true if the session makes no sense without it.
     pub(crate) fn is_vital(&self) -> bool {
         !matches!(self, Self::Received { .. })
     }

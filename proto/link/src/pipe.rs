@@ -15,7 +15,7 @@ use receiver::Receiver;
 use sender::Sender;
 pub(crate) use sender::{Outgoing, Peer};
 
-/// Both directions of a session.
+/// Sender and receiver of a session, for both directions.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     session: u32,

@@ -7,7 +7,7 @@ use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Something that a board counts. New ones are added at the end.
+        /// Count that a board keeps. New ones are added at the end.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Counter {
@@ -18,7 +18,7 @@ macro_rules! counters {
             /// All, in the order in which a report carries them.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Its name in logs.
+            /// Name of the counter in logs.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*

@@ -1,4 +1,4 @@
-//! When to repeat what others may lack: the Trickle algorithm (RFC 6206).
+//! Timer to repeat messages that others may lack: the Trickle algorithm (RFC 6206).
 //!
 //! Many who have the same message repeat it about as often as the few who are needed: each waits for a random
 //! time in the second half of an interval, counts who else repeats it meanwhile, and keeps silent if these were
@@ -52,7 +52,7 @@ impl TrickleConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trickle {
     config: TrickleConfig,
-    /// I.
+    /// Interval, I of the RFC.
     interval: Duration,
     ends: Duration,
     /// t, until it has come.
@@ -93,7 +93,7 @@ impl Trickle {
         }
     }
 
-    /// Whether fewer than k others were heard in this interval.
+    /// Returns true if fewer than k others were heard in this interval.
     pub fn is_needed(&self) -> bool {
         self.heard < self.config.k
     }
@@ -125,7 +125,7 @@ impl Trickle {
     }
 }
 
-/// What a timeout brings.
+/// Result of a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrickleStep {
     /// Transmit now.

@@ -186,7 +186,8 @@ fn messages_wait_their_turn_within_bounds() {
 }
 
 proptest! {
-    /// Whatever boards do: what is published to a board is confirmed by it, or given back for its session, once.
+    /// A message that is published to a board is confirmed by it, or given back for its session, once,
+    /// whatever boards do.
     #[test]
     fn nothing_is_lost(steps in proptest::collection::vec((0u8..5, 1u16..5, 0u8..4), 1..200)) {
         let mut broadcaster = broadcaster(4);

@@ -9,7 +9,7 @@ use quiver_link::{
     RadioFrame, Report, Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 
-/// Everything that a board and its gateway say on the way to a message in each direction, in order.
+/// Messages that a board and its gateway send on the way to a message in each direction, in order.
 fn conversation() -> Vec<(&'static str, Vec<u8>)> {
     let limits = Limits { mtu: 96, ..Limits::line(1024) };
     let wants = Wants::new(Some("alpha"), true).unwrap();

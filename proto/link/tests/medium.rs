@@ -158,7 +158,7 @@ fn to_gateway(number: u32, len: usize) -> ToGateway {
     ToGateway::Transmit { to: Destination::Group, payload: payload(number, len) }
 }
 
-/// Whether `some` are among `all`, in the order of `all`, each at most once.
+/// Returns true if `some` are among `all`, in the order of `all`, each at most once.
 fn in_order(some: &[Vec<u8>], all: &[Vec<u8>]) -> bool {
     let mut left = all.iter();
     some.iter().all(|one| left.any(|other| other == one))
@@ -401,7 +401,7 @@ fn faults() -> impl Strategy<Value = Faults> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On any medium, messages arrive as they were sent, once, in order; and once the medium is good again,
+    /// Messages arrive on any medium as they were sent, once, in order; and once the medium is good again,
     /// all arrive.
     #[test]
     fn messages_arrive_whole_in_order_and_at_most_once(

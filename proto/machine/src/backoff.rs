@@ -65,7 +65,7 @@ pub fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     }
 }
 
-/// Whether a deadline has come.
+/// Returns true if a deadline has come.
 pub fn due(deadline: Option<Duration>, now: Duration) -> bool {
     deadline.is_some_and(|deadline| deadline <= now)
 }

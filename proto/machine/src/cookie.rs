@@ -15,7 +15,7 @@ pub const COOKIE_LIFETIME: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct CookieJar {
     key: Secret<32>,
-    /// For how long a cookie admits.
+    /// Time for which a cookie admits.
     lifetime: Duration,
 }
 
@@ -35,7 +35,7 @@ impl CookieJar {
         cookie
     }
 
-    /// Whether the cookie is ours, for this peer and these parts, and young enough.
+    /// Returns true if the cookie is this machine's, for this peer and these parts, and young enough.
     pub fn recognises(&self, now: Duration, peer: Peer, parts: &[&[u8]], cookie: &[u8; COOKIE_LEN]) -> bool {
         let Some((time, mac)) = cookie.split_first_chunk::<8>() else {
             return false;

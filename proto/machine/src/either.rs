@@ -2,8 +2,8 @@
 
 use core::convert::Infallible;
 
-/// Of a [`Node`](crate::Node), the primary's (left) or its parts' (right); of a pair of parts, the first's or
-/// the second's.
+/// One of two values: of a [`Node`](crate::Node), the primary's (left) or its parts' (right); of a pair of
+/// parts, the first's or the second's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Either<L, R> {
     /// The first.

@@ -49,7 +49,7 @@ impl Peer {
         Self(number | Self::RELAYED)
     }
 
-    /// Whether it is reached through a relay (docs/protocol.md, 21).
+    /// Returns true if the peer is reached through a relay (docs/protocol.md, §21).
     #[must_use]
     pub const fn is_relayed(self) -> bool {
         self.0 & Self::RELAYED != 0
@@ -59,22 +59,22 @@ impl Peer {
 /// Why there is a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// We dialled an address configured as a KGC's.
+    /// An address configured as a KGC's, which this node dialled.
     Kgc,
-    /// We dialled an address configured as a leader's.
+    /// An address configured as a leader's, which this node dialled.
     Leader,
-    /// They dialled us.
+    /// The peer dialled this node.
     Inbound,
-    /// It is this KGC of the quorum that we belong to, whichever of us dialled: its transport identity is
+    /// The peer is this KGC of this node's own quorum, whichever of both dialled: its transport identity is
     /// pinned, and the driver has authenticated it.
     Member(KgcId),
-    /// It is a relay of ours: its transport identity is pinned, and the driver has authenticated it. What it says
-    /// is said by the drones behind it.
+    /// The peer is a relay of this leader: its transport identity is pinned, and the driver has authenticated
+    /// it. What it says is said by the drones behind it.
     Relay,
 }
 
 impl Route {
-    /// Whether they dialled us, so that nothing is known of them but what they prove.
+    /// Returns true if the peer dialled this node, so that nothing is known of it but what it proves.
     #[must_use]
     pub const fn is_inbound(self) -> bool {
         matches!(self, Self::Inbound | Self::Relay)
@@ -84,9 +84,9 @@ impl Route {
 /// Way by which a message came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Via {
-    /// Over the connection with the peer named as its sender: that peer sent it.
+    /// Received over the connection with the peer named as its sender: that peer sent it.
     Peer,
-    /// By the group's topic: the peer passed it on, and is not known to have written it.
+    /// Received by the group's topic: the peer passed it on, and is not known to have written it.
     Group,
 }
 
@@ -111,7 +111,7 @@ pub enum Input<'a, C> {
     Received {
         /// The peer that delivered it (not necessarily its author).
         from: Peer,
-        /// Its way: a message by the group may have been published by anybody.
+        /// Way of the message: a message by the group may have been published by anybody.
         via: Via,
         /// The encoded message.
         bytes: &'a [u8],
@@ -136,14 +136,14 @@ pub enum Destination {
 /// Reason to disconnect a peer: no honest peer does it, at whatever time its messages arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Misdeed {
-    /// It sent, over its own connection, an invalid signature.
+    /// The peer sent, over its own connection, an invalid signature.
     Forgery,
-    /// It sent many messages that cannot be read, or whose authentication codes do not verify.
+    /// The peer sent many messages that cannot be read, or whose authentication codes do not verify.
     Garbage,
 }
 
 impl Misdeed {
-    /// Its name in metrics and logs.
+    /// Name of the misdeed in metrics and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -165,18 +165,18 @@ pub enum Output<E, R> {
         /// The encoded message, at most [`MAX_MESSAGE_LEN`] bytes.
         payload: Vec<u8>,
     },
-    /// Something the operator or the application may want to know.
+    /// An event that the operator or the application may want to know.
     Event(E),
     /// Disconnect this peer and never talk to it again.
     Block(Peer),
     /// Disconnect this peer, which may come again at once.
     Disconnect(Peer),
-    /// Whether a hub relays and processes this peer's group messages. It relays none without this output; it
+    /// Sets if a hub relays and processes this peer's group messages. It relays none without this output; it
     /// ends with the connection.
     Relay {
         /// The peer.
         peer: Peer,
-        /// Whether they are relayed.
+        /// True if they are relayed.
         allowed: bool,
     },
     /// Disconnect this peer and refuse it for a while: for longer each time. A driver never disconnects a
@@ -187,7 +187,7 @@ pub enum Output<E, R> {
         /// The reason.
         misdeed: Misdeed,
     },
-    /// Nothing more to do until an input comes or the monotonic clock reaches the deadline.
+    /// Rest: no more to do until an input comes or the monotonic clock reaches the deadline.
     Timeout(Option<Duration>),
 }
 

@@ -61,11 +61,11 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
 /// Result of offering a message to a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handled {
-    /// It was for this part.
+    /// The message was for this part.
     Yes,
-    /// It is not for this part: the next part is asked.
+    /// The message is not for this part: the next part is asked.
     No,
-    /// It was for this part, and the primary role is to blame its sender for it.
+    /// The message was for this part, and the primary role is to blame its sender for it.
     Offences(Vec<Offence>),
 }
 
@@ -80,7 +80,8 @@ pub trait Part<S: Suite> {
     /// Record that must survive a crash.
     type Record;
 
-    /// Whether it takes messages at all. Where none does, the primary role decodes what it takes in one go.
+    /// True if the part takes messages at all. Where none does, the primary role decodes what it takes in one
+    /// go.
     const TAKES_MESSAGES: bool = true;
 
     /// A connection stands.

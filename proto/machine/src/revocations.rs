@@ -20,16 +20,16 @@ pub const REVOCATION_LIST_RATE: Rate = Rate { burst: 4, refill: Duration::from_s
 /// The newest verified list seen, if any. Its number never goes back.
 #[derive(Default, Debug)]
 pub struct Revocations<S: Suite> {
-    /// In a box, because most of the time there is none.
+    /// Newest list, in a box, because most of the time there is none.
     newest: Option<Box<VerifiedRevocationList<S>>>,
     /// The most bytes of a list that are asked for; 0 where lists are taken whole or not at all.
     max_len: u32,
-    /// Whether joins are refused under a list that is past its next update.
+    /// True if joins are refused under a list that is past its next update.
     pub refuse_stale: bool,
 }
 
 impl<S: Suite> Revocations<S> {
-    /// Without a list.
+    /// Makes the state without a list.
     pub fn new() -> Self {
         Self::default()
     }
@@ -89,12 +89,12 @@ impl<S: Suite> Revocations<S> {
         (list.number > 0).then_some(list.next_update)
     }
 
-    /// Whether a join must wait for a newer list.
+    /// Returns true if a join must wait for a newer list.
     pub fn forbids_joins(&self, now: UnixTime) -> bool {
         self.refuse_stale && self.list().is_stale(now)
     }
 
-    /// Whether the list names this key's drone.
+    /// Returns true if the list names this key's drone.
     pub fn names(&self, public: &DronePublicKey<S>) -> bool {
         self.list().names(public)
     }

@@ -37,7 +37,7 @@ impl TokenBucket {
         self.full = self.full.max(now).saturating_add(cost);
     }
 
-    /// Whether it is full.
+    /// Returns true if the bucket is full.
     #[must_use]
     pub fn is_full(&self, now: Duration) -> bool {
         self.full <= now
@@ -47,7 +47,7 @@ impl TokenBucket {
 /// Rate of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// At once.
+    /// Number allowed at once.
     pub burst: u32,
     /// Time until one more is allowed.
     pub refill: Duration,
@@ -64,7 +64,7 @@ impl Rate {
 #[derive(Debug)]
 pub struct TokenBuckets<K = Peer> {
     rate: Rate,
-    /// Those that are not full, and some that are again.
+    /// Buckets that are not full, and some that are again.
     buckets: BTreeMap<K, TokenBucket>,
     /// Greatest number of them.
     capacity: usize,
@@ -100,7 +100,7 @@ impl<K: Ord> TokenBuckets<K> {
         }
     }
 
-    /// Whether there is a token. It stays there.
+    /// Returns true if there is a token. It stays there.
     #[must_use]
     pub fn has(&self, clock: Duration, key: &K) -> bool {
         let bucket = self.buckets.get(key).copied().unwrap_or_default();

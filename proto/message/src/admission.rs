@@ -46,7 +46,7 @@ pub struct AdmissionProof {
     pub nonce: Nonce,
     /// The cookie, unchanged.
     pub cookie: [u8; COOKIE_LEN],
-    /// At most [`MAX_ADMISSION_STEP_LEN`] bytes, not looked at before the cookie is checked.
+    /// Bytes of the step: at most [`MAX_ADMISSION_STEP_LEN`], not looked at before the cookie is checked.
     pub step: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ pub struct AdmissionProof {
 pub struct AdmissionStep {
     /// The nonce of the hello.
     pub nonce: Nonce,
-    /// At most [`MAX_ADMISSION_STEP_LEN`] bytes.
+    /// Bytes of the step: at most [`MAX_ADMISSION_STEP_LEN`].
     pub step: Vec<u8>,
 }
 

@@ -92,7 +92,7 @@ pub struct DeliveryReply {
 }
 
 impl Payload {
-    /// Its name in cookies.
+    /// Name of the payload in cookies.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

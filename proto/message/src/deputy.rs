@@ -70,9 +70,9 @@ pub struct EpochChanges<S: Suite> {
 pub struct ReplicaChunk<S: Suite> {
     /// 1, 2, 3, … within the session.
     pub number: u64,
-    /// Whether it begins a copy of everything.
+    /// True if it begins a copy of everything.
     pub first: bool,
-    /// Whether the roster is now the one whose hash is in the header sent with it.
+    /// True if the roster is now the one whose hash is in the header sent with it.
     pub last: bool,
     /// Slots as they are now, ascending; at most 2048.
     pub seats: Vec<Seat<S>>,
@@ -85,11 +85,11 @@ pub struct ReplicaChunk<S: Suite> {
 pub struct Seat<S: Suite> {
     /// The slot.
     pub slot: Slot,
-    /// Its holder; `None` if it is free.
+    /// Holder of the slot; `None` if it is free.
     pub holder: Option<DronePublicKey<S>>,
     /// The holder's unused spare point, unverified.
     pub spare: Option<SpareStatement<S>>,
-    /// Without one: the number of the last spare point used, 0 if there was none.
+    /// Number of the last spare point used, if there is no unused one; 0 if there was none.
     pub spent: u64,
 }
 

@@ -23,7 +23,7 @@ pub struct EnrolCommitment {
     pub request_digest: [u8; 32],
     /// The KGC's FROST identifier.
     pub kgc: KgcId,
-    /// Its hiding and its binding point, encoded: at most 192 bytes.
+    /// Commitment: the hiding and the binding point, encoded, at most 192 bytes.
     pub commitment: Vec<u8>,
     /// An encoded [`quiver_ainq::QuorumStatement`] of at most 8192 bytes.
     pub statement: Vec<u8>,

@@ -18,7 +18,7 @@ pub const MAX_EVICTED: usize = 1024;
 /// missing, plus 2 if the group key is (4) ‖ random (8); strictly rising at one drone.
 pub type CatchUpNumber = [u8; 16];
 
-/// "I hold the key of this epoch."
+/// Acknowledgement: "I hold the key of this epoch."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The member's slot.
@@ -44,7 +44,7 @@ pub struct Rekey<S: Suite> {
 /// the header's tag does not verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Newcomers {
-    /// Of each the slot (4 bytes) and the start of n_e, as in the message: boards read none.
+    /// Bytes of each newcomer: the slot (4 bytes) and the start of n_e, as in the message: boards read none.
     bytes: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ pub struct Newcomers {
 const NEWCOMER_LEN: usize = 12;
 
 impl Newcomers {
-    /// Whether there are none.
+    /// Returns true if there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -94,7 +94,7 @@ impl<'a> FromIterator<(Slot, &'a Nonce)> for Newcomers {
     }
 }
 
-/// "Which epoch are we in?"
+/// Question of a member: "Which epoch are we in?"
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatchUpRequest {
     /// The group.
@@ -134,7 +134,7 @@ pub struct SparePublication<S: Suite> {
     pub spare: SpareStatement<S>,
 }
 
-/// "Your spare point is durable."
+/// Confirmation of a leader: "Your spare point is durable."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpareAck {
     /// The number of the spare point.

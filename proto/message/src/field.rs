@@ -65,7 +65,7 @@ pub(crate) fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Drone
     drone_expecting(field, bytes, None)
 }
 
-/// As [`drone`], without decoding points again if it is the expected key.
+/// Decodes a drone, as [`drone`] does, without decoding points again if it is the expected key.
 pub(crate) fn drone_expecting<S: Suite>(
     field: &'static str,
     bytes: &[u8],

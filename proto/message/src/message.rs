@@ -119,7 +119,7 @@ pub enum Message<S: Suite> {
 }
 
 impl<S: Suite> Message<S> {
-    /// Whether a message may come by the group (docs/protocol.md §13.6): others are for one peer, and
+    /// Returns true if a message may come by the group (docs/protocol.md §13.6): others are for one peer, and
     /// publishing them would make many answer.
     #[must_use]
     pub const fn is_publication(&self) -> bool {
@@ -143,9 +143,9 @@ impl<S: Suite> Message<S> {
         Self::decode_expecting(deployment, bytes, None)
     }
 
-    /// As [`decode`](Self::decode) where a certain leader is expected: if the message has that key as its
-    /// leader's or its sender's, its points are not decoded again and it comes with the Y that it
-    /// [remembers](DronePublicKey::remember_implicit). The message is the same.
+    /// Decodes a message, as [`decode`](Self::decode) does, where a certain leader is expected: if the
+    /// message has that key as its leader's or its sender's, its points are not decoded again and it comes
+    /// with the Y that it [remembers](DronePublicKey::remember_implicit). The message is the same.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).

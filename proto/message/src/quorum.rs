@@ -68,8 +68,8 @@ pub enum QuorumMessage {
 }
 
 impl QuorumMessage {
-    /// Whether these bytes begin as a message between members does, and no [`Message`](crate::Message) does:
-    /// distinguishes the two on one connection.
+    /// Returns true if these bytes begin as a message between members does, and no
+    /// [`Message`](crate::Message) does: distinguishes the two on one connection.
     #[must_use]
     pub fn is_framed_as(bytes: &[u8]) -> bool {
         // Field 64, a byte string of 32 bytes.

@@ -85,7 +85,7 @@ impl Reason {
         REASONS.iter().map(|(reason, _)| *reason)
     }
 
-    /// Whether trying the same thing again may work later.
+    /// Returns true if trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
         #[cfg(feature = "services")]
         if self == Self::KemLost {

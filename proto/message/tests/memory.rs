@@ -13,7 +13,7 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
 /// The longest message that a board takes, in bytes.
 const LEN: usize = 16 * 1024;
-/// Above all numbers of bodies and of their fields.
+/// Bounds above all numbers of bodies and of their fields.
 const BODIES: usize = 60;
 const FIELDS: usize = 24;
 /// Fields of the only messages with many small fields, which are for KGCs.
@@ -36,7 +36,7 @@ fn field(number: usize, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// As many empty fields as there is room for.
+/// Encodes as many empty fields as there is room for.
 fn many(number: usize) -> Vec<u8> {
     field(number, &[]).repeat(LEN / 2 - 64)
 }

@@ -144,7 +144,7 @@ pub enum QuorumEvent {
     },
     /// The quorum has signed a revocation list, and this member holds it.
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
     },
     /// The quorum has signed its statement about the shares in force, and this member holds it.
@@ -179,9 +179,9 @@ pub enum QuorumEvent {
     TooMany,
     /// A leader has signed two headers for one epoch: it will be revoked.
     Equivocation {
-        /// Its name.
+        /// Name of the drone.
         name: Name,
-        /// Its key.
+        /// Key of the drone.
         handle: Handle,
     },
     /// A member did something wrong.
@@ -225,11 +225,11 @@ pub enum AbortCause {
         /// The member.
         member: KgcId,
     },
-    /// This member's operator.
+    /// Abandoned by this member's operator.
     Abandoned,
     /// New shares that had been waiting for confirmation came into force.
     Superseded,
-    /// This member cannot do its part.
+    /// Failed, because this member cannot do its part.
     Internal(&'static str),
 }
 
@@ -244,7 +244,7 @@ pub enum QuorumRecord {
     Statements(Vec<u8>),
     /// The newest revocation list.
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
         /// The signed list, encoded.
         list: Vec<u8>,
@@ -261,11 +261,11 @@ pub struct QuorumView {
     pub version: Option<u32>,
     /// Number of the newest revocation list; 0 for none.
     pub list: u64,
-    /// Whether the quorum's statement about the shares in force is held.
+    /// True if the quorum's statement about the shares in force is held.
     pub statement: bool,
     /// The ceremony under way.
     pub ceremony: Option<CeremonyView>,
-    /// Whether the shares are being asked for.
+    /// True if the shares are being asked for.
     pub recovering: bool,
     /// The other members.
     pub members: Vec<MemberView>,
@@ -287,15 +287,15 @@ pub struct CeremonyView {
 /// Stage of a ceremony.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Until all members take part.
+    /// Waits until all members take part.
     Gathering,
-    /// Until all have committed.
+    /// Waits until all have committed.
     Committing,
-    /// Until all have the same commitments.
+    /// Waits until all have the same commitments.
     Echoing,
-    /// Until all have sent their shares.
+    /// Waits until all have sent their shares.
     Sharing,
-    /// Until all new shares are durable.
+    /// Waits until all new shares are durable.
     Confirming,
 }
 
@@ -304,17 +304,18 @@ pub enum Stage {
 pub struct MemberView {
     /// The member.
     pub id: KgcId,
-    /// Whether there is a connection.
+    /// True if there is a connection.
     pub connected: bool,
     /// Version of its shares in force, as it reported.
     pub version: Option<u32>,
-    /// Whether these are of the same quorum and version as ours.
+    /// True if the member is of the same quorum and version as this one.
     pub agrees: bool,
-    /// Whether its last message was of another membership than the one pinned here.
+    /// True if its last message was of another membership than the one pinned here.
     pub foreign: bool,
 }
 
-/// Whether and how a list must be renewed: a quarter of its life before it ends.
+/// Time from which on a list is renewed: a quarter of its life before it ends, so that readers have the next
+/// one in time.
 pub(super) const fn renewal_time(next_update: UnixTime, validity: u64) -> UnixTime {
     next_update.saturating_sub(validity / 4)
 }

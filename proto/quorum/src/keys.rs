@@ -1,4 +1,4 @@
-//! Both keys of a quorum, as one member holds them.
+//! Keys of a quorum, both of them, as one member holds them.
 
 use alloc::vec::Vec;
 

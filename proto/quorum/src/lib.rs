@@ -83,7 +83,7 @@ pub struct QuorumNode<S: QuorumSuite> {
     /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
     master: Option<Element<S>>,
     ceremonies: Ceremonies<S>,
-    /// While the shares are being asked for.
+    /// Recovery of the shares, while they are being asked for.
     recovery: Option<Recovery<S>>,
     helping: Helping<S>,
     statements: Statements<S>,
@@ -132,7 +132,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.statements.quorum.as_deref()
     }
 
-    /// Whether a connection goes to a member.
+    /// Finds the member that a connection goes to, if it is one.
     #[must_use]
     pub fn member(&self, peer: Peer) -> Option<KgcId> {
         self.links.iter().find(|(_, link)| **link == peer).map(|(kgc, _)| *kgc)

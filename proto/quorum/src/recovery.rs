@@ -37,7 +37,7 @@ use quiver_machine::Now;
 /// Number of times that helpers are asked again before the member starts over with others.
 const ROUNDS: u32 = 5;
 
-/// While a member asks for its shares.
+/// State of a member that asks for its shares.
 #[derive(Debug)]
 pub(super) struct Recovery<S: QuorumSuite> {
     /// Nonce of this attempt.

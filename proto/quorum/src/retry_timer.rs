@@ -39,7 +39,7 @@ impl RetryTimer {
         self.due = None;
     }
 
-    /// Whether it has come. If so, it is set for the next time.
+    /// Returns true if the time has come, and sets the next one. If so, it is set for the next time.
     pub(super) fn has_come(&mut self, now: Duration, rng: &mut dyn CryptoRngCore) -> bool {
         let come = due(self.due, now);
         if come {

@@ -53,7 +53,7 @@ impl<S: QuorumSuite> Round<S> {
         })
     }
 
-    /// This member's commitments.
+    /// Commitments of this member.
     pub(super) fn commitments(&self) -> Both<Vec<u8>> {
         let (ainq, ibe) = match self {
             Self::Dealing(ainq, ibe) => (ainq.package(), ibe.package()),
@@ -137,7 +137,7 @@ impl<S: QuorumSuite> Round<S> {
         })
     }
 
-    /// Both states as bytes, secret.
+    /// Encodes both states, which are secret.
     pub(super) fn encode(&self) -> Zeroizing<Vec<u8>> {
         let (ainq, ibe) = match self {
             Self::Dealing(ainq, ibe) => (ainq.encode(), ibe.encode()),

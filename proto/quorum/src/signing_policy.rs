@@ -32,7 +32,7 @@ const fn refused(reason: SignRefusalReason) -> Refused {
 }
 
 impl<S: QuorumSuite> QuorumNode<S> {
-    /// Whether this member signs what `by` proposes.
+    /// Decides if this member signs a proposal of `by`.
     pub(super) fn authorize(
         &self,
         now: UnixTime,
@@ -98,8 +98,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    /// Whether this member knows of a revocation as it is in a list, or its operator proposes it, if not for
-    /// longer and for more readers.
+    /// Returns true if this member knows of a revocation as it is in a list, or its operator proposes it, if
+    /// not for longer and for more readers.
     fn confirms(&self, drone: &Revoked) -> bool {
         let statements = &self.statements;
         let known = statements.list.list().find(&drone.serial);
@@ -112,13 +112,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             || proposal.is_some_and(|proposal| drone.covers(proposal))
     }
 
-    /// Whether the newest list must be signed anew.
+    /// Returns true if the newest list must be signed anew.
     pub(super) fn renewal_is_due(&self, now: UnixTime) -> bool {
         let list = self.statements.list.list();
         list.number > 0 && now >= renewal_time(list.next_update, self.config.revocation_validity)
     }
 
-    /// Whether this is about the authority that the proposer is for identity-based encryption, and no other.
+    /// Returns true if this is about the authority that the proposer is for identity-based encryption, and no
+    /// other.
     pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
         let (Ok(statement), Some(keys)) = (AuthorityStatement::<S>::decode(body), &self.keys) else {
             return false;
@@ -163,7 +164,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 }
 
-/// Whether a list may replace another: it names all that the other names, for as long and for as many
+/// Returns true if a list may replace another: it names all that the other names, for as long and for as many
 /// readers, but those whose identity has ended.
 fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
     other.revoked.iter().all(|drone| {
@@ -171,7 +172,7 @@ fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
     })
 }
 
-/// Whether a list would be too long once it is signed.
+/// Returns true if a list would be too long once it is signed.
 pub(super) fn too_long<S: QuorumSuite>(list: &RevocationList) -> bool {
     list.encode().len() + StatementSignature::<S>::LEN > MAX_REVOCATION_LIST_LEN
 }

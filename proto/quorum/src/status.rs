@@ -74,7 +74,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.send(to, &QuorumMessage::Status(status));
     }
 
-    /// Something has changed that others want to know, and that may have to be signed.
+    /// Notes a change that others want to know, and that may have to be signed.
     pub(super) fn changed(&mut self, now: Now) {
         for kgc in self.config.membership.parameters().others(self.config.id) {
             self.send_status(kgc, false);

@@ -111,7 +111,7 @@ impl<D: Device> AsyncRead for LineReader<D> {
 /// Result of [`LineWriter::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// It left, but for what the transmitter has in hand.
+    /// The bytes left, but for what the transmitter has in hand.
     Sent,
     /// The line took nothing for as long as was allowed. What was to leave was discarded, a part of it perhaps not.
     Discarded,
@@ -187,13 +187,13 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(100);
 
-    /// What became of a device.
+    /// Record of what happened to a device.
     #[derive(Default)]
     struct Record {
         /// Bytes that wait in front of the transmitter.
         waiting: AtomicUsize,
         discarded: AtomicBool,
-        /// Which thread closed it, and whether it had been discarded by then.
+        /// Thread that closed it, and whether it had been discarded by then.
         closed: Mutex<Option<(ThreadId, bool)>>,
     }
 
@@ -255,7 +255,7 @@ mod tests {
         (reader, writer, other, record)
     }
 
-    /// On one thread: whatever waited for the transmitter would stop the other direction, too.
+    /// Runs on one thread: whatever waited for the transmitter would stop the other direction, too.
     #[tokio::test]
     async fn a_held_transmitter_is_waited_for_by_its_writer_alone() {
         let (mut reader, mut writer, mut other, record) = uart();

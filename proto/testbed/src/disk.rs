@@ -3,14 +3,14 @@
 /// State of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]
 pub enum DiskState {
-    /// It takes every record.
+    /// The disk takes every record.
     #[default]
     #[display("sound")]
     Sound,
-    /// It takes nothing until somebody makes room.
+    /// The disk takes nothing until somebody makes room.
     #[display("full")]
     Full,
-    /// It fails so many writes, then works again.
+    /// The disk fails this number of writes, then works again.
     #[display("fails {_0} writes")]
     Failing(u32),
 }
@@ -22,18 +22,18 @@ pub enum Keep {
     All,
     /// The newest record, which replaces all before it.
     Last,
-    /// Nothing: the node is never restarted, its writes are only counted.
+    /// No records: the node is never restarted, its writes are only counted.
     Nothing,
 }
 
 /// The disk of one node.
 #[derive(Clone, Debug)]
 pub struct Disk<R> {
-    /// Its records, the newest last.
+    /// Records on the disk, the newest last.
     pub records: Vec<R>,
-    /// Its retention.
+    /// Retention of the records.
     pub keep: Keep,
-    /// Its state.
+    /// State of the disk.
     pub state: DiskState,
 }
 

@@ -47,14 +47,14 @@ pub trait OutputSink<M: Machine> {
     fn crashed(&mut self) {}
 }
 
-/// Where draining a machine ended.
+/// End of draining a machine.
 #[derive(Debug)]
 pub enum DrainEnd<R> {
-    /// It wants to be woken then (on its own clock).
+    /// The machine rests, until then (on its own clock) if there is a time.
     Rest(Option<Duration>),
     /// The disk did not take this record.
     Stalled(R),
-    /// It crashed, as was planned.
+    /// The machine crashed, as was planned.
     Crashed,
 }
 

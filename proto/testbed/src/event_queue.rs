@@ -55,7 +55,7 @@ impl<E> EventQueue<E> {
         self.heap.push(Reverse(QueuedEvent { at, number, event }));
     }
 
-    /// When the next event is due.
+    /// Time at which the next event is due.
     pub fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|Reverse(queued)| queued.at)
     }

@@ -35,9 +35,9 @@ impl<N: Copy + Ord + Debug> Id for N {}
 pub struct Packet<N> {
     /// The sender.
     pub from: N,
-    /// For whom it is.
+    /// Receiver of the packet.
     pub to: N,
-    /// Whether it was sent to this node alone or published to the group.
+    /// Way of the packet: sent to this node alone, or published to the group.
     pub via: Via,
     /// The message.
     pub bytes: Vec<u8>,
@@ -64,11 +64,11 @@ pub struct Net<N> {
     now: u64,
     nodes: BTreeMap<N, Box<dyn AnyNode>>,
     subscribers: BTreeSet<N>,
-    /// After how many outputs nodes crash that are yet to be started.
+    /// Number of outputs after which nodes crash that are yet to be started.
     crashing: BTreeMap<N, u32>,
     skew: i64,
     queue: EventQueue<Event<N>>,
-    /// Under which handle the first knows the second, and whom the first knows under the handle.
+    /// Handles under which the first knows the second, and the nodes that the first knows under each handle.
     peers: BTreeMap<(N, N), Peer>,
     behind: BTreeMap<(N, Peer), N>,
     last_peer: u64,
@@ -78,7 +78,7 @@ pub struct Net<N> {
     pub isolated: BTreeSet<N>,
     /// An adversary on all links.
     pub tamper: Option<Tamper<N>>,
-    /// Whether messages are recorded.
+    /// True if messages are recorded.
     pub recording: bool,
     /// Every message that was ever sent, before anybody tampered with it.
     pub recorded: Vec<Packet<N>>,
@@ -102,7 +102,7 @@ pub struct Net<N> {
     /// Work that machines let their drivers do, the oldest first. It is done when no message is to arrive,
     /// and outlives its machine.
     pub jobs: VecDeque<(N, Job)>,
-    /// Whether jobs are left undone.
+    /// True if jobs are left undone.
     pub jobs_held: bool,
 }
 
@@ -223,12 +223,12 @@ impl<N: Id> Net<N> {
         self.nodes.keys().copied().collect()
     }
 
-    /// Whether there is such a node, switched on or off.
+    /// Returns true if there is such a node, switched on or off.
     pub fn has(&self, id: N) -> bool {
         self.nodes.contains_key(&id)
     }
 
-    /// Whether a node is there and switched on.
+    /// Returns true if a node is there and switched on.
     pub fn alive(&self, id: N) -> bool {
         self.nodes.get(&id).is_some_and(|node| node.alive())
     }
@@ -347,12 +347,12 @@ impl<N: Id> Net<N> {
         self.feed(id, Stimulus::Resumed);
     }
 
-    /// From now on loses every message of which this holds.
+    /// Loses every message, from now on, of which this holds.
     pub fn lose_where(&mut self, mut lost: impl FnMut(&Packet<N>) -> bool + 'static) {
         self.tamper = Some(Box::new(move |packet| if lost(&packet) { Vec::new() } else { vec![packet] }));
     }
 
-    /// From now on changes messages on their way.
+    /// Changes messages on their way, from now on.
     pub fn change_with(&mut self, mut change: impl FnMut(&mut Packet<N>) + 'static) {
         self.tamper = Some(Box::new(move |mut packet| {
             change(&mut packet);
@@ -468,7 +468,7 @@ impl<N: Id> Net<N> {
         }
     }
 
-    /// When the next message arrives or the next deadline comes.
+    /// Time at which the next message arrives or the next deadline comes.
     pub fn due(&self) -> Option<Duration> {
         let deadline = self.next_deadline().map(|(at, _)| at);
         self.queue.next_at().into_iter().chain(deadline).min().map(Duration::from_nanos)
@@ -612,7 +612,7 @@ impl<N: Id> Net<N> {
         }
     }
 
-    /// Over which connection a node hears another: their own, or that of somebody who passes it on.
+    /// Finds the connection over which a node hears another: their own, or that of somebody who passes it on.
     fn route(&self, from: N, to: N) -> Option<(N, Peer)> {
         let direct = self.peer(to, from).map(|peer| (from, peer));
         let relays = self.subscribers.iter().rev().filter(|relay| **relay != to);

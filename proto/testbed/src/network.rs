@@ -88,9 +88,9 @@ impl fmt::Display for LinkFaults {
 /// A copy of a message that arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// After how many nanoseconds.
+    /// Delay in nanoseconds.
     pub after: u64,
-    /// Its bytes, perhaps corrupted.
+    /// Bytes of the message, perhaps corrupted.
     pub payload: Arc<[u8]>,
 }
 
@@ -99,7 +99,7 @@ pub struct Arrival {
 pub struct Traffic {
     /// Messages handed to the network, one for every receiver.
     pub sent: u64,
-    /// Their bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
     /// Lost to a fault or a partition.
     pub lost: u64,
@@ -175,7 +175,7 @@ impl<N: Copy + Ord> Network<N> {
         self.bad.clear();
     }
 
-    /// Whether messages get from one node to the other at all.
+    /// Returns true if messages get from one node to the other at all.
     pub fn reaches(&self, from: N, to: N) -> bool {
         let silent = |node| self.of_node.get(&node).is_some_and(|faults| faults.loss >= 1.0);
         !silent(from) && !silent(to) && !self.partitions.iter().any(|partition| partition.stops(from, to))

@@ -18,9 +18,9 @@ pub const NEVER: u64 = u64::MAX;
 /// Input of a node.
 #[derive(Debug)]
 pub enum Stimulus<C> {
-    /// It was switched on: a machine may have outputs before its first input.
+    /// The machine was switched on: it may have outputs before its first input.
     Start,
-    /// Its deadline came.
+    /// The machine's deadline came.
     Deadline,
     /// A connection stands.
     Connected(Peer, Route),
@@ -47,19 +47,19 @@ pub struct SimNode<M: Machine> {
     pub machine: Option<Box<M>>,
     /// Records that survive a crash.
     pub disk: Disk<M::Record>,
-    /// Its random numbers, of this life.
+    /// Random numbers of the node, of this life.
     pub rng: CompactRng,
     /// Number of its starts.
     pub life: u32,
-    /// When it wants to be woken, in nanoseconds of virtual time.
+    /// Time at which the machine wants to be woken, in nanoseconds of virtual time.
     pub deadline: u64,
-    /// When it will be, if somebody plans that.
+    /// Time at which it will be woken, if somebody plans that.
     pub wake: u64,
-    /// When its monotonic clock read zero.
+    /// Time at which its monotonic clock read zero.
     pub boot: u64,
     /// Seconds by which its wall clock is wrong.
     pub skew: i64,
-    /// It crashes after so many more outputs.
+    /// Number of outputs after which it crashes.
     pub crash_after: Option<u32>,
     faults: Option<Box<FaultState<M>>>,
 }
@@ -92,12 +92,12 @@ impl<M: Machine> SimNode<M> {
         }
     }
 
-    /// Whether it is switched on.
+    /// Returns true if the node is switched on.
     pub fn alive(&self) -> bool {
         self.machine.is_some()
     }
 
-    /// Whether the disk holds it up.
+    /// Returns true if the disk holds it up.
     pub fn stalled(&self) -> bool {
         self.faults.is_some()
     }

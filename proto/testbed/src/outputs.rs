@@ -38,7 +38,7 @@ pub struct Outputs<M: Machine> {
     pub events: Vec<M::Event>,
     /// Outputs for its driver.
     pub effects: Effects,
-    /// When it wants to be woken.
+    /// Time at which the machine wants to be woken.
     pub deadline: Option<Duration>,
 }
 

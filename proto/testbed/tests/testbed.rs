@@ -73,7 +73,7 @@ impl Machine for Counter {
     }
 }
 
-/// So many counters, each connected with the first.
+/// Network of `count` counters, each connected with the first.
 fn star(seed: u64, count: u8) -> Net<u8> {
     let mut net = Net::new(seed);
     for id in 0..count {

@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) peer: Peer,
     pub(super) nonce: Nonce,
     pub(super) cookie: [u8; COOKIE_LEN],
-    /// On the monotonic clock: how long the run may take.
+    /// Time on the monotonic clock by which the run must end.
     pub(super) until: Duration,
     /// End of the period of the credential shown.
     pub(super) ends: UnixTime,

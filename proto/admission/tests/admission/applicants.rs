@@ -1,4 +1,4 @@
-//! Which applicants are admitted, and what others learn of them.
+//! Tests of which applicants are admitted, and of what others learn of them.
 
 use std::collections::BTreeSet;
 

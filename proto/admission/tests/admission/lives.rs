@@ -277,7 +277,7 @@ impl Machine for Observed {
     }
 }
 
-/// Which message it is.
+/// Kind of the message.
 fn kind(message: &Message<S>) -> String {
     let text = format!("{message:?}");
     text.chars().take_while(char::is_ascii_alphanumeric).collect()

@@ -72,7 +72,7 @@ pub(crate) struct Swarm {
     operator: OperatorSecretKey<S>,
     token: IssuedToken<S>,
     drones: usize,
-    /// Which drone dialled the leader when so many messages had been sent.
+    /// Drones that dialled the leader, each with the number of messages sent before.
     dials: Vec<(usize, usize)>,
     pub(crate) validity: Duration,
     /// Pieces of the gate's work that are done beside the leader's loop.
@@ -288,7 +288,7 @@ impl Swarm {
         self.run(Duration::from_secs(left) + Duration::from_millis(500));
     }
 
-    /// Whether these drones, and no others, hold the leader's key of the epoch in force.
+    /// Asserts that these drones, and no others, hold the leader's key of the epoch in force.
     pub(crate) fn assert_in(&self, members: &[usize]) {
         self.assert_in_but_behind(members, &[]);
     }

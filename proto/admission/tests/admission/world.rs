@@ -24,7 +24,7 @@ use rand_chacha::rand_core::SeedableRng;
 pub(crate) type S = Ristretto255;
 
 pub(crate) const START: u64 = quiver_testbed::EPOCH_START;
-/// When a world begins, in virtual time.
+/// Time at which a world begins, in virtual time.
 pub(crate) const BEGINNING: Duration = Duration::from_secs(100);
 pub(crate) const PERIOD: u64 = 3600;
 /// Answers to a leader in a period.
@@ -41,7 +41,7 @@ pub(crate) enum Node {
 
 pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
-/// Whether a drone sent this.
+/// Returns true if a drone sent this.
 pub(crate) fn by_drone(packet: &&Packet) -> bool {
     matches!(packet.from, Node::Drone(_))
 }
@@ -64,7 +64,7 @@ pub(crate) struct Outcome {
     pub(crate) drone: Vec<ApplicantEvent>,
     pub(crate) counted: Vec<Ledger>,
     pub(crate) sessions: (Option<Session>, Option<Session>),
-    /// Whether the drone waits for nothing any more.
+    /// True if the drone waits for nothing any more.
     pub(crate) over: bool,
 }
 
@@ -85,7 +85,7 @@ impl World {
         world
     }
 
-    /// Nobody is there any more, and nothing has happened yet.
+    /// Removes all nodes and begins anew.
     pub(crate) fn rewind(&mut self) {
         self.net = Net::new(0);
         self.skip(BEGINNING);
@@ -279,7 +279,7 @@ impl World {
 }
 
 impl Outcome {
-    /// Whether both sides say that the drone is in, under one key and one name.
+    /// Returns true if both sides say that the drone is in, under one key and one name.
     pub(crate) fn admitted(&self) -> bool {
         let (Some(one), Some(other)) = (&self.sessions.0, &self.sessions.1) else { return false };
         let pseudonym = one.pseudonym();

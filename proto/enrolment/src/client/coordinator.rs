@@ -45,7 +45,7 @@ pub(crate) struct Coordinator<S: Suite> {
     round: Option<Round<S>>,
     deadline: Option<Duration>,
     backoff: Backoff,
-    /// Whether too few KGCs were reported in this attempt already.
+    /// True if too few KGCs were reported in this attempt already.
     reported_too_few: bool,
     reported_refused: bool,
 }
@@ -436,8 +436,8 @@ fn kgcs<S: Suite>(shared: &SharedRequest<S>) -> &[KgcId] {
     shared.pending.request().kgcs()
 }
 
-/// In ascending order of their keys, equals as they came. For the few that a quorum has: a library's sort for
-/// each of their types takes a board more flash than it saves time.
+/// Sorts items in ascending order of their keys, equals as they came. For the few that a quorum has: a
+/// library's sort for each of their types takes a board more flash than it saves time.
 pub(super) fn ascending<T, K: Ord>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::new();
     for item in items {

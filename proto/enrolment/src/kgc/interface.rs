@@ -21,7 +21,7 @@ pub struct KgcConfig<S: Suite> {
     pub deployment: Deployment<S>,
     /// The master secret x, or a share of it.
     pub master: Master<S>,
-    /// Its FROST identifier; 1 for a single KGC, that of its share in a quorum.
+    /// FROST identifier of the KGC; 1 for a single KGC, that of its share in a quorum.
     pub id: KgcId,
     /// Public keys of the operators whose tokens it accepts.
     pub operators: Vec<OperatorPublicKey<S>>,
@@ -108,7 +108,7 @@ pub enum KgcEvent {
     },
     /// A revocation list was signed.
     RevocationListSigned {
-        /// Its number.
+        /// Number of the list.
         number: u64,
     },
     /// A peer claims to hold a list with a number above this KGC's own, as if this KGC had been put back from
@@ -123,7 +123,7 @@ pub enum KgcEvent {
     },
     /// A peer had a newer list that this KGC, or its quorum, once signed: it is in force here again.
     RevocationListAdopted {
-        /// Its number.
+        /// Number of the list.
         number: u64,
     },
     /// Revocations are not signed for now, because a peer claims to hold a newer list; in this time at the
@@ -134,7 +134,7 @@ pub enum KgcEvent {
     },
     /// The newest list takes four fifths of its limit, or of the limit of boards.
     RevocationListFills {
-        /// Which of the two.
+        /// Limit that the list nears.
         what: &'static str,
         /// Bytes.
         len: usize,
@@ -147,9 +147,9 @@ pub enum KgcEvent {
     RevocationFailed(Error),
     /// A leader signed two different headers for one epoch: the drone is revoked.
     Equivocation {
-        /// Its name.
+        /// Name of the drone.
         name: Name,
-        /// Its key.
+        /// Key of the drone.
         handle: Handle,
         /// The epoch.
         epoch: Epoch,
@@ -185,7 +185,7 @@ pub enum KgcRecord {
         /// Time of the event.
         at: UnixTime,
     },
-    /// At a KGC of a quorum, a token is bound to one request for ever.
+    /// A token is bound to one request for ever, at a KGC of a quorum.
     Pinned {
         /// The token's id, which is the identity's serial.
         token_id: [u8; 16],
@@ -221,7 +221,7 @@ pub enum KgcRecord {
     },
     /// The newest revocation list.
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
         /// The signed list, encoded.
         list: Vec<u8>,

@@ -55,7 +55,7 @@ impl ListRecovery {
         self.until.map(|until| until.saturating_sub(now)).filter(|wait| !wait.is_zero())
     }
 
-    /// Whether it is time to sign without a list that was claimed. Returns true once.
+    /// Returns true, once, if it is time to sign without a list that was claimed. Returns true once.
     pub(super) fn has_waited(&mut self, now: Duration) -> bool {
         let over = due(self.until, now);
         if over {
@@ -72,7 +72,7 @@ impl ListRecovery {
         }
     }
 
-    /// Whether to ask this peer now, of which an answer is due then.
+    /// Returns true if this peer is to be asked now; then an answer of it is due.
     fn ask(&mut self, now: Duration, peer: Peer) -> bool {
         let recently = self.asked.get(&peer).is_some_and(|(again, _)| now < *again);
         if recently || (self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&peer)) {
@@ -82,7 +82,7 @@ impl ListRecovery {
         true
     }
 
-    /// Whether an answer was due of this peer. One at a time.
+    /// Returns true if an answer was due of this peer. One at a time.
     fn answered(&mut self, peer: Peer) -> bool {
         self.asked.get_mut(&peer).is_some_and(|(_, due)| core::mem::take(due))
     }

@@ -88,14 +88,15 @@ impl Registry {
         self.by_token.len()
     }
 
-    /// Whether no more shares are made for this token: its drone holds a key, or it had all its rounds.
+    /// Returns true if no more shares are made for this token: its drone holds a key, or it had all its
+    /// rounds.
     pub(crate) fn is_spent(&self, token_id: &Serial) -> bool {
         // §3.9: at most 8 rounds per token, and none once the drone has proven that it holds a key.
         let rounds = self.contributions.get(token_id).copied().unwrap_or_default();
         rounds >= MAX_ROUNDS || self.enrolled.contains(token_id)
     }
 
-    /// Whether a proof that its drone holds a key would be news.
+    /// Returns true if a proof that its drone holds a key would be news.
     pub(crate) fn awaits_proof(&self, token_id: &Serial) -> bool {
         self.by_token.contains_key(token_id) && !self.enrolled.contains(token_id)
     }
@@ -109,20 +110,20 @@ impl Registry {
         self.by_token.get(serial).map(|issue| issue.drone)
     }
 
-    /// Whether another identity holds this name that was not revoked and has not ended. Revocation lists do
-    /// not name those that have.
+    /// Returns true if another identity holds this name that was not revoked and has not ended. Revocation
+    /// lists do not name those that have.
     pub(crate) fn name_is_taken(&self, name: &str, token_id: &[u8; 16], now: UnixTime) -> bool {
         self.by_name.get(name).is_some_and(|holder| holder != token_id && !self.has_left(holder, now))
     }
 
-    /// Whether another leader of the group has this ordinal that was not revoked and has not ended.
+    /// Returns true if another leader of the group has this ordinal that was not revoked and has not ended.
     pub(crate) fn ordinal_is_taken(&self, role: &Role, token_id: &[u8; 16], now: UnixTime) -> bool {
         let Role::Leader { group, ordinal } = role else { return false };
         let holder = self.by_ordinal.get(&(group.clone(), *ordinal));
         holder.is_some_and(|holder| holder != token_id && !self.has_left(holder, now))
     }
 
-    /// Whether a drone was revoked or has ended.
+    /// Returns true if a drone was revoked or has ended.
     fn has_left(&self, serial: &[u8; 16], now: UnixTime) -> bool {
         self.revoked_serials.contains(serial) || self.drone(serial).is_some_and(|drone| drone.has_ended(now))
     }

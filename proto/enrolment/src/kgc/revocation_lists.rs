@@ -65,8 +65,8 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    /// Whether this drone is refused and waits for a revocation list that names it: while a newer list may come
-    /// from a peer, or because none could be signed.
+    /// Returns true if this drone is refused and waits for a revocation list that names it: while a newer
+    /// list may come from a peer, or because none could be signed.
     #[must_use]
     pub fn awaits_revocation(&self, serial: &[u8; 16]) -> bool {
         self.wanted.contains_key(serial)

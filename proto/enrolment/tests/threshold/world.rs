@@ -26,7 +26,7 @@ pub(crate) type Packet = quiver_testbed::Packet<Node>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Node {
-    /// By its index in the list.
+    /// A KGC by its index in the list.
     Kgc(usize),
     Drone(usize),
 }
@@ -38,9 +38,9 @@ pub(crate) struct Liars<S: QuorumSuite> {
     operator: OperatorPublicKey<S>,
     ids: Vec<KgcId>,
     seen: BTreeMap<(Node, Node), VerifiedRequest<S>>,
-    /// Their shares are wrong.
+    /// KGCs whose shares are wrong.
     pub(crate) lying: BTreeSet<usize>,
-    /// They take requests, commit themselves, and never sign.
+    /// KGCs that take requests, commit themselves, and never sign.
     pub(crate) mute: BTreeSet<usize>,
 }
 

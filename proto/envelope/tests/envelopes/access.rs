@@ -1,4 +1,4 @@
-//! Which drones open which envelopes.
+//! Tests of which drones open which envelopes.
 
 use std::time::Duration;
 

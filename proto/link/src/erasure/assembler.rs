@@ -37,7 +37,7 @@ pub struct AssemblerLimits {
 }
 
 impl AssemblerLimits {
-    /// For messages of so many bytes at most, 32 times as many of pieces in all.
+    /// Limits for messages of at most `max_message` bytes, and 32 times as many of pieces in all.
     pub const fn new(max_message: usize) -> Self {
         Self {
             sources: 8,
@@ -85,17 +85,17 @@ pub struct Assembler {
     counted: Duration,
 }
 
-/// What came from one address.
+/// Messages that come from one address.
 #[derive(Debug)]
 struct Source {
     address: u64,
     /// A message of it was accepted.
     accepted: bool,
-    /// In the order of their last frames.
+    /// Messages in the order of their last frames.
     messages: Vec<Assembly>,
 }
 
-/// What tells one message's frames from another's of its source.
+/// Key that distinguishes one message's frames from another's of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     digest: [u8; 4],

@@ -37,7 +37,7 @@ pub struct BroadcasterLimits {
 }
 
 impl BroadcasterLimits {
-    /// For boards on IEEE 802.15.4. They compute for up to a second before they confirm an epoch.
+    /// Limits of boards on IEEE 802.15.4. They compute for up to a second before they confirm an epoch.
     pub const fn radio() -> Self {
         Self {
             mtu: MAX_RADIO_DATAGRAM,
@@ -116,7 +116,7 @@ struct UnderWay {
     confirmed: BTreeSet<u16>,
     /// Frames still to be sent, the next one last.
     frames: Vec<Vec<u8>>,
-    /// How many of these are parity.
+    /// Number of these that are parity.
     parity: usize,
     /// Once all frames are sent: the time by which it must be confirmed.
     until: Option<Duration>,

@@ -15,7 +15,7 @@ const KIND: u8 = 11;
 pub struct Confirmation {
     /// The board's session.
     pub session: u32,
-    /// What the frames have as the message's digest.
+    /// Digest of the message, as the frames have it.
     pub digest: [u8; 4],
 }
 

@@ -74,8 +74,8 @@ impl<'a> CodedFrame<'a> {
     }
 }
 
-/// Whether a datagram claims to be a frame of a coded broadcast. It belongs to no session; endpoints take it for
-/// malformed.
+/// Returns true if a datagram claims to be a frame of a coded broadcast. It belongs to no session; endpoints
+/// take it for malformed.
 pub const fn is_coded(datagram: &[u8]) -> bool {
     matches!(datagram, [KIND, ..])
 }

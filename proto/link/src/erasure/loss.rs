@@ -13,7 +13,7 @@ pub struct ObservedLoss {
 }
 
 impl ObservedLoss {
-    /// As if this share were lost, at most: beyond, more parity only keeps the channel from others.
+    /// Maximum share of frames that counts as lost: beyond, more parity only keeps the channel from others.
     pub const MOST: f64 = 0.5;
 
     /// Notes that so many frames were sent, repeats included, and how many of them were acknowledged.

@@ -50,7 +50,7 @@ struct Repeated {
     intervals: u8,
     /// The time has come, and the medium has not been free since.
     due: bool,
-    /// Who else repeats it, and which of the frames came in this interval.
+    /// Addresses of the others that repeat it, and the frames that came in this interval.
     others: VecDeque<(u64, [bool; 256])>,
 }
 

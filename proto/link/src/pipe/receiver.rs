@@ -14,9 +14,9 @@ pub(crate) struct Receiver {
     current: Option<Assembly>,
     /// The last message that came whole, and its check sum.
     last: Option<(u16, u32)>,
-    /// Whether to say which fragments of the current message are there.
+    /// True to say which fragments of the current message are there.
     send_have: bool,
-    /// Whether to say that the last message is there.
+    /// True to say that the last message is there.
     send_done: bool,
 }
 
@@ -104,7 +104,7 @@ impl Receiver {
     }
 }
 
-/// Whether one number comes after another, modulo 2^16.
+/// Returns true if one number comes after another, modulo 2^16.
 fn is_later(number: u16, than: u16) -> bool {
     (1..=0x8000).contains(&number.wrapping_sub(than))
 }

@@ -67,7 +67,7 @@ impl RetransmissionTimer {
         self.wait = (mean + 4 * spread).clamp(self.least, SLOWEST);
     }
 
-    /// Nothing came for as long as that.
+    /// Doubles the wait, because nothing came for as long as that.
     pub(crate) fn back_off(&mut self) {
         // RFC 6298, 5.5: twice as long.
         self.wait = (2 * self.wait).min(SLOWEST);

@@ -23,7 +23,7 @@ const MAX_RESTARTS: u8 = 6;
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
-    /// Whether the session makes no sense without it.
+    /// True if the session makes no sense without it.
     pub(crate) vital: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::datagram::Fragment;
 /// State of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// To be sent.
+    /// The fragment is to be sent.
     Here,
     /// Sent as the n-th of this transfer.
     UnderWay(u32),

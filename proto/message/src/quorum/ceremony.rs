@@ -25,7 +25,7 @@ pub enum CeremonyKind {
 /// A later message takes nothing back, so that losing, repeating and reordering them does no harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceremony {
-    /// Its purpose.
+    /// Purpose of the ceremony.
     pub kind: CeremonyKind,
     /// Rises with every nonce of this member.
     pub attempt: u64,

@@ -10,7 +10,7 @@ use crate::{MessageError, field, wire};
 /// Bytes that the encoded public shares of one key may have: 65 points of 48 bytes and their indices.
 pub const MAX_PUBLIC_SHARES_LEN: usize = 4096;
 
-/// From a member that has lost its shares, to all: asks for helpers.
+/// Request of a member that has lost its shares, to all: asks for helpers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairRequest {
     /// Nonce of this attempt.
@@ -30,7 +30,7 @@ pub struct RepairOffer {
     pub public_shares: Both<Vec<u8>>,
 }
 
-/// From the member that lost its shares, to the helpers that it chose.
+/// Start of a repair, from the member that lost its shares to the helpers that it chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairStart {
     /// H(quorum, member, nonce, version, helpers and their nonces).
@@ -52,7 +52,7 @@ pub struct Helper {
     pub nonce: [u8; 32],
 }
 
-/// From helper to helper.
+/// Part of a repair from helper to helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairDelta {
     /// The session of the repair.
@@ -67,7 +67,7 @@ pub struct RepairDelta {
     pub asks: bool,
 }
 
-/// From a helper to the member that lost its shares.
+/// Answer of a helper to the member that lost its shares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairAnswer {
     /// The session of the repair.

@@ -9,9 +9,9 @@ use crate::{MessageError, field, wire};
 /// The same thing for both keys that a quorum holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Both<T> {
-    /// For the signing key: AinQ's.
+    /// Value for the signing key: AinQ's.
     pub ainq: T,
-    /// For the key of identity-based encryption.
+    /// Value for the key of identity-based encryption.
     pub ibe: T,
 }
 

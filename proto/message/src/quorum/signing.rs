@@ -28,7 +28,7 @@ pub struct SignProposal {
     pub version: u32,
     /// The purpose's tag, as [`Purpose::as_str`](quiver_ainq::Purpose::as_str) has it.
     pub purpose: Name,
-    /// At most [`MAX_BODY_LEN`] bytes.
+    /// Body of at most [`MAX_BODY_LEN`] bytes.
     pub body: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ pub struct SignCommitment {
     pub commitment: Vec<u8>,
 }
 
-/// From the coordinator to the signers.
+/// Package of the coordinator to the signers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignPackage {
     /// The attempt.
@@ -55,7 +55,7 @@ pub struct SignPackage {
 pub struct SignerCommitment {
     /// The signer.
     pub kgc: KgcId,
-    /// At most 128 bytes.
+    /// Commitment of at most 128 bytes.
     pub commitment: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ pub struct SignerCommitment {
 pub struct SignShare {
     /// The attempt.
     pub session: SigningSession,
-    /// At most 128 bytes.
+    /// Share of at most 128 bytes.
     pub share: Vec<u8>,
 }
 
@@ -113,23 +113,23 @@ pub struct SignRefusal {
     pub session: SigningSession,
     /// Why.
     pub reason: SignRefusalReason,
-    /// With [`SignRefusalReason::Superseded`]: the highest number signed for. Otherwise 0.
+    /// Highest number signed for, with [`SignRefusalReason::Superseded`]. Otherwise 0.
     pub number: u64,
 }
 
-/// To all: a statement that the quorum has signed.
+/// Statement that the quorum has signed, to all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedStatement {
     /// The purpose's tag.
     pub purpose: Name,
-    /// At most [`MAX_BODY_LEN`] bytes.
+    /// Body of at most [`MAX_BODY_LEN`] bytes.
     pub body: Vec<u8>,
     /// An encoded [`StatementSignature`](quiver_ainq::StatementSignature) of at most
     /// [`MAX_STATEMENT_SIGNATURE_LEN`] bytes.
     pub signature: Vec<u8>,
 }
 
-/// To all: a drone signed two headers for one epoch.
+/// Proof to all that a drone signed two headers for one epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumProof {
     /// An encoded [`Message::EquivocationProof`](crate::Message::EquivocationProof) of at most

@@ -19,9 +19,9 @@ pub struct QuorumStatus {
     pub keys: Option<[u8; 32]>,
     /// The newest revocation list held; 0 for none.
     pub list: u64,
-    /// Whether the quorum's statement about its shares in force is held.
+    /// True if the quorum's statement about its shares in force is held.
     pub statement: bool,
-    /// Whether the sender asks for the receiver's status.
+    /// True if the sender asks for the receiver's status.
     pub asks: bool,
     /// Drones to be revoked; their serials ascend, at most [`MAX_PROPOSED`].
     pub proposed: Vec<Revoked>,

@@ -131,7 +131,8 @@ fn take_received<S: QuorumSuite>(
     Ok(())
 }
 
-/// Whether a member has got the same commitments of all as this one; if not, of whom it has got others.
+/// Compares the commitments that a member has got of all with those of this one; the error names one whose
+/// commitments differ.
 fn compare(
     own: KgcId,
     from: KgcId,

@@ -28,7 +28,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) struct Session<S: QuorumSuite> {
     pub(crate) id: [u8; 32],
-    /// Under which attempt each member takes part.
+    /// Attempt under which each member takes part.
     pub(crate) attempts: BTreeMap<KgcId, u64>,
     pub(crate) round: Round<S>,
     /// One digest of each member's commitments, once all are there.
@@ -99,7 +99,7 @@ impl<S: QuorumSuite> Ceremonies<S> {
         }
     }
 
-    /// Whether there are new shares that all members may still come to confirm: nothing new is begun
+    /// Returns true if there are new shares that all members may still come to confirm: nothing new is begun
     /// meanwhile.
     pub(crate) fn waits(&self) -> bool {
         // §5.2: shares that all may still come to confirm are waited for.
@@ -124,7 +124,7 @@ impl Part {
 }
 
 impl<S: QuorumSuite> Session<S> {
-    /// This member's messages to another.
+    /// Messages of this member to another.
     pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
         let digests = self.digests.clone();
         Rounds {

@@ -199,7 +199,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.send_answer(from);
     }
 
-    /// Whether the session has the right name, and includes this member's offer.
+    /// Returns true if the session has the right name, and includes this member's offer.
     fn is_of_our_offer(&self, from: KgcId, start: &RepairStart) -> bool {
         let Some(offered) = self.helping.offers.get(&from) else { return false };
         let own = Helper { kgc: self.config.id, nonce: offered.helper_nonce };

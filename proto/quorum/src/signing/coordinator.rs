@@ -32,7 +32,7 @@ pub(super) struct Attempt<S: QuorumSuite> {
     purpose: Purpose,
     body: Vec<u8>,
     version: u32,
-    /// This member's own, until it signs.
+    /// Nonces of this member, until it signs.
     nonces: Option<SigningNonces<S>>,
     commitments: BTreeMap<KgcId, Commitment<S>>,
     refusals: BTreeMap<KgcId, SignRefusalReason>,

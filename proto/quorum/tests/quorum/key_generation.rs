@@ -9,7 +9,7 @@ use quiver_quorum_node::{HeldKey, QuorumCommand, QuorumEvent, QuorumKeys};
 
 use crate::world::{S, World};
 
-/// Whether these members' shares sign under their common public key.
+/// Returns true if these members' shares sign under their common public key.
 fn sign<K: QuorumSuite>(held: &[&HeldKey<K>], world: &mut World) -> bool {
     let public = held[0].public();
     let message = b"anything".to_vec();

@@ -64,15 +64,15 @@ impl World {
         world
     }
 
-    /// Of 256 messages, so many are lost, and so many come twice; they take up to so many milliseconds more
-    /// than the least.
+    /// Sets how many of 256 messages are lost, how many come twice, and by how many milliseconds at most they
+    /// are late.
     pub(crate) fn set_faults(&mut self, lost: u8, twice: u8, late: u64) {
         let (loss, duplicate) = (f64::from(lost) / 256.0, f64::from(twice) / 256.0);
         let (delay, jitter) = (DELAY, Duration::from_millis(late));
         self.network.set_faults(LinkFaults { delay, jitter, loss, duplicate, ..LinkFaults::INSTANT });
     }
 
-    /// Nothing passes between these members and that one.
+    /// Separates these members from that one.
     pub(crate) fn part(&mut self, one: &[KgcId], other: KgcId) {
         let partition = Partition::both_ways(NodeSet::only(one.iter().copied()), NodeSet::only([other]));
         self.network.part(partition);
@@ -129,7 +129,7 @@ impl World {
         self.ids().into_iter().for_each(|id| self.command(id, command.clone()));
     }
 
-    /// Everything that was sent.
+    /// Packets that were sent, all of them.
     pub(crate) fn sent(&self) -> Vec<Packet> {
         self.recorded.iter().map(|packet| decode(self.membership.fingerprint(), packet)).collect()
     }
@@ -181,7 +181,7 @@ impl World {
         up.map(|node| format!("{:?}\n", node.view())).collect()
     }
 
-    /// Both keys are made.
+    /// Generates both keys.
     pub(crate) fn generate(&mut self) {
         self.wanted = Some(QuorumCommand::Generate);
         self.command_all(&QuorumCommand::Generate);
@@ -189,7 +189,7 @@ impl World {
         self.wanted = None;
     }
 
-    /// Whether all members have shares of this version in force.
+    /// Returns true if all members have shares of this version in force.
     pub(crate) fn all_hold(&self, version: u32) -> bool {
         let holds = |node: &Node| node.keys().is_some_and(|keys| keys.version() == version);
         self.ids().into_iter().all(|id| self.member(id).machine().is_some_and(holds))

@@ -14,17 +14,17 @@ const SHOWN: usize = 6;
 /// A node, and all that it reported so far.
 pub struct TestNode<M: Machine> {
     pub(super) sim: SimNode<M>,
-    /// Its events, over all its lives.
+    /// Events of the machine, over all its lives.
     pub events: Vec<M::Event>,
 }
 
 impl<M: Machine> TestNode<M> {
-    /// Its machine, if it is switched on.
+    /// Machine of the node, if it is switched on.
     pub fn machine(&self) -> Option<&M> {
         self.sim.machine.as_deref()
     }
 
-    /// Its machine, if it is switched on. Outputs are carried out after its next input.
+    /// Machine of the node, if it is switched on. Outputs are carried out after its next input.
     pub fn machine_mut(&mut self) -> Option<&mut M> {
         self.sim.machine.as_deref_mut()
     }

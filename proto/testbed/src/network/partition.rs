@@ -8,14 +8,14 @@ use std::fmt;
 pub enum NodeSet<N> {
     /// All of them.
     Everyone,
-    /// These.
+    /// Only these nodes.
     Only(BTreeSet<N>),
     /// All but these.
     AllBut(BTreeSet<N>),
 }
 
 impl<N: Copy + Ord> NodeSet<N> {
-    /// These nodes.
+    /// Makes the set of these nodes.
     pub fn only(nodes: impl IntoIterator<Item = N>) -> Self {
         Self::Only(nodes.into_iter().collect())
     }
@@ -25,7 +25,7 @@ impl<N: Copy + Ord> NodeSet<N> {
         Self::AllBut(nodes.into_iter().collect())
     }
 
-    /// Whether the node is one of them.
+    /// Returns true if the node is one of them.
     pub fn contains(&self, node: N) -> bool {
         match self {
             Self::Everyone => true,
@@ -65,23 +65,23 @@ impl<N: Copy + Ord> Partition<N> {
         Self { from, to, both_ways: false }
     }
 
-    /// Neither hears the other.
+    /// Partition in which neither hears the other.
     pub fn both_ways(one: NodeSet<N>, other: NodeSet<N>) -> Self {
         Self { from: one, to: other, both_ways: true }
     }
 
-    /// These nodes and the rest of the world do not hear each other.
+    /// Partition in which these nodes and the rest of the world do not hear each other.
     pub fn island(nodes: impl IntoIterator<Item = N> + Clone) -> Self {
         Self::both_ways(NodeSet::only(nodes.clone()), NodeSet::all_but(nodes))
     }
 
-    /// Whether it stops a message.
+    /// Returns true if it stops a message.
     pub fn stops(&self, from: N, to: N) -> bool {
         (self.from.contains(from) && self.to.contains(to))
             || (self.both_ways && self.from.contains(to) && self.to.contains(from))
     }
 
-    /// Whether it stops messages either way.
+    /// Returns true if it stops messages either way.
     pub fn parts(&self, one: N, other: N) -> bool {
         self.stops(one, other) || self.stops(other, one)
     }

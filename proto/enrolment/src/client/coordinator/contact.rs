@@ -48,7 +48,7 @@ pub(super) enum Stage {
 /// The quorum's statement about its shares.
 #[derive(Debug)]
 pub(super) struct Known<S: Suite> {
-    /// Its bytes, so that a repetition needs no verification.
+    /// Bytes of the statement, so that a repetition needs no verification.
     pub(super) statement: Vec<u8>,
     /// Names the public shares, which the quorum may have signed more than once.
     pub(super) shares: Digest,
