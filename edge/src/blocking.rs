@@ -42,7 +42,7 @@ pub const MAX_MESSAGE: usize = 65_536;
 const LOOK: Duration = Duration::from_millis(50);
 /// The longest time that the drone takes to say how it is doing.
 const STATUS_TIME: Duration = Duration::from_secs(5);
-/// How long a drone that ends waits for what its threads are at.
+/// Time that a drone that ends waits for what its threads are at.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Threads for disk and names besides the one that works; more wait for each other.
 const BLOCKING_THREADS: usize = 8;
@@ -214,7 +214,7 @@ impl Edge {
         Ok(ExportedKey { key, term: epoch.term, counter: epoch.counter })
     }
 
-    /// How the drone is doing.
+    /// State of the drone.
     ///
     /// # Errors
     /// [`ErrorKind::Closed`], or what has ended the drone; [`ErrorKind::TimedOut`] after five seconds.
@@ -347,7 +347,8 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     spawned.map_err(|error| Error::new(ErrorKind::Failed, format!("cannot start a thread: {error}")))
 }
 
-/// They are for the application's threads. A peer that is gone is an error of a write, no SIGPIPE.
+/// Blocks signals in this thread, because they are for the application's threads. A peer that is gone is an
+/// error of a write, no SIGPIPE.
 fn block_signals() {
     // It fails for wrong arguments alone.
     let _ = SigSet::all().thread_block();

@@ -35,7 +35,7 @@ pub(crate) struct EdgeSettings {
     pub(crate) token_dir: Option<PathBuf>,
     /// The group to join.
     pub(crate) group: Option<String>,
-    /// Whether to join anonymously.
+    /// True to join anonymously.
     pub(crate) anonymous: bool,
     /// The authority that certified the fields to be proven.
     pub(crate) authority: Option<String>,

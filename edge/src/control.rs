@@ -30,7 +30,7 @@ pub(crate) enum Request {
         channel: String,
         /// The text.
         text: String,
-        /// Whether to sign it.
+        /// True to sign it.
         signed: bool,
     },
 }
@@ -42,7 +42,7 @@ pub(crate) struct Status {
     pub(crate) name: Option<String>,
     /// The group it is in or wants to be in.
     pub(crate) group: Option<String>,
-    /// Whether it holds the key of the epoch in force.
+    /// True if it holds the key of the epoch in force.
     pub(crate) synced: bool,
     /// Term of the epoch held.
     pub(crate) term: Option<u64>,
@@ -50,7 +50,7 @@ pub(crate) struct Status {
     pub(crate) counter: Option<u64>,
     /// First 8 bytes of the epoch's digest, hex: equal at all members that hold its key.
     pub(crate) epoch_digest: Option<String>,
-    /// Its slot.
+    /// Slot of the drone.
     pub(crate) slot: Option<u32>,
     /// End of the key's validity.
     #[serde(with = "quiver_service::clock::rfc3339")]
@@ -63,22 +63,22 @@ pub(crate) struct Status {
     pub(crate) revocations_next_update: Option<u64>,
     /// Number of starts.
     pub(crate) starts: u32,
-    /// Its standing.
+    /// Standing of the drone.
     #[serde(default)]
     pub(crate) standing: Standing,
     /// Why it is evicted, revoked, refused or has left.
     #[serde(default)]
     pub(crate) reason: Option<String>,
-    /// Since when it is.
+    /// Time since which it is so.
     #[serde(default, with = "quiver_service::clock::rfc3339")]
     pub(crate) since: Option<u64>,
-    /// What to do about it.
+    /// Advice about it.
     #[serde(default)]
     pub(crate) next: Option<String>,
-    /// Its connections with leaders.
+    /// Connections of the drone with leaders.
     #[serde(default)]
     pub(crate) connection: Connection,
-    /// What is wrong with its clock, or others'.
+    /// Fault of its clock, or of others'.
     #[serde(default)]
     pub(crate) clock: Option<String>,
     /// Messages that wait for a leader.
@@ -90,7 +90,7 @@ pub(crate) struct Status {
     /// Why nothing is sent or received, if the node stands still.
     #[serde(default)]
     pub(crate) stalled: Option<String>,
-    /// Who says that another process runs with a copy of this drone's identity, if somebody does.
+    /// Source that says that another process runs with a copy of this drone's identity, if there is one.
     #[serde(default)]
     pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
@@ -101,23 +101,23 @@ pub(crate) struct Status {
 /// A drone's connections with leaders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Connection {
-    /// Those that are connected.
+    /// Leaders that are connected.
     pub(crate) leaders: Vec<ConnectedLeader>,
-    /// Since when none is, if none is.
+    /// Time since which none is, if none is.
     #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) none_since: Option<u64>,
-    /// Those that were dialled and are not connected.
+    /// Leaders that were dialled and are not connected.
     pub(crate) unreached: Vec<UnreachedLeader>,
 }
 
 /// A leader that is connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConnectedLeader {
-    /// Its address.
+    /// Address of the leader.
     pub(crate) address: String,
-    /// Its name, if it is known to lead.
+    /// Name of the leader, if it is known to lead.
     pub(crate) leads_as: Option<String>,
-    /// Since when it is connected.
+    /// Time since which it is connected.
     #[serde(with = "quiver_service::clock::rfc3339")]
     pub(crate) since: Option<u64>,
 }
@@ -125,7 +125,7 @@ pub(crate) struct ConnectedLeader {
 /// A leader that is not connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UnreachedLeader {
-    /// Its address.
+    /// Address of the leader.
     pub(crate) address: String,
     /// The latest failure.
     pub(crate) reason: String,
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// For people.
+    /// Describes the connections for people.
     fn describe(&self) -> String {
         let since = |at: Option<u64>| at.map_or(String::new(), |at| format!(", since {}", clock::format(at)));
         let connected = self.leaders.iter().map(|leader| {
@@ -166,25 +166,25 @@ impl Connection {
     }
 }
 
-/// What a running edge knows beside its machine.
+/// State of a running edge beside its machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
-    /// What it learned.
+    /// History that it learned.
     pub(crate) situation: Situation,
     /// Messages that wait; `None` for an anonymous drone.
     pub(crate) queue: Option<SendQueue>,
 }
 
-/// What only the machine knows, read at once.
+/// State that only the machine knows, read at once.
 struct MachineState {
     status: EdgeStatus,
     /// Name of the leader of the epoch held.
     leader: Option<Name>,
-    /// When the revocation list was issued that names this drone, if it does.
+    /// Time at which the revocation list was issued that names this drone, if it does.
     revoked: Option<UnixTime>,
     /// End of this drone's identity.
     identity_ends: Option<UnixTime>,
-    /// Who says that another process has this drone's identity.
+    /// Source that says that another process has this drone's identity.
     duplicate: Option<String>,
 }
 
@@ -313,7 +313,7 @@ impl Status {
         }
     }
 
-    /// Its standing, for people.
+    /// Describes the standing for people.
     fn describe_standing(&self) -> String {
         let mut text = match &self.stalled {
             Some(_) if self.standing == Standing::Member => "member, at a standstill".into(),
@@ -328,7 +328,7 @@ impl Status {
         text
     }
 
-    /// For people.
+    /// Describes the status for people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let epoch = self.term.zip(self.counter).map(|(term, counter)| Epoch { term, counter }.to_string());

@@ -22,7 +22,7 @@ use crate::control;
 use crate::service::EdgeNode;
 use crate::service::situation::Situation;
 
-/// How often is looked why there is no valid key.
+/// Interval between two looks at why there is no valid key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Members that hear the same forger tell the leader within this time; once it made another key, the others
@@ -32,7 +32,7 @@ const TELL_FORGERIES_WITHIN: Duration = Duration::from_secs(5);
 /// Members that lack the table of system ids ask for it within this time, most of them late: who hears another
 /// ask waits for the answer, which all receive.
 const ASK_WITHIN: Duration = Duration::from_secs(5);
-/// For so many members that lack it at once the time is meant: then some two ask.
+/// Number of members that lack it at once for which the time is meant: then some two ask.
 const ASKING: f64 = 10_000.0;
 /// Time between two requests for it, one's own or another's.
 const ASK_EVERY: Duration = Duration::from_secs(15);
@@ -142,7 +142,7 @@ impl Lacking {
         self.asked.send_replace(Some((Instant::now(), wanted)));
     }
 
-    /// Whether this table was asked for a moment ago.
+    /// Returns true if this table was asked for a moment ago.
     fn was_asked(&self, wanted: Wanted) -> bool {
         self.asked.borrow().is_some_and(|(at, asked)| asked == wanted && at.elapsed() < ASK_EVERY)
     }

@@ -35,7 +35,7 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
-    /// Those of MAVLink programs, if there are any.
+    /// Counts of MAVLink programs, if there are any.
     pub(crate) mavlink: Option<Report>,
 }
 

@@ -25,7 +25,7 @@ pub fn program() -> ExitCode {
     exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
-/// How to go on after a signal.
+/// Advice on how to go on after a signal.
 const fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Enrol(_) | Command::Run(_) => "what was begun is kept: give the same command again",

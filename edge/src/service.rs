@@ -55,14 +55,14 @@ use crate::metrics::Metrics;
 /// The machine of this service.
 pub(crate) type EdgeNode = Drone<AnyEdge<Ristretto255>>;
 
-/// How errors name a token that came as text.
+/// Name in errors of a token that came as text.
 const GIVEN: &str = "the token given";
 /// Time for a leader to ask for the group's messages over a new connection: it does so first of all.
 const SUBSCRIPTION_TIME: Duration = Duration::from_secs(10);
 /// Failed sends kept for the subcommand that waits for one.
 const FAILURES: usize = 16;
 
-/// What is done.
+/// Task of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Enrol and end.
@@ -71,7 +71,7 @@ pub(crate) enum Task {
     Run,
 }
 
-/// What an edge is started with besides its settings.
+/// Parts that an edge is started with besides its settings.
 pub(crate) struct Start<F> {
     /// Gives what opens the state file; is told whether the file is new.
     pub(crate) obtain: F,
@@ -79,7 +79,7 @@ pub(crate) struct Start<F> {
     pub(crate) token: Option<Zeroizing<Vec<u8>>>,
     /// Receives what happens.
     pub(crate) observer: Arc<dyn Observer>,
-    /// What ends it.
+    /// Event that ends it.
     pub(crate) shutdown: Shutdown,
 }
 
@@ -140,7 +140,7 @@ fn unanswered(unreached: &[Unreached], troubles: &[String], deployment: &Name) -
 /// The ways of an edge's messages.
 const PATHS: Paths<AnyEdge<Ristretto255>> = Paths { relay, audience: |_, handed| handed.len() };
 
-/// Who passes a drone's messages on to its group.
+/// Finds the node that passes a drone's messages on to its group.
 fn relay(edge: &AnyEdge<Ristretto255>) -> Relay {
     let Some(edge) = edge.named() else { return Relay::Peers };
     match edge.status().leader {

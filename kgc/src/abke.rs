@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::{grants, registry};
 
-/// Nothing erases a stolen credential, and nothing has to.
+/// Note about a stolen credential: nothing erases one, because its period ends soon.
 const HELD: &str = "its credential stays valid until the period ends (`kgc abke list`); the drone erases it at its next fetch";
 
 /// Runs a subcommand.

@@ -74,10 +74,10 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
 
 /// Result of checking the registry against the file with its key.
 enum Checker {
-    /// By the running KGC, or by this command with the passphrase or key: the head that is noted, if one is, and
-    /// what is not as the KGC wrote it.
+    /// Checked by the running KGC, or by this command with the passphrase or key: the head that is noted, if
+    /// one is, and the rows that are not as the KGC wrote them.
     Done { noted: Option<AuditHead>, findings: Findings },
-    /// None, for this reason.
+    /// Not checked, for this reason.
     Nobody(String),
 }
 
@@ -102,7 +102,7 @@ fn checked_by(config: &Config, protection: &ProtectionArgs) -> Result<Checker> {
     Ok(Checker::Done { noted, findings })
 }
 
-/// What is said of a table that has the line noted.
+/// Compares a table with the line noted; returns the words that say so.
 fn compare<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Result<String> {
     audit_head::check::<F>(store, noted)?;
     Ok(noted.map_or_else(String::new, |noted| format!(", with line {} as noted in {}", noted.seq, F::NAME)))

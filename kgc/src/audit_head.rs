@@ -24,14 +24,14 @@ const LEN: usize = 40;
 /// The last line of an audit table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditHead {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub(crate) seq: u64,
-    /// Its hash, and through it that of all before it.
+    /// Hash of the line, and through it that of all before it.
     pub(crate) hash: [u8; 32],
 }
 
 impl AuditHead {
-    /// As it stands in the file: 40 bytes.
+    /// Encodes the head as it stands in the file: 40 bytes.
     pub(crate) fn encode(&self) -> [u8; LEN] {
         let mut bytes = [0; LEN];
         let (seq, hash) = bytes.split_at_mut(8);
@@ -49,7 +49,7 @@ impl AuditHead {
 
 /// The file that the head is noted in.
 pub(crate) trait HeadFile {
-    /// Its name.
+    /// Name of the file.
     const NAME: &'static str;
 
     /// The head noted last.
@@ -78,7 +78,7 @@ pub(crate) fn lock<F>(file: &Mutex<F>) -> MutexGuard<'_, F> {
 pub(crate) struct HeadKeeper<F> {
     store: Store,
     file: Shared<F>,
-    /// What kept it from noting, if something does: said once.
+    /// Reason why the head was not noted, if it was not: said once.
     trouble: Option<String>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn accept<F: HeadFile>(store: &mut Store, file: &mut F, now: u64) -> 
     store.audit_head()?.map_or(Ok(()), |head| file.note(head))
 }
 
-/// How a table differs from what was noted.
+/// Difference between a table and the line that was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     /// The number of the line that was noted.

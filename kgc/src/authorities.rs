@@ -35,7 +35,7 @@ pub(crate) struct SealedAuthority {
     pub(crate) statement: VerifiedAuthority<Ristretto255>,
     /// The secret of its delivery point.
     pub(crate) delivery: SecretScalar<Ristretto255>,
-    /// Its scheme's master key, encoded.
+    /// Master key of the authority's scheme, encoded.
     pub(crate) master: Zeroizing<Vec<u8>>,
 }
 
@@ -109,7 +109,8 @@ pub(crate) enum Service {
     Keys(SchemeKind),
     /// Certifies fields.
     Certificates(Terms),
-    /// None any more, and why: no build has its scheme. The registry keeps it for ever.
+    /// No service any more, and the reason: no build has the authority's scheme. The registry keeps it for
+    /// ever.
     Ended(String),
 }
 

@@ -21,17 +21,17 @@ const MAX_AUTHORITIES: usize = 16;
 
 /// Setup of an authority.
 pub(crate) struct AuthoritySetup {
-    /// Its kind.
+    /// Kind of the authority.
     pub(crate) kind: &'static str,
-    /// Its name.
+    /// Name of the authority.
     pub(crate) name: Name,
-    /// Its scheme's ID.
+    /// ID of the authority's scheme.
     pub(crate) scheme: &'static str,
-    /// As the statement has it.
+    /// Schema, as the statement has it.
     pub(crate) schema: Vec<u8>,
-    /// As the statement has them.
+    /// Parameters, as the statement has them.
     pub(crate) parameters: Vec<u8>,
-    /// Its scheme's master key.
+    /// Master key of the authority's scheme.
     pub(crate) master: Zeroizing<Vec<u8>>,
 }
 

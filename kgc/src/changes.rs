@@ -22,7 +22,7 @@ use crate::master_share;
 use crate::registry::Verified;
 use crate::store::{Position, RegistryKey, Store};
 
-/// Where the secrets of what was set up are, and what opens them.
+/// Place of the secrets of the authorities, and the protection that opens them.
 pub(crate) struct Secrets {
     pub(crate) data_dir: PathBuf,
     pub(crate) deployment: Deployment<Ristretto255>,
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
     tokens: usize,
     /// Fingerprints of the authorities.
     authorities: BTreeSet<[u8; 32]>,
-    /// Whether there is a share of a master key, or the quorum makes it.
+    /// True if there is a share of a master key, or the quorum makes it.
     share: bool,
     /// The newest grant or withdrawal.
     grants: u64,

@@ -16,7 +16,7 @@ use crate::quorum;
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Config {
-    /// Those of every service, a part of their own.
+    /// Settings of every service, a part of their own.
     #[serde(skip)]
     pub(crate) service: ServiceSettings,
     /// Addresses to listen on, as multiaddresses.
@@ -28,7 +28,7 @@ pub(crate) struct Config {
     /// Time between two looks for revocations made on the command line.
     #[serde(with = "quiver_service::duration")]
     pub(crate) poll: Duration,
-    /// For how long a revocation list counts as fresh.
+    /// Time for which a revocation list counts as fresh.
     #[serde(with = "quiver_service::duration")]
     pub(crate) revocation_validity: Duration,
     /// Time until a drone gets its next key of one attribute authority.
@@ -36,7 +36,7 @@ pub(crate) struct Config {
     pub(crate) attribute_interval: Duration,
     /// Number of key shares of encryption to conditions that a drone gets at once.
     pub(crate) release_burst: u32,
-    /// After which time it gets one more.
+    /// Time after which it gets one more.
     #[serde(with = "quiver_service::duration")]
     pub(crate) release_interval: Duration,
     /// Settings of a KGC in a quorum.
@@ -70,7 +70,8 @@ impl Default for Config {
 impl Deref for Config {
     type Target = ServiceSettings;
 
-    /// So that the data directory is written alike in all programs.
+    /// Dereferences to the settings of every service, so that the data directory is written alike in all
+    /// programs.
     fn deref(&self) -> &ServiceSettings {
         &self.service
     }

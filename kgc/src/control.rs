@@ -73,12 +73,12 @@ impl TimeLimit for Request {
     }
 }
 
-/// How far the revocation of a drone by a quorum has got.
+/// Progress of the revocation of a drone by a quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RevocationProgress {
     /// KGCs that want it, this one included, as far as is known here.
     pub(crate) wanting: usize,
-    /// Whether the list that the quorum signed names the drone.
+    /// True if the list that the quorum signed names the drone.
     pub(crate) revoked: bool,
 }
 
@@ -154,7 +154,7 @@ impl SingleServer {
         }
     }
 
-    /// Whether the newest list tells everybody that a drone is revoked.
+    /// Answers if the newest list tells everybody that a drone is revoked.
     async fn revocation(&self, serial: &str) -> Answer {
         let serial = read_serial(serial)?;
         let look = move |machine: &KgcMachine| machine.node().awaits_revocation(&serial);

@@ -81,7 +81,8 @@ fn remarks_on_kept(store: &Store, now: UnixTime) -> Result<Vec<String>> {
     Ok(remarks(&usage, now))
 }
 
-/// In a quorum a drone is revoked once it is on the list that enough KGCs signed.
+/// Marks drones as revoked that are on the list which enough KGCs signed, because in a quorum no other list
+/// counts.
 fn mark_revoked(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<()> {
     let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
         return Ok(());
@@ -130,8 +131,8 @@ fn want_revoked(
     Ok(())
 }
 
-/// How far the revocation has got by what the running KGC knows; once enough want it, when the list is signed
-/// or some seconds are over.
+/// Asks the running KGC for the progress of a revocation; once enough KGCs want it, waits until the list is
+/// signed or some seconds are over.
 fn progress(config: &Config, serial: &str, threshold: usize) -> Result<Option<RevocationProgress>> {
     let ask = || ask_if_running::<RevocationProgress>(config, &Request::Revocation { serial: serial.into() });
     for _ in 0..LOOKS {

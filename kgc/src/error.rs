@@ -294,7 +294,7 @@ impl From<quiver_service::Error> for Error {
     }
 }
 
-/// What helps if a state file is damaged.
+/// Advice if a state file is damaged.
 fn remedy(path: &Path) -> &'static str {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("master.state") => {

@@ -116,7 +116,7 @@ fn release(config: &Config, store: &mut Store, condition: &Condition, approved: 
     Ok(terminal::line(&lines.join("\n"))?)
 }
 
-/// Whether the longest matching pattern allows the condition to any drone.
+/// Returns true if the longest matching pattern allows the condition to any drone.
 fn covered(policies: &[PolicyRow], condition: &Condition) -> bool {
     let covers =
         |row: &&PolicyRow| row.pattern.parse::<Pattern>().is_ok_and(|pattern| pattern.covers(condition));

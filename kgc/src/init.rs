@@ -30,7 +30,7 @@ struct Created {
     data_dir: PathBuf,
     /// The public deployment file.
     file: PathBuf,
-    /// Where drones reach this KGC.
+    /// Addresses at which drones reach this KGC.
     addresses: Vec<String>,
 }
 

@@ -58,7 +58,7 @@ fn deployment(config: &Config) -> Result<String> {
     Ok(DeploymentFile::read(&config.existing_deployment()?)?.text()?)
 }
 
-/// How to go on after a signal.
+/// Advice on how to go on after a signal.
 const fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Quorum(QuorumCommand::Refresh(_) | QuorumCommand::Repair(_)) => {

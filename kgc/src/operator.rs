@@ -50,7 +50,7 @@ pub(crate) fn new(protection: &ProtectionArgs, args: &OperatorArgs) -> Result<()
     publish_copy(&public_path, publish)
 }
 
-/// What the key is encrypted by.
+/// Asks for the protection that encrypts the key.
 fn obtain(protection: &ProtectionArgs, path: &Path) -> Result<Protection> {
     Ok(protection.obtain(true).map_err(|error| match error {
         quiver_service::Error::NoProtection => quiver_service::Error::BadProtection {

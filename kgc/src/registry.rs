@@ -67,9 +67,9 @@ pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) ->
 
 /// The open, locked file with the registry's key.
 pub(crate) enum Held {
-    /// Of a single KGC.
+    /// Secrets of a single KGC.
     Single(Box<(Sealed, MasterFile)>),
-    /// Of a KGC of a quorum.
+    /// Secrets of a KGC of a quorum.
     Quorum(Box<QuorumState>),
 }
 

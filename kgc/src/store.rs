@@ -176,7 +176,7 @@ impl Store {
         self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
     }
 
-    /// Everything a KGC's machine is rebuilt from.
+    /// Records from which a KGC's machine is rebuilt.
     pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
         let mut records = self.issued_records()?;
         records.extend(self.pinned_records()?);

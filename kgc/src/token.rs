@@ -95,7 +95,7 @@ struct IssuedLine {
     name: String,
     /// The group that it leads.
     leads: Option<String>,
-    /// Its ordinal among the group's leaders.
+    /// Ordinal of the leader among the group's leaders.
     ordinal: Option<u16>,
     /// Groups that it may join.
     groups: Vec<String>,
@@ -105,7 +105,7 @@ struct IssuedLine {
     /// End of the token's use.
     #[serde(serialize_with = "clock::serialize")]
     expires: UnixTime,
-    /// Whether the registry here knows it.
+    /// True if the registry here knows it.
     recorded: bool,
 }
 
@@ -189,7 +189,8 @@ impl Issuer<'_> {
 }
 
 impl IssuedLine {
-    /// For people. `chosen`: the ordinal was given neither for this one nor for several in a row.
+    /// Describes the token for people. `chosen`: the ordinal was given neither for this one nor for several
+    /// in a row.
     fn text(&self, chosen: bool) -> String {
         let role = match (&self.leads, self.ordinal) {
             (Some(group), Some(ordinal)) => format!(", leader of {group} (ordinal {ordinal})"),

@@ -211,7 +211,7 @@ fn lost_shares_are_repaired(bench: &Bench, kgcs: &mut [Process]) {
     bench.refused(1, &["quorum", "approve", "--repair", "9"], 3, "no KGC 9");
 }
 
-/// With two others stopped, nothing is issued without the one that was repaired.
+/// Enrols drones with two others stopped, so that nothing is issued without the KGC that was repaired.
 fn drones_enrol_with_the_repaired_kgc(bench: &Bench, kgcs: &mut [Process], fleet: &Fleet) {
     kgcs[0].kill();
     kgcs[2].kill();

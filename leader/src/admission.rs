@@ -45,7 +45,7 @@ impl PolicyFile {
         Ok(Self { path, policy })
     }
 
-    /// Whether the authority of the policy is known already.
+    /// Returns true if the authority of the policy is known already.
     pub(crate) fn is_known(&self, keyring: &Keyring<Ristretto255>) -> bool {
         self.entry(keyring).is_some()
     }

@@ -47,7 +47,7 @@ pub(crate) struct LeaderSettings {
     pub(crate) max_members: u32,
     /// Re-key strategy.
     pub(crate) strategy: StrategyKind,
-    /// Whether one transmission reaches most members.
+    /// True if one transmission reaches most members.
     pub(crate) shared_medium: bool,
     /// Validity of a group key.
     #[serde(with = "quiver_service::duration")]

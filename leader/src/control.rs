@@ -67,15 +67,15 @@ pub(crate) struct Status {
     pub(crate) name: Option<String>,
     /// The group.
     pub(crate) group: String,
-    /// Whether a term is open.
+    /// True if a term is open.
     pub(crate) serving: bool,
-    /// Its stance: `enrolling`, `leading`, `standing by` or `retired`.
+    /// Stance of the leader: `enrolling`, `leading`, `standing by` or `retired`.
     pub(crate) stance: String,
-    /// While standing by: for whom, if that one answers.
+    /// Leader that it stands by for, if that one answers; only while standing by.
     pub(crate) stands_by_for: Option<String>,
-    /// While standing by: the epoch whose roster it holds.
+    /// Epoch whose roster it holds, while standing by.
     pub(crate) replica: Option<String>,
-    /// While leading: how many stand by.
+    /// Number of leaders that stand by, while leading.
     pub(crate) deputies: usize,
     /// Term of the epoch in force.
     pub(crate) term: Option<u64>,
@@ -122,7 +122,7 @@ pub(crate) struct Status {
     /// Why nothing is sent or received, if the node stands still.
     #[serde(default)]
     pub(crate) stalled: Option<String>,
-    /// Who says that another process runs with a copy of this leader's identity, if somebody does.
+    /// Source that says that another process runs with a copy of this leader's identity, if there is one.
     #[serde(default)]
     pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
@@ -133,20 +133,20 @@ pub(crate) struct Status {
 /// A member with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberRow {
-    /// Its slot.
+    /// Slot of the member.
     pub(crate) slot: u32,
-    /// Its name.
+    /// Name of the member.
     pub(crate) name: String,
 }
 
 /// A member that has not acknowledged the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaggardRow {
-    /// Its slot.
+    /// Slot of the member.
     pub(crate) slot: u32,
-    /// Its name; `None` for an anonymous member.
+    /// Name of the member; `None` if it is anonymous.
     pub(crate) name: Option<String>,
-    /// Whether it is connected.
+    /// True if it is connected.
     pub(crate) connected: bool,
     /// The counter of the newest epoch of this term that it acknowledged.
     pub(crate) acknowledged: Option<u64>,
@@ -213,7 +213,7 @@ impl Status {
         }
     }
 
-    /// Its stance and whom it stands by for, for people.
+    /// Names the stance and the leader that it stands by for, for people.
     pub(crate) fn role(&self) -> String {
         match (&self.stands_by_for, &self.replica) {
             (Some(leader), Some(epoch)) => format!("{} for {leader}, holding epoch {epoch}", self.stance),
@@ -223,7 +223,7 @@ impl Status {
         }
     }
 
-    /// For people.
+    /// Describes the status for people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let epoch = self.term.zip(self.counter).map(|(term, counter)| Epoch { term, counter }.to_string());
@@ -270,7 +270,7 @@ impl LaggardRow {
     /// Headings of the columns of [`Self::cells`].
     pub(crate) const HEADING: [&'static str; 5] = ["SLOT", "BEHIND", "CONNECTED", "EPOCHS", "HEARD"];
 
-    /// For people, at a time when the epoch of this counter is in force.
+    /// Cells of the row for people, at a time when the epoch of this counter is in force.
     pub(crate) fn cells(&self, counter: Option<u64>, now: u64) -> [String; 5] {
         let behind = match (counter, self.acknowledged) {
             (Some(counter), Some(acknowledged)) => counter.saturating_sub(acknowledged).to_string(),

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
-/// How to go on after a signal.
+/// Advice on how to go on after a signal.
 const fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Serve(_) => "what was begun is kept: give the same command again",

@@ -26,10 +26,11 @@ pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
 use crate::control::STANDING_BY;
 use crate::service::LeaderNode;
 
-/// How often is looked whether somebody lacks the table.
+/// Interval between two looks at whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often the table is spread although nothing has changed: a member may have lost it. Longer by
-/// [`PER_GRANT`] for each grant of a narrow table, because everybody receives all of it. Any other is announced.
+/// Interval between two sendings of the table although nothing has changed: a member may have lost it. Longer
+/// by [`PER_GRANT`] for each grant of a narrow table, because everybody receives all of it. Any other is
+/// announced.
 const SPREAD_EVERY: Duration = Duration::from_secs(5);
 /// See [`SPREAD_EVERY`].
 const PER_GRANT: Duration = Duration::from_millis(100);
@@ -41,10 +42,11 @@ const WHOLE_EVERY: Duration = Duration::from_secs(5);
 /// See [`WHOLE_EVERY`]; also the time between two parts.
 const PER_PART: Duration = Duration::from_millis(200);
 
-/// Whoever floods a carrier with forged datagrams makes the group take no more than one new key in this time.
+/// Least time between two keys that are made because of forged datagrams: whoever floods a carrier with those
+/// must not make the group take one new key after another.
 const REKEY_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
-/// Where it is told that tags are guessed under the key of the epoch with this digest.
+/// Sender of the news that tags are guessed under the key of the epoch with this digest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forgeries(watch::Sender<Option<[u8; 32]>>);
 
@@ -113,7 +115,7 @@ impl TableRequests {
     }
 }
 
-/// What members tell the leader on channels that are no program's. Clones are of the same.
+/// Reports of members to the leader on channels that are no program's. Clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberReports {
     pub(crate) forgeries: Forgeries,
@@ -211,7 +213,7 @@ pub(crate) fn watched<H: Host<LeaderNode>>(
     })
 }
 
-/// What was spread, and to whom.
+/// State of the table when it was last spread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Spread {
     table: Arc<SystemIds>,

@@ -57,7 +57,7 @@ pub(crate) struct Metrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
-    /// Those of MAVLink programs, if there are any.
+    /// Counts of MAVLink programs, if there are any.
     pub(crate) mavlink: Option<Report>,
     /// Time at which a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
@@ -229,7 +229,7 @@ impl Metrics {
     }
 }
 
-/// Whether a leader does its work.
+/// Decides if a leader does its work.
 fn stance(stance: &Stance, unreached: &[Unreached]) -> Readiness {
     match stance {
         Stance::Leading | Stance::StandingBy { leader: Some(_), .. } => Readiness::ready(),

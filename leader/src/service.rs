@@ -44,7 +44,7 @@ use crate::store;
 /// The machine of this service.
 pub(crate) type LeaderNode = Drone<AdmittingLeader<Ristretto255>>;
 
-/// Its driver.
+/// Driver of the leader's machine.
 type LeaderDriver = Driver<LeaderNode, LeaderHost>;
 
 /// Events kept for subcommands that wait for one.
@@ -286,7 +286,8 @@ async fn confirm_clock(mut handle: Handle<LeaderNode>) {
     }
 }
 
-/// How many of the connections that a message was handed to lead to members: an evicted drone keeps its own.
+/// Counts the connections, among those that a message was handed to, that lead to members: an evicted drone
+/// keeps its own.
 fn member_connections(machine: &LeaderNode, handed: &[Peer]) -> usize {
     let handed: BTreeSet<_> = handed.iter().collect();
     let reached = |peer: &Peer| handed.contains(&machine.relay_of(*peer).unwrap_or(*peer));

@@ -16,7 +16,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo puts the libraries that it builds for this test: beside it.
+/// Folder in which cargo puts the libraries that it builds for this test: beside it.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     test.parent().expect("a file is in a directory").into()

@@ -1,4 +1,4 @@
-//! What a drone within another program hears.
+//! Events of a drone within another program.
 
 use quiver_ainq::{Name, Role};
 use quiver_group::edge::EdgeStatus;
@@ -15,14 +15,14 @@ pub enum Event {
         /// The drone's name.
         name: String,
     },
-    /// There is a connection with a service.
+    /// A connection with a service exists.
     Connected {
-        /// Which.
+        /// Service at the other end.
         service: Service,
     },
     /// A connection with a service is lost. A leader is dialled again.
     Disconnected {
-        /// Which.
+        /// Service at the other end.
         service: Service,
     },
     /// The key of this epoch is in use. The first one says that the drone has joined.
@@ -33,18 +33,18 @@ pub enum Event {
         counter: u64,
         /// D of the epoch, equal at all members.
         digest: [u8; 32],
-        /// This drone's slot.
+        /// Slot of this drone.
         slot: u32,
     },
     /// A message to the group.
     Message(Message),
     /// A service has refused the drone.
     Refused {
-        /// Which.
+        /// Service that refused.
         service: Service,
         /// The reason.
         reason: String,
-        /// Whether the same request may succeed later. A leader is asked again in any case, but less often.
+        /// True if the same request may succeed later. A leader is asked again in any case, but less often.
         transient: bool,
     },
     /// The drone has left the group, as it was told.
@@ -53,7 +53,7 @@ pub enum Event {
     Evicted,
     /// A leader has signed two headers for one epoch, and is refused for good.
     LeaderRefused {
-        /// Its name.
+        /// Name of the leader.
         name: String,
     },
 }
@@ -74,9 +74,9 @@ pub struct Message {
 pub enum Sender {
     /// This drone signed it.
     Signed {
-        /// Its name.
+        /// Name of the signer.
         name: String,
-        /// Whether it is a leader.
+        /// True if it is a leader.
         leader: bool,
     },
     /// A member of the group: which, it only claims.

@@ -1,4 +1,4 @@
-//! What a drone within another program is opened with.
+//! Options that a drone within another program is opened with.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const MAX_SECRET: usize = 4096;
 pub struct Options {
     /// Directory of the drone's state; made at the first start, mode 0700.
     pub data_dir: PathBuf,
-    /// What opens the state file.
+    /// Secret that opens the state file.
     pub unlock: Unlock,
     /// The public deployment file; needed at the first start, then a copy is kept in the data directory.
     pub deployment: Option<PathBuf>,
@@ -33,11 +33,11 @@ pub struct Options {
     pub leaders: Vec<String>,
     /// Multiaddresses of KGCs, in place of those in the deployment file.
     pub kgcs: Vec<String>,
-    /// How long enrolling may take.
+    /// Time that enrolling may take.
     pub enrol_timeout: Duration,
 }
 
-/// What opens the state file.
+/// Secret that opens the state file.
 pub enum Unlock {
     /// A passphrase.
     Passphrase(Zeroizing<Vec<u8>>),
@@ -49,7 +49,7 @@ pub enum Unlock {
 pub enum Token {
     /// The file that `kgc token issue` wrote, mode 0600.
     File(PathBuf),
-    /// What stands in it.
+    /// Text of the token.
     Text(Zeroizing<Vec<u8>>),
 }
 

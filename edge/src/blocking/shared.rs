@@ -1,4 +1,5 @@
-//! What the drone's threads and the application's share: standing, events, and how each learns of the other.
+//! State that the drone's threads and the application's share: standing, events, and how each learns of the
+//! other.
 
 use std::io::{ErrorKind as IoErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -35,7 +36,7 @@ struct State {
     group: Option<Name>,
     leaders: u32,
     queue: EventQueue,
-    /// Whether there is a byte in the channel.
+    /// True if there is a byte in the channel.
     raised: bool,
 }
 
@@ -44,16 +45,16 @@ enum Phase {
     /// The state file is not open yet.
     #[default]
     Opening,
-    /// It enrols, or is about to join.
+    /// The drone enrols, or is about to join.
     Starting,
     /// The machine that joins runs.
     Running(Arc<dyn RunningEdge>),
-    /// It is over; why.
+    /// The drone's run is over, for this reason.
     Ended(Error),
 }
 
 impl State {
-    /// Nobody takes events of a drone that was closed.
+    /// Queues an event, unless the drone was closed: then nobody takes events.
     fn push(&mut self, event: Event) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.queue.push(event);

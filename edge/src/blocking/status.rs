@@ -1,12 +1,12 @@
-//! How a drone within another program is doing.
+//! Status of a drone within another program.
 
 /// State of a drone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Its standing.
+    /// Standing of the drone.
     pub standing: Standing,
-    /// Its name, once enrolled.
+    /// Name of the drone, once enrolled.
     pub name: Option<String>,
     /// The group that it is in or wants to be in.
     pub group: Option<String>,
@@ -14,7 +14,7 @@ pub struct Status {
     pub epoch: Option<(u64, u64)>,
     /// D of that epoch.
     pub digest: Option<[u8; 32]>,
-    /// Its slot.
+    /// Slot of the drone.
     pub slot: Option<u32>,
     /// End of the key's validity, seconds since 1970.
     pub valid_until: Option<u64>,
@@ -29,16 +29,16 @@ pub struct Status {
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Standing {
-    /// It asks the KGC for its key.
+    /// The drone asks the KGC for its key.
     #[default]
     Enrolling = 0,
-    /// It asks to be admitted, or is not in step with the group: it neither sends nor receives.
+    /// The drone asks to be admitted, or is not in step with the group: it neither sends nor receives.
     Joining = 1,
-    /// It is a member, in step with the group.
+    /// The drone is a member, in step with the group.
     Member = 2,
-    /// It has left, as it was told.
+    /// The drone has left, as it was told.
     Left = 3,
-    /// It was evicted.
+    /// The drone was evicted.
     Evicted = 4,
     /// The KGC has revoked it: it is not admitted again under its key.
     Revoked = 5,

@@ -1,4 +1,4 @@
-//! What was handed to the leader's connection and is not confirmed yet.
+//! Messages that were handed to the leader's connection and are not confirmed yet.
 
 use quiver_service::drone::send::Handed;
 
@@ -8,9 +8,10 @@ use super::{Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed {
     newest: Option<Handed>,
-    /// Whether earlier ones went over another connection, which can confirm nothing any more.
+    /// True if earlier ones went over another connection, which can confirm nothing any more.
     elsewhere: bool,
-    /// Whether earlier ones were sealed under another key. Of those nobody can say any more whether they were read.
+    /// True if earlier ones were sealed under another key. Of those nobody can say any more whether they were
+    /// read.
     rekeyed: bool,
 }
 
@@ -22,7 +23,7 @@ impl Unconfirmed {
         self.newest = Some(handed);
     }
 
-    /// What is to be confirmed, if anything; from here on it is no more.
+    /// Takes the messages that are to be confirmed, if there are any.
     ///
     /// # Errors
     /// If some of it cannot be.

@@ -1,4 +1,4 @@
-//! How long a call of the application may last, and what else ends it.
+//! Time limits of calls of the application, and the other events that end them.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Interval at which a call that waits asks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a call may wait. A [`Duration`] becomes one; [`Duration::MAX`] is for ever.
+/// Time limit of a call. A [`Duration`] becomes one; [`Duration::MAX`] is for ever.
 ///
 /// A language whose signal handlers run only between two calls, as Python's do, or a program that wants to give a
 /// call up from another thread, adds [`Self::until`].
@@ -18,10 +18,10 @@ pub struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// For ever.
+    /// No limit.
     pub(super) const FOR_EVER: Self = Self { end: None, stop: None };
 
-    /// At most so long, from now.
+    /// Limits the wait to `time`, from now.
     #[must_use]
     pub fn at_most(time: Duration) -> Self {
         Self { end: now().checked_add(time), stop: None }
@@ -43,12 +43,13 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Whether there is no time left.
+    /// Returns true if there is no time left.
     pub(super) fn has_ended(&self) -> bool {
         self.end.is_some_and(|end| end <= now())
     }
 
-    /// Whether the application wants it to stop. Must be called without a lock, because `stop` may do anything.
+    /// Returns true if the application wants it to stop. Must be called without a lock, because `stop` may do
+    /// anything.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_some_and(|stop| stop())
     }

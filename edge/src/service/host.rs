@@ -180,7 +180,7 @@ impl EdgeHost {
 /// The connections of one driver, told to the observer; what is left of them is lost with it.
 pub(super) struct Connections {
     observer: Arc<dyn Observer>,
-    /// With addresses for people.
+    /// Routes, with addresses for people.
     routes: BTreeMap<Peer, (Route, String)>,
 }
 

@@ -1,4 +1,5 @@
-//! What happens to the drone, for whom its service runs: printed by the program, queued for an application.
+//! Observers of a drone, for whom its service runs: events are printed by the program, or queued for an
+//! application.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,12 +34,12 @@ pub(crate) trait Observer: Send + Sync {
         let _ = (status, edge);
     }
 
-    /// There is a connection with a service.
+    /// Notes a connection with a service.
     fn connected(&self, route: Route) {
         let _ = route;
     }
 
-    /// It is lost.
+    /// Notes that a connection is lost.
     fn disconnected(&self, route: Route) {
         let _ = route;
     }
@@ -95,7 +96,7 @@ impl RunningEdge for Running<AnyEdge<Ristretto255>> {
 #[derive(Debug)]
 pub(crate) struct Printer {
     pub(crate) output: Output,
-    /// Whether it has been said that the drone is a member.
+    /// True once it has been said that the drone is a member.
     pub(crate) joined: AtomicBool,
 }
 
@@ -164,7 +165,7 @@ impl Printer {
     }
 }
 
-/// Which service refuses a drone of this status.
+/// Names the service that refuses a drone of this status.
 pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
     if status.name.is_some() { "leader" } else { "kgc" }
 }

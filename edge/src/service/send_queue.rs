@@ -51,9 +51,9 @@ pub(crate) struct QueuedMessage {
     pub(crate) channel: Name,
     /// The text.
     pub(crate) text: String,
-    /// Whether to sign it.
+    /// True to sign it.
     pub(crate) signed: bool,
-    /// When it was queued, seconds since 1970.
+    /// Time at which it was queued, seconds since 1970.
     pub(crate) at: u64,
 }
 

@@ -9,14 +9,14 @@ use quiver_group::EdgeEvent;
 use quiver_machine::{Peer, Reason, Route};
 use serde::{Deserialize, Serialize};
 
-/// What is known. Clones are of the same.
+/// History of connections and trouble. Clones are of the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Situation(Arc<Mutex<Known>>);
 
 #[derive(Debug)]
 struct Known {
     leaders: BTreeMap<Peer, Connection>,
-    /// Since when no leader is connected, if none is.
+    /// Time since which no leader is connected, if none is.
     alone_since: u64,
     trouble: Option<Trouble>,
 }
@@ -24,22 +24,22 @@ struct Known {
 /// A connection with a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Connection {
-    /// Its address, for people.
+    /// Address of the leader, for people.
     pub(crate) place: String,
-    /// Since when, seconds since 1970.
+    /// Time since which it stands, seconds since 1970.
     pub(crate) since: u64,
 }
 
 /// Why the drone is no member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// Its standing.
+    /// Standing of the drone.
     pub(crate) standing: Standing,
     /// The reason, for people.
     pub(crate) reason: String,
-    /// What to do about it.
+    /// Advice about it.
     pub(crate) next: &'static str,
-    /// Since when, seconds since 1970.
+    /// Time since which it is so, seconds since 1970.
     pub(crate) since: u64,
 }
 
@@ -47,20 +47,20 @@ pub(crate) struct Trouble {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
-    /// It asks to be admitted.
+    /// The drone asks to be admitted.
     #[default]
     Joining,
-    /// It is a member, in step with its group.
+    /// The drone is a member, in step with its group.
     Member,
-    /// It is a member, and does not know the current key.
+    /// The drone is a member, and does not know the current key.
     Behind,
-    /// It has left, as it was told.
+    /// The drone has left, as it was told.
     Left,
-    /// It was evicted.
+    /// The drone was evicted.
     Evicted,
-    /// It lost its slot to another process with a copy of its state.
+    /// The drone lost its slot to another process with a copy of its state.
     Copied,
-    /// It is revoked.
+    /// The drone is revoked.
     Revoked,
     /// The leader refuses it.
     Refused,
@@ -85,17 +85,18 @@ impl fmt::Display for Standing {
 /// whether the drone may come back.
 const REMOVED: &str = "a leader of the group removed it: it was evicted, or another process with a copy of its state \
     took its slot";
-/// What to do for it.
+/// Advice for such a drone.
 const REMOVED_NEXT: &str = "it asks once more by itself; end the copy, if there is one";
-/// What to do while another process has this drone's identity.
+/// Advice for the time while another process has this drone's identity.
 pub(crate) const END_THE_COPY: &str = "end the copy, and delete its data directory: this drone is then a member again by itself, under the same key";
 
-/// What to do for a drone that is out for good.
+/// Advice for a drone that is out for good.
 pub(crate) const ANEW: &str =
     "it is not admitted again under its key: enrol it anew, in another data directory, with a fresh token";
 
 impl Trouble {
-    /// What an event says about why the drone is no member. `asks_again`: whether it goes on to ask for admission.
+    /// Derives from an event why the drone is no member. `asks_again`: whether it goes on to ask for
+    /// admission.
     fn of(event: &EdgeEvent, asks_again: bool, since: u64) -> Option<Self> {
         let (standing, reason, next) = match event {
             EdgeEvent::Evicted if asks_again => (Standing::Evicted, REMOVED.into(), REMOVED_NEXT),
@@ -124,14 +125,14 @@ impl Trouble {
         Some(Self { standing, reason, next, since })
     }
 
-    /// Whether it is not known yet if the drone was evicted or replaced by a copy.
+    /// Returns true while it is not known if the drone was evicted or replaced by a copy.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.next == REMOVED_NEXT
     }
 }
 
 impl Situation {
-    /// Nothing is known yet.
+    /// Makes the state in which nothing is known yet.
     pub(crate) fn new(now: u64) -> Self {
         Self(Arc::new(Mutex::new(Known { leaders: BTreeMap::new(), alone_since: now, trouble: None })))
     }

@@ -48,7 +48,7 @@ fn seal(bench: &TestDeployment, kind: &str, text: &str, authority: &str, out: &s
     bench.ok("edge", &[&what[..], &["--unsigned", "--out", out]].concat());
 }
 
-/// Whether the drone opens it.
+/// Returns true if the drone opens it.
 fn opens(bench: &TestDeployment, drone: &str, envelope: &str) -> bool {
     let _ = fs::remove_file(bench.path("opened.txt"));
     let data = format!("{drone}-data");
@@ -105,7 +105,7 @@ fn granted_keys_are_fetched_and_open_what_they_should() {
     assert_eq!(secrets::find(&attribute_secrets(&bench), &bench.all_logs()), Vec::<String>::new());
 }
 
-/// By the authority's name: they answer in the order of their fingerprints.
+/// Sorts answers by the authority's name: they come in the order of their fingerprints.
 fn sorted(answered: &Value) -> Value {
     let mut answered = answered.as_array().expect("list").clone();
     answered.sort_by_key(|pair| pair[0].to_string());

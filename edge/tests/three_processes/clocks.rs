@@ -13,7 +13,7 @@ use quiver_service_testing::{Process, TestDeployment};
 use crate::failover::{EDGES, LeaderPair, free_port};
 use crate::monitoring::{MONITORED, becomes_ready, becomes_unready};
 
-/// Where Debian's package `libfaketime` puts it.
+/// Paths of Debian's package `libfaketime`.
 const LIBRARIES: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",

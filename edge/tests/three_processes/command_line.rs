@@ -12,7 +12,7 @@ use quiver_service_testing::{Process, TestDeployment, eventually, text};
 
 use crate::enrol;
 
-/// Nothing listens there.
+/// Address at which nothing listens.
 const NOBODY: &str = "/ip4/127.0.0.1/tcp/9";
 
 #[test]
@@ -24,7 +24,7 @@ fn enrol_is_spelt_in_one_way_and_the_other_names_it() {
     assert!(complaint.contains("a similar subcommand exists: 'enrol'"), "{complaint}");
 }
 
-/// It ends with this code, says this, and advises to change nothing.
+/// Asserts that a command ends with this code, says this, and advises to change nothing.
 fn refused_without_advice(bench: &TestDeployment, args: &[&str], code: i32, part: &str) {
     let output = bench.run("edge", args);
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -167,7 +167,7 @@ fn interrupted_wait_and_fetch_are_told() {
     interrupted(&edge, "INT", "what was fetched is kept");
 }
 
-/// Of a command that waits for a file, and logs nothing.
+/// Interrupts a command that waits for a file, and logs nothing.
 fn interrupted_wait(bench: &TestDeployment) {
     let issue = ["token", "issue", "-d", "later", "--operator", "operator.key", "--name", "edge-9"];
     let waiting = bench.start("kgc", &[&issue[..], &["--wait", "60s"]].concat());

@@ -9,7 +9,7 @@ use quiver_service_testing::{TestDeployment, eventually};
 use crate::swarm::Swarm;
 
 const PHASE: &str = "mission/alpha/phase-2";
-/// Nobody who runs this test lives to see it.
+/// Condition of a time that nobody who runs this test lives to see.
 const LATE: &str = "not-before/2999-12-31T23:59:59Z";
 
 /// A group, and a KGC that lets drones have keys of conditions that are met.

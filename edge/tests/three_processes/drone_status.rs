@@ -1,5 +1,5 @@
-//! What `edge status` says of a drone: its connection, its standing, why, and what to do next; and what both ends
-//! say of an address that is another's.
+//! Tests of `edge status`: a drone's connection, its standing, why, and what to do next; and of what both
+//! ends say about an address that is another's.
 
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};

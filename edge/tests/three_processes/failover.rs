@@ -14,7 +14,7 @@ use crate::monitoring::MONITORED;
 pub(crate) struct LeaderPair {
     pub(crate) bench: TestDeployment,
     pub(crate) kgc_at: String,
-    /// Where each leader listens, chosen beforehand: each has to know the other's.
+    /// Addresses at which the leaders listen, chosen beforehand: each has to know the other's.
     pub(crate) sockets: [String; 2],
     pub(crate) leaders: Vec<Process>,
     /// The KGC and the edges.

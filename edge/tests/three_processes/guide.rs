@@ -45,7 +45,7 @@ const MOST_NOT_RUN: usize = 7;
 /// Time for what comes soon. An alarm of a copy takes up to 65 s, and to end another 35.
 const SOON: Duration = Duration::from_secs(120);
 
-/// How the commands of a block are run.
+/// Way in which the commands of a block are run.
 #[derive(Debug, PartialEq, Eq)]
 enum How {
     Run,
@@ -163,7 +163,7 @@ fn commands(lines: Vec<(String, &str)>) -> Vec<Step> {
     steps
 }
 
-/// Whether one of the lines contains the text, whatever stands for `…` and however wide the gaps are.
+/// Returns true if one of the lines contains the text, whatever stands for `…` and however wide the gaps are.
 fn shows(output: &str, text: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     output.lines().map(words).any(|line| {
@@ -195,13 +195,13 @@ fn interrupt(process: &Process) -> Result<(), String> {
 /// Readers of this process so far, whose ports differ.
 static READERS: AtomicU16 = AtomicU16::new(0);
 
-/// Whoever reads: a directory, an environment, and what stays in terminals.
+/// Reader of a document: a directory, an environment, and what stays in terminals.
 struct Reader {
     home: TempDir,
     /// Processes, and as how many they were begun.
     terminals: BTreeMap<String, Process>,
     begun: usize,
-    /// Where free ports are looked for: below those that the system gives to whoever asks for any.
+    /// First port to look for free ones at: below those that the system gives to whoever asks for any.
     first_port: u16,
     ports: BTreeMap<u16, u16>,
 }
@@ -418,7 +418,7 @@ fn recoveries_do_in_order_what_they_say() {
     assert!(reader.begun >= 20, "services were started, lost and restored");
 }
 
-/// What comes of a document of these lines.
+/// Carries out a document of these lines.
 fn comes_of(lines: &[&str]) -> Result<(), String> {
     let mut reader = Reader::new();
     blocks("x.md", &lines.join("\n"))?.iter().try_for_each(|block| reader.read(block))

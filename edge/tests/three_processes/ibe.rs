@@ -33,7 +33,7 @@ fn enrolled(bench: &TestDeployment, kgc_at: &str, name: &str) {
     bench.ok("edge", &enrol(&format!("{name}-data"), &token, kgc_at));
 }
 
-/// By somebody who has two public files and nothing else.
+/// Encrypts as somebody does who has two public files and nothing else.
 fn encrypt(bench: &TestDeployment, condition: &str, out: &str) {
     fs::write(bench.path("plan.txt"), PLAN).expect("write");
     fs::create_dir_all(bench.path("nobody")).expect("mkdir");

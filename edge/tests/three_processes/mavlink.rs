@@ -26,7 +26,7 @@ struct Program {
     to: u16,
     system: u32,
     sequence: u8,
-    /// What its end told it.
+    /// Texts that its end told it.
     texts: RefCell<Vec<String>>,
 }
 

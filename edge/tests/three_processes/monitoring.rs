@@ -10,7 +10,7 @@ use crate::swarm::place_of;
 
 pub(crate) const MONITORED: [&str; 2] = ["--metrics", "127.0.0.1:0"];
 
-/// Where the process serves its health, the newest if there were several.
+/// Address at which the process serves its health, the newest if there were several.
 pub(crate) fn endpoint(process: &Process) -> String {
     eventually("an endpoint", || {
         let log = text(&process.err);

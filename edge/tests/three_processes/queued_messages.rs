@@ -1,4 +1,4 @@
-//! What `edge send` says is true: sent, queued or refused; and what is queued arrives.
+//! Tests that `edge send` says the truth: sent, queued or refused; and that queued messages arrive.
 
 use quiver_service_testing::{Process, eventually};
 use serde_json::Value;

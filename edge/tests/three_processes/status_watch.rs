@@ -14,7 +14,7 @@ use super::swarm::Swarm;
 
 /// A terminal of 24 lines of 80 columns.
 struct Terminal {
-    /// Where a person would sit.
+    /// End of the terminal at which a person would sit.
     far: TTYPort,
     /// Keeps the other end open when nobody else does.
     _near: TTYPort,
@@ -42,7 +42,8 @@ impl Terminal {
         OpenOptions::new().read(true).write(true).open(&self.path).expect("open")
     }
 
-    /// Whether this was written to it so far, blanks aside: where there are blanks already, none are written.
+    /// Looks if this was written to it so far, blanks aside: where there are blanks already, none are
+    /// written.
     fn shows(&mut self, part: &str) -> Option<()> {
         let mut bytes = [0; 4096];
         while let Ok(length) = self.far.read(&mut bytes) {

@@ -29,7 +29,7 @@ use crate::registry::Registrar;
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
 pub(crate) enum ControlEvent {
-    /// Something happened.
+    /// An event of the machine.
     Event(QuorumEvent),
     /// The command of this number was carried out.
     Taken(u64),
@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
     Pending,
 }
 
-/// Everything a request is answered with.
+/// Handles that requests are answered with.
 #[derive(Clone)]
 pub(crate) struct ControlServer {
     pub(crate) machine: Handle<QuorumKgc>,
@@ -222,7 +222,7 @@ async fn next(told: &mut broadcast::Receiver<ControlEvent>) -> Result<ControlEve
     }
 }
 
-/// Whether and how something that takes its time ended.
+/// Outcome of a task that takes its time, if this event ends it.
 fn outcome(event: &QuorumEvent) -> Option<Result<Outcome, String>> {
     match event {
         QuorumEvent::SharesInForce { version } | QuorumEvent::Recovered { version } => {

@@ -49,11 +49,11 @@ pub(crate) struct QuorumFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seat {
-    /// Its identifier: 1, 2, … without gaps.
+    /// Identifier of the KGC: 1, 2, … without gaps.
     pub(crate) id: KgcId,
-    /// Its transport identity.
+    /// Transport identity of the KGC.
     pub(crate) peer: String,
-    /// Its addresses.
+    /// Addresses of the KGC.
     #[serde(default)]
     pub(crate) addresses: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Pinned {
     pub(crate) file: QuorumFile,
     pub(crate) name: Name,
     pub(crate) parameters: Parameters,
-    /// In the order of the identifiers.
+    /// Peers in the order of the identifiers.
     pub(crate) peers: Vec<PeerId>,
 }
 
@@ -159,7 +159,7 @@ impl Seat {
         Ok(peer)
     }
 
-    /// As the deployment file has it.
+    /// Entry of the KGC in the deployment file.
     pub(crate) fn entry(&self) -> KgcEntry {
         // A transport identity can stand behind a multiaddress alone.
         let whole = |text: &String| {

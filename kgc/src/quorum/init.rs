@@ -31,7 +31,7 @@ pub(crate) fn key(config: &Config, protection: &ProtectionArgs, args: &QuorumKey
     Ok(())
 }
 
-/// This KGC's part of the init file. Makes its transport key if there is none.
+/// Makes this KGC's part of the init file. Makes its transport key if there is none.
 pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKeyArgs) -> Result<String> {
     if single::path_in(&config.data_dir).exists() {
         return Err(Error::Quorum(format!(

@@ -20,7 +20,7 @@ use rand_core::CryptoRngCore;
 use super::release;
 use crate::kgc_machine::{Change, KgcMachine};
 
-/// Both as one.
+/// Member of the quorum and KGC for drones, as one machine.
 #[derive(Debug)]
 pub(crate) struct QuorumKgc {
     member: QuorumNode<Ristretto255>,
@@ -32,16 +32,16 @@ pub(crate) struct QuorumKgc {
 
 /// A command to either.
 pub(crate) enum QuorumKgcCommand {
-    /// For the member.
+    /// A command for the member.
     Member(QuorumCommand),
-    /// For the member, from a caller that waits until it was carried out.
+    /// A command for the member, from a caller that waits until it was carried out.
     Asked {
         /// Comes back with [`QuorumKgcEvent::Taken`].
         number: u64,
         /// The command.
         command: QuorumCommand,
     },
-    /// For the KGC; lost if there is none yet.
+    /// A change for the KGC; lost if there is none yet.
     Kgc(Change),
     /// Drones are served from now on.
     Open(Box<KgcNode<Ristretto255>>),
@@ -50,20 +50,20 @@ pub(crate) enum QuorumKgcCommand {
 /// An event of either.
 #[derive(Debug)]
 pub(crate) enum QuorumKgcEvent {
-    /// Of the member.
+    /// An event of the member.
     Member(QuorumEvent),
-    /// Of the KGC.
+    /// An event of the KGC.
     Kgc(KgcNodeEvent),
     /// A command was carried out; its immediate events were reported before.
     Taken {
-        /// Of [`QuorumKgcCommand::Asked`].
+        /// Number in [`QuorumKgcCommand::Asked`].
         number: u64,
     },
-    /// There are shares and the quorum's statement about them: drones can be served.
+    /// The shares and the quorum's statement about them are there: drones can be served.
     Ready,
     /// The KGC signs with new shares.
     SharesReplaced {
-        /// Its version.
+        /// Version of the shares.
         version: u32,
     },
     /// A peer that is no member sent a message for members alone.
@@ -73,9 +73,9 @@ pub(crate) enum QuorumKgcEvent {
 /// A record of either.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum QuorumKgcRecord {
-    /// Of the member.
+    /// A record of the member.
     Member(QuorumRecord),
-    /// Of the KGC.
+    /// A record of the KGC.
     Kgc(KgcNodeRecord),
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn signed(
     ReleaseAuthority::decode(node.deployment()?, &signed.encode()).ok()
 }
 
-/// This KGC's share, with the statement about it.
+/// Share of this KGC, with the statement about it.
 pub(crate) fn holding(
     node: &QuorumNode<Ristretto255>,
     authority: ReleaseAuthority<Ristretto255>,

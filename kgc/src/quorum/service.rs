@@ -48,7 +48,7 @@ const SHARES_LOOK: Duration = Duration::from_secs(5);
 /// The longest wait between two attempts to reach another KGC.
 const REDIAL: Duration = Duration::from_secs(5);
 
-/// Everything the KGC for drones is made from once there is a key.
+/// Parts from which the KGC for drones is made once there is a key.
 struct KgcParameters {
     config: Config,
     pinned: Pinned,

@@ -30,9 +30,9 @@ pub(crate) struct Status {
     pub(crate) fingerprint: Option<String>,
     /// Version of the shares in force.
     pub(crate) version: Option<u32>,
-    /// Whether the quorum has signed its public shares.
+    /// True if the quorum has signed its public shares.
     pub(crate) statement: bool,
-    /// Whether drones are served.
+    /// True if drones are served.
     pub(crate) serving: bool,
     /// Tokens bound to a drone's key here.
     pub(crate) tokens: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Status {
     pub(crate) revocations_wanted: usize,
     /// The ceremony in progress.
     pub(crate) ceremony: Option<Ceremony>,
-    /// Whether the shares are being asked for.
+    /// True if the shares are being asked for.
     pub(crate) repairing: bool,
     /// Version of newer shares that a threshold of the other KGCs have: those of this KGC are an older copy's.
     #[serde(default)]
@@ -54,12 +54,12 @@ pub(crate) struct Status {
     pub(crate) others: Vec<Other>,
 }
 
-/// Something under way among the KGCs.
+/// Ceremony under way among the KGCs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ceremony {
     /// `key generation` or `refresh`.
     pub(crate) kind: String,
-    /// Its stage.
+    /// Stage of the ceremony.
     pub(crate) stage: String,
     /// The KGCs that it waits for.
     pub(crate) waits_for: Vec<KgcId>,
@@ -68,17 +68,17 @@ pub(crate) struct Ceremony {
 /// Another KGC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Other {
-    /// Its id.
+    /// Id of the KGC.
     pub(crate) kgc: KgcId,
-    /// Its transport identity.
+    /// Transport identity of the KGC.
     pub(crate) peer: String,
-    /// Whether there is a connection.
+    /// True if there is a connection.
     pub(crate) connected: bool,
     /// Version of its shares, as it reports.
     pub(crate) version: Option<u32>,
-    /// Whether its shares are of the same key and version as ours.
+    /// True if the KGC's shares are of the same key and version as this one's.
     pub(crate) agrees: bool,
-    /// Whether it has pinned another init file.
+    /// True if the KGC has pinned another init file.
     #[serde(default)]
     pub(crate) pinned_otherwise: bool,
 }
@@ -152,7 +152,7 @@ fn ceremony(view: &QuorumView) -> Option<Ceremony> {
 }
 
 impl Status {
-    /// For people.
+    /// Describes the status for people.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![
             format!(
@@ -184,7 +184,7 @@ impl Status {
         lines.join("\n")
     }
 
-    /// Which KGCs pinned another init file, and what to do about it, if any did.
+    /// Names the KGCs that pinned another init file, and says what to do about it, if any did.
     fn otherwise(&self) -> Option<String> {
         let otherwise: Vec<_> =
             self.others.iter().filter(|other| other.pinned_otherwise).map(|other| other.kgc).collect();
@@ -253,7 +253,7 @@ impl Status {
         }
     }
 
-    /// What a statement that was proposed here waits for, in words.
+    /// Describes, in words, the approvals that a statement which was proposed here waits for.
     pub(crate) fn approving(&self) -> String {
         let enough = self.threshold.saturating_sub(1);
         let (here, away): (Vec<&Other>, Vec<&Other>) = self.others.iter().partition(|other| other.connected);
@@ -268,7 +268,7 @@ impl Status {
         format!("waiting until {enough} of the other KGCs approved it; {connected}")
     }
 
-    /// What is wrong with shares of an older version than others have, and what to do about it.
+    /// Warning of shares of an older version than others have, with what to do about it.
     pub(crate) fn outdated(&self) -> Option<String> {
         let (own, newer) = (self.version?, self.newer?);
         // While new shares come into force, some have them sooner than others.
@@ -284,7 +284,7 @@ impl Status {
         ))
     }
 
-    /// What it does, in words.
+    /// Describes the KGC's present work, in words.
     pub(crate) fn doing(&self) -> String {
         if let Some(ceremony @ Ceremony { kind, stage, .. }) = &self.ceremony {
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {

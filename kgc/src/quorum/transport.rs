@@ -19,7 +19,7 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("transport.state")
 }
 
-/// It belongs to no deployment yet.
+/// Owner of the transport key, which belongs to no deployment yet.
 fn owner() -> Owner {
     Owner { role: "kgc-transport".into(), deployment: "any".into(), fingerprint: [0; 32] }
 }

@@ -21,7 +21,7 @@ const TEXT_SHOWN: usize = 200;
 pub(crate) struct AuthorityRow {
     /// Fingerprint of its statement.
     pub(crate) fingerprint: [u8; 32],
-    /// Its name.
+    /// Name of the authority.
     pub(crate) name: String,
     /// The KGC's signed statement.
     pub(crate) statement: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct AuthorityRow {
 pub(crate) struct Grantee {
     /// The drone's serial, which is its token's id.
     pub(crate) serial: [u8; 16],
-    /// Its name.
+    /// Name of the drone.
     pub(crate) name: String,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct GrantRow {
     pub(crate) authority: String,
     /// The drone's name.
     pub(crate) drone: String,
-    /// Its serial; hex.
+    /// Serial of the drone; hex.
     pub(crate) serial: String,
-    /// Its number.
+    /// Number of the grant.
     pub(crate) revision: u64,
     /// `in force`, `withdrawn` or `drone revoked`.
     pub(crate) state: &'static str,

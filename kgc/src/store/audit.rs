@@ -21,7 +21,7 @@ use crate::error::Result;
 /// One line of the audit table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Line {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub(crate) seq: u64,
     /// Time, in seconds since 1970.
     #[serde(serialize_with = "clock::serialize")]
@@ -122,9 +122,9 @@ pub(crate) enum Checked {
     CountDiffers {
         /// Kind of keys.
         what: &'static str,
-        /// In the registry.
+        /// Number in the registry.
         issued: u64,
-        /// In the audit table.
+        /// Number in the audit table.
         audited: u64,
     },
 }

@@ -93,7 +93,7 @@ impl Table {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
     pub(super) table: &'static str,
-    /// Its number.
+    /// Number of the row.
     pub(super) row: i64,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct KeptKey {
 }
 
 impl KeptKey {
-    /// As it stands in the file: settled u8 ‖ key 32 B.
+    /// Encodes the key as it stands in the file: settled u8 ‖ key 32 B.
     pub(crate) fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(33));
         bytes.push(u8::from(self.settled));
@@ -166,7 +166,7 @@ impl KeptKey {
 pub(crate) struct AuthenticatedLine {
     seq: u64,
     hash: Digest,
-    /// Its MAC.
+    /// MAC of the line.
     pub(crate) mac: Digest,
 }
 
@@ -175,7 +175,7 @@ pub(crate) type AskForMac = Box<dyn Fn(&Line, &Digest) -> Result<Digest> + Send>
 
 /// Source of the MACs of what is written.
 pub(crate) enum Authenticator {
-    /// None: the registry is read only.
+    /// No key: the registry is read only.
     Nobody,
     /// The key.
     Key(RegistryKey),
@@ -261,7 +261,7 @@ impl fmt::Display for Finding {
 pub(crate) struct Findings(pub(crate) Vec<Finding>);
 
 impl Findings {
-    /// In words, no more than so many of them.
+    /// Describes the findings in words, at most `limit` of them.
     pub(crate) fn text(&self, limit: usize) -> String {
         let mut shown: Vec<_> = self.0.iter().take(limit).map(ToString::to_string).collect();
         if let Some(more) = self.0.len().checked_sub(limit).filter(|more| *more > 0) {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// An enrolled drone, for `kgc drone list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Drone {
-    /// Its name.
+    /// Name of the drone.
     pub(crate) name: String,
     /// `edge` or `leader of GROUP (ordinal N)`.
     pub(crate) role: String,
@@ -32,9 +32,9 @@ pub(crate) struct Drone {
     /// End of its identity.
     #[serde(serialize_with = "clock::serialize")]
     pub(crate) not_after: UnixTime,
-    /// Whether it was revoked.
+    /// True if it was revoked.
     pub(crate) revoked: bool,
-    /// Whether, in a quorum, this KGC's operator wants it revoked.
+    /// True if, in a quorum, this KGC's operator wants it revoked.
     pub(crate) wanted: bool,
     /// The group that it leads, and its ordinal.
     #[serde(skip)]
@@ -42,7 +42,7 @@ pub(crate) struct Drone {
 }
 
 impl Drone {
-    /// In one word.
+    /// Names the state in one word.
     pub(crate) fn state(&self, now: UnixTime) -> &'static str {
         match self {
             Self { revoked: true, .. } => "revoked",

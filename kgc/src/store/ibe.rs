@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The master key as the registry has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IbeRow {
-    /// Its name.
+    /// Name of the authority.
     pub(crate) name: String,
     /// Version of the shares.
     pub(crate) version: u32,
@@ -34,11 +34,11 @@ pub(crate) struct IbeRow {
 pub(crate) struct PolicyRow {
     /// Pattern of conditions.
     pub(crate) pattern: String,
-    /// Whether anybody may have their keys.
+    /// True if anybody may have their keys.
     pub(crate) allowed: bool,
     /// Groups whose members and leaders may have the keys; empty for every drone.
     pub(crate) groups: Vec<String>,
-    /// Since when.
+    /// Time since which the policy is in force.
     #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }
@@ -48,9 +48,9 @@ pub(crate) struct PolicyRow {
 pub(crate) struct ApprovalRow {
     /// The condition.
     pub(crate) condition: String,
-    /// Whether it is approved.
+    /// True if it is approved.
     pub(crate) approved: bool,
-    /// Since when.
+    /// Time of the approval.
     #[serde(serialize_with = "clock::serialize")]
     pub(crate) at: UnixTime,
 }

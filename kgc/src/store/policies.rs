@@ -14,13 +14,13 @@ use crate::error::Result;
 /// A policy, for `kgc abke list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct AdmissionRow {
-    /// Its name.
+    /// Name of the policy.
     pub(crate) name: String,
     /// The group whose leaders may demand it.
     pub(crate) group: String,
     /// The authority whose fields it is about.
     pub(crate) authority: String,
-    /// Its end.
+    /// End of the policy.
     #[serde(serialize_with = "clock::serialize")]
     pub(crate) not_after: UnixTime,
     /// The text.

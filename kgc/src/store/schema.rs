@@ -6,9 +6,9 @@ use rusqlite::{Connection, params};
 
 use crate::error::{Error, Result};
 
-/// In the file's header: what kind of SQLite file this is ("QVRR").
+/// Kind of SQLite file, in the file's header ("QVRR").
 const APPLICATION_ID: i32 = 0x5156_5252;
-/// In the file's header: which tables it has.
+/// Version of the tables, in the file's header.
 const VERSION: i32 = 8;
 
 const TABLES: &str = "
@@ -263,7 +263,7 @@ pub(super) fn version(connection: &Connection, path: &Path) -> Result<i32> {
     number.map_err(|error| Error::registry(path, error))
 }
 
-/// Whether tables are lacking that this program needs.
+/// Returns true if tables are lacking that this program needs.
 pub(super) const fn is_older(version: i32) -> bool {
     version < VERSION
 }

@@ -22,14 +22,14 @@ pub(crate) enum TokenState {
     Open,
     /// A drone has.
     Used,
-    /// It expired unused.
+    /// The token expired unused.
     Expired,
-    /// It was revoked.
+    /// The token was revoked.
     Revoked,
 }
 
 impl TokenState {
-    /// In one word.
+    /// Names the state in one word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -43,14 +43,14 @@ impl TokenState {
 /// A token, for `kgc token list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Token {
-    /// Its id; hex.
+    /// Id of the token; hex.
     pub(crate) id: String,
     /// The drone's name, if known.
     pub(crate) name: Option<String>,
     /// End of its use, if known.
     #[serde(serialize_with = "clock::rfc3339::serialize")]
     pub(crate) expiry: Option<UnixTime>,
-    /// Its state.
+    /// State of the token.
     pub(crate) state: TokenState,
 }
 

@@ -77,7 +77,7 @@ impl Bench {
         fs::write(self.path(name), text).expect("write");
     }
 
-    /// Where a KGC listens.
+    /// Address at which a KGC listens.
     pub(crate) fn address(&self, id: u16) -> String {
         format!("/ip4/127.0.0.1/tcp/{}", self.ports[usize::from(id) - 1])
     }

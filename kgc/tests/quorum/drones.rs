@@ -47,9 +47,9 @@ pub(crate) struct Report {
 
 /// Durations of one enrolment.
 pub(crate) struct Figures {
-    /// From the first word to the KGCs to the key.
+    /// Time from the first message to the KGCs to the key.
     pub(crate) issue: Duration,
-    /// From the first attempt to connect to the key.
+    /// Time from the first attempt to connect to the key.
     pub(crate) all: Duration,
 }
 
@@ -130,7 +130,7 @@ impl Fleet {
         self.runtime.block_on(task).2
     }
 
-    /// Where drones reach the KGCs.
+    /// Addresses at which drones reach the KGCs.
     pub(crate) fn kgc_addresses(&self) -> Vec<String> {
         self.file.kgc_addresses()
     }

@@ -1,4 +1,4 @@
-//! Which system ids are granted: those of the settings, and those granted while the leader runs, which it
+//! System ids that are granted: those of the settings, and those granted while the leader runs, which it
 //! stores.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use crate::service::LeaderNode;
 /// Attachment in the state file: an encoded table without slots.
 const ATTACHMENT: &str = "system-ids";
 
-/// What is asked about system ids.
+/// Request about system ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SystemIdRequest {
@@ -44,9 +44,9 @@ pub(crate) struct GrantRow {
     pub(crate) system_id: u32,
     /// The name that has it.
     pub(crate) name: String,
-    /// Its slot, if it is a member; `None` for the leader as well.
+    /// Slot of the drone, if it is a member; `None` for the leader as well.
     pub(crate) slot: Option<u32>,
-    /// Whether it is a member, or the leader.
+    /// True if it is a member, or the leader.
     pub(crate) member: bool,
     /// Whether it is none because this leader evicted it since it started.
     #[serde(default)]
@@ -54,7 +54,7 @@ pub(crate) struct GrantRow {
 }
 
 impl GrantRow {
-    /// For people.
+    /// Writes the table for people.
     pub(crate) fn table(rows: &[Self]) -> String {
         let standing = |row: &Self| match (row.member, row.slot) {
             (false, _) if row.evicted => "evicted".into(),
@@ -79,18 +79,18 @@ pub(crate) struct Granted {
 
 #[derive(Debug)]
 struct Tables {
-    /// Of the settings.
+    /// Grants of the settings.
     given: SystemIds,
     /// Granted while the leader ran.
     stored: SystemIds,
-    /// Both, with slots.
+    /// Grants of both kinds, with slots.
     all: SystemIds,
     /// Names of those that were evicted since the leader started.
     evicted: BTreeSet<String>,
 }
 
 impl Tables {
-    /// Both together; slots stay.
+    /// Joins both tables; slots stay.
     fn merge(&mut self) -> std::result::Result<(), quiver_mavlink::MavlinkError> {
         let mut all = self.given.clone();
         for (name, grant) in self.stored.iter().filter(|(name, _)| self.given.of_name(name).is_none()) {
@@ -120,7 +120,7 @@ impl Clone for Granted {
 }
 
 impl Granted {
-    /// Those of the settings, and those in the state file.
+    /// Opens the grants of the settings, and those in the state file.
     ///
     /// # Errors
     /// If both grant one id to different names, or the state file's are not what was stored.
@@ -189,7 +189,7 @@ impl Granted {
         Ok(format!("{said}{until}").into())
     }
 
-    /// Whether a name that a system id is granted to is a member's, or the leader's.
+    /// Returns true if a name that a system id is granted to is a member's, or the leader's.
     fn has_place(&self, name: &str) -> bool {
         self.tables().all.of_name(name).is_some_and(|grant| grant.slot.is_some())
     }

@@ -9,16 +9,16 @@ use tokio::time::Instant;
 
 /// Time for which a join is remembered.
 const WITHIN: Duration = Duration::from_secs(600);
-/// So many within that time are suspicious: a drone that restarts keeps its seat.
+/// Number of joins within that time that is suspicious: a drone that restarts keeps its seat.
 const SUSPICIOUS: usize = 4;
-/// So many drones are held whenever it was that they joined.
+/// Number of drones that are held whenever it was that they joined.
 const SMALL: usize = 64;
 
 /// Latest joins of each drone.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedJoins {
     lately: BTreeMap<Name, VecDeque<Instant>>,
-    /// At this size those of long ago are looked for: not with each of thousands that join at once.
+    /// Size at which joins of long ago are looked for: not with each of thousands that join at once.
     tidy_at: usize,
 }
 

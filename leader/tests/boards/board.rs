@@ -30,9 +30,9 @@ pub(crate) struct TimeLimit {
     pub(crate) session: Duration,
     /// A message that the gateway does not take.
     pub(crate) message: Duration,
-    /// Without a leader's answer before it asks.
+    /// Time without a leader's answer before it asks.
     pub(crate) probe: Duration,
-    /// Without a leader's answer before it counts as not served: there may be no such leader.
+    /// Time without a leader's answer before it counts as not served: there may be no such leader.
     pub(crate) answer: Duration,
 }
 
@@ -44,7 +44,7 @@ impl TimeLimit {
         probe: Duration::from_secs(300),
         answer: Duration::from_secs(420),
     };
-    /// For a bad line, on which a session is soon worth beginning anew.
+    /// Limits for a bad line, on which a session is soon worth beginning anew.
     pub(crate) const NOISY: Self =
         Self { session: Duration::from_secs(5), message: Duration::from_secs(5), ..Self::LONG };
     pub(crate) const SHORT: Self = Self {
@@ -92,7 +92,7 @@ pub(crate) struct Board {
     listener: TcpListener,
     parts: Parts,
     power: Option<(Arc<AtomicBool>, mpsc::Sender<EdgeCommand>, JoinHandle<()>)>,
-    /// Whether its line is to be dropped.
+    /// True if its line is to be dropped.
     hang_up: Arc<AtomicBool>,
 }
 

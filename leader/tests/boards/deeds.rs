@@ -26,7 +26,7 @@ pub(crate) enum Victim {
 /// Number of times that each attack was made.
 pub(crate) type Deeds = BTreeMap<(Victim, Deed), usize>;
 
-/// Whether each deed was done so often to either side.
+/// Returns true if each deed was done so often to either side.
 pub(crate) fn each_done(deeds: &Deeds, times: usize) -> bool {
     let of = |victim, deed| deeds.get(&(victim, deed)).is_some_and(|done| *done >= times);
     [Deed::Drop, Deed::Repeat, Deed::Alter, Deed::Replay, Deed::Invent]

@@ -36,8 +36,8 @@ pub(crate) enum Conduct {
     Hostile,
     /// An honest one has taken its place, which knows nothing of what it did.
     Replaced,
-    /// It has told the board one last lie, that everybody is gone but a leader that there never was, while
-    /// the leader was there, and is honest from then on as if nothing had happened.
+    /// A gateway that has told the board one last lie, that everybody is gone but a leader that there never
+    /// was, while the leader was there, and is honest from then on as if nothing had happened.
     Reformed,
 }
 
@@ -78,7 +78,7 @@ impl Hostile {
         *self.conduct.lock().expect("lock") = conduct;
     }
 
-    /// Whether each deed was done so often to either side, both of which must still be there.
+    /// Returns true if each deed was done so often to either side, both of which must still be there.
     pub(crate) fn has_done(&self, times: usize) -> bool {
         let thread = self.thread.as_ref().expect("it runs");
         assert!(!thread.is_finished(), "the gateway has ended");
@@ -211,8 +211,8 @@ impl Middle {
         Ok(())
     }
 
-    /// That everybody is gone is a lie only while the leader is there: who has not been told of it yet is
-    /// told soon.
+    /// Returns true if this conduct is possible: that everybody is gone is a lie only while the leader is
+    /// there, and who has not been told of it yet is told soon.
     fn can_become(&self, conduct: Conduct) -> bool {
         conduct != Conduct::Reformed || self.peers.values().any(|route| *route == Route::Leader)
     }

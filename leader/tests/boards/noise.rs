@@ -15,7 +15,7 @@ use crate::stream::write_patiently;
 /// A cable: carries bytes in both directions; cut when dropped.
 pub(crate) struct Cable {
     pub(crate) line: String,
-    /// Whether it is bad.
+    /// True while it is bad.
     pub(crate) bad: Arc<AtomicBool>,
     cut: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// A device that can be unplugged and plugged in again, under the same name, as udev's links by serial number
 /// are.
 pub(crate) struct Tty {
-    /// Where the device is.
+    /// Path of the device.
     pub(crate) path: PathBuf,
     board: String,
     /// Whether its transmitter is held: nothing of what is written to the device leaves.
