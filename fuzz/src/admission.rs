@@ -68,7 +68,7 @@ pub fn ledger(bytes: &[u8]) {
     canonical(bytes, Ledger::decode(bytes), Ledger::encode);
 }
 
-/// None, and some.
+/// Seeds of ledgers: one without and one with entries.
 pub fn ledger_seeds() -> Vec<Vec<u8>> {
     let mut ledger = Ledger::default();
     let empty = ledger.encode();

@@ -55,8 +55,8 @@ pub fn input(bytes: &[u8]) {
     pair.check(true);
 }
 
-/// What a hostile member seals, who knows the key and the starts of all: nothing panics, and nothing is
-/// received as signed by somebody who did not sign it.
+/// Feeds datagrams that a hostile member seals, who knows the key and the starts of all: nothing panics, and
+/// nothing is received as signed by somebody who did not sign it.
 pub fn member(bytes: &[u8]) {
     let mut pair = Pair::new();
     for member in 0..2 {
@@ -78,7 +78,7 @@ pub fn member(bytes: &[u8]) {
     pair.check(false);
 }
 
-/// By which member, after how many starts; from whom, what, and from where.
+/// Datagram received: by which member, after how many starts; from whom, what, and from where.
 type Received = ((usize, u32), Slot, Vec<u8>, Source);
 
 struct Pair {
@@ -89,7 +89,7 @@ struct Pair {
     boot_nos: [u32; 2],
     epochs: [u64; 2],
     now: Duration,
-    /// By whom, and whether signed.
+    /// Datagrams sent: by whom, and whether signed.
     sent: BTreeSet<(usize, Vec<u8>, bool)>,
     received: Vec<Received>,
     air: Vec<Vec<u8>>,

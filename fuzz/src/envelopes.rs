@@ -127,7 +127,7 @@ fn open(honest: &Honest, bytes: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
     Ok(data.to_vec())
 }
 
-/// Both messages of the session.
+/// Messages of the session, both of them.
 pub fn envelope_seeds() -> Vec<Vec<u8>> {
     HONEST.sealed.to_vec()
 }

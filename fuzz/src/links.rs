@@ -58,7 +58,7 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Both endpoints fed with datagrams of anything, cut from the input by their lengths, in the middle of a
+/// Feeds both endpoints datagrams of anything, cut from the input by their lengths, in the middle of a
 /// session. They come to rest, say nothing longer than the medium takes, and understand each other
 /// afterwards.
 pub fn endpoints(bytes: &[u8]) {

@@ -16,7 +16,7 @@ const RADIO_STATUS: &[u8] = b"\xfe\x09\x0b\x2a\xbf\x6d\x05\0\x02\0\xc8\xbe\x49\x
 const TUNNEL: &[u8] = b"\xfd\x06\0\0\x09\x2a\xbf\x81\x01\0\x56\xd1\0\0\x01\x01\x6f\x37";
 /// 2026, for signatures.
 const NOW: Duration = Duration::from_secs(1_780_000_000);
-/// As many bytes as the longest frame can have.
+/// Length of the longest frame in bytes.
 const LONGEST: usize = 287;
 
 /// Signs with a key of its own: those of the seeds' key are of nobody here.

@@ -26,7 +26,8 @@ struct HonestRun {
     membership: QuorumMembership,
     /// Messages of members 2 and 3 to it, in order.
     heard: Vec<(KgcId, Vec<u8>)>,
-    /// Its records at points of that past: before anything, in the middle of a ceremony, with shares.
+    /// Records of the member at points of that past: before anything, in the middle of a ceremony, with
+    /// shares.
     points: Vec<Vec<QuorumRecord>>,
     /// The shares that it had, by their digests.
     digests: Vec<[u8; 32]>,

@@ -35,9 +35,9 @@ pub fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-/// When two machines speak with each other through a fuzzer.
+/// Time at which two machines talk through a fuzzer.
 pub(crate) const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: START };
-/// As what each knows the other.
+/// Handle under which each knows the other.
 pub(crate) const PEER: Peer = Peer(1);
 
 /// Drains the messages and events of a machine.
@@ -87,13 +87,13 @@ pub struct Scene<S: Suite> {
 /// A drone that has enrolled, and its keys.
 #[derive(Debug)]
 pub struct Enrolled<S: Suite> {
-    /// Its token.
+    /// Token of the drone.
     pub token: IssuedToken<S>,
-    /// Its state until the reply arrived.
+    /// State of the drone until the reply arrived.
     pub pending: PendingEnrolment<S>,
     /// The reply.
     pub reply: SealedReply<S>,
-    /// Its key.
+    /// Key of the drone.
     pub keypair: DroneKeypair<S>,
 }
 

@@ -7,10 +7,10 @@ use crate::{
     machines, mavlink, policies, provisioning, quorum, quorum_member, share_release,
 };
 
-/// Something to feed with bytes.
+/// Target to feed with bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and its corpus folder's.
+    /// Name of the target, and of its corpus folder.
     pub name: &'static str,
     /// Feeds it. Panics if it finds something wrong.
     pub body: fn(&[u8]),

@@ -115,7 +115,7 @@ pub(crate) struct Launch {
 /// A port, or any that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortChoice {
-    /// This one.
+    /// A certain port.
     Exactly(u16),
     /// Any that is free.
     Any,

@@ -8,7 +8,7 @@ use quiver_service::Exit;
 /// Result of an operation that may fail with an [`Error`].
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong.
+/// Error of this command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Error {
@@ -65,9 +65,9 @@ pub(crate) enum Error {
         "there is no program `{name}` {place}; `cargo services` builds it, --programs names its directory"
     )]
     NoProgram {
-        /// Its name.
+        /// Name of the program.
         name: &'static str,
-        /// Where it was looked for.
+        /// Place where it was looked for.
         place: String,
     },
     /// A command of the set-up failed.

@@ -38,11 +38,11 @@ const HEADING: &str = "\
 pub(crate) struct Settings {
     /// Version of the layout.
     format: u32,
-    /// How many drones run.
+    /// Number of drones that run.
     pub(crate) drones: u16,
-    /// Whether a second leader runs.
+    /// True if a second leader runs.
     pub(crate) deputy: bool,
-    /// Whether there are MAVLink endpoints.
+    /// True if there are MAVLink endpoints.
     pub(crate) mavlink: bool,
     /// Port of the KGC; the leaders have the next two.
     pub(crate) port: u16,
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Those of a new folder; ports stay as they are by default.
+    /// Settings of a new folder; ports stay as they are by default.
     const fn new() -> Self {
         Self {
             format: FORMAT,
@@ -161,7 +161,7 @@ impl Folder {
 pub(crate) struct Found {
     /// The folder's path.
     pub(crate) path: PathBuf,
-    /// Its settings.
+    /// Settings of the folder.
     pub(crate) settings: Settings,
 }
 

@@ -7,10 +7,10 @@ use rand::rngs::OsRng;
 
 use crate::error::{Error, Result};
 
-/// Where free ports are looked for: below those that the system gives connections, so that no connection takes one
-/// while its deployment is down.
+/// Range in which free ports are looked for: below those that the system gives connections, so that no
+/// connection takes one while its deployment is down.
 const SEARCHED: std::ops::Range<u16> = 20_000..32_000;
-/// How often they are looked for.
+/// Number of attempts to find free ports.
 const TRIES: usize = 500;
 
 /// The kind of a port.
@@ -27,9 +27,9 @@ pub(crate) enum Transport {
 pub(crate) struct Port {
     /// The service, and what it is for.
     pub(crate) purpose: String,
-    /// Its kind.
+    /// Kind of the port.
     pub(crate) transport: Transport,
-    /// Its number.
+    /// Number of the port.
     pub(crate) number: u16,
 }
 

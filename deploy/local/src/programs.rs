@@ -20,7 +20,7 @@ pub(crate) enum Program {
 impl Program {
     const ALL: [Self; 3] = [Self::Kgc, Self::Leader, Self::Edge];
 
-    /// Its name.
+    /// Name of the program.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Kgc => "kgc",

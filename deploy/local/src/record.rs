@@ -19,9 +19,9 @@ const LIMIT: u64 = 1 << 20;
 /// A process, known by more than its id, which another process may have later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
-    /// Its process id.
+    /// Process id.
     pub(crate) id: i32,
-    /// When it was started, in the kernel's ticks since boot.
+    /// Time at which it was started, in the kernel's ticks since boot.
     started: u64,
     /// The boot.
     boot: String,
@@ -34,7 +34,7 @@ impl Process {
         Some(Self { id, started, boot: boot() })
     }
 
-    /// Whether it still runs, and is not another process with its id.
+    /// Returns true if the process still runs, and is not another process with its id.
     pub(crate) fn runs(&self) -> bool {
         self.id > 1 && started(self.id) == Some(self.started) && self.boot == boot()
     }
@@ -48,7 +48,8 @@ impl Process {
     }
 }
 
-/// When a process was started; `None` if it has ended, also if nobody has asked for its exit code yet.
+/// Time at which a process was started; `None` if it has ended, also if nobody has asked for its exit code
+/// yet.
 fn started(id: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name of the program, in parentheses, may hold anything.
@@ -66,9 +67,9 @@ fn boot() -> String {
 /// A service that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Started {
-    /// Its name.
+    /// Name of the service.
     pub(crate) name: String,
-    /// Its process.
+    /// Process of the service.
     pub(crate) process: Process,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct Record {
     pub(crate) command: Process,
     /// The directory of its programs.
     pub(crate) programs: PathBuf,
-    /// Its services.
+    /// Services that were started.
     pub(crate) services: Vec<Started>,
 }
 

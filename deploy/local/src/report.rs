@@ -19,7 +19,7 @@ const PROCFILE: &str = "Procfile";
 /// Printer of events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reporter {
-    /// Whether it prints JSON.
+    /// True if it prints JSON.
     pub(crate) json: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Reporter {
 pub(crate) struct ServiceReport<'a> {
     /// The service.
     pub(crate) service: &'a Service,
-    /// Its process, while it runs.
+    /// Process of the service, while it runs.
     pub(crate) process: Option<i32>,
     /// Why it is not ready; `None` if it is.
     pub(crate) trouble: Option<String>,
@@ -121,7 +121,7 @@ impl Reporter {
     }
 }
 
-/// What to connect to the MAVLink endpoints.
+/// Advice on programs to connect to the MAVLink endpoints.
 fn mavlink(folder: &Folder) -> String {
     let port = folder.settings.mavlink_port;
     format!(

@@ -20,11 +20,11 @@ use crate::services::{self, Service, services};
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-/// How often processes are looked at.
+/// Interval between two looks at processes.
 const POLL: Duration = Duration::from_millis(200);
-/// How long a service may take to end, before it is killed.
+/// Time that a service may take to end, before it is killed.
 const ENDING: Duration = Duration::from_secs(20);
-/// How long `down` waits for the command that it ends.
+/// Time that `down` waits for the command that it ends.
 const DOWN: Duration = Duration::from_secs(120);
 /// States in which a drone stays until somebody does something.
 const SETTLED: [&str; 4] = ["left", "evicted", "removed", "revoked"];
@@ -41,7 +41,7 @@ struct Running {
     service: Service,
     child: Child,
     process: Option<Process>,
-    /// How it ended.
+    /// Exit of the service, once it ended.
     ended: Option<ExitStatus>,
     is_ready: bool,
 }
@@ -175,7 +175,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether nothing is to be waited for: it is ready, has ended, or waits for somebody.
+    /// Returns true if a service need not be waited for: it is ready, has ended, or waits for somebody.
     fn is_settled(&mut self, place: usize) -> Result<bool> {
         let Some(running) = self.running.get_mut(place) else { return Ok(true) };
         if running.is_ready {
@@ -331,7 +331,7 @@ fn trouble(program: &Path, folder: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// Whether a drone is no member and will not be one by itself.
+/// Returns true if a drone is no member and will not be one by itself.
 fn is_left_out(program: &Path, folder: &Path, name: &str) -> bool {
     let output = question(program, folder, &["status", "--json", "-d", name]).output();
     let status = output.ok().and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());

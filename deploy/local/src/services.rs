@@ -16,13 +16,13 @@ const GROUND: u16 = 255;
 /// A service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// Its name, which is also its data directory and its log.
+    /// Name of the service, which is also its data directory and its log.
     pub(crate) name: String,
-    /// Its program.
+    /// Program of the service.
     pub(crate) program: Program,
     /// The arguments, for a process that runs in the folder.
     pub(crate) args: Vec<String>,
-    /// Where it listens, for people.
+    /// Addresses at which it listens, for people.
     pub(crate) listens: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn services(settings: &Settings) -> Vec<Service> {
     std::iter::once(kgc(settings)).chain(leaders).chain(drones).collect()
 }
 
-/// How many leaders there are.
+/// Number of leaders.
 pub(crate) const fn leaders(settings: &Settings) -> u16 {
     if settings.deputy { 2 } else { 1 }
 }
@@ -92,7 +92,7 @@ fn kgc(settings: &Settings) -> Service {
     Service { name: "kgc".into(), program: Program::Kgc, args, listens }
 }
 
-/// What leaders and drones have in common: a data directory, and how they enrol.
+/// Arguments that leaders and drones have in common: a data directory, and how they enrol.
 fn enrolling(command: &str, name: &str, settings: &Settings) -> Vec<String> {
     let token = token_file(name);
     let kgc = kgc_address(settings);

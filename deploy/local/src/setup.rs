@@ -20,13 +20,13 @@ use crate::signals::Signals;
 
 /// File of the operator's passphrase.
 pub(crate) const OPERATOR_PASSPHRASE: &str = "operator.passphrase";
-/// Where keys and the KGC are made before they have their names.
+/// Folder in which keys and the KGC are made before they have their names.
 const UNFINISHED: &str = "unfinished";
-/// Until when a token can be used: a folder may lie for long before more of its drones are started.
+/// Time until which a token can be used: a folder may lie for long before more of its drones are started.
 const TOKENS_EXPIRE: &str = "365d";
 /// Name of the log of the commands here.
 const LOG: &str = "setup";
-/// How often it is looked whether a command has ended.
+/// Interval between two looks at whether a command has ended.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Commands of a set-up, which signals interrupt.

@@ -85,7 +85,7 @@ fn pids(ready: &Value) -> Vec<u64> {
     services.iter().map(|service| service["pid"].as_u64().expect("a process")).collect()
 }
 
-/// Whether a process runs: it is there, and is no entry that waits for its parent.
+/// Returns true if a process runs: it is there, and is no entry that waits for its parent.
 fn runs(pid: u64) -> bool {
     let stat = text(Path::new(&format!("/proc/{pid}/stat")));
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))

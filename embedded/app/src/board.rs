@@ -33,7 +33,7 @@ pub struct Board<Link, Console, Flash, Rng, Hooks> {
 pub struct About {
     /// The board: `nrf52840dk`.
     pub name: &'static str,
-    /// Its processor: `nRF52840`.
+    /// Processor of the board: `nRF52840`.
     pub mcu: &'static str,
     /// The processor's clock in Hz.
     pub clock_hz: u32,

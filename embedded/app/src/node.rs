@@ -73,13 +73,13 @@ const RETRY_MAX: Duration = Duration::from_secs(600);
 const PROBE: Duration = Duration::from_secs(300);
 /// Greatest age of a leader's last answer at which the board counts as served: a few tries after [`PROBE`].
 const LATELY: Duration = Duration::from_secs(420);
-/// Of how many senders of group messages the board keeps windows in an epoch: at worst 21 KB, and as much
-/// again while the epoch before is still received.
+/// Number of senders of group messages for which the board keeps windows in an epoch: at worst 21 KB, and as
+/// much again while the epoch before is still received.
 const SENDERS: u32 = 32;
 /// Period of the reports of counters to the gateway.
 const REPORT: Duration = Duration::from_secs(60);
 
-/// Whether a medium that carries datagrams of this length is a radio.
+/// Returns true if a medium that carries datagrams of this length is a radio.
 const fn is_radio(mtu: usize) -> bool {
     mtu < 512
 }
@@ -94,14 +94,14 @@ fn limits(mtu: usize) -> Limits {
 pub(crate) struct Node<F, R> {
     pub(crate) about: About,
     storage: Storage<F>,
-    /// Whether the flash has been looked at.
+    /// True if the flash has been looked at.
     loaded: bool,
     retry_at: Duration,
     patience: Duration,
     /// Delay before the state that was replaced by a too long one is restored.
     relapse: Duration,
     random: Randomness<R>,
-    /// Whether the console knows that randomness fails.
+    /// True if the console knows that randomness fails.
     reported_faulty: bool,
     clock: Clock,
     settings: Option<Provisioning<S>>,
@@ -226,8 +226,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         [machine, attributes, on_air, report, self.endpoint.timeout()].into_iter().flatten().min()
     }
 
-    /// What the machine is to be given now: its deadline has come, or datagrams come under a key that is not
-    /// known.
+    /// Input that the machine is to be given now: its deadline has come, or datagrams come under a key that
+    /// is not known.
     fn due_input(&mut self, now: Duration) -> Option<Input<'static, EdgeNodeCommand>> {
         if self.group_datagrams.take_question() {
             return Some(Input::Command(Either::Left(EdgeCommand::CatchUp)));
@@ -235,7 +235,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.deadline.filter(|at| *at <= now).map(|_| Input::Timeout)
     }
 
-    /// Whether an input can be taken: the state before is durable, and there is randomness.
+    /// Returns true if an input can be taken: the state before is durable, and there is randomness.
     async fn is_fit(&mut self, now: Duration) -> bool {
         if !self.loaded {
             return false;
@@ -390,7 +390,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         Kgcs::quorum(settings.kgcs.clone())
     }
 
-    /// There is one: others are not provisioned.
+    /// Single KGC, because others are not provisioned.
     #[cfg(not(feature = "quorum"))]
     fn kgcs(_: &Provisioning<S>) -> Kgcs<S> {
         Kgcs::single()
@@ -408,9 +408,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         }
     }
 
-    /// Whether the board has what it wants of others: it is enrolled and, if it has a group, in sync with it,
-    /// connected to a leader, and has an answer from one that is not old. Who is connected is the gateway's
-    /// word alone; an answer is a leader's.
+    /// Returns true if the board has what it wants of others: it is enrolled and, if it has a group, in sync
+    /// with it, connected to a leader, and has an answer from one that is not old. Who is connected is the
+    /// gateway's word alone; an answer is a leader's.
     fn is_served(&self, now: Duration) -> bool {
         let Some(status) = self.status() else { return true };
         let follows = status.synced && self.connections.has(Route::Leader) && answered_lately(&status, now);

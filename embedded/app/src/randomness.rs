@@ -8,8 +8,8 @@ use rand_core::{CryptoRngCore, RngCore, SeedableRng};
 
 /// Bytes drawn from the source at once.
 const DRAW: usize = 64;
-/// So many equal bytes in a row are a fault: for a source with at least 4 bits of entropy in a byte this
-/// happens by chance once in 2^28 bytes (repetition count test of NIST SP 800-90B, 4.4.1).
+/// Number of equal bytes in a row that is a fault: for a source with at least 4 bits of entropy in a byte
+/// this happens by chance once in 2^28 bytes (repetition count test of NIST SP 800-90B, 4.4.1).
 const REPEATED: u32 = 8;
 /// Time for which one seed is used.
 const FRESH: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ impl<R: CryptoRngCore> Randomness<R> {
         self.faults
     }
 
-    /// Whether it was when last looked at.
+    /// Returns true if the source was faulty when last looked at.
     pub(crate) const fn is_faulty(&self) -> bool {
         self.faulty
     }
@@ -88,7 +88,7 @@ impl<R: CryptoRngCore> Randomness<R> {
     }
 }
 
-/// Whether one byte is repeated too often in a row.
+/// Returns true if one byte is repeated too often in a row.
 fn repeats(bytes: &[u8]) -> bool {
     let mut run = 0;
     let mut before = None;

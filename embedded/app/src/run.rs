@@ -105,9 +105,9 @@ struct EventLoop<L, C, F, R, H> {
     node: alloc::boxed::Box<Node<F, R>>,
     buffer: alloc::vec::Vec<u8>,
     typed: [u8; TYPED],
-    /// Whether a reader seems to be on the console.
+    /// True if a reader seems to be on the console.
     listened: bool,
-    /// Whether the console is served first if both have something.
+    /// True if the console is served first if both have something.
     console_first: bool,
 }
 

@@ -58,9 +58,9 @@ pub struct Storage<F> {
     ring: Ring,
     /// Position and content of the newest slot.
     newest: Option<(Place, Slot)>,
-    /// Whether the flash was read.
+    /// True if the flash was read.
     loaded: bool,
-    /// There are leftovers in the pages of keys besides the newest slot.
+    /// True if there are leftovers in the pages of keys besides the newest slot.
     untidy: bool,
     counters: StorageCounters,
 }
@@ -212,7 +212,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         if worn { Err(StorageError::Worn) } else { Ok(()) }
     }
 
-    /// Whether the page of this slot holds nothing else that was not cleared.
+    /// Returns true if the page of this slot holds nothing else that was not cleared.
     async fn page_is_tidy(&mut self, newest: Place) -> Result<bool, StorageError> {
         for place in self.places().filter(|place| place.page == newest.page && *place != newest) {
             if !matches!(self.read_slot(place).await?, Contents::Erased | Contents::Cleared) {
@@ -305,7 +305,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         Ok(aead::open(&slot.key, &[0; 12], &slot.generation.to_be_bytes(), &sealed).ok())
     }
 
-    /// Whether everything from `at` to the end of its page is erased.
+    /// Returns true if all of the page from `at` to its end is erased.
     async fn is_erased(&mut self, at: u32) -> Result<bool, StorageError> {
         let mut word = [0; 4];
         for at in (at..at.next_multiple_of(Self::PAGE)).step_by(word.len()) {

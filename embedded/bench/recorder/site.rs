@@ -56,7 +56,7 @@ pub(super) enum RecordedInput {
 pub(super) struct InputRecord {
     pub(super) at: Duration,
     pub(super) input: RecordedInput,
-    /// Whether a new key is in use by it.
+    /// True if a new key is in use by it.
     pub(super) activates: bool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Bounds {
 pub(crate) const ITERATIONS: Bounds = Bounds { what: "iterations", least: 1, most: 1_000_000 };
 
 impl<'a> Arguments<'a> {
-    /// Of a line, with or without `bench` as its first word.
+    /// Splits a line, with or without `bench` as its first word.
     pub(crate) fn of(line: &'a str) -> Self {
         let mut words = line.split_ascii_whitespace();
         let all = words.clone();
@@ -40,7 +40,7 @@ impl<'a> Arguments<'a> {
         self.word().map_or(Ok(default), |word| bounds.read(word).ok_or(bounds.error()))
     }
 
-    /// Nothing must follow.
+    /// Checks that no word follows.
     pub(crate) fn end(mut self) -> Result<()> {
         self.word().map_or(Ok(()), |_| Err(BenchError::Usage("too many words")))
     }

@@ -37,9 +37,9 @@ const HEAP: usize = 16 * 1024;
 /// Payloads that fit a datagram of a board, signed ones with the bytes that a command may need besides.
 const BYTES: Bounds = Bounds { what: "bytes", least: 1, most: 170 };
 
-/// When the sender announces its start.
+/// Time at which the sender announces its start.
 const START: Duration = Duration::from_secs(1);
-/// When it announces its key, and everything after that: nothing else becomes due.
+/// Time at which it announces its key, and of everything after that: nothing else becomes due.
 const NOW: Duration = Duration::from_secs(2);
 
 const SENDER: BenchError = BenchError::Failed("the sender");

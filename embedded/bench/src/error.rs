@@ -48,7 +48,7 @@ impl From<fmt::Error> for BenchError {
 
 #[cfg(feature = "abe")]
 mod schemes {
-    //! Nothing of it is refused as long as the numbers are within their bounds.
+    //! Errors of the schemes, which refuse nothing as long as the numbers are within their bounds.
 
     use super::BenchError;
 

@@ -86,7 +86,7 @@ const QUANTITIES: [(Quantity, &str); 5] = [
 ];
 
 impl Quantity {
-    /// Its name in the file.
+    /// Name of the quantity in the file.
     #[must_use]
     pub fn name(self) -> &'static str {
         QUANTITIES.iter().find(|(quantity, _)| *quantity == self).map_or("", |(_, name)| name)
@@ -100,7 +100,7 @@ pub struct Subject {
     pub image: String,
     /// The benchmark as in [`Outcome::benchmark`]; empty for the image itself.
     pub benchmark: String,
-    /// As in [`Outcome::parameters`].
+    /// Parameters as in [`Outcome::parameters`].
     pub parameters: String,
     /// The quantity.
     pub quantity: Quantity,
@@ -227,7 +227,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// Whether a check fails by it.
+    /// Returns true if a check fails by it.
     #[must_use]
     pub const fn fails(&self) -> bool {
         matches!(self, Self::Worse { .. } | Self::Unrecorded { .. })

@@ -40,7 +40,7 @@ impl Host for Native {
     }
 }
 
-/// As [`run`](crate::run), on this host.
+/// Runs benchmarks, as [`run`](crate::run) does, on this host.
 ///
 /// # Errors
 /// As [`run`](crate::run).

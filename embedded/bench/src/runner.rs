@@ -19,7 +19,7 @@ pub(crate) struct Runner<'a, 'h, H> {
     pub(crate) host: &'a mut H,
     pub(crate) out: &'a mut dyn Write,
     pub(crate) iterations: u32,
-    /// Whether the target asked to end it.
+    /// True if the target asked to end it.
     pub(crate) ended: bool,
 }
 

@@ -48,7 +48,7 @@ impl Sample {
         Self { nanoseconds: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), instructions: counted }
     }
 
-    /// This sample without another that is a part of it.
+    /// Difference of this sample and another that is a part of it.
     pub(crate) fn without(self, part: Self) -> Self {
         let instructions =
             self.instructions.zip(part.instructions).map(|(whole, part)| whole.saturating_sub(part));

@@ -10,11 +10,11 @@ use thiserror::Error;
 pub struct Outcome {
     /// The board.
     pub board: String,
-    /// Its processor.
+    /// Processor of the target.
     pub mcu: String,
     /// The benchmark with its operation, as on the command line but for the number of iterations.
     pub benchmark: String,
-    /// Its parameters, for people.
+    /// Parameters of the benchmark, for people.
     pub parameters: String,
     /// Number of iterations.
     pub iterations: u64,

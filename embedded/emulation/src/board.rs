@@ -41,7 +41,8 @@ impl Board {
         Self::start_on(Wire::new(1), log, command)
     }
 
-    /// As [`start`](Self::start), on an existing wire: the board takes the place of the one before.
+    /// Starts a board, as [`start`](Self::start) does, on an existing wire: the board takes the place of the
+    /// one before.
     ///
     /// # Panics
     /// As [`start`](Self::start).

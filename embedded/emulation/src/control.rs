@@ -13,7 +13,7 @@ pub struct ControlPort {
 }
 
 impl ControlPort {
-    /// On the connection that a model has made.
+    /// Makes the port on the connection that a model has made.
     ///
     /// # Panics
     /// If the system refuses.

@@ -74,10 +74,10 @@ pub enum StepFault {
     Within,
     /// Random bytes behind its frame.
     After,
-    /// Before it, well-formed frames with random content: noise, and noise with the first byte of each kind
-    /// of datagram.
+    /// Well-formed frames with random content before it: noise, and noise with the first byte of each kind of
+    /// datagram.
     Nonsense,
-    /// Before it, more bytes without an end than any frame has.
+    /// More bytes before it, without an end, than any frame has.
     Flood,
 }
 

@@ -18,7 +18,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Of the image in this ELF file.
+    /// Measures the image in this ELF file.
     ///
     /// # Panics
     /// If it cannot be read.

@@ -28,7 +28,7 @@ impl Swarm {
         Self::within(TestDeployment::new(), names, board)
     }
 
-    /// As [`new`](Self::new), in a deployment that is partly set up.
+    /// Makes a swarm, as [`new`](Self::new) does, in a deployment that is partly set up.
     #[must_use]
     pub fn within(
         deployment: TestDeployment,

@@ -33,7 +33,7 @@ impl End {
 /// Faults of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFaults {
-    /// Nothing arrives.
+    /// True if nothing arrives.
     pub cut: bool,
     /// Average number of bytes between two insertions of garbage, up to 40 random bytes each. 0: never.
     pub garbage: u32,

@@ -30,7 +30,7 @@ pub(crate) struct Flash {
 pub(crate) enum FlashError {
     /// Only whole words are written, only whole pages erased.
     Unaligned,
-    /// There is no such place.
+    /// The address is not in the flash.
     OutOfBounds,
 }
 
@@ -49,8 +49,8 @@ impl Flash {
         Self { cuts: options.cuts, hang: options.hang }
     }
 
-    /// Whether power is lost at this operation, a word or a page. Does not return from one at which the
-    /// program hangs.
+    /// Returns true if power is lost at this operation, a word or a page. Does not return from one at which
+    /// the program hangs.
     fn power_fails(&self) -> bool {
         let operation = retained().operation();
         if operation == self.hang {

@@ -10,7 +10,7 @@ use crate::options::Options;
 /// would be.
 pub(crate) struct Random {
     stream: ChaCha20Rng,
-    /// Whether the source has failed and repeats one value.
+    /// True if the source has failed and repeats one value.
     stuck: bool,
 }
 

@@ -54,7 +54,7 @@ impl Shared {
         Self { registers, received, sent: AtomicWaker::new() }
     }
 
-    /// Either of its interrupts.
+    /// Handles either of its interrupts.
     pub(crate) fn interrupted(&self) {
         critical_section::with(|_| {
             let registers = (self.registers)();

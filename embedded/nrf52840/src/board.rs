@@ -24,13 +24,13 @@ pub const NAME: &str = if cfg!(feature = "dongle") {
     "nrf52840dk"
 };
 
-/// Whether it is the development kit.
+/// True for the development kit.
 const IS_DK: bool = !cfg!(any(feature = "dongle", feature = "feather"));
 
 /// The processor's clock in Hz.
 pub const CLOCK_HZ: u32 = 64_000_000;
 
-/// Whether an LED is lit by a low level.
+/// True if an LED is lit by a low level.
 const LIT_BY_LOW: bool = !cfg!(feature = "feather");
 
 /// An LED.
@@ -50,9 +50,9 @@ impl Led {
 
 /// The pins of one UART.
 pub struct UartPins {
-    /// On which the board receives.
+    /// Pin on which the board receives.
     pub rx: Peri<'static, AnyPin>,
-    /// On which it sends.
+    /// Pin on which the board sends.
     pub tx: Peri<'static, AnyPin>,
 }
 
@@ -60,7 +60,7 @@ pub struct UartPins {
 pub struct Panel {
     /// All is well.
     pub good: Led,
-    /// Something is not.
+    /// LED that shows that something is wrong.
     pub bad: Led,
     /// Low while it is pressed.
     pub button: Input<'static>,

@@ -65,7 +65,7 @@ impl Bridge {
         self.network = network;
     }
 
-    /// Its counters.
+    /// Counters of the bridge.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters

@@ -1,4 +1,4 @@
-//! Whether the hardware's random bytes are random: the health tests of NIST SP 800-90B, sections 4.3 and 4.4.
+//! Health tests of the hardware's random bytes: those of NIST SP 800-90B, sections 4.3 and 4.4.
 //!
 //! The nRF52840 draws its bytes from thermal noise, with a digital correction of bias that its data sheet
 //! recommends for cryptography. What passes here seeds the node's generator, which tests and hashes it once

@@ -69,7 +69,7 @@ pub struct BoardHooks {
 }
 
 impl BoardHooks {
-    /// With this watchdog to feed.
+    /// Makes the hooks with this watchdog to feed.
     #[must_use]
     pub const fn new(watchdog: Option<WatchdogHandle>) -> Self {
         Self { watchdog }

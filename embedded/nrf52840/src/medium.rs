@@ -33,7 +33,7 @@ pub struct Medium<Line> {
 }
 
 impl<Line: Datagrams> Medium<Line> {
-    /// Over the line until an address is set.
+    /// Makes the medium, which sends over the line until an address is set.
     pub const fn new(line: Line) -> Self {
         Self { line, address: None, sequence: 0 }
     }

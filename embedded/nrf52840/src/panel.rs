@@ -18,15 +18,15 @@ pub struct Lights {
 /// A pattern of the LEDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Nothing to work with yet: a short green flash every 2 s.
+    /// No provisioning to work with yet: a short green flash every 2 s.
     Idle,
     /// Looking for someone to talk to: green, half a second on and off.
     Searching,
-    /// Under way: green, ten times a second.
+    /// Work under way: green, ten times a second.
     Busy,
     /// Steadily green.
     Good,
-    /// Out of order: steadily red.
+    /// Fault: steadily red.
     Bad,
 }
 
@@ -73,7 +73,7 @@ impl Hold {
         self.down == HOLD_TICKS
     }
 
-    /// Whether it is being held.
+    /// Returns true if it is being held.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         // Not for a touch: half a second.

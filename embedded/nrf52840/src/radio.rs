@@ -50,7 +50,7 @@ impl Frame {
         Some(frame)
     }
 
-    /// Its bytes.
+    /// Bytes of the frame.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()

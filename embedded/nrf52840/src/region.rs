@@ -34,7 +34,7 @@ where
     }
 }
 
-/// Whether the supply is good enough to write flash.
+/// Supply, asked if it is good enough to write flash.
 pub trait Supply {
     /// Checked before every word and every page.
     fn is_low(&self) -> bool;

@@ -9,7 +9,7 @@ use quiver_testbed::token_grant;
 use crate::{GROUP, Node, S, TestNetwork, name};
 
 impl TestNetwork {
-    /// There are so many more drones, which begin to enrol.
+    /// Adds `count` drones, which begin to enrol.
     ///
     /// # Panics
     /// If the machines refuse their configuration.
@@ -31,7 +31,7 @@ impl TestNetwork {
         (0..self.serials.len()).map(Node::Companion).map(|node| (node, self.net.machine(node)))
     }
 
-    /// Whether all of them hold the leader's key.
+    /// Returns true if all of them hold the leader's key.
     #[must_use]
     pub fn companions_agree(&self) -> bool {
         let epoch = self.leader().status().epoch;

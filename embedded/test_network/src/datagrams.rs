@@ -14,11 +14,11 @@ use crate::{Node, S, TestNetwork};
 pub(crate) struct Listener {
     node: Node,
     datagrams: Datagrams<S>,
-    /// Whether it is in other hands: it keeps the keys that it has.
+    /// True if it is in other hands: it keeps the keys that it has.
     is_captured: bool,
     /// D, slot and boot number of the keys in use.
     in_use: Option<(Digest, u32, u32)>,
-    /// What it received: from whom, as a board's console prints it, and what.
+    /// Datagrams received: from whom, as a board's console prints it, and what.
     received: Vec<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl TestNetwork {
         listener.expect("it listens").datagrams.send(now, payload).is_ok()
     }
 
-    /// What this companion received so far: from whom, as a board's console prints it, and what.
+    /// Datagrams that this companion received so far: from whom, as a board's console prints it, and what.
     ///
     /// # Panics
     /// If it does not listen.
@@ -67,7 +67,7 @@ impl TestNetwork {
         &self.listener(companion).received
     }
 
-    /// What became of this companion's datagrams.
+    /// Counts of this companion's datagrams by outcome.
     ///
     /// # Panics
     /// If it does not listen.

@@ -57,7 +57,7 @@ pub struct TestNetwork {
     /// The gateway's end of the link.
     pub gateway: GatewayEndpoint,
     decoder: LineDecoder,
-    /// Whether the gateway runs.
+    /// True if the gateway runs.
     pub gateway_up: bool,
     wants: Wants,
     /// The board's last report.

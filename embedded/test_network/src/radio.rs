@@ -19,9 +19,9 @@ pub(crate) struct Radio {
     loss: u32,
     chance: ChaCha20Rng,
     broadcaster: Broadcaster,
-    /// Whether the gateway sends coded broadcasts.
+    /// True if the gateway sends coded broadcasts.
     codes: bool,
-    /// Whether broadcasts get the parity that the loss in sessions demands, or none.
+    /// True if broadcasts get the parity that the loss in sessions demands, or none.
     parity: bool,
     /// Fragments that the session had sent, and repeated, when the broadcaster was last told.
     fragments: (u64, u64),
@@ -34,7 +34,7 @@ pub(crate) struct Radio {
 }
 
 impl Radio {
-    /// Whether the next frame is lost.
+    /// Returns true if the next frame is lost.
     pub(crate) fn loses(&mut self) -> bool {
         self.chance.next_u32() % 100 < self.loss
     }
@@ -58,7 +58,7 @@ impl TestNetwork {
         });
     }
 
-    /// From now on the radio loses so many of a hundred frames.
+    /// Makes the radio lose, from now on, `loss` of a hundred frames.
     pub fn set_loss(&mut self, loss: u32) {
         if let Some(radio) = &mut self.radio {
             radio.loss = loss;
@@ -85,7 +85,7 @@ impl TestNetwork {
         self.radio.as_ref().map_or(0, |radio| radio.missed)
     }
 
-    /// What became of broadcasts.
+    /// Counts of broadcasts by outcome.
     #[must_use]
     pub fn broadcast_counters(&self) -> BroadcasterCounters {
         self.radio.as_ref().map(|radio| radio.broadcaster.counters()).unwrap_or_default()

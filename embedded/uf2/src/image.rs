@@ -8,7 +8,7 @@ use crate::Uf2Error;
 /// The flash of an nRF52840 in bytes, from address 0 on.
 pub const FLASH_LEN: u32 = 1 << 20;
 
-/// Below this lies the master boot record in every layout with a USB bootloader.
+/// Bytes of the master boot record, which lies at the beginning in every layout with a USB bootloader.
 const BOOT_RECORD_LEN: u32 = 0x1000;
 
 /// The bytes that a program wants in flash: pieces in the order of their addresses, none of them empty, none
@@ -80,7 +80,7 @@ impl Image {
         Ok(Self { pieces })
     }
 
-    /// Its pieces, in the order of their addresses.
+    /// Pieces of the image, in the order of their addresses.
     #[must_use]
     pub fn pieces(&self) -> &[(u32, Vec<u8>)] {
         &self.pieces

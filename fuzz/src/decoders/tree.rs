@@ -20,7 +20,7 @@ pub struct Tree<S: Suite> {
     pub member: Membership<S>,
     /// The header of the next epoch, in which a neighbour leaves.
     pub header: Header<S>,
-    /// Its wraps.
+    /// Wraps of the tree.
     pub delta: Delta,
     /// The member's path in it.
     pub path: PathMessage,

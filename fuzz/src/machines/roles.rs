@@ -199,7 +199,7 @@ pub(crate) fn edge(number: usize) -> EdgeNode {
     EdgeNode::new(Edge::new(edge_config(number), None).expect("a fresh edge"), Envelopes::default())
 }
 
-/// Its record is its whole state, so that the newest one is what counts.
+/// Edge, whose record is its whole state, so that the newest one is what counts.
 impl FuzzMachine for EdgeNode {
     fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
         let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;

@@ -26,7 +26,7 @@ pub(crate) fn edge_name(edge: usize) -> String {
     format!("edge-{edge}")
 }
 
-/// Everything that the honest run left behind.
+/// Records and messages that the honest run left behind.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) kgc: Trace<Kgc<S>>,
@@ -50,7 +50,7 @@ pub(crate) fn recording(strategy: StrategyKind) -> &'static Recording {
     })
 }
 
-/// Whether an honest leader made the epoch with this D.
+/// Returns true if an honest leader made the epoch with this D.
 pub(crate) fn is_honest(digest: &[u8; 32]) -> bool {
     STRATEGIES.iter().any(|strategy| recording(*strategy).digests.contains(digest))
 }

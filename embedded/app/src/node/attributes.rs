@@ -54,7 +54,7 @@ pub(super) struct Attributes {
     deadline: Option<Duration>,
     /// Deadline of the fetch under way.
     until: Duration,
-    /// When the next fetch begins.
+    /// Time at which the next fetch begins.
     next: Option<Duration>,
     wait: Duration,
     /// The machine's state as it was last stored: it is stored again with new keys.
@@ -62,7 +62,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Nothing is held, and a fetch is to begin.
+    /// Makes the state in which nothing is held, and a fetch is to begin.
     pub(super) fn none() -> Self {
         Self {
             keyring: Keyring::default(),
@@ -78,7 +78,7 @@ impl Attributes {
         }
     }
 
-    /// Whether a fetch is under way.
+    /// Returns true if a fetch is under way.
     pub(super) const fn is_fetching(&self) -> bool {
         self.fetcher.is_some()
     }
@@ -120,7 +120,7 @@ impl Attributes {
 /// Envelopes are beside the edge.
 pub(super) type Parts = Envelopes;
 
-/// They open no more than a board can.
+/// Makes the envelopes, with limits by which they open no more than a board can.
 pub(super) const fn parts() -> Parts {
     Envelopes::new(LIMITS)
 }
@@ -143,7 +143,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.machine.as_ref().is_some_and(|machine| machine.keypair().is_some())
     }
 
-    /// Whether a fetch is possible: the board is enrolled and connected to a KGC.
+    /// Returns true if a fetch is possible: the board is enrolled and connected to a KGC.
     pub(super) fn can_fetch(&self) -> bool {
         self.is_enrolled() && self.endpoint.has_session() && !self.random.is_faulty()
     }

@@ -31,7 +31,7 @@ const CONFIRM_AGAIN: [Duration; 3] =
 
 /// Broadcasts on their way.
 pub(super) struct Broadcasts {
-    /// From the first frame on.
+    /// Assembler of frames, from the first frame on.
     assembler: Option<Box<Assembler>>,
     /// One that is whole, with the digest in its frames, until the machine takes it.
     whole: Option<([u8; 4], Vec<u8>)>,
@@ -41,9 +41,9 @@ pub(super) struct Broadcasts {
 /// The newest broadcast that the machine has taken.
 struct Confirming {
     digest: [u8; 4],
-    /// When to confirm it next.
+    /// Time to confirm it next.
     at: Duration,
-    /// How often that was done.
+    /// Number of confirmations sent.
     times: usize,
 }
 
@@ -62,8 +62,8 @@ fn limits() -> AssemblerLimits {
     AssemblerLimits { sources: 2, messages: AT_ONCE, source_bytes: KEPT, ..limits }
 }
 
-/// Whether bytes are a message of this deployment, and its wraps those that its header binds. What a false frame
-/// spoilt is tried again with other frames; the header's signature is for the machine to verify.
+/// Returns true if bytes are a message of this deployment, and its wraps those that its header binds. What a
+/// false frame spoilt is tried again with other frames; the header's signature is for the machine to verify.
 fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
     match Message::decode(deployment, bytes) {
         Ok(Message::Rekey(rekey)) => match &rekey.part {

@@ -59,7 +59,7 @@ impl Connections {
         self.list.iter().filter(move |connection| connection.route == route).map(|connection| connection.peer)
     }
 
-    /// Whether there is one to whom this leads.
+    /// Returns true if there is one to whom this leads.
     pub(super) fn has(&self, route: Route) -> bool {
         self.list.iter().any(|connection| connection.route == route)
     }

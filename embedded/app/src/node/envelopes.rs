@@ -29,7 +29,7 @@ const SHOWN_OF_NAME: usize = 8;
 
 /// Why an envelope did not open.
 enum Unopened {
-    /// It was not tried, for this reason.
+    /// The envelope was not tried, for this reason.
     Refused(&'static str),
     Failed(EnvelopeError),
 }

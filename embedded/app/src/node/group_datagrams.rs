@@ -27,15 +27,16 @@ type InUse = (Digest, Slot, u32);
 
 /// The board's datagrams.
 pub(super) struct GroupDatagrams {
-    /// From the first key on. They outlive the machine: what was received is not received again.
+    /// Datagrams of the group, from the first key on. They outlive the machine: what was received is not
+    /// received again.
     datagrams: Option<Box<Datagrams<S>>>,
     /// The keys in use.
     in_use: Option<InUse>,
-    /// Whether the machine may have other keys by now.
+    /// True if the machine may have other keys by now.
     is_outdated: bool,
-    /// Whether the leader is to be asked for a newer epoch.
+    /// True if the leader is to be asked for a newer epoch.
     wants_epoch: bool,
-    /// Whether there is a newer list of those who may not sign.
+    /// True if there is a newer list of those who may not sign.
     has_newer_list: bool,
 }
 
@@ -49,7 +50,7 @@ impl GroupDatagrams {
         self.is_outdated = true;
     }
 
-    /// Nothing passes, and all secrets are erased.
+    /// Closes the group's datagrams: nothing passes, and all secrets are erased.
     fn close(&mut self) {
         self.in_use = None;
         if let Some(datagrams) = &mut self.datagrams {

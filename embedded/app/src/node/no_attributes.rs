@@ -33,7 +33,7 @@ impl Attributes {
     pub(super) fn stored(&self, _: Snapshot) {}
 }
 
-/// Nothing is beside the edge.
+/// No parts beside the edge.
 pub(super) type Parts = ();
 
 pub(super) const fn parts() -> Parts {}

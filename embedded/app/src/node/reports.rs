@@ -152,7 +152,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         let _ = self.endpoint.send(&ToGateway::Report(report));
     }
 
-    /// Everything that was counted.
+    /// Report of all counts.
     fn counted(&self, now: Duration, hooks: &impl Hooks) -> Report {
         let (pipe, line, memory) = (self.endpoint.counters(), self.frame_errors, hooks.memory());
         let (stored, faults) = (self.storage.counters(), hooks.fault_counters());

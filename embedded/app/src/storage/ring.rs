@@ -3,7 +3,7 @@
 /// A run of bytes in the ring, which may go on at the ring's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Its first byte, counted from the ring's beginning; a multiple of 4.
+    /// Offset of the first byte, counted from the ring's beginning; a multiple of 4.
     pub(super) start: u32,
     /// Bytes used.
     pub(super) len: u32,
@@ -48,7 +48,7 @@ impl Ring {
         (self.base..self.base + self.size).step_by(self.page as usize)
     }
 
-    /// Whether there can be such a span.
+    /// Returns true if there can be such a span.
     pub(super) fn holds(&self, span: Span) -> bool {
         span.start < self.size && span.start.is_multiple_of(4) && span.len <= self.size - self.page
     }
@@ -107,7 +107,7 @@ impl Ring {
         self.skip_page();
     }
 
-    /// Nothing is kept any more.
+    /// Forgets the span that was kept.
     pub(super) const fn forget(&mut self) {
         self.kept = None;
         self.head = 0;

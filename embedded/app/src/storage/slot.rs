@@ -99,7 +99,7 @@ impl Place {
         (next.index < page_len / SLOT_LEN as u32).then_some(next)
     }
 
-    /// Its address in the region.
+    /// Address of the place in the region.
     pub(super) const fn address(self, page_len: u32) -> u32 {
         self.page * page_len + self.index * SLOT_LEN as u32
     }

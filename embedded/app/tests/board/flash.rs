@@ -78,7 +78,7 @@ impl Flash {
         chip.fails_at = None;
     }
 
-    /// Whether these bytes are anywhere.
+    /// Returns true if these bytes are anywhere.
     pub(crate) fn contains(&self, needle: &[u8]) -> bool {
         self.chip().bytes.windows(needle.len()).any(|window| window == needle)
     }

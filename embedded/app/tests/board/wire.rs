@@ -13,7 +13,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::meter;
 
-/// Both directions of a line.
+/// Line with both its directions.
 #[derive(Clone)]
 pub(crate) struct Wire(Rc<RefCell<Both>>);
 

@@ -31,7 +31,7 @@ const PAGES: usize = 16;
 pub(crate) struct Knobs {
     /// The board asked to start anew.
     reset: Rc<Cell<bool>>,
-    /// Whether the button is held.
+    /// True while the button is held.
     pub(crate) button: Rc<Cell<bool>>,
     pub(crate) state: Rc<Cell<Option<State>>>,
     /// Time of the last watchdog feed, and the longest interval between two.
@@ -133,7 +133,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Everything runs, and the board is fresh from the factory.
+    /// Starts all machines, with a board that is fresh from the factory.
     pub(crate) fn new(seed: u64, strategy: StrategyKind, timing: LeaderTiming) -> Self {
         Self::with_flash(seed, strategy, timing, PAGES)
     }
@@ -206,7 +206,7 @@ impl World {
         self.console.say(b"\n");
     }
 
-    /// So many more drones enrol and join.
+    /// Adds `count` drones, which enrol and join.
     pub(crate) fn add_companions(&mut self, count: usize) {
         self.network.add_companions(count);
         self.until("all are members", |world| world.companions_agree());
@@ -249,7 +249,7 @@ impl World {
         self.network.set_time(time::now());
     }
 
-    /// Whether anything came of it.
+    /// Polls the board; returns true if anything came of it.
     fn poll_board(&mut self) -> bool {
         time::forget_alarms();
         if let Some(board) = &mut self.board {
@@ -273,7 +273,7 @@ impl World {
         Some(format!("{} digest {}", words[1], words[5]))
     }
 
-    /// Whether the board holds the leader's key.
+    /// Returns true if the board holds the leader's key.
     pub(crate) fn agree(&self) -> bool {
         self.board_epoch().is_some() && self.board_epoch() == self.epoch()
     }

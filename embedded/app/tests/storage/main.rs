@@ -36,7 +36,7 @@ fn replace(storage: &mut Storage<Flash>, n: u32, len: usize) -> Result<(), Stora
     block_on(storage.replace(&state(n, len), key(n)))
 }
 
-/// Whether any word of the key remains where keys are stored.
+/// Returns true if any word of the key remains where keys are stored.
 fn remains_of(flash: &Flash, n: u32) -> bool {
     let key = key(n);
     let chip = flash.chip();

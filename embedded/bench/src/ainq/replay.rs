@@ -23,7 +23,7 @@ const LEADER: Peer = Peer(1);
 /// The part of a message's handling that is measured.
 #[derive(Clone, Copy)]
 pub(super) enum Part {
-    /// From its bytes to the key in use.
+    /// The message from its bytes to the key in use.
     Whole(Cue),
     /// The same without its header's signature: decoding and verifying it.
     Unsigned(Cue),

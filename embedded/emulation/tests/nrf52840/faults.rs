@@ -88,7 +88,7 @@ fn command_wipes() {
     stays_wiped(&mut board);
 }
 
-/// Neither a restart nor the flash brings anything back.
+/// Asserts that neither a restart nor the flash brings anything back.
 fn stays_wiped(board: &mut MemberBoard) {
     board.kill_and_start();
     board.model.board.console.line("unprovisioned");

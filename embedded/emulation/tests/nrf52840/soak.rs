@@ -86,7 +86,7 @@ struct SoakRun {
     /// Messages sent, to the board and by it.
     orders: usize,
     reports: usize,
-    /// When the board started last.
+    /// Time at which the board started last.
     started: Duration,
     resets: usize,
     /// Keys on the KGC's list of revoked ones.
@@ -197,7 +197,7 @@ impl SoakRun {
         }
     }
 
-    /// At any moment of the minute after `start`, once in four minutes, for either end.
+    /// Injects garbage at any moment of the minute after `start`, once in four minutes, for either end.
     fn garbage(&mut self, start: Duration) {
         if self.between(0, 3) > 0 {
             return;
@@ -271,7 +271,7 @@ struct Figures {
     said: usize,
     starts: usize,
     revoked: u64,
-    /// In bytes; the peaks are since the last start.
+    /// Bytes of memory; the peaks are since the last start.
     heap: u64,
     heap_peak: u64,
     stack_peak: u64,
@@ -287,9 +287,9 @@ struct Figures {
 }
 
 impl Figures {
-    /// Nothing grows but by the list of revoked keys, which has 32 bytes for each, exists twice and may have
-    /// room for as many again, and by what the message that brings it takes for a moment. The stack's deepest
-    /// moment may come late by chance.
+    /// Asserts that nothing grows but by the list of revoked keys, which has 32 bytes for each, exists twice
+    /// and may have room for as many again, and by what the message that brings it takes for a moment. The
+    /// stack's deepest moment may come late by chance.
     fn compare(&self, first: &Self) {
         for (what, now, then, growth) in [
             ("heap", self.heap, first.heap, 512 + 128 * self.revoked),

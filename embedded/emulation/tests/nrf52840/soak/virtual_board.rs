@@ -20,7 +20,7 @@ const STEP: Duration = Duration::from_micros(100);
 pub(crate) struct VirtualBoard {
     pub(crate) network: TestNetwork,
     pub(crate) chip: LockstepChip,
-    /// On the line to the gateway, both ways.
+    /// Faults on the line to the gateway, both ways.
     pub(crate) faults: FaultInjector,
     pub(crate) now: Duration,
     /// Bytes for the gateway.
@@ -137,7 +137,7 @@ impl VirtualBoard {
         self.said.iter().filter(|line| line.starts_with(start)).count()
     }
 
-    /// Whether the board holds the leader's key.
+    /// Returns true if the board holds the leader's key.
     pub(crate) fn agree(&self) -> bool {
         let held = self.heard_line("key ").map(|line| line.split(' ').collect::<Vec<_>>());
         let held = held.map(|words| format!("{} digest {}", words[1], words[5]));
@@ -150,7 +150,7 @@ impl VirtualBoard {
         keys.filter_map(|key| key.split(' ').next()).collect()
     }
 
-    /// Whether board and gateway are in session, as both see it.
+    /// Returns true if board and gateway are in session, as both see it.
     pub(crate) fn in_session(&self) -> bool {
         self.network.gateway.has_session()
             && self.heard_line("gateway ").is_some_and(|line| line.starts_with("gateway connected"))
