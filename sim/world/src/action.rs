@@ -49,7 +49,7 @@ impl Forgery {
     ];
 }
 
-/// Something done to the world at a time.
+/// Action on the world at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Switch a node on, if it is off.
@@ -63,7 +63,7 @@ pub enum Action {
         node: NodeId,
         /// Outputs it still brings about.
         after: u32,
-        /// From its crash until it is started again.
+        /// Time from its crash until it is started again.
         down_for: Duration,
     },
     /// The application at an edge wants into the group.
@@ -92,7 +92,7 @@ pub enum Action {
         node: NodeId,
         /// The content: a number that receivers are checked for.
         number: u32,
-        /// Whether an edge signs it; leaders always do.
+        /// True if an edge signs it; leaders always do.
         signed: bool,
     },
     /// Set the faults of all links.
@@ -124,7 +124,7 @@ pub enum Action {
     Lie {
         /// The KGC.
         kgc: KgcId,
-        /// Whether it does.
+        /// True if it lies.
         lies: bool,
     },
     /// A relay becomes hostile: it drops, repeats, swaps, withholds and alters what it passes on. Or an honest one takes
@@ -132,7 +132,7 @@ pub enum Action {
     Subvert {
         /// The relay.
         relay: u16,
-        /// Whether it is.
+        /// True if it is hostile.
         hostile: bool,
     },
     /// The leader seals an order to the mission's second phase and hands it on to the group.

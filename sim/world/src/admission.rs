@@ -31,7 +31,7 @@ pub use self::tags::distinguish;
 use quiver_admission::{AdmissionError, Ending};
 pub use quiver_garble::policy::MAX_TEXT;
 
-/// Whether a drone's membership never began because it does not satisfy the policy.
+/// Returns true if a drone's membership never began because it does not satisfy the policy.
 pub fn is_unsatisfied(why: &Ending) -> bool {
     *why == Ending::Denied(AdmissionError::Exchange(quiver_abke::Error::Unsatisfied))
 }

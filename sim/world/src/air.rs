@@ -34,7 +34,7 @@ pub struct AirSetup {
     pub arithmetic: Arithmetic,
 }
 
-/// What a transmission is for.
+/// Purpose of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A message of the protocol.
@@ -49,14 +49,14 @@ pub(crate) struct Broadcast {
     transmission: Transmission,
     from: NodeId,
     rekey: Option<u64>,
-    /// Whether it is the announcement of a sender of datagrams.
+    /// True if it is the announcement of a sender of datagrams.
     announcement: bool,
-    /// From the sending until the end of the last frame.
+    /// Time from the sending until the end of the last frame.
     pub(crate) after: Duration,
 }
 
 impl Broadcast {
-    /// Its code, if it has parity frames.
+    /// Code of the broadcast, if it has parity frames.
     pub(crate) fn coding(&self) -> Option<Coding> {
         self.transmission.coding
     }
@@ -83,7 +83,7 @@ pub struct Air {
     medium: Medium,
     ledger: Ledger,
     links: BTreeMap<(NodeId, NodeId), LossState>,
-    /// What each sender sees of the loss.
+    /// Loss that each sender observes.
     observed: BTreeMap<NodeId, ObservedLoss>,
     /// Time from which a sender may send again.
     silent_until: BTreeMap<NodeId, Duration>,
@@ -127,7 +127,7 @@ impl Air {
         self.observed.get(&node).map_or(0.0, ObservedLoss::estimate)
     }
 
-    /// Whether messages between two nodes go over the radio.
+    /// Returns true if messages between two nodes go over the radio.
     pub(crate) fn joins(one: NodeId, other: NodeId) -> bool {
         matches!(one, NodeId::Edge(_)) || matches!(other, NodeId::Edge(_))
     }
@@ -220,7 +220,7 @@ impl Air {
         Broadcast { transmission, from, rekey, announcement: false, after: slot.end.saturating_sub(at) }
     }
 
-    /// Whether a node receives the whole broadcast; it pays for listening either way.
+    /// Returns true if a node receives the whole broadcast; it pays for listening either way.
     pub(crate) fn reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);
@@ -246,7 +246,7 @@ impl Air {
         Broadcast { transmission, from, rekey: None, announcement, after }
     }
 
-    /// Whether a node receives the datagram; it pays for listening either way.
+    /// Returns true if a node receives the datagram; it pays for listening either way.
     pub(crate) fn datagram_reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), None, &account);

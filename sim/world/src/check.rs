@@ -48,11 +48,11 @@ pub struct CheckSetup {
     pub leaders: u16,
     /// Relays of each leader, which drones dial in its place if there are any.
     pub relays: u16,
-    /// Whether leaders demand a policy: then edges join anonymously.
+    /// True if leaders demand a policy: then edges join anonymously.
     pub admission: bool,
     /// Re-key strategy.
     pub strategy: StrategyKind,
-    /// Whether drivers break their rules, to see that the invariants notice.
+    /// Rules that drivers break, to see that the invariants notice.
     #[doc(hidden)]
     pub sabotage: Sabotage,
 }
@@ -89,7 +89,7 @@ pub struct Outcome {
     pub epochs: usize,
     /// Comparisons made.
     pub checks: u64,
-    /// From the end of the faults until convergence.
+    /// Time from the end of the faults until convergence.
     pub convergence: Duration,
     /// Virtual time that passed.
     pub time: Duration,

@@ -28,13 +28,13 @@ pub const ORDERS: [Order; 3] = [
 ];
 
 impl Order {
-    /// Its policy.
+    /// Policy of the order.
     #[must_use]
     pub const fn policy(&self) -> &'static str {
         self.policy
     }
 
-    /// Whether the drone of this number is to open it.
+    /// Returns true if the drone of this number is to open it.
     #[must_use]
     pub fn is_for(&self, drone: u32) -> bool {
         self.lets_in.get(drone as usize % KINDS).copied().unwrap_or(false)

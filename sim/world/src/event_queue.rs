@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use quiver_machine::Route;
 
-/// Something that is to happen to one node.
+/// Event that is to happen to one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Its deadline may have come.
+    /// A deadline of the node may have come.
     Wake,
     /// A message arrives over a connection, sent to this node alone or published to the group.
     Message { via: u32, connection: u32, by_group: bool, payload: Arc<[u8]> },
@@ -49,19 +49,19 @@ impl EventQueue {
         self.0.next_at()
     }
 
-    /// Whether the next event is about a station's datagrams.
+    /// Returns true if the next event is about a station's datagrams.
     pub(crate) fn datagram_is_next(&self) -> bool {
         let is_datagram =
             |planned: &PlannedEvent| matches!(planned.event, Event::Datagram { .. } | Event::Station);
         self.0.peek().is_some_and(is_datagram)
     }
 
-    /// Whether the next event is about a broadcast that members repeat.
+    /// Returns true if the next event is about a broadcast that members repeat.
     pub(crate) fn repeat_is_next(&self) -> bool {
         self.0.peek().is_some_and(|planned| matches!(planned.event, Event::Repeat { .. }))
     }
 
-    /// Whether the next event is a scheduled action of the world.
+    /// Returns true if the next event is a scheduled action of the world.
     pub(crate) fn action_is_next(&self) -> bool {
         self.0.peek().is_some_and(|planned| planned.event == Event::ScheduledAction)
     }

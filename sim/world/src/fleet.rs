@@ -141,7 +141,7 @@ impl<S: Suite> Fleet<S> {
         (self.max_members as usize / 8).max(16_384)
     }
 
-    /// Whether the edge's identity lists the group.
+    /// Returns true if the edge's identity lists the group.
     pub fn authorises(&self, edge: u32) -> bool {
         edge < self.strangers_from
     }

@@ -79,7 +79,7 @@ impl SealedOrder {
         Ok(Self { condition, key, text })
     }
 
-    /// Its condition.
+    /// Condition of the order.
     #[must_use]
     pub const fn condition(&self) -> &Condition {
         &self.condition

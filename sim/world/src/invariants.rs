@@ -79,7 +79,7 @@ pub enum Invariant {
     /// A token gives one key to one drone, however many race for it and whichever KGCs are asked.
     #[display("one identity per token")]
     OneIdentityPerToken,
-    /// With the state of fewer KGCs than the threshold the adversary mints no key and opens no order.
+    /// The adversary mints no key and opens no order with the state of fewer KGCs than the threshold.
     #[display("few KGCs know nothing")]
     FewKgcsKnowNothing,
     /// A ciphertext to a condition opens nowhere before its key was released.
@@ -88,7 +88,7 @@ pub enum Invariant {
     /// Anonymous members are exactly those that the policy admits, and they share a secret with the leader.
     #[display("admission")]
     Admission,
-    /// Nothing that a leader sees links two runs of one anonymous drone.
+    /// A leader sees nothing that links two runs of one anonymous drone.
     #[display("unlinkability")]
     Unlinkability,
     /// No node answers a group message from a sender without an identity; leaders answer requests of such
@@ -98,8 +98,8 @@ pub enum Invariant {
     /// No message of a sender without an identity ends a membership.
     #[display("no membership ended by a forgery")]
     NoForgedEnd,
-    /// What a member opens of the group's datagrams was sealed by the member in that slot, under an epoch in
-    /// which both are; none is opened twice, and none of a member that the receiver knows to be removed.
+    /// Datagrams that a member opens were sealed by the member in that slot, under an epoch in which both
+    /// are; none is opened twice, and none of a member that the receiver knows to be removed.
     #[display("datagrams")]
     Datagrams,
     /// A node that sees a leader sign two headers for one epoch, under whichever of its keys, follows none of
@@ -118,7 +118,7 @@ pub struct Violation {
     pub invariant: Invariant,
     /// Time since the world began.
     pub at: Duration,
-    /// At which node, if it is about one.
+    /// Node of the violation, if it is about one.
     pub node: Option<NodeId>,
     /// Description of the violation.
     pub detail: String,
@@ -141,9 +141,9 @@ struct Made {
     digest: Option<[u8; 32]>,
     /// The exported key of the epoch.
     key: Option<[u8; 32]>,
-    /// Its members: numbers of edges. `None` if the leader died at once.
+    /// Members of the epoch: numbers of edges. `None` if the leader died at once.
     members: Option<BTreeSet<u32>>,
-    /// Its anonymous members: pseudonyms. `None` if the leader died at once.
+    /// Anonymous members of the epoch: pseudonyms. `None` if the leader died at once.
     anonymous: Option<BTreeSet<[u8; 16]>>,
     leader: u16,
 }
@@ -295,7 +295,7 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
     }
 }
 
-/// Whether the node died in this step.
+/// Returns true if the node died in this step.
 fn died(step: &Step) -> bool {
     step.effects.contains(&Effect::Died)
 }

@@ -143,7 +143,7 @@ impl Single {
         Self(MasterSecret::<S>::generate(rng).encode())
     }
 
-    /// With this secret.
+    /// Makes the key of this secret.
     pub fn of<S: Suite>(secret: &MasterSecret<S>) -> Self {
         Self(secret.encode())
     }

@@ -53,7 +53,7 @@ impl MavlinkSetup {
     /// The longest frame of these streams.
     pub const MAX_FRAME: usize = 63;
 
-    /// What the datagrams of one of so many stations are sealed for.
+    /// Settings of the datagrams of one of this number of stations.
     pub(crate) fn config(&self, profile: Option<&Profile>, stations: u32) -> Config {
         let Some(profile) = profile else { return Config { mtu: MTU, ..Config::default() } };
         let mtu = profile.capacity(Cast::Broadcast).0.min(MTU);
@@ -75,18 +75,18 @@ impl Default for MavlinkSetup {
     }
 }
 
-/// Something that a station did.
+/// Event at a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatagramEvent {
     /// Time since the world began.
     pub at: Duration,
     /// The station's node.
     pub node: NodeId,
-    /// What it did.
+    /// Kind of the event.
     pub kind: DatagramEventKind,
 }
 
-/// What a station did.
+/// Kind of an event at a station.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatagramEventKind {
     /// Sealed payloads in one datagram.

@@ -59,7 +59,7 @@ impl NodeIndex {
         (0..self.leaders).flat_map(move |leader| (0..known).map(move |other| number(leader, other)))
     }
 
-    /// Whether a node dials another.
+    /// Returns true if a node dials another.
     pub(crate) fn dials(self, dialler: NodeId, hub: NodeId) -> bool {
         match (dialler, hub) {
             (NodeId::Edge(_), NodeId::Leader(_)) => self.relays == 0,

@@ -43,7 +43,7 @@ pub trait StepObserver<S: Suite> {
         let _ = (world, event);
     }
 
-    /// Whether the world should stop at once, for instance because an invariant broke.
+    /// Returns true if the world should stop at once, for instance because an invariant broke.
     fn stops(&self) -> bool {
         false
     }

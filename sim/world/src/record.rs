@@ -16,7 +16,7 @@ pub(crate) trait Record: Clone {
     fn compact(self) -> Self;
     /// Feeds the record's content to a digest.
     fn digest(&self, sink: &mut dyn FnMut(&[u8]));
-    /// Whether it binds a token to a key.
+    /// Returns true if it binds a token to a key.
     fn is_pin(&self) -> bool {
         false
     }

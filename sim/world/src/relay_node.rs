@@ -26,17 +26,17 @@ pub(crate) struct RelayNode {
     hostile: Option<Box<Hostile>>,
 }
 
-/// What a hostile relay does to a message.
+/// Treatment of a message by a hostile relay.
 enum Treatment {
     Pass,
     Drop,
     Twice,
     /// An older one takes its place.
     Older,
-    /// It is said to be another drone's, or given to another.
+    /// The message is said to be another drone's, or given to another.
     Swap,
     Alter,
-    /// It comes after later ones.
+    /// The message comes after later ones.
     Withhold,
 }
 
@@ -98,7 +98,7 @@ impl Hostile {
         bytes
     }
 
-    /// What its machine is told that this drone said.
+    /// Messages, with their senders, that its machine is told in the place of this drone's.
     fn said(&mut self, drones: &BTreeSet<Peer>, from: Peer, bytes: &[u8]) -> Vec<(Peer, Vec<u8>)> {
         let treatment = self.treatment();
         let said = match treatment {
@@ -121,7 +121,7 @@ impl Hostile {
         said
     }
 
-    /// What goes out in the place of a message, of a drone's or of a batch.
+    /// Sends other messages in the place of a message, of a drone's or of a batch.
     fn send(&mut self, drones: &BTreeSet<Peer>, to: Destination, payload: Vec<u8>) {
         let is_drone = matches!(to, Destination::Peer(peer) if drones.contains(&peer));
         match self.treatment() {

@@ -29,7 +29,7 @@ pub(crate) enum RngStream {
     Air,
     /// The stations' salts, and what the adversary does with those that it has.
     Datagrams,
-    /// Where members are, and when they repeat broadcasts.
+    /// Places of members, and times at which they repeat broadcasts.
     Field,
     /// The attribute authority.
     AbeAuthority,

@@ -43,20 +43,20 @@ pub struct RunPlan {
     pub newcomers: u32,
     /// Number of group messages.
     pub messages: u32,
-    /// Whether orders are sealed to those with certain attributes.
+    /// True if orders are sealed to those with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
     /// Threshold of the KGCs.
     pub threshold: u16,
-    /// Whether an order is sealed to the mission's second phase.
+    /// True if an order is sealed to the mission's second phase.
     pub orders: bool,
     /// The policy that anonymous drones must satisfy: over [`admission::FIELDS`](crate::admission::FIELDS).
     /// `None`: admission by name.
     pub admission: Option<String>,
-    /// Whether to compute once what many drones verify alike: [`Setup::share_verifications`].
+    /// True to compute once what many drones verify alike: [`Setup::share_verifications`].
     pub share_verifications: bool,
-    /// Whether the leader is switched off and on again.
+    /// True if the leader is switched off and on again.
     pub restart_leader: bool,
     /// The radio; `None`: links as [`LinkFaults::SOUND`].
     pub air: Option<AirSetup>,
@@ -77,7 +77,7 @@ pub struct Run {
     pub epoch: Option<Epoch>,
     /// Steps taken.
     pub steps: u64,
-    /// Whether the run was ended before its last phase: what it has is of the phases before.
+    /// True if the run was ended before its last phase: what it has is of the phases before.
     pub interrupted: bool,
 }
 

@@ -82,11 +82,11 @@ pub struct Scenario {
     pub about: String,
     /// The world, with the faults of its links at first.
     pub setup: Setup,
-    /// Over which radio they talk.
+    /// Radio over which they talk.
     pub radio: RadioPlan,
     /// Actions, in order of time.
     pub script: Vec<(Duration, Action)>,
-    /// Where edges fly, if they do.
+    /// Paths on which edges fly, if they do.
     pub places: Option<Places>,
     /// Time at which the last fault is over.
     pub duration: Duration,
@@ -96,7 +96,7 @@ pub struct Scenario {
     pub expect: Expectations,
 }
 
-/// Over which radio the nodes talk.
+/// Radio over which the nodes talk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RadioPlan {
     /// The preset.
@@ -105,9 +105,9 @@ pub struct RadioPlan {
     pub loss: Loss,
     /// Number of times that a broadcast frame is sent.
     pub rounds: u32,
-    /// Whether broadcasts of several frames have parity frames. They have none if `rounds` is above 1.
+    /// True if broadcasts of several frames have parity frames. They have none if `rounds` is above 1.
     pub coding: bool,
-    /// Whether senders may exceed the legal duty cycle.
+    /// True if senders may exceed the legal duty cycle.
     pub ignore_duty_cycle: bool,
     /// Curve arithmetic of the drones.
     pub arithmetic: Arithmetic,

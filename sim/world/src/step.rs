@@ -21,7 +21,7 @@ use crate::record::Record;
 pub enum Cause {
     /// The node was started.
     Start,
-    /// Its deadline came.
+    /// A deadline of the node came.
     Deadline,
     /// A connection is up.
     Connected(NodeId),
@@ -31,7 +31,7 @@ pub enum Cause {
     Message {
         /// The neighbour that handed it over.
         via: NodeId,
-        /// Whether it was published to the group, not sent to this node alone.
+        /// True if it was published to the group, not sent to this node alone.
         by_group: bool,
         /// The message.
         payload: Arc<[u8]>,
@@ -82,29 +82,29 @@ pub enum Effect {
     },
     /// A record became durable.
     Persisted {
-        /// Its bytes.
+        /// Bytes of the record.
         bytes: usize,
     },
-    /// It reported an event.
+    /// The node reported an event.
     Reported(Box<NodeEvent>),
-    /// It cut a connection for good.
+    /// The node cut a connection for good.
     Blocked(Peer),
-    /// It cut a connection for a while.
+    /// The node cut a connection for a while.
     Penalized(Peer),
-    /// It ended a connection.
+    /// The node ended a connection.
     Disconnected(Peer),
-    /// It begins or ends relaying a peer's group messages.
+    /// The node begins or ends relaying a peer's group messages.
     Relayed {
         /// The peer.
         peer: Peer,
-        /// Whether it does.
+        /// True if it begins.
         allowed: bool,
     },
-    /// Its disk refused a record: it waits until the disk takes it.
+    /// The node's disk refused a record: it waits until the disk takes it.
     Stalled,
-    /// It died before its next output.
+    /// The node died before its next output.
     Died,
-    /// Its durable state does not restore it: it stays off.
+    /// The node's durable state does not restore it: it stays off.
     Broken,
 }
 
@@ -117,7 +117,7 @@ pub struct Step {
     pub node: NodeId,
     /// Why.
     pub cause: Cause,
-    /// Its effects, in order.
+    /// Effects of the step, in order.
     pub effects: Vec<Effect>,
     /// CPU time the step took, if it was measured.
     pub cpu: Duration,
@@ -170,7 +170,7 @@ pub enum Sabotage {
 /// Collects the effects of a step, and writes records as the sabotage has it.
 pub(crate) struct StepEffects<R> {
     pub(crate) effects: Vec<Effect>,
-    /// Over the records, if the world is traced.
+    /// Digest of the records, if the world is traced.
     pub(crate) records: Option<Sha256>,
     sabotage: Sabotage,
     /// Sabotage: records that become durable after everything has been transmitted.

@@ -19,7 +19,7 @@ impl WorldSuite {
     /// All.
     pub const ALL: [Self; 2] = [Self::Ristretto255, Self::Toy];
 
-    /// Its name.
+    /// Name of the suite.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

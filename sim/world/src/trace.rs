@@ -26,16 +26,16 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::descriptions::describe;
 pub use self::recorder::TraceRecorder;
 
-/// What messages are for; a hop names one by its index.
+/// Purposes of messages; a hop names one by its index.
 pub const PURPOSES: [&str; 6] = ["enrolment", "joining", "keys", "acknowledgements", "messages", "other"];
 
-/// What a fact says of its node. The numbers are those of the serialised form.
+/// Kind of fact about a node. The numbers are those of the serialised form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum What {
-    /// It is switched on.
+    /// The node is switched on.
     On = 0,
-    /// It is off.
+    /// The node is off.
     Off = 1,
     /// A drone holds the key of an epoch (index in [`Trace::epochs`]), or none (-1).
     Holds = 2,
@@ -45,7 +45,7 @@ pub enum What {
     Captured = 4,
     /// No leader and it hear each other (1), or one does again (0).
     CutOff = 5,
-    /// Something befell it: index in [`Trace::texts`].
+    /// An event befell the node: index in [`Trace::texts`].
     Story = 6,
 }
 
@@ -64,9 +64,9 @@ pub enum EventKind {
     Phase,
     /// A leader made an epoch.
     Epoch,
-    /// Who leads changed.
+    /// Another leader leads.
     Leader,
-    /// Something fails.
+    /// A fault begins or ends.
     Fault,
     /// The adversary does something.
     Adversary,
@@ -79,19 +79,19 @@ pub enum EventKind {
 /// An event on the time line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceEvent {
-    /// When it began.
+    /// Time at which it began.
     pub at: u64,
-    /// When what it began is over, if it lasts and ends.
+    /// Time at which what it began is over, if it lasts and ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
     /// The node, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
-    /// In words.
+    /// Words of the event.
     pub text: String,
-    /// How many of the kind came one after the other.
+    /// Number of events of the kind, one after the other.
     pub times: u32,
 }
 
@@ -100,9 +100,9 @@ pub struct TraceEvent {
 pub struct Place {
     /// Time since the world began.
     pub at: Duration,
-    /// To the east.
+    /// Metres to the east.
     pub x: f64,
-    /// To the north.
+    /// Metres to the north.
     pub y: f64,
 }
 
@@ -113,17 +113,17 @@ impl Serialize for Place {
     }
 }
 
-/// Where drones are. Between two places they fly straight.
+/// Paths of drones. Between two places they fly straight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Places {
     /// The square they are in reaches so many metres from its middle.
     reach: f64,
     /// Leaders, in the middle, hear so many metres far.
     range: Option<f64>,
-    /// Whether a policy admits who is there, from north-west to south-east, as rows of `0` and `1`.
+    /// Squares in which a policy admits drones, from north-west to south-east, as rows of `0` and `1`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     admitted: Vec<String>,
-    /// By drone, in order of time.
+    /// Paths by drone, in order of time.
     paths: Vec<Vec<Place>>,
 }
 
@@ -133,7 +133,7 @@ impl Places {
         Self { reach, range, admitted: Vec::new(), paths: vec![Vec::new(); edges as usize] }
     }
 
-    /// By drone, in order of time.
+    /// Paths by drone, in order of time.
     #[must_use]
     pub fn paths(&self) -> &[Vec<Place>] {
         &self.paths
@@ -173,11 +173,11 @@ pub struct Trace {
     pub counted: Vec<(u64, [u32; 6])>,
     /// Events of the time line, in order of time.
     pub events: Vec<TraceEvent>,
-    /// Where drones are; `None` if they have no place.
+    /// Paths of the drones; `None` if they have no place.
     pub places: Option<Places>,
-    /// What did not hold, in words.
+    /// Failures, in words.
     pub failures: Vec<String>,
-    /// What is left out because it was too much, in words.
+    /// Parts that are left out because they were too much, in words.
     pub left_out: Vec<String>,
 }
 

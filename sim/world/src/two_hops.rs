@@ -32,22 +32,22 @@ const BACKOFF: u64 = 10_000_000;
 pub struct TwoHops {
     /// Radius of the disc over which members are spread evenly, in ranges of the radio, from 1 to 2.
     pub spread: f64,
-    /// How members repeat what a leader broadcasts of an epoch; `None`: they do not.
+    /// Repeats, by members, of a leader's broadcasts of an epoch; `None`: members repeat nothing.
     pub repeats: Option<Repeats>,
     /// The first so many members repeat false frames, whatever they hear.
     pub hostile: u32,
 }
 
-/// How members repeat.
+/// Manner in which members repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats {
-    /// Their timers.
+    /// Timers of the members.
     pub trickle: TrickleConfig,
     /// Intervals after which a message is repeated no more.
     pub intervals: u8,
 }
 
-/// What became of the leaders' broadcasts of epochs.
+/// Counts of the leaders' broadcasts of epochs by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TwoHopsReport {
     /// Members that do not hear the leader.
@@ -119,12 +119,12 @@ impl Field {
         Self { setup, places, relays, messages: VecDeque::new(), begun: 0, report, rng }
     }
 
-    /// Whether a node hears the leaders.
+    /// Returns true if a node hears the leaders.
     pub(crate) fn hears_leaders(&self, node: NodeId) -> bool {
         !matches!(node, NodeId::Edge(edge) if self.relays.contains_key(&edge))
     }
 
-    /// Those who can pass on messages between a leader and a node that does not hear it.
+    /// Members that can pass on messages between a leader and a node that does not hear it.
     pub(crate) fn relays(&self, node: NodeId) -> Option<&[u32]> {
         let NodeId::Edge(edge) = node else { return None };
         self.relays.get(&edge).map(Vec::as_slice)
@@ -157,7 +157,7 @@ impl Field {
         edge < self.setup.hostile
     }
 
-    /// Whether a member has a message.
+    /// Returns true if a member has a message.
     pub(crate) fn has(&self, number: u64, edge: u32) -> bool {
         self.message(number).is_some_and(|message| message.members.contains_key(&edge))
     }
@@ -226,7 +226,7 @@ fn point(rng: &mut impl RngCore, inner: f64, outer: f64) -> (f64, f64) {
     }
 }
 
-/// Those who hear both the middle and a place, nearest to the point halfway first.
+/// Members that hear both the middle and a place, nearest to the point halfway first.
 fn between(places: &[(f64, f64)], place: (f64, f64)) -> Vec<u32> {
     let halfway = (place.0 / 2.0, place.1 / 2.0);
     let hears_both = |at: (f64, f64)| distance(at, (0.0, 0.0)) <= 1.0 && distance(at, place) <= 1.0;

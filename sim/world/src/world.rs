@@ -53,7 +53,7 @@ const RECORDED: usize = 4096;
 
 /// A leader with its envelopes, whose drones may be behind relays.
 type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
-/// Its commands.
+/// Commands of a leader's node.
 pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
 /// Commands of an edge with its envelopes.
 pub type DroneCommand = Either<EdgeCommand, EnvelopeCommand>;
@@ -81,7 +81,7 @@ pub struct World<S: Suite> {
     adversary: Adversary,
     /// Relays that are hostile.
     hostile: BTreeSet<u16>,
-    /// What was published to the group, the newest last, and the nodes that have it.
+    /// Messages that were published to the group, the newest last, and the nodes that have each.
     gossip: VecDeque<(Arc<[u8]>, BTreeSet<NodeId>)>,
     /// KGCs that lie, and those whose operators have approved the second phase.
     lying: BTreeSet<KgcId>,
@@ -91,7 +91,7 @@ pub struct World<S: Suite> {
     /// Time for which nodes that are to crash stay down.
     returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
-    /// Where members are, if some do not hear the leader.
+    /// Places of the members, if some do not hear the leader.
     field: Option<Box<Field>>,
     /// Stations of MAVLink telemetry in the group's datagrams.
     stations: Option<Box<Stations<S>>>,

@@ -19,21 +19,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) struct Showing {
     pub(crate) credential: Credential,
     pub(crate) period: u64,
-    /// Whether its fields satisfy the policy.
+    /// True if its fields satisfy the policy.
     pub(crate) suffices: bool,
 }
 
 /// An anonymous drone, from the first time that it wants to join.
 pub(crate) struct AnonymousDrone {
-    /// Whether it wants to be in the group.
+    /// True if it wants to be in the group.
     pub(crate) wants: bool,
     /// The fields that the operator certifies.
     pub(crate) fields: Fields,
-    /// Whether nothing is certified for it any more, from the next period on.
+    /// True if nothing is certified for it any more, from the next period on.
     pub(crate) revoked: bool,
-    /// Its credential.
+    /// Credential of the drone.
     pub(crate) held: Option<Showing>,
-    /// Whether the credential of its present machine, or of its last one, satisfies the policy, and its
+    /// True if the credential of its present machine, or of its last one, satisfies the policy; and its
     /// period.
     pub(crate) shown: Option<(bool, u64)>,
     /// The period whose credential has no further use.
@@ -41,16 +41,16 @@ pub(crate) struct AnonymousDrone {
     pause: Duration,
     /// Times of arrival of the last message from it and of the last one to it: nanoseconds of the world.
     pub(crate) last_heard: [u64; 2],
-    /// Whether its return is planned.
+    /// True if its return is planned.
     pub(crate) returns: bool,
 }
 
-/// When a drone whose machine is over returns.
+/// Time at which a drone whose machine is over returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Return {
-    /// After about this long.
+    /// The drone returns after about this long.
     After(Duration),
-    /// In the next period.
+    /// The drone returns in the next period.
     WithThePeriod,
     /// Never.
     Never,
@@ -81,7 +81,7 @@ impl AnonymousDrone {
         self.pause = PAUSE;
     }
 
-    /// Its machine is over.
+    /// Handles the end of its machine.
     pub(crate) fn over(&mut self, why: &Ending) -> Return {
         if *why == Ending::Left {
             self.wants = false;
@@ -103,7 +103,7 @@ impl AnonymousDrone {
         self.held.as_ref().filter(|held| held.period == period)
     }
 
-    /// Whether it has a useful credential to prove in this period.
+    /// Returns true if it has a useful credential to prove in this period.
     pub(crate) fn has_credential_for(&self, period: u64) -> bool {
         self.wants && self.spent != Some(period) && (!self.revoked || self.credential_for(period).is_some())
     }

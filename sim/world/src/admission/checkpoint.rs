@@ -73,7 +73,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// This policy, with periods and answers as usual.
+    /// Makes the rules of this policy, with periods and answers as usual.
     pub fn of(policy: impl Into<String>) -> Self {
         Self { policy: policy.into(), period: PERIOD, answers: ANSWERS }
     }
@@ -271,7 +271,7 @@ impl<S: Suite> Checkpoint<S> {
         Fields { x, y, battery: u8::try_from(below(&mut rng, 101)).unwrap_or(0) }
     }
 
-    /// Whether the policy admits a drone with these fields, evaluated in the clear.
+    /// Evaluates in the clear if the policy admits a drone with these fields.
     ///
     /// # Errors
     /// [`CheckpointError::Circuit`], never for fields in their bounds.

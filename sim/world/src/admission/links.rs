@@ -7,11 +7,11 @@ pub const STRETCH: usize = 12;
 /// Number of drones whose memberships are compared: every string takes memory.
 pub const COMPARED: usize = 32;
 
-/// In place of a drone: messages of leaders to the whole group, which distinguish nobody.
+/// Number in place of a drone's: messages of leaders to the whole group, which distinguish nobody.
 pub const EVERYBODY: u32 = u32::MAX;
 
-/// So many bytes that different drones say are familiar: a stretch with such a part is the same twice by
-/// chance, when little of it is random.
+/// Number of bytes that are familiar if different drones say them: a stretch with such a part is the same
+/// twice by chance, when little of it is random.
 const FAMILIAR: usize = 4;
 
 /// All that leaders received from and sent to one drone in one of its lives, from the first hello of a
@@ -29,11 +29,11 @@ pub struct Sighting {
 /// Memberships in which a string was seen so far.
 #[derive(Clone, Copy)]
 enum Places {
-    /// In one membership.
+    /// The string was in one membership.
     Once { drone: u32, life: u32 },
-    /// In several memberships of one drone.
+    /// The string was in several memberships of one drone.
     Again(u32),
-    /// In memberships of different drones: it distinguishes nobody.
+    /// The string was in memberships of different drones: it distinguishes nobody.
     Everywhere,
 }
 

@@ -71,12 +71,12 @@ pub(super) fn kind(payload: &[u8]) -> Kind {
     }
 }
 
-/// Whether a message is a leader's re-key.
+/// Returns true if a message is a leader's re-key.
 pub(crate) fn is_rekey(payload: &[u8]) -> bool {
     kind(payload) == Kind::Rekey
 }
 
-/// Whether a message brings an epoch to a drone, or is part of a drone's following it.
+/// Returns true if a message brings an epoch to a drone, or is part of a drone's following it.
 pub(super) fn is_about_an_epoch(payload: &[u8]) -> bool {
     matches!(
         kind(payload),

@@ -146,7 +146,7 @@ impl Planner<'_> {
         nodes.into_iter().filter(|_| below(&mut self.rng, 4) < share).collect()
     }
 
-    /// Something happens.
+    /// Plans one event.
     fn happening(&mut self) {
         let at = self.time();
         let edge = self.edge();

@@ -33,9 +33,9 @@ const SHOWN: usize = 40;
 /// A format of movements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MovementFormat {
-    /// Of ns-2.
+    /// The format of ns-2.
     Ns2,
-    /// Of BonnMotion.
+    /// The format of BonnMotion.
     BonnMotion,
 }
 
@@ -53,7 +53,7 @@ impl MovementFormat {
 /// Movements of nodes: straight lines from place to place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Movements {
-    /// By node, in order of time. At least one place each.
+    /// Paths by node, in order of time. At least one place each.
     paths: Vec<Vec<Place>>,
 }
 
@@ -147,7 +147,7 @@ impl Movements {
         Self { paths: paths.into_iter().filter(|path| !path.is_empty()).collect() }.centred()
     }
 
-    /// By node, in order of time.
+    /// Paths by node, in order of time.
     #[must_use]
     pub fn paths(&self) -> &[Vec<Place>] {
         &self.paths
@@ -166,7 +166,7 @@ impl Movements {
         self.paths.iter().filter_map(|path| path.last()).map(|place| place.at).max().unwrap_or_default()
     }
 
-    /// Where a node is: it stays at its first place until it moves, and at its last place.
+    /// Place of a node: it stays at its first place until it moves, and at its last place.
     #[must_use]
     pub fn at(&self, node: usize, time: Duration) -> Option<(f64, f64)> {
         let path = self.paths.get(node)?;
@@ -401,7 +401,7 @@ fn bonnmotion(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, Forma
 mod tests {
     use super::*;
 
-    /// As ns-2's manual has it, with an interrupted move.
+    /// Movements as ns-2's manual has them, with an interrupted move.
     const NS2: &str = "#\n# nodes: 2, pause: 2.00, max speed: 10.00, max x: 100.00, max y: 100.00\n#\n\
         $node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(0) set Z_ 0.0\n$node_(1) set X_ 100.0\n$node_(1) set Y_ 100.0\n\
         $node_(1) set Z_ 0.0\n$god_ set-dist 0 1 16777215\n$ns_ at 2.0 \"$node_(0) setdest 100.0 0.0 10.0\"\n\

@@ -81,7 +81,7 @@ impl Capture {
         }
     }
 
-    /// Whether packets were left out because the capture is full.
+    /// Returns true if packets were left out because the capture is full.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.full

@@ -19,7 +19,7 @@ use crate::{Effect, NodeEvent, NodeId, Step, World};
 pub(super) struct AnonymousMembers {
     /// Edges by pseudonym.
     whose: BTreeMap<[u8; 16], u32>,
-    /// Under which pseudonym each was in last.
+    /// Pseudonym under which each was in last.
     last: BTreeMap<u32, [u8; 16]>,
     /// The lives in which something was answered already.
     answering: BTreeSet<(u32, u32)>,

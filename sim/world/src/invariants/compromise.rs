@@ -34,7 +34,7 @@ struct CompromisedNode<S: Suite> {
     edge: u32,
     /// The epoch held at the capture. Older ones must stay closed.
     held: Option<Epoch>,
-    /// Whether it kept the pair with which its term was opened: for up to a minute, so that of two competing
+    /// True if it kept the pair with which its term was opened: for up to a minute, so that of two competing
     /// terms the higher can be followed. For so long, all that was opened with that pair is open to a captor
     /// of the drone, however far apart the rounds are (a leader's first term after a start leaps over many).
     keeps_used_pair: bool,
@@ -107,7 +107,7 @@ impl<S: Suite> Invariants<S> {
         self.compromised.compromised.push(compromised);
     }
 
-    /// Something was published.
+    /// Attacks a publication with what was taken from compromised nodes.
     pub(super) fn overheard(&mut self, world: &World<S>, step: &Step, header: Header<S>, part: Part) {
         if !world.setup().recording {
             return;

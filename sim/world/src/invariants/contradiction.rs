@@ -20,7 +20,7 @@ pub(super) struct Contradiction {
     refusing: BTreeSet<NodeId>,
     /// A leader has: it keeps the proof for the KGCs.
     kept: bool,
-    /// Whether one of several KGCs proposed its revocation.
+    /// True if one of several KGCs proposed its revocation.
     wanted: bool,
     /// A KGC has verified the proof.
     told: bool,
@@ -94,7 +94,7 @@ impl<S: Suite> Invariants<S> {
         });
     }
 
-    /// Whether the KGC has revoked the leader with two keys, or one of several wants to.
+    /// Returns true if the KGC has revoked the leader with two keys, or one of several wants to.
     fn is_revoked(&self, world: &World<S>) -> bool {
         let names = |bytes: &[u8]| {
             let list = SignedRevocationList::<S>::decode(bytes).ok()?;

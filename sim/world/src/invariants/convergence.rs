@@ -8,7 +8,7 @@ use super::keys::show;
 use super::{Invariant, Invariants};
 use crate::{NodeId, World};
 
-/// Within how long after the last fault every live member reaches the newest epoch.
+/// Time after the last fault within which every live member reaches the newest epoch.
 ///
 /// The longest way to convergence: an edge that was refused for good waits eight of the longest retries (300
 /// s with the default timing, jitter included), then hello, challenge, request and the batch take less than

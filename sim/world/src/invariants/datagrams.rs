@@ -10,7 +10,7 @@ use super::{Invariant, Invariants, Violation};
 use crate::mavlink::{DatagramEvent, DatagramEventKind};
 use crate::{NodeId, World};
 
-/// How a payload was sealed.
+/// Circumstances in which a payload was sealed.
 #[derive(Clone, Copy, Debug)]
 struct Sealed {
     sender: NodeId,
@@ -22,7 +22,7 @@ struct Sealed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Datagrams {
     sealed: BTreeMap<Vec<u8>, Sealed>,
-    /// By node and its start: what a machine received in an earlier life it may not know.
+    /// Payloads by node and its start, because a machine may not know what it received in an earlier life.
     opened: BTreeMap<(NodeId, u32), BTreeSet<Vec<u8>>>,
 }
 
@@ -87,7 +87,7 @@ impl<S: Suite> Invariants<S> {
         });
     }
 
-    /// Whether a node is in an epoch, as far as that is known.
+    /// Returns true if a node is in an epoch, as far as that is known.
     fn is_in(&self, node: NodeId, epoch: Epoch) -> bool {
         let Some(made) = self.epochs.get(&epoch) else { return false };
         match node {

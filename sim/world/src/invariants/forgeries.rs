@@ -86,8 +86,8 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// Whether a header may end the membership of an edge with this state: it is newer, genuine, and says so
-/// itself.
+/// Returns true if a header may end the membership of an edge with this state: it is newer, genuine, and says
+/// so itself.
 fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
     let core = &header.core;
     let says_so = core.kind == Kind::Rekey || !core.absent.is_empty();

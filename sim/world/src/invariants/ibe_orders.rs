@@ -38,7 +38,7 @@ impl<S: Suite> Invariants<S> {
         self.orders.lied.insert(kgc);
     }
 
-    /// Whether so many operators have approved the second phase as it takes KGCs to release its key.
+    /// Returns true if as many operators have approved the second phase as it takes KGCs to release its key.
     fn is_released(&self, world: &World<S>) -> bool {
         self.orders.approved.len() >= usize::from(world.setup().threshold)
     }

@@ -68,8 +68,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// With the shares of fewer KGCs than the threshold the adversary can do nothing. With those of more it
-    /// can: otherwise its failure with fewer would prove nothing.
+    /// Judges an attempt of the adversary: with the shares of fewer KGCs than the threshold it can do
+    /// nothing. With those of more it can: otherwise its failure with fewer would prove nothing.
     fn judge(&mut self, world: &World<S>, at: Duration, can: bool, what: &str) {
         let few = self.quorum.seized.len() < usize::from(world.setup().threshold);
         self.checks += 1;
@@ -85,8 +85,8 @@ impl<S: Suite> Invariants<S> {
     }
 }
 
-/// Whether shares x_j of a polynomial give away its value at zero: Σ λ_j·x_j·P = x·P, where λ_j = Π m / (m −
-/// j) over all other m. A suite has no division, so both sides are multiplied by all denominators.
+/// Returns true if shares x_j of a polynomial give away its value at zero: Σ λ_j·x_j·P = x·P, where λ_j = Π m
+/// / (m − j) over all other m. A suite has no division, so both sides are multiplied by all denominators.
 fn gives_away<'a, S: Suite>(
     shares: impl Iterator<Item = (KgcId, &'a Zeroizing<Vec<u8>>)>,
     public: &Element<S>,

@@ -44,7 +44,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    /// Whether an edge may be in the group as far as all leaders, the KGC and its identity are concerned.
+    /// Returns true if an edge may be in the group as far as all leaders, the KGC and its identity are
+    /// concerned.
     pub(super) fn may_be_in(&self, world: &World<S>, edge: u32) -> bool {
         let evicted = (0..world.leader_count()).any(|leader| self.evicted.contains_key(&(leader, edge)));
         world.fleet().authorises(edge) && !evicted && !self.revoked.contains_key(&edge)

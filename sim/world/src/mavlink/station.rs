@@ -36,7 +36,7 @@ const REFUSALS: [&str; 13] = [
     "too_many_senders",
 ];
 
-/// Something for the radio.
+/// Bytes for the radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
     /// A datagram with payloads.
@@ -47,18 +47,18 @@ pub(crate) enum Outgoing {
     Hostile(Vec<u8>),
 }
 
-/// When a payload arrived.
+/// Time at which a payload arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Before anything of its sender was opened.
+    /// The time before anything of its sender was opened.
     SenderUnknown,
-    /// Within a few seconds after a removal.
+    /// The few seconds after a removal.
     AfterRemoval,
-    /// At any other time.
+    /// Any other time.
     Usual,
 }
 
-/// What became of a frame that the stream offered.
+/// Outcome of a frame that the stream offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
     Taken,
@@ -73,7 +73,7 @@ pub(crate) struct Station<S: Suite> {
     waiting: VecDeque<Vec<u8>>,
     /// Payloads dropped from it so far.
     dropped: u64,
-    /// Those of them that were dropped because there was no key any more.
+    /// Frames among them that were dropped because there was no key any more.
     closed: u64,
     /// The epoch that it seals under.
     pub(crate) sealing: Option<(Epoch, Slot)>,
@@ -82,7 +82,7 @@ pub(crate) struct Station<S: Suite> {
     pub(crate) free: Duration,
     /// Time of the next planned wake-up in nanoseconds.
     pub(crate) wake: u64,
-    /// Whether the adversary has it.
+    /// True if the adversary has it.
     pub(crate) captured: bool,
     heard: VecDeque<Vec<u8>>,
     hostile: VecDeque<Vec<u8>>,
@@ -270,7 +270,7 @@ impl<S: Suite> Station<S> {
         }
     }
 
-    /// When it next has to be served.
+    /// Time at which it next has to be served.
     pub(super) fn deadline(&self, now: Duration) -> Duration {
         let waits = |at: Duration| at.max(self.free);
         let hostile = (!self.hostile.is_empty()).then_some(now);

@@ -49,7 +49,7 @@ pub(crate) struct Stations<S: Suite> {
     frame_numbers: BTreeMap<NodeId, u32>,
     /// Edges and leaders of the newest epoch.
     members: BTreeSet<NodeId>,
-    /// What the leader granted; all members are taken to know it.
+    /// System ids that the leader granted; all members are taken to know them.
     system_ids: SystemIds,
     flights: BTreeMap<u64, Flight>,
     next_number: u64,
@@ -173,7 +173,7 @@ impl<S: Suite> Stations<S> {
         }
     }
 
-    /// Whether the adversary has this node's station.
+    /// Returns true if the adversary has this node's station.
     pub(crate) fn captured(&self, node: NodeId) -> bool {
         self.stations.get(&node).is_some_and(|station| station.captured)
     }
@@ -220,7 +220,7 @@ impl<S: Suite> Stations<S> {
         Some((outgoing, number))
     }
 
-    /// Whether what one sends is for the other.
+    /// Returns true if what one sends is for the other.
     fn is_due(&self, sender: NodeId, receiver: NodeId) -> bool {
         self.members.contains(&sender) && self.members.contains(&receiver)
     }
@@ -247,7 +247,7 @@ impl<S: Suite> Stations<S> {
         station.receive(now, bytes);
     }
 
-    /// After the events of a reception were taken: payloads of this datagram that are not opened.
+    /// Notes payloads of this datagram that are not opened, after the events of a reception were taken.
     pub(crate) fn note_unopened(&mut self, now: Duration, node: NodeId, number: u64) {
         let (Some(flight), Some(station)) = (self.flights.get(&number), self.stations.get(&node)) else {
             return;
@@ -293,7 +293,7 @@ impl<S: Suite> Stations<S> {
         }
     }
 
-    /// When a station is to be served next.
+    /// Time at which a station is to be served next.
     pub(crate) fn deadline(&self, now: Duration, node: NodeId) -> Option<Duration> {
         Some(self.stations.get(&node)?.deadline(now))
     }
@@ -308,7 +308,7 @@ impl<S: Suite> Stations<S> {
         std::mem::take(&mut self.events)
     }
 
-    /// What became of the frames so far.
+    /// Counts of the frames so far by outcome.
     pub(crate) fn report(&self, now: Duration) -> MavlinkReport {
         let mut tally = self.tally.clone();
         self.stations.values().for_each(|station| station.book(&mut tally.report));

@@ -15,9 +15,9 @@ pub(super) struct Stream {
     every: Duration,
     /// Bytes of the frames, in turn.
     lens: Vec<usize>,
-    /// When the next frame is due.
+    /// Time at which the next frame is due.
     pub(super) next: Duration,
-    /// Its number.
+    /// Number of the frame.
     number: u32,
 }
 

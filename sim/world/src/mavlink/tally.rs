@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::station::Arrival;
 use crate::NodeId;
 
-/// What became of the telemetry of a run. A frame has as many copies as there are other members.
+/// Counts of the telemetry of a run by outcome. A frame has as many copies as there are other members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MavlinkReport {
     /// Frames that the streams offered while their member had a valid key.
@@ -31,7 +31,7 @@ pub struct MavlinkReport {
     pub lost: u64,
     /// Copies of frames that the radio brought.
     pub arrived: u64,
-    /// Those of them that were opened.
+    /// Frames among them that were opened.
     pub delivered: u64,
     /// Copies that the radio brought and the layer did not open, from senders whose announcement had not been
     /// received yet.
@@ -80,10 +80,10 @@ impl MavlinkReport {
     }
 }
 
-/// What a receiver has of a sender.
+/// State of a receiver about a sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pair {
-    /// Whether anything was opened.
+    /// True if anything was opened.
     pub(super) known: bool,
     /// Arrival of the first frame that was not opened since one was.
     pub(super) since: Option<Duration>,
@@ -115,7 +115,7 @@ impl Tally {
         }
     }
 
-    /// When a frame of the sender arrives, if that is now.
+    /// Kind of the time at which a frame of the sender arrives, if that is now.
     pub(super) fn arrival(&mut self, now: Duration, sender: NodeId, receiver: NodeId) -> Arrival {
         let known = self.pair(sender, receiver).known;
         match known {

@@ -80,7 +80,7 @@ impl Operation {
     }
 }
 
-/// At 1.3 cycles per instruction.
+/// Cycles of instructions, at 1.3 each.
 const fn of_instructions(instructions: u64) -> u64 {
     instructions * 13 / 10
 }

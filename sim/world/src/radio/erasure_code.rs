@@ -7,7 +7,7 @@ use quiver_link::erasure::{self, MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, par
 
 use super::Transmission;
 
-/// How a broadcast is coded: in blocks of about as many data frames each, any k frames of a block of k + m
+/// Coding of a broadcast: in blocks of about as many data frames each, any k frames of a block of k + m
 /// suffice for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coding {

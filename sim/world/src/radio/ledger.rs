@@ -215,7 +215,7 @@ impl Spread<u64> {
 /// Distribution of each quantity over drones or re-keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Over how many.
+    /// Number of drones or re-keys.
     pub count: usize,
     /// Time the channel was kept.
     pub airtime: Spread<Duration>,

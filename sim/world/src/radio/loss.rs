@@ -55,7 +55,7 @@ impl Loss {
         Ok(Self::GilbertElliott { p_good_to_bad, p_bad_to_good, loss_good: 0.0, loss_bad: 1.0 })
     }
 
-    /// This loss if all its probabilities are from 0 to 1.
+    /// Checks that all probabilities of this loss are from 0 to 1.
     pub fn checked(self) -> Result<Self, RadioError> {
         let named: &[(&'static str, f64)] = &match self {
             Self::None => [("", 0.0); 4],
@@ -117,7 +117,7 @@ impl LossState {
         self.loss
     }
 
-    /// Whether the next frame is lost.
+    /// Returns true if the next frame is lost.
     pub fn loses(&mut self, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => false,
@@ -131,8 +131,8 @@ impl LossState {
         }
     }
 
-    /// Whether at least one of `copies` copies of each of `frames` frames arrives. The copies go out as
-    /// rounds: all frames once, then all again.
+    /// Returns true if at least one of `copies` copies of each of `frames` frames arrives. The copies go out
+    /// as rounds: all frames once, then all again.
     pub(super) fn receives_all(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => true,
@@ -142,7 +142,7 @@ impl LossState {
         }
     }
 
-    /// Whether at least `data` of `data` + `parity` frames arrive.
+    /// Returns true if at least `data` of `data` + `parity` frames arrive.
     pub(super) fn receives_any(&mut self, data: u32, parity: u32, rng: &mut impl RngCore) -> bool {
         match self.loss {
             Loss::None => true,

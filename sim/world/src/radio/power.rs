@@ -12,20 +12,20 @@ use super::Transmission;
 pub struct Energy(u64);
 
 impl Energy {
-    /// None.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// From picojoules.
+    /// Makes an energy of picojoules.
     pub const fn from_picojoules(picojoules: u64) -> Self {
         Self(picojoules)
     }
 
-    /// In picojoules.
+    /// Energy in picojoules.
     pub const fn picojoules(self) -> u64 {
         self.0
     }
 
-    /// In joules.
+    /// Energy in joules.
     pub fn joules(self) -> f64 {
         self.0 as f64 / 1e12
     }
@@ -60,7 +60,7 @@ impl Sum for Energy {
     }
 }
 
-/// With the unit that leaves one to three digits ahead of the point: `1.23 mJ`.
+/// Writes the energy with the unit that leaves one to three digits ahead of the point: `1.23 mJ`.
 impl fmt::Display for Energy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(1e12, "J"), (1e9, "mJ"), (1e6, "µJ"), (1e3, "nJ")];
@@ -161,12 +161,12 @@ impl RadioPower {
         self
     }
 
-    /// While transmitting.
+    /// Power while transmitting.
     pub fn transmitting(&self) -> Power {
         self.transmitting
     }
 
-    /// While receiving.
+    /// Power while receiving.
     pub fn receiving(&self) -> Power {
         self.receiving
     }

@@ -21,7 +21,7 @@ impl SpreadingFactor {
         }
     }
 
-    /// As a number from 7 to 12: bits per symbol.
+    /// Spreading factor as a number from 7 to 12: bits per symbol.
     pub const fn bits(self) -> u32 {
         self.0 as u32
     }

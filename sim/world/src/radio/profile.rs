@@ -76,7 +76,7 @@ impl Profile {
         self
     }
 
-    /// Whether a sender that sees this loss codes a broadcast of so many bytes, and how.
+    /// Coding by which a sender that sees this loss codes a broadcast of this number of bytes, if it does.
     pub fn coding(&self, payload: usize, loss: f64) -> Option<Coding> {
         let (whole, piece) = self.capacity(Cast::Broadcast);
         if !self.coded || self.rounds > 1 || payload <= whole {
@@ -85,7 +85,7 @@ impl Profile {
         Coding::of(self.broadcast.frames(payload), piece, loss)
     }
 
-    /// Whether receivers acknowledge unicast frames, so that a sender sees what is lost.
+    /// Returns true if receivers acknowledge unicast frames, so that a sender sees what is lost.
     pub fn acknowledges(&self) -> bool {
         self.unicast.acknowledgement.is_some()
     }
@@ -227,7 +227,8 @@ impl Link {
         (0..frames).map(move |index| header + piece.min(payload - index * piece))
     }
 
-    /// As [`Link::split`], and behind them parity frames as long as the longest.
+    /// Splits a payload as [`Link::split`] does, and puts parity frames behind the parts, as long as the
+    /// longest.
     pub(super) fn split_coded(
         &self,
         payload: usize,
@@ -267,11 +268,11 @@ impl Spacing {
 /// Acknowledgement of a frame by its receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Acknowledgement {
-    /// From the end of the frame to the beginning of the acknowledgement.
+    /// Time from the end of the frame to the beginning of the acknowledgement.
     pub(super) after: Duration,
     pub(super) on_air: Duration,
     pub(super) octets: usize,
-    /// From the end of the frame until the sender gives the acknowledgement up.
+    /// Time from the end of the frame until the sender gives the acknowledgement up.
     pub(super) timeout: Duration,
 }
 
@@ -282,9 +283,9 @@ pub(super) struct Announcement {
     pub(super) every: u32,
     pub(super) on_air: Duration,
     pub(super) octets: usize,
-    /// From the beginning of the announcement to that of the first frame.
+    /// Time from the beginning of the announcement to that of the first frame.
     pub(super) lead: Duration,
-    /// Between the beginnings of groups, and at most so much more at random. A group ends before the next
+    /// Time between the beginnings of groups, and the greatest random addition. A group ends before the next
     /// begins.
     pub(super) pause: Duration,
     pub(super) jitter: Duration,
@@ -307,7 +308,7 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// In thousandths.
+    /// Duty cycle in thousandths.
     pub fn per_mille(self) -> u32 {
         self.per_mille
     }
@@ -322,7 +323,7 @@ impl DutyCycle {
 /// Channel access of a sender.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Access {
-    /// At once, or as soon as the channel is free.
+    /// Sends at once, or as soon as the channel is free.
     Free,
     /// Unslotted CSMA/CA of IEEE 802.15.4.
     Csma(Csma),

@@ -25,7 +25,7 @@ pub struct Transmission {
     /// Unicast: whether every frame arrived. Broadcast: always, each receiver draws with
     /// [`Profile::receive`].
     pub delivered: bool,
-    /// From the first attempt on an idle channel until the last frame (or its acknowledgement) was over:
+    /// Time from the first attempt on an idle channel until the last frame (or its acknowledgement) was over:
     /// access delays, frames, spaces, timeouts and, where the law demands it, silence between frames.
     pub latency: Duration,
     /// Time for which the sender must then keep silent.
@@ -84,7 +84,7 @@ impl Profile {
         sending.done
     }
 
-    /// Whether a receiver with this link can put the broadcast together.
+    /// Returns true if a receiver with this link can put the broadcast together.
     pub fn receives(&self, sent: &Transmission, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
         let Some(coding) = sent.coding else { return self.receive(sent.frames, loss, rng) };
         let data = sent.frames.saturating_sub(coding.frames());
@@ -92,7 +92,8 @@ impl Profile {
         coding.data(data).filter(|&data| !loss.receives_any(data, coding.parity, rng)).count() == 0
     }
 
-    /// Whether a receiver with this link receives the whole broadcast of so many frames without parity.
+    /// Returns true if a receiver with this link receives the whole broadcast of so many frames without
+    /// parity.
     pub fn receive(&self, frames: u32, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
         loss.receives_all(frames, self.rounds(), rng)
     }

@@ -34,7 +34,7 @@ pub(super) struct Arrivals {
     pub(super) newest: Option<Epoch>,
     /// Number of edges that hold the newest epoch.
     pub(super) current: u32,
-    /// Whether every member acknowledged the newest epoch.
+    /// True if every member acknowledged the newest epoch.
     pub(super) delivered: bool,
     pub(super) issued: u32,
     pub(super) left: u32,

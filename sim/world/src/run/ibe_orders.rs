@@ -12,7 +12,7 @@ use super::phases::Phases;
 use crate::{Action, Invariant};
 
 impl<S: Suite> Phases<'_, S> {
-    /// Within how long after the release every drone has opened the order, over links that lose nothing: a
+    /// Time after the release within which every drone has opened the order, over links that lose nothing: a
     /// drone that was told to wait asks again after a quarter more than this at the latest.
     fn bound() -> Duration {
         CollectTiming::default().retry * 2

@@ -32,8 +32,8 @@ const ENROLMENT: [Sender; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)
 const JOIN: [Sender; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
 /// A member's entry and its acknowledgement.
 const FOLLOWING: [Sender; 2] = [Gateway(455), Drone(54)];
-/// After a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare point,
-/// receipt, path.
+/// Exchange after a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare
+/// point, receipt, path.
 const OPENING: [Sender; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
 /// The same under a tree, whose wraps are broadcast: question, acknowledgement, new spare point, receipt.
@@ -64,7 +64,7 @@ pub(super) struct Exchanges {
     join: Duration,
     following: Duration,
     opening: Duration,
-    /// From the hello until the request has arrived.
+    /// Time from the hello until the request has arrived.
     enrolment_request: Duration,
     join_request: Duration,
     /// Broadcast for all together: the wraps of a tree when drones leave.
@@ -76,9 +76,9 @@ pub(super) struct Exchanges {
 /// Pace of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pacing {
-    /// Between two drones that begin to enrol; zero: all at once.
+    /// Time between two drones that begin to enrol; zero: all at once.
     pub enrolment: Duration,
-    /// Between two drones that ask to join; zero: all at once.
+    /// Time between two drones that ask to join; zero: all at once.
     pub join: Duration,
     /// Time on the channel until every drone has followed a re-key.
     pub rekey: Duration,
@@ -150,7 +150,7 @@ impl Pacing {
 }
 
 impl Exchanges {
-    /// Whether requests arrive in time.
+    /// Checks that requests arrive in time.
     fn check(&self, radio: Preset) -> Result<(), String> {
         for (what, takes) in [("enrol", self.enrolment_request), ("join", self.join_request)] {
             if takes > CHALLENGE {

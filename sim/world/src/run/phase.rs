@@ -49,7 +49,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Its name in tables, CSV and JSON.
+    /// Name of the phase in tables, CSV and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::KeyGeneration => "key generation",

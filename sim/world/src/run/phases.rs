@@ -32,7 +32,7 @@ pub(super) struct Phases<'a, S: Suite> {
     pub(super) plan: RunPlan,
     pub(super) pace: Pacing,
     watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
-    /// Whether the watcher ended the run. What is under way then is not recorded.
+    /// True if the watcher ended the run. What is under way then is not recorded.
     interrupted: bool,
     pub(super) arrivals: Arrivals,
     rng: ChaCha8Rng,
@@ -55,7 +55,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Its time.
+    /// Time of the mark.
     pub(super) const fn at(&self) -> Duration {
         self.at
     }

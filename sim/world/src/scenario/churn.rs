@@ -83,7 +83,7 @@ impl Parts {
     }
 }
 
-/// So many moments per minute, one in each equal part of the time.
+/// Draws `per_minute` moments per minute, one in each equal part of the time.
 fn times(range: Range<Duration>, per_minute: f64, rng: &mut impl RngCore) -> Vec<Duration> {
     let Parts { length: part, count } = Parts::of(&range, per_minute);
     let starts = (0..count).map(|index| index * part);

@@ -45,7 +45,7 @@ impl SourceText<'_> {
         self.at(span, error.message().trim_end())
     }
 
-    /// Something wrong at this place.
+    /// Makes the error about this place.
     pub(super) fn at(&self, span: Range<usize>, what: impl Into<String>) -> ScenarioError {
         let before = &self.text[..floor(self.text, span.start)];
         let line = before.matches('\n').count() + 1;

@@ -22,7 +22,7 @@ const NAMED: usize = 8;
 /// The most bytes of all telemetry logs together.
 const MAX_LOGS: usize = 1 << 30;
 
-/// What is recorded of a run, beside its figures.
+/// Recordings of a run, beside its figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// A trace, for a page that plays it.
@@ -40,7 +40,7 @@ pub struct Exports {
     pub capture: Option<Vec<u8>>,
     /// Telemetry logs by the name of the vehicle.
     pub logs: BTreeMap<String, Vec<u8>>,
-    /// What is left out because it was too much, in words.
+    /// Parts that are left out because they were too much, in words.
     pub left_out: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl Exporter {
         }
     }
 
-    /// What happens belongs to the packet after it.
+    /// Adds a comment on an event, which belongs to the packet after it.
     fn comment(&mut self, text: String) {
         self.flush();
         if let Some(capture) = &mut self.capture {

@@ -71,7 +71,7 @@ pub(super) struct Fleet {
     pub(super) stay_out: Option<Names>,
     /// Nodes that are not switched on at the beginning.
     pub(super) off: Option<Names>,
-    /// Over which time the edges are switched on.
+    /// Time over which the edges are switched on.
     pub(super) start_over: Option<Spanned<Span>>,
     /// Time at which the first member joins, and the time over which all do.
     pub(super) join_at: Option<Spanned<Span>>,
@@ -122,7 +122,7 @@ pub(super) struct Links {
     pub(super) corrupt: Option<Spanned<f64>>,
 }
 
-/// So much is lost in bursts of this length on average.
+/// Loss of this rate, in bursts of this length on average.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct BurstTable {
@@ -140,7 +140,7 @@ pub(super) struct Radio {
     pub(super) coding: Option<bool>,
     /// Radius of the disc of members in ranges of the radio; `None`: all nodes hear each other.
     pub(super) spread: Option<Spanned<f64>>,
-    /// How members repeat re-keys.
+    /// Manner in which members repeat re-keys.
     pub(super) repeats: Option<Spanned<RepeatsTable>>,
     /// The first so many members repeat false frames.
     #[serde(default)]
@@ -175,7 +175,7 @@ pub(super) struct AdmissionTable {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct MavlinkTable {
-    /// Of each vehicle; `None`: 18.
+    /// Rate of each vehicle; `None`: 18.
     pub(super) frames_per_second: Option<Spanned<f64>>,
     /// Bytes of the frames, in turn; `None`: those of 744 bytes per second.
     pub(super) frame_bytes: Option<Spanned<Vec<usize>>>,
@@ -219,7 +219,7 @@ pub(super) struct Mobility {
     pub(super) step: Option<Spanned<Span>>,
 }
 
-/// Something that happens at a time. One action each.
+/// Event of the script at a time. One action each.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Event {

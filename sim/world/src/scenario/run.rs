@@ -47,16 +47,16 @@ pub struct ScenarioRun {
     pub ledger: Ledger,
     /// Total time that the channel carried a signal.
     pub channel: Duration,
-    /// What became of the telemetry, if there was any.
+    /// Counts of the telemetry by outcome, if there was any.
     pub mavlink: Option<MavlinkReport>,
-    /// What became of re-keys, if members were out of the leader's range.
+    /// Counts of re-keys by outcome, if members were out of the leader's range.
     pub two_hops: Option<TwoHopsReport>,
     /// SHA-256 over every step: the same for the same file and seed.
     pub trace: [u8; 32],
 }
 
 impl ScenarioRun {
-    /// Whether all invariants held and all expectations were met.
+    /// Returns true if all invariants held and all expectations were met.
     pub fn passed(&self) -> bool {
         self.violations.is_empty() && self.unmet.is_empty()
     }
@@ -67,7 +67,7 @@ impl ScenarioRun {
         (share(self.ledger.datagrams().airtime), share(self.ledger.announcements().airtime))
     }
 
-    /// What did not hold, with its time and its node, where it has one.
+    /// Failures, with their time and their node, where they have one.
     fn failures(&self) -> Vec<(Option<Duration>, Option<NodeId>, String)> {
         let violations = self.violations.iter().map(|it| (Some(it.at), it.node, it.to_string()));
         violations.chain(self.unmet.iter().map(|unmet| (None, None, unmet.clone()))).collect()

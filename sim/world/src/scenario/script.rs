@@ -411,7 +411,7 @@ fn count_actions(table: &format::Event) -> usize {
     named.into_iter().filter(|named| *named).count()
 }
 
-/// So many moments, evenly over a time, from its beginning.
+/// Spreads `count` moments evenly over a time, from its beginning.
 fn spread(count: usize, over: Duration) -> impl Iterator<Item = Duration> {
     (0..count as u32).map(move |index| over * index / (count as u32).max(1))
 }

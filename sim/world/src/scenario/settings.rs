@@ -169,7 +169,7 @@ pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) ->
     Ok(timing)
 }
 
-/// Over which radio they talk.
+/// Reads the radio over which they talk.
 pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radio>>) -> Read<RadioPlan> {
     let Some(table) = table.map(Spanned::get_ref) else {
         return Ok(RadioPlan { rounds: 1, ..RadioPlan::default() });

@@ -9,7 +9,7 @@ use quiver_relay::RelayEvent;
 use super::EventKind;
 use crate::{Action, NodeEvent, NodeId};
 
-/// What an event says of its node, without its name; `None` of what is no part of a story.
+/// Describes an event of a node, without the node's name; `None` if it is no part of a story.
 pub(crate) fn describe(event: &NodeEvent) -> Option<String> {
     Some(match event {
         NodeEvent::Edge(event) => edge(event)?,

@@ -39,7 +39,7 @@ pub struct TraceRecorder {
     hops: Vec<(u64, HopRow)>,
     counted: BTreeMap<u64, [u32; 6]>,
     events: Vec<TraceEvent>,
-    /// What was recorded last of each node: power, epoch held or led, whether it is cut off.
+    /// State of each node when it was recorded last: power, epoch held or led, whether it is cut off.
     last: Vec<(bool, Option<Epoch>, bool)>,
     /// Lasting faults: the indices of the events that began them.
     lasting: BTreeMap<Lasting, Vec<usize>>,
@@ -285,7 +285,8 @@ impl TraceRecorder {
     }
 }
 
-/// Where drones of a world with a policy are at first, and where the policy admits them with a full battery.
+/// First places of drones of a world with a policy, and the squares where the policy admits them with a full
+/// battery.
 fn certified_places<S: Suite>(world: &World<S>) -> Option<Places> {
     let checkpoint = world.fleet().checkpoint()?;
     let reach = 1000.0;

@@ -20,20 +20,20 @@ use crate::{Effect, NodeEvent, NodeId, Step};
 /// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
 /// authority's.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Over which part of a period, and over how long at most, drones fetch their credentials.
+/// Part of a period, and the longest time, over which drones fetch their credentials.
 const FETCHING: u32 = 10;
 const LONGEST_FETCHING: Duration = Duration::from_secs(60);
 /// Time after the beginning of a period at which the first of them do.
 const FIRST_FETCHED: Duration = Duration::from_secs(2);
 
 impl<S: Suite> World<S> {
-    /// Whether an edge has put its name away.
+    /// Returns true if an edge has put its name away.
     pub fn is_anonymous(&self, edge: u32) -> bool {
         self.anonymous.contains_key(&edge)
     }
 
-    /// Whether an anonymous edge wants to be and may be a member: its certified fields of this period satisfy
-    /// the policy.
+    /// Returns true if an anonymous edge wants to be and may be a member: its certified fields of this period
+    /// satisfy the policy.
     pub fn may_be_admitted(&self, edge: u32) -> bool {
         let Some((checkpoint, drone)) = self.fleet.checkpoint().zip(self.anonymous.get(&edge)) else {
             return false;
@@ -46,12 +46,12 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Whether an anonymous edge wants to be a member.
+    /// Returns true if an anonymous edge wants to be a member.
     pub fn wants_in(&self, edge: u32) -> bool {
         self.anonymous.get(&edge).is_some_and(|drone| drone.wants)
     }
 
-    /// Whether the credential of an anonymous edge's machine, or of its last one, satisfies the policy, and
+    /// Tells if the credential of an anonymous edge's machine, or of its last one, satisfies the policy, and
     /// its period; `None` if it had none yet.
     pub(crate) fn shows(&self, edge: u32) -> Option<(bool, u64)> {
         self.anonymous.get(&edge)?.shown

@@ -22,12 +22,12 @@ const UNNUMBERED: u64 = u64::MAX;
 const PAUSE: Duration = Duration::from_micros(1);
 
 impl<S: Suite> World<S> {
-    /// What became of the telemetry so far, if there is any.
+    /// Counts of the telemetry so far by outcome, if there is any.
     pub fn mavlink(&self) -> Option<MavlinkReport> {
         self.stations.as_ref().map(|stations| stations.report(self.time()))
     }
 
-    /// Whether a node's station is the adversary's.
+    /// Returns true if a node's station is the adversary's.
     pub(crate) fn station_captured(&self, node: NodeId) -> bool {
         self.stations.as_ref().is_some_and(|stations| stations.captured(node))
     }

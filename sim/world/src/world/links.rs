@@ -26,7 +26,7 @@ struct Link {
     connection: u32,
     up: bool,
     blocked: bool,
-    /// Whether the end with the lower number passes on the other's group messages, and the other way round.
+    /// True if the end with the lower number passes on the other's group messages; and the other way round.
     relays: [bool; 2],
 }
 
@@ -65,7 +65,7 @@ impl Links {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
-    /// Whether a hub passes on a node's group messages.
+    /// Returns true if a hub passes on a node's group messages.
     pub(super) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
         let [lower, higher] = self.link(hub, from).map(|link| link.relays).unwrap_or_default();
         if self.nodes.index(hub) < self.nodes.index(from) { lower } else { higher }
@@ -130,7 +130,7 @@ impl<S: Suite> World<S> {
         self.plan(after, ScheduledAction::Connect(dialler, hub));
     }
 
-    /// Which of the two is dialled and which dials.
+    /// Orders two nodes: the one that is dialled and the one that dials.
     fn ends(&self, a: NodeId, b: NodeId) -> (NodeId, NodeId) {
         if self.nodes.index(a) < self.nodes.index(b) { (a, b) } else { (b, a) }
     }

@@ -110,7 +110,7 @@ impl<S: Suite> World<S> {
         clock.unwrap_or(Now { monotonic: self.time(), unix: EPOCH_START + now / 1_000_000_000 })
     }
 
-    /// Whether a node is switched on.
+    /// Returns true if a node is switched on.
     pub fn alive(&self, node: NodeId) -> bool {
         match node {
             NodeId::Kgc(id) => self.kgc(id).is_some(),
@@ -132,7 +132,7 @@ impl<S: Suite> World<S> {
         life.unwrap_or_default()
     }
 
-    /// Whether a node waits because its disk refuses a record.
+    /// Returns true if a node waits because its disk refuses a record.
     pub fn stalled(&self, node: NodeId) -> bool {
         match node {
             NodeId::Kgc(id) => self.kgc_node(id).is_some_and(SimNode::stalled),
@@ -148,7 +148,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Whether two nodes have a connection.
+    /// Returns true if two nodes have a connection.
     pub fn connected(&self, a: NodeId, b: NodeId) -> bool {
         self.links.connection(a, b).is_some()
     }

@@ -12,7 +12,7 @@ use crate::event_queue::Event;
 use crate::{NodeId, StepObserver, TwoHopsReport};
 
 impl<S: Suite> World<S> {
-    /// What became of the leaders' broadcasts of epochs, if members are out of range.
+    /// Counts of the leaders' broadcasts of epochs by outcome, if members are out of range.
     pub fn two_hops(&self) -> Option<TwoHopsReport> {
         self.field.as_ref().map(|field| field.report)
     }
@@ -26,7 +26,7 @@ impl<S: Suite> World<S> {
         Some(vec![(from, relay), (relay, to)])
     }
 
-    /// Whether a node is in range of the leaders.
+    /// Returns true if a node is in range of the leaders.
     pub(super) fn hears_leaders(&self, node: NodeId) -> bool {
         self.field.as_ref().is_none_or(|field| field.hears_leaders(node))
     }

@@ -37,7 +37,7 @@ pub struct Setup {
     pub kgcs: u16,
     /// Threshold of the KGCs; of no meaning if there is one.
     pub threshold: u16,
-    /// Whether orders can be sealed that wait for a condition; the KGCs then release its key, and drones
+    /// True if orders can be sealed that wait for a condition; the KGCs then release its key, and drones
     /// collect it.
     pub orders: bool,
     /// Policy and terms of anonymous admission; `None`: edges join under their names.
@@ -50,7 +50,7 @@ pub struct Setup {
     pub relays: u16,
     /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
-    /// Whether leaders count on one transmission to reach all members. A broadcast is one step of the world
+    /// True if leaders count on one transmission to reach all members. A broadcast is one step of the world
     /// then, where paths for each would be as many as members.
     pub shared_medium: bool,
     /// Timing of the leaders.
@@ -65,23 +65,23 @@ pub struct Setup {
     pub two_hops: Option<TwoHops>,
     /// MAVLink telemetry in the group's datagrams; `None`: no drone sends any.
     pub mavlink: Option<MavlinkSetup>,
-    /// Whether to hash every step into one trace.
+    /// True to hash every step into one trace.
     pub traced: bool,
-    /// Whether to measure the CPU time of the leaders' steps.
+    /// True to measure the CPU time of the leaders' steps.
     pub metered: bool,
-    /// Over ristretto255: whether to compute once, per thread and distinct input, what many nodes verify alike.
-    /// The trace is the same; CPU times are not those of drones.
+    /// True to compute once, per thread and distinct input, what many nodes verify alike; over ristretto255
+    /// alone. The trace is the same; CPU times are not those of drones.
     pub share_verifications: bool,
-    /// Whether to take the steps of different nodes in the same stretch of time (no longer than any message
+    /// True to take the steps of different nodes in the same stretch of time (no longer than any message
     /// takes) on all cores. Observers then see the steps of a stretch after it.
     pub parallel: bool,
-    /// Whether edges and the KGC keep what they persist, so that they can be restarted. Leaders always do.
+    /// True if edges and the KGC keep what they persist, so that they can be restarted. Leaders always do.
     pub durable: bool,
-    /// Whether to keep messages for the adversary to repeat.
+    /// True to keep messages for the adversary to repeat.
     pub recording: bool,
-    /// Whether to tell observers of every [`Hop`](crate::Hop).
+    /// True to tell observers of every [`Hop`](crate::Hop).
     pub hops: bool,
-    /// Whether drivers break their rules.
+    /// Rules that drivers break.
     #[doc(hidden)]
     pub sabotage: Sabotage,
 }

@@ -24,7 +24,7 @@ use crate::{Cause, Effect, Hop, NodeEvent, NodeId, Setup, Step, StepObserver};
 pub(super) struct StepOptions {
     pub(super) nodes: NodeIndex,
     pub(super) sabotage: Sabotage,
-    /// Whether to measure the leaders' CPU time: reading the clock takes as long as many a drone's step.
+    /// True to measure the leaders' CPU time: reading the clock takes as long as many a drone's step.
     metered: bool,
     share_verifications: bool,
     traced: bool,
@@ -177,7 +177,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// After a step: the trace, the next wake-up, and what was sent.
+    /// Applies the effects of a step: the trace, the next wake-up, and what was sent.
     pub(super) fn apply_effects(&mut self, step: &Step) {
         self.steps += 1;
         if let (Some(trace), Some(digest)) = (&mut self.trace, &step.digest) {
@@ -239,7 +239,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// When a node must be woken, and when it will be.
+    /// Time at which a node must be woken, and the time at which it will be.
     pub(super) fn deadline_and_wake(&mut self, node: NodeId) -> Option<(u64, &mut u64)> {
         match node {
             NodeId::Kgc(id) => {
@@ -434,7 +434,7 @@ impl<S: Suite> World<S> {
         first
     }
 
-    /// Whether something that is due can still happen: a message dies with its connection.
+    /// Returns true if something that is due can still happen: a message dies with its connection.
     pub(super) fn is_deliverable(&self, node: NodeId, due: &Event) -> bool {
         match due {
             Event::Message { via, connection, .. } => {

@@ -27,7 +27,7 @@ const RECENT: usize = 256;
 pub(crate) const QUESTIONS: u32 = 16;
 
 impl<S: Suite> World<S> {
-    /// Whether this message is forged.
+    /// Returns true if this message is forged.
     pub(crate) fn is_forged(&self, payload: &Arc<[u8]>) -> bool {
         self.adversary.forged.iter().any(|forged| Arc::ptr_eq(forged, payload))
     }
@@ -134,7 +134,7 @@ impl<S: Suite> World<S> {
         headers.filter(wanted).take(usize::try_from(skipped).unwrap_or(0) + 1).last()
     }
 
-    /// Something that was published, with up to eight bits of its last third flipped.
+    /// Copies a publication, with up to eight bits of its last third flipped.
     fn altered(&self, rng: &mut ChaCha8Rng) -> Option<Vec<u8>> {
         let published: Vec<&Arc<[u8]>> = self
             .recorded
@@ -212,7 +212,7 @@ impl<S: Suite> World<S> {
         self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
     }
 
-    /// Whether a message is the challenge for a forged join; if so, sends the join.
+    /// Returns true if a message is the challenge for a forged join; if so, sends the join.
     pub(in crate::world) fn is_for_forger(&mut self, to: NodeId, payload: &[u8]) -> bool {
         let NodeId::Edge(by) = to else { return false };
         if self.adversary.joining.is_empty() {
@@ -250,7 +250,7 @@ impl<S: Suite> World<S> {
         })
     }
 
-    /// Whether a message is proof against a leader.
+    /// Returns true if a message is proof against a leader.
     pub(in crate::world) fn is_proof(&self, payload: &[u8]) -> bool {
         matches!(Message::<S>::decode(self.fleet.deployment(), payload), Ok(Message::EquivocationProof(_)))
     }

@@ -34,7 +34,7 @@ pub(crate) struct Doubled {
     /// D of both headers.
     pub(crate) digests: [[u8; 32]; 2],
     pub(crate) valid_until: UnixTime,
-    /// Both headers, without anybody's entry.
+    /// Headers, both of them, without anybody's entry.
     headers: [Arc<[u8]>; 2],
     /// Every message in which the first of them was sent, and the second.
     sent: [Vec<Arc<[u8]>>; 2],
@@ -107,7 +107,7 @@ impl<S: Suite> World<S> {
         self.plan(crossing, ScheduledAction::Cross(epoch));
     }
 
-    /// Both keys: one identity, one P, two R.
+    /// Makes both keys: one identity, one P, two R.
     fn two_keys(&self, ordinal: u16, rng: &mut ChaCha8Rng) -> Option<[DroneKeypair<S>; 2]> {
         let deployment = self.fleet.deployment();
         let identity = Identity {

@@ -89,7 +89,7 @@ fn leaders_and_kgc_reach_each_other_without_the_radio() {
     assert_eq!(world.air().unwrap().medium().carried(), Duration::ZERO);
 }
 
-/// What becomes of a leave's re-key with some members out of range, and the share of members with the newest key
+/// Measures a leave's re-key with some members out of range, and the share of members with the newest key
 /// five seconds later.
 fn two_hops(repeated: bool, hostile: u32) -> (TwoHopsReport, f64) {
     let trickle = TrickleConfig::new(Duration::from_millis(500), 2, 2).unwrap();

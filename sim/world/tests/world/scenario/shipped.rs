@@ -21,7 +21,7 @@ fn demand(run: &ScenarioRun) {
     assert!(run.ledger.rekeys().len() > 0);
 }
 
-/// Over the real group with the file's seed, and over the fast one with others.
+/// Runs a scenario over the real group with the file's seed, and over the fast one with others.
 fn lives(name: &str) {
     demand(&read(name, None).run(WorldSuite::Ristretto255).unwrap());
     for seed in 2..5 {
