@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The commit of a checkout, and the files that change with it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checkout {
-    /// Its hash; `None` if there is none to be found.
+    /// Hash of the commit; `None` if there is none to be found.
     pub(crate) commit: Option<String>,
     /// Files that are there; one of them changes whenever another commit is checked out.
     pub(crate) files: Vec<PathBuf>,
@@ -54,7 +54,7 @@ fn git_folder(git: &Path) -> Option<PathBuf> {
     Some(git.parent()?.join(text.trim().strip_prefix("gitdir: ")?))
 }
 
-/// Whether a text is a hash of git: SHA-1 or SHA-256 in hexadecimal.
+/// Returns true if a text is a hash of git: SHA-1 or SHA-256 in hexadecimal.
 pub(crate) fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -91,7 +91,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Without a command, `run`.
+    /// Command, which is `run` if none is given.
     fn command(self) -> Command {
         self.command.unwrap_or(Command::Run(self.run))
     }

@@ -56,7 +56,7 @@ async fn next_signal() -> Option<u8> {
     tokio::signal::ctrl_c().await.ok().map(|()| BY_INTERRUPT)
 }
 
-/// Whether the user asked for the end.
+/// Returns true if the user asked for the end.
 pub(crate) fn is_requested() -> bool {
     SIGNAL.borrow().is_some()
 }

@@ -45,7 +45,7 @@ pub enum WorldKind {
 }
 
 impl WorldKind {
-    /// Its name on the command line.
+    /// Name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Its name on the command line.
+    /// Name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ pub struct Plan {
     pub world: WorldKind,
     /// Drones in the group when it is formed.
     pub drones: u32,
-    /// Their network.
+    /// Network of the drones.
     pub transport: TransportKind,
     /// Re-key strategy.
     pub strategy: StrategyKind,
@@ -104,19 +104,19 @@ pub struct Plan {
     pub join_percent: f64,
     /// Number of group messages.
     pub messages: u32,
-    /// Whether vehicles and a ground station exchange MAVLink in the group's datagrams.
+    /// True if vehicles and a ground station exchange MAVLink in the group's datagrams.
     pub mavlink: bool,
-    /// Whether envelopes are sealed to drones with certain attributes.
+    /// True if envelopes are sealed to drones with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
     pub kgcs: u16,
     /// Threshold of the KGCs; 1 for a single one.
     pub threshold: u16,
-    /// Whether an order is sealed to the mission's second phase.
+    /// True if an order is sealed to the mission's second phase.
     pub orders: bool,
     /// The policy that anonymous drones have to satisfy; `None` if drones join by name.
     pub admission: Option<String>,
-    /// Whether the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
+    /// True if the leader is killed and rebuilt. Not if it has deputies: then it is lost for good.
     pub restart_leader: bool,
     /// Number of deputies. With them the run ends with the loss of the leader.
     pub deputies: u32,

@@ -8,7 +8,7 @@ use quiver_world::trace::Trace;
 
 use crate::{Result, SimError};
 
-/// Its name in a folder of results.
+/// Name of the page in a folder of results.
 pub(crate) const PAGE: &str = "replay.html";
 /// More drones are no longer told apart on a page.
 const MAX_DRONES: u32 = 10_000;

@@ -23,7 +23,7 @@ pub const PAGE: &str = "report.html";
 /// State of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerReport {
-    /// Its number and address.
+    /// Number and address of the worker.
     pub who: String,
     /// Number of drones that it hosted.
     pub drones: usize,
@@ -37,7 +37,7 @@ pub struct WorkerReport {
     pub peak_memory: Option<u64>,
 }
 
-/// Whether the run passed.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every invariant held at every drone.
@@ -49,7 +49,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it passed; `None` for a run that did not come to its end.
+    /// Returns true if it passed; `None` for a run that did not come to its end.
     #[must_use]
     pub const fn passed(self) -> Option<bool> {
         match self {
@@ -75,7 +75,7 @@ pub struct RunReport {
     pub workers: Vec<WorkerReport>,
     /// The invariants that did not hold.
     pub violations: Vec<Violation>,
-    /// Whether the user ended the run before its last operation.
+    /// True if the user ended the run before its last operation.
     pub interrupted: bool,
     /// Comparisons made.
     pub checks: u64,
@@ -103,8 +103,8 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Whether the run passed: every invariant held, and no worker was lost. Workers of an interrupted run may have been
-    /// interrupted with it.
+    /// Outcome of the run, which passed if every invariant held and no worker was lost. Workers of an
+    /// interrupted run may have been interrupted with it.
     pub fn outcome(&self) -> Outcome {
         match (self.violations.is_empty(), self.interrupted) {
             (true, true) => Outcome::Interrupted,
@@ -123,7 +123,7 @@ impl RunReport {
         self.operations.iter().find(|operation| operation.name() == name)
     }
 
-    /// What was run, in a line.
+    /// Title of the run, in a line.
     pub fn title(&self) -> String {
         table::title(self)
     }
@@ -138,7 +138,8 @@ impl RunReport {
         json::render(self)
     }
 
-    /// How many invariants failed and how many workers were lost, then each of them in a line, with the drones concerned.
+    /// Numbers of invariants that failed and of workers that were lost, then each of them in a line, with the
+    /// drones concerned.
     pub fn failures(&self) -> String {
         let lost = self.lost().map(|(worker, why)| {
             let drones = counted(worker.drones as u64, "drone");
@@ -148,7 +149,7 @@ impl RunReport {
         format!("{}\n{}", self.failed(), lines.join("\n"))
     }
 
-    /// What failed, in numbers: `2 invariants failed, 1 worker lost`.
+    /// Numbers of failures: `2 invariants failed, 1 worker lost`.
     fn failed(&self) -> String {
         let invariants = (self.violations.len(), "invariant", "failed");
         let workers = (self.lost().count(), "worker", "lost");

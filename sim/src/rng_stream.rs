@@ -28,7 +28,7 @@ pub(crate) enum RngStream {
     KeyGeneration = 9,
     /// An anonymous drone: a node for each of its memberships.
     Anonymous = 10,
-    /// Its pauses between two of them.
+    /// Pauses of an anonymous drone between two of them.
     Pause = 11,
     /// An attacker of a flood.
     Attacker = 12,

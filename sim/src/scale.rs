@@ -17,7 +17,7 @@ use crate::{Result, SimError, interrupt, live, virtual_world};
 /// Most repetitions of a size.
 pub const MAX_REPETITIONS: u32 = 1_000;
 
-/// What is measured.
+/// Plan of the measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalePlan {
     /// Sizes of groups, in drones, each once.
@@ -191,7 +191,7 @@ impl Group {
 }
 
 impl ScaleRuns {
-    /// Whether every run passed.
+    /// Outcome of all runs, which passed if each did.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         if self.runs.iter().any(|run| run.outcome() != Outcome::Passed) {

@@ -19,7 +19,7 @@ use crate::report::{Outcome, PAGE};
 pub struct ScenarioReport {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its result.
+    /// Result of the scenario.
     pub run: ScenarioRun,
     /// The group the cryptography computed in.
     pub suite: &'static str,
@@ -34,7 +34,7 @@ pub struct ScenarioReport {
 }
 
 impl ScenarioReport {
-    /// Whether every invariant held and every expectation was met.
+    /// Outcome of the scenario, which passed if every invariant held and every expectation was met.
     pub fn outcome(&self) -> Outcome {
         if self.run.passed() { Outcome::Passed } else { Outcome::Failed }
     }

@@ -32,7 +32,7 @@ pub use self::event::{Cost, Event};
 pub use self::report::report;
 pub use self::system::System;
 
-/// Beyond this many drones nothing is compared, however fast the machine is.
+/// Number of drones beyond which nothing is compared, however fast the machine is.
 const MOST: u32 = 1 << 17;
 
 /// Sizes, systems and effort of the comparison.
@@ -40,7 +40,7 @@ const MOST: u32 = 1 << 17;
 pub struct Plan {
     /// Group sizes, ascending, each from [`Plan::LEAST`] on.
     pub drones: Vec<u32>,
-    /// Whether to go on after the last size, each twice the one before, for as long as MLS keeps within the
+    /// True to go on after the last size, each twice the one before, for as long as MLS keeps within the
     /// budget.
     pub onward: bool,
     /// CPU time that one system may take for one size, its preparation included. What it had not done by then
@@ -92,18 +92,18 @@ pub struct Row {
     pub system: System,
     /// The event.
     pub event: Event,
-    /// Its costs.
+    /// Cost of the event.
     pub cost: Cost,
 }
 
 /// A system that had used up its budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// At this size.
+    /// Size at which it had.
     pub drones: u32,
     /// The system.
     pub system: System,
-    /// While it did this.
+    /// Work that it was doing.
     pub doing: String,
 }
 
@@ -112,7 +112,7 @@ pub struct Cut {
 pub struct Comparison {
     /// The plan.
     pub plan: Plan,
-    /// By size, system and event.
+    /// Rows by size, system and event.
     pub rows: Vec<Row>,
     /// Omitted measurements, and the reasons.
     pub cuts: Vec<Cut>,

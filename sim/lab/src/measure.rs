@@ -26,9 +26,9 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// For figures that are recorded.
+    /// Effort for figures that are recorded.
     pub const CAREFUL: Self = Self { budget: Duration::from_millis(300), least: 5, most: 51 };
-    /// For a quick run, and for tests.
+    /// Effort for a quick run, and for tests.
     pub const QUICK: Self = Self { budget: Duration::from_millis(5), least: 3, most: 15 };
 
     fn goes_on(&self, samples: usize, spent: Duration) -> bool {

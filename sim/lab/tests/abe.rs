@@ -82,7 +82,8 @@ fn broken_scheme_is_called_broken(report: &Report) {
     }
 }
 
-/// Within the one test of this file: a second one beside it would allocate while the first counts.
+/// Compares the bytes of two runs, within the one test of this file: a second one beside it would allocate
+/// while the first counts.
 fn same_seed_gives_the_same_bytes(report: &Report) {
     let sizes = |report: &Report| {
         let tables = report.tables().filter(|table| table.slug.starts_with("sizes-"));

@@ -42,7 +42,7 @@ fn every_published_figure_of_a_board_stands_beside_a_native_one(report: &Report)
     assert_eq!(table(report, "board-edge").rows.len(), 17);
 }
 
-/// Where instructions are recorded, a time at 64 MHz follows: one to two cycles for each.
+/// Emulated figures have a time at 64 MHz wherever instructions are recorded: one to two cycles for each.
 fn emulated_figures_have_estimates_of_the_right_size(report: &Report) {
     for table in
         report.tables().filter(|table| table.columns.iter().any(|column| column.key == "instructions"))

@@ -10,14 +10,14 @@ use crate::{Report, ReportError, Result, index, svg};
 /// The longest part of a folder's name that says what ran, in characters.
 const LONGEST: usize = 60;
 
-/// What names the folder of a run.
+/// Parts of the name of a run's folder.
 #[derive(Clone, Copy, Debug)]
 pub struct RunName<'a> {
-    /// Its beginning.
+    /// Time of the run's beginning.
     pub started: SystemTime,
-    /// What ran: other characters than letters, digits, `.`, `_` and `-` become `-`.
+    /// Name of what ran: other characters than letters, digits, `.`, `_` and `-` become `-`.
     pub what: &'a str,
-    /// Whether it passed; `None` for measurements.
+    /// True if it passed; `None` for measurements.
     pub passed: Option<bool>,
 }
 

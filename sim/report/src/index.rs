@@ -19,7 +19,7 @@ const FACTS: [&str; 2] = ["summary.json", "report.json"];
 /// Files to look at, the first that is there.
 const PAGES: [&str; 3] = ["report.html", "replay.html", "summary.json"];
 
-/// What a run says of itself.
+/// Facts that a run's files state.
 #[derive(Debug, Default, Deserialize)]
 struct Facts {
     title: Option<String>,
@@ -123,7 +123,7 @@ fn page(runs: &[Run]) -> String {
     page.into_string()
 }
 
-/// How a run ended; nothing for measurements.
+/// Word for the end of a run; empty for measurements.
 fn ending(facts: &Facts) -> &'static str {
     match (facts.passed, facts.interrupted) {
         (Some(true), _) => "passed",

@@ -19,12 +19,12 @@ pub struct Machine {
     pub rustc: String,
     /// The commit that was checked out when the program was built, as git's hash; `unknown` without git.
     pub commit: String,
-    /// Whether the program was built with optimisation.
+    /// True if the program was built with optimisation.
     pub optimised: bool,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     #[must_use]
     pub fn here() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();

@@ -29,7 +29,7 @@ pub(super) fn render(report: &Report) -> Result<String> {
     Ok(page.into_string())
 }
 
-/// What the head of every page has before its style.
+/// Elements that the head of every page has before its style.
 pub(super) fn metadata(title: &str) -> Markup {
     html! {
         meta charset="utf-8";

@@ -21,7 +21,7 @@ pub struct Axis {
     pub title: String,
     /// Unit of its values.
     pub unit: Unit,
-    /// Its scale.
+    /// Scale of the axis.
     pub scale: Scale,
 }
 
@@ -94,16 +94,16 @@ impl Ink {
 pub struct Series {
     /// Name of the series.
     pub name: String,
-    /// Its origin.
+    /// Ink of the series, by its origin.
     pub ink: Ink,
-    /// Whether the line between them is broken: between points that are far apart, or in a second series of
-    /// one colour.
+    /// True if the line between its points is broken: they are far apart, or it is a second series of one
+    /// colour.
     pub dashed: bool,
     /// (x, y), by ascending x.
     pub points: Vec<(f64, f64)>,
     /// (x, least, greatest): error bars of repeated measurements.
     pub spread: Vec<(f64, f64, f64)>,
-    /// Whether it is a curve that was fitted: a thin line without marks.
+    /// True if it is a curve that was fitted: a thin line without marks.
     pub fitted: bool,
 }
 
@@ -138,11 +138,11 @@ impl Series {
 pub struct LegendItem<'a> {
     /// Name of the series.
     pub name: &'a str,
-    /// Its origin.
+    /// Ink of the series, by its origin.
     pub ink: Ink,
-    /// Whether its line is broken.
+    /// True if its line is broken.
     pub dashed: bool,
-    /// Whether it has no marks.
+    /// True if it has no marks.
     pub fitted: bool,
 }
 

@@ -18,7 +18,7 @@ const SHOWN_AFTER: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Progress {
     bars: MultiProgress,
-    /// Whether lines are printed instead of bars.
+    /// True if lines are printed instead of bars.
     lines: bool,
 }
 
@@ -71,12 +71,12 @@ impl Progress {
 #[derive(Debug)]
 pub struct Step {
     bar: ProgressBar,
-    /// In place of a bar: the seconds after which the next line is due.
+    /// Seconds after which the next line is due, in place of a bar.
     next_line: Option<AtomicU64>,
 }
 
 impl Step {
-    /// So many are done.
+    /// Shows that `count` are done.
     pub fn done(&self, count: usize) {
         self.bar.set_position(count as u64);
         if let Some(line) = self.line() {
@@ -114,7 +114,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// So many of those that are waited for are there.
+    /// Shows that `count` of those that are waited for are there.
     pub fn done(&mut self, count: usize) {
         let waited = self.clock.elapsed();
         if self.step.is_none() && waited >= SHOWN_AFTER {
@@ -138,7 +138,7 @@ pub trait Observer {
     /// A task of so many steps begins; the one before has ended.
     fn begin(&mut self, task: &str, steps: usize);
 
-    /// So many more steps are done.
+    /// Notes that `steps` more are done.
     fn advance(&mut self, steps: usize);
 }
 

@@ -29,15 +29,15 @@ const NEXT: &str = "M2 2l8 6-8 6zM11 2h2v12h-2z";
 pub struct Replay {
     /// Title of the page.
     pub title: String,
-    /// What happens, for readers.
+    /// Description of the run, for readers.
     pub about: String,
     /// Version of the program that ran it.
     pub version: String,
     /// The command that makes the page again.
     pub command: String,
-    /// What did not hold.
+    /// Failures of the run.
     pub failures: Vec<String>,
-    /// What is left out.
+    /// Parts that are left out.
     pub left_out: Vec<String>,
     /// The trace as JSON, as the player reads it.
     pub trace: String,

@@ -24,7 +24,7 @@ pub struct Report {
     pub slug: String,
     /// Title of the report.
     pub title: String,
-    /// Its introduction, one paragraph each.
+    /// Introduction of the report, one paragraph each.
     pub lead: Vec<String>,
     /// The figures to remember.
     pub highlights: Vec<Highlight>,
@@ -41,7 +41,7 @@ pub struct Report {
     pub version: String,
     /// The command that makes this report.
     pub command: String,
-    /// Whether the runs that it is about passed; `None` for measurements.
+    /// True if the runs that it is about passed; `None` for measurements.
     pub passed: Option<bool>,
     /// Files beside the page; none: those that [`write_under`](Self::write_under) writes.
     #[serde(skip)]
@@ -75,7 +75,7 @@ pub struct Experiment {
     pub slug: String,
     /// Title of the experiment.
     pub title: String,
-    /// Its subject and results, one paragraph each.
+    /// Subject and results of the experiment, one paragraph each.
     pub about: Vec<String>,
     /// The published figures, and what is known of their measurement.
     pub published: Vec<String>,
@@ -96,7 +96,7 @@ pub struct Making {
     pub date: SystemTime,
     /// Version of the program.
     pub version: String,
-    /// Its command line.
+    /// Command line of the run.
     pub command: String,
 }
 

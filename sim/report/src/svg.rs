@@ -44,9 +44,9 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 /// Size of a drawing. Letters have the same size in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// For windows and paper: two panels in a row.
+    /// Format for windows and paper: two panels in a row.
     Wide,
-    /// For telephones: one panel in a row.
+    /// Format for telephones: one panel in a row.
     Narrow,
 }
 

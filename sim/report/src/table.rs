@@ -7,13 +7,13 @@ use crate::Unit;
 /// One column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
-    /// Its name in CSV, with the unit: `published_seconds`.
+    /// Name of the column in CSV, with the unit: `published_seconds`.
     pub key: String,
-    /// Its name for people.
+    /// Name of the column for people.
     pub title: String,
     /// Unit of its figures.
     pub unit: Unit,
-    /// Whether the eye shall go there first.
+    /// True if the eye shall go there first.
     pub strong: bool,
     /// The bar that a page draws below each figure.
     #[serde(skip)]
@@ -23,12 +23,12 @@ pub struct Column {
 /// A bar below a figure, as long as the figure is, on the scale of its column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Bar {
-    /// None.
+    /// No bar.
     #[default]
     Absent,
-    /// From zero.
+    /// A bar from zero.
     FromZero,
-    /// From the figure of the same row in the column of this key: a span of time on a time line.
+    /// A bar from the figure of the same row in the column of this key: a span of time on a time line.
     From(String),
 }
 
@@ -66,7 +66,7 @@ pub enum Value {
     Text(String),
     /// A figure, in the column's unit.
     Number(f64),
-    /// Nothing: not published, not measured, or of no meaning here.
+    /// No value: not published, not measured, or of no meaning here.
     Missing,
 }
 
@@ -175,8 +175,8 @@ impl Table {
         self.rows.iter().find(|candidate| candidate.starts_with(row))?.get(column)?.number()
     }
 
-    /// For each row, where the bar of this column begins and ends as parts of the longest, from 0 to 1; `None` if
-    /// it has none.
+    /// Beginning and end of each row's bar in this column as parts of the longest, from 0 to 1; `None` if it
+    /// has none.
     #[must_use]
     pub fn bars(&self, column: usize) -> Vec<Option<(f64, f64)>> {
         let spans: Vec<Option<(f64, f64)>> = self.rows.iter().map(|row| self.span(row, column)).collect();

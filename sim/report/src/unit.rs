@@ -104,7 +104,7 @@ fn decimals(size: f64) -> usize {
     (1..12).find(|decimals| size * 10_f64.powi(*decimals) >= 9.5).map_or(12, i32::unsigned_abs) as usize
 }
 
-/// At most three significant digits, without zeros that say nothing.
+/// Writes at most three significant digits, without zeros that say nothing.
 fn trimmed(value: f64) -> String {
     let text = digits(value);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }

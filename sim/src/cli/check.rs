@@ -142,7 +142,7 @@ impl CheckArgs {
 struct Sums {
     /// Number of seeds that were run.
     seeds: u64,
-    /// How many of them over ristretto255.
+    /// Number of them that were run over ristretto255.
     real: u64,
     turns: u64,
     epochs: u64,

@@ -16,7 +16,7 @@ use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, RunReport};
 use crate::{Result, SimError, interrupt, live, logging, replay, virtual_world};
 
-/// What a replay of a run says of it.
+/// Description of a run in its replay.
 const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and send messages; then the leader restarts.";
 
 #[derive(Clone, Debug, Args)]

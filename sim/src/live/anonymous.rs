@@ -72,7 +72,7 @@ impl<S: Suite> Admission<S> {
         Ok(Some(Arc::new(Self { checkpoint, period, certified, watch, deployment, shown: Mutex::default() })))
     }
 
-    /// That of a run elsewhere, for the drones that are hosted here.
+    /// Restores the admission of a run elsewhere, for the drones that are hosted here.
     pub(super) fn restore(setting: &NodeSettings<S>, setup: &AdmissionSetup) -> Result<Self> {
         let bytes = hex::decode(&setup.checkpoint).map_err(refused)?;
         let (deployment, at) = (&setting.deployment, (setting.seed, unix_time()));
@@ -87,7 +87,7 @@ impl<S: Suite> Admission<S> {
         })
     }
 
-    /// What a worker needs of it.
+    /// Part of it that a worker needs.
     pub(super) fn setup(&self) -> AdmissionSetup {
         let checkpoint = hex::encode(&*self.checkpoint.bytes());
         AdmissionSetup { period: self.period, certified: self.certified, checkpoint }
@@ -109,7 +109,7 @@ impl<S: Suite> Admission<S> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a drone joins anonymously.
+    /// Returns true if a drone joins anonymously.
     pub(crate) fn is_for(&self, drone: u32) -> bool {
         drone < self.certified
     }

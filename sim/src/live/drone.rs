@@ -38,7 +38,7 @@ impl<S: Suite> Drone<S> {
         Self { index, token: Some(token), disk: Disk::default(), lives: 0, node: None, anonymous: None }
     }
 
-    /// Its number.
+    /// Number of the drone.
     pub(crate) fn index(&self) -> u32 {
         self.index
     }

@@ -10,39 +10,39 @@ use serde::{Deserialize, Serialize};
 /// An event of a drone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum DroneEvent {
-    /// It has enrolled.
+    /// The drone has enrolled.
     Enrolled,
-    /// It has the group key of an epoch.
+    /// The drone has the group key of an epoch.
     Key {
         /// The epoch's term.
         term: u64,
-        /// Its number in the term.
+        /// Number of the epoch in the term.
         counter: u64,
         /// The secret that the drone exported; nothing if it had none to export although it reported the
         /// epoch.
         key: Option<Exported>,
     },
-    /// It received the message of this number.
+    /// The drone received the message of this number.
     MessageReceived(u32),
-    /// It received or opened a message that no node of this run sent.
+    /// The drone received or opened a message that no node of this run sent.
     UnknownMessage,
-    /// It opened the envelope of this number.
+    /// The drone opened the envelope of this number.
     EnvelopeOpened(u32),
-    /// Its attributes do not satisfy the policy of an envelope.
+    /// The drone's attributes do not satisfy the policy of an envelope.
     EnvelopeNotSatisfied,
-    /// It received the order for the second phase.
+    /// The drone received the order for the second phase.
     OrderReceived(Vec<u8>),
-    /// It opened that order, and read this.
+    /// The drone opened that order, and read this.
     OrderRead(Vec<u8>),
-    /// It is an anonymous member under this pseudonym.
+    /// The drone is an anonymous member under this pseudonym.
     Admitted([u8; 16]),
-    /// It does not satisfy the policy of the leader.
+    /// The drone does not satisfy the policy of the leader.
     PolicyNotSatisfied,
-    /// It left.
+    /// The drone left.
     Left,
-    /// It was evicted from the group.
+    /// The drone was evicted from the group.
     Evicted,
-    /// It was refused.
+    /// The drone was refused.
     Refused,
 }
 

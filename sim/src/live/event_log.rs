@@ -23,11 +23,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// A group key as a node exported it.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
-    /// Its epoch.
+    /// Epoch of the key.
     pub(crate) epoch: Epoch,
     /// The exported secret; `None` if the machine had none to export although it reported the epoch.
     pub(crate) key: Option<Secret<32>>,
-    /// Since when.
+    /// Time since which it is held.
     pub(crate) at: Instant,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct DroneLog {
     pub(crate) order: Option<(Vec<u8>, Instant)>,
     /// The content that it read, and the time.
     pub(crate) read: Option<(Vec<u8>, Instant)>,
-    /// Whether its last anonymous join was admitted or denied, and when.
+    /// Result of its last anonymous join (true if it was admitted), and the time.
     pub(crate) admitted: Option<(bool, Instant)>,
-    /// Whether it was evicted from the group.
+    /// True if it was evicted from the group.
     pub(crate) evicted: bool,
-    /// Whether the process that hosted it is gone. Nothing is expected of it any more.
+    /// True if the process that hosted it is gone. Nothing is expected of it any more.
     pub(crate) crashed: bool,
 }
 
@@ -88,7 +88,7 @@ impl DroneLog {
 /// An epoch as the leader reported it.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderEpoch {
-    /// Its key.
+    /// Key of the epoch.
     pub(crate) held: Held,
     /// The drones in it, ascending.
     pub(crate) members: Vec<u32>,
@@ -101,7 +101,7 @@ pub(crate) struct LeaderEpoch {
 /// The log of the leader.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaderLog {
-    /// Its epochs in order.
+    /// Epochs of the leader in order.
     pub(crate) epochs: Vec<LeaderEpoch>,
     /// Number of times it received each message.
     pub(crate) received: BTreeMap<u32, u32>,
@@ -208,7 +208,7 @@ impl Goal {
 pub(crate) struct Reached {
     /// Time at which each drone reached the goal.
     pub(crate) drones: Vec<(u32, Instant)>,
-    /// Those that were late. Crashed drones are in neither list.
+    /// Drones that were late. Crashed drones are in neither list.
     pub(crate) missing: Vec<u32>,
 }
 
@@ -236,7 +236,7 @@ impl Wait {
         self.standings.len() - self.awaited
     }
 
-    /// Whether there is nothing to wait for: all are there, or it is certain that not all will be.
+    /// Returns true if there is no more to wait for: all are there, or it is certain that not all will be.
     fn is_over(&self, logs: &Logs) -> bool {
         let lost = |drone: u32| logs.drones.get(drone as usize).is_some_and(|log| log.crashed);
         self.awaited == 0 || self.source.is_some_and(lost)

@@ -61,7 +61,7 @@ impl Flood {
     /// All there are.
     pub const ALL: [Self; 4] = [Self::Gossip, Self::Joins, Self::Anonymous, Self::Keys];
 
-    /// Whether the leader demands a policy.
+    /// Returns true if the leader demands a policy.
     pub fn is_anonymous(self) -> bool {
         matches!(self, Self::Keys | Self::Anonymous)
     }
@@ -194,7 +194,7 @@ impl FloodCounters {
         self.identities.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Under how many identities.
+    /// Number of identities under which it was done.
     pub(crate) fn identities(&self) -> u64 {
         self.identities.load(Ordering::Relaxed)
     }
@@ -212,7 +212,7 @@ impl FloodCounters {
 pub struct FloodMeasurement {
     /// The flood; `None` for the quiet run that it is compared with.
     pub flood: Option<Flood>,
-    /// Whether the leader demands a policy.
+    /// True if the leader demands a policy.
     pub anonymous: bool,
     /// Members whose keys were waited for.
     pub members: usize,
@@ -220,7 +220,7 @@ pub struct FloodMeasurement {
     pub seconds: f64,
     /// Messages of the attackers.
     pub messages: u64,
-    /// Its bytes.
+    /// Bytes of the messages.
     pub bytes: u64,
     /// Answers to them.
     pub answers: u64,
@@ -232,7 +232,7 @@ pub struct FloodMeasurement {
     pub refused: u64,
     /// Drones that joined meanwhile.
     pub joined: usize,
-    /// From the command to re-key until a member holds the key, over all members and re-keys, in seconds.
+    /// Seconds from the command to re-key until a member holds the key, over all members and re-keys.
     #[serde(serialize_with = "in_seconds")]
     pub latencies: Option<Percentiles>,
     /// Members that had no key in time.
@@ -259,7 +259,7 @@ impl FloodMeasurement {
 pub struct FloodReport {
     /// The plan.
     pub plan: FloodPlan,
-    /// On what.
+    /// Machine that was measured.
     pub machine: Machine,
     /// The lines of the table.
     pub lines: Vec<FloodMeasurement>,
@@ -270,8 +270,8 @@ pub struct FloodReport {
 }
 
 impl FloodReport {
-    /// Whether every member had every key in time, and no flood increased the 99th percentile beyond the
-    /// bound.
+    /// Outcome of the floods, which passed if every member had every key in time, and no flood increased the
+    /// 99th percentile beyond the bound.
     pub fn outcome(&self) -> Outcome {
         let fails = |line: &FloodMeasurement| {
             line.missing > 0 || line.growth.is_some_and(|growth| growth >= MAX_GROWTH)

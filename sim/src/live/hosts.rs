@@ -57,7 +57,7 @@ pub(crate) struct DroneHost {
     pub(crate) index: u32,
     pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) disk: Disk<Option<Snapshot>>,
-    /// Under which name keys are exported for comparison.
+    /// Name under which keys are exported for comparison.
     pub(crate) export: Arc<Name>,
     /// Notified when the drone is enrolled.
     pub(crate) enrolled: Option<oneshot::Sender<()>>,

@@ -43,7 +43,7 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) deployment: Deployment<S>,
     pub(crate) kgcs: Kgcs<S>,
     pub(crate) group: Name,
-    /// Under which name keys are exported for comparison.
+    /// Name under which keys are exported for comparison.
     pub(crate) export: Arc<Name>,
     /// Sink of the drones' events.
     pub(crate) reports: Arc<dyn EventSink>,

@@ -31,7 +31,7 @@ pub(crate) struct PhaseResults {
     pub(crate) operations: Vec<Operation>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) checks: u64,
-    /// Whether the user ended the run before the last phase.
+    /// True if the user ended the run before the last phase.
     pub(crate) interrupted: bool,
     pub(crate) choices_digest: [u8; 32],
 }
@@ -91,12 +91,12 @@ struct Run<'w, S: Suite> {
     operations: Vec<Operation>,
     /// The members of the group.
     members: BTreeSet<u32>,
-    /// Those that the leader evicted.
+    /// Members that the leader evicted.
     evicted: BTreeSet<u32>,
     /// Every message so far.
     sent: Vec<Sent>,
     rng: ChaCha20Rng,
-    /// Over every choice made.
+    /// Record of every choice made.
     choices: Vec<u32>,
 }
 

@@ -29,14 +29,14 @@ pub(crate) enum Swarm<S: Suite> {
     Workers(WorkerPool),
 }
 
-/// How drones collect the key of an order's condition.
+/// Terms on which drones collect the key of an order's condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OrderTerms {
     /// The condition.
     pub(crate) condition: String,
     /// Time limit of a drone.
     pub(crate) patience: Duration,
-    /// Whether it goes on asking while the condition is not met.
+    /// True if it goes on asking while the condition is not met.
     pub(crate) wait: bool,
     /// Number of drones that collect at a time.
     pub(crate) at_once: usize,
@@ -53,7 +53,7 @@ pub(crate) enum Request {
     Send {
         /// The message's number.
         number: u32,
-        /// Whether the drone signs it.
+        /// True if the drone signs it.
         signed: bool,
     },
 }

@@ -78,7 +78,7 @@ pub(crate) struct Setup {
     pub(crate) master: String,
     /// The ids of the KGCs.
     pub(crate) kgcs: Vec<KgcId>,
-    /// If drones join anonymously: the checkpoint.
+    /// Checkpoint, if drones join anonymously.
     pub(crate) admission: Option<AdmissionSetup>,
 }
 
@@ -89,16 +89,16 @@ pub(crate) struct AdmissionSetup {
     pub(crate) period: u64,
     /// Drones below this number join anonymously.
     pub(crate) certified: u32,
-    /// Its bytes in hexadecimal digits.
+    /// Bytes of the checkpoint in hexadecimal digits.
     pub(crate) checkpoint: String,
 }
 
 /// A message of a worker to its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerMessage {
-    /// Here it is.
+    /// The worker is there.
     Hello { version: String },
-    /// It hosts so many drones.
+    /// The worker hosts this number of drones.
     Ready { drones: usize },
     /// Microseconds on its clock.
     Clock { micros: u64 },
@@ -112,14 +112,14 @@ pub(crate) enum WorkerMessage {
     Event { drone: u32, micros: u64, what: DroneEvent },
     /// A drone blamed a peer.
     Blamed { who: String, offence: String },
-    /// Its CPU time and peak memory.
+    /// The worker has finished: its CPU time and peak memory.
     Finished { cpu: Duration, peak_memory: Option<u64> },
-    /// It has failed.
+    /// The worker has failed.
     Failed { why: String },
 }
 
 impl WorkerMessage {
-    /// Whether it is the last message of a worker.
+    /// Returns true if it is the last message of a worker.
     pub(crate) const fn is_last(&self) -> bool {
         matches!(self, Self::Finished { .. } | Self::Failed { .. })
     }
@@ -147,7 +147,7 @@ pub(crate) struct MessageReader(FramedRead<OwnedReadHalf, LinesCodec>);
 #[derive(Debug)]
 pub(crate) struct MessageWriter(FramedWrite<OwnedWriteHalf, LinesCodec>);
 
-/// Both directions of a connection.
+/// Splits a connection into its two directions.
 pub(crate) fn ends(stream: TcpStream) -> (MessageReader, MessageWriter) {
     // Latencies are measured through it. Where it cannot be had, they are a little longer.
     let _ = stream.set_nodelay(true);

@@ -52,9 +52,9 @@ struct Deputy<S: Suite> {
     meter: CpuMeter,
 }
 
-/// Everything that runs.
+/// Nodes of a run, and all that runs beside them.
 pub(crate) struct World<S: Suite> {
-    /// When it began to be built.
+    /// Time at which it began to be built.
     pub(crate) started: Instant,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
@@ -74,7 +74,7 @@ pub(crate) struct World<S: Suite> {
     kgc_meter: CpuMeter,
     /// Payload bytes that former lives of the leader sent.
     sent_before: u64,
-    /// They run as long as the world does.
+    /// KGCs, which run as long as the world does.
     pub(crate) kgcs: Vec<Node<KgcNode<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,

@@ -145,7 +145,7 @@ fn latencies(run: &RunReport) -> Option<Experiment> {
     })
 }
 
-/// At most [`POINTS`]: time, percent of the drones that had the result by then.
+/// Distribution in at most [`POINTS`] points: time, percent of the drones that had the result by then.
 fn distribution(latencies: &[(u32, Duration)]) -> Vec<(f64, f64)> {
     let mut sorted: Vec<f64> = latencies.iter().map(|(_, latency)| latency.as_secs_f64()).collect();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -6,7 +6,7 @@ use quiver_report::Unit;
 const QUANTILES: [f64; 11] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201];
 /// A power that explains so much is none by chance, although an interval from three points is wide.
 const EXPLAINED: f64 = 0.9;
-/// Unless its exponent is this small.
+/// Exponent so small that such a power counts as no growth.
 const NO_GROWTH: f64 = 0.1;
 /// Exponents are compared with this accuracy.
 const ACCURACY: f64 = 1e-6;

@@ -19,7 +19,7 @@ const CURVE: u32 = 24;
 #[derive(Clone, Debug, PartialEq)]
 struct Spread {
     drones: u32,
-    /// In ascending order, at least one.
+    /// Figures in ascending order, at least one.
     figures: Vec<f64>,
 }
 
@@ -134,7 +134,7 @@ impl ScaleRuns {
         self.runs.iter().filter(move |run| Group::of(&run.plan) == *group)
     }
 
-    /// Whether there is a size with several runs.
+    /// Returns true if there is a size with several runs.
     fn is_repeated(&self) -> bool {
         self.groups().iter().any(|group| {
             let mut sizes: Vec<u32> = self.of_group(group).map(|run| run.plan.drones).collect();

@@ -50,7 +50,8 @@ struct Whole<'a> {
     again: &'a str,
 }
 
-/// What became of MAVLink telemetry: frames, their copies at the other members, what the air carried.
+/// Counts of MAVLink telemetry by outcome: frames, their copies at the other members, and what the air
+/// carried.
 #[derive(Serialize)]
 struct Telemetry<'a> {
     frames_sent: u64,

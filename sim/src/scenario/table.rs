@@ -28,7 +28,7 @@ pub(super) fn render(report: &ScenarioReport) -> String {
     format!("{}\n{}\n{telemetry}{two_hops}{}", head(report), grid(head_row, rows), foot(report))
 }
 
-/// What became of re-keys where members were out of the leader's range.
+/// Describes the outcome of re-keys where members were out of the leader's range.
 fn two_hops(report: &TwoHopsReport) -> String {
     format!(
         "two hops: {} out of range; re-keys {} times from the leader, {} times from members, who repeated {} and {} false \
@@ -90,7 +90,7 @@ pub(super) fn setting(report: &ScenarioReport) -> String {
     )
 }
 
-/// What became of MAVLink telemetry in the group's datagrams.
+/// Describes the outcome of MAVLink telemetry in the group's datagrams.
 fn telemetry(report: &ScenarioReport, mavlink: &MavlinkReport) -> String {
     let (datagrams, announcements) = report.run.datagram_air();
     let ledger = &report.run.ledger;

@@ -84,7 +84,7 @@ impl Link {
         Pace { capacity, frame: time(profile, Cast::Unicast), controller_frame }
     }
 
-    /// Whether one transmission reaches all.
+    /// Returns true if one transmission reaches all.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         matches!(self, Self::Radio { .. })
@@ -128,7 +128,7 @@ impl Event {
         1 + members.div_ceil(10)
     }
 
-    /// Its name in paths.
+    /// Name of the event in paths.
     #[must_use]
     pub const fn slug(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Event {
         }
     }
 
-    /// Its name for people.
+    /// Name of the event for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -211,7 +211,7 @@ impl std::fmt::Display for Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Outside,
-    /// In the group since so many keys had been made.
+    /// The member is in the group since this number of keys had been made.
     Inside(usize),
     /// Removed when so many keys had been made. It hears everything and says nothing that arrives.
     Removed(usize),
@@ -246,7 +246,7 @@ pub struct Recorded {
     pub from: usize,
     /// The receiver; `None`: all.
     pub to: Option<usize>,
-    /// Its bytes.
+    /// Bytes of the message.
     pub bytes: Arc<[u8]>,
 }
 
@@ -360,7 +360,7 @@ impl<'a> Arena<'a> {
         self.recording.as_deref().unwrap_or_default()
     }
 
-    /// What did not hold so far.
+    /// Violations so far.
     #[must_use]
     pub const fn violations(&self) -> &BTreeSet<Violation> {
         &self.violations
@@ -559,7 +559,7 @@ impl<'a> Arena<'a> {
         }
     }
 
-    /// Who of those in range receives a broadcast, each with a loss of its own.
+    /// Delivers a broadcast to those in range, each with a loss of its own.
     fn reach(&mut self, from: usize, sent: &Transmission, bytes: &Arc<[u8]>) {
         let Link::Radio { profile, loss } = self.link.clone() else { return };
         let power = *profile.power();

@@ -32,13 +32,14 @@ pub fn member_of(peer: Peer) -> Option<MemberId> {
 /// what a controller makes and replaces within one input is foreign to it. Whoever is removed must open none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// To the controller: admit these members and make a new key. The first of these commands forms the group.
+    /// Order to the controller: admit these members and make a new key. The first of these commands forms the
+    /// group.
     Admit(Vec<MemberId>),
-    /// To the controller: remove these members and make a new key.
+    /// Order to the controller: remove these members and make a new key.
     Remove(Vec<MemberId>),
-    /// To the controller: the key has expired; make a new one for the same members.
+    /// Order to the controller: the key has expired; make a new one for the same members.
     Expire,
-    /// To a member: the controller will admit it.
+    /// Order to a member: the controller will admit it.
     Join,
 }
 
@@ -89,26 +90,26 @@ pub struct Pace {
 /// Properties that no figure shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whether one node must be there for every new key.
+    /// Answer to whether one node must be there for every new key.
     pub needs_leader: &'static str,
-    /// Whether the group recovers from the capture of one member's state, and how.
+    /// Answer to whether the group recovers from the capture of one member's state, and how.
     pub heals: &'static str,
     /// Proof of the scheme's security.
     pub proof: &'static str,
     /// Standard that describes it.
     pub standard: &'static str,
-    /// Whether recordings stay closed to a quantum computer.
+    /// Answer to whether recordings stay closed to a quantum computer.
     pub quantum: &'static str,
-    /// How it runs here, and how that differs from its description.
+    /// Notes on how it runs here, and how that differs from its description.
     pub notes: &'static str,
 }
 
 /// Origin of the secrets of a controller's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
-    /// Those of the group's controller.
+    /// Secrets of the group's controller.
     Genuine,
-    /// Nothing but what is public: the machine of a usurper.
+    /// No secrets, but public values alone: the machine of a usurper.
     Public,
 }
 
@@ -131,7 +132,7 @@ pub enum ContenderError {
 
 /// A group-keying scheme: set up for a number of members, it makes their machines.
 pub trait Contender {
-    /// Its name for people.
+    /// Name of the contender for people.
     fn name(&self) -> &'static str;
 
     /// Properties that no figure shows.
@@ -149,8 +150,8 @@ pub trait Contender {
     /// [`ContenderError::Scheme`].
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError>;
 
-    /// Whether this member computes in full, so that its processor time and its key mean something. Others take the
-    /// same bytes over the radio and answer in the same way.
+    /// Returns true if this member computes in full, so that its processor time and its key mean something.
+    /// Others take the same bytes over the radio and answer in the same way.
     fn is_whole(&self, _member: MemberId) -> bool {
         true
     }

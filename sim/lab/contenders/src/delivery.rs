@@ -40,9 +40,9 @@ const SLACK: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Filter {
-    /// Those that hold a key.
+    /// Members that hold a key.
     WithKey = 0,
-    /// Those that hold none.
+    /// Members that hold none.
     WithoutKey = 1,
     /// All.
     Everybody = 2,
@@ -61,9 +61,9 @@ impl Filter {
 /// A frame to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its receiver, or all.
+    /// Receiver of the parcel, or all.
     pub to: Destination,
-    /// Its bytes.
+    /// Bytes of the parcel.
     pub bytes: Vec<u8>,
 }
 
@@ -245,9 +245,9 @@ struct Assembly {
 /// A parcel that is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
-    /// Its number, the same at all receivers.
+    /// Number of the parcel, the same at all receivers.
     pub number: u16,
-    /// Its bytes; those of its first fragment at a receiver that keeps no more.
+    /// Bytes of the parcel; those of its first fragment at a receiver that keeps no more.
     pub bytes: Vec<u8>,
 }
 

@@ -43,12 +43,13 @@ pub struct Findings {
     pub goes_back: bool,
     /// A member's long-term secrets open what was recorded before they were stolen.
     pub recordings_open: bool,
-    /// What did not hold without an adversary.
+    /// Violations without an adversary.
     pub violations: BTreeSet<Violation>,
 }
 
 impl Findings {
-    /// Whether nothing was found but, perhaps, that stolen secrets open recordings: that is a property, and no fault.
+    /// Returns true if nothing was found but, perhaps, that stolen secrets open recordings: that is a
+    /// property, and no fault.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         !self.masks_repeat && !self.takes_foreign_keys && !self.goes_back && self.violations.is_empty()

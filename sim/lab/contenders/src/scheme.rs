@@ -27,9 +27,9 @@ pub enum Audience {
 /// A message of a scheme.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// Its receivers.
+    /// Receivers of the parcel.
     pub to: Audience,
-    /// Its bytes.
+    /// Bytes of the parcel.
     pub bytes: Vec<u8>,
 }
 
@@ -53,9 +53,9 @@ pub trait KeyScheme {
 /// A parcel as a member receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Its number, the same at all members.
+    /// Number of the parcel, the same at all members.
     pub number: u16,
-    /// Its bytes.
+    /// Bytes of the parcel.
     pub bytes: &'a [u8],
 }
 
@@ -72,7 +72,7 @@ pub trait KeyHolder {
         None
     }
 
-    /// Whether it needs the bytes of parcels; otherwise it is shown their first fragments alone.
+    /// Returns true if it needs the bytes of parcels; otherwise it is shown their first fragments alone.
     fn takes_bytes(&self) -> bool {
         true
     }

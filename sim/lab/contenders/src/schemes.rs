@@ -35,7 +35,7 @@ pub struct Setting {
     pub founders: u32,
     /// The radio.
     pub pace: Pace,
-    /// Whether one transmission reaches all members.
+    /// True if one transmission reaches all members.
     pub shared_medium: bool,
     /// Seed of all keys but those of MLS, which takes its randomness from the system.
     pub seed: u64,
@@ -82,7 +82,7 @@ impl SchemeKind {
         Self::OpenMlsXWing,
     ];
 
-    /// Its name for people.
+    /// Name of the scheme for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -39,7 +39,7 @@ impl Candidate {
         Ok(Self { client, key_package })
     }
 
-    /// Its key package for a committer, serialised (286 bytes with a name of 14).
+    /// Key package for a committer, serialised (286 bytes with a name of 14).
     #[must_use]
     pub fn key_package(&self) -> &[u8] {
         &self.key_package
@@ -70,9 +70,9 @@ pub struct Change<'a> {
 /// Messages of a commit, serialised as on the wire.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// For all earlier members of the group.
+    /// Commit for all earlier members of the group.
     pub commit: Vec<u8>,
-    /// For the newcomers, if there are any.
+    /// Invitation for the newcomers, if there are any.
     pub invitation: Option<Invitation>,
 }
 
@@ -186,7 +186,7 @@ impl Member {
         Ok(self.group.write_to_storage()?)
     }
 
-    /// This member as it was when it was saved last.
+    /// Restores the member as it was when it was saved last.
     ///
     /// # Errors
     /// [`Error::Mls`] if it never was.

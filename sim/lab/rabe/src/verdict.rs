@@ -23,9 +23,9 @@ pub struct Ratio {
 /// Goal of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// At least so much, in tenths.
+    /// A ratio of at least this, in tenths.
     AtLeast(u32),
-    /// At most so much, in tenths.
+    /// A ratio of at most this, in tenths.
     AtMost(u32),
     /// Any ratio.
     None,

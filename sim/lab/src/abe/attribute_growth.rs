@@ -15,9 +15,9 @@ use crate::{LabError, Result};
 
 /// Measurements of a scheme.
 pub(super) struct AttributeGrowth {
-    /// Its name for people.
+    /// Name of the scheme for people.
     pub(super) name: &'static str,
-    /// By attributes, ascending.
+    /// Rows by attributes, ascending.
     pub(super) rows: Vec<Row>,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Row {
     pub(super) attributes: usize,
     setup: Timing,
     issued: Issued,
-    /// With tables made beforehand.
+    /// Time with tables made beforehand.
     prepared: Option<Issued>,
-    /// Over the random trees.
+    /// Time over the random trees.
     decrypt: Timing,
     /// A conjunction of all attributes: no leaf can be left out.
     pub(super) decrypt_all: Timing,
@@ -75,7 +75,7 @@ impl Row {
         }
     }
 
-    /// With tables made beforehand, where they help.
+    /// Time with tables made beforehand, where they help.
     pub(super) fn prepared(&self, operation: Operation) -> Option<Timing> {
         match operation {
             Operation::Encrypt => self.prepared.map(|issued| issued.encrypt),

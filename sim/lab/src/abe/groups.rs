@@ -18,7 +18,7 @@ struct Measured {
     /// Name in the publication.
     name: &'static str,
     ours: Timing,
-    /// With a table of the base, made beforehand.
+    /// Time with a table of the base, made beforehand.
     tabled: Option<Timing>,
 }
 

@@ -5,11 +5,11 @@ use quiver_policy::{AccessTree, AttributeSet};
 
 /// A scheme that is measured with a policy and a set of attributes.
 pub(super) trait MeasuredScheme: Scheme {
-    /// Its name for people.
+    /// Name of the scheme for people.
     const NAME: &'static str;
-    /// Whether keys have the policy, and not ciphertexts.
+    /// True if keys have the policy, and not ciphertexts.
     const POLICY_IN_KEY: bool;
-    /// Whether [`Scheme::prepare`] does anything.
+    /// True if [`Scheme::prepare`] does anything.
     const HAS_TABLES: bool;
 
     /// The universe to found an authority over, for so many attributes.

@@ -44,7 +44,7 @@ impl Row {
         })
     }
 
-    /// In the order of the columns.
+    /// Peaks in the order of the columns.
     fn peaks(&self, operation: Operation) -> [f64; 4] {
         [self.gpsw, self.yct, self.fabeo_kp, self.fabeo_cp].map(|peak| peak.of(operation))
     }

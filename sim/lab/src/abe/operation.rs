@@ -21,7 +21,7 @@ impl Operation {
         }
     }
 
-    /// Its word in names of tables.
+    /// Word for the operation in names of tables.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Setup => "setup",

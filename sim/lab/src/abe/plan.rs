@@ -39,7 +39,7 @@ impl Plan {
     /// Leaves of the access trees whose memory is counted.
     pub const LEAVES: usize = 30;
 
-    /// As the default, with five times the samples.
+    /// Plan like the default, with five times the samples.
     #[must_use]
     pub fn full() -> Self {
         Self {

@@ -17,7 +17,7 @@ macro_rules! reference {
 /// Figures of the thesis, in seconds and bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Published {
-    /// By the operation's name: SoC and laptop.
+    /// Figures by the operation's name: SoC and laptop.
     elements: BTreeMap<String, (f64, f64)>,
     schemes: BTreeMap<(Scheme, Host, usize), SchemeRow>,
     ram: BTreeMap<usize, RamRow>,

@@ -9,12 +9,12 @@ use crate::Result;
 
 /// Trees of every size.
 pub(super) struct RandomTrees {
-    /// By set, then by leaves less one.
+    /// Trees by set, then by leaves less one.
     sets: Vec<Vec<AccessTree>>,
 }
 
 impl RandomTrees {
-    /// As many sets as planned, of trees with one leaf up to as many as there are attributes.
+    /// Generates as many sets as planned, of trees with one leaf up to as many as there are attributes.
     pub(super) fn generate(plan: &Plan) -> Result<Self> {
         let grown = |number| Ok(forest::set(plan.seed, number, plan.most())?);
         Ok(Self { sets: (0..plan.sets as u64).map(grown).collect::<Result<_>>()? })

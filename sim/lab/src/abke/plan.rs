@@ -55,7 +55,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// As the default, with more samples.
+    /// Plan like the default, with more samples.
     #[must_use]
     pub fn full() -> Self {
         let effort = Effort { budget: Duration::from_secs(3), least: 9, most: 51 };

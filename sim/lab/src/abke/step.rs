@@ -23,7 +23,7 @@ pub(super) enum Step {
 impl Step {
     pub(super) const COUNT: usize = 12;
 
-    /// In the order of a run.
+    /// Steps in the order of a run.
     pub(super) const ALL: [Self; Self::COUNT] = [
         Self::Unlink,
         Self::Hello,
@@ -63,7 +63,7 @@ impl Step {
         }
     }
 
-    /// Whether it needs nothing of the other side, and can be done long before the run.
+    /// Returns true if it needs nothing of the other side, and can be done long before the run.
     pub(super) const fn beforehand(self) -> bool {
         matches!(self, Self::Unlink)
     }

@@ -18,9 +18,9 @@ pub(super) struct Group<S: Suite> {
 
 /// Messages of the leader for an epoch.
 pub(super) struct Sent<S: Suite> {
-    /// To all members.
+    /// Message to all members.
     pub(super) output: EpochOutput<S>,
-    /// To each newcomer, in a tree.
+    /// Messages to each newcomer, in a tree.
     pub(super) paths: Vec<PathMessage>,
 }
 

@@ -70,7 +70,7 @@ pub(super) struct Size {
 /// All costs under one strategy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
-    /// In the order of [`Event::ALL`].
+    /// Costs in the order of [`Event::ALL`].
     events: [Cost; 4],
     /// Work that an expiry leaves for after the broadcast.
     pub(super) afterwards: Timing,

@@ -15,7 +15,7 @@ use crate::measure::{Timing, repeat_on};
 
 type S = Ristretto255;
 
-/// So many drones join so many.
+/// Cell of a table: numbers of drones in the group and of those that join.
 struct Cell {
     existing: u32,
     new: u32,

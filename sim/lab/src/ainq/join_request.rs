@@ -19,7 +19,7 @@ pub(crate) struct JoinRequest<S: Suite> {
 }
 
 impl<S: Suite> JoinRequest<S> {
-    /// So many drones that ask to join.
+    /// Makes requests of `count` drones that ask to join.
     pub(crate) fn many(swarm: &mut Swarm<S>, count: u32) -> Result<Vec<Self>> {
         let drones = swarm.drones(count)?;
         Ok(drones.into_iter().map(|drone| Self::asking(swarm, drone)).collect())

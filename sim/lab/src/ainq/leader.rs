@@ -77,7 +77,7 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
     })
 }
 
-/// Both operations with so many drones.
+/// Measures both operations with this number of drones.
 fn points_of(plan: &Plan, drones: u32) -> Result<[Point; 2]> {
     let paper = as_published(plan, drones)?;
     let quiver = PerStrategy::try_of(|strategy| as_quiver(plan, drones, strategy))?;

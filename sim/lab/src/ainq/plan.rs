@@ -31,7 +31,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// As the default, and growth to 1,000,000 drones.
+    /// Plan like the default, with growth to 1,000,000 drones.
     #[must_use]
     pub fn full() -> Self {
         let mut plan = Self::default();

@@ -114,7 +114,7 @@ impl<S: Suite> Swarm<S> {
         count.div_ceil(CHUNK) as usize
     }
 
-    /// So many members with a spare point each, in the slots from 0 on.
+    /// Makes `count` members with a spare point each, in the slots from 0 on.
     pub(super) fn members(&mut self, count: u32, observer: &mut dyn Observer) -> Result<Members<S>> {
         let mut members = Members { roster: Roster::new(), spares: BTreeMap::new() };
         let mut slot = 0;

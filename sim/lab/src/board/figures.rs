@@ -17,9 +17,9 @@ const RECORDED: &str = include_str!("../../../../embedded/figures.csv");
 /// The image whose benchmarks are recorded.
 const EMULATED: &str = "mps2-an386";
 
-/// Both sides.
+/// Measurements on both sides.
 pub(super) struct Measured {
-    /// By benchmark and parameters.
+    /// Outcomes by benchmark and parameters.
     native: BTreeMap<(String, String), Outcome>,
     recorded: Figures,
 }
@@ -29,7 +29,7 @@ pub(super) struct Measured {
 pub(super) struct Figure {
     pub(super) native: Option<f64>,
     pub(super) instructions: Option<f64>,
-    /// At 64 MHz, at least and at most.
+    /// Times at 64 MHz, the least and the greatest.
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
     pub(super) heap: Option<f64>,

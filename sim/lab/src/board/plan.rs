@@ -19,7 +19,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// As the default, with ten times the iterations.
+    /// Plan like the default, with ten times the iterations.
     #[must_use]
     pub fn full() -> Self {
         Self { short: 10_000, long: 100, ..Self::default() }

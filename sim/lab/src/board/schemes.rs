@@ -10,7 +10,7 @@ use crate::abe::published::Published;
 
 /// A scheme with its published figures.
 struct Pair<'a> {
-    /// Its name on the shell's command line.
+    /// Name on the shell's command line.
     name: &'static str,
     title: &'static str,
     slug: &'static str,

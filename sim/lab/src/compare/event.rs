@@ -26,7 +26,7 @@ impl Event {
     pub const ALL: [Self; 6] =
         [Self::Form, Self::Expiry, Self::LeaveOne, Self::JoinOne, Self::LeaveTenth, Self::JoinTenth];
 
-    /// Its name in paths.
+    /// Name of the event in paths.
     #[must_use]
     pub const fn slug(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Event {
         }
     }
 
-    /// Its name for people.
+    /// Name of the event for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {

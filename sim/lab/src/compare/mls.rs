@@ -90,7 +90,7 @@ impl MlsGroup {
         Ok(())
     }
 
-    /// So many leaves, evenly spread, but the leader's and the member's.
+    /// Chooses `count` leaves, evenly spread, but neither the leader's nor the member's.
     fn leavers(&self, count: u32) -> Vec<Leaf> {
         let apart = self.drones / count;
         let leaf = |number: u32| 1 + number * apart + apart / 2;

@@ -17,10 +17,11 @@ use crate::{LabError, Result};
 
 type S = Ristretto255;
 
-/// So many newcomers follow by wraps, and in parts of so many bytes, as those of a leader do (docs/protocol.md §6.1, §7.5).
+/// Number of newcomers from which on they follow by wraps, and bytes of a part, as those of a leader
+/// (docs/protocol.md §6.1, §7.5).
 const SEVERAL: usize = 8;
 const JOINING_PART: usize = 5 * 1024 + 512;
-/// Its slot, and the start of the nonce by which it asked.
+/// Bytes of a member's slot, and of the start of the nonce by which it asked.
 const PLACEMENT_LEN: usize = 12;
 
 /// A group under its leader. Of its members one is here in full.
@@ -44,7 +45,7 @@ struct Sent {
     entries: Vec<u8>,
     /// All wraps, in as few messages as can be, or as many as a leader sends newcomers that follow.
     deltas: Vec<Delta>,
-    /// Under `tree`, for each newcomer that does not follow by the wraps.
+    /// Paths, under `tree`, for each newcomer that does not follow by the wraps.
     paths: Vec<Vec<u8>>,
 }
 
@@ -130,7 +131,7 @@ impl QuiverGroup {
         })
     }
 
-    /// So many slots, evenly spread, but the member's.
+    /// Chooses `count` slots, evenly spread, but not the member's.
     fn leavers(&self, count: u32) -> Vec<Slot> {
         let apart = u32::try_from(self.founders.len()).unwrap_or(u32::MAX) / count;
         let slot = |number: u32| number * apart + apart / 2;

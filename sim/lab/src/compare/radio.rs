@@ -94,14 +94,14 @@ pub struct RadioRow {
     pub scheme: SchemeKind,
     /// The event.
     pub event: Event,
-    /// Its costs.
+    /// Costs of the event.
     pub outcome: Outcome,
 }
 
 /// A scheme that used its budget up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RadioCut {
-    /// At this size.
+    /// Size at which it happened.
     pub drones: u32,
     /// The scheme.
     pub scheme: SchemeKind,
@@ -125,13 +125,13 @@ pub struct Portrait {
 pub struct RadioComparison {
     /// The plan.
     pub plan: RadioPlan,
-    /// By size, scheme and event.
+    /// Rows by size, scheme and event.
     pub rows: Vec<RadioRow>,
     /// Omitted measurements.
     pub cuts: Vec<RadioCut>,
     /// The schemes.
     pub portraits: Vec<Portrait>,
-    /// What did not hold in the runs.
+    /// Violations in the runs.
     pub violations: Vec<(SchemeKind, u32, Violation)>,
 }
 

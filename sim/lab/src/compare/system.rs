@@ -31,7 +31,7 @@ impl System {
     /// All, in the order they are measured.
     pub const ALL: [Self; 4] = [Self::MlsOneCommitter, Self::MlsWarm, Self::Flat, Self::Tree];
 
-    /// Its name for people.
+    /// Name of the system for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@ use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
 
-/// As long as the published benchmark's.
+/// Message as long as the published benchmark's.
 const MESSAGE: &[u8] = &[b'm'; 47];
 
 const ALONE: Way = Way { key: "alone", title: "here, each extracted alone", ink: Ink::Extra };
@@ -22,7 +22,7 @@ const FROM_BYTES: Way = Way { key: "from_bytes", title: "here, from bytes", ink:
 const EXTRACTED: [Arrival; 3] = [Arrival::Memory, Arrival::Alone, Arrival::Bytes];
 const COLLECTED: [Arrival; 2] = [Arrival::Memory, Arrival::Bytes];
 
-/// Everything, by validators.
+/// Measures all stages together, by validators.
 pub(super) fn end_to_end(
     plan: &Plan,
     published: &Published,

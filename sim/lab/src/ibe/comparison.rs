@@ -8,14 +8,14 @@ use crate::measure::Timing;
 /// A way of doing it here.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
-    /// Its name in CSV.
+    /// Name of the way in CSV.
     pub(super) key: &'static str,
-    /// Its name for people.
+    /// Name of the way for people.
     pub(super) title: &'static str,
     pub(super) ink: Ink,
 }
 
-/// As published.
+/// Way of the publication.
 pub(super) const SAME: Way = Way { key: "ours", title: "here", ink: Ink::Flat };
 
 /// Measurements of a stage.

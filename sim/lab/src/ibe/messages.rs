@@ -19,14 +19,14 @@ use crate::{LabError, Result};
 /// Validators of the published benchmark by sizes.
 const VALIDATORS: u32 = 4;
 
-/// As long as the published benchmark's.
+/// Message as long as the published benchmark's.
 const MESSAGE: &[u8] = &[b'm'; 47];
 
 /// Sender and reader.
 struct World {
     master: MasterPublicKey,
     identity: Identity,
-    /// Its point and pairing are kept.
+    /// Recipient, whose point and pairing are kept.
     recipient: Recipient,
 }
 
@@ -89,7 +89,7 @@ fn nothing_yet(
 
 const KEPT: Way = Way { key: "kept", title: "here, recipient kept", ink: Ink::Tree };
 
-/// By bytes.
+/// Measures the stages by bytes of a message.
 pub(super) fn sizes(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
     let (world, bound) = (World::new(plan)?, (published, plan.bytes));
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
@@ -137,7 +137,7 @@ fn by_size(plan: &Plan, published: &Published, stages: &[Comparison]) -> Experim
     }
 }
 
-/// By number.
+/// Measures the stages by number of messages.
 pub(super) fn numbers(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
     let (world, bound) = (World::new(plan)?, (published, plan.messages));
     let file = world.file(MESSAGE)?;

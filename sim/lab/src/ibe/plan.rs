@@ -36,7 +36,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// As the default, with more samples.
+    /// Plan like the default, with more samples.
     #[must_use]
     pub fn full() -> Self {
         Self { effort: Effort::CAREFUL, ..Self::default() }

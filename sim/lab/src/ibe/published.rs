@@ -26,7 +26,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// By its name in `message_size.csv`.
+    /// Finds a stage by its name in `message_size.csv`.
     fn of_sizes(name: &str) -> Option<Self> {
         Some(match name {
             "end_to_end" => Self::EndToEndBytes,
@@ -36,7 +36,7 @@ impl Stage {
         })
     }
 
-    /// By its name in `stages.csv`.
+    /// Finds a stage by its name in `stages.csv`.
     fn of_stages(name: &str) -> Option<Self> {
         Some(match name {
             "extract_and_aggregate" => Self::ExtractAndAggregate,

@@ -11,9 +11,9 @@ use crate::{LabError, Result};
 /// Form in which shares of keys arrive at the combiner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// As points of one process, which extracts all by one table, as in the published benchmarks.
+    /// Points of one process, which extracts all by one table, as in the published benchmarks.
     Memory,
-    /// As points, each extracted by itself, as by a holder of one master share.
+    /// Points that are each extracted by itself, as by a holder of one master share.
     Alone,
     /// Extracted like that, and as 98 bytes each, which are decoded and whose subgroup is checked.
     Bytes,

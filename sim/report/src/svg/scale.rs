@@ -23,7 +23,7 @@ impl Format {
 /// Greatest number of steps of a linear axis.
 const MOST_STEPS: f64 = 6.0;
 
-/// Both axes of a plot, which all its panels share.
+/// Layout of a plot with both axes, which all its panels share.
 pub(super) struct Layout {
     pub(super) x: Span,
     pub(super) y: Span,
@@ -162,7 +162,7 @@ fn decades(least: f64, most: f64, most_labels: usize) -> (f64, f64, f64) {
     (low, low + ((high - low) / step).ceil() * step, step)
 }
 
-/// From zero in steps of 1, 2 or 5 times a power of ten.
+/// Span from zero in steps of 1, 2 or 5 times a power of ten.
 fn steps(most: f64) -> (f64, f64, f64) {
     let most = if most > 0.0 { most } else { 1.0 };
     let power = 10_f64.powf((most / MOST_STEPS).log10().floor());

@@ -15,7 +15,7 @@ use crate::live::event_log::Goal;
 use crate::live::swarm::Request;
 
 impl<S: Suite> Run<'_, S> {
-    /// Whether drones join anonymously.
+    /// Returns true if drones join anonymously.
     pub(super) fn is_anonymous(&self) -> bool {
         self.world.setting.admission.is_some()
     }

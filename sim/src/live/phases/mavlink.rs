@@ -35,7 +35,7 @@ const FRAME_EVERY: Duration = Duration::from_nanos(1_000_000_000 / 18);
 const COMMAND_EVERY: Duration = Duration::from_secs(1);
 /// Resolution of the phase's time.
 const TICK: Duration = Duration::from_millis(1);
-/// Per cent of the datagrams that the medium loses, and that it doubles.
+/// Datagrams that the medium loses, and that it doubles, per cent.
 const LOST: u32 = 20;
 const DOUBLED: u32 = 5;
 /// Milliseconds that a datagram takes; so later ones overtake it.
@@ -49,7 +49,7 @@ const STATION: u32 = 255;
 /// The most vehicles. Up to 250 have the system ids from 1 on; of more, all have ids above 255.
 const MAX_VEHICLES: usize = 2_000;
 
-/// Who receives a datagram.
+/// Receiver of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum To {
     Station,
@@ -123,7 +123,7 @@ struct Flight<S: Suite> {
     by_slot: BTreeMap<Slot, usize>,
     medium: Medium,
     taken: BTreeSet<(usize, u32)>,
-    /// What should not have been taken.
+    /// Payloads that should not have been taken.
     wrong: Vec<String>,
     /// Questions for the group's machines.
     signatures: Vec<(To, SigningRequest)>,
@@ -138,7 +138,7 @@ struct Flight<S: Suite> {
 }
 
 impl<S: Suite> Flight<S> {
-    /// Everything that is due at this time.
+    /// Carries out all that is due at this time.
     fn tick(&mut self, now: Duration) {
         let began = measure::now();
         for index in 0..self.vehicles.len() {

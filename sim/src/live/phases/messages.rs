@@ -95,7 +95,7 @@ impl<S: Suite> Run<'_, S> {
 /// Costs of several messages together.
 #[derive(Default)]
 pub(super) struct MessageCosts {
-    /// When the first was sent.
+    /// Time at which the first was sent.
     began: Option<std::time::Instant>,
     messages: u32,
     leader_cpu: Duration,

@@ -294,7 +294,7 @@ struct ReceiptMember {
     id: MemberId,
     shared: Rc<RefCell<Shared>>,
     key: Option<KeyState>,
-    /// It was removed: a later welcome is another's.
+    /// True if it was removed: a later welcome is another's.
     is_removed: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeCont
 
 const AAD: &[u8] = b"pairwise";
 
-/// What most systems do.
+/// Pairwise wraps of the key, as most systems make them.
 #[derive(Debug)]
 pub struct Pairwise {
     setting: Setting,

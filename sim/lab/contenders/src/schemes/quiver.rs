@@ -180,7 +180,7 @@ fn name(text: &str) -> Result<Name, String> {
     Name::new(text).map_err(|error| error.to_string())
 }
 
-/// As configured for a radio: answers may take as long as the radio takes for all.
+/// Time settings for a radio: answers may take as long as the radio takes for all.
 fn leader_timing(setting: &Setting) -> LeaderTiming {
     let all = setting.pace.frame * 8 * setting.members;
     LeaderTiming {

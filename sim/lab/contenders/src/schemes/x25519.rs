@@ -19,7 +19,7 @@ impl Identity {
         Self { secret, public }
     }
 
-    /// Its public key.
+    /// Public key of the identity.
     #[must_use]
     pub const fn public(&self) -> [u8; 32] {
         self.public

@@ -111,7 +111,7 @@ pub(super) fn multiplications_plot(published: &Published, points: &[Point], unit
     Plot::single("leader-multiplications", caption, axes.0, axes.1, series)
 }
 
-/// Our measurements of an operation, divided by `unit`.
+/// Measurements of an operation here, divided by `unit`.
 fn ours(points: &[Point], operation: Operation, unit: f64) -> Vec<Series> {
     let points = || points.iter().filter(move |point| point.operation == operation);
     let paper = points().map(|point| (f64::from(point.drones), point.paper.median / unit)).collect();
