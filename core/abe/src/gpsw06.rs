@@ -77,7 +77,7 @@ pub struct Public {
 struct Tables {
     y: FixedBase<Gt>,
     g2: FixedBase<G2>,
-    /// By index in the universe.
+    /// Tables by index in the universe.
     attributes: BTreeMap<usize, FixedBase<G1>>,
 }
 

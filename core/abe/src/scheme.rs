@@ -83,7 +83,7 @@ pub trait Scheme: Sized + Copy + Debug + Send + Sync + 'static {
         ciphertext: &Self::Ciphertext,
     ) -> Result<Secret<32>, AbeError>;
 
-    /// Whether a key for `key` opens a ciphertext for `ciphertext`, without any cryptography.
+    /// Returns true if a key for `key` opens a ciphertext for `ciphertext`, without any cryptography.
     fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 
@@ -101,7 +101,7 @@ pub trait PublicEncoding: Sized + Debug {
     /// the other variants for mistakes within.
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
-    /// Under which authority.
+    /// Authority of the keys or parameters.
     fn authority(&self) -> &Authority;
 }
 
@@ -117,7 +117,7 @@ pub trait SecretEncoding: Sized + Debug {
     /// As [`PublicEncoding::decode`].
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
-    /// Under which authority.
+    /// Authority of the key.
     fn authority(&self) -> &Authority;
 }
 
@@ -126,6 +126,6 @@ pub trait HasTerms {
     /// A policy or attributes.
     type Terms: Terms;
 
-    /// Its terms.
+    /// Terms of the encoding.
     fn terms(&self) -> &Self::Terms;
 }

@@ -63,7 +63,7 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
         ciphertext: (&Lowered<Self::CiphertextTerms>, &Self::CiphertextElements),
     ) -> Result<SharedElement, AbeError>;
 
-    /// Whether the one satisfies the other.
+    /// Returns true if the one satisfies the other.
     fn admits(key: &Self::KeyTerms, ciphertext: &Self::CiphertextTerms) -> bool;
 }
 

@@ -234,14 +234,14 @@ fn propagate<W: Clone>(
 #[derive(Clone, Copy, Debug)]
 struct Fraction {
     numerator: i128,
-    /// Above zero.
+    /// Denominator, above zero.
     denominator: i128,
 }
 
 impl Fraction {
     const ONE: Self = Self { numerator: 1, denominator: 1 };
 
-    /// This one times `numerator / denominator`, if that fits.
+    /// Multiplies by `numerator / denominator`, if the product fits.
     fn times(&self, numerator: i128, denominator: i128) -> Option<Self> {
         let numerator = self.numerator.checked_mul(numerator)?;
         let denominator = self.denominator.checked_mul(denominator)?;

@@ -69,7 +69,7 @@ impl Atoms {
         self.ascending.iter()
     }
 
-    /// Their number, at least one.
+    /// Number of atoms, at least one.
     pub(crate) const fn len(&self) -> usize {
         self.ascending.len()
     }

@@ -49,7 +49,7 @@ impl Universe {
         }
     }
 
-    /// Nothing, for schemes that need no list.
+    /// Accepts an open universe alone, for schemes that need no list.
     pub(crate) const fn open(&self) -> Result<(), AbeError> {
         match self {
             Self::Open => Ok(()),

@@ -103,7 +103,7 @@ impl SchemeAlgebra for InsecureYct14 {
         Ok((Public { universe, attributes, key }, master))
     }
 
-    /// Nothing: every point is multiplied once per ciphertext, and quickly.
+    /// Prepares nothing: every point is multiplied once per ciphertext, and quickly.
     fn prepare(_: &mut Public, _: &Universe) {}
 
     fn derive(

@@ -142,7 +142,7 @@ impl Ciphertext {
         Ok(products)
     }
 
-    /// Whether this follows from the randomness: s·g, t·h and both halves for each attribute.
+    /// Checks that this follows from the randomness: s·g, t·h and both halves for each attribute.
     ///
     /// Halves are compared in a sum with weights of 128 random bits, which the points' being in the subgroup
     /// makes as good as comparing each. What it takes in time depends on no attribute.

@@ -56,7 +56,7 @@ pub struct UnverifiedPublicKey {
     fixed: Vec<G1>,
     /// e_1, …, e_m, on the curve.
     raw: Vec<CurvePoint>,
-    /// On the curve. That is enough: see [`Verifier`](crate::Verifier).
+    /// Signatures, on the curve. That is enough: see [`Verifier`](crate::Verifier).
     signatures: Vec<CurvePoint>,
     digest: Digest,
 }

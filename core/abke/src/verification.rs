@@ -145,7 +145,7 @@ fn put<T>(places: &mut [T], at: usize, value: T) {
     }
 }
 
-/// Which claims are true: verified all at once, and one by one if that fails.
+/// Finds out which claims are true: verifies all at once, and one by one if that fails.
 fn sift(
     keys: &Prepared,
     claims: &[Claim<'_>],
@@ -162,7 +162,7 @@ fn sift(
     }
 }
 
-/// Whether all claims are true.
+/// Returns true if all claims are true.
 fn holds(keys: &Prepared, claims: &[Claim<'_>], effort: &mut Effort, rng: &mut dyn CryptoRngCore) -> bool {
     let Some((signed, _)) = claims.first() else { return true };
     let slots = signed.len();

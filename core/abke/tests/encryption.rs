@@ -93,7 +93,7 @@ fn two_presentations_have_no_point_in_common() {
     assert_eq!(one.encoded().len(), UnverifiedPublicKey::encoded_len(ATTRIBUTES.len()));
 }
 
-/// So many keys that the sums of their points are computed otherwise than those of a few.
+/// A batch of so many keys that the sums of their points are computed otherwise than those of a few.
 #[test]
 fn large_batch_names_the_keys_that_were_altered_and_takes_parts_of_small_order_off_the_others() {
     let (verifier, m) = (authority(1).1, ATTRIBUTES.len());

@@ -117,7 +117,7 @@ impl<S: Suite> World<S> {
         leadership.rekey(&self.leader, batch, &TIMES, &mut self.rng).unwrap()
     }
 
-    /// Everything a leader does for newcomers: their Y, their signatures in one batch, one epoch.
+    /// Admits newcomers as a leader does: their Y, their signatures in one batch, one epoch.
     fn admit(&mut self, leadership: &mut Leadership<S>, newcomers: &[Newcomer<S>]) -> EpochOutput<S> {
         let mut implicit = Vec::with_capacity(2 * newcomers.len());
         let spare_messages: Vec<Vec<u8>> =
@@ -224,8 +224,8 @@ fn hash_one_member(public: &[u8], t: &[u8; 32], point: &[u8; 32]) {
     black_box((auth, pad, next));
 }
 
-/// Until the broadcast is ready; the steps that are owed then are made by `settle`, and measured on their
-/// own.
+/// Measures a re-key until the broadcast is ready; the steps that are owed then are made by `settle`, and
+/// measured on their own.
 fn rekey_expiry(c: &mut Criterion) {
     fn expiry<S: Suite>(c: &mut Criterion, name: &str) {
         let mut world = World::<S>::new();

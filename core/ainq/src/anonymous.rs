@@ -27,7 +27,7 @@ impl Pseudonym {
 /// State of an anonymous member at its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anonymous {
-    /// Its name for this membership.
+    /// Name of the drone for this membership.
     pub pseudonym: Pseudonym,
     /// End of the membership: the end of its credential's period, or earlier.
     pub until: UnixTime,

@@ -37,7 +37,7 @@ impl GroupKey {
         prf(&self.key, self.suite, "confirm", &[d0, entries_root])
     }
 
-    /// Both of what every member needs at once: [`tag`](Self::tag) and [`traffic`](Self::traffic).
+    /// Derives both keys that every member needs at once: [`tag`](Self::tag) and [`traffic`](Self::traffic).
     pub(crate) fn tag_and_traffic(
         &self,
         d0: &Digest,

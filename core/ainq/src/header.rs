@@ -41,7 +41,7 @@ impl Epoch {
     /// The highest accepted counter: no honest term comes near it, and no ratchet that starts at one wraps.
     pub const MAX_COUNTER: u64 = 1 << 48;
 
-    /// Whether the round and the counter are within their bounds.
+    /// Returns true if the round and the counter are within their bounds.
     #[must_use]
     pub const fn is_within_bounds(&self) -> bool {
         // §7.3, 1: a round of at most 2^46 and a counter of at most 2^48.
@@ -82,10 +82,10 @@ pub struct GroupContext<S: Suite> {
 /// Kind of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It opens a term: every member with an unused spare point is added afresh, nothing of earlier terms is
-    /// kept.
+    /// Opening of a term: every member with an unused spare point is added afresh, nothing of earlier terms
+    /// is kept.
     Open,
-    /// It changes the group or merely its key.
+    /// Change of the group, or merely of its key.
     Rekey,
 }
 
@@ -102,7 +102,7 @@ pub enum StrategyKind {
 }
 
 impl StrategyKind {
-    /// Both.
+    /// Strategies, all of them.
     pub const ALL: [Self; 2] = [Self::Flat, Self::Tree];
 }
 
@@ -118,7 +118,7 @@ impl FromStr for StrategyKind {
     }
 }
 
-/// Everything about an epoch but its key. Its hash D0 enters every wrap.
+/// Fields of an epoch's header that do not depend on its key. Their hash D0 enters every wrap.
 #[derive(Clone, Debug)]
 pub struct HeaderCore<S: Suite> {
     /// The group.
@@ -174,9 +174,9 @@ impl<S: Suite> HeaderCore<S> {
         begun.fixed(&rest.finish()).finish()
     }
 
-    /// Whether this epoch makes a new pairwise key with the holder of a slot, given that the slot is held. True
-    /// also if it does not list its slots: then what is sealed with that key, which is of this epoch alone, shows
-    /// it.
+    /// Returns true if this epoch makes a new pairwise key with the holder of a slot, given that the slot is
+    /// held. True also if it does not list its slots: then what is sealed with that key, which is of this
+    /// epoch alone, shows it.
     #[must_use]
     pub fn adds(&self, slot: Slot) -> bool {
         // §9.1: an opening pairs with the whole roster but those it lists as absent.
@@ -186,7 +186,7 @@ impl<S: Suite> HeaderCore<S> {
         }
     }
 
-    /// Whether it is certain that nobody is removed. Of slots that are not listed nothing is.
+    /// Returns true if it is certain that nobody is removed. Of slots that are not listed nothing is.
     #[must_use]
     pub fn removes_nobody(&self) -> bool {
         self.changes.is_none() && self.removed.is_empty()
@@ -206,7 +206,7 @@ pub(crate) fn begin_core<S: Suite>(
 /// A received header; [`verify`](Self::verify) makes it a [`VerifiedHeader`].
 #[derive(Clone, Debug)]
 pub struct Header<S: Suite> {
-    /// Everything but the key.
+    /// Fields of the header that do not depend on the epoch's key.
     pub core: HeaderCore<S>,
     /// Digest that binds the wraps of a tree; zero for flat.
     pub entries_root: Digest,
@@ -234,7 +234,7 @@ pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) 
 pub struct Entry {
     /// The member's slot.
     pub slot: Slot,
-    /// When a term opens: the number of the spare point used.
+    /// Number of the spare point used, when a term opens.
     pub q: Option<u64>,
     /// The group key under the member's pad.
     pub wrap: [u8; 32],

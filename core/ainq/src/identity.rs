@@ -27,14 +27,14 @@ const USUAL_LEN: usize = 128;
 /// Role of a drone in a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// It joins groups.
+    /// A drone that joins groups.
     Edge,
-    /// It leads one.
+    /// A drone that leads one group.
     Leader {
         /// The group it may lead.
         group: Name,
-        /// Which of the group's leaders it is. A term carries the ordinal of its leader, so two leaders never
-        /// open the same term.
+        /// Ordinal of the leader among the group's. A term carries the ordinal of its leader, so two leaders
+        /// never open the same term.
         ordinal: u16,
     },
 }
@@ -46,7 +46,7 @@ pub struct Identity {
     pub serial: Serial,
     /// Name for people.
     pub name: Name,
-    /// Its role.
+    /// Role of the drone.
     pub role: Role,
     /// The groups it may join; at most [`MAX_GROUPS`], ascending, none twice.
     pub groups: Vec<Name>,
@@ -76,7 +76,7 @@ impl Identity {
         Ok(Self { serial, name, role, groups, not_after })
     }
 
-    /// Whether the groups are as they must be: ascending, none twice, at most [`MAX_GROUPS`].
+    /// Checks that the groups are as they must be: ascending, none twice, at most [`MAX_GROUPS`].
     ///
     /// # Errors
     /// [`Error::TooLong`] or [`Error::Malformed`].

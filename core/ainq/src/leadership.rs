@@ -55,11 +55,11 @@ pub struct EpochOutput<S: Suite> {
     pub changes: SlotChanges,
     /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
-    /// Under `tree`: all wraps, for every earlier member of the group. Newcomers get their
-    /// [`path_message`](Leadership::path_message), unless they [follow](Self::newcomers_follow). When a term opens, for
-    /// all members, in place of their entry and path message.
+    /// Wraps for every earlier member of the group, all of them; under `tree` alone. Newcomers get their
+    /// [`path_message`](Leadership::path_message), unless they [follow](Self::newcomers_follow). When a term
+    /// opens, for all members, in place of their entry and path message.
     pub wraps: Option<WrapTree>,
-    /// Whether newcomers follow by the wraps, if they are told their slots, as [`Batch::by_wraps`] asked for.
+    /// True if newcomers follow by the wraps, if they are told their slots, as [`Batch::by_wraps`] asked for.
     pub newcomers_follow: bool,
     /// The slots of the batch's joins, in their order. Empty when a term opens.
     pub assigned: Vec<Slot>,

@@ -79,8 +79,8 @@ impl<S: Suite> Membership<S> {
         Self::enter(context, keypair, &one_time, header, part)
     }
 
-    /// As [`join`](Self::join), with the one-time pair as [`SparePair::ephemeral`] drew it: its public point
-    /// is not computed again.
+    /// Joins as [`join`](Self::join) does, with the one-time pair as [`SparePair::ephemeral`] drew it: its
+    /// public point is not computed again.
     ///
     /// # Errors
     /// As [`join`](Self::join); [`Error::WrongSpare`] for a pair that has a number.
@@ -276,7 +276,7 @@ impl<S: Suite> Membership<S> {
         self.follow(header, part)
     }
 
-    /// Whether a header is the group's, newer, and what came with it this member's.
+    /// Checks that a header is the group's and newer, and that what came with it is this member's.
     fn check_next(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<(), Error> {
         let core = header.core();
         if core.group != self.group {
@@ -353,7 +353,7 @@ impl<S: Suite> Membership<S> {
         self.strategy
     }
 
-    /// Whether the next epoch's wraps are of use. Under `flat` there is no path to be missed.
+    /// Returns true if the next epoch's wraps are of use. Under `flat` there is no path to be missed.
     #[must_use]
     pub const fn has_path(&self) -> bool {
         matches!(self.strategy, StrategyKind::Flat) || self.path.is_some()
@@ -372,7 +372,7 @@ impl<S: Suite> Membership<S> {
         Some(self.traffic.take().unwrap_or_else(|| key.traffic(&self.digest)))
     }
 
-    /// Whether the group key is there.
+    /// Returns true if the group key is there.
     #[must_use]
     pub const fn synced(&self) -> bool {
         self.key.is_some()

@@ -186,7 +186,7 @@ impl<S: Suite> Ratchet<S> {
         Ok(())
     }
 
-    /// For the edge's encrypted state: u (8 bytes), W\[u\], A.
+    /// Encodes the ratchet for the edge's encrypted state: u (8 bytes), W\[u\], A.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::with_capacity(Self::ENCODED_LEN);

@@ -44,11 +44,11 @@ const ENTRY_LEN: usize = 16 + 8;
 /// A drone that is no longer valid, with all the keys it ever had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revoked {
-    /// Its serial, which is its token's id.
+    /// Serial of the drone, which is its token's id.
     pub serial: [u8; 16],
     /// End of its identity; [`UnixTime::MAX`] if unknown.
     pub not_after: UnixTime,
-    /// Whether it may lead, which edges must know; also true if that is not known.
+    /// True if it may lead, which edges must know; also if that is not known.
     pub leader: bool,
 }
 
@@ -59,14 +59,14 @@ impl Revoked {
         Self { serial, not_after: UnixTime::MAX, leader: true }
     }
 
-    /// Whether the identity ended so long ago that lists need not name it any more.
+    /// Returns true if the identity ended so long ago that lists need not name it any more.
     #[must_use]
     pub const fn has_ended(&self, now: UnixTime) -> bool {
         // §12.3: a day after its end a drone is left out of the next list.
         self.not_after.saturating_add(REVOCATION_MARGIN) < now
     }
 
-    /// Whether this entry covers another of the same drone: as long, and for as many readers.
+    /// Returns true if this entry covers another of the same drone: as long, and for as many readers.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.serial == other.serial && self.not_after >= other.not_after && (self.leader || !other.leader)
@@ -113,13 +113,13 @@ impl RevocationList {
         Self { number: 0, issued: 0, next_update: 0, revoked: Vec::new() }
     }
 
-    /// Whether the list names this key's drone.
+    /// Returns true if the list names this key's drone.
     #[must_use]
     pub fn names<S: Suite>(&self, public: &DronePublicKey<S>) -> bool {
         self.names_serial(&public.identity.serial)
     }
 
-    /// Whether the list names this drone.
+    /// Returns true if the list names this drone.
     #[must_use]
     pub fn names_serial(&self, serial: &[u8; 16]) -> bool {
         self.find(serial).is_some()
@@ -134,8 +134,8 @@ impl RevocationList {
         self.revoked.get(place)
     }
 
-    /// Whether a newer list is due and this one may lack what that names. Number 0, no list at all, is never
-    /// stale: there may be none yet.
+    /// Returns true if a newer list is due and this one may lack what that names. Number 0, no list at all,
+    /// is never stale: there may be none yet.
     #[must_use]
     pub const fn is_stale(&self, now: UnixTime) -> bool {
         // §12.6: no list at all (number 0) is not stale.
@@ -326,7 +326,7 @@ impl<S: Suite> SignedRevocationList<S> {
         Ok(Self { list, whole: true, signature, bytes })
     }
 
-    /// Whether the edges are there, too.
+    /// Returns true if the edges are there, too.
     pub const fn is_whole(&self) -> bool {
         self.whole
     }
@@ -395,7 +395,7 @@ impl<S: Suite> VerifiedRevocationList<S> {
         self.0.leaders_only()
     }
 
-    /// Whether the edges are there, too.
+    /// Returns true if the edges are there, too.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.0.whole

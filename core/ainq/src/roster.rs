@@ -72,7 +72,7 @@ impl<S: Suite> Roster<S> {
         self.admit(slot, public, None)
     }
 
-    /// As [`insert`](Self::insert), with Y if it is known.
+    /// Inserts a member as [`insert`](Self::insert) does, with Y if it is known.
     pub(crate) fn admit(
         &mut self,
         slot: Slot,
@@ -129,7 +129,7 @@ impl<S: Suite> Roster<S> {
         }
     }
 
-    /// Whether a slot is held, by name or anonymously.
+    /// Returns true if a slot is held, by name or anonymously.
     #[must_use]
     pub fn holds(&self, slot: Slot) -> bool {
         self.members.get(slot).is_some() || self.anonymous.contains_key(&slot)
@@ -234,13 +234,13 @@ impl<S: Suite> Roster<S> {
         self.members.len() + self.anonymous.len()
     }
 
-    /// Whether there are no members.
+    /// Returns true if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the drone was evicted from this group.
+    /// Returns true if the drone was evicted from this group.
     #[must_use]
     pub fn is_evicted(&self, serial: &Serial) -> bool {
         self.evicted.contains(serial)

@@ -87,7 +87,7 @@ impl<S: Suite> Equation<'_, S> {
         self.signature.satisfies(&self.challenge, self.key.point())
     }
 
-    /// Whether all hold, in one product: Σ w·z · P = Σ w · K + Σ w·c · X, with weights w of 128 bits.
+    /// Returns true if all hold, in one product: Σ w·z · P = Σ w · K + Σ w·c · X, with weights w of 128 bits.
     ///
     /// The weights are hashes of `binding` and of every term, so that no term can be chosen after its weight;
     /// a false equation passes with probability 2^-128 for every such hash that its author computes.
@@ -133,7 +133,7 @@ impl<S: Suite> SchnorrSignature<S> {
         &self.response
     }
 
-    /// Whether z·P = K + c·X.
+    /// Returns true if z·P = K + c·X.
     pub(crate) fn satisfies(&self, challenge: &S::Scalar, public: &S::Point) -> bool {
         // K = z·P − c·X
         S::vartime_mul_with_base(&S::negated(challenge), public, &self.response) == *self.commitment.point()

@@ -124,7 +124,8 @@ impl<S: Suite> Signature<S> {
         self.verify_implicit(deployment, public, &public.implicit(deployment)?, label, message)
     }
 
-    /// As [`verify`](Self::verify) with the implicit key of `public` known, which costs a third of the work.
+    /// Verifies as [`verify`](Self::verify) does, with the implicit key of `public` known, which costs a
+    /// third of the work.
     ///
     /// # Errors
     /// [`Error::InvalidSignature`].
@@ -210,7 +211,7 @@ pub struct SignedItem<'a, S: Suite> {
     pub signature: &'a Signature<S>,
 }
 
-/// Whether all signatures are valid; true of none.
+/// Returns true if all signatures are valid; true of none.
 ///
 /// One multiscalar product of a random linear combination with independent 128-bit weights: a batch with a
 /// bad signature passes with probability 2^-127. When it fails, [`Signature::verify`] one by one names the
@@ -235,7 +236,7 @@ pub fn verify_batch<S: Suite>(
     verify_batch_implicit(deployment, items, &implicit, rng)
 }
 
-/// As [`verify_batch`] with the implicit keys known: one per item, in the same order.
+/// Verifies as [`verify_batch`] does, with the implicit keys known: one per item, in the same order.
 #[must_use]
 pub fn verify_batch_implicit<S: Suite>(
     deployment: &Deployment<S>,

@@ -71,7 +71,7 @@ impl<'a> Runs<'a> {
         self.covers(&Run { start: slot, len: 1 })
     }
 
-    /// Whether all slots of a run are in the set.
+    /// Returns true if all slots of a run are in the set.
     pub(crate) fn covers(self, wanted: &Run) -> bool {
         let behind = self.0.partition_point(|run| run.start <= wanted.start);
         self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| wanted.end() <= run.end())
@@ -142,13 +142,13 @@ impl SlotSet {
         Runs(&self.runs).len()
     }
 
-    /// Whether no slot is in the set.
+    /// Returns true if no slot is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether `slot` is in the set.
+    /// Returns true if `slot` is in the set.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         Runs(&self.runs).contains(slot)
@@ -226,7 +226,7 @@ pub struct SlotChanges {
 }
 
 impl SlotChanges {
-    /// Whether a header of a tree's epoch lists them: they have at most [`MAX_LISTED`] runs together.
+    /// Returns true if a header of a tree's epoch lists them: they have at most [`MAX_LISTED`] runs together.
     #[must_use]
     pub fn are_listed(&self) -> bool {
         self.removed.runs().len() + self.added.runs().len() <= MAX_LISTED
@@ -241,7 +241,7 @@ impl SlotChanges {
         Hasher::new("quiver/1 slots").fixed(&writer.finish()).finish()
     }
 
-    /// Whether a slot is in either set: whoever held it before is out.
+    /// Returns true if a slot is in either set: whoever held it before is out.
     #[must_use]
     pub fn contains(&self, slot: Slot) -> bool {
         self.removed.contains(slot) || self.added.contains(slot)

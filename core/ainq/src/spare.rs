@@ -39,7 +39,7 @@ impl<S: Suite> SparePair<S> {
         Self { q, secret, point }
     }
 
-    /// Its number.
+    /// Number of the pair.
     #[must_use]
     pub const fn q(&self) -> u64 {
         self.q
@@ -70,7 +70,7 @@ impl<S: Suite> SparePair<S> {
         SpareStatement { q: self.q, point: self.point, signature }
     }
 
-    /// For the edge's encrypted state: q (8 bytes), e_q.
+    /// Encodes the pair for the edge's encrypted state: q (8 bytes), e_q.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         // Allocated once, so that no copy of the secret stays behind in memory that was outgrown.
@@ -102,7 +102,7 @@ impl<S: Suite> core::fmt::Debug for SparePair<S> {
 /// A spare point as a member publishes it: (q, E_q), signed `spare`.
 #[derive(Clone, Debug)]
 pub struct SpareStatement<S: Suite> {
-    /// Its number.
+    /// Number of the spare point.
     pub q: u64,
     /// E_q.
     pub point: Element<S>,
@@ -130,7 +130,7 @@ impl<S: Suite> SpareStatement<S> {
         self.verify_implicit(deployment, group, public, &public.implicit(deployment)?)
     }
 
-    /// As [`verify`](Self::verify) with `public`'s Y known.
+    /// Verifies as [`verify`](Self::verify) does, with `public`'s Y known.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).

@@ -36,25 +36,25 @@ pub(crate) struct Change<'a, S: Suite> {
     pub(crate) added: &'a SlotSet,
     /// The highest slot that is held after the change, by a member with or without a pairwise key.
     pub(crate) highest: Option<Slot>,
-    /// By ascending slot, each with the start of its chain.
+    /// Newcomers by ascending slot, each with the start of its chain.
     pub(crate) newcomers: Vec<(Slot, Ratchet<S>)>,
-    /// Whether they are to follow by wraps, under tree. No slot is both removed and added then.
+    /// True if they are to follow by wraps, under tree. No slot is both removed and added then.
     pub(crate) newcomers_follow: bool,
 }
 
 /// An epoch's key and how the members get it.
 pub(crate) struct Sealed {
     pub(crate) key: GroupKey,
-    /// By ascending slot. Under tree only when a term opens.
+    /// Entries by ascending slot. Under tree only when a term opens.
     pub(crate) entries: Vec<Entry>,
-    /// Under tree.
+    /// Wraps of all nodes, under tree.
     pub(crate) wraps: Option<WrapTree>,
     pub(crate) entries_root: Digest,
 }
 
 /// The leader's half of a re-key strategy. It owns the members' ratchets.
 pub(crate) trait Strategy<S: Suite>: Send + Sync {
-    /// Its name in headers.
+    /// Name of the strategy in headers.
     fn kind(&self) -> StrategyKind;
 
     /// The tree's height after a change; 0 for flat.

@@ -86,7 +86,7 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     fn encode(point: &Self::Point) -> Self::Encoding;
     /// The point `bytes` encode, if they are the canonical encoding of a point of the prime-order group.
     fn decode(bytes: &[u8]) -> Option<Self::Point>;
-    /// Whether the point is the identity.
+    /// Returns true if the point is the identity.
     fn is_identity(point: &Self::Point) -> bool;
 
     /// Gets ready for a point that will be multiplied often.
@@ -106,7 +106,7 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     fn scalar_decode(bytes: &[u8]) -> Option<Self::Scalar>;
     /// The canonical encoding: little-endian, below q.
     fn scalar_encode(scalar: &Self::Scalar) -> Zeroizing<[u8; SCALAR_LEN]>;
-    /// Whether the scalar is zero.
+    /// Returns true if the scalar is zero.
     fn scalar_is_zero(scalar: &Self::Scalar) -> bool;
 
     /// −x, as a difference: curve25519-dalek's own negation first reduces again what is reduced, in 2.5 KB of
@@ -128,8 +128,8 @@ pub trait Suite: Copy + Debug + Default + Eq + Ord + Hash + Send + Sync + 'stati
     /// Hq: a scalar out of a domain and parts, each behind its length. Never FROST's H2.
     fn hash_to_scalar(domain: &str, parts: &[&[u8]]) -> Self::Scalar;
 
-    /// Whether [`agree`](Self::agree) can use the scalar. Every scalar that may end up in a pairwise secret
-    /// is drawn until this holds.
+    /// Returns true if [`agree`](Self::agree) can use the scalar. Every scalar that may end up in a pairwise
+    /// secret is drawn until this holds.
     fn secret_scalar_ok(scalar: &Self::Scalar) -> bool;
 
     /// The pairwise secret T of scalar k and point q, as bytes.

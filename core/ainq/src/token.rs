@@ -31,7 +31,7 @@ pub struct OperatorPublicKey<S: Suite>(pub Element<S>);
 pub struct TokenGrant {
     /// Name of the drone for people.
     pub name: Name,
-    /// Its role.
+    /// Role of the drone.
     pub role: Role,
     /// The groups it may join, in any order; at most [`MAX_GROUPS`](crate::MAX_GROUPS).
     pub groups: Vec<Name>,
@@ -48,7 +48,7 @@ pub struct TokenStatement<S: Suite> {
     pub id: [u8; 16],
     /// Name of the drone for people.
     pub name: Name,
-    /// Its role.
+    /// Role of the drone.
     pub role: Role,
     /// The groups it may join, ascending.
     pub groups: Vec<Name>,

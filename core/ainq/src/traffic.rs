@@ -163,7 +163,7 @@ impl Sender {
         Self { suite: key.suite, key: key.sender(&start), hedge: key.hedge(&start), digest, start, next: 0 }
     }
 
-    /// As [`new`](Self::new) with a salt drawn here.
+    /// Makes a sender as [`new`](Self::new) does, with a salt drawn here.
     #[must_use]
     pub fn with_fresh_salt(
         key: &TrafficKey,

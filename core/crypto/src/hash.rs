@@ -37,7 +37,7 @@ impl Hasher {
         self
     }
 
-    /// As [`fixed`](Self::fixed), in place.
+    /// Adds bytes, as [`fixed`](Self::fixed) does, in place.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);

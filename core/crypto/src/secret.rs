@@ -60,8 +60,8 @@ impl<const N: usize> Secret<N> {
         &self.0
     }
 
-    /// This secret under a one-time pad: `self ⊕ pad`. The result is as public as the pad is secret and used
-    /// once.
+    /// Masks this secret with a one-time pad: `self ⊕ pad`. The result is as public as the pad is secret and
+    /// used once.
     #[must_use]
     pub fn xor(&self, pad: &Self) -> [u8; N] {
         let mut masked = self.0;
@@ -114,7 +114,7 @@ impl<const N: usize> PartialEq for Secret<N> {
 
 impl<const N: usize> Eq for Secret<N> {}
 
-/// Whether `a` equals `b`, in time that depends on their lengths alone.
+/// Returns true if `a` equals `b`, in time that depends on their lengths alone.
 #[must_use]
 pub fn ct_eq(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()

@@ -22,7 +22,7 @@ impl Bit {
         Self(u32::from(value))
     }
 
-    /// Its value, if it is a constant.
+    /// Value of the bit, if it is a constant.
     pub fn known(self) -> Option<bool> {
         (self.0 < 2).then_some(self.0 == 1)
     }

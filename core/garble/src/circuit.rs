@@ -132,7 +132,7 @@ impl Circuit {
         statistics
     }
 
-    /// For each wire, the most AND gates on a path to it.
+    /// Depth of each wire: the most AND gates on a path to it.
     pub(crate) fn depths(&self) -> Vec<u32> {
         let mut depths = Vec::with_capacity(self.inputs.saturating_add(self.gates.len()));
         depths.resize(self.inputs, 0_u32);
@@ -186,7 +186,7 @@ impl Gate {
     }
 }
 
-/// Whether a wire is set when the gate at a position is reached.
+/// Returns true if a wire is set when the gate at a position is reached.
 fn before(wire: Wire, inputs: usize, gate: usize) -> bool {
     usize::try_from(wire).is_ok_and(|wire| wire < inputs.saturating_add(gate))
 }

@@ -67,7 +67,7 @@ impl<S: Scheme> Garbler<S> {
         Self { delta, walk: Walk::new(run, one.into(), labels), scheme: PhantomData }
     }
 
-    /// Both labels of an input, before the first step.
+    /// Pair of labels of an input, before the first step.
     ///
     /// # Errors
     /// [`Error::Slot`](crate::Error::Slot) if there is no such input.
@@ -89,7 +89,7 @@ impl<S: Scheme> Garbler<S> {
         self.walk.go(&mut Garbling::<S, _> { delta: *self.delta, sink, scheme: PhantomData }, steps)
     }
 
-    /// Both labels of what an operand reads now.
+    /// Pair of labels of the value that an operand reads now.
     ///
     /// # Errors
     /// [`Error::Slot`](crate::Error::Slot) if there is no such slot.

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// By the definition, one block at a time.
+    /// Hash by the definition, one block at a time.
     fn defined(run: &[u8; 16], gate: u64, x: u128, tweak: u64) -> u128 {
         let run = Aes128Enc::new(run.into());
         let pi = Aes128Enc::new(&encrypt(&run, u128::from(gate / GATES_PER_KEY)).to_le_bytes().into());

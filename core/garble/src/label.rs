@@ -20,18 +20,18 @@ impl Label {
         Self(u128::from_le_bytes(bytes))
     }
 
-    /// Its bytes.
+    /// Bytes of the label.
     pub fn to_bytes(self) -> [u8; LABEL_LEN] {
         self.0.to_le_bytes()
     }
 
-    /// Its lowest bit. Garbled without privacy, it is the bit that the label stands for.
+    /// Lowest bit of the label. Garbled without privacy, it is the bit that the label stands for.
     pub fn colour(self) -> bool {
         self.0 & 1 == 1
     }
 }
 
-/// In constant time.
+/// Compares in constant time.
 impl PartialEq for Label {
     fn eq(&self, other: &Self) -> bool {
         ct_eq(&self.to_bytes(), &other.to_bytes())
@@ -40,7 +40,7 @@ impl PartialEq for Label {
 
 impl Eq for Label {}
 
-/// Both labels of a wire.
+/// Labels of a wire, both of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroize)]
 pub struct LabelPair {
     /// Label of 0.

@@ -29,12 +29,12 @@ impl Number {
         self.bits.len()
     }
 
-    /// Its bits, lowest first.
+    /// Bits of the number, lowest first.
     pub fn bits(&self) -> &[Bit] {
         &self.bits
     }
 
-    /// Whether the highest bit counts negative.
+    /// Returns true if the highest bit counts negative.
     pub fn is_signed(&self) -> bool {
         self.signed
     }
@@ -91,14 +91,14 @@ impl Number {
         Self::new(sum.total(builder), false)
     }
 
-    /// Whether it is less, at one AND for each bit.
+    /// Bit that is 1 if this number is less than the other, at one AND for each bit.
     pub fn less_than(&self, other: &Self, builder: &mut Builder) -> Bit {
         // a < b if a − b is negative; the difference has a bit more, so it never overflows.
         let difference = self.subtract(other, builder);
         difference.sign()
     }
 
-    /// Whether they are equal, at one AND for each bit.
+    /// Bit that is 1 if both numbers are equal, at one AND for each bit.
     pub fn equals(&self, other: &Self, builder: &mut Builder) -> Bit {
         let signed = self.signed || other.signed;
         let width = self.width_if(signed).max(other.width_if(signed));

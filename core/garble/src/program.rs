@@ -23,7 +23,7 @@ impl Operand {
         self.0 >> 1
     }
 
-    /// Whether the opposite is meant.
+    /// Returns true if the opposite is meant.
     pub fn is_inverted(self) -> bool {
         self.0 & 1 == 1
     }
@@ -105,9 +105,9 @@ const KEPT: u32 = u32::MAX;
 
 struct Planner<'c> {
     circuit: &'c Circuit,
-    /// For each wire the wire whose value, or opposite, it has (twice its number, plus 1 for the opposite).
+    /// Wire, for each wire, whose value or opposite it has (twice its number, plus 1 for the opposite).
     meant: Vec<u32>,
-    /// For each wire, one more than the position of the last gate in the new order that reads it.
+    /// Position, plus one, of the last gate in the new order that reads each wire.
     last: Vec<u32>,
     /// Slot of each wire.
     slot: Vec<u32>,

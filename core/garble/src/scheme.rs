@@ -9,7 +9,7 @@ use crate::block::Block;
 pub trait Scheme: sealed::Sealed {
     /// Ciphertexts of each gate.
     const CIPHERTEXTS: usize;
-    /// Whether the lowest bit of a label is its value.
+    /// True if the lowest bit of a label is its value.
     const TRANSPARENT: bool;
 }
 
@@ -42,13 +42,13 @@ pub(crate) mod sealed {
 
     /// Hash inputs of a gate, replaced by their hashes.
     pub trait Hashed: Copy + Zeroize {
-        /// Their number.
+        /// Number of hash inputs.
         const COUNT: usize;
 
-        /// Before there are any.
+        /// Makes the value before there are any.
         fn none() -> Self;
 
-        /// Those of many gates.
+        /// Borrows the blocks of many gates.
         fn flatten(gates: &mut [Self]) -> &mut [Block];
     }
 

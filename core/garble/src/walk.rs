@@ -14,11 +14,11 @@ pub(crate) const BATCH: usize = 128;
 
 /// Position of a side in a program. H is its hash inputs of a gate.
 pub(crate) struct Walk<H: Hashed> {
-    /// What is added to an operand's label: nothing, and if it is inverted, on the evaluator's side the label
+    /// Values to add to an operand's label: nothing, and if it is inverted, on the evaluator's side the label
     /// of a wire that is always 1, on the garbler's that wire's label of 0.
     added: Zeroizing<[Block; 2]>,
     slots: Zeroizing<Vec<Block>>,
-    /// For each slot, whether a gate of the batch sets it.
+    /// True for each slot that a gate of the batch sets.
     awaited: Vec<bool>,
     /// Gates of the batch, and behind them what is left of earlier ones.
     gates: Zeroizing<Vec<Gate>>,
@@ -38,14 +38,14 @@ struct Gate {
 
 /// The garbler's or evaluator's work at a gate.
 pub(crate) trait Side {
-    /// Its hash inputs.
+    /// Hash inputs of a gate on this side.
     type Hashed: Hashed;
 
     /// Hash inputs of the gate with these operands.
     fn to_hash(&self, a: Block, b: Block) -> Self::Hashed;
     /// Tweaks of each gate.
     const TWEAKS: u64;
-    /// Whether two hash inputs in a row have the same tweak.
+    /// True if two hash inputs in a row have the same tweak.
     const PAIRS: bool;
 
     /// Output label of the gate of this number, from its operands and hashes.
@@ -53,7 +53,7 @@ pub(crate) trait Side {
 }
 
 impl<H: Hashed> Walk<H> {
-    /// At the beginning, with the inputs in the first of so many slots.
+    /// Begins a walk, with the inputs in the first slots.
     pub(crate) fn new(run: &[u8; 16], one: Block, slots: Zeroizing<Vec<Block>>) -> Self {
         Self {
             added: Zeroizing::new([Block::default(), one]),
@@ -188,7 +188,7 @@ impl<H: Hashed> Walk<H> {
     }
 }
 
-/// What is added to a label for a NOT, or for none.
+/// Value to add to a label for a NOT, or for none.
 fn of(added: &[Block; 2], inverted: bool) -> Block {
     added.get(usize::from(inverted)).copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the garbler sends is the same on every processor, whatever `QUIVER_SIMD` says.
+//! The garbler sends the same on every processor, whatever `QUIVER_SIMD` says.
 
 use quiver_garble::{Circuit, Garbler, Gate, HalfGates, PrivacyFree, Program, Scheme};
 use rand_chacha::ChaCha20Rng;

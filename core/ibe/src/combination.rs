@@ -21,7 +21,7 @@ use crate::identity_key::equation;
 use crate::public_shares::coefficients;
 use crate::{Culprit, Error, Fault, IdentityKey, IdentityPoint, KeyShare, PublicShares, UnverifiedKeyShare};
 
-/// Whether pairings cancel out: [`product_is_one`], or something that counts them as well.
+/// Check that pairings cancel out: [`product_is_one`], or a function that counts them as well.
 type Check<'a> = &'a dyn Fn(&[(G1, G2)]) -> bool;
 
 /// The key of an identity out of shares of any t KGCs: K = Σ λ_j·K_j, checked by e(P1, K) = e(MPK, Q).

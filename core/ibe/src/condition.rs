@@ -46,7 +46,7 @@ pub enum Kind<'a> {
     Mission(&'a str),
     /// The reader is the drone with this serial.
     Drone([u8; SERIAL_LEN]),
-    /// This time has come.
+    /// The given time has come.
     NotBefore(UnixTime),
 }
 
@@ -86,7 +86,7 @@ impl Condition {
         &self.text
     }
 
-    /// Its requirement.
+    /// Requirement of the condition.
     #[must_use]
     pub fn kind(&self) -> Kind<'_> {
         match self.meaning {

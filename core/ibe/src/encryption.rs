@@ -77,7 +77,7 @@ pub struct Encryptor {
 }
 
 impl Encryptor {
-    /// For an identity under a master public key. Costs a pairing.
+    /// Makes an encryptor for an identity under a master public key. Costs a pairing.
     #[must_use]
     pub fn new(master: MasterPublicKey, point: IdentityPoint) -> Self {
         Self { master, point, paired: pairing(master.point(), point.point()) }

@@ -85,7 +85,7 @@ pub enum Error {
 /// A KGC whose key share is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Culprit {
-    /// Its index.
+    /// Index of the KGC.
     pub index: u16,
     /// The mistake.
     pub fault: Fault,
@@ -107,7 +107,7 @@ pub enum Fault {
     /// The bytes are too few or too many, or encode no point of the subgroup, or the identity.
     #[display("no point of the subgroup")]
     NoPoint,
-    /// It is not the KGC's share of this identity's key.
+    /// The share is not the KGC's of this identity's key.
     #[display("not the share of this identity's key")]
     Wrong,
 }

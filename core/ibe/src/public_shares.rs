@@ -56,7 +56,7 @@ impl PublicShares {
         if publics.consistent()? { Ok(publics) } else { Err(Error::InconsistentShares) }
     }
 
-    /// Whether all points lie on one polynomial q of degree t − 1, "in the exponent".
+    /// Returns true if all points lie on one polynomial q of degree t − 1, "in the exponent".
     ///
     /// If they do, and f is any polynomial of degree n − t, then f·q has a degree below n and n points give
     /// its value at zero: Σ λ_j·f(j)·S_j = f(0)·MPK. If they do not, this holds for few f (I. Cascudo, B.

@@ -53,7 +53,7 @@ pub use chosen::*;
 ///
 /// All back ends compute the same, to the byte.
 pub trait Backend: Sized {
-    /// Its name.
+    /// Name of the back end.
     const NAME: &'static str;
 
     /// Affine coordinates of many points, at the price of one inversion.
@@ -85,7 +85,7 @@ pub trait Backend: Sized {
     fn multiply_points(points: &[G1], scalar: &Scalar) -> Vec<G1> {
         points.iter().map(|point| Self::multiply(point, scalar)).collect()
     }
-    /// As [`G1::sum_weighted`], for one column or more and as many points as weights.
+    /// Computes [`G1::sum_weighted`], for one column or more and as many points as weights.
     fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
         sum_weighted::<Self>(points, weights, columns)
     }
@@ -95,14 +95,14 @@ pub trait Backend: Sized {
     fn msm<C: Curve>(points: &[Point<C>], scalars: &[Scalar]) -> Point<C>;
     /// Σ integer · point; what one slice has more than the other is left out.
     fn msm_small<C: Curve>(points: &[Point<C>], integers: &[i128]) -> Point<C>;
-    /// As [`Point::hash`].
+    /// Computes [`Point::hash`].
     fn hash<C: Curve>(domain: &str, parts: &[&[u8]]) -> Point<C>;
     /// The point that the bytes encode, or the identity.
     ///
     /// # Errors
     /// [`PairingError::NotCanonical`], [`PairingError::NotOnCurve`] or [`PairingError::WrongSubgroup`].
     fn decode<C: Curve>(bytes: &C::Encoding) -> Result<Point<C>, PairingError>;
-    /// Whether a point of the first curve lies in G1.
+    /// Returns true if a point of the first curve lies in G1.
     fn in_subgroup(point: &Affine<g1::Config>) -> bool;
     /// The same of each.
     fn all_in_subgroup(points: &[Affine<g1::Config>]) -> Vec<bool> {

@@ -36,7 +36,7 @@ pub(crate) mod sealed {
         /// 1/element, or 0 of 0, by that of one element of Fp.
         fn invert_by(element: &Self::Field, invert: impl FnOnce(&Fq) -> Fq) -> Self::Field;
 
-        /// As [`Point::multiply_generator`].
+        /// Computes [`Point::multiply_generator`].
         fn multiply_generator(scalar: &Fr) -> Point<Self>
         where
             Self: Curve;

@@ -42,7 +42,7 @@ pub trait Group:
     /// The neutral element.
     #[must_use]
     fn identity() -> Self;
-    /// Whether this is the neutral element.
+    /// Returns true if this is the neutral element.
     fn is_identity(&self) -> bool;
     /// Twice this element.
     #[must_use]

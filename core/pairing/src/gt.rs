@@ -54,7 +54,7 @@ impl Group for Gt {
     }
 }
 
-/// Whether the order of f divides r.
+/// Returns true if the order of f divides r.
 ///
 /// M. Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (eprint
 /// 2021/1130), section 5: f lies in the cyclotomic subgroup, of order p⁴ − p² + 1, and f^p = f^x; the

@@ -18,8 +18,8 @@ pub fn pairing_product(pairs: &[(G1, G2)]) -> Gt {
     Active::pairing_product(pairs)
 }
 
-/// Whether the pairings of all pairs cancel out: Σ e(p, q) is the identity (in the literature, the product is
-/// one).
+/// Returns true if the pairings of all pairs cancel out: Σ e(p, q) is the identity (in the literature, the
+/// product is one).
 #[must_use]
 pub fn product_is_one(pairs: &[(G1, G2)]) -> bool {
     pairing_product(pairs).is_identity()

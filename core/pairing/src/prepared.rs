@@ -32,7 +32,7 @@ impl Prepared {
         Active::prepared_product(points, &self.points, &self.lines)
     }
 
-    /// Whether the pairings cancel out: [`pairing_product`](Self::pairing_product) is the identity.
+    /// Returns true if the pairings cancel out: [`pairing_product`](Self::pairing_product) is the identity.
     #[must_use]
     pub fn product_is_one(&self, points: &[G1]) -> bool {
         self.pairing_product(points).is_identity()

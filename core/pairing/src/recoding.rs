@@ -42,7 +42,7 @@ pub(crate) fn signed_windows(scalar: &Scalar, width: u32) -> impl Iterator<Item 
     })
 }
 
-/// At most eight bits of a little-endian integer, zeros beyond its end.
+/// Bits of a little-endian integer, at most eight, zeros beyond its end.
 fn bits(limbs: &[u64; 4], from: u32, width: u32) -> i16 {
     let limb = |index: u32| limbs.get(index as usize).copied().unwrap_or(0);
     let (index, shift) = (from / 64, from % 64);

@@ -1,4 +1,5 @@
-//! Whether multiplications by blst, and by the tables beside it, take longer for one secret scalar than for others.
+//! Tests that multiplications by blst, and by the tables beside it, take no longer for one secret scalar than
+//! for others.
 //!
 //! Ignored, because it takes a processor to itself for a minute or two; how it measures is in `quiver-simd`:
 //!

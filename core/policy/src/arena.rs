@@ -37,7 +37,7 @@ impl Gate {
         Self { threshold: 1, children: children.into_boxed_slice() }
     }
 
-    /// This gate over as many other children.
+    /// Copies this gate over as many other children.
     pub(crate) fn over(&self, children: Vec<usize>) -> Self {
         Self { threshold: self.threshold, children: children.into_boxed_slice() }
     }
@@ -54,13 +54,13 @@ impl Gate {
         &self.children
     }
 
-    /// Whether it takes all children.
+    /// Returns true if the gate takes all children.
     #[must_use]
     pub const fn is_and(&self) -> bool {
         self.threshold == self.children.len()
     }
 
-    /// Whether any child does.
+    /// Returns true if any child is enough.
     #[must_use]
     pub const fn is_or(&self) -> bool {
         self.threshold == 1
@@ -133,7 +133,7 @@ impl<L> Arena<L> {
         values
     }
 
-    /// Whether the tree is satisfied by leaves for which `leaf` is true.
+    /// Returns true if the tree is satisfied by leaves for which `leaf` is true.
     pub(crate) fn satisfied(&self, leaf: impl Fn(&L) -> bool) -> bool {
         let values = self.fold(
             |_, content| leaf(content),

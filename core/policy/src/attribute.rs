@@ -24,7 +24,7 @@ pub enum Attribute {
         width: u8,
         /// Number of the bit, 0 for the lowest.
         index: u8,
-        /// Its value.
+        /// Value of the bit.
         value: bool,
     },
 }
@@ -66,7 +66,7 @@ impl Attribute {
         })
     }
 
-    /// Its name: for a bit, that of the integer.
+    /// Name of the attribute: for a bit, that of the integer.
     #[must_use]
     pub const fn name(&self) -> &AttributeName {
         match self {
@@ -116,7 +116,7 @@ impl Attribute {
     }
 }
 
-/// Whether a bit of `value`, 0 to 63, is 1.
+/// Returns true if a bit of `value`, 0 to 63, is 1.
 pub(crate) const fn bit_of(value: u64, index: u8) -> bool {
     value.wrapping_shr(index as u32) & 1 == 1
 }

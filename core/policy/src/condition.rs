@@ -34,7 +34,7 @@ impl Operator {
         (Self::Unequal, "!="),
     ];
 
-    /// Whether `left` compares so with `right`.
+    /// Returns true if `left` compares so with `right`.
     #[must_use]
     pub const fn holds(self, left: u64, right: u64) -> bool {
         match self {
@@ -106,7 +106,7 @@ impl Comparison {
         &self.name
     }
 
-    /// Its kind.
+    /// Kind of the integer.
     #[must_use]
     pub const fn kind(&self) -> IntegerType {
         self.kind
@@ -124,7 +124,7 @@ impl Comparison {
         self.constant
     }
 
-    /// Whether a value fulfils it.
+    /// Returns true if a value fulfils it.
     #[must_use]
     pub const fn holds(&self, value: u64) -> bool {
         self.operator.holds(value, self.constant)

@@ -20,7 +20,7 @@ const SHOWN: usize = 60;
 pub struct Place {
     /// Lines end with a line feed.
     pub line: usize,
-    /// In characters, not bytes.
+    /// Column in characters, not bytes.
     pub column: usize,
 }
 
@@ -216,7 +216,7 @@ impl PolicyError {
         &self.fault
     }
 
-    /// Its position, if it is in a text.
+    /// Position of the error, if it is in a text.
     #[must_use]
     pub const fn place(&self) -> Option<Place> {
         self.place

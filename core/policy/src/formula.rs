@@ -71,7 +71,7 @@ impl Formula {
         self.uses
     }
 
-    /// Whether the atoms of `set` satisfy it.
+    /// Returns true if the atoms of `set` satisfy it.
     #[must_use]
     pub fn satisfied_by(&self, set: &AttributeSet) -> bool {
         self.arena.satisfied(|leaf| set.contains(&leaf.attribute))

@@ -56,18 +56,18 @@ impl AttributeName {
     }
 }
 
-/// Whether a character may be part of a name unquoted.
+/// Returns true if a character may be part of a name unquoted.
 pub(crate) const fn is_bare(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '/')
 }
 
-/// Whether a word is a keyword.
+/// Returns true if a word is a keyword.
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
-/// Whether a character is visible and prints only itself: no control, no format character, no space but
-/// U+0020, no private use.
+/// Returns true if a character is visible and prints only itself: no control, no format character, no space
+/// but U+0020, no private use.
 pub(crate) fn shows(c: char) -> bool {
     let hidden = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -78,7 +78,7 @@ pub(crate) fn shows(c: char) -> bool {
 }
 
 impl fmt::Display for AttributeName {
-    /// As written in a policy: quoted if it has to be.
+    /// Writes the name as in a policy: quoted if it has to be.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.chars().all(is_bare) && !is_keyword(&self.0) {
             return f.write_str(&self.0);

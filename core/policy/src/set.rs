@@ -32,7 +32,7 @@ impl Value {
         if value <= kind.max() { Ok(Self { kind, value }) } else { Err(Fault::OutOfRange { kind }) }
     }
 
-    /// Its kind.
+    /// Kind of the integer.
     #[must_use]
     pub const fn kind(self) -> IntegerType {
         self.kind
@@ -115,7 +115,7 @@ impl AttributeSet {
         self.atoms
     }
 
-    /// Whether it has none.
+    /// Returns true if the set has no attributes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.atoms == 0
@@ -130,7 +130,7 @@ impl AttributeSet {
         })
     }
 
-    /// Whether it has this atom.
+    /// Returns true if the set has this atom.
     #[must_use]
     pub fn contains(&self, attribute: &Attribute) -> bool {
         match (self.entries.get(attribute.name()), attribute) {
@@ -142,8 +142,8 @@ impl AttributeSet {
         }
     }
 
-    /// Whether it fulfils a leaf of a policy. An integer of another width fulfils nothing, whatever its
-    /// value.
+    /// Returns true if the set fulfils a leaf of a policy. An integer of another width fulfils nothing,
+    /// whatever its value.
     #[must_use]
     pub fn fulfils(&self, condition: &Condition) -> bool {
         match (self.entries.get(condition.name()), condition) {
@@ -155,7 +155,7 @@ impl AttributeSet {
         }
     }
 
-    /// Its integers, as a schema with which its text parses.
+    /// Integers of the set, as a schema with which its text parses.
     #[must_use]
     pub fn schema(&self) -> Schema {
         let mut schema = Schema::new();

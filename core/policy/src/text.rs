@@ -30,9 +30,9 @@ struct Failure {
 
 #[derive(Clone, Debug)]
 enum Reason {
-    /// Something else is expected here.
+    /// Expected here, and missing.
     Expected(&'static str),
-    /// Something can be read, and is wrong.
+    /// A fault of what can be read.
     Fault(Fault),
 }
 

@@ -61,7 +61,7 @@ impl AccessTree {
         self.0.leaves()
     }
 
-    /// Whether a holder of `set` satisfies the policy, evaluated as it is written, without its bits.
+    /// Returns true if a holder of `set` satisfies the policy, evaluated as it is written, without its bits.
     #[must_use]
     pub fn satisfied_by(&self, set: &AttributeSet) -> bool {
         self.0.satisfied(|condition| set.fulfils(condition))

@@ -19,7 +19,7 @@ fn signers<S: QuorumSuite>(rng: &mut ChaCha20Rng) -> (Vec<SecretShare<S>>, Publi
     dealer::deal(Parameters::new(5, 3).unwrap(), rng).unwrap()
 }
 
-/// Both rounds by the first three.
+/// Runs both rounds of signing by the first three.
 fn sign<S: QuorumSuite>(
     shares: &[SecretShare<S>],
     message: &[u8],

@@ -46,7 +46,7 @@ pub type Outcome<S> = (SecretShare<S>, PublicShares<S>);
 #[debug("Dealing({_0:?})")]
 pub struct Dealing<S: QuorumSuite>(Box<Record<S>>);
 
-/// Between the rounds: all compare what was dealt.
+/// State between the rounds: all compare what was dealt.
 #[derive(derive_more::Debug)]
 #[debug("Echoing({_0:?})")]
 pub struct Echoing<S: QuorumSuite>(Box<Record<S>>);
@@ -64,7 +64,7 @@ pub struct Sharing<S: QuorumSuite> {
 pub enum Resumed<S: QuorumSuite> {
     /// Round 1.
     Dealing(Dealing<S>),
-    /// Between the rounds.
+    /// The state between the rounds.
     Echoing(Echoing<S>),
     /// Round 2.
     Sharing(Sharing<S>),
@@ -115,7 +115,7 @@ impl<S: QuorumSuite> Dealing<S> {
         Record::new(plan).map(Box::new).map(Self)
     }
 
-    /// This KGC's message to all others: [`package_len`] bytes, public.
+    /// Message of this KGC to all others: [`package_len`] bytes, public.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.0.own_package()
@@ -155,13 +155,13 @@ impl<S: QuorumSuite> Dealing<S> {
 }
 
 impl<S: QuorumSuite> Echoing<S> {
-    /// This KGC's message to all others, and theirs to it: a hash of the context and of all packages.
+    /// Message of this KGC to all others, and theirs to it: a hash of the context and of all packages.
     #[must_use]
     pub fn echo(&self) -> Digest {
         self.0.echo()
     }
 
-    /// This KGC's package, for KGCs without it.
+    /// Package of this KGC, for KGCs without it.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.0.own_package()
@@ -207,7 +207,7 @@ impl<S: QuorumSuite> Echoing<S> {
 }
 
 impl<S: QuorumSuite> Sharing<S> {
-    /// This KGC's share for KGC `to` alone: [`SHARE_LEN`] bytes, secret.
+    /// Share of this KGC for KGC `to` alone: [`SHARE_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -221,7 +221,7 @@ impl<S: QuorumSuite> Sharing<S> {
         self.record.echo()
     }
 
-    /// This KGC's package, for KGCs without it.
+    /// Package of this KGC, for KGCs without it.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.record.own_package()

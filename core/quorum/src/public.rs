@@ -142,8 +142,8 @@ impl<S: QuorumSuite> PublicShares<S> {
         Hasher::new("quiver/1 quorum public shares digest").lp(&self.encode()).finish()
     }
 
-    /// Whether Y_0 = P_pub and Y_1 to Y_n are f(0) to f(n) times the generator for one f of degree t − 1 at
-    /// most.
+    /// Checks that Y_0 = P_pub and that Y_1 to Y_n are f(0) to f(n) times the generator for one f of degree t
+    /// − 1 at most.
     ///
     /// The values of such an f are orthogonal to those of every polynomial g of degree n − t at most, in the
     /// sense that Σ v_i·g(i)·f(i) = 0 with v_i = Π_{j≠i} 1/(i − j); times n!, v_i is ±C(n, i). (Cascudo,
@@ -216,8 +216,8 @@ pub(crate) fn read_kind<S: QuorumSuite>(reader: &mut Reader<'_>, kind: &str) -> 
     Ok(())
 }
 
-/// As `collect`, which sorts first: a sort for each type takes a board more flash than it saves time with a
-/// quorum's few.
+/// Collects pairs one by one, because `collect` sorts first, and a sort for each type takes a board more
+/// flash than it saves time with a quorum's few.
 pub(crate) fn gathered<K: Ord, V>(
     pairs: impl Iterator<Item = Result<(K, V), Error>>,
 ) -> Result<BTreeMap<K, V>, Error> {

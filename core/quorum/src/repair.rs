@@ -110,14 +110,14 @@ impl<S: QuorumSuite> Helping<S> {
         Ok(Self { plan, kgc, own, deltas })
     }
 
-    /// This helper's message to the other helpers and to the KGC that lost its share: [`package_len`] bytes,
+    /// Message of this helper to the other helpers and to the KGC that lost its share: [`package_len`] bytes,
     /// public.
     #[must_use]
     pub fn package(&self) -> &[u8] {
         self.plan.package(self.kgc)
     }
 
-    /// This helper's δ for helper `to` alone: [`DELTA_LEN`] bytes, secret.
+    /// Delta of this helper for helper `to` alone: [`DELTA_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::UnknownKgc`].
@@ -155,7 +155,7 @@ impl<S: QuorumSuite> Helping<S> {
         self.plan.helpers().filter(|helper| !self.deltas.contains_key(helper)).collect()
     }
 
-    /// This helper's answer to the KGC that lost its share, and to no other: [`ANSWER_LEN`] bytes, secret.
+    /// Answer of this helper to the KGC that lost its share, and to no other: [`ANSWER_LEN`] bytes, secret.
     ///
     /// # Errors
     /// [`Error::Incomplete`].

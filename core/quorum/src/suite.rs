@@ -48,7 +48,7 @@ pub(crate) fn element<S: Suite>(bytes: &[u8]) -> Result<Element<S>, Error> {
     Element::decode(bytes).map_err(|_| Error::InvalidPoint)
 }
 
-/// Whether bytes are the canonical encoding of a scalar.
+/// Returns true if bytes are the canonical encoding of a scalar.
 pub(crate) fn is_scalar<S: Suite>(bytes: &[u8]) -> bool {
     S::scalar_decode(bytes).map(quiver_crypto::Zeroizing::new).is_some()
 }

@@ -6,7 +6,7 @@ use crate::Field;
 
 /// A group whose order is that of its scalars, written additively, in which discrete logarithms are hard.
 pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Output = Self> {
-    /// Its scalars.
+    /// Scalars of the group.
     type Scalar: Field;
 
     /// The standard generator.

@@ -48,9 +48,9 @@ fn denominator<F: Field>(indices: &[u32], own: u32) -> F {
 /// than multiplying each by a coefficient as long as the field. The denominator of indices 1 to n is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rational {
-    /// In the order of the indices; may be negative.
+    /// Numerators in the order of the indices; may be negative.
     pub numerators: Vec<i128>,
-    /// Above 0.
+    /// Denominator, above 0.
     pub denominator: i128,
 }
 

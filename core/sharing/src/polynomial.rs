@@ -54,7 +54,7 @@ impl<F: Field> Polynomial<F> {
         self.0.len()
     }
 
-    /// Its value at `x`: the secret at 0, shares elsewhere.
+    /// Value of the polynomial at `x`: the secret at 0, shares elsewhere.
     #[must_use]
     pub fn evaluate(&self, x: u32) -> F {
         let x = F::from(u64::from(x));

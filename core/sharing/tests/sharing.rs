@@ -40,7 +40,7 @@ fn recovered<F: Field>(seed: u64, threshold: usize, count: usize, places: &[usiz
     *combine(&gathered).unwrap() == secret
 }
 
-/// Whether shares that are one too few go together with any secret at all.
+/// Returns true if shares that are one too few go together with any secret at all.
 fn undetermined<F: Field>(seed: u64, threshold: usize, count: usize, places: &[usize]) -> bool {
     let mut rng = rng(seed);
     let shares = split(&F::random(&mut rng), threshold, count, &mut rng).unwrap();

@@ -26,7 +26,7 @@ pub(crate) fn allowed() -> Allowed {
     })
 }
 
-/// Without an environment, all of them.
+/// Allows all instructions, as there is no environment.
 #[cfg(not(feature = "std"))]
 pub(crate) fn allowed() -> Allowed {
     Allowed::Avx512

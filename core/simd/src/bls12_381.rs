@@ -172,7 +172,7 @@ impl Lanes {
         self.0.run(body, (lines, points))
     }
 
-    /// Whether each point is of order r, or the identity.
+    /// True for each point that is of order r, or the identity.
     ///
     /// Points that the endomorphism multiplies by −z²: Scott, *A note on group membership tests for G1, G2
     /// and GT on BLS pairing-friendly curves*, eprint 2021/1130.

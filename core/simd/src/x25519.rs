@@ -69,14 +69,14 @@ impl Backend {
         }
     }
 
-    /// Whether this machine has the instructions.
+    /// Returns true if this machine has the instructions.
     #[must_use]
     pub fn is_there(self) -> bool {
         self.multiply_in_place(&[0; 32], &mut [])
     }
 
-    /// As [`multiply_in_place`](self::multiply_in_place()), by this implementation, if the machine has the
-    /// instructions; otherwise nothing, and `false`. For tests and measurements.
+    /// Multiplies as [`multiply_in_place`](self::multiply_in_place()) does, by this implementation, if the
+    /// machine has the instructions; otherwise does nothing and returns `false`. For tests and measurements.
     #[must_use]
     pub fn multiply_in_place(self, scalar: &[u8; 32], us: &mut [[u8; 32]]) -> bool {
         match self {

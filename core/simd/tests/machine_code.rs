@@ -19,7 +19,8 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// As in `3f3c4: jne 3d920 <symbol+0x110>`, with a tab behind the colon and blanks before the operands.
+    /// Parses a line such as `3f3c4: jne 3d920 <symbol+0x110>`, with a tab behind the colon and blanks before
+    /// the operands.
     fn parse(line: &str) -> Option<Self> {
         let (address, mut text) = line.trim_start().split_once(":\t")?;
         // A `nop` that aligns a loop is made longer by prefixes.
@@ -42,7 +43,7 @@ impl Instruction {
         self.mnemonic.starts_with('j') && self.mnemonic != "jmp"
     }
 
-    /// Whether an address is made with a second register, such as `(%rdx,%rcx,1)`.
+    /// Returns true if an address is made with a second register, such as `(%rdx,%rcx,1)`.
     fn is_indexed(&self) -> bool {
         self.operands.contains(",%r")
             && self.operands.split_once('(').is_some_and(|(_, inside)| {

@@ -1,4 +1,4 @@
-//! Whether multiplications take longer for one secret scalar than for others, by Welch's t-test.
+//! Tests that multiplications take no longer for one secret scalar than for others, by Welch's t-test.
 //!
 //! What measures is ignored, because it takes a processor to itself for a minute or two:
 //!
@@ -24,8 +24,8 @@ use rand_core::{RngCore, SeedableRng};
 use welch::{DIFFERENT, Verdict, compare, largest, tell, welch};
 
 impl Verdict {
-    /// Whether medians are within two hundredths. Multiplications of zeros take a few thousandths less on some
-    /// processors (REVIEW.md), which t shows; what left work out would take far less.
+    /// Returns true if medians are within two hundredths. Multiplications of zeros take a few thousandths
+    /// less on some processors (REVIEW.md), which t shows; what left work out would take far less.
     fn is_close(&self) -> bool {
         let [first, second] = self.medians.map(|median| median.as_secs_f64());
         (0.98..1.02).contains(&(first / second))
@@ -152,7 +152,7 @@ fn ladders_take_the_same_time_for_every_scalar() {
     }
 }
 
-/// Below the order of the groups.
+/// Reduces a secret below the order of the groups.
 fn reduced(secret: Secret) -> Scalar {
     Fr::from_le_bytes_mod_order(&secret).into_bigint().0
 }
@@ -206,7 +206,7 @@ fn some(number: u64) -> Scalar {
     Fr::rand(&mut ChaCha20Rng::seed_from_u64(number)).into_bigint().0
 }
 
-/// Of each of 31 bytes, four bits are one.
+/// Makes a scalar of 31 bytes, each with four bits that are one.
 fn balanced(secret: Secret) -> Scalar {
     let mut bytes = secret.map(|byte| byte & 15 | (!byte & 15) << 4);
     // Below the order of the groups, whose highest byte is 0x73.
@@ -227,7 +227,7 @@ fn digits(secret: Secret, is_zero: impl Fn(usize) -> bool) -> Scalar {
     (half() + half() * z_squared).into_bigint().0
 }
 
-/// How scalars of a class are made of random bytes.
+/// Function that makes scalars of a class of random bytes.
 type Class<'a> = &'a dyn Fn(Secret) -> Scalar;
 
 /// Compares every multiplication for each two classes of scalars. Fails where the operation's verdict differs.

@@ -103,7 +103,7 @@ impl AnyParameters {
         }
     }
 
-    /// Whether it is sealed to policies rather than to attributes.
+    /// Returns true if it is sealed to policies rather than to attributes.
     #[must_use]
     pub const fn takes_policies(&self) -> bool {
         matches!(self, Self::FabeoCp(_))
@@ -150,8 +150,8 @@ impl AnyKey {
         with_scheme!(Self, self, key => key.terms().to_string())
     }
 
-    /// Whether it opens envelopes to this policy, or to these attributes, given as [`Kem::encode_target`]
-    /// encodes them.
+    /// Returns true if the key opens envelopes to this policy, or to these attributes, given as
+    /// [`Kem::encode_target`] encodes them.
     #[must_use]
     pub fn admits(&self, target: &[u8]) -> bool {
         with_scheme!(Self, self, key => admits(key, target))

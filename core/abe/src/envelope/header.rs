@@ -68,13 +68,13 @@ impl Lifetime {
         Ok(Self { seconds, messages })
     }
 
-    /// Its seconds.
+    /// Lifetime in seconds.
     #[must_use]
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// Its number of messages.
+    /// Number of messages.
     #[must_use]
     pub const fn messages(self) -> u32 {
         self.messages

@@ -72,7 +72,7 @@ impl SendingSession {
         self.context.session
     }
 
-    /// Whether [`message`](Self::message) would refuse.
+    /// Returns true if [`message`](Self::message) would refuse.
     #[must_use]
     pub fn is_over(&self, now: u64) -> bool {
         let (opening, next) = (&self.opening, self.chain.next());

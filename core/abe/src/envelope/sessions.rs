@@ -37,7 +37,7 @@ pub struct SessionLimits {
 }
 
 impl Default for SessionLimits {
-    /// For services: [`MAX_SESSIONS`], [`MAX_SESSIONS_PER_SENDER`].
+    /// Limits of services: [`MAX_SESSIONS`], [`MAX_SESSIONS_PER_SENDER`].
     fn default() -> Self {
         Self {
             sessions: MAX_SESSIONS,
@@ -53,7 +53,8 @@ impl Default for SessionLimits {
 pub struct Sessions {
     limits: SessionLimits,
     sessions: Vec<ReceivingSession>,
-    /// Per sender: openings created up to then are refused, and until when that needs to be remembered.
+    /// Floors per sender: openings created up to then are refused; with the time until which that needs to be
+    /// remembered.
     floors: Vec<(Digest, Floor)>,
     /// The same for every sender.
     floor: Floor,
@@ -65,7 +66,7 @@ struct Floor {
 }
 
 impl Sessions {
-    /// None, and at most so many later.
+    /// Makes an empty set of sessions with these limits.
     #[must_use]
     pub fn new(limits: SessionLimits) -> Self {
         Self { limits, ..Self::default() }
@@ -77,7 +78,7 @@ impl Sessions {
         self.sessions.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
@@ -89,7 +90,7 @@ impl Sessions {
         self.sessions.iter().find(|session| session.id() == *id).filter(|session| now < session.ends())
     }
 
-    /// Whether an opening is worth being opened; costs nothing.
+    /// Checks that an opening is worth being opened; costs nothing.
     ///
     /// # Errors
     /// [`EnvelopeError::Replayed`] if it was read, [`EnvelopeError::Stale`] if its time is over, lies ahead,

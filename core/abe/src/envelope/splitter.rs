@@ -42,7 +42,8 @@ impl Splitter {
         Some(core::mem::replace(&mut self.held, rest))
     }
 
-    /// There are no more bytes: the last data chunk, unless it was full or there is none, and the trailer.
+    /// Ends the stream, as there are no more bytes: the last data chunk, unless it was full or there is none,
+    /// and the trailer.
     ///
     /// # Errors
     /// [`EnvelopeError::Truncated`] if not even a trailer is left.

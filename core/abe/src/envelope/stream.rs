@@ -38,7 +38,7 @@ struct Progress {
     aad: Digest,
     hash: Hasher,
     chunks: u64,
-    /// Whether the last data chunk was a short one.
+    /// True if the last data chunk was a short one.
     short: bool,
 }
 

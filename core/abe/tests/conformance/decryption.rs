@@ -1,4 +1,4 @@
-//! Which keys open which ciphertexts.
+//! Tests of which keys open which ciphertexts.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -115,7 +115,7 @@ struct Received {
 }
 
 impl Received {
-    /// One's own labels. Anything, if there is no ciphertext.
+    /// Labels of the client's own attributes. Anything, if there is no ciphertext.
     fn labels(&self, context: &Digest, key: &Presentation) -> Zeroizing<Vec<Label>> {
         match self.ciphertext.as_ref().map(|ciphertext| ciphertext.decrypt(key)) {
             Ok(Ok(plaintexts)) => {
@@ -245,7 +245,7 @@ impl Committed {
         Ok((Opened { agreed, satisfied }, opening))
     }
 
-    /// Whether the policy is satisfied, if the server's messages follow from the seeds.
+    /// Tells if the policy is satisfied, after a check that the server's messages follow from the seeds.
     fn check(&self, seeds: &[u8; 64], rng: &mut dyn CryptoRngCore) -> Result<bool, Error> {
         let Run { context, policy, key, received, labels, .. } = &self.run;
         let ciphertext = received.ciphertext.as_ref().map_err(Error::clone)?;
@@ -290,7 +290,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Whether one's attributes satisfy the policy. If not, there will be no confirmation.
+    /// Returns true if one's attributes satisfy the policy. If not, there will be no confirmation.
     pub fn satisfied(&self) -> bool {
         self.satisfied
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Digest) -> [u8; 16] {
     first_half(&Hasher::new(DOMAIN).lp(b"garbling run").fixed(context).finish())
 }
 
-/// Both labels of each attribute.
+/// Pairs of labels of each attribute.
 pub(crate) fn inputs(
     garbler: &Garbler<PrivacyFree>,
     attributes: usize,

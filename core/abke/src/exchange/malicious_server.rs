@@ -126,8 +126,8 @@ fn another_label_of_one_is_caught() {
     assert_eq!(cheat.caught(), Deviation::Circuit);
 }
 
-/// Both labels the same, exchanged, or one of them random: what an attribute is no longer matters, or matters
-/// otherwise.
+/// Cheats that make both labels the same, exchange them, or make one of them random: an attribute no longer
+/// matters, or matters otherwise.
 #[test]
 fn inconsistent_labels_are_caught() {
     let changes: [fn(&mut Vec<LabelPair>); 4] = [

@@ -69,8 +69,8 @@ fn a_key_with_one_point_of_order_three_is_refused() {
     }
 }
 
-/// It would pass a batched check for the subgroup one time in three. Here it is gone before anything is
-/// computed with it, so that nothing depends on it.
+/// A part of order three would pass a batched check for the subgroup one time in three. Here it is gone
+/// before anything is computed with it, so that nothing depends on it.
 #[test]
 fn parts_of_order_three_in_a_key_are_removed() {
     for point in 0..POINTS {

@@ -67,7 +67,7 @@ pub(crate) fn is_signed(context: &[u8; 32], signature: &[u8]) -> bool {
     sign(TERMS.server, context) == signature
 }
 
-/// Both sides after an offer, and their messages.
+/// Client and server after an offer, and their messages.
 pub(crate) struct Offered {
     pub(crate) client: Client,
     pub(crate) hello: Vec<u8>,
@@ -110,7 +110,7 @@ pub(crate) fn answer(
     (offer, tables, garbling.finish().unwrap())
 }
 
-/// Both sides behind the seeds.
+/// Client and server behind the seeds.
 pub(crate) struct Committing {
     pub(crate) client: Committed,
     pub(crate) commitment: Vec<u8>,
@@ -128,7 +128,7 @@ impl Offered {
     }
 }
 
-/// Both sides behind the opening.
+/// Client and server behind the opening.
 pub(crate) struct Opening {
     pub(crate) client: Opened,
     pub(crate) opening: Vec<u8>,

@@ -17,7 +17,7 @@ pub struct VerifiedHeader<S: Suite> {
 }
 
 impl<S: Suite> VerifiedHeader<S> {
-    /// Everything but the key.
+    /// Fields of the header that do not depend on the epoch's key.
     #[must_use]
     pub const fn core(&self) -> &HeaderCore<S> {
         &self.header.core
@@ -118,7 +118,7 @@ impl<S: Suite> Header<S> {
     }
 }
 
-/// Whether a role may lead a term of a group.
+/// Checks that a role may lead a term of a group.
 pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), Error> {
     let epoch = Epoch { term, counter: 0 };
     match role {
@@ -128,7 +128,7 @@ pub(crate) fn check_leader(role: &Role, group: &Name, term: u64) -> Result<(), E
 }
 
 impl<S: Suite> HeaderCore<S> {
-    /// Whether the fields fit each other.
+    /// Checks that the fields fit each other.
     pub(crate) fn check_shape(&self, entries_root: &Digest) -> Result<(), Error> {
         // §7.3, 1: of every kind of epoch: later state counts on from it.
         if !self.epoch.is_within_bounds() {

@@ -26,7 +26,7 @@ pub(super) fn encode_start<S: Suite>(
 }
 
 impl Kind {
-    /// Its byte in the encoding.
+    /// Byte of the kind in the encoding.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -49,7 +49,7 @@ impl Kind {
 }
 
 impl StrategyKind {
-    /// Its byte in the encoding.
+    /// Byte of the strategy in the encoding.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {

@@ -121,7 +121,7 @@ impl<S: Suite> DronePublicKey<S> {
         Ok(())
     }
 
-    /// Whether Y in this deployment is [remembered](Self::remember_implicit).
+    /// Returns true if Y in this deployment is [remembered](Self::remember_implicit).
     #[must_use]
     pub fn remembers_implicit(&self, deployment: &Deployment<S>) -> bool {
         self.known_implicit(deployment).is_some()
@@ -201,8 +201,8 @@ impl<S: Suite> DronePublicKey<S> {
         Ok(public)
     }
 
-    /// As [`decode`](Self::decode) where a certain key is expected: if it is that one, a clone of it, with
-    /// what it [remembers](Self::remember_implicit) and without decoding points again.
+    /// Decodes a key as [`decode`](Self::decode) does where a certain key is expected: if it is that one, a
+    /// clone of it, with what it [remembers](Self::remember_implicit) and without decoding points again.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).

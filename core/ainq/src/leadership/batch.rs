@@ -36,7 +36,8 @@ impl<S: Suite> Join<S> {
         Self::with_implicit(public, implicit, ephemeral)
     }
 
-    /// As [`new`](Self::new) with `public`'s Y, computed before to check the join's signature.
+    /// Makes a join as [`new`](Self::new) does, with `public`'s Y, computed before to check the join's
+    /// signature.
     ///
     /// # Errors
     /// [`Error::IdentityPoint`].
@@ -86,13 +87,13 @@ pub struct Batch<S: Suite> {
     pub removals: Vec<Slot>,
     /// Drones barred from the group for good, members or not.
     pub evictions: Vec<Serial>,
-    /// Whether newcomers are to follow by wraps under `tree`, as over a medium that all share, and so need no path
-    /// message. They get none of the slots that are freed with them.
+    /// True if newcomers are to follow by wraps under `tree`, as over a medium that all share, and so need no
+    /// path message. They get none of the slots that are freed with them.
     pub by_wraps: bool,
 }
 
 impl<S: Suite> Batch<S> {
-    /// Whether the epoch only renews the key.
+    /// Returns true if the epoch only renews the key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.joins.is_empty()
@@ -101,7 +102,7 @@ impl<S: Suite> Batch<S> {
             && self.evictions.is_empty()
     }
 
-    /// Whether newcomers follow by wraps, if the strategy has any.
+    /// Returns true if newcomers follow by wraps, if the strategy has any.
     pub(super) const fn adds_by_wraps(&self) -> bool {
         self.by_wraps && !(self.joins.is_empty() && self.admissions.is_empty())
     }

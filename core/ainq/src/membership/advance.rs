@@ -108,7 +108,8 @@ impl<S: Suite> Membership<S> {
         Self::activate(header, slot, Next { pair, path: Some(path), key })
     }
 
-    /// Whether an epoch continues this member's term, by its strategy and its leader, and with this member.
+    /// Checks that an epoch continues this member's term, by its strategy and its leader, and with this
+    /// member.
     fn check_in_term(&self, header: &VerifiedHeader<S>, strategy: StrategyKind) -> Result<(), Error> {
         let core = header.core();
         // §9.1: one leader opens a term, and its strategy is fixed then (§8).
@@ -184,7 +185,7 @@ impl<S: Suite> Membership<S> {
     }
 }
 
-/// Whether wraps, or a part of them, are those that the header binds.
+/// Checks that wraps, or a part of them, are those that the header binds.
 pub(super) fn check_wraps<S: Suite>(header: &VerifiedHeader<S>, delta: &Delta) -> Result<(), Error> {
     // §8.3: the wraps of a part are bound as those of the whole.
     let bound = delta.height() == header.core().height && delta.root() == header.header().entries_root;

@@ -15,8 +15,8 @@ use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
 const PUBLIC_LEN: usize = 4 + 4 + 32 + 1 + 4 + 8 + 8 + 32;
 
 impl<S: Suite> Membership<S> {
-    /// For the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖ strategy (1) ‖ slot (4)
-    /// ‖ term (8) ‖ counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
+    /// Encodes the membership for the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖
+    /// strategy (1) ‖ slot (4) ‖ term (8) ‖ counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let names = S::ID.len() + self.group.as_bytes().len();

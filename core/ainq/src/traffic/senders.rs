@@ -42,7 +42,7 @@ impl SenderId {
         Self::Signer(handle.as_bytes().first_chunk().map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Among its kind.
+    /// Number of the sender among its kind.
     fn number(self) -> u64 {
         match self {
             Self::Leader => 0,
@@ -60,9 +60,9 @@ pub struct Ceiling {
     pub sender: SenderId,
     /// The slot that it claims.
     pub slot: Slot,
-    /// Its start.
+    /// Boot number of the start.
     pub boot_no: u32,
-    /// Its salt.
+    /// Salt of the start.
     pub salt: [u8; SALT_LEN],
     /// The lowest message number that a restored receiver accepts.
     pub counter: u64,
@@ -74,7 +74,7 @@ pub(super) struct Source {
     pub(super) key: Secret<32>,
     window: Window,
     ceiling: u64,
-    /// Whether the ceiling rose since it was last read.
+    /// True if the ceiling rose since it was last read.
     risen: bool,
 }
 
@@ -84,7 +84,7 @@ impl Source {
         Self { start, key, window: Window::from(floor), ceiling: floor, risen: false }
     }
 
-    /// Whether it is this start's, so that its key opens it.
+    /// Returns true if it is this start's, so that its key opens it.
     pub(super) fn is(&self, start: &Start) -> bool {
         self.start == *start
     }
@@ -134,8 +134,8 @@ pub(super) struct Senders {
     limit: u32,
     /// Counts what was accepted.
     clock: u32,
-    /// With the time at which each was last received. Boxed: a map makes room for eleven at once, and most
-    /// receivers have one or two senders.
+    /// Senders, with the time at which each was last received. Boxed: a map makes room for eleven at once,
+    /// and most receivers have one or two senders.
     recent: BTreeMap<u64, (u32, Box<Source>)>,
     /// Ascending.
     floors: Vec<Floor>,
@@ -163,7 +163,7 @@ impl Senders {
         self.floors.binary_search_by_key(&sender, |floor| floor.sender)
     }
 
-    /// Whether a message may be accepted, if it opens.
+    /// Checks that a message may be accepted, if it opens.
     pub(super) fn check(&self, sender: SenderId, start: &Start, counter: u64) -> Result<(), Error> {
         let accepted = match (self.get(sender), self.floor(sender.number())) {
             (Some(source), _) => source.accepts(start, counter),
@@ -175,7 +175,7 @@ impl Senders {
         if accepted { Ok(()) } else { Err(Error::Replay) }
     }
 
-    /// Whether there is no room for a new sender.
+    /// Returns true if there is no room for a new sender.
     fn is_full(&self) -> bool {
         let remembered = (self.limit as usize).saturating_mul(REMEMBERED_PER_SENDER as usize);
         self.recent.len() >= self.limit as usize && self.floors.len() >= remembered

@@ -23,7 +23,7 @@ impl Window {
         Self { next: floor, floor, seen: [0; WORDS] }
     }
 
-    /// Whether a number is new, as far as the window records.
+    /// Returns true if a number is new, as far as the window records.
     #[must_use]
     pub fn accepts(&self, number: u64) -> bool {
         if number >= self.next {

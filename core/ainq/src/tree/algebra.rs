@@ -62,7 +62,8 @@ pub(crate) trait Algebra {
     fn wrap(place: &Place<'_>, under: &Self::Key, seed: &Self::Key) -> (Self::Wrap, Self::Key);
     /// Inverse of [`wrap`](Self::wrap), and the step of `under`. The seed is not verified yet.
     fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
-    /// As [`unwrap`](Self::unwrap) without the step of `under`: a leaf's key is stepped by its chain.
+    /// Opens a wrap as [`unwrap`](Self::unwrap) does, without the step of `under`: a leaf's key is stepped by
+    /// its chain.
     fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
         Self::unwrap(place, under, wrap).0
     }

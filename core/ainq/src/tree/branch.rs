@@ -1,25 +1,25 @@
-//! What an epoch does to the nodes above one leaf.
+//! Changes of the nodes above one leaf in an epoch.
 
 use super::node::{MAX_HEIGHT, Node};
 use crate::slots::Slot;
 
-/// What an epoch does to a node.
+/// Change of a node in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Whether it is in R: gets a key from a seed. Of a leaf: whether its member is removed.
+    /// True if it is in R: gets a key from a seed. Of a leaf: whether its member is removed.
     pub(crate) refreshed: bool,
-    /// Whether it is in A: above a newcomer. Of a leaf: whether its member is new.
+    /// True if it is in A: above a newcomer. Of a leaf: whether its member is new.
     pub(crate) added: bool,
 }
 
 impl Change {
-    /// Whether anything changes at the node or beneath.
+    /// Returns true if anything changes at the node or beneath.
     pub(crate) const fn any(self) -> bool {
         self.refreshed || self.added
     }
 }
 
-/// What an epoch does to a leaf and the nodes above it, with the wraps under their keys. By level.
+/// Changes of a leaf and the nodes above it in an epoch, with the wraps under their keys. By level.
 #[derive(Debug)]
 pub(crate) struct Branch<'a, W> {
     slot: Slot,
@@ -53,9 +53,9 @@ impl<'a, W> Branch<'a, W> {
         *self.wraps.get(usize::from(level))?
     }
 
-    /// Whether the member on it stays in the tree: the lowest of its nodes in R has a wrap for the child on the
-    /// branch. Who leaves has none, since all nodes above its leaf are in R, or those that anybody else remains
-    /// beneath.
+    /// Returns true if the member on it stays in the tree: the lowest of its nodes in R has a wrap for the
+    /// child on the branch. Who leaves has none, since all nodes above its leaf are in R, or those that
+    /// anybody else remains beneath.
     pub(crate) fn remains(&self) -> bool {
         // Of the child's level, one below.
         let lowest = self.changes.iter().skip(1).position(|change| change.refreshed);

@@ -33,7 +33,7 @@ const PART: u8 = 1 << 7;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     bytes: Vec<u8>,
-    /// Where the wraps and hashes begin.
+    /// Offset of the wraps and hashes.
     strings: usize,
 }
 
@@ -63,7 +63,7 @@ impl Delta {
         Self::from_bytes(bytes.to_vec())
     }
 
-    /// As [`decode`](Self::decode), without a copy.
+    /// Decodes as [`decode`](Self::decode) does, without a copy.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
@@ -97,7 +97,7 @@ impl Delta {
         Self { bytes, strings }
     }
 
-    /// Whether it is only a part of the epoch's wraps.
+    /// Returns true if it is only a part of the epoch's wraps.
     #[must_use]
     pub fn is_part(&self) -> bool {
         self.first() & PART > 0
@@ -147,7 +147,7 @@ impl Delta {
         [0; 32]
     }
 
-    /// What the epoch does to the nodes above a leaf.
+    /// Changes of the nodes above a leaf in the epoch.
     ///
     /// # Errors
     /// [`Error::MissingEntry`] if this is a part that does not have them.
@@ -178,15 +178,15 @@ impl Delta {
         Err(Error::MissingEntry)
     }
 
-    /// Whether it has what the member in a slot needs.
+    /// Returns true if it has what the member in a slot needs.
     #[must_use]
     pub fn covers(&self, slot: Slot) -> bool {
         self.keeps(slot).is_some()
     }
 
-    /// Whether whoever held a slot before the epoch stays in the group: of the nodes above the leaf the lowest in R
-    /// has a wrap for what is beneath, or none is in R. `None` if it does not [cover](Self::covers) the slot. A
-    /// proof if its [root](Self::root) is the header's.
+    /// Tells if the holder of a slot before the epoch stays in the group: of the nodes above the leaf the
+    /// lowest in R has a wrap for what is beneath, or none is in R. `None` if it does not
+    /// [cover](Self::covers) the slot. A proof if its [root](Self::root) is the header's.
     #[must_use]
     #[inline(never)]
     pub fn keeps(&self, slot: Slot) -> Option<bool> {
@@ -236,7 +236,7 @@ pub(super) const fn first_byte(height: u8, root: Change, part: bool) -> u8 {
     height | refreshed << 5 | added << 6 | (part as u8) << 7
 }
 
-/// What a node says of its children: three bits for each, the left one's lowest: in R, in A, has a wrap.
+/// Flags of a node about its children: three bits for each, the left one's lowest: in R, in A, has a wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags(pub(super) u8);
 
@@ -254,7 +254,7 @@ impl Flags {
         Change { refreshed: bits & 1 > 0, added: bits & 2 > 0 }
     }
 
-    /// Whether anything changes at a child or beneath it.
+    /// Returns true if anything changes at a child or beneath it.
     const fn changes(self, side: usize) -> bool {
         self.0 >> (3 * side) & 3 > 0
     }
@@ -268,11 +268,11 @@ impl Flags {
         self.wraps(0) as usize + self.wraps(1) as usize
     }
 
-    /// What most nodes say, by its code of two bits: the left child is refreshed and the right one wraps; the
-    /// other way round; both are refreshed and the right one wraps. Six bits follow the fourth code.
+    /// Flags of most nodes, by their code of two bits: the left child is refreshed and the right one wraps;
+    /// the other way round; both are refreshed and the right one wraps. Six bits follow the fourth code.
     pub(super) const USUAL: [Self; 3] = [Self(0b100_001), Self(0b001_100), Self(0b101_001)];
 
-    /// Its code, and whether that says it all.
+    /// Code of the flags, and true if that says it all.
     pub(super) fn code(self) -> (u8, bool) {
         let usual = (0..).zip(Self::USUAL).find(|(_, usual)| *usual == self);
         (usual.map_or(3, |(code, _)| code), usual.is_some())
@@ -288,13 +288,13 @@ impl Flags {
         self.beneath_by_side(node).count_ones() as usize
     }
 
-    /// Whether both children of a node are inner nodes that change: each has a hash of its own.
+    /// Returns true if both children of a node are inner nodes that change: each has a hash of its own.
     pub(super) const fn forks(self, node: Node) -> bool {
         self.beneath_by_side(node) == 0b11
     }
 
-    /// Whether a node to which this is done can say so: what changes beneath changes it too, and only who is
-    /// refreshed has a seed to wrap.
+    /// Returns true if a node with this change can have these flags: what changes beneath changes it too, and
+    /// only a refreshed node has a seed to wrap.
     const fn fits(self, node: Change) -> bool {
         (node.refreshed || self.0 & 0b101_101 == 0) && (node.added || self.0 & 0b010_010 == 0)
     }
@@ -305,7 +305,7 @@ impl Flags {
 struct Shape {
     node: Node,
     flags: Flags,
-    /// Which of the children that change follow, a bit for each; of the others there is the hash.
+    /// Children that change and follow, a bit for each; of the others there is the hash.
     given: u8,
     /// Number of wraps and hashes before this node's.
     strings: usize,
@@ -327,7 +327,7 @@ impl Shape {
     }
 }
 
-/// There are no bits of a node, or they are not its one form.
+/// Error if there are no bits of a node, or they are not its one form.
 struct NoNode;
 
 impl From<NoNode> for Error {
@@ -346,9 +346,9 @@ struct Nodes<'a> {
     /// Right children to come, whose left siblings or what is beneath these comes first: at most one on each level,
     /// a bit for each.
     right: u32,
-    /// Which of them are refreshed.
+    /// Nodes among them that are refreshed.
     refreshed: u32,
-    /// Which of them are above newcomers.
+    /// Nodes among them that are above newcomers.
     added: u32,
     strings: usize,
 }
@@ -361,7 +361,7 @@ impl<'a> Nodes<'a> {
         Self { bits, bit: 0, part, next, right: 0, refreshed: 0, added: 0, strings: 0 }
     }
 
-    /// At most eight, the lowest first.
+    /// Reads at most eight bits, the lowest first.
     fn next_bits(&mut self, count: usize) -> Result<u8, NoNode> {
         let from = self.bit;
         self.bit += count;

@@ -27,7 +27,7 @@ pub(crate) struct Hierarchy<A: Algebra> {
     used: BTreeSet<Slot>,
     /// The current epoch's counter.
     counter: u64,
-    /// By level, from 1 on.
+    /// Keys by level, from 1 on.
     levels: Vec<Slab<A::Key>>,
 }
 

@@ -58,12 +58,12 @@ pub(crate) const fn height_for(slot: Slot) -> u8 {
 pub(crate) struct Touched {
     refreshed: Levels,
     added: Levels,
-    /// Whether newcomers follow by wraps, as if they had been members before.
+    /// True if newcomers follow by wraps, as if they had been members before.
     newcomers_follow: bool,
 }
 
 impl Touched {
-    /// For a tree whose height grows from `before` to `height`.
+    /// Finds the nodes that an epoch changes in a tree whose height grows from `before` to `height`.
     pub(crate) fn new(before: u8, height: u8, removed: &SlotSet, added: &SlotSet, rules: Rules) -> Self {
         // §8.2, 1: R = ancestors of removed slots, and every new root level; ...
         let mut refreshed = Levels::above(removed, height);
@@ -77,8 +77,9 @@ impl Touched {
         Self { refreshed, added: Levels::above(added, height), newcomers_follow: false }
     }
 
-    /// For a tree whose height grows from `before` to `height`, and whose newcomers follow by wraps: the nodes above
-    /// them are of R, none of A. There are newcomers, and no slot is both removed and added.
+    /// Finds the nodes that an epoch changes in a tree whose height grows from `before` to `height`, and
+    /// whose newcomers follow by wraps: the nodes above them are of R, none of A. There are newcomers, and no
+    /// slot is both removed and added.
     pub(crate) fn joining(before: u8, height: u8, removed: &SlotSet, added: &SlotSet) -> Self {
         // §8.2, 1: new roots are above the first slot, whose other ancestors come with them.
         let first = (height > before).then_some(0);
@@ -88,7 +89,8 @@ impl Touched {
         Self { refreshed, added: Levels::above(&SlotSet::new(), height), newcomers_follow: true }
     }
 
-    /// For a tree with which a term opens for the members in these slots: all nodes above them are of R, none of A.
+    /// Finds the nodes of a tree with which a term opens for the members in these slots: all nodes above them
+    /// are of R, none of A.
     pub(crate) fn opening(height: u8, members: &SlotSet) -> Self {
         let mut refreshed = Levels::above(members, height);
         // Of a leaf it would say that its member is removed.
@@ -96,7 +98,7 @@ impl Touched {
         Self { refreshed, added: Levels::above(&SlotSet::new(), height), newcomers_follow: true }
     }
 
-    /// Whether newcomers count among those who remain: they follow by wraps.
+    /// Returns true if newcomers count among those who remain: they follow by wraps.
     pub(crate) const fn newcomers_follow(&self) -> bool {
         self.newcomers_follow
     }
@@ -123,12 +125,12 @@ impl Touched {
         self.added(node.level).contains(node.index)
     }
 
-    /// What is done to a node; to a leaf, whether its member is removed or new.
+    /// Change of a node; of a leaf, true if its member is removed or new.
     pub(crate) fn change(&self, node: Node) -> Change {
         Change { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
     }
 
-    /// Whether newcomers fill all slots beneath a node, so that no earlier member needs its wraps.
+    /// Returns true if newcomers fill all slots beneath a node, so that no earlier member needs its wraps.
     pub(crate) fn is_new(&self, node: Node) -> bool {
         let first = node.index << node.level;
         self.added.leaves().covers(&Run { start: first, len: 1 << node.level })

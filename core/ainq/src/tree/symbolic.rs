@@ -34,7 +34,7 @@ struct Member<const D: u8> {
     leaf: SymbolChain,
     /// K_g of the newest epoch that it accepted.
     newest: Option<Symbol>,
-    /// None while it has missed an epoch.
+    /// Path of the member; `None` while it has missed an epoch.
     path: Option<Path<Symbolic<D>>>,
     /// Seeds of openings that it did not erase, if that rule is dropped.
     seeds: Vec<Symbol>,
@@ -297,7 +297,7 @@ impl<const D: u8> Group<D> {
         self.epochs.push((key, self.members.values().map(|member| member.id).collect()));
     }
 
-    /// What follows from some keys and everything that was sent.
+    /// Closure of some keys and of everything that was sent.
     fn closure(&self, keys: impl IntoIterator<Item = Symbol>) -> Closure {
         Closure::of(keys, &self.sent, <Symbolic<D> as Algebra>::RULES.seeds_apart)
     }
@@ -349,7 +349,7 @@ fn state<const D: u8>(member: &Member<D>) -> Vec<Symbol> {
     path.chain([member.leaf.0]).chain(member.seeds.iter().copied()).collect()
 }
 
-/// What an epoch does to the nodes above a leaf.
+/// Changes of the nodes above a leaf in an epoch.
 fn branch<'a>(
     slot: Slot,
     touched: &Touched,

@@ -22,7 +22,7 @@ const NODE_LEN: usize = 2 * STRING_LEN + 2;
 pub struct WrapTree {
     height: u8,
     root: Change,
-    /// From the root down, the left one first: at most 2^20.
+    /// Nodes from the root down, the left one first: at most 2^20.
     nodes: Vec<WrapNode>,
     wraps: Vec<String32>,
     digest: Digest,
@@ -196,8 +196,8 @@ impl WrapTree {
         self.cut(&|_| true)
     }
 
-    /// What the holder of a slot needs: the wraps of the nodes above it, and the hashes beside them. At most
-    /// 66 bytes for each level of the tree, and one.
+    /// Part of the wraps that the holder of a slot needs: those of the nodes above it, and the hashes beside
+    /// them. At most 66 bytes for each level of the tree, and one.
     #[must_use]
     pub fn branch(&self, slot: Slot) -> Delta {
         self.cut(&|node| Node::above(slot, node.level) == node)

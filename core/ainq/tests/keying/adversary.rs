@@ -114,8 +114,8 @@ impl<S: Suite> Adversary<S> {
         found.is_some()
     }
 
-    /// Under `tree`: opens path messages, which may have come for this epoch after its wraps, and follows the
-    /// wraps.
+    /// Opens path messages, which may have come for this epoch after its wraps, and follows the wraps; under
+    /// `tree` alone.
     fn climbs(
         &mut self,
         epoch: &Broadcast<S>,

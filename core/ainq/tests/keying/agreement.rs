@@ -47,12 +47,12 @@ fn step() -> impl Strategy<Value = Step> {
 /// The test's own state of an edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Expected {
-    /// It is in the roster.
+    /// True if it is in the roster.
     member: bool,
     /// The term in which it has a pairwise key, as far as it received.
     term: Option<u64>,
     asleep: bool,
-    /// It restarted and has received no epoch since.
+    /// True if it restarted and has received no epoch since.
     unsynced: bool,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Edge<S: Suite> {
     pub(crate) keypair: DroneKeypair<S>,
     pub(crate) membership: Option<Membership<S>>,
     pub(crate) spare: SparePair<S>,
-    /// Everything one-time it ever held, as encodings, for adversaries that kept it.
+    /// One-time secrets that it ever held, as encodings, for adversaries that kept them.
     pub(crate) kept: Kept,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Swarm<S: Suite> {
     pub(crate) leadership: Leadership<S>,
     pub(crate) edges: Vec<Edge<S>>,
     pub(crate) broadcasts: Vec<Broadcast<S>>,
-    /// Whether newcomers follow by wraps where they can.
+    /// True if newcomers follow by wraps where they can.
     pub(crate) by_wraps: bool,
 }
 
@@ -102,7 +102,7 @@ impl<S: Suite> Swarm<S> {
         Self::keyed_by(StrategyKind::Flat, seed, edges)
     }
 
-    /// As [`new`](Self::new), under a strategy.
+    /// Makes a swarm as [`new`](Self::new) does, under a strategy.
     pub(crate) fn keyed_by(strategy: StrategyKind, seed: u64, edges: usize) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::generate(&mut rng);
@@ -129,12 +129,12 @@ impl<S: Suite> Swarm<S> {
         swarm
     }
 
-    /// As [`new`](Self::new), with all edges in the group.
+    /// Makes a swarm as [`new`](Self::new) does, with all edges in the group.
     pub(crate) fn formed(seed: u64, edges: usize) -> Self {
         Self::formed_by(StrategyKind::Flat, seed, edges)
     }
 
-    /// As [`formed`](Self::formed), under a strategy.
+    /// Makes a swarm as [`formed`](Self::formed) does, under a strategy.
     pub(crate) fn formed_by(strategy: StrategyKind, seed: u64, edges: usize) -> Self {
         let mut swarm = Self::keyed_by(strategy, seed, edges);
         swarm.join(&(0..edges).collect::<Vec<_>>());
@@ -341,7 +341,7 @@ impl<S: Suite> Swarm<S> {
         self.edges[index].membership.as_ref().unwrap().slot()
     }
 
-    /// Whether the edge has the leader's group key of the leader's epoch.
+    /// Returns true if the edge has the leader's group key of the leader's epoch.
     pub(crate) fn agrees(&self, index: usize) -> bool {
         let Some(member) = &self.edges[index].membership else {
             return false;

@@ -269,7 +269,8 @@ fn masses_leave_and_join_in_one_epoch<S: Suite>() {
     }
 }
 
-/// Of 72 members every second one has left, in more runs than a header lists; two have come. Nobody knows yet.
+/// Makes a tree of 72 members of which every second one has left, in more runs than a header lists, and to
+/// which two have come. Nobody knows yet.
 fn after_a_mass_leave<S: Suite>(seed: u64) -> (Swarm<S>, Vec<Slot>) {
     let mut swarm = tree_after::<S>(seed, 72);
     (0..2).for_each(|_| swarm.add_edge());

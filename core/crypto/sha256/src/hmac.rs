@@ -17,7 +17,7 @@ pub struct Hmac {
 }
 
 impl Hmac {
-    /// For a key that was filled up with zeros to one block, which is erased.
+    /// Starts an HMAC with a key that was filled up with zeros to one block, which is erased.
     #[must_use]
     pub fn new(key: &mut [u8; BLOCK]) -> Self {
         let mut keyed = Self { inner: START, outer: START };

@@ -92,7 +92,7 @@ pub enum Fault {
 }
 
 impl PolicyError {
-    /// At a byte of a text.
+    /// Makes the error at a byte of a text.
     pub(super) fn at(text: &str, byte: usize, fault: Fault) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.matches('\n').count().saturating_add(1);
@@ -101,7 +101,7 @@ impl PolicyError {
         Self { line, column, fault }
     }
 
-    /// Without a text: at its first character.
+    /// Makes the error without a text: at its first character.
     pub(super) fn whole(fault: Fault) -> Self {
         Self { line: 1, column: 1, fault }
     }

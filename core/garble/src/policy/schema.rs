@@ -15,10 +15,10 @@ pub enum Kind {
     /// True or false: one bit.
     #[display("bool")]
     Bool,
-    /// From 0 to 2^bits − 1.
+    /// An integer from 0 to 2^bits − 1.
     #[display("u{_0}")]
     Unsigned(u8),
-    /// From −2^(bits−1) to 2^(bits−1) − 1, in two's complement.
+    /// An integer from −2^(bits−1) to 2^(bits−1) − 1, in two's complement.
     #[display("i{_0}")]
     Signed(u8),
 }
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Whether it can have a value. A `bool` has 0 and 1.
+    /// Returns true if a field of this kind can have a value. A `bool` has 0 and 1.
     pub fn fits(self, value: i128) -> bool {
         match self {
             Self::Bool => (0..=1).contains(&value),
@@ -71,7 +71,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Its name.
+    /// Name of the field.
     pub fn name(&self) -> &str {
         &self.name
     }

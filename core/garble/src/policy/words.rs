@@ -102,7 +102,7 @@ pub(super) fn symbol(input: &mut Input<'_>, symbols: &[&'static str]) -> Parsed<
     Ok(None)
 }
 
-/// Whether this keyword is next; if so, it is taken.
+/// Takes this keyword if it is next, and returns true then.
 pub(super) fn keyword(input: &mut Input<'_>, wanted: &str) -> Parsed<bool> {
     let ahead = opt(peek(word)).parse_next(input)?;
     let here = ahead.is_some_and(|word| word.eq_ignore_ascii_case(wanted));
@@ -128,7 +128,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '.'
 }
 
-/// Whether a word can name a field.
+/// Checks that a word can name a field.
 pub(super) fn name(word: &str) -> Result<(), Fault> {
     if KEYWORDS.iter().any(|keyword| word.eq_ignore_ascii_case(keyword)) {
         return Err(Fault::Keyword(word.into()));

@@ -13,7 +13,7 @@ fn setting(seed: u64, identity: &[u8]) -> (MasterPublicKey, IdentityPoint, Ident
     (*quorum.publics.master(), point, key)
 }
 
-/// Whether altered bytes are refused, when they are decoded or when they are opened.
+/// Returns true if altered bytes are refused, when they are decoded or when they are opened.
 fn refused(key: &IdentityKey, bytes: &[u8]) -> bool {
     match Ciphertext::decode(bytes) {
         Ok(ciphertext) => key.decrypt(&ciphertext) == Err(Error::Decryption),

@@ -26,12 +26,12 @@ pub(crate) use endomorphism::{Endomorphism, times_z_squared};
 #[derive(Clone, Copy, Debug)]
 pub enum Arkworks {}
 
-/// So many points are multiplied one by one faster than by arkworks' buckets, which do without split scalars.
-/// Buckets take 24 KB of flash.
+/// Number of points below which they are multiplied one by one faster than by arkworks' buckets, which do
+/// without split scalars. Buckets take 24 KB of flash.
 const FEW: usize = if cfg!(feature = "small") { usize::MAX } else { 8 };
 
-/// So many pairs go through one Miller loop. arkworks keeps all lines of a loop, 19,584 bytes for each pair:
-/// a sensor has memory for few. Each loop squares anew, at a tenth of the cost of a pair's own lines.
+/// Number of pairs that go through one Miller loop. arkworks keeps all lines of a loop, 19,584 bytes for each
+/// pair: a sensor has memory for few. Each loop squares anew, at a tenth of the cost of a pair's own lines.
 const AT_A_TIME: usize = 2;
 
 impl Backend for Arkworks {
@@ -122,7 +122,7 @@ impl Backend for Arkworks {
         power.map_or_else(Gt::identity, |power| Gt(power.0))
     }
 
-    /// Nothing: of many points it would be much, and a sensor has no memory for it.
+    /// No lines: of many points they would be much, and a sensor has no memory for them.
     type Lines = ();
 
     fn prepare(_: &[G2]) {}

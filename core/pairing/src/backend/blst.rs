@@ -239,7 +239,7 @@ fn combine<C: Curve>(points: &[C::Jacobian], scalars: &[u8], bits: usize) -> Poi
     }
 }
 
-/// Whether the scalar is above r / 2, and the smaller one of itself and its opposite.
+/// Tells if the scalar is above r / 2; with the smaller one of itself and its opposite.
 fn magnitude(scalar: &Scalar) -> (bool, BigInt<4>) {
     let (own, opposite) = (scalar.into_bigint(), (-*scalar).into_bigint());
     if opposite < own { (true, opposite) } else { (false, own) }

@@ -1,4 +1,4 @@
-//! Both back ends compute the same, whatever they are given.
+//! Tests that both back ends compute the same, whatever they are given.
 #![cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use proptest::prelude::*;

@@ -212,8 +212,8 @@ fn the_pairing_is_not_degenerate_and_has_order_r() {
     assert!((gt() + gt() * -Scalar::from(1_u64)).is_identity());
 }
 
-/// As in zkcrypto's `bls12_381` and drand's `kyber-bls12381`, which publish it: the coefficient that the
-/// encoding ends with.
+/// Value that zkcrypto's `bls12_381` and drand's `kyber-bls12381` have, which publish it: the coefficient
+/// that the encoding ends with.
 #[test]
 fn the_pairing_of_both_generators_is_the_one_that_others_have() {
     let known =

@@ -12,8 +12,8 @@ enum Part<'a> {
 }
 
 impl fmt::Display for AccessTree {
-    /// In the policy language, on one line. Nested gates are always in parentheses, so that readers need no
-    /// precedence.
+    /// Writes the tree in the policy language, on one line. Nested gates are always in parentheses, so that
+    /// readers need no precedence.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = vec![Part::Node { number: self.nodes().len().saturating_sub(1), root: true }];
         while let Some(part) = parts.pop() {

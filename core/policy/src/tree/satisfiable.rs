@@ -56,7 +56,7 @@ impl Values {
     }
 }
 
-/// What is known of integers where a node is satisfied.
+/// Knowledge of integers where a node is satisfied.
 type Known<'t> = BTreeMap<&'t AttributeName, Values>;
 
 /// The first integer of which no value can satisfy a gate.

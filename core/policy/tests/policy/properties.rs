@@ -22,7 +22,7 @@ const OPERATORS: [Operator; 6] = [
     Operator::Unequal,
 ];
 
-/// Whether leaves are enough, evaluated top-down.
+/// Returns true if leaves are enough, evaluated top-down.
 fn enough(formula: &Formula, node: usize, leaves: &BTreeSet<usize>) -> bool {
     match &formula.nodes()[node] {
         Node::Leaf(leaf) => leaves.contains(leaf),
@@ -48,8 +48,8 @@ fn cost_of(formula: &Formula, leaves: impl IntoIterator<Item = usize>) -> u64 {
     leaves.map(|leaf| u64::from(cost(leaf.attribute(), leaf.use_number()))).sum()
 }
 
-/// Whether the gates of a selection lead from the root to its leaves, each taking as many children as it
-/// needs.
+/// Returns true if the gates of a selection lead from the root to its leaves, each taking as many children as
+/// it needs.
 fn leads_to_its_leaves(formula: &Formula, selection: &Selection) -> bool {
     let mut reached = BTreeSet::from([formula.nodes().len() - 1]);
     for selected in selection.gates() {

@@ -50,7 +50,7 @@ impl<S: QuorumSuite> Plan<S> {
         Ok(round1::Package::new(commitment, proof))
     }
 
-    /// Whether a share is f(i)·P = Σ i^k·C_k for the commitments C_k of a package and this KGC's i.
+    /// Checks that a share is f(i)·P = Σ i^k·C_k for the commitments C_k of a package and this KGC's i.
     ///
     /// FROST checks it as well, but only once all shares are there, and does not name the wrong one in a
     /// refresh.

@@ -35,7 +35,7 @@ pub(super) struct Old<S: QuorumSuite> {
     pub(super) next: u32,
 }
 
-/// This KGC's secret polynomial, and its shares for the others.
+/// Secret polynomial of this KGC, and its shares for the others.
 pub(super) struct Dealt<S: QuorumSuite> {
     secret: round2::SecretPackage<S::Frost>,
     shares: BTreeMap<KgcId, round2::Package<S::Frost>>,

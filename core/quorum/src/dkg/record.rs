@@ -29,13 +29,13 @@ pub(super) enum Stage {
 #[debug("KGC {} of {:?}, refreshing: {}", plan.kgc, plan.parameters, plan.old.is_some())]
 pub(super) struct Record<S: QuorumSuite> {
     plan: Plan<S>,
-    /// This KGC's package.
+    /// Package of this KGC.
     own: Vec<u8>,
     /// The others' packages.
     packages: BTreeMap<KgcId, Vec<u8>>,
     /// KGCs that have the same packages.
     echoes: BTreeSet<KgcId>,
-    /// Their polynomials at this KGC's identifier.
+    /// Polynomials of the others at this KGC's identifier.
     shares: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
 }
 

@@ -104,7 +104,7 @@ impl<S: QuorumSuite> Plan<S> {
         Ok(())
     }
 
-    /// Whether Σ_j D_ij = ζ_i·Y_i, where ζ_i = Π (r − k)/(i − k) over the other helpers k: both sides are
+    /// Checks that Σ_j D_ij = ζ_i·Y_i, where ζ_i = Π (r − k)/(i − k) over the other helpers k: both sides are
     /// multiplied by the denominator, so that nothing is inverted.
     fn adds_up(&self, from: KgcId, commitments: &[Element<S>]) -> Result<bool, Error> {
         let scalar = |kgc: KgcId| S::scalar_from_u128(u128::from(kgc));

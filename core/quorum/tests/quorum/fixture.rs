@@ -56,7 +56,7 @@ impl<S: QuorumSuite> World<S> {
         &self.shares[usize::from(kgc) - 1]
     }
 
-    /// Both rounds of signing by these KGCs.
+    /// Runs both rounds of signing by these KGCs.
     pub(crate) fn sign(
         &mut self,
         message: &[u8],

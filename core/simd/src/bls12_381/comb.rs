@@ -22,7 +22,7 @@ struct Row([[Tight; 2]; 2]);
 pub struct Comb(Vec<Row>);
 
 impl Comb {
-    /// From affine coordinates of all entries, none of which may be the identity.
+    /// Makes a comb from affine coordinates of all entries, none of which may be the identity.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn new(rows: &[[[Element; 2]; ENTRIES]]) -> Self {
         let row = |row: &[[Element; 2]; ENTRIES]| {

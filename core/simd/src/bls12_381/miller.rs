@@ -21,9 +21,9 @@ use crate::words::LANES;
 /// these that is one.
 pub const LINES: usize = (Z.ilog2() + Z.count_ones() - 1) as usize;
 
-/// So many lines are multiplied into f, each adding 2p to the numbers that stand for it, before these are
-/// reduced again. Twice in a row, where two follow one squaring: so these numbers stay below 2·2·128·p + 4p,
-/// which is below 2^10·p.
+/// Number of lines that are multiplied into f, each adding 2p to the numbers that stand for it, before these
+/// are reduced again. Twice in a row, where two follow one squaring: so these numbers stay below 2·2·128·p +
+/// 4p, which is below 2^10·p.
 const UNREDUCED: usize = 128;
 
 /// An element of Fp².
@@ -40,7 +40,7 @@ struct Line {
 pub struct Lines(Vec<Vec<Line>>);
 
 impl Lines {
-    /// From λ and μ, each in two coefficients, of the [`LINES`] lines of each point.
+    /// Makes lines from λ and μ, each in two coefficients, of the [`LINES`] lines of each point.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn new(points: &[Vec<[Element; 4]>]) -> Self {
         let group = |points: &[Vec<[Element; 4]>]| {

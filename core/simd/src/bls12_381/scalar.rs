@@ -65,7 +65,7 @@ impl Digits {
         carry.zeroize();
     }
 
-    /// Both halves of up to eight scalars below r, one in each lane.
+    /// Sets both halves of up to eight scalars below r, one in each lane.
     pub(crate) fn set_halves(halves: &mut [Self; 2], scalars: impl Iterator<Item = [u64; 4]>) {
         for (lane, mut scalar) in scalars.enumerate().take(LANES) {
             let mut parts = split(&scalar);

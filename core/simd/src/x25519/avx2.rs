@@ -29,7 +29,7 @@ pub(super) fn multiply(avx2: Avx2, scalar: &[u8; 32], us: &mut [[u8; 32]]) {
     }
 }
 
-/// As [`multiply`], for as many points as share an inversion.
+/// Multiplies as [`multiply`] does, as many points as share an inversion.
 #[target_feature(enable = "avx2,fma")]
 fn multiply_chunk((swaps, us): (&Swaps, &mut [[u8; 32]])) {
     let (zero, one) = (Tight::small(0.0), Tight::small(1.0));

@@ -5,7 +5,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Bits 254 to 0.
 const STEPS: usize = 255;
 
-/// For every step of the ladder whether the two points are swapped first: all ones if so, else zero. As
+/// Swaps of the two points before every step of the ladder: all ones if they are swapped, else zero. As
 /// secret as the scalar; erased when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Swaps {
@@ -39,7 +39,7 @@ impl Swaps {
         &self.steps
     }
 
-    /// Whether the points trade places after the last step.
+    /// Swap of the points after the last step.
     pub(crate) const fn last(&self) -> u8 {
         self.last
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// What the paper's program takes as proof of a difference; 4.5 would be suspicious.
+/// Value of t that the paper's program takes as proof of a difference; 4.5 would be suspicious.
 pub(crate) const DIFFERENT: f64 = 10.0;
 
 /// Measurements of both classes together, unless the environment says how many.
@@ -70,7 +70,7 @@ pub(crate) fn largest(first: &[f64], second: &[f64]) -> f64 {
     CROPS.map(below).into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default()
 }
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
     /// The largest t.

@@ -119,7 +119,7 @@ pub(super) fn sum(
 mod tests {
     use super::*;
 
-    /// Whether the second of two equal products was computed.
+    /// Returns true if the second of two equal products was computed.
     fn computed_twice(scalar: u64) -> bool {
         let (scalar, point) = (Scalar::from(scalar), RistrettoPoint::mul_base(&Scalar::from(3_u8)));
         let first = product(&scalar, &point, || scalar * point);

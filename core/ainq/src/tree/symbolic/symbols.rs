@@ -9,11 +9,11 @@ use super::super::node::Node;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol {
     pub(super) name: u32,
-    /// How many nodes a seed was raised.
+    /// Number of nodes that a seed was raised.
     pub(super) raised: u8,
-    /// Whether it is the key that is made of the seed.
+    /// True if it is the key that is made of the seed.
     pub(super) made: bool,
-    /// How often the key was stepped.
+    /// Number of steps of the key.
     pub(super) steps: u32,
 }
 
@@ -31,8 +31,8 @@ impl Symbol {
         Self { made: false, steps: 0, ..self }
     }
 
-    /// Whether another follows from it: seeds lead upwards and to keys, keys to steps and, unless seeds are
-    /// apart from keys, to the seed above.
+    /// Returns true if another follows from it: seeds lead upwards and to keys, keys to steps and, unless
+    /// seeds are apart from keys, to the seed above.
     fn leads_to(self, other: Self, seeds_apart: bool) -> bool {
         let seed = !self.made && self.steps == 0;
         self.name == other.name
@@ -66,7 +66,7 @@ pub(super) const STEP_ON_JOIN: u8 = 2;
 pub(super) const REFRESH_ABOVE_LEAVES: u8 = 3;
 pub(super) const STEP_PER_EPOCH: u8 = 4;
 pub(super) const SEEDS_APART: u8 = 5;
-/// Of openings, by the tests' own group: seeds are erased, and nodes' keys end with their term.
+/// Rules of openings, by the tests' own group: seeds are erased, and nodes' keys end with their term.
 pub(super) const SEEDS_ERASED: u8 = 6;
 pub(super) const FRESH_PER_TERM: u8 = 7;
 

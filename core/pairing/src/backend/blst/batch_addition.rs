@@ -19,7 +19,7 @@ use crate::point::affine;
 use crate::recoding::non_adjacent;
 use crate::{G1, Point};
 
-/// With fewer columns, too few additions share an inversion.
+/// Number of columns below which too few additions share an inversion.
 pub(super) const FEW_COLUMNS: usize = 8;
 
 /// Width of weights' digits: of four neighbours at most one is not zero.
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 256;
 /// Pairs that share an inversion: 300 bytes each, and an inversion takes as long as seventy products.
 const PAIRS: usize = 128;
 
-/// As [`G1::sum_weighted`], for one column and one row or more.
+/// Computes [`G1::sum_weighted`], for one column and one row or more.
 pub(super) fn sum_weighted(points: &[G1], weights: &[[u64; 2]], columns: usize) -> Vec<G1> {
     let points: Vec<Summand> = affine(points).iter().map(Summand::new).collect();
     let rows = points.len().div_ceil(columns).max(1);
@@ -152,8 +152,8 @@ fn sum_groups(mut points: Vec<Summand>, lengths: &[usize]) -> Vec<Summand> {
     sums.collect()
 }
 
-/// For each pair of places, the point at the first becomes the sum of both points. No place is the first of
-/// two pairs, or is in one pair first and in another second.
+/// Adds points: for each pair of places, the point at the first becomes the sum of both points. No place is
+/// the first of two pairs, or is in one pair first and in another second.
 ///
 /// So many pairs share one inversion, by Montgomery's trick, that it costs each of them little, and no more
 /// than a processor has memory close by for.
@@ -163,7 +163,7 @@ fn add_each(points: &mut [Summand], pairs: &[[usize; 2]]) {
     }
 }
 
-/// As [`add_each`], with one inversion.
+/// Adds as [`add_each`] does, with one inversion.
 fn add_few(points: &mut [Summand], pairs: &[[usize; 2]]) {
     let mut additions = alloc::vec![Addition::default(); pairs.len()];
     // Values stay where blst writes them: copying what was just written stalls the processor.
@@ -221,8 +221,8 @@ struct Addition {
 }
 
 impl Addition {
-    /// Whether there is a slope: not with the identity, and not for opposite points. What is divided by is
-    /// not zero then, because there are no points of order two.
+    /// Sets the slope; returns false if there is none: with the identity, and for opposite points. What is
+    /// divided by is not zero then, because there are no points of order two.
     fn set_slope(&mut self, point: &Summand, other: &Summand) -> bool {
         if point.is_identity() || other.is_identity() {
             return false;
@@ -304,7 +304,7 @@ mod tests {
         G1::generator() * Scalar::from(scalar)
     }
 
-    /// In so many columns and rows.
+    /// Compares sums in this many columns and rows.
     fn are_those_of_arkworks(sizes: &[(usize, usize)]) {
         for (columns, rows) in sizes.iter().copied() {
             let points: Vec<G1> = (0..columns * rows).map(|at| multiple(at as u64 * at as u64 + 3)).collect();

@@ -26,7 +26,7 @@ const GENERATOR_WIDTH: u32 = 6;
 /// Bits of a digit where tables are made for one call: 52 digits.
 const WIDTH: u32 = 5;
 
-/// So many choices of one of two points are worth two tables.
+/// Number of choices of one of two points that is worth two tables.
 pub(super) const MANY_CHOICES: usize = 64;
 
 /// Made when first needed, and for good.
@@ -47,7 +47,7 @@ pub(super) fn multiply_either(bases: [&G1; 2], choices: &[bool], scalars: &[Scal
 
 /// The rows of a point.
 struct Comb {
-    /// From 2 to 8.
+    /// Width, from 2 to 8.
     width: u32,
     /// Row by row.
     multiples: Vec<blst_p1_affine>,
@@ -81,7 +81,7 @@ impl Comb {
         self.multiples.chunks(1 << (self.width - 1)).nth(place).unwrap_or_default()
     }
 
-    /// Whether equal or opposite points can meet in a row: unless 2^(w · (place + 1)) ≤ 2^254 < r.
+    /// Returns true if equal or opposite points can meet in a row: unless 2^(w · (place + 1)) ≤ 2^254 < r.
     fn is_exceptional(&self, place: usize) -> bool {
         self.width as usize * (place + 1) > 254
     }

@@ -27,7 +27,7 @@ pub trait Native {
     /// Σ scalar · point: at least one point, scalars of so many bits in whole bytes, little-endian, one after
     /// the other.
     fn combine(points: &[Self::Jacobian], scalars: &[u8], bits: usize) -> Self::Jacobian;
-    /// As [`Point::hash`].
+    /// Computes [`Point::hash`].
     fn hash_to_group(domain: &str, parts: &[&[u8]]) -> Point<Self>
     where
         Self: Curve;

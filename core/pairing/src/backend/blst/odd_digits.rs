@@ -46,7 +46,7 @@ impl OddDigits {
         Self { width, signs, opposite }
     }
 
-    /// For the digit in a place: p for ±(2p + 1), and whether it is negative.
+    /// Digit in a place: p for ±(2p + 1), and a choice that is true if it is negative.
     pub(super) fn digit(&self, place: usize) -> (u64, Choice) {
         let from = place * self.width as usize;
         let word = |at: usize| self.signs.get(at).copied().unwrap_or(0);

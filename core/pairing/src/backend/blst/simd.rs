@@ -32,7 +32,7 @@ mod nowhere {
     use super::{Affine, G1, Scalar, Vec, g1};
     use crate::{G2, Gt};
 
-    /// There are none.
+    /// Type without values, because no lines are kept.
     #[derive(Debug)]
     pub enum Lines {}
 

@@ -18,17 +18,17 @@ use core::hint::black_box;
 pub(super) const LIMB: i64 = (1 << 51) - 1;
 /// The lowest limb of p.
 pub(super) const P0: i64 = (1 << 51) - 19;
-/// What a raised limb has more: a multiple of 2^51, and half of 2^51 so that a carry rounds to the nearest.
+/// Addition to a raised limb: a multiple of 2^51, and half of 2^51 so that a carry rounds to the nearest.
 pub(super) const RAISE: i64 = (1 << 60) + HALF;
 const HALF: i64 = 1 << 50;
 
-/// From 2^103 to 2^104 a number's last bit is 2^51: between them, 2^102 above and below this constant.
+/// Constant for numbers from 2^103 to 2^104, whose last bit is 2^51: between them, 2^102 above and below it.
 const HIGH: f64 = 3.0 * (1_u128 << 102) as f64;
-/// From 2^52 to 2^53 a number's last bit is 1: between them, 2^51 above and below this constant.
+/// Constant for numbers from 2^52 to 2^53, whose last bit is 1: between them, 2^51 above and below it.
 pub(super) const LOW: f64 = 3.0 * (1_u64 << 51) as f64;
 /// Exact: from 2^103 to 2^51 are 53 bits.
 const BOTH: f64 = HIGH + LOW;
-/// As an integer, a number of those between 2^52 and 2^53 is this much more than its distance from 2^52.
+/// Difference between a number from 2^52 to 2^53, as an integer, and its distance from 2^52.
 const UNIT: f64 = (1_u64 << 52) as f64;
 
 /// Five limbs, the least significant first, as integers in floating point.
@@ -59,9 +59,9 @@ impl Fold {
     }
 }
 
-/// What columns 0 to 4 start with: `more`, less what the constants of all halves add to a column and to 19
-/// times the column five above. `products` says how many there are in each of columns 0 to 8; a product leaves
-/// its low half in its column, its high half in the next.
+/// Starts of columns 0 to 4: `more`, less what the constants of all halves add to a column and to 19 times
+/// the column five above. `products` says how many there are in each of columns 0 to 8; a product leaves its
+/// low half in its column, its high half in the next.
 const fn starts(products: [i64; 9], more: i64) -> [i64; 5] {
     let [p0, p1, p2, p3, p4, p5, p6, p7, p8] = products;
     [
@@ -84,13 +84,13 @@ const fn start(more: i64, low: i64, high: i64) -> i64 {
 const PRODUCT: [i64; 9] = [1, 2, 3, 4, 5, 4, 3, 2, 1];
 const SQUARE: [i64; 9] = [1, 1, 2, 2, 3, 2, 2, 1, 1];
 
-/// How the columns of a product start, for the product alone.
+/// Starts of a product's columns, for the product alone.
 pub(super) const PLAIN: [i64; 5] = starts(PRODUCT, 0);
-/// How the columns of a product start, for limbs that are [`RAISE`] more.
+/// Starts of a product's columns, for limbs that are [`RAISE`] more.
 pub(super) const RAISED: [i64; 5] = starts(PRODUCT, RAISE);
-/// How the columns of a square start, for limbs that are [`RAISE`] more.
+/// Starts of a square's columns, for limbs that are [`RAISE`] more.
 const RAISED_SQUARE: [i64; 5] = starts(SQUARE, RAISE);
-/// How the columns of five limbs times one number start.
+/// Starts of the columns of five limbs times one number.
 const MULTIPLE: [i64; 5] = starts([1, 1, 1, 1, 1, 0, 0, 0, 0], 0);
 
 /// a + b.

@@ -12,7 +12,7 @@ use crate::parameters::{Fq, Fq2, Fq6, Fq12};
 use crate::point::affine;
 use crate::{G1, G2, Gt};
 
-/// With fewer points, pairs of lines one by one are as fast.
+/// Number of points below which pairs of lines one by one are as fast.
 const FEW: usize = 8;
 
 /// The points' lines; `None` for few points, and where [`of_each`] has none.

@@ -68,7 +68,7 @@ pub(in super::super) fn multiply_generator_by_each(scalars: &[Scalar]) -> Option
     Some(finished(lanes.multiply_comb(comb, &words)))
 }
 
-/// In each row 1 to 16 times 32^place times the generator.
+/// Rows that have 1 to 16 times 32^place times the generator.
 fn generator_rows() -> Vec<[[Element; 2]; ENTRIES]> {
     let mut unit = G1::generator();
     let mut multiples = Vec::with_capacity(ROWS as usize * ENTRIES);
