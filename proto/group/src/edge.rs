@@ -167,7 +167,7 @@ impl<S: Suite> Edge<S> {
         self.membership.key_issued_at(&self.config.deployment)
     }
 
-    /// Whether a leader is connected, one that leads or not.
+    /// Returns true if a leader is connected, one that leads or not.
     pub fn has_leader(&self) -> bool {
         self.leaders.first().is_some()
     }
@@ -177,12 +177,12 @@ impl<S: Suite> Edge<S> {
         self.membership.leader_name(&self.config.deployment)
     }
 
-    /// This drone's own key, once enrolled.
+    /// Key of this drone, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.enrolment.keypair()
     }
 
-    /// Whether the revocation list held names this drone: no leader admits it, and it asks none.
+    /// Returns true if the revocation list held names this drone: no leader admits it, and it asks none.
     pub fn is_revoked(&self) -> bool {
         self.keypair().is_some_and(|keypair| self.revocations.names(keypair.public()))
     }
@@ -198,7 +198,7 @@ impl<S: Suite> Edge<S> {
         self.membership.export(name)
     }
 
-    /// What the group's datagrams need of the epoch held (§20.2): its traffic key above all. `None` unless
+    /// Keys of the epoch held for the group's datagrams (§20.2): its traffic key above all. `None` unless
     /// synced, and from the input on with which this drone is no member any more: who sends datagrams asks
     /// after each.
     pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {

@@ -31,11 +31,11 @@ pub enum Source {
         /// The slot claimed.
         slot: Slot,
     },
-    /// This drone: it signed.
+    /// This drone, which signed.
     Signed {
-        /// Its name.
+        /// Name of the signer.
         name: Name,
-        /// Its role.
+        /// Role of the signer.
         role: Role,
     },
 }
@@ -52,7 +52,7 @@ pub(crate) struct GroupChannel {
     /// `None` before the first message: most drones send nothing in most epochs.
     sender: Option<Sender>,
     receiver: Receiver,
-    /// In a box, because it goes soon.
+    /// Channel of the epoch before, in a box, because it goes soon.
     former: Option<Box<Former>>,
     /// The slots that members can have.
     slots: Slot,
@@ -70,7 +70,7 @@ struct Former {
     until: Duration,
 }
 
-/// Under which slot and start a [`GroupChannel`] sends (§13.1).
+/// Slot and start under which a [`GroupChannel`] sends (§13.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderId {
     pub(crate) slot: Slot,
@@ -113,7 +113,7 @@ pub(crate) struct SenderPolicy<'a, S: Suite> {
     pub(crate) refused: &'a Refused,
     /// The key that is most likely to have signed, decoded.
     pub(crate) expected: Option<&'a DronePublicKey<S>>,
-    /// Which member has which slot, at the leader; `None` at edges, which keep no roster.
+    /// Roster with the slots of the members, at the leader; `None` at edges, which keep none.
     pub(crate) roster: Option<&'a Roster<S>>,
 }
 
@@ -162,7 +162,7 @@ impl GroupChannel {
         self.continues = self.former.as_ref().map(|former| former.digest);
     }
 
-    /// What the group's datagrams need of this epoch; `None` once its key is no longer valid. `signer` is the
+    /// Keys of this epoch for the group's datagrams; `None` once its key is no longer valid. `signer` is the
     /// key that the member signs with.
     pub(crate) fn epoch_keys<S: Suite>(
         &self,
@@ -271,8 +271,8 @@ impl GroupChannel {
 }
 
 impl<S: Suite> SenderPolicy<'_, S> {
-    /// Whether the roster, if there is one, has a member in this slot. The leader's, which is no member's, is
-    /// accepted only with its signature.
+    /// Checks that the roster, if there is one, has a member in this slot. The leader's, which is no
+    /// member's, is accepted only with its signature.
     fn may_send_from(&self, slot: Slot, signed: bool) -> Result<(), Error> {
         // §13.3: the leader's slot is accepted with the leader's signature, and with no other.
         let Some(roster) = self.roster.filter(|_| slot != LEADER_SLOT || !signed) else { return Ok(()) };
@@ -280,7 +280,7 @@ impl<S: Suite> SenderPolicy<'_, S> {
         if taken { Ok(()) } else { Err(Error::WrongSlot) }
     }
 
-    /// Whether this drone may send from this slot, if its signature holds.
+    /// Checks that this drone may send from this slot, if its signature holds.
     ///
     /// A receiver without a roster accepts any signer whose message a member sealed: any drone of the
     /// deployment that is neither revoked nor expired, but no leader other than the term's.
@@ -454,7 +454,7 @@ mod tests {
             channel.open(&policy, NOW, message).map(|heard| heard.unwrap().1)
         }
 
-        /// As an edge without earlier messages, and as the leader.
+        /// Opens a message as an edge without earlier messages does, and as the leader does.
         fn received(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
             [false, true].map(|at_the_leader| {
                 let mut channel = self.channel(5, 1);

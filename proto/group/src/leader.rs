@@ -63,7 +63,7 @@ use self::term::member_messages::refuse_unauthenticated;
 pub struct Leader<S: Suite> {
     base: Base<S>,
     booted: bool,
-    /// Whether the next term opens above one that is remembered from before the start, perhaps wrongly.
+    /// True if the next term opens above one that is remembered from before the start, perhaps wrongly.
     leaps: bool,
     enrolment: Enrolment<S>,
     revocation_polling: RevocationPolling,
@@ -163,8 +163,9 @@ impl<S: Suite> Leader<S> {
         self.begin(now, rng);
     }
 
-    /// As after a start: another copy may have gone on with this term, so that the next epoch of it would be
-    /// a second one. The term ends, and the next leaps above what either knows (§13.9).
+    /// Goes on after a suspension as after a start: another copy may have gone on with this term, so that the
+    /// next epoch of it would be a second one. The term ends, and the next leaps above what either knows
+    /// (§13.9).
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let led = self.term.as_ref().map(Term::epoch);
         self.end_term();
@@ -506,7 +507,7 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Before every input: boots, and does what the last epoch left to be done.
+    /// Begins every input: boots, and does what the last epoch left to be done.
     fn begin_input(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.booted {
             self.boot(now, rng);
@@ -514,7 +515,7 @@ impl<S: Suite> Leader<S> {
         self.resume_epochs(now, rng);
     }
 
-    /// After every input.
+    /// Ends every input.
     fn end_input(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.tick(now, rng);
         self.update_relays();
@@ -581,8 +582,9 @@ impl<S: Suite> Leader<S> {
         }
     }
 
-    /// Whether a peer's identity is proven: it is a leader that we dialled, a member is connected over it, a
-    /// deputy asks over it, or a member sent us its spare point over it while another leads.
+    /// Returns true if a peer's identity is proven: it is a leader that this one dialled, a member is
+    /// connected over it, a deputy asks over it, or a member sent its spare point over it while another
+    /// leads.
     fn is_proven(&self, peer: Peer) -> bool {
         // §13.7: a member or a deputy was proven over it.
         let carries = |term: &Term<S>| {

@@ -59,7 +59,7 @@ pub(crate) fn evict(group: &Name, epoch: Epoch, serials: &[Serial]) -> Vec<u8> {
     writer.finish()
 }
 
-/// Under A_i in a spare point's acknowledgement.
+/// Tag under A_i of a spare point's acknowledgement.
 pub(crate) fn spare_ack_tag<S: Suite>(auth: &quiver_crypto::Secret<32>, q: u64) -> [u8; 32] {
     // §14: PRF(A, "spare ack", q).
     *quiver_crypto::prf(auth, S::ID, "spare ack", &[&q.to_be_bytes()]).expose()
@@ -78,7 +78,7 @@ pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
     count(number) & 1 == 1
 }
 
-/// Whether the question marks K_g of the epoch held as lost.
+/// Returns true if the question marks K_g of the epoch held as lost.
 #[cfg(feature = "services")]
 pub(crate) fn lost_key(number: &CatchUpNumber) -> bool {
     // §11.2: both of the two lowest bits of the count.

@@ -33,7 +33,8 @@ pub(super) enum EnrolmentInput<'a, S: Suite> {
 #[derive(Debug)]
 pub(super) struct Enrolment<S: Suite> {
     kgcs: Kgcs<S>,
-    /// Until it has enrolled. In a box like the client, because an edge lives mostly without either.
+    /// Token of the drone, until it has enrolled. In a box like the client, because an edge lives mostly
+    /// without either.
     token: Option<Box<IssuedToken<S>>>,
     client: Option<Box<EnrolmentClient<S>>>,
     keypair: Option<DroneKeypair<S>>,

@@ -70,7 +70,7 @@ impl Leaders {
         self.connected.len() > 1
     }
 
-    /// This peer has proven that it leads: it answered our own nonce (§11.1).
+    /// Notes that this peer has proven that it leads: it answered a nonce of this drone (§11.1).
     pub(super) fn proven(&mut self, leader: Peer) {
         self.leading = Some(leader).filter(|leader| self.connected.contains(leader));
     }
@@ -95,7 +95,7 @@ impl Leaders {
         }
     }
 
-    /// Whether a leader is refused for good.
+    /// Returns true if a leader is refused for good.
     #[must_use]
     pub fn refuses<S: Suite>(&self, leader: &DronePublicKey<S>) -> bool {
         self.refused.names(leader)

@@ -87,9 +87,9 @@ pub enum EdgeCommand {
     Send {
         /// The application's channel.
         channel: Name,
-        /// At most 65,536 bytes.
+        /// Content of at most 65,536 bytes.
         data: Vec<u8>,
-        /// Whether to vouch for it with a signature.
+        /// True to vouch for it with a signature.
         signed: bool,
     },
 }
@@ -97,7 +97,7 @@ pub enum EdgeCommand {
 /// State of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeStatus {
-    /// Its name, once enrolled.
+    /// Name of the drone, once enrolled.
     pub name: Option<Name>,
     /// The group it is in or wants to be in.
     pub group: Option<Name>,
@@ -105,13 +105,13 @@ pub struct EdgeStatus {
     pub epoch: Option<Epoch>,
     /// D of that epoch.
     pub digest: Option<[u8; 32]>,
-    /// Its slot.
+    /// Slot of the drone.
     pub slot: Option<Slot>,
-    /// Whether it holds the key of an epoch that it knows to be current.
+    /// True if it holds the key of an epoch that it knows to be current.
     pub synced: bool,
     /// End of the key's validity.
     pub valid_until: Option<UnixTime>,
-    /// On the monotonic clock: when a leader last answered a question of ours, so that the answer cannot be
+    /// Time on the monotonic clock of the last question that a leader answered, so that the answer cannot be
     /// older than it.
     pub answered: Option<Duration>,
     /// Number of questions which epoch is current that this member has sent ([`EdgeCommand::CatchUp`]).
@@ -142,7 +142,7 @@ pub enum EdgeEvent {
         epoch: Epoch,
         /// D of that epoch.
         digest: [u8; 32],
-        /// This member's slot.
+        /// Slot of this member.
         slot: Slot,
     },
     /// A message to the group.
@@ -156,9 +156,9 @@ pub enum EdgeEvent {
     },
     /// A message could not be sent.
     SendFailed(&'static str),
-    /// This drone is no longer a member, as it asked.
+    /// The drone is no longer a member, as it asked.
     Left,
-    /// This drone was evicted from the group.
+    /// The drone was evicted from the group.
     Evicted,
     /// A service refuses; the edge tries again only if the reason is transient.
     Refused(Reason),
@@ -169,7 +169,7 @@ pub enum EdgeEvent {
     RevocationsStale,
     /// A newer revocation list is in force.
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
     },
     /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of
@@ -182,7 +182,7 @@ pub enum EdgeEvent {
     Equivocation {
         /// The leader.
         leader: Name,
-        /// For which epoch.
+        /// Epoch of the two headers.
         epoch: Epoch,
     },
     /// The leader's deployment says another parameter set of ML-KEM, or none: the edge does not join.

@@ -29,7 +29,7 @@ const MAX_MISLED: u32 = 16;
 /// The way into a group: an attempt with one leader, or the wait before the next.
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
-    /// In a box, because an edge lives mostly without one.
+    /// Attempt under way, in a box, because an edge lives mostly without one.
     attempt: Option<Box<Attempt<S>>>,
     /// Time of the next attempt.
     retry: Option<Duration>,
@@ -80,12 +80,12 @@ impl<S: Suite> Joining<S> {
         self.retry = Some(now.monotonic + self.backoff.next(rng) * 8);
     }
 
-    /// Whether the leader may be about to admit the drone.
+    /// Returns true if the leader may be about to admit the drone.
     pub(super) fn has_requested(&self) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.ephemeral.is_some())
     }
 
-    /// Whether an attempt with this leader is under way.
+    /// Returns true if an attempt with this leader is under way.
     pub(super) fn is_with(&self, leader: Peer) -> bool {
         self.attempt.as_ref().is_some_and(|attempt| attempt.leader == leader)
     }

@@ -78,7 +78,7 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
-    /// Whether the drone is a member, perhaps not yet synced.
+    /// Returns true if the drone is a member, perhaps not yet synced.
     #[must_use]
     pub const fn is_member(&self) -> bool {
         self.member.is_some()
@@ -137,13 +137,13 @@ impl<S: Suite> GroupMember<S> {
         Some(member.membership.group_key()?.export(name, member.membership.digest()))
     }
 
-    /// Whether the drone holds the key of an epoch that it knows to be current.
+    /// Returns true if the drone holds the key of an epoch that it knows to be current.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.member.as_ref().is_some_and(Member::synced)
     }
 
-    /// What datagrams need of the epoch; `None` unless synced, and as soon as the drone is no member.
+    /// Keys of the epoch for datagrams; `None` unless synced, and as soon as the drone is no member.
     #[must_use]
     pub fn epoch_keys(&self, now: Now, keypair: Option<&DroneKeypair<S>>) -> Option<EpochKeys<S>> {
         // §20.2: fails closed: an epoch that is perhaps not the newest protects nothing.
@@ -157,7 +157,7 @@ impl<S: Suite> GroupMember<S> {
         self.expected.as_deref()
     }
 
-    /// This leader is likely to send next.
+    /// Notes the leader that is likely to send next.
     pub fn expect(&mut self, deployment: &Deployment<S>, leader: &DronePublicKey<S>) {
         let expected = self.expected().filter(|expected| *expected == leader);
         if expected.is_none_or(|expected| !expected.remembers_implicit(deployment)) {
@@ -248,7 +248,7 @@ impl<S: Suite> GroupMember<S> {
         self.request_catch_up(cx);
     }
 
-    /// Whether the leader of the epoch held is revoked.
+    /// Returns true if the leader of the epoch held is revoked.
     pub(super) fn leader_is_revoked(&self, deployment: &Deployment<S>, revocations: &Revocations<S>) -> bool {
         let header = self.member.as_ref().and_then(|member| member.header.header(deployment));
         header.is_some_and(|header| revocations.names(&header.core.leader))
@@ -711,8 +711,8 @@ impl<S: Suite> GroupMember<S> {
     }
 }
 
-/// Whether a member followed this opening by wraps or by its path, which it then has. Both are of the newest epoch
-/// when they are sent; entries may be of one that opened a term long ago.
+/// Returns true if a member followed this opening by wraps or by its path, which it then has. Both are of the
+/// newest epoch when they are sent; entries may be of one that opened a term long ago.
 fn opened_by_tree<S: Suite>(membership: &Membership<S>, header: &Header<S>) -> bool {
     let tree = membership.follows() == StrategyKind::Tree;
     header.core.kind == Kind::Open && tree && membership.has_path()

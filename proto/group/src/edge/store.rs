@@ -22,7 +22,7 @@ const LONGEST_NUMBER: usize = 10;
 /// Length of the head: the version (1 byte) and the deployment's fingerprint (32 bytes).
 const HEAD_LEN: usize = 1 + 32;
 
-/// Everything an edge persists behind version and deployment; replaced as a whole, as it is small (about 1
+/// Record of an edge, persisted behind version and deployment; replaced as a whole, as it is small (about 1
 /// KB). What everybody may know is borrowed and not erased.
 #[derive(Serialize, Deserialize)]
 struct Record<'a> {

@@ -69,7 +69,7 @@ impl<S: Suite> Leader<S> {
         Some(vouch(&self.base.config.deployment, self.base.store.keypair.as_ref()?, statement, rng))
     }
 
-    /// Whether others' clocks say another time than this one, by more than [`CLOCK_TOLERANCE`].
+    /// Warning if others' clocks say another time than this one, by more than [`CLOCK_TOLERANCE`].
     pub fn clock_doubt(&self, now: UnixTime) -> Option<ClockDoubt> {
         let ahead = |theirs: UnixTime| theirs > now.saturating_add(CLOCK_TOLERANCE);
         let list = self.base.store.revocations.list();

@@ -41,7 +41,7 @@ impl<S: Suite> Base<S> {
         blame(&mut self.peers, &mut self.out, peer, offence);
     }
 
-    /// For the length of one input.
+    /// Makes the context of one input.
     pub(super) fn context<'a>(
         &'a mut self,
         now: Now,
@@ -124,12 +124,13 @@ impl<S: Suite> LeaderContext<'_, S> {
         self.report_offence(peer, error);
     }
 
-    /// Whether a signature of this peer's may be verified now: it is spent, whether it holds or not (§10.9).
+    /// Returns true if a signature of this peer's may be verified now: it is spent, whether it holds or not
+    /// (§10.9).
     pub(super) fn affords_check(&mut self, peer: Peer) -> bool {
         self.peers.affords_check(self.now.monotonic, peer)
     }
 
-    /// Whether the message being handled was published to the group: such messages are never answered
+    /// Returns true if the message being handled was published to the group: such messages are never answered
     /// (§13.6).
     pub(super) fn published(&self) -> bool {
         self.peers.via == Via::Group

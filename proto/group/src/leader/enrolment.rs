@@ -23,7 +23,7 @@ impl<S: Suite> Enrolment<S> {
         Self { client: None }
     }
 
-    /// Whether it is under way.
+    /// Returns true while the enrolment is under way.
     pub(super) const fn is_pending(&self) -> bool {
         self.client.is_some()
     }

@@ -42,15 +42,15 @@ pub(super) struct Failover<S: Suite> {
     overruled: u32,
     /// The newest header of another leader, verified.
     seen: Option<Header<S>>,
-    /// Whether most others are known to have our time.
+    /// True if most others are known to have our time.
     pub(super) clock_confirmed: bool,
     /// The leader that answered last had a key that had run out long before, by our clock.
     pub(super) ran_out: Option<RanOut>,
-    /// Whether the active leader is proven to be none: then there is nothing to wait for but one's turn.
+    /// True if the active leader is proven to be none: then there is nothing to wait for but one's turn.
     void: bool,
     /// The connection to try first.
     prefer: Option<Peer>,
-    /// For a leader that is alone: when the keys run out of the term that made it step down.
+    /// Time at which the keys run out of the term that made this leader step down, if it is alone.
     vacant: Option<Duration>,
     pub(super) hints: PeerHints,
     pacer: TermPacer,

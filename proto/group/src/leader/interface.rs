@@ -34,7 +34,7 @@ pub struct LeaderConfig<S: Suite> {
     pub max_members: u32,
     /// Re-key strategy, from the next opening of a term on. Members follow either.
     pub strategy: StrategyKind,
-    /// Whether one transmission reaches all members, as over radio. Then the wraps of a tree go out once for
+    /// True if one transmission reaches all members, as over radio. Then the wraps of a tree go out once for
     /// all, however many they are. Otherwise every member has a link of its own, over which it is sent its
     /// path where that is less.
     pub shared_medium: bool,
@@ -81,9 +81,9 @@ pub struct LeaderTiming {
     /// is connected. It may join again. So a member that left just before its leader was lost, and is still
     /// on the copy that a deputy took over from, does not stay until its identity ends.
     pub absence: Duration,
-    /// With other leaders of the same group: silence of the leader in office after which another opens a
-    /// term. Those with higher ordinals wait longer by half of it each. Such a leader also waits for as long
-    /// after a start before it leads. `None` for a single leader: it opens a term as soon as it starts.
+    /// Silence of the leader in office after which another opens a term, if the group has other leaders.
+    /// Those with higher ordinals wait longer by half of it each. Such a leader also waits for as long after
+    /// a start before it leads. `None` for a single leader: it opens a term as soon as it starts.
     pub silence: Option<Duration>,
 }
 
@@ -129,11 +129,11 @@ pub enum LeaderCommand {
     Send {
         /// The application's channel.
         channel: Name,
-        /// At most 65,536 bytes.
+        /// Content of at most 65,536 bytes.
         data: Vec<u8>,
     },
-    /// Whether this machine's clock is known to be right, because most of the nodes asked have the same time.
-    /// Before the first confirmation, a leader assumes that its clock may be wrong.
+    /// Confirms that this machine's clock is right, because most of the nodes asked have the same time, or
+    /// withdraws that. Before the first confirmation, a leader assumes that its clock may be wrong.
     ClockConfirmed(bool),
 }
 
@@ -169,12 +169,12 @@ pub enum LeaderEvent {
     Joined {
         /// The drone.
         name: Name,
-        /// Its slot.
+        /// Slot of the member.
         slot: Slot,
     },
     /// An anonymous drone joined: it has shown that it satisfies the policy.
     Admitted {
-        /// Its pseudonym.
+        /// Pseudonym of the drone.
         pseudonym: Pseudonym,
         /// The slot.
         slot: Slot,
@@ -183,7 +183,7 @@ pub enum LeaderEvent {
     },
     /// An anonymous member is out: it left, was evicted, or its time was over.
     Parted {
-        /// Its pseudonym.
+        /// Pseudonym of the drone.
         pseudonym: Pseudonym,
         /// The former slot.
         slot: Slot,
@@ -192,14 +192,14 @@ pub enum LeaderEvent {
     Removed {
         /// The member.
         name: Name,
-        /// Its former slot.
+        /// Former slot of the member.
         slot: Slot,
-        /// Whether it was evicted (otherwise it left).
+        /// True if it was evicted (otherwise it left).
         evicted: bool,
         /// Whether that is because a revocation list names it.
         revoked: bool,
     },
-    /// This drone, which had lost its slot because it was away, was evicted.
+    /// A drone that had lost its slot because it was away was evicted.
     Barred(Name),
     /// The name is not a member's, nor of one that is away.
     NoSuchMember(Name),
@@ -235,7 +235,7 @@ pub enum LeaderEvent {
         name: Name,
         /// The second key.
         handle: Handle,
-        /// Whether that is evidence against the KGC, which was kept: where a quorum issues, a drone can make
+        /// True if that is evidence against the KGC, which was kept: where a quorum issues, a drone can make
         /// itself several keys.
         evident: bool,
     },
@@ -243,7 +243,7 @@ pub enum LeaderEvent {
     RekeyFailed(Error),
     /// A newer revocation list is in force.
     RevocationList {
-        /// Its number.
+        /// Number of the list.
         number: u64,
     },
     /// Another leader opened a higher term: this one no longer leads.
@@ -251,7 +251,7 @@ pub enum LeaderEvent {
         /// The term seen.
         term: u64,
     },
-    /// This leader, which does not lead, holds another's group on its disk, as of this epoch.
+    /// A leader that does not lead, this one, holds another's group on its disk, as of this epoch.
     StandingBy {
         /// The leader in office.
         leader: Name,
@@ -280,7 +280,7 @@ pub enum LeaderEvent {
     Equivocation {
         /// The leader.
         leader: Name,
-        /// For which epoch.
+        /// Epoch of the two headers.
         epoch: Epoch,
     },
     /// A valid header of this leader's own, of an epoch that it does not remember: another process leads with

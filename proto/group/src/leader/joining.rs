@@ -28,7 +28,7 @@ use super::term::Term;
 #[derive(Debug)]
 pub(super) struct Joining<S: Suite> {
     pub(super) queue: JoinQueue<S>,
-    /// Whether joins by name are refused.
+    /// True if joins by name are refused.
     pub(super) anonymous_only: bool,
     /// Number of signatures verified.
     #[cfg(test)]

@@ -114,7 +114,7 @@ impl Peers {
         self.misdeeds.weigh_lightly(peer).map(|_| Misdeed::Forgery)
     }
 
-    /// Whether a join request came over this connection whose signatures verified.
+    /// Returns true if a join request came over this connection whose signatures verified.
     pub(super) fn is_verified(&self, peer: Peer) -> bool {
         self.verified.contains(&peer)
     }
@@ -123,12 +123,12 @@ impl Peers {
         self.verified.insert(peer);
     }
 
-    /// Whether these connections are relayed may have changed.
+    /// Notes connections that may be relayed from now on, or no more.
     pub(super) fn relays_changed(&mut self, peers: impl IntoIterator<Item = Peer>) {
         self.changed.extend(peers);
     }
 
-    /// Whether any connection is still relayed may have changed.
+    /// Notes that any connection may no longer be relayed.
     pub(super) fn all_relays_changed(&mut self) {
         self.changed.extend(&self.relayed);
     }

@@ -20,7 +20,7 @@ use crate::group_channel::SenderPolicy;
 /// State of a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderStatus {
-    /// Its name, once enrolled.
+    /// Name of the leader, once enrolled.
     pub name: Option<Name>,
     /// The group it leads.
     pub group: Name,
@@ -32,7 +32,7 @@ pub struct LeaderStatus {
     pub issued_at: Option<UnixTime>,
     /// Members on the roster.
     pub members: usize,
-    /// Of them, anonymous members.
+    /// Number of anonymous members among them.
     pub anonymous: usize,
     /// Number of members that have a key in this term: only they can acknowledge. The others have been away
     /// since before it.
@@ -49,7 +49,7 @@ pub struct LeaderStatus {
     pub revocation_number: u64,
     /// Time at which that list becomes stale; `None` without a list.
     pub revocations_next_update: Option<UnixTime>,
-    /// Whether it leads.
+    /// Stance of the leader.
     pub stance: Stance,
     /// Number of deputies that stand by for it.
     pub deputies: usize,
@@ -58,11 +58,11 @@ pub struct LeaderStatus {
 /// A member that has not acknowledged the epoch in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Laggard {
-    /// Its slot.
+    /// Slot of the member.
     pub slot: Slot,
-    /// Its name; `None` for an anonymous member.
+    /// Name of the member; `None` if it is anonymous.
     pub name: Option<Name>,
-    /// Whether its connection is known.
+    /// True if its connection is known.
     pub connected: bool,
     /// Counter of the newest epoch of this term that it acknowledged; `None` if it acknowledged no epoch of
     /// this term.
@@ -74,9 +74,9 @@ pub struct Laggard {
 /// Role of a leader at present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stance {
-    /// It has no key yet.
+    /// The leader has no key yet.
     Enrolling,
-    /// Its term is in force.
+    /// The leader's term is in force.
     Leading,
     /// Another leads, or none yet; it takes over if it receives no answers.
     StandingBy {
@@ -85,8 +85,8 @@ pub enum Stance {
         /// The epoch whose roster it holds.
         held: Option<Epoch>,
     },
-    /// It does not lead: it contradicted itself, or another's term is higher and it was configured with no
-    /// other leaders. Then it leads again when that term's keys have run out.
+    /// The leader does not lead: it contradicted itself, or another's term is higher and it was configured
+    /// with no other leaders. Then it leads again when that term's keys have run out.
     Retired,
 }
 
@@ -144,7 +144,7 @@ impl<S: Suite> Leader<S> {
         Some(self.term.as_ref()?.export(name))
     }
 
-    /// What the group's datagrams need of the epoch in force (§20.2). `None` unless this leader leads, and
+    /// Keys of the epoch in force for the group's datagrams (§20.2). `None` unless this leader leads, and
     /// while a member that is to be evicted holds the key: who sends datagrams asks after each input.
     pub fn epoch_keys(&self, now: Now) -> Option<EpochKeys<S>> {
         self.term.as_ref()?.epoch_keys(now, self.keypair()?)
@@ -156,8 +156,8 @@ impl<S: Suite> Leader<S> {
         Some(keypair.sign(&self.base.config.deployment, Label::Datagram, statement, rng))
     }
 
-    /// Whether this drone may sign datagrams from this slot: its own on the roster, not revoked, refused or
-    /// expired (§13.4). The signature is the caller's to verify.
+    /// Checks that this drone may sign datagrams from this slot: its own on the roster, not revoked, refused
+    /// or expired (§13.4). The signature is the caller's to verify.
     ///
     /// # Errors
     /// What is against it.
@@ -204,9 +204,9 @@ impl<S: Suite> Leader<S> {
         self.term.iter().flat_map(|term| term.acknowledgements.peers())
     }
 
-    /// So many of the members that have not acknowledged the epoch in force, the worst first: connected ones
-    /// before absent ones, then those further behind, then those silent for longer. Takes time proportional
-    /// to the roster, and memory proportional to the result.
+    /// Lists the `worst` members that have not acknowledged the epoch in force, the worst first: connected
+    /// ones before absent ones, then those further behind, then those silent for longer. Takes time
+    /// proportional to the roster, and memory proportional to the result.
     pub fn laggards(&self, worst: usize) -> Vec<Laggard> {
         let Some(term) = &self.term else { return Vec::new() };
         let mut found = BinaryHeap::new();

@@ -50,7 +50,7 @@ const SPARE_AHEAD: u32 = 2 * SPARE_PACE;
 /// times as large, and needed only when a term opens.
 #[derive(Clone, Debug)]
 pub(super) struct Spare<S: Suite> {
-    /// Its number, from 1; 0 if there is none.
+    /// Number of the spare point, from 1; 0 if there is none.
     pub(super) q: u64,
     pub(super) point: Option<S::Encoding>,
     /// The member's signature, encoded, for deputies, which verify it. Empty without a point, and at a single
@@ -71,7 +71,7 @@ impl<S: Suite> Spare<S> {
         Self { q: statement.q, point: Some(*statement.point.encoding()), signature, used: 0 }
     }
 
-    /// As the member published it, unless it is spent.
+    /// Statement as the member published it, unless it is spent.
     pub(super) fn statement(&self) -> Option<SpareStatement<S>> {
         let signature = Signature::decode(&self.signature).ok()?;
         let point = Element::decode(self.point.as_ref()?.as_ref()).ok()?;
@@ -83,12 +83,12 @@ impl<S: Suite> Spare<S> {
         Self { used, ..self }
     }
 
-    /// Whether both have the same record.
+    /// Returns true if both have the same record.
     pub(super) fn is_recorded_as(&self, other: &Self) -> bool {
         self.is(other) && self.signature.is_empty() == other.signature.is_empty()
     }
 
-    /// Whether both are the same point.
+    /// Returns true if both are the same point.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.q == other.q && self.point.as_ref().map(AsRef::as_ref) == other.point.as_ref().map(AsRef::as_ref)
     }
@@ -104,7 +104,7 @@ pub(super) struct Store<S: Suite> {
     pub(super) roster: Roster<S>,
     /// Indexed by slot.
     spares: Vec<Spare<S>>,
-    /// Whether members' signatures on their spare points are kept: a leader that is alone does without.
+    /// True if members' signatures on their spare points are kept: a leader that is alone does without.
     keeps_signatures: bool,
     /// Members that lost their slots because they are away, so that they can be evicted all the same.
     pub(super) away: BTreeMap<Name, Serial>,

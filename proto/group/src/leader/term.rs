@@ -51,16 +51,16 @@ pub(super) struct Term<S: Suite> {
     /// Members of the roster that have no key in this term.
     absent: BTreeSet<Slot>,
     channel: GroupChannel,
-    /// On the monotonic clock: when to make a new key because this one grows old.
+    /// Time on the monotonic clock to make a new key because this one grows old.
     renew: Duration,
     /// Time of the next removal of members without a message in this term, on the monotonic clock.
     sweep: Duration,
     distribution: Distribution,
-    /// Whether the leadership still owes work that need not be done before an epoch is on its way.
+    /// True if the leadership still owes work that need not be done before an epoch is on its way.
     unsettled: bool,
     /// Not later than the end of the first identity or anonymous membership on the roster that ends.
     first_end: UnixTime,
-    /// On the monotonic clock: when the first anonymous membership ends.
+    /// Time on the monotonic clock at which the first anonymous membership ends.
     anonymous_end: Option<Duration>,
     /// The epoch whose roster the term was opened with, which may be older than the term before.
     pub(super) opened_with: Option<Epoch>,
@@ -95,7 +95,7 @@ impl<S: Suite> Term<S> {
         self.leadership.group_key().export(name, self.leadership.digest())
     }
 
-    /// What datagrams need of the epoch in force.
+    /// Keys of the epoch in force for datagrams.
     pub(super) fn epoch_keys(&self, now: Now, keypair: &DroneKeypair<S>) -> Option<EpochKeys<S>> {
         // §20.2: nothing is sent under a key that a drone to be evicted holds.
         if self.pending.evicts() {

@@ -64,7 +64,7 @@ impl LeaderFixture {
         self.leader.status().epoch.expect("it leads")
     }
 
-    /// As a leave of the member in this slot does that holds.
+    /// Requests a leave of the member in this slot, as a valid one does.
     pub(super) fn leave(&mut self, slot: Slot) {
         self.term().pending.request_leave([slot]);
         self.term().pending.take_leave_requested();

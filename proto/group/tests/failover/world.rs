@@ -397,7 +397,7 @@ impl World {
         Some(key.expose().to_vec())
     }
 
-    /// Whether all these edges hold this leader's key.
+    /// Returns true if all these edges hold this leader's key.
     pub(crate) fn follow(&self, leader: usize, edges: impl IntoIterator<Item = usize>) -> bool {
         let key = self.leader_key(leader);
         key.is_some() && edges.into_iter().all(|edge| self.key(edge) == key)

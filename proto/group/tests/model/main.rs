@@ -86,8 +86,8 @@ fn bound(run: &Recording, table: &Table) -> Vec<(usize, String)> {
     kinds.filter(|(_, kind)| !UNBOUND.contains(&kind.as_str())).collect()
 }
 
-/// Whether a leader answers this, if it is a hello. A leader that is not in force answers none: a hello to it leaves nothing
-/// that anything depends on.
+/// Returns true if a leader answers this, if it is a hello. A leader that is not in force answers none: a
+/// hello to it leaves nothing that anything depends on.
 fn is_answered(run: &Recording, step: &Step) -> bool {
     let decoded = |step: &Step| match step {
         Step::Sent { bytes, .. } => Message::decode(&run.deployment, bytes).ok(),

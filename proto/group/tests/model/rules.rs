@@ -98,11 +98,12 @@ pub(crate) struct Rules<'a> {
     nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
     pub(crate) states: BTreeMap<(Node, Epoch), Held>,
     pub(crate) sealed: Sealed,
-    /// Of each deputy the number of its last question, those without an answer, and the epochs that it was sent.
+    /// Number of the last question of each deputy, questions without an answer, and the epochs that each was
+    /// sent.
     stands_by: BTreeMap<(Node, Vec<u8>), u64>,
     copies: BTreeSet<(Node, Node, Vec<u8>, u64)>,
     copied: BTreeSet<(Node, Epoch)>,
-    /// Who was given the key of an epoch, and who acknowledged it.
+    /// Nodes that were given the key of an epoch, and nodes that acknowledged it.
     given: BTreeSet<(Node, Epoch)>,
     acknowledged: BTreeSet<(Node, Epoch)>,
     activated: BTreeSet<(Node, Epoch)>,

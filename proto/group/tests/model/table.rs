@@ -106,7 +106,7 @@ impl Table {
         term
     }
 
-    /// What enters a term: its fields one after the other.
+    /// Input of a term: its fields one after the other.
     fn input(term: &Term, values: Values<'_>) -> Vec<u8> {
         assert_eq!(term.fields.len(), values.len(), "{} has {:?}", term.label, term.fields);
         let value = |field: &String| {

@@ -114,7 +114,7 @@ pub(crate) struct Recording {
     pub(crate) strategy: StrategyKind,
     pub(crate) steps: Vec<Step>,
     pub(crate) secrets: BTreeSet<Vec<u8>>,
-    /// What leaders have written.
+    /// Records that leaders have written.
     pub(crate) written: Vec<Vec<u8>>,
 }
 
@@ -180,7 +180,7 @@ fn below(rng: &mut ChaCha20Rng, bound: u32) -> usize {
     (rng.next_u32() % bound) as usize
 }
 
-/// As [`record`], but what happens when is drawn from the seed.
+/// Records a run as [`record`] does, of which the seed decides what happens when.
 pub(crate) fn record_random(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     take_secrets();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);

@@ -86,7 +86,7 @@ impl Said {
         Some(said)
     }
 
-    /// Whether a child is an inner node of R or A.
+    /// Returns true if a child is an inner node of R or A.
     const fn changes_below(&self, side: usize) -> bool {
         self.level > 1 && (self.children[side].refreshed || self.children[side].added)
     }
@@ -152,8 +152,8 @@ impl Wraps {
         Some(table.hash("wraps", &[("all", &all)]))
     }
 
-    /// What is said of the nodes above a slot, from the leaf to the root: the node itself, as far as it is known. `None`
-    /// if this part lacks a node above the slot.
+    /// Flags of the nodes above a slot, from the leaf to the root: the node itself, as far as it is known.
+    /// `None` if this part lacks a node above the slot.
     pub(crate) fn branch(&self, slot: u32) -> Option<Vec<Child>> {
         let mut branch = vec![Child::default(); usize::from(self.height) + 1];
         branch[usize::from(self.height)] =

@@ -1,4 +1,4 @@
-//! Nothing is beside the roles: their machines are the nodes.
+//! Machines without parts beside the roles: they are the nodes.
 
 use quiver_group::{Edge, Leader};
 

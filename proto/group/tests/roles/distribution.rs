@@ -1,4 +1,4 @@
-//! How the members of a tree receive an epoch: all wraps, or each its own path.
+//! Tests of how the members of a tree receive an epoch: all wraps, or each its own path.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn parts(world: &World, mark: usize) -> BTreeMap<usize, Vec<Part>> {
     parts
 }
 
-/// What came to whom when every so-manieth leaves, and all others have the new key.
+/// Parts that came to each member when every `every`th leaves, and all others have the new key.
 fn told(world: &mut World, every: usize) -> BTreeMap<usize, Vec<Part>> {
     let mark = world.recorded.len();
     (0..EDGES).step_by(every).for_each(|edge| world.command_edge(edge, EdgeCommand::Leave));

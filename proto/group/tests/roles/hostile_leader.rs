@@ -80,7 +80,7 @@ struct Lair {
     slot: u32,
 }
 
-/// Of every node of the tree, as path messages say.
+/// Key of every node of the tree, as path messages say.
 const NODE_KEY: [u8; 32] = [4; 32];
 
 impl Lair {

@@ -35,7 +35,7 @@ fn holds(state: &Snapshot, secret: &[u8]) -> bool {
     state.as_bytes().windows(secret.len()).any(|bytes| bytes == secret)
 }
 
-/// What ends the membership of edge 1.
+/// End of the membership of edge 1.
 type End = fn(&mut World);
 
 #[test]

@@ -1,5 +1,5 @@
-//! Nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled back,
-//! clocks.
+//! Tests that nobody is stranded, and nobody stays who may not: odd orders of events, memory that was rolled
+//! back, clocks.
 
 use quiver_ainq::{Revoked, Role, TokenGrant};
 use std::time::Duration;

@@ -292,7 +292,7 @@ impl World {
         self.leader().status().epoch.unwrap()
     }
 
-    /// Whether all these edges hold the leader's key.
+    /// Returns true if all these edges hold the leader's key.
     pub(crate) fn agree(&self, edges: impl IntoIterator<Item = usize>) -> bool {
         edges.into_iter().all(|edge| self.key(edge) == Some(self.leader_key()))
     }

@@ -21,7 +21,7 @@ const STRATEGY: StrategyKind = StrategyKind::Tree;
 /// Every member has a link of its own.
 const SHARED_MEDIUM: bool = false;
 
-/// Whether the leader tells everybody a new epoch.
+/// Returns true if the leader tells everybody a new epoch.
 fn is_delta(world: &World, packet: &Packet) -> bool {
     matches!(decode(world, packet), Message::Rekey(rekey) if matches!(rekey.part, Some(Part::Delta(_))))
 }

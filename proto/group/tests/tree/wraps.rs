@@ -1,4 +1,5 @@
-//! What tests of trees need on links and on a shared medium: members' questions, and wraps that change on their way.
+//! Support of tests of trees on links and on a shared medium: members' questions, and wraps that change on
+//! their way.
 
 use quiver_ainq::{Delta, Part};
 use quiver_message::{Message, Rekey};
@@ -11,7 +12,7 @@ pub(crate) fn questions(world: &World, edge: usize, mark: usize) -> usize {
     sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()
 }
 
-/// From now on changes the last bit of all wraps on their way to an edge.
+/// Changes the last bit of all wraps on their way to an edge, from now on.
 pub(crate) fn change_wraps(world: &mut World, edge: usize) {
     let deployment = world.deployment.clone();
     world.change_with(move |packet| {

@@ -17,7 +17,7 @@ fn is_broadcast(message: &Message<S>) -> bool {
     matches!(message, Message::Rekey(rekey) if !rekey.newcomers.is_empty())
 }
 
-/// How many welcomes and broadcasts with newcomers came to an edge since then.
+/// Numbers of welcomes and of broadcasts with newcomers that came to an edge since then.
 fn told(world: &World, edge: usize, mark: usize) -> (usize, usize) {
     let packets = world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(edge));
     let messages: Vec<_> = packets.map(|packet| decode(world, packet)).collect();

@@ -13,7 +13,7 @@ use crate::wraps::{change_wraps, questions};
 /// Longer than a leader waits for others after the first question.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// What an opening brought one member.
+/// Parts of an opening that came to one member.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     /// Wraps with those of the member.
@@ -26,7 +26,7 @@ struct Told {
     replies: usize,
 }
 
-/// What came to an edge since `mark` of openings.
+/// Parts of openings that came to an edge since `mark`.
 fn told(world: &World, edge: usize, mark: usize) -> Told {
     let slot = world.edge(edge).status().slot.unwrap();
     let mut told = Told::default();

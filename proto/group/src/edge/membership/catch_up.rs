@@ -20,7 +20,7 @@ const RENEWAL: Duration = Duration::from_secs(12);
 /// The questions of a member, and what it knows of when to ask.
 #[derive(Debug)]
 pub(in crate::edge) struct CatchUp {
-    /// In a box, because most of the time there is none.
+    /// Request under way, in a box, because most of the time there is none.
     pending: Option<Box<PendingRequest>>,
     /// Number of requests in a row whose answers were unusable.
     fruitless: u32,
@@ -31,9 +31,9 @@ pub(in crate::edge) struct CatchUp {
     pub(super) backoff: Backoff,
     /// Time from which an unauthenticated message may make it ask again.
     heeds_from: Duration,
-    /// On the monotonic clock: when a leader last answered a nonce of ours.
+    /// Time on the monotonic clock at which a leader last answered a nonce of this drone.
     pub(super) answered: Option<Duration>,
-    /// On the monotonic clock: when to ask because no leader has answered for so long.
+    /// Time on the monotonic clock to ask because no leader has answered for so long.
     probe: Option<Duration>,
 }
 
@@ -44,7 +44,7 @@ struct PendingRequest {
     deadline: Duration,
     /// The epoch held when it was sent.
     held: Epoch,
-    /// Whether the answer was unusable.
+    /// True if the answer was unusable.
     fruitless: bool,
 }
 
@@ -101,7 +101,7 @@ impl CatchUp {
         cx.send(leader, &Message::CatchUpRequest(CatchUpRequest { group, slot, number, held, tag }));
     }
 
-    /// Whether an answer or refusal with this number is to the question under way.
+    /// Returns true if an answer or refusal with this number is to the question under way.
     pub(super) fn is_about(&self, number: &[u8]) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.number == number)
     }
@@ -168,7 +168,7 @@ impl CatchUp {
         }
     }
 
-    /// Whether to act on an unauthenticated message, which is so once in a while.
+    /// Returns true, once in a while, if an unauthenticated message is to be acted on.
     pub(super) fn heeds_hearsay(&mut self, now: Now, pause: Duration) -> bool {
         let heeds = self.heeds_from <= now.monotonic;
         // §13.6: what came by the topic makes it ask no more often than this.
@@ -198,7 +198,7 @@ impl CatchUp {
         self.fruitless >= FRUITLESS
     }
 
-    /// Whether no leader has answered for too long; the next check is `probe` from now.
+    /// Returns true if no leader has answered for too long; the next check is `probe` from now.
     pub(super) fn probes(&mut self, now: Duration, probe: Option<Duration>) -> bool {
         let probes = due(self.probe, now);
         if probes {

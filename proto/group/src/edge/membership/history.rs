@@ -47,7 +47,7 @@ impl<S: Suite> History<S> {
         self.find(group).map(|past| past.epoch)
     }
 
-    /// Its header, unless the drone is a member there.
+    /// Newest header of the group, unless the drone is a member there.
     pub(in crate::edge) fn header_in(&self, group: &Name) -> Option<&KeptHeader<S>> {
         self.find(group)?.header.as_ref()
     }

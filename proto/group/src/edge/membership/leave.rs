@@ -13,7 +13,7 @@ use crate::statements;
 pub type LeaveMessage<S> =
     fn(&mut Context<'_, S, EdgeEvent, StateChanged>, &Membership<S>) -> Option<Message<S>>;
 
-/// Whether a member is leaving, and the time of its next request.
+/// State of a member that is leaving: the time of its next request.
 #[derive(Debug, Default)]
 pub(in crate::edge) struct Leaving(Option<Duration>);
 

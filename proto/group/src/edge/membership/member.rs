@@ -21,10 +21,11 @@ pub(in crate::edge) struct Member<S: Suite> {
     pub(in crate::edge) membership: Membership<S>,
     /// The header of the epoch held: for a leader that fell behind.
     pub(in crate::edge) header: KeptHeader<S>,
-    /// Whether, since the last start, an answer to our own nonce showed that the epoch held was current.
+    /// True if, since the last start, an answer to a nonce of this drone showed that the epoch held was
+    /// current.
     pub(super) anchored: bool,
     pub(super) valid_until: Option<UnixTime>,
-    /// On the monotonic clock: when to ask because nothing newer came although the key runs out.
+    /// Time on the monotonic clock to ask because nothing newer came although the key runs out.
     runs_out: Option<Duration>,
     pub(super) messages: Messages,
     pub(super) catch_up: CatchUp,

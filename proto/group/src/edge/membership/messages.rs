@@ -52,7 +52,7 @@ impl Messages {
         channel.seal(cx.now, topic, data, signing, cx.rng)
     }
 
-    /// What datagrams need of the epoch; `None` without a valid key.
+    /// Keys of the epoch for datagrams; `None` without a valid key.
     pub(super) fn epoch_keys<S: Suite>(
         &self,
         now: Now,

@@ -26,11 +26,11 @@ pub(super) enum Step<S: Suite> {
     Early(Box<EarlyUpdate<S>>),
     /// A newer epoch, but what came with its header does not hold.
     Spoilt(Error),
-    /// We are out.
+    /// The member was removed.
     Removed,
     /// Not to be reached from what we hold: join again.
     TooFar,
-    /// Our entry is not there: ask for it.
+    /// The member's entry is not there: ask for it.
     Ask,
     /// A newer epoch, with the wraps of others: ours may be in another part.
     Others,

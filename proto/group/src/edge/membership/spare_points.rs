@@ -13,7 +13,7 @@ use rand_core::CryptoRngCore;
 use crate::edge::{EdgeContext, EdgeTiming};
 use crate::statements;
 
-/// For how long a used spare pair is kept, so that of two competing terms the higher can still be followed.
+/// Time for which a used spare pair is kept, so that of two competing terms the higher can still be followed.
 const KEEP_USED: Duration = Duration::from_secs(60);
 /// Time to wait for the leader to acknowledge a spare point before it is sent again, unless other answers
 /// take longer; doubles from there.

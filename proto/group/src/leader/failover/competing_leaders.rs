@@ -58,7 +58,7 @@ pub(super) struct StaleHeaders {
 }
 
 impl StaleHeaders {
-    /// What the departures depend on that a header shows.
+    /// Term and epoch on which it depends which departures a header shows.
     fn rosters<S: Suite>(term: Option<&Term<S>>, store: &Store<S>) -> (Option<u64>, Option<Epoch>) {
         match term {
             // In office the roster follows the term's own epochs.
@@ -87,20 +87,20 @@ impl StaleHeaders {
 /// Meaning of a received header for this leader.
 #[derive(Debug)]
 pub(in crate::leader) enum Assessment<S: Suite> {
-    /// Nothing, or nothing more than was done.
+    /// No news, or no more than was acted on already.
     Ignored,
     /// A leader that must not lead may have opened a term above ours. With the proof against it, or empty.
     WentAhead { proof: Vec<u8> },
-    /// Its signer contradicts itself.
+    /// The header's signer contradicts itself.
     Contradiction(Box<EquivocationProof<S>>),
-    /// It is this leader's own: its stored state is older than its group, or another process leads with a
-    /// copy of it.
+    /// The header is this leader's own: its stored state is older than its group, or another process leads
+    /// with a copy of it.
     Own,
     /// Another leader's term is higher.
     Higher {
-        /// Whether the term is higher than any known before.
+        /// True if the term is higher than any known before.
         news: bool,
-        /// Whether this very epoch was known.
+        /// True if this very epoch was known.
         known: bool,
     },
 }
@@ -410,12 +410,12 @@ fn remember_epoch<S: Suite>(cx: &mut LeaderContext<'_, S>, header: &Header<S>) {
     cx.persist(&[epoch_change(epoch, digest)]);
 }
 
-/// Whether it is the newest header known here.
+/// Returns true if it is the newest header known here.
 fn is_known<S: Suite>(cx: &LeaderContext<'_, S>, header: &Header<S>) -> bool {
     cx.store.newest == Some((header.core.epoch, header.digest(&cx.config.deployment)))
 }
 
-/// Whether this is our own identity, under whichever key.
+/// Returns true if this is the leader's own identity, under whichever key.
 pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> bool {
     let own = store.keypair.as_ref().map(|own| own.public().identity.serial);
     own == Some(leader.identity.serial)

@@ -34,8 +34,8 @@ pub(in crate::leader) struct EvictionNotices<S: Suite> {
     kept: VecDeque<EvictionNotice<S>>,
     /// Size of the notices kept, in serials.
     room: usize,
-    /// By ordinal of the signers of accepted notices: the time up to which their allowance is used, on the
-    /// monotonic clock.
+    /// Times on the monotonic clock up to which the allowances of signers of accepted notices are used, by
+    /// ordinal.
     used: BTreeMap<u16, Duration>,
 }
 
@@ -186,7 +186,7 @@ pub(in crate::leader) fn receive<S: Suite>(
     }
 }
 
-/// Of the drones that a notice names and that are not evicted yet, the members, and the others.
+/// Finds the drones that a notice names and that are not evicted yet: the members, and the others.
 fn news<S: Suite>(
     store: &Store<S>,
     term: Option<&Term<S>>,

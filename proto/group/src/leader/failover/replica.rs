@@ -26,7 +26,7 @@ const MAX_EVICTED: usize = 1 << 20;
 /// Chunks whose whole is not there yet.
 #[derive(Debug)]
 pub(super) struct Staged<S: Suite> {
-    /// Whether they make up all of a group, not only what changed.
+    /// True if they make up all of a group, not only what changed.
     whole: bool,
     seats: BTreeMap<Slot, Seat<S>>,
     evicted: BTreeSet<Serial>,
@@ -111,15 +111,15 @@ impl<S: Suite> Staged<S> {
 
 /// Records to write of a copy.
 struct News {
-    /// Whether it takes the place of everything.
+    /// True if it takes the place of everything.
     anew: bool,
     /// Slots whose holder is another now.
     seats: Vec<Slot>,
     evicted: Vec<Serial>,
 }
 
-/// Whether every member signed its own spare point. A leader that could name one itself would know the secret
-/// of the next term's pair.
+/// Checks that every member signed its own spare point. A leader that could name one itself would know the
+/// secret of the next term's pair.
 fn check_spares<S: Suite>(
     deployment: &Deployment<S>,
     group: &Name,

@@ -67,7 +67,7 @@ impl<S: Suite> Failover<S> {
         }
     }
 
-    /// Whether it may be our clock alone by which a key has run out.
+    /// Returns true if it may be this leader's clock alone by which a key has run out.
     fn may_be_our_clock(&self, now: Now, header: &Header<S>) -> bool {
         !self.clock_confirmed && now.unix < header.core.leader.identity.not_after
     }
@@ -120,7 +120,7 @@ impl<S: Suite> Failover<S> {
         cx.blame(from, offence);
     }
 
-    /// Whether there is more to fetch or to confirm.
+    /// Takes a chunk; returns true if there is more to fetch or to confirm.
     fn take_chunk(
         &mut self,
         cx: &mut LeaderContext<'_, S>,

@@ -48,7 +48,7 @@ struct Session<S: Suite> {
     number: u64,
     /// Number of the last chunk sent, 0 before the first.
     sent: u64,
-    /// Whether that chunk completed the copy.
+    /// True if that chunk completed the copy.
     complete: bool,
     /// Slots and serials of the last chunk, until it is confirmed.
     flight: (Vec<Slot>, Vec<Serial>),
@@ -100,7 +100,7 @@ impl<S: Suite> Replication<S> {
         self.changed(&changed);
     }
 
-    /// These drones were evicted with this epoch.
+    /// Notes that these drones were evicted with this epoch.
     fn evicted(&mut self, epoch: Epoch, serials: &[Serial], names: Vec<Name>) {
         if serials.is_empty() {
             return;

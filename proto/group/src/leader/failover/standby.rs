@@ -274,7 +274,7 @@ impl<S: Suite> Failover<S> {
     }
 }
 
-/// Whether it stands by: it may lead, others may too, and it does not at present.
+/// Returns true if the leader stands by: it may lead, others may too, and it does not at present.
 pub(in crate::leader) fn stands_by<S: Suite>(
     config: &LeaderConfig<S>,
     store: &Store<S>,
@@ -283,7 +283,7 @@ pub(in crate::leader) fn stands_by<S: Suite>(
     !leading && config.timing.silence.is_some() && may_lead(store)
 }
 
-/// Whether it has a key, and there is no proof that it contradicted itself.
+/// Returns true if the leader has a key, and there is no proof that it contradicted itself.
 fn may_lead<S: Suite>(store: &Store<S>) -> bool {
     store.keypair.as_ref().is_some_and(|own| !store.refused.names(own.public()))
 }

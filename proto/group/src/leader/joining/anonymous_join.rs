@@ -29,7 +29,7 @@ impl<S: Suite> Joining<S> {
         self.queue.push_anonymous(now, timing, join);
     }
 
-    /// As many anonymous joins as there is room for beside so many by name.
+    /// Takes as many anonymous joins as there is room for beside `joins` by name.
     pub(super) fn anonymous_that_fit(
         &mut self,
         cx: &mut LeaderContext<'_, S>,

@@ -163,7 +163,8 @@ impl<S: Suite> Joining<S> {
     const fn count_checks(&self, _: usize) {}
 }
 
-/// Whether this is the first key seen for its identity. A second one that signs validly is refused (§3.9).
+/// Checks that this is the first key seen for its identity. A second one that signs validly is refused
+/// (§3.9).
 ///
 /// If a single KGC issues keys, it issued this one too, though it binds a token to one key for ever: the
 /// request is kept as evidence against it. In a quorum every drone can make itself a second key, which is
@@ -193,7 +194,7 @@ fn first_key<S: Suite>(
     false
 }
 
-/// As many as the group has room for; the others are refused.
+/// Takes as many as the group has room for; the others are refused.
 fn fitting<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     term: &Term<S>,

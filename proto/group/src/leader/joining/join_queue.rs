@@ -50,12 +50,12 @@ pub(in crate::leader) struct JoinQueue<S: Suite> {
     forget: Option<Duration>,
     first: Option<Duration>,
     last: Duration,
-    /// How long the batch waits for company, as a number of doublings of `batching`.
+    /// Wait of the batch for company, as a number of doublings of `batching`.
     doublings: u32,
     /// The epoch that the last batch made: when, and whether it had few changes.
     made: Option<(Duration, bool)>,
     capacity: usize,
-    /// For how long a request is known: as long as its challenge would admit it.
+    /// Time for which a request is known: as long as its challenge would admit it.
     remembered: Duration,
 }
 
@@ -97,7 +97,7 @@ impl<S: Suite> JoinQueue<S> {
         self.joins.len() + self.anonymous.len()
     }
 
-    /// Whether no more fit.
+    /// Returns true if no more fit.
     pub(super) fn is_full(&mut self, now: Now) -> bool {
         if self.taken.len() >= 8 * self.capacity {
             self.forget_old(now);
@@ -105,8 +105,8 @@ impl<S: Suite> JoinQueue<S> {
         self.joins.len() >= self.capacity || self.taken.len() >= 8 * self.capacity
     }
 
-    /// Whether no more fit from this connection. `verified` is whether an earlier request over it had valid
-    /// signatures.
+    /// Returns true if no more fit from this connection. `verified` is whether an earlier request over it had
+    /// valid signatures.
     pub(super) fn is_full_for(&self, peer: Peer, verified: bool) -> bool {
         // §6.4: 256 of a connection and 4,096 unverified in all; 1,024 challenges of a connection.
         self.per_peer.get(&peer).is_some_and(|count| *count >= MAX_PER_PEER)
@@ -114,7 +114,7 @@ impl<S: Suite> JoinQueue<S> {
             || (verified && self.unverified >= MAX_UNVERIFIED)
     }
 
-    /// Whether a challenge was answered before. It holds for one connection alone.
+    /// Returns true if a challenge was answered before. It holds for one connection alone.
     pub(super) fn knows(&self, peer: Peer, nonce: &Challenge) -> bool {
         self.taken.contains_key(&(peer, *nonce))
     }
@@ -203,7 +203,8 @@ impl<S: Suite> JoinQueue<S> {
         self.made = Some((now.monotonic, changes < SPARSE));
     }
 
-    /// While an epoch is arriving, not before it has, or the first has waited for much longer than that.
+    /// Time at which the batch is made: while an epoch is arriving, not before it has, or the first has
+    /// waited for much longer than that.
     pub(super) fn deadline(&self, timing: &LeaderTiming, arriving: Option<Duration>) -> Option<Duration> {
         let first = self.first?;
         // §6.3: each join or leave starts the wait anew, up to `batching_max`, and a full batch waits for none.
@@ -284,7 +285,7 @@ mod tests {
         fixture.now.monotonic - start
     }
 
-    /// So many members leave one after the other. Returns the number of epochs that it took.
+    /// Lets `members` leave one after the other. Returns the number of epochs that it took.
     fn trickle(fixture: &mut LeaderFixture, members: core::ops::Range<u32>, apart: Duration) -> u64 {
         let before = epochs(fixture);
         for slot in members {

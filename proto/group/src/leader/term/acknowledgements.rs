@@ -84,7 +84,7 @@ impl Acknowledgements {
         core::mem::take(&mut self.changed)
     }
 
-    /// Whether members are reached over this connection.
+    /// Returns true if members are reached over this connection.
     pub(in crate::leader) fn carries(&self, peer: Peer) -> bool {
         self.slots_of(peer).next().is_some()
     }
@@ -166,7 +166,7 @@ impl Acknowledgements {
         })
     }
 
-    /// Whether a member is not connected and acknowledged nothing in this term.
+    /// Returns true if a member is not connected and acknowledged nothing in this term.
     pub(in crate::leader) fn is_silent(&self, slot: Slot) -> bool {
         // §12.1: no acknowledgement and no connection.
         self.by_slot.get(slot as usize).is_none_or(|link| link.peer.is_none() && link.acknowledged == 0)

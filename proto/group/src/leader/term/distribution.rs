@@ -64,11 +64,11 @@ pub(in crate::leader) struct Distribution {
 /// The broadcast with which a term opens over a shared medium.
 #[derive(Clone, Copy, Debug)]
 enum OpeningBroadcast {
-    /// Nobody is known to be there.
+    /// The broadcast has not been asked for: nobody is known to be there.
     Unasked,
     /// Time to send it.
     Due(Duration),
-    /// It was sent; until then it counts as the answer to those who ask for it.
+    /// The broadcast was sent; until then it counts as the answer to those who ask for it.
     Sent(Duration),
 }
 
@@ -185,8 +185,8 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// Whether the broadcast of the opening, which is the newest epoch, is the answer to a member that asks for
-    /// it. The first who asks makes it due.
+    /// Returns true if the broadcast of the opening, which is the newest epoch, is the answer to a member
+    /// that asks for it. The first who asks makes it due.
     pub(super) fn answers_by_broadcast(&mut self, cx: &LeaderContext<'_, S>) -> bool {
         let valid = cx.now.unix < self.current.header.core.valid_until;
         if !(valid && self.current.opens_for_all()) {
@@ -204,7 +204,7 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// What relays are to be sent.
+    /// Takes the broadcast that relays are to be sent.
     pub(in crate::leader) fn take_relayed(&mut self) -> Option<RelayedBroadcast> {
         self.distribution.relayed.take()
     }
@@ -487,7 +487,7 @@ mod tests {
         (fixture, counter)
     }
 
-    /// As an acknowledgement does that holds.
+    /// Acknowledges the epoch for these slots, as valid acknowledgements do.
     fn acknowledge(fixture: &mut LeaderFixture, slots: impl IntoIterator<Item = Slot>) {
         let counter = fixture.epoch().counter;
         for slot in slots {
@@ -497,7 +497,7 @@ mod tests {
         fixture.term().distribution.acknowledged(now);
     }
 
-    /// Whether the leader has made another epoch after this time.
+    /// Returns true if the leader has made another epoch after this time.
     fn goes_on_after(fixture: &mut LeaderFixture, time: Duration, counter: u64) -> bool {
         fixture.now.monotonic += time;
         fixture.input(Input::Timeout);

@@ -24,7 +24,7 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     pub(in crate::leader) header: Header<S>,
     /// The slots of the members that it removes and adds; the header may have the digest only.
     pub(in crate::leader) changes: SlotChanges,
-    /// By ascending slot. One without q in an opening is void.
+    /// Entries by ascending slot. One without q in an opening is void.
     entries: Vec<Entry>,
     /// The wraps, of which members are sent what they need in place of an entry.
     wraps: Option<WrapTree>,
@@ -75,13 +75,13 @@ impl<S: Suite> EpochMessage<S> {
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
     }
 
-    /// Whether it opens a term by wraps for everybody.
+    /// Returns true if it opens a term by wraps for everybody.
     pub(in crate::leader) const fn opens_for_all(&self) -> bool {
         matches!(self.header.core.kind, Kind::Open) && !self.deltas.is_empty()
     }
 
-    /// Whether each member is sent the wraps on its path in place of all: on links of their own, if all have
-    /// more than twice the bytes of a path message.
+    /// Returns true if each member is sent the wraps on its path in place of all: on links of their own, if
+    /// all have more than twice the bytes of a path message.
     pub(in crate::leader) fn is_by_branch(&self, shared_medium: bool) -> bool {
         // §7.5: a member can use those on its path only.
         !shared_medium && self.deltas_len() > 2 * PathMessage::len_for(self.header.core.height)
@@ -107,7 +107,7 @@ impl<S: Suite> EpochMessage<S> {
         }
     }
 
-    /// Whether relays are sent all wraps, and cut each member's part.
+    /// Returns true if relays are sent all wraps, and cut each member's part.
     pub(in crate::leader) fn is_cut_by_relays(&self, shared_medium: bool) -> bool {
         self.is_by_branch(shared_medium) && self.whole().is_some()
     }
@@ -180,7 +180,7 @@ impl<S: Suite> EpochMessage<S> {
         }
     }
 
-    /// It is not the newest epoch any more: its wraps are broadcast no more.
+    /// Ends the broadcast of its wraps, because it is not the newest epoch any more.
     pub(in crate::leader) fn end_broadcast(&mut self) {
         self.deltas = Vec::new();
     }

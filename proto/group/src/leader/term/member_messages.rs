@@ -114,8 +114,8 @@ impl<S: Suite> Term<S> {
         cx.send(from, &Message::CatchUpReply(CatchUpReply { number: request.number, header, part, tag }));
     }
 
-    /// For a member that missed how the term was opened: that first, then the newest epoch. From the first it
-    /// has the key that the second is wrapped under.
+    /// Answers a member that missed how the term was opened: that first, then the newest epoch. From the
+    /// first it has the key that the second is wrapped under.
     ///
     /// The request is not authenticated. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
@@ -259,8 +259,8 @@ impl<S: Suite> Term<S> {
         self.pending.request_leave([leave.slot]);
     }
 
-    /// Whether a leave names the newest epoch, or the one before if the slot had the same member then. A
-    /// member that is behind catches up and asks again.
+    /// Returns true if a leave names the newest epoch, or the one before if the slot had the same member
+    /// then. A member that is behind catches up and asks again.
     fn is_of_this_membership(&self, slot: Slot, held: &[u8; 32]) -> bool {
         let (core, changes) = (&self.current.header.core, &self.current.changes);
         held == self.leadership.digest() || (*held == core.prev && !changes.added.contains(slot))

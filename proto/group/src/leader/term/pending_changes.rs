@@ -31,17 +31,17 @@ pub(in crate::leader) struct PendingChanges<S: Suite> {
     barred: BTreeMap<Serial, u16>,
     /// Members that asked to leave with the next batch.
     requested_leaves: BTreeSet<Slot>,
-    /// Whether one did with this input, so that the batch's timer starts.
+    /// True if one did with this input, so that the batch's timer starts.
     leave_requested: bool,
     /// Members that go with the next epoch.
     leaves: BTreeSet<Slot>,
     joins: VecDeque<VerifiedJoin<S>>,
     anonymous: Vec<AnonymousJoin>,
-    /// After a failure: when to try again.
+    /// Time of the next attempt after a failure.
     retry: Option<Duration>,
 }
 
-/// As much of it as one epoch takes.
+/// Portion of the pending changes that one epoch takes.
 #[derive(Debug)]
 pub(in crate::leader) struct Portion<S: Suite> {
     pub(in crate::leader) evictions: Vec<Serial>,
@@ -76,7 +76,7 @@ impl<S: Suite> PendingChanges<S> {
         self.joins.len() + self.anonymous.len()
     }
 
-    /// Whether a drone to be evicted still holds the key in force.
+    /// Returns true if a drone to be evicted still holds the key in force.
     pub(in crate::leader) fn evicts(&self) -> bool {
         !self.evictions.is_empty()
     }
@@ -130,12 +130,12 @@ impl<S: Suite> PendingChanges<S> {
         }
     }
 
-    /// Whether a member leaves with the next batch or epoch.
+    /// Returns true if a member leaves with the next batch or epoch.
     pub(in crate::leader) fn leaves(&self, slot: Slot) -> bool {
         self.requested_leaves.contains(&slot) || self.leaves.contains(&slot)
     }
 
-    /// Whether a member asked to leave since the last call.
+    /// Returns true if a member asked to leave since the last call.
     pub(in crate::leader) fn take_leave_requested(&mut self) -> bool {
         core::mem::take(&mut self.leave_requested)
     }
@@ -165,7 +165,7 @@ impl<S: Suite> PendingChanges<S> {
         any
     }
 
-    /// These members go with the next epoch.
+    /// Removes these members with the next epoch.
     pub(in crate::leader) fn remove(&mut self, slots: impl IntoIterator<Item = Slot>) {
         self.leaves.extend(slots);
     }

@@ -30,8 +30,8 @@ use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_chang
 
 /// Pause after an epoch that could not be made.
 pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
-/// If so many drones join by name over a shared medium, or more, a broadcast takes the place of their welcomes. With
-/// fewer, all members would listen to wraps that few use.
+/// Number of drones that join by name over a shared medium from which on a broadcast takes the place of their
+/// welcomes. With fewer, all members would listen to wraps that few use.
 const SEVERAL: usize = 8;
 /// Time for which the leader still opens messages of the epoch before.
 const OVERLAP: Duration = Duration::from_secs(2);
