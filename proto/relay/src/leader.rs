@@ -155,12 +155,14 @@ impl<M: Machine> WithRelays<M> {
         };
         match session.receive(now.monotonic, batch) {
             Received::Nothing => {}
+            // No honest relay sends that: its drones connect again, in a new session.
             Received::Broken => {
                 self.end_session(now, relay, rng);
                 self.send(relay, ended(id));
             }
             Received::Frames(bytes) => {
                 for frame in frames(&bytes) {
+                    // §21.2: a frame that is none ends the session, as what follows it cannot be read.
                     let Some(frame) = frame else {
                         self.end_session(now, relay, rng);
                         return self.send(relay, ended(id));
@@ -179,12 +181,15 @@ impl<M: Machine> WithRelays<M> {
         let Some(known) = self.relays.get_mut(&relay) else { return };
         match body {
             Some(Body::Opened(_)) => {
+                // §21.2: a number is used once in a session, so this says nothing new.
                 if known.drones.contains_key(&drone) {
                     return;
                 }
+                // §21.2: at most 16,384 drones behind one relay: each costs the leader memory.
                 if known.drones.len() >= self.limits.drones {
                     return known.refuse(drone, self.limits);
                 }
+                // A new handle for each connection, so that the machine never takes one drone for an earlier one.
                 self.last += 1;
                 let peer = Peer::relayed(self.last);
                 known.drones.insert(drone, Drone { peer, slot: None, closed: false });
@@ -197,11 +202,12 @@ impl<M: Machine> WithRelays<M> {
                     let input = Input::Received { from: *peer, via: Via::Peer, bytes: &bytes };
                     self.inner.handle_input(now, input, rng);
                 }
-                // The relay has it and we do not: it connects again.
+                // §21.2: the relay has it and this leader does not: *closed* makes the drone connect again.
                 None => known.refuse(drone, self.limits),
             },
             Some(Body::Closed(_)) => {
                 if let Some(session) = &mut known.session {
+                    // What waits for a drone that is gone would only take room of others.
                     session.queue.forget(drone);
                 }
                 if let Some(Drone { peer, .. }) = known.drones.remove(&drone) {
@@ -209,7 +215,7 @@ impl<M: Machine> WithRelays<M> {
                     self.inner.handle_input(now, Input::Disconnected { peer }, rng);
                 }
             }
-            // A leader's.
+            // These are sent by leaders alone.
             Some(Body::Relayed(_) | Body::Slot(_) | Body::Broadcast(_)) | None => {}
         }
     }
@@ -222,6 +228,7 @@ impl<M: Machine> WithRelays<M> {
     }
 
     fn transmit(&mut self, to: Peer, payload: Vec<u8>) {
+        // §21.2: 2^20 - 64 bytes, so that the frame fits a batch and the batch a message.
         if payload.len() > MAX_PAYLOAD {
             return;
         }
@@ -233,6 +240,8 @@ impl<M: Machine> WithRelays<M> {
 
     fn close(&mut self, peer: Peer, end: End) {
         if let Some((number, session, drone)) = self.home(peer)
+            // Said once: until the relay confirms by its own *closed*, what still comes of the drone is
+            // ignored.
             && !std::mem::replace(&mut drone.closed, true)
         {
             session.queue.push(number, frame(number, Body::Closed(end as u32)));
@@ -241,6 +250,7 @@ impl<M: Machine> WithRelays<M> {
 
     /// §21.3: tells relays whose part they have to cut, where that has changed, and sends each the whole once.
     fn broadcast(&mut self, RelayedBroadcast { message, members }: &RelayedBroadcast) {
+        // Members that miss it ask, and are each sent their own part.
         if message.len() > MAX_PAYLOAD {
             return;
         }
@@ -305,6 +315,7 @@ impl<M: Machine> Machine for WithRelays<M> {
         match input {
             Input::Connected { peer, route: Route::Relay } => {
                 self.relays.insert(peer, Relay::default());
+                // §21.3: a relay is a hub of the topic, so it is sent what the leader publishes.
                 self.out.push_back(Output::Relay { peer, allowed: true });
             }
             Input::Disconnected { peer } if self.relays.contains_key(&peer) => {
@@ -316,6 +327,7 @@ impl<M: Machine> Machine for WithRelays<M> {
             }
             input => self.inner.handle_input(now, input, rng),
         }
+        // §21.4: sessions whose relay confirms nothing, or for which too much waits, are over.
         let stuck = |(peer, relay): (&Peer, &mut Relay)| {
             let session = relay.session.as_mut()?;
             session.tick(now.monotonic).then_some((*peer, session.id))

@@ -67,6 +67,7 @@ impl Queue {
             self.drop_oldest_broadcast();
         }
         self.for_all = Waiting { frames: self.for_all.frames + 1, bytes: self.for_all.bytes + needed };
+        // §21.2: a broadcast goes behind all that waited before it: it closes the last round.
         match self.rounds.back_mut() {
             Some(last) => last.for_all.push_back(frame),
             None => self.rounds.push_back(Round { for_all: [frame].into(), ..Round::default() }),
@@ -121,6 +122,7 @@ impl Queue {
 
     /// Appends what must not be lost, of which there is little. Without room for it the session is over.
     pub(crate) fn push(&mut self, drone: u32, frame: Vec<u8>) {
+        // The 4 MiB above what messages may take are for these frames alone.
         if self.overflowed || self.bytes + cost(&frame) > MAX_OF_DRONES {
             *self = Self { overflowed: true, ..Self::default() };
             return;
@@ -128,6 +130,7 @@ impl Queue {
         self.bytes += cost(&frame);
         let waiting = self.waiting.entry(drone).or_default();
         (waiting.frames, waiting.bytes) = (waiting.frames + 1, waiting.bytes + cost(&frame));
+        // A frame after a broadcast begins a round, so that it does not overtake the broadcast.
         if self.rounds.back().is_none_or(|last| !last.for_all.is_empty()) {
             self.rounds.push_back(Round::default());
         }
@@ -156,6 +159,7 @@ impl Queue {
     pub(crate) fn pop(&mut self, room: usize) -> Option<Vec<u8>> {
         let round = self.rounds.front_mut()?;
         let frame = match round.turns.front().copied() {
+            // Drones take turns, one frame each.
             Some(drone) => {
                 let frame = round.pop(drone, room)?;
                 self.gone(drone, cost(&frame));

@@ -125,6 +125,7 @@ impl Relay {
     }
 
     fn connected(&mut self, peer: Peer, route: Route, rng: &mut dyn CryptoRngCore) {
+        // §21.4: leaders that are not in use are kept for the loss of the one that is.
         if route == Route::Leader {
             self.spare.push_back(peer);
             return self.use_next_leader(rng);
@@ -226,16 +227,21 @@ impl Relay {
         let Some(uplink) = self.uplink.as_mut().filter(|uplink| uplink.peer == from) else { return };
         let Ok(batch) = Batch::decode(bytes) else { return };
         if batch.session != uplink.session.id {
-            // Of a session before.
+            // It is of a session before, whose drones are gone (§21.4).
             return;
         }
+        // The leader does not know this session, or found a fault in it: a new one begins, without the old
+        // drones.
         if batch.ended {
             return self.begin_again(rng);
         }
+        // §21.2: whatever the leader sends shows that it is there, so only silence is probed.
         uplink.probe = self.now + self.timing.probe;
+        // A leader that does not serve relays, or not this one, answers nothing.
         uplink.confirmed |= batch.received > 0;
         match uplink.session.receive(self.now, batch) {
             Received::Nothing => {}
+            // A fault of one session: the next begins with empty queues at both ends.
             Received::Broken => self.begin_again(rng),
             Received::Frames(bytes) => {
                 for frame in frames(&bytes).flatten() {
@@ -259,21 +265,26 @@ impl Relay {
                 Output::Relay { peer, allowed }
             }
             Some(Body::Slot(slot)) => {
+                // §21.2: 0 is none: the drone needs no part of broadcasts.
                 drone.slot = slot.checked_sub(1);
                 return;
             }
             Some(Body::Closed(end)) => match End::of(end) {
                 End::Plain => Output::Disconnect(peer),
                 End::Blocked => Output::Block(peer),
+                // §13.8: the leader judges, the relay penalises: it alone knows the drone's transport
+                // identity and address.
                 End::Forgery => Output::Penalize { peer, misdeed: Misdeed::Forgery },
                 End::Garbage => Output::Penalize { peer, misdeed: Misdeed::Garbage },
             },
+            // No leader sends these for a drone.
             Some(Body::Opened(_) | Body::Broadcast(_)) | None => return,
         });
     }
 
     /// §21.3: sends every member its part of a re-key.
     fn cut(&mut self, message: &[u8]) {
+        // A leader's message; drones that get no part ask for it.
         let Ok(parts) = RekeyParts::decode(message) else { return };
         for drone in self.drones.values() {
             if let Some(payload) = drone.slot.map(|slot| parts.message(slot)) {
@@ -302,6 +313,7 @@ impl Machine for Relay {
             Input::Command(never) => match never {},
         }
         let Some(uplink) = &mut self.uplink else { return };
+        // §21.4: after three repeats without a confirmation the leader counts as lost.
         if uplink.session.tick(now.monotonic) {
             self.give_up_leader(rng);
         } else if uplink.probe <= now.monotonic {

@@ -77,23 +77,31 @@ impl Session {
 
     /// Takes a batch of this session.
     pub(crate) fn receive(&mut self, now: Duration, batch: Batch) -> Received {
+        // §21.2: a number that is confirmed and was not sent ends the session.
         if batch.received > self.sent {
             return Received::Broken;
         }
         let before = self.unconfirmed.len();
+        // A confirmation covers all batches up to its number, because the other end takes them in order.
         self.unconfirmed.retain(|(number, _)| *number > batch.received);
         if self.unconfirmed.len() < before {
+            // Progress begins the count of attempts anew: a slow link is not a dead one.
             (self.attempts, self.again) = (0, None);
             self.resend = (!self.unconfirmed.is_empty()).then(|| now + self.pause);
         }
+        // §21.2: 0 is a mere confirmation, which needs none itself; else the ends would confirm for ever.
         if batch.number == 0 {
             return Received::Nothing;
         }
         self.owes = true;
         let ahead = batch.number.saturating_sub(self.received);
+        // A repeat shows that its confirmation was lost, so that another goes out. Beyond the window no
+        // honest end sends.
         if !(1..=WINDOW as u64).contains(&ahead) {
             return Received::Nothing;
         }
+        // §21.2: a batch that overtakes others waits for its turn; at most three can, so that memory is
+        // bounded.
         if ahead > 1 {
             self.early.insert(batch.number, batch.frames);
             return Received::Nothing;
@@ -121,8 +129,10 @@ impl Session {
                 return Some(self.batch(number, frames));
             }
         }
+        // §21.2: four batches at a time, of 128 KiB or of one frame, which may be longer.
         if self.unconfirmed.len() < WINDOW && (self.probing || !self.queue.is_empty()) {
             self.probing = false;
+            // A probe has no frames, but a number, so that it is confirmed.
             let mut frames = self.queue.pop(usize::MAX).unwrap_or_default();
             while let Some(frame) = self.queue.pop(FULL.saturating_sub(frames.len())) {
                 frames.extend(frame);
@@ -132,6 +142,7 @@ impl Session {
             self.resend.get_or_insert(now + self.pause);
             return Some(self.batch(self.sent, frames));
         }
+        // Every batch confirms; one of its own is sent only if nothing else goes out.
         self.owes.then(|| self.batch(0, Vec::new()))
     }
 
@@ -143,10 +154,12 @@ impl Session {
 
     /// Does what is due. Returns whether the session is over because the other end confirms nothing, or too little.
     pub(crate) fn tick(&mut self, now: Duration) -> bool {
+        // §21.2: what must not be lost found no room, so both ends have to begin anew.
         if self.queue.has_overflowed() {
             return true;
         }
         if self.resend.is_some_and(|at| at <= now) {
+            // §21.2: sent again three times without a confirmation.
             if self.attempts == ATTEMPTS {
                 return true;
             }
