@@ -189,7 +189,7 @@ impl<M: Machine> WithRelays<M> {
                 if known.drones.len() >= self.limits.drones {
                     return known.refuse(drone, self.limits);
                 }
-                // A new handle for each connection, so that the machine never takes one drone for an earlier one.
+                // A new handle for each connection, so that the machine never takes one drone for another.
                 self.last += 1;
                 let peer = Peer::relayed(self.last);
                 known.drones.insert(drone, Drone { peer, slot: None, closed: false });
