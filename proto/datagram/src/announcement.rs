@@ -44,6 +44,7 @@ pub(crate) struct Announcement {
 impl Announcement {
     /// Adds it to a datagram, with what [`signed_part`] gives if it is to be signed.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>, signed: Option<&[u8]>) {
+        // §20.4: n is there once 16,384 datagrams were signed, and only under the signature.
         let numbered = signed.is_some() && self.next_signed > 0;
         let flags = if numbered { SIGNED | NUMBERED } else { SIGNED };
         bytes.push(signed.map_or(0, |_| flags));
@@ -66,6 +67,7 @@ impl Announcement {
         let flags = reader.u8()?;
         let (interval, next) = (reader.u8()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
+        // One encoding for each announcement: n without a signature is none.
         if flags > SIGNED | NUMBERED || flags == NUMBERED || count > MAX_WANTED {
             return Err(Malformed("announcement"));
         }
@@ -79,6 +81,7 @@ impl Announcement {
         }
         let next_signed = if flags & NUMBERED > 0 { reader.u32()? } else { 0 };
         let rest = reader.take(reader.remaining())?;
+        // A number of 0 is left out, so 0 where one is said to be there is another encoding of the same.
         if rest.is_empty() != (flags == 0) || (next_signed == 0) != (flags & NUMBERED == 0) {
             return Err(Malformed("announcement"));
         }

@@ -47,6 +47,7 @@ pub(crate) fn read_batch(bytes: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     while payloads.is_empty() || reader.remaining() > 0 {
         let len = read_varint(&mut reader)?;
         let payload = reader.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+        // An empty payload says nothing, and a batch of them would cost the receiver more than the sender.
         if payload.is_empty() {
             return Err(Malformed("payload"));
         }
@@ -110,6 +111,7 @@ impl Manifest {
         let from = reader.u32()?;
         let (hashes, rest) = reader.take(reader.remaining())?.as_chunks::<HASH_LEN>();
         let end = u32::try_from(hashes.len()).ok().and_then(|len| from.checked_add(len));
+        // §20.6: hashes of 8 bytes each, whose numbers do not pass the last one.
         if hashes.is_empty() || !rest.is_empty() || end.is_none() {
             return Err(Malformed("manifest"));
         }
@@ -139,6 +141,7 @@ pub(crate) fn manifest_hash(kind: Kind, counter: u32, body: &[u8]) -> Hash {
 pub(crate) fn statement(digest: &Digest, start: &Start, kind: Kind, counter: u32, body: &[u8]) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.fixed(digest).u32(start.slot).u32(start.boot_no).fixed(&start.salt);
+    // §20.5: kind and number are signed, so that nobody presents the body as another kind, or again.
     writer.u8(kind as u8).u32(counter).lp(body);
     writer.finish()
 }

@@ -91,6 +91,7 @@ fn open_with<T: ccm::aead::array::ArraySize + ccm::TagSize>(
 ) -> Option<Zeroizing<Vec<u8>>> {
     let (body, tag) = sealed.split_at_checked(sealed.len().checked_sub(tag_len)?)?;
     let cipher = Ccm::<Aes128, T, U13>::new(key.expose().into());
+    // Zeroised, because a tag that does not hold leaves bytes that no one may use.
     let mut plaintext = Zeroizing::new(body.to_vec());
     let buffer = InOutBuf::from(plaintext.as_mut_slice());
     cipher.decrypt_inout_detached(nonce.into(), header, buffer, tag.try_into().ok()?).ok()?;

@@ -145,9 +145,11 @@ impl<S: Suite> Datagrams<S> {
         let start = same.unwrap_or_else(|| fresh_start(keys.slot, keys.boot_no, rng));
         self.expires = now.saturating_add(keys.valid_for);
         self.ask_epoch = None;
+        // §20.8: what came before the new epoch is no reason to ask about it, or to ask more seldom.
         self.strange = (now, 0);
         self.lacked = None;
         self.spread ^= u64::from_be_bytes(start.salt) & !1;
+        // The same epoch, opened again, is no answer to the questions: their pause stays.
         if !is_current {
             (self.next_epoch_question, self.epoch_pause) = (now, EPOCH_QUESTIONS);
         }
@@ -160,6 +162,7 @@ impl<S: Suite> Datagrams<S> {
             }
             _ => self.follow(now, keys, start, same.is_some()),
         }
+        // §20.8: what came before the epoch was known can be opened now.
         self.retry_held(now);
         self.request_signatures(now);
     }
@@ -181,6 +184,7 @@ impl<S: Suite> Datagrams<S> {
         if keys.continues != Some(before.digest) {
             before.close();
         }
+        // §20.8: the windows of the former epoch stay known for the overlap, even if it opens nothing.
         self.former = Some((before, now.saturating_add(self.config.overlap)));
         self.current = Some(DatagramEpoch::new(keys, start, senders, due));
     }
@@ -194,6 +198,7 @@ impl<S: Suite> Datagrams<S> {
         if let Some((former, _)) = &mut self.former {
             former.close();
         }
+        // Sealed bytes are of a key that must not be used any more.
         for sealed in self.sealed.drain(..) {
             self.counters.dropped_commands += sealed.queued.map_or(0, |queued| queued.payloads.len() as u64);
         }
@@ -237,6 +242,7 @@ impl<S: Suite> Datagrams<S> {
         for epoch in epochs.into_iter().flatten() {
             let signer = epoch.senders.get_mut(slot).and_then(|sender| sender.signer.as_mut());
             if let Some(signer) = signer.filter(|signer| signer.handle == *handle) {
+                // By the key, not the slot: the holder of the slot may have changed since the question.
                 signer.standing = Standing::Allowed;
             }
         }
@@ -288,6 +294,7 @@ impl<S: Suite> Datagrams<S> {
             self.pending.iter().map(|pending| pending.until).min(),
             self.current.as_ref().and_then(|current| current.own.manifest),
             self.ask_epoch,
+            // §20.9: nothing leaves before the carrier's bit rate allows it.
             leaves,
         ]
         .into_iter()

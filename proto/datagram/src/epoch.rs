@@ -139,6 +139,7 @@ impl<S: Suite> DatagramEpoch<S> {
     pub(crate) fn reopen(&mut self, keys: EpochKeys<S>, start: Start, now: Duration) {
         self.senders.set_keys(Some(&keys.traffic));
         self.keys = Some(Keys::new(keys.traffic, &start));
+        // §20.2: under the same start, numbers go on where they were, so that no nonce repeats.
         if self.own.start != start {
             self.own = OwnNumbers::new(start, keys.signer, now, true);
         }
@@ -147,6 +148,7 @@ impl<S: Suite> DatagramEpoch<S> {
     /// Erases all secrets.
     pub(crate) fn close(&mut self) {
         self.keys = None;
+        // The senders' windows stay, so that an epoch which opens again receives nothing twice.
         self.senders.set_keys(None);
     }
 

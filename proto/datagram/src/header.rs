@@ -104,11 +104,13 @@ impl<'a> Datagram<'a> {
         let mut reader = Reader::new(bytes);
         let first = reader.u8()?;
         let kind = Kind::ALL.get(usize::from(first >> 3 & 7)).copied();
+        // §20.1: version in 2 bits, kind in 3, the low bits of the epoch in 3.
         let (Some(kind), Some(hint), VERSION) = (kind, Hint::from_byte(first & 7), first >> 6) else {
             return Err(Malformed("version"));
         };
         let slot = read_slot(&mut reader)?;
         let number = match kind {
+            // §20.4: an announcement has the whole start, so that receivers need nothing before it.
             Kind::Announcement => {
                 let (boot_no, salt) = (reader.u32()?, reader.array::<SALT_LEN>()?);
                 Number::Announcement { start: Start { slot, boot_no, salt }, number: reader.u32()? }
@@ -155,6 +157,7 @@ pub(crate) fn write_slot(bytes: &mut Vec<u8>, slot: Slot) {
 pub(crate) fn read_slot(reader: &mut Reader<'_>) -> Result<Slot, Malformed> {
     match read_varint(reader)?.checked_sub(1) {
         None => Ok(LEADER_SLOT),
+        // §20.1: no member has a slot above 2^20, so that no other number is one.
         Some(slot) if slot < MAX_SLOTS => Ok(slot),
         Some(_) => Err(Malformed("slot")),
     }
@@ -176,6 +179,7 @@ pub(crate) fn read_varint(reader: &mut Reader<'_>) -> Result<u32, Malformed> {
         let byte = reader.u8()?;
         value |= u32::from(byte & 0x7f) << shift;
         if byte < 0x80 {
+            // A zero at the end is a longer encoding of the same number.
             return if byte == 0 && shift > 0 { Err(Malformed("number")) } else { Ok(value) };
         }
     }

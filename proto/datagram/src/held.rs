@@ -27,6 +27,8 @@ impl Held {
         if datagram.bytes.len() > config.hold_bytes || config.hold_datagrams == 0 {
             return 1;
         }
+        // §20.8: bounded, because a stranger can send datagrams of unknown epochs; the newest are the
+        // likeliest to open soon.
         while self.datagrams.len() >= config.hold_datagrams
             || self.bytes + datagram.bytes.len() > config.hold_bytes
         {

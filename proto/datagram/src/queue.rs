@@ -97,6 +97,7 @@ impl Queue {
             self.short = true;
         }
         while self.bytes + len > config.queue_bytes && self.drop_one(counters, queued.priority) {}
+        // An empty queue takes even a payload that is longer than it, because none would ever leave else.
         if self.bytes + len > config.queue_bytes && self.bytes > 0 {
             return queued.count_dropped(counters);
         }
@@ -108,6 +109,7 @@ impl Queue {
 
     /// Puts back in front what was taken.
     pub(crate) fn push_front(&mut self, queued: Queued, sign: bool) {
+        // The bound may be passed here: what was accepted once is not dropped for want of room.
         self.bytes += queued.len();
         self.queue(sign, queued.priority).push_front(queued);
     }
@@ -164,6 +166,7 @@ impl Queue {
         let dropped = match (self.telemetry.pop_front(), signed) {
             (Some(dropped), _) => Some(dropped),
             (None, Some(place)) => self.signed.remove(place),
+            // Telemetry never takes the place of a command.
             (None, None) if newcomer == Priority::Telemetry => None,
             (None, None) => self.commands.pop_front().or_else(|| self.signed.pop_front()),
         };
@@ -179,6 +182,7 @@ impl Queue {
         let stale = |queued: &Queued| {
             queued.priority == Priority::Telemetry && queued.at.saturating_add(config.telemetry_for) <= now
         };
+        // §20.9: telemetry that waited for a second is of no use any more.
         let mut bytes = 0;
         for queue in [&mut self.telemetry, &mut self.signed] {
             queue.retain(|queued| {
@@ -212,12 +216,14 @@ impl Queue {
         signed: Option<u64>,
         fits: impl FnMut(&[usize]) -> bool,
     ) -> Option<Queued> {
+        // §20.9: where the carrier is short, commands go before telemetry.
         if self.short && !self.commands.is_empty() {
             return self.take(fits, |queue| &mut queue.commands, u64::MAX, false);
         }
         if self.short {
             return self.take(fits, |queue| &mut queue.telemetry, u64::MAX, false);
         }
+        // §20.9: what follows a payload that is being signed waits for it, so that order is kept.
         let limit = signed.into_iter().chain(self.first_signed()).min().unwrap_or(u64::MAX);
         self.take(fits, Self::first_of_unsigned, limit, false)
     }
@@ -301,6 +307,7 @@ impl Shaper {
 
     /// Earliest time at which a datagram may leave: as soon as the bucket has anything in it.
     pub(crate) fn ready(&self, config: &Config) -> Duration {
+        // The bucket may go into debt by one datagram, so that one longer than the burst can leave.
         self.full.saturating_sub(Self::time(config, config.burst))
     }
 

@@ -45,6 +45,7 @@ impl Numbers {
 
     pub(crate) fn mark(&mut self, counter: u32) {
         self.window.mark(counter.into());
+        // A late datagram must not move the search back.
         self.expected = self.expected.max(counter.saturating_add(1));
         self.failing = None;
     }
@@ -53,6 +54,7 @@ impl Numbers {
     pub(crate) fn note_failure(&mut self, now: Duration, patience: Duration) -> bool {
         let since = *self.failing.get_or_insert(now);
         let late = now.saturating_sub(since) > patience;
+        // Begun anew, so that the sender is asked once in each such time.
         self.failing.take_if(|_| late);
         late
     }
@@ -216,6 +218,7 @@ impl<S: Suite> Sender<S> {
             past,
             past_lost: self.past_lost,
             recency: self.recency,
+            // §20.8: nothing is confirmed under the new key before a datagram opens.
             ..Self::new(self.start, traffic)
         }
     }
@@ -273,6 +276,7 @@ impl<S: Suite> Sender<S> {
             return;
         }
         if self.hashes.len() >= most {
+            // The oldest goes: the next manifest is most likely about the newest.
             self.hashes.pop_front();
         }
         self.hashes.push_back((counter, hash));
@@ -398,6 +402,7 @@ impl<S: Suite> Senders<S> {
         let mut senders = Self::new(limit);
         senders.clock = before.clock;
         let lost = older.map_or(0, |(older, _)| older.past_lost).max(before.past_lost);
+        // An epoch later, one epoch fewer is in doubt.
         senders.past_lost = lost.saturating_sub(1);
         for (slot, known) in &before.recent {
             let same = |(older, hint): (&Self, Hint)| {
@@ -488,6 +493,7 @@ impl<S: Suite> Senders<S> {
     /// Puts a start in the place of what is known of its slot. It is the caller's to have checked it.
     pub(crate) fn begin(&mut self, start: Start, traffic: &TrafficKey) -> Result<(), Full> {
         let slot = start.slot;
+        // §20.7: the number of senders is bounded, because any member can announce starts in many slots.
         if !self.recent.contains_key(&slot) && self.recent.len() >= self.limit {
             self.forget_one()?;
         }
@@ -551,6 +557,7 @@ impl<S: Suite> Senders<S> {
             return Err(Full);
         }
         if let Some(sender) = self.recent.remove(&slot) {
+            // §20.8: commands of a forgotten sender, sealed again, can no longer be told from new ones.
             if sender.has_past() {
                 self.past_lost = PAST;
             }

@@ -107,9 +107,11 @@ impl<S: Suite> Datagrams<S> {
                 }
                 return false;
             }
+            // §20.8: held, because epoch or answer may come within the next moments.
             Err(Undecided | UnknownEpoch) => {}
             Err(UnknownSender(wanted)) => self.want(now, wanted),
         }
+        // A datagram that was held before keeps its first deadline, so that it is not held for ever.
         if until > now {
             let held = HeldDatagram { until, bytes: bytes.to_vec() };
             self.counters.overflowed += self.held.push(&self.config, held);
@@ -130,6 +132,8 @@ impl<S: Suite> Datagrams<S> {
         let agrees = now.saturating_sub(self.opened) < AGREES;
         let patience = if agrees { PATIENCE } else { Duration::ZERO };
         let enough = self.strange.1 >= STRANGE && now.saturating_sub(self.strange.0) >= patience;
+        // §20.8: five or more, and for 3 s if the current epoch opens meanwhile: a stranger sends a few at no
+        // cost.
         if enough {
             self.lacked = Some(now);
         }
@@ -155,6 +159,7 @@ impl<S: Suite> Datagrams<S> {
         self.counters.forged += 1;
         let Some(current) = &mut self.current else { return };
         current.forged += 1;
+        // §20.10: told once; the leader makes a new key, and the receiver goes on.
         if current.forged == self.config.forgery_limit.saturating_add(1) {
             self.events.push_back(Event::TooManyForgeries { count: current.forged });
         }
@@ -173,6 +178,7 @@ impl<S: Suite> Datagrams<S> {
         let most = if is_known { MAX_WANTED } else { MAX_WANTED - RESERVED };
         let room = self.wanted.len() < most;
         match self.wanted.iter_mut().find(|known| known.slot == wanted.slot) {
+            // One entry for a slot, so that eight places serve eight senders.
             Some(known) => known.key |= wanted.key,
             None if room => self.wanted.push(wanted),
             None => {}
@@ -194,6 +200,7 @@ impl<S: Suite> Datagrams<S> {
     fn open(&mut self, now: Duration, datagram: &Datagram<'_>) -> Result<(), Verdict> {
         let of = self.epoch_of(datagram)?;
         let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
+        // §20.7, 1: what it claims, which costs nothing to check.
         if !epoch.has_slot(datagram.slot) {
             return Err(Drop(|counters| &mut counters.wrong_slot));
         }
@@ -219,6 +226,7 @@ impl<S: Suite> Datagrams<S> {
         let former = self.former.as_ref().filter(|(former, _)| former.hint() == datagram.hint);
         match former {
             Some((former, _)) if former.keys.is_some() => Ok(Of::Former),
+            // §13.10: the former key opens nothing after a removal.
             Some(_) => Err(Drop(|counters| &mut counters.old_epoch)),
             None if datagram.hint.precedes(current.hint()) => Err(Drop(|counters| &mut counters.old_epoch)),
             None => Err(UnknownEpoch),
@@ -246,6 +254,7 @@ impl<S: Suite> Datagrams<S> {
                 let signed = datagram.kind.is_signed();
                 let next = epoch.own.next(signed);
                 let counter = reconstruct(next, low);
+                // §20.2: a number that this member has used: the medium gave its own datagram back.
                 if counter < next {
                     return Err(own);
                 }
@@ -325,7 +334,9 @@ impl<S: Suite> Datagrams<S> {
         let Some(sender) = self.split(of).and_then(|(epoch, _)| epoch.senders.get_mut(slot)) else {
             return Err(UnknownEpoch);
         };
+        // The number of the next unsigned datagram is any member's word, so that it only guides the search.
         sender.announce(number, announcement.next);
+        // What was not verified here, because the signer is known, is not taken as signed.
         if verified {
             sender.manifests = interval(announcement.interval);
             sender.signed.expect_from(announcement.next_signed);
@@ -386,6 +397,7 @@ impl<S: Suite> Datagrams<S> {
         let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
         let mut drone = DronePublicKey::<S>::decode(encoded).map_err(|_| bad())?;
         let is_edge = drone.identity.role == Role::Edge;
+        // §20.4: edges sign from members' slots, and the leader from its own.
         if is_edge == (slot == LEADER_SLOT) {
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
@@ -393,6 +405,8 @@ impl<S: Suite> Datagrams<S> {
         let signature = Signature::<S>::decode(signature).map_err(|_| bad())?;
         let statement = announced(&digest, start, announcement.interval, announcement.next_signed);
         signature.verify(&self.deployment, &drone, Label::Datagram, &statement).map_err(|_| bad())?;
+        // §20.4: the leader's table says whose slot it is; it is checked after the signature, so that no
+        // stranger raises the suspicion.
         if self.assigned.get(&slot).is_some_and(|name| *name != drone.identity.name) {
             self.suspect(slot, Suspicion::Signer);
             return Err(Drop(|counters| &mut counters.refused_signer));
@@ -507,6 +521,7 @@ impl<S: Suite> Datagrams<S> {
         }
         // §20.7, 4: the window, marked last.
         sender.numbers(signed).mark(counter);
+        // §20.6: a manifest is for the receiver, not for the application.
         if kind == Kind::Manifest {
             epoch.senders.note_heard(slot, now);
             return self.manifest(of, slot, body);
@@ -555,6 +570,7 @@ impl<S: Suite> Datagrams<S> {
         let Ok(Payloads { payloads, before }) = Payloads::read(kind, body) else {
             return Err(Drop(|counters| &mut counters.malformed));
         };
+        // §20.8: a command that is sealed again is given to the application once.
         if let Some((hint, counter)) = before
             && !self.take_before(of, slot, kind.is_signed(), (hint, counter))
         {

@@ -98,6 +98,7 @@ impl<S: Suite> Datagrams<S> {
         if sign {
             let signer = current.own.signer.as_ref().ok_or(Refusal::NoSigner)?;
             let needed = announcement_len::<S>(signer.encode().len());
+            // Without its key no receiver would accept what this member signs.
             if needed > self.config.mtu {
                 return Err(Refusal::AnnouncementTooLong { needed, mtu: self.config.mtu });
             }
@@ -109,6 +110,7 @@ impl<S: Suite> Datagrams<S> {
         if bytes.len() > max {
             return Err(Refusal::TooLong { len: bytes.len(), max });
         }
+        // §20.2: numbers are used up, and a nonce must not repeat. The next epoch has new ones.
         if current.own.next(sign) == u32::MAX {
             return Err(Refusal::Exhausted);
         }
@@ -126,6 +128,7 @@ impl<S: Suite> Datagrams<S> {
         if !self.is_open() || self.shaper.ready(&self.config) > now {
             return None;
         }
+        // §20.4: the announcement goes first, because receivers can open nothing without it.
         let bytes = if self.announcement_due().is_some_and(|due| due <= now) {
             self.announce(now)?
         } else if let Some(sealed) = self.sealed_that_leaves() {
@@ -233,6 +236,7 @@ impl<S: Suite> Datagrams<S> {
         if part.is_some() {
             own.key_due = false;
         }
+        // Every announcement answers all that asked, because all receive it.
         own.asked = false;
         own.last_announcement = Some(now);
         let pause = if own.announced() == 1 { SECOND_ANNOUNCEMENT } else { self.config.announce_every };
@@ -259,6 +263,7 @@ impl<S: Suite> Datagrams<S> {
         let room = room::<S>(&self.config, current, false);
         let queued = self.queue.take_unsigned(signed, |lens| fits(lens, room))?;
         let Some(counter) = current.own.take(false) else {
+            // §20.2: all numbers of this start are used up.
             self.counters.dropped_telemetry += queued.payloads.len() as u64;
             return None;
         };
@@ -267,6 +272,7 @@ impl<S: Suite> Datagrams<S> {
             let own = &mut current.own;
             // §20.6: hashes of consecutive numbers.
             if own.hashes.len() >= MAX_HASHES {
+                // Nobody signs them: the signer does not answer, or manifests do not leave.
                 own.hashes.clear();
             }
             if own.hashes.is_empty() {
@@ -291,6 +297,7 @@ impl<S: Suite> Datagrams<S> {
             self.sent.push_back(SentCommand { at: now, queued, signed, number: (hint, counter) });
             let bytes = |sent: &SentCommand| sent.queued.payloads.iter().map(Vec::len).sum::<usize>();
             let mut total: usize = self.sent.iter().map(bytes).sum();
+            // The oldest go: receivers that changed the key in time have them.
             while total > self.config.hold_bytes || self.sent.len() > self.config.hold_datagrams {
                 let Some(oldest) = self.sent.pop_front() else { break };
                 total -= bytes(&oldest);
@@ -326,6 +333,7 @@ impl<S: Suite> Datagrams<S> {
     pub(super) fn request_signatures(&mut self, now: Duration) {
         self.request_announcement(now);
         self.request_manifest(now);
+        // One at a time, so that one signature, of 64 bytes, serves what came meanwhile.
         if self.pending.iter().any(|pending| !pending.is_announcement() && !pending.is_manifest()) {
             return;
         }
@@ -372,6 +380,7 @@ impl<S: Suite> Datagrams<S> {
         if own.hashes.is_empty() || !due || most == 0 {
             return;
         }
+        // What does not fit goes into the next manifest, which is due at once.
         let rest = own.hashes.split_off(most.min(own.hashes.len()));
         let manifest = Manifest { from: own.hashes_from, hashes: core::mem::replace(&mut own.hashes, rest) };
         own.hashes_from = manifest.end();
@@ -382,6 +391,7 @@ impl<S: Suite> Datagrams<S> {
     fn request_datagram(&mut self, now: Duration, kind: Kind, body: Vec<u8>, queued: Option<Queued>) {
         let Some(current) = &mut self.current else { return };
         let Some(counter) = current.own.take(true) else {
+            // §20.2: no number is left for a signed datagram.
             self.counters.dropped_commands += queued.map_or(0, |queued| queued.payloads.len() as u64);
             return;
         };
@@ -401,6 +411,7 @@ impl<S: Suite> Datagrams<S> {
         let Some(place) = self.pending.iter().position(|pending| pending.id == id) else { return };
         let pending = self.pending.remove(place);
         let Some(current) = &mut self.current else { return };
+        // The epoch was closed meanwhile: nothing may be sealed under it.
         let Some(keys) = &current.keys else { return };
         match pending.purpose {
             Purpose::Announcement(next_signed) => {
@@ -409,6 +420,7 @@ impl<S: Suite> Datagrams<S> {
                 own.signed_for = next_signed;
             }
             Purpose::Datagram { kind, counter, body, queued } => {
+                // §20.9: the time of the signature does not count against the carrier.
                 self.signed = now;
                 let mut bytes = begin(kind, Hint::of(&current.epoch), current.own.start.slot, counter);
                 let header = bytes.len();
