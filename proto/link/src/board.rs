@@ -132,6 +132,7 @@ impl BoardEndpoint {
     /// state, end with it. Before the first call, the board counts as served.
     pub fn set_served(&mut self, now: Duration, served: bool) {
         if served {
+            // The next loss of service is given the shortest patience again.
             self.given_up = 0;
         } else if self.served {
             // A gateway's wrong report keeps the board out no longer than its patience.
@@ -290,6 +291,7 @@ impl BoardEndpoint {
     fn lose(&mut self, now: Duration) {
         let Some(pipe) = self.pipe.take() else { return };
         self.counters.dropped += pipe.unsent();
+        // What waits is for peers that the next session does not know.
         self.counters.sessions_lost += 1;
         // As another start, so that nothing of this session fits the next.
         self.boot = self.boot.wrapping_add(1);

@@ -101,6 +101,7 @@ impl<'a> Datagram<'a> {
             kind::DONE => Self::Done { session: reader.u32()?, id: reader.u16()?, checksum: reader.u32()? },
             _ => return Err(Malformed("kind")),
         };
+        // A datagram has one encoding: bytes behind it are none of it.
         reader.end()?;
         Ok(datagram)
     }
@@ -138,6 +139,7 @@ impl Fragment<'_> {
     /// Expected length of this part; `None` if there is no such part.
     fn expected_len(&self) -> Option<usize> {
         let (size, total) = (self.size()?, usize::try_from(self.total).ok()?);
+        // The count must follow from length and size, so that all fragments of a message agree on its parts.
         if self.index >= self.count || size == 0 || total.div_ceil(size) != usize::from(self.count) {
             return None;
         }

@@ -235,6 +235,7 @@ impl GatewayEndpoint {
 
     fn confirmed(&mut self, confirmation: &Confirmation) {
         if !self.is_ours(confirmation.session) {
+            // A confirmation from before a reset would be taken for the new start's, which has nothing.
             self.counters.stale += 1;
         } else if self.events.len() < MAX_EVENTS {
             self.events.push_back(GatewayEvent::HasBroadcast { digest: confirmation.digest });
@@ -263,6 +264,8 @@ impl GatewayEndpoint {
     }
 
     fn begin(&mut self, hello: Hello) {
+        // One session for each board: the former ends with its connections, for which the application is
+        // told.
         self.lose();
         let peer = Peer { max_message: hello.max_message, window: hello.window };
         let pipe = Pipe::new(self.next_session, self.limits, peer);

@@ -117,6 +117,7 @@ impl LineDecoder {
                     *place = decoded;
                     self.len += 1;
                 }
+                // Read to its end all the same, because the next frame begins behind the next zero.
                 None => self.overflow = true,
             },
             Ok(DecodeResult::DataComplete) => return self.check(),
@@ -145,6 +146,7 @@ impl LineDecoder {
             self.counters.bad_checksum += 1;
             return false;
         }
+        // After the check sum, so that only intact frames count as of another version.
         if self.body.first() != Some(&VERSION) {
             self.counters.bad_version += 1;
             return false;

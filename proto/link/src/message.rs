@@ -213,6 +213,7 @@ fn route(code: u8) -> Result<Route, Malformed> {
 /// All that is left, which must be something.
 fn rest(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
     match reader.take(reader.remaining())? {
+        // A message without bytes is none, and would only cost its receiver.
         [] => Err(Malformed("payload")),
         bytes => Ok(bytes.into()),
     }

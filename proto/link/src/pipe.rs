@@ -59,6 +59,7 @@ impl Pipe {
         counters: &mut PipeCounters,
     ) -> Option<Vec<u8>> {
         match datagram {
+            // Each end sends and receives: fragments are for the receiver, acknowledgements for the sender.
             Datagram::Fragment { fragment, .. } => return self.receiver.handle(fragment, counters),
             Datagram::Have { id, bitmap, .. } => self.sender.handle_have(now, *id, bitmap, counters),
             Datagram::Done { id, checksum, .. } => self.sender.handle_done(now, *id, *checksum, counters),

@@ -82,11 +82,14 @@ impl Trickle {
 
     /// Somebody repeated the same (rule 3).
     pub fn handle_consistent(&mut self) {
+        // Saturates, because a flood of repeats must not make the count small again.
         self.heard = self.heard.saturating_add(1);
     }
 
     /// Somebody was heard who lacks it: begins again with Imin, unless the interval is that already (rule 6).
     pub fn handle_inconsistent(&mut self, now: Duration, random: u64) {
+        // RFC 6206, 4.2, rule 6: an interval that is Imin already is not begun anew, or a flood would keep it
+        // from ever ending.
         if self.interval > self.config.imin {
             self.interval = self.config.imin;
             self.begin(now, random);
@@ -112,12 +115,14 @@ impl Trickle {
     /// to Imax (rule 5). Who calls late is not made to catch up: the interval begins when it is called.
     pub fn handle_timeout(&mut self, now: Duration, random: u64) -> TrickleStep {
         let due = self.transmits.is_some_and(|at| at <= now);
+        // RFC 6206, 4.2, rule 4: only if fewer than k others were heard.
         let transmit = due && self.is_needed();
         if due {
             self.transmits = None;
         }
         let expired = self.transmits.is_none() && self.ends <= now;
         if expired {
+            // RFC 6206, 4.2, rule 5: intervals double, so that a settled network grows quiet.
             self.interval = self.interval.saturating_mul(2).min(self.config.imax());
             self.begin(now, random);
         }

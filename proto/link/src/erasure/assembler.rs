@@ -146,6 +146,7 @@ impl Assembler {
         self.expire(now);
         self.refill(now);
         let frame = match CodedFrame::decode(bytes) {
+            // Refused before any memory is taken: the length is a stranger's claim.
             Ok(frame) if usize::from(frame.len) <= self.limits.max_message => frame,
             _ => {
                 self.counters.refused += 1;
@@ -156,6 +157,7 @@ impl Assembler {
         let (limits, counters) = (self.limits, &mut self.counters);
         let source = self.sources.last_mut()?;
         let message = source.handle_frame(now, &frame, &limits, (counters, &mut self.work), accept);
+        // An address proves nothing; what was accepted from it keeps its place longer.
         source.accepted |= message.is_some();
         message
     }
@@ -169,6 +171,8 @@ impl Assembler {
                 kept
             });
         }
+        // A source that proved itself stays known without a message, or a flood between two messages would
+        // displace it.
         self.sources.retain(|source| source.accepted || !source.messages.is_empty());
     }
 
@@ -177,6 +181,7 @@ impl Assembler {
         let micros = u64::try_from(now.saturating_sub(self.counted).as_micros()).unwrap_or(u64::MAX);
         let more = rate.saturating_mul(micros) / 1_000_000;
         if more > 0 {
+            // At most the work of one second is saved up, so that a burst of false frames cannot cost more.
             self.work = self.work.saturating_add(more).min(rate);
             self.counted = now;
         }
@@ -206,6 +211,7 @@ fn displace<T>(entries: &mut Vec<T>, places: usize, proven: impl Fn(&T) -> bool)
     if entries.len() < places.max(2) {
         return None;
     }
+    // Half of the places are for proven entries, so that a flood of newcomers displaces newcomers alone.
     let crowded = entries.iter().filter(|entry| proven(entry)).count() > places.max(2) / 2;
     let first = entries.iter().position(|entry| proven(entry) == crowded)?;
     Some(entries.remove(first))
@@ -226,10 +232,13 @@ impl Source {
     ) -> Option<Vec<u8>> {
         self.hear(now, frame, limits.messages, counters);
         let assembly = self.messages.last_mut()?;
+        // A piece that is there already makes no new set.
         if !assembly.take(frame) {
             return None;
         }
         let message = assembly.decode(limits.attempts, accept, (counters, work));
+        // Bounded pieces, bytes and attempts: beyond them, false frames are too many, and the receiver asks
+        // instead.
         let full = assembly.indices.len() >= assembly.data + limits.spare;
         let too_large = assembly.held_bytes() > limits.source_bytes;
         if message.is_some() {
@@ -239,6 +248,7 @@ impl Source {
             counters.given_up += 1;
             assembly.end();
         }
+        // The message without a frame for longest goes first: what is under way is likelier to become whole.
         while self.held_bytes() > limits.source_bytes {
             let Some(at) = self.messages.iter().position(|assembly| !assembly.over) else { break };
             self.messages.remove(at);
@@ -299,6 +309,7 @@ impl Assembly {
 
     fn end(&mut self) {
         self.over = true;
+        // The key stays, so that frames that still come are not taken for a new message's.
         (self.indices, self.pieces) = (Vec::new(), Vec::new());
     }
 
@@ -311,6 +322,7 @@ impl Assembly {
         (counters, work): (&mut AssemblerCounters, &mut u64),
     ) -> Option<Vec<u8>> {
         let older = self.indices.len().checked_sub(1)?;
+        // Which of the older pieces are left out: fewer than k pieces make no set.
         let mut left_out: Vec<usize> = (0..(older + 1).checked_sub(self.data)?).collect();
         let mut attempts = self.attempts;
         let mut message = None;
@@ -329,8 +341,11 @@ impl Assembly {
             let distinct = set.iter().all(|(index, _)| {
                 taken.get_mut(usize::from(*index)).is_some_and(|taken| !core::mem::replace(taken, true))
             });
+            // An index that is there twice has a forged piece: a set with both decodes to nothing.
             if distinct {
                 let cost = self.work_of(&set);
+                // The first set is always decoded, so that nobody's false frames cost an honest message its
+                // only attempt.
                 if attempts > 0 && *work < cost {
                     counters.skipped += 1;
                     break;
@@ -360,6 +375,7 @@ impl Assembly {
     /// The message of a set of k pieces, if it has the digest.
     fn decode_set(&self, set: &[(u8, &[u8])]) -> Option<Vec<u8>> {
         let mut message = recover(self.data, set).ok()?;
+        // The last data piece was filled up with zeros.
         message.truncate(self.key.len.into());
         (digest(&message) == self.key.digest).then_some(message)
     }

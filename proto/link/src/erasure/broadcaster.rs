@@ -162,6 +162,7 @@ impl Broadcaster {
 
     /// A board takes broadcasts of messages of at most `longest` bytes, in its present session.
     pub fn add(&mut self, board: u16, longest: usize) {
+        // Bounded, because anybody in range can send hellos; others are served in their sessions.
         if self.boards.contains_key(&board) || self.boards.len() < self.limits.boards {
             self.boards.insert(board, Board { longest, in_vain: 0 });
         }
@@ -175,6 +176,7 @@ impl Broadcaster {
         });
         self.waiting.retain(|broadcast| !broadcast.receivers.is_empty());
         if let Some(current) = &mut self.current {
+            // Its next session begins without this message: nobody waits for its confirmation.
             current.broadcast.receivers.remove(&board);
         }
         self.past.iter_mut().for_each(|past| {
@@ -188,11 +190,14 @@ impl Broadcaster {
     pub fn publish(&mut self, now: Duration, board: u16, message: &[u8]) -> bool {
         self.past.retain(|past| now.saturating_sub(past.since) < self.limits.remember);
         let Some(takes) = self.boards.get(&board) else { return false };
+        // A board that confirms none would delay the others each time.
         if takes.in_vain >= MAX_IN_VAIN || message.len() > takes.longest {
             return false;
         }
         let id = message_id(message);
         if let Some(past) = self.past.iter().find(|past| past.id == id) {
+            // Published for another board again: who has it already needs no second copy, who has not gets it
+            // in the session.
             return past.confirmed.contains(&board);
         }
         let current = self.current.as_mut().map(|current| &mut current.broadcast);
@@ -203,6 +208,8 @@ impl Broadcaster {
         }
         let takers = self.takers().filter(|(_, taker)| message.len() <= taker.longest).count();
         let several_frames = message.len().saturating_add(CODED_OVERHEAD) > self.limits.mtu;
+        // To one board, or of one frame, a session sends no more than a broadcast, and repeats only what is
+        // lost.
         if takers < FEWEST_BOARDS || !several_frames || self.waiting.len() >= self.limits.queued {
             return false;
         }
@@ -238,6 +245,8 @@ impl Broadcaster {
             };
             let first = frames.first().and_then(|frame| CodedFrame::decode(frame).ok());
             let parity = frames.len().saturating_sub(first.map_or(0, |frame| frame.data()));
+            // Taken from the end: data first, then parity, because boards that lost nothing are done after
+            // the data.
             frames.reverse();
             let confirmed = BTreeSet::new();
             self.current = Some(UnderWay { broadcast, confirmed, frames, parity, until: None });
@@ -247,6 +256,7 @@ impl Broadcaster {
         self.counters.frames += 1;
         self.counters.parity += u64::from(current.frames.len() < current.parity);
         if current.frames.is_empty() {
+            // The wait begins with the last frame: boards may need all of them.
             current.until = Some(now.saturating_add(self.limits.confirm_within));
         }
         self.end_if_confirmed(now);
@@ -297,11 +307,13 @@ impl Broadcaster {
         self.counters.broadcasts += 1;
         self.counters.confirmed += receivers.len().saturating_sub(missed.len()) as u64;
         for (_, board) in self.boards.iter_mut().filter(|(number, _)| missed.contains(number)) {
+            // Three in a row: perhaps it is out of range, or hostile.
             board.in_vain = board.in_vain.saturating_add(1);
         }
         if self.past.len() >= self.limits.remembered.max(1) {
             self.past.pop_front();
         }
+        // Remembered, because a hub may publish the same again for a board that came late.
         self.past.push_back(Past { id, confirmed, since: now });
         self.miss(missed, message);
     }

@@ -116,6 +116,7 @@ pub fn code_broadcast(
     let mut padded = message.to_vec();
     padded.resize(len.div_ceil(piece_len) * piece_len, 0);
     let pieces: Vec<&[u8]> = padded.chunks_exact(piece_len).collect();
+    // A byte names the piece, so that a code has at most 255.
     let parity = parity(pieces.len()).min(MAX_PIECES - pieces.len());
     let (digest, len) = (digest(message), u16::try_from(len).map_err(|_| LinkError::InvalidCode)?);
     let frame = |index: usize, piece: &[u8]| CodedFrame { digest, len, index: index as u8, piece }.encode();

@@ -73,6 +73,7 @@ impl Repeater {
         random: u64,
     ) -> Result<(), LinkError> {
         let frames = code_broadcast(message, mtu, |_| parity)?;
+        // A message comes over several ways; its timer begins once.
         if self.messages.iter().any(|repeated| repeated.frames.first() == frames.first()) {
             return Ok(());
         }
@@ -91,6 +92,7 @@ impl Repeater {
     pub fn handle_frame(&mut self, source: u64, bytes: &[u8]) {
         let Ok(frame) = CodedFrame::decode(bytes) else { return };
         let index = usize::from(frame.index);
+        // Byte for byte: a forged frame counts for no repetition.
         let is_of = |repeated: &&mut Repeated| repeated.frames.get(index).is_some_and(|own| own == bytes);
         if let Some(repeated) = self.messages.iter_mut().find(is_of) {
             repeated.note(source, index, self.limits.sources);
@@ -109,9 +111,11 @@ impl Repeater {
                 continue;
             }
             let step = repeated.trickle.handle_timeout(now, random());
+            // Kept until the medium is free: then the count of others decides once more.
             repeated.due |= step.transmit;
             if step.expired {
                 repeated.intervals = repeated.intervals.saturating_add(1);
+                // RFC 6206, 4.2, rule 2: each interval counts anew.
                 repeated.others.clear();
             }
         }
@@ -133,12 +137,15 @@ impl Repeated {
     fn note(&mut self, source: u64, index: usize, sources: usize) {
         if !self.others.iter().any(|(other, _)| *other == source) {
             if self.others.len() >= sources.max(1) {
+                // Bounded: addresses can be made up. Who loses its count has to repeat the message again to
+                // be counted.
                 self.others.pop_front();
             }
             self.others.push_back((source, [false; 256]));
         }
         let Some((_, came)) = self.others.iter_mut().find(|(other, _)| *other == source) else { return };
         let new = came.get_mut(index).is_some_and(|came| !core::mem::replace(came, true));
+        // As many different frames as make the message: a frame or two keep nobody silent.
         if new && came.iter().filter(|came| **came).count() == self.data {
             self.trickle.handle_consistent();
         }

@@ -92,6 +92,7 @@ impl Receiver {
         if core::mem::take(&mut self.send_done)
             && let Some((id, checksum)) = self.last
         {
+            // Done goes first: it also says that all fragments of its message are there.
             return Some(Datagram::Done { session, id, checksum }.encode());
         }
         if core::mem::take(&mut self.send_have)
@@ -106,5 +107,6 @@ impl Receiver {
 
 /// Returns true if one number comes after another, modulo 2^16.
 fn is_later(number: u16, than: u16) -> bool {
+    // Serial number arithmetic as in RFC 1982: half of all numbers are ahead.
     (1..=0x8000).contains(&number.wrapping_sub(than))
 }

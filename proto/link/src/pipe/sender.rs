@@ -75,6 +75,7 @@ impl Sender {
     }
 
     pub(crate) fn longest(&self) -> usize {
+        // A message has at most 255 fragments, and the other side a limit of its own.
         let fragments = self.part_len().saturating_mul(MAX_FRAGMENTS).saturating_sub(CHECKSUM_LEN);
         usize::try_from(self.peer.max_message).unwrap_or(usize::MAX).min(fragments)
     }
@@ -139,6 +140,8 @@ impl Sender {
     fn begin(&mut self, session: u32) -> Option<()> {
         let message = self.queue.pop_front()?;
         self.queued_bytes = self.queued_bytes.saturating_sub(message.bytes.len());
+        // A number for each message, so that an acknowledgement of an earlier one is not taken for this
+        // one's.
         let transfer = Transfer::new(session, self.next_id, message.bytes, self.part_len());
         self.next_id = self.next_id.wrapping_add(1);
         let (waited, vital) = (Duration::ZERO, message.vital);

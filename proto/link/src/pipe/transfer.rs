@@ -61,6 +61,7 @@ impl Transfer {
     pub(crate) fn next(&mut self, window: u8) -> Option<(Fragment<'_>, bool)> {
         let under_way = self.places.iter().filter(|place| matches!(place, Place::UnderWay(_))).count();
         let window = usize::from(window);
+        // The other side said how many fragments it can buffer; more would be lost.
         if under_way >= window {
             return None;
         }
@@ -109,6 +110,8 @@ impl Transfer {
             }
         }
         for place in &mut self.places {
+            // A medium seldom changes the order: what is passed over is taken for lost, and repeated without a
+            // wait.
             if matches!(*place, Place::UnderWay(number) if Some(number) < newest) {
                 *place = Place::Here;
             }
