@@ -68,6 +68,7 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
     {
         let offence = match Message::decode(&self.deployment, bytes) {
             Err(error) => Offence::from(error),
+            // §13.8: every message is the part's, or is counted against its sender.
             Ok(message) => match self.with_part(now, rng, |part, cx| part.handle(cx, from, &message)) {
                 Handled::Yes => return,
                 Handled::Offences(offences) => {
@@ -102,6 +103,8 @@ impl<S: Suite, P: Part<S, Event: From<(Peer, Offence)>>> Machine for Standalone<
 
     fn handle_input(&mut self, now: Now, input: Input<'_, P::Command>, rng: &mut dyn CryptoRngCore) {
         match input {
+            // A copy of this process asks for nothing that it may not have: requests are signed over fresh
+            // nonces.
             Input::Timeout | Input::Resumed => {}
             Input::Connected { peer, route } => {
                 self.with_part(now, rng, |part, cx| part.connected(cx, peer, route));
@@ -110,6 +113,7 @@ impl<S: Suite, P: Part<S, Event: From<(Peer, Offence)>>> Machine for Standalone<
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.with_part(now, rng, |part, cx| part.command(cx, command)),
         }
+        // Whatever came, what is due is done.
         self.with_part(now, rng, |part, cx| part.tick(cx));
     }
 

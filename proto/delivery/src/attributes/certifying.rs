@@ -112,6 +112,7 @@ impl Terms {
         let schema = Schema::parse(text).map_err(CertifyError::Schema)?;
         let mut reader = Reader::new(&statement.parameters);
         version(&mut reader)?;
+        // §A2: the length of a period is a parameter of the statement.
         let period = reader.u64()?;
         reader.end()?;
         Self::new(schema, Duration::from_secs(period))

@@ -46,6 +46,7 @@ impl<S: Suite> Entry<S> {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let statement = self.authority.bytes();
         let key = self.key.as_ref();
+        // Room for all of it beforehand, so that growing leaves no copy of the key behind.
         let mut writer =
             Writer::with_capacity(4 + statement.len() + 1 + key.map_or(0, |held| 12 + held.key.len()));
         writer.lp(&statement).u8(u8::from(key.is_some()));
@@ -104,6 +105,7 @@ impl<S: Suite> Keyring<S> {
     /// [`Error::TooLong`] if there are too many authorities.
     pub fn put(&mut self, entry: Entry<S>) -> Result<bool, Error> {
         let name = entry.authority.name.clone();
+        // §4.2: a KGC has 16 authorities; the rest is for those whose keys came as files.
         if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&name) {
             return Err(Error::TooLong { what: "keyring", limit: MAX_ENTRIES });
         }
@@ -137,6 +139,7 @@ impl<S: Suite> Keyring<S> {
         for _ in 0..reader.count(MAX_ENTRIES, 4)? {
             let entry = Entry::decode(reader.lp(MAX_ENTRY_LEN)?, deployment)?;
             let last = keyring.entries.last_key_value().map(|(name, _)| name);
+            // One encoding: ascending names, none twice.
             if last.is_some_and(|last| *last >= entry.authority.name) {
                 return Err(Error::Malformed("a keyring out of order"));
             }

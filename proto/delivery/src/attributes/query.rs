@@ -47,6 +47,7 @@ impl KeyQuery {
         let mut reader = Reader::new(bytes);
         read_version(&mut reader)?;
         let statement = read_flag(&mut reader)?;
+        // §4.2: the mark says for which grant the drone holds a key, so that it is sent once.
         let held = if read_flag(&mut reader)? { Some(reader.u64()?) } else { None };
         reader.end()?;
         Ok(Self { statement, held })
@@ -81,6 +82,7 @@ impl KeyResponse {
     /// The encoding: version ‖ kind ‖ mark ‖ lp(key), as far as the kind has them. Secret.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        // Room for the key beforehand, so that growing leaves no copy of it behind.
         let mut writer = match self {
             Self::Key { key, .. } => Writer::with_capacity(2 + 8 + 4 + key.len()),
             _ => Writer::with_capacity(2 + 8),
@@ -103,6 +105,7 @@ impl KeyResponse {
         let mut reader = Reader::new(bytes);
         read_version(&mut reader)?;
         let answer = match reader.u8()? {
+            // §4.2: the answer is one of four, and each says what becomes of a key held.
             NOTHING => Self::Nothing,
             WITHDRAWN => Self::Withdrawn,
             HELD => Self::Held { grant: reader.u64()? },

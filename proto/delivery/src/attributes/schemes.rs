@@ -112,6 +112,8 @@ impl SchemeKind {
     pub fn from_id(id: &str) -> Result<Self, UnknownScheme> {
         let known = Self::ALL.iter().copied().find(|scheme| scheme.id() == id);
         known.ok_or_else(|| match id {
+            // Told apart from a name that nobody knows, because earlier builds had it and an operator may
+            // have used it.
             BROKEN => UnknownScheme::Broken(id.into()),
             _ => UnknownScheme::Unknown(id.into()),
         })
@@ -153,6 +155,7 @@ impl SchemeKind {
         schema: &Schema,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Founded, AbeError> {
+        // §4.2: the schema is part of the statement, so that a list, once closed, stays as it was signed.
         let universe = if self.needs_closed_list() {
             Universe::closed(schema.universe().ok_or(AbeError::ClosedUniverseNeeded)?)?
         } else {
@@ -187,6 +190,7 @@ struct Working<K: Scheme> {
 impl<K: Scheme> Working<K> {
     fn new(parameters: &[u8], master: &[u8]) -> Result<Self, AbeError> {
         let (parameters, master) = (K::Parameters::decode(parameters)?, K::MasterKey::decode(master)?);
+        // Keys of another master key would open nothing under these parameters.
         if parameters.authority() != master.authority() {
             return Err(AbeError::WrongAuthority);
         }
@@ -194,6 +198,7 @@ impl<K: Scheme> Working<K> {
     }
 
     fn derive(&self, granted: &[u8], rng: &mut dyn CryptoRngCore) -> Result<Zeroizing<Vec<u8>>, AbeError> {
+        // §4.2: the key's terms are the operator's grant, never the drone's query.
         let terms = K::KeyTerms::decode(granted)?;
         Ok(K::derive(&self.parameters, &self.master, &terms, rng)?.encode())
     }

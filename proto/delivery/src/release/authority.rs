@@ -40,6 +40,7 @@ impl ReleaseParameters {
         let version = reader.u32()?;
         let publics = PublicShares::decode(reader.take(reader.remaining())?);
         let publics = publics.map_err(|_| AinqError::Malformed("public shares"))?;
+        // §4.3: versions count from 1, and the highest one seen counts.
         if version == 0 {
             return Err(AinqError::Malformed("version of shares"));
         }

@@ -41,6 +41,7 @@ impl FromStr for Pattern {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        // §4.3: a kind, or the beginning of a path, which is spelled as a condition is.
         if !KINDS.contains(&text) {
             text.parse::<Condition>()?;
         }
@@ -101,6 +102,7 @@ impl Policies {
     /// Takes a policy unless a newer one of its pattern is known.
     pub(super) fn apply(&mut self, policy: Policy) {
         let Policy { revision, pattern, audience } = policy;
+        // A command that overtakes a later one must not undo it.
         if self.patterns.get(&pattern).is_none_or(|(known, _)| *known < revision) {
             self.patterns.insert(pattern, (revision, audience));
         }
@@ -109,6 +111,7 @@ impl Policies {
     /// Takes an approval unless a newer one of its condition is known.
     pub(super) fn approve(&mut self, approval: Approval) {
         let Approval { revision, condition, approved } = approval;
+        // Likewise by revision, so that a withdrawn approval does not come back.
         if self.approvals.get(&condition).is_none_or(|(known, _)| *known < revision) {
             self.approvals.insert(condition, (revision, approved));
         }
@@ -125,6 +128,7 @@ impl Policies {
 
     /// Returns true if an operator has approved it.
     pub(super) fn approved(&self, condition: &Condition) -> bool {
+        // §4.3: by this KGC's own operator; each KGC decides by itself, so that t operators must agree.
         self.approvals.get(condition).is_some_and(|(_, approved)| *approved)
     }
 }

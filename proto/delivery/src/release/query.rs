@@ -45,6 +45,7 @@ impl ShareQuery {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         read_version(&mut reader)?;
+        // §4.3: the query names the KGC, so that a signed query is good for no other.
         let kgc = reader.u16()?;
         let statement = read_flag(&mut reader)?;
         let text = reader.lp(MAX_CONDITION_LEN)?;
@@ -59,6 +60,7 @@ impl ShareQuery {
 
 fn read_condition(text: &[u8]) -> Result<Condition, Error> {
     let text = core::str::from_utf8(text).map_err(|_| Error::Malformed("condition"))?;
+    // §4.3: a condition in its one spelling, so that no two texts name one key.
     text.parse().map_err(|_| Error::Malformed("condition"))
 }
 
@@ -96,6 +98,7 @@ impl ShareResponse {
     /// yet two times u64.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
+        // Room for a share beforehand, so that growing leaves no copy of it behind.
         let mut writer = Writer::with_capacity(2 + 4 + KeyShare::LEN);
         writer.u8(QUERY_VERSION);
         match self {
@@ -118,6 +121,8 @@ impl ShareResponse {
         read_version(&mut reader)?;
         let answer = match reader.u8()? {
             STATEMENT => Self::Statement,
+            // §4.3: the point stays encoded: decoding costs, and a share is verified only if the key is
+            // wrong.
             SHARE => Self::Share { version: reader.u32()?, share: Zeroizing::new(reader.array()?) },
             NOT_YET => Self::NotYet { at: reader.u64()?, now: reader.u64()? },
             NOT_APPROVED => Self::NotApproved,

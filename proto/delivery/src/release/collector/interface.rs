@@ -75,6 +75,7 @@ impl Verdict {
     pub const fn is_refusal(&self) -> bool {
         match self {
             Self::NotYet { .. } | Self::NotApproved | Self::NotItsDrone | Self::NoPolicy => true,
+            // A stale cookie and a busy KGC pass: the drone asks again.
             Self::Refused(reason) => !matches!(reason, Reason::BadCookie | Reason::Busy),
             Self::Released | Self::Wrong(_) | Self::OtherVersion(_) => false,
         }

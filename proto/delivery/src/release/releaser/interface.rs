@@ -22,6 +22,7 @@ impl<S: Suite> Holding<S> {
     /// # Errors
     /// [`HoldingError`] if the share is not the one that the statement has for its index.
     pub fn new(authority: ReleaseAuthority<S>, share: MasterShare) -> Result<Self, HoldingError> {
+        // §4.3: checked once, here, so that a KGC with a share of another key releases nothing.
         authority.publics().check(&share).map_err(|_| HoldingError { kgc: share.index() })?;
         Ok(Self { authority, share })
     }
