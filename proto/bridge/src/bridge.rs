@@ -210,6 +210,7 @@ impl<S: Suite> Bridge<S> {
         let drained = Arc::new(Notify::new());
         for (index, config) in settings.endpoints.iter().enumerate() {
             let port = Port::new(index, opened_links.clone(), Arc::clone(&next), Arc::clone(&drained));
+            // A port that is taken ends the start: half a bridge would pass frames of some programs alone.
             endpoint::open(config, port, &mut tasks).await?;
         }
         let is_star = settings.carriers.iter().any(|carrier| matches!(carrier, carrier::Carrier::Star(_)));
@@ -258,11 +259,13 @@ impl<S: Suite> Bridge<S> {
         let mut answers = JoinSet::new();
         let mut publishing = interval(PUBLISH_EVERY);
         publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // What was there before the bridge ran is taken in the first round.
         inputs.keys.mark_changed();
         inputs.table.mark_changed();
         inputs.obstacle.mark_changed();
         loop {
             self.flush();
+            // A few at a time, because the group's machine has members to serve besides.
             while answers.len() < QUESTIONS
                 && let Some(question) = self.questions.pop_front()
             {
@@ -287,6 +290,7 @@ impl<S: Suite> Bridge<S> {
                     Err(_) => return,
                 },
                 changed = inputs.revocation_list.changed() => match changed {
+                    // §20.4: a drone that is revoked may sign no longer, though its start is known.
                     Ok(()) => self.look_at_signers(),
                     Err(_) => return,
                 },
@@ -342,6 +346,7 @@ impl<S: Suite> Bridge<S> {
     fn take_keys(&mut self, keys: Option<&EpochKeys<S>>) {
         let now = self.now();
         self.state.set_key(Instant::now(), keys.map(|keys| (keys.epoch, keys.valid_for)));
+        // §20.2: without a key nothing passes, and nobody says which slot is this member's.
         self.slot = keys.map(|keys| keys.slot);
         self.digest = keys.map(|keys| keys.digest);
         if let Some(keys) = keys {
@@ -349,6 +354,7 @@ impl<S: Suite> Bridge<S> {
         }
         match keys {
             Some(keys) => self.datagrams.set_epoch(now, keys.clone(), &mut OsRng),
+            // §20.2: a member that left, was evicted, or holds no valid key seals and opens nothing.
             None => self.datagrams.close(),
         }
         for carrier in &self.carriers {
@@ -368,6 +374,7 @@ impl<S: Suite> Bridge<S> {
     fn keep_alive(&mut self) {
         let (sent, now) = (self.datagrams.counters().sent, Instant::now());
         let Some((before, at)) = &mut self.keepalive else { return };
+        // Only a datagram that opens under the present key shows the relay that a member sent it.
         if now < *at || self.slot.is_none() {
             return;
         }
@@ -381,6 +388,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     fn take_table(&mut self, table: Arc<SystemIds>) {
+        // §20.12: the table says which system id stands behind which slot, and nothing else does.
         let former = std::mem::take(&mut self.members);
         self.table = table;
         for (name, grant) in self.table.iter() {
@@ -389,6 +397,7 @@ impl<S: Suite> Bridge<S> {
             }
         }
         for (slot, member) in self.members.iter().filter(|(slot, member)| former.get(slot) != Some(member)) {
+            // §20.4: for a slot whose drone the table names, nobody else's announcement counts.
             self.datagrams.assign_slot(*slot, member.1.parse().ok());
         }
         for slot in former.keys().filter(|slot| !self.members.contains_key(slot)) {
@@ -426,6 +435,7 @@ impl<S: Suite> Bridge<S> {
             Some(Trouble::Obstacle(obstacle)) => obstacle.may_end(),
             _ => false,
         };
+        // Dialling costs nobody but this member, so that it may go on as long as something is lacking.
         if lacks {
             self.ask(Question::ReachLeader);
         }
@@ -442,12 +452,14 @@ impl<S: Suite> Bridge<S> {
                 (None, Some(false)) => Trouble::BetweenKeys,
             });
         }
+        // §20.12: receivers take frames as the system granted to the slot; without one they take none.
         if self.own_system().is_none() {
             return Some(Trouble::NoSystemId);
         }
         if self.misnumbered {
             return Some(Trouble::OtherSystem);
         }
+        // §20.8: nothing opens, and datagrams of another epoch come.
         if self.datagrams.lacks_epoch(self.now()) {
             return Some(Trouble::Behind);
         }
@@ -476,6 +488,7 @@ impl<S: Suite> Bridge<S> {
             self.tell(Severity::Warning, &text, false);
         }
         let trouble = self.trouble();
+        // Once for each trouble, and again after minutes: texts take room of telemetry.
         if let Some(told) = self.speech.note(now, trouble) {
             let text = told.text();
             tracing::warn!(reason = %text, "MAVLink through the group: {text}");
@@ -519,6 +532,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     fn ask(&mut self, question: Question<S>) {
+        // Bounded, because strangers can cause questions; what is dropped is asked again when it recurs.
         if self.questions.len() < WAITING_QUESTIONS {
             self.questions.push_back(question);
         }
@@ -537,6 +551,7 @@ impl<S: Suite> Bridge<S> {
         match event {
             LinkEvent::Opened { endpoint, link, out } => {
                 self.links.open(&mut self.router, endpoint, link, out);
+                // A program that connects later is to be told, too.
                 self.speech.repeat();
             }
             LinkEvent::Closed { link } => self.links.close(&mut self.router, link),
@@ -573,8 +588,10 @@ impl<S: Suite> Bridge<S> {
                 None => {}
             }
         }
+        // The router drops duplicates and what a filter keeps out, before anything is sealed.
         let receivers = match self.router.route(now, from, frame) {
             Ok(receivers) => receivers,
+            // Perhaps it has none because its system id is another's: that is told to the program.
             Err(Dropped::NoReceiver) => Vec::new(),
             Err(dropped) => return self.drop_frame(Way::Local, links::reason(dropped), bytes),
         };
@@ -587,6 +604,7 @@ impl<S: Suite> Bridge<S> {
         for to in receivers {
             if to != self.group {
                 is_passed |= self.deliver(Way::Local, to, bytes);
+            // A radio's report about itself concerns this end alone.
             } else if !message::is_of_radio(frame) {
                 is_passed |= self.send_to_group(now, frame);
                 self.report.delayed(Way::ToGroup, at.elapsed());
@@ -646,14 +664,17 @@ impl<S: Suite> Bridge<S> {
         if self.slot.is_none() || !self.datagrams.is_open() {
             return Err("no key");
         }
+        // §20.11: the source does not travel: it is the one granted to the slot.
         let own = self.own_system().ok_or("no system id")?;
         if own != frame.system_id() {
             return Err("other system");
         }
+        // Some ground stations send a correction once for each vehicle; one copy on the air reaches all.
         if self.corrections.is_repeated(now, frame) {
             return Err(links::reason(Dropped::Duplicate));
         }
         let mut batch = Batch::new();
+        // §20.11: one frame for now; what waits together is sealed together (§20.3).
         if !batch.push(frame, LONGEST_BATCH) {
             return Err("too long");
         }
@@ -662,9 +683,11 @@ impl<S: Suite> Bridge<S> {
             quiver_mavlink::Priority::Telemetry => Priority::Telemetry,
         };
         let at = Instant::now();
+        // From its first one on, a ground station's heartbeats are signed: failsafes wait for their absence.
         if message::is_ground_heartbeat(frame) {
             self.grounds.note(at, own);
         }
+        // §20.5: what makes its receiver act is signed, so that no member speaks as another.
         let sign = self.signed.contains(frame, self.grounds.contains(at, own));
         let payload = Payload { bytes: batch.take(), priority, sign };
         self.datagrams.send(now, payload).map_err(|refusal| match refusal {
@@ -692,6 +715,7 @@ impl<S: Suite> Bridge<S> {
                 return;
             }
         };
+        // §20.7: opened before it is forwarded, so that strangers' datagrams go no further.
         let (now, before) = (self.now(), self.accepted());
         self.datagrams.handle_datagram(now, datagram);
         if let Some(from) = arrived.from
@@ -717,6 +741,7 @@ impl<S: Suite> Bridge<S> {
         let now = self.now();
         match answer {
             Answer::Signed(id, Some(signature)) => self.datagrams.provide_signature(now, id, &signature),
+            // §20.4: who may sign is for the group's machine to say.
             Answer::MaySign(slot, drone, true) => self.datagrams.allow_signer(now, slot, &drone.handle()),
             Answer::MaySign(_, drone, false) => self.datagrams.forbid_signer(&drone.handle()),
             // The machine gives up by itself what is not signed.
@@ -728,6 +753,7 @@ impl<S: Suite> Bridge<S> {
     fn flush(&mut self) {
         self.handle_events(None);
         let now = self.now();
+        // §20.9: nothing is sealed before it can leave, so that commands can still go before telemetry.
         while self.has_room()
             && let Some(datagram) = self.datagrams.poll_datagram(now)
         {
@@ -751,9 +777,11 @@ impl<S: Suite> Bridge<S> {
                 }
                 Event::SignatureWanted(request) => self.ask(Question::Sign(request)),
                 Event::SignerAnnounced { slot, drone } => self.ask(Question::MaySign(slot, drone)),
+                // §20.8: the leader is asked about the epoch.
                 Event::EpochWanted => self.ask(Question::WantEpoch),
                 Event::TooManyForgeries { count } => {
                     tracing::error!(count, "{count} datagrams were forged in this epoch: somebody guesses");
+                    // §20.10: the leader makes a new key; the digest says of which one the guesses were.
                     if let Some(digest) = self.digest {
                         self.ask(Question::Forgeries(digest));
                     }
@@ -781,9 +809,11 @@ impl<S: Suite> Bridge<S> {
     /// A payload of a member.
     fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
         let now = self.now();
+        // It was for the relay; there is no frame in it.
         if bytes == KEEPALIVE {
             return;
         }
+        // §20.12: without a system id of the slot the frames have no source.
         let Some((system, name)) = self.members.get(&slot).cloned() else {
             return self.drop_frame(Way::FromGroup, "no system id", bytes);
         };
@@ -793,6 +823,7 @@ impl<S: Suite> Bridge<S> {
             Source::Signed { name: signer, .. } if signer.as_str() == name => true,
             Source::Signed { .. } => return self.drop_frame(Way::FromGroup, "other signer", bytes),
         };
+        // §20.11: source and start byte are put back.
         let Ok(frames) = batch::decode(bytes, system) else {
             return self.drop_frame(Way::FromGroup, "malformed", bytes);
         };
@@ -807,6 +838,7 @@ impl<S: Suite> Bridge<S> {
                 continue;
             }
             let at = Instant::now();
+            // §20.5: an unsigned datagram is some member's, so that a command in it is nobody's.
             if !signed && self.signed.contains(frame, self.grounds.contains(at, system)) {
                 self.drop_frame(Way::FromGroup, "unsigned command", &bytes);
                 log_unsigned(&mut self.logged_unsigned, frame);

@@ -148,6 +148,7 @@ fn parse(text: &str) -> Result<Carrier, String> {
         "udp" => {
             let mut addresses = rest.split('+');
             let listen = HostPort::parse(addresses.next().unwrap_or_default(), Some("0.0.0.0"), None)?;
+            // The first address is this machine's own, all others are sent to.
             let peers =
                 addresses.map(|peer| HostPort::parse(peer, None, None)).collect::<Result<Vec<_>, _>>()?;
             if peers.is_empty() {
@@ -160,6 +161,7 @@ fn parse(text: &str) -> Result<Carrier, String> {
         "multicast" => {
             let (group, interface) = rest.split_once('@').unwrap_or((rest, "0.0.0.0"));
             let group = v4(group)?;
+            // Else the system would say no more than that the argument is invalid.
             if !group.ip().is_multicast() {
                 return Err("multicast addresses go from 224.0.0.0 to 239.255.255.255".into());
             }
@@ -316,6 +318,7 @@ impl Port {
 
     fn hand_over(&self, from: Option<SocketAddr>, content: Content) {
         let arrived = Arrived { carrier: self.index, from, at: Instant::now(), content };
+        // Dropped rather than waited for: a bridge that is behind must not hold up the carrier's sending.
         if self.arrived.try_send(arrived).is_err() {
             self.counters.dropped();
         }
@@ -323,6 +326,7 @@ impl Port {
 
     async fn order(&mut self) -> Option<Order> {
         let order = self.orders.recv().await;
+        // The bridge seals the next datagram only when one has left (§20.9).
         self.room.notify_one();
         order
     }
@@ -363,6 +367,7 @@ pub(crate) async fn open(
     shared: &Shared,
     tasks: &mut JoinSet<()>,
 ) -> Result<OpenCarrier, BridgeError> {
+    // §20.9: on a slow line payloads wait in the queue, where commands can overtake and old ones be dropped.
     let waiting = if carrier.bit_rate().is_some() { WAITING_FOR_LINE } else { WAITING };
     let (port, opened) = shared.port(index, carrier.to_string(), waiting);
     let failed = |source| BridgeError::Open { place: carrier.to_string(), source };
@@ -379,6 +384,7 @@ pub(crate) async fn open(
             let socket = udp::broadcast(*to).map_err(failed)?;
             tasks.spawn(udp::serve_one(port, socket, SocketAddr::V4(*to)));
         }
+        // Devices may come later, so that none is an error of the start; a port that is taken is.
         Carrier::Serial { device, baud } => {
             tasks.spawn(serial::serve(port, device.clone(), *baud, Cobs::default()));
         }

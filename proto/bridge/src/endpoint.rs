@@ -106,6 +106,7 @@ impl Port {
         let (out, receiver) = mpsc::channel(WAITING);
         let link = self.next.fetch_add(1, Ordering::Relaxed);
         let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
+        // Waits, unlike datagrams: the bridge reads links only as fast as programs take what they are sent.
         self.events.send(opened).await.map_err(|_| Gone)?;
         let inward = Inward { link, events: self.events.clone() };
         Ok(Link { inward, outward: Outward { frames: receiver, drained: Arc::clone(&self.drained) } })
@@ -146,6 +147,7 @@ impl Outward {
     /// The next frame for the program; `None` if the bridge is gone.
     async fn next_frame(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.recv().await;
+        // The bridge may wait for room at this link.
         self.drained.notify_one();
         frame
     }

@@ -130,10 +130,13 @@ impl<S: Suite> Feed<S> {
                 (Some(held), Some(keys)) => is_same(held, keys),
                 _ => false,
             };
+            // The same epoch again must not close and open it: numbers and windows go on (§20.2).
             if same {
                 return false;
             }
             let had = held.is_some();
+            // §20.2: used once all before it is durable: a boot number that is lost could come twice, and with
+            // it nonces.
             *held = keys.filter(|_| durable).map(Arc::new);
             had || held.is_some()
         });
@@ -146,6 +149,7 @@ impl News {
         self.table.send_if_modified(|held| {
             let changed = **held != table;
             if changed {
+                // Shared: a table may have thousands of names.
                 *held = Arc::new(table);
             }
             changed

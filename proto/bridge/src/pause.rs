@@ -31,9 +31,12 @@ impl Pause {
     /// Waits until another attempt is due; not before the first. Whoever is interrupted, by datagrams that
     /// nobody can take meanwhile for instance, waits no longer for that.
     pub(crate) async fn wait(&mut self) {
+        // What was open for seconds was no failure of the kind that longer waits are for.
         if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
             self.wait = Duration::ZERO;
         }
+        // Kept while the caller waits for something else as well, so that its loop does not begin the wait
+        // anew.
         let due = *self.due.get_or_insert_with(|| Instant::now() + self.wait);
         // A sleep takes a millisecond even if it is over.
         if due > Instant::now() {

@@ -56,6 +56,7 @@ impl Settings {
         read_key: impl Fn(&str) -> Result<Zeroizing<Vec<u8>>, String>,
     ) -> Result<Option<Self>, BridgeError> {
         let Given { endpoints, carriers, file } = given;
+        // Without any of them no bridge is wanted.
         if endpoints.is_empty() && carriers.is_empty() && file.is_none() {
             return Ok(None);
         }
@@ -66,6 +67,7 @@ impl Settings {
         for ignored in &config.ignored {
             tracing::info!("{}: {ignored}", file.map_or("", |(path, _)| path));
         }
+        // Flags add to the file, so that one file serves several drones.
         for (number, text) in (1..).zip(endpoints) {
             let endpoint = text.parse::<Endpoint>()?;
             config.endpoints.push(EndpointConfig::new(format!("endpoint {number}"), endpoint));
@@ -110,10 +112,12 @@ impl Settings {
 
     fn check(&self) -> Result<(), BridgeError> {
         let incomplete = |what| Err(BridgeError::Incomplete(what));
+        // Half a bridge would look as if it worked.
         if self.carriers.is_empty() {
             return incomplete("endpoints without a carrier: give --carrier as well, such as star:HOST:PORT");
         }
         let relays = self.carriers.iter().any(|carrier| matches!(carrier, Carrier::Relay(_)));
+        // A relay needs no program: it forwards for others.
         if self.endpoints.is_empty() && !relays {
             return incomplete(
                 "a carrier without an endpoint: give --mavlink as well, such as udpin:127.0.0.1:14550",
@@ -122,6 +126,7 @@ impl Settings {
         if self.endpoints.len() > MAX_ENDPOINTS || self.carriers.len() > MAX_CARRIERS {
             return incomplete("too many: at most 64 endpoints and 16 carriers");
         }
+        // Two endpoints of one port would each get a part of the frames.
         Endpoint::check_conflicts(self.endpoints.iter().map(|endpoint| &endpoint.endpoint))?;
         let endpoints = self.endpoints.iter().map(|endpoint| {
             let endpoint = &endpoint.endpoint;
@@ -154,6 +159,7 @@ fn signing_key(
     let Some(path) = &endpoint.signing_key_file else { return Ok(None) };
     let failed = |reason: String| BridgeError::SigningKey { path: path.clone(), reason };
     let text = read_key(path).map_err(failed)?;
+    // The text stays in zeroised memory; the error says nothing of it.
     let text = std::str::from_utf8(&text).map_err(|_| failed(MavlinkError::SigningKey.to_string()))?;
     SigningKey::from_hex(text).map(Some).map_err(|error| failed(error.to_string()))
 }

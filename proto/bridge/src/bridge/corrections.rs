@@ -23,6 +23,7 @@ pub(super) struct Corrections(VecDeque<(Duration, Vec<u8>)>);
 impl Corrections {
     /// Tells whether the frame repeats corrections that were sent just now; if not, remembers it.
     pub(super) fn is_repeated(&mut self, now: Duration, frame: Frame<'_>) -> bool {
+        // Other messages may well be meant twice.
         if frame.message_id() != GPS_RTCM_DATA || !frame.is_proven() {
             return false;
         }
@@ -31,6 +32,7 @@ impl Corrections {
         {
             self.0.pop_front();
         }
+        // Compared by their payload: sequence number and check sum differ.
         if self.0.iter().any(|(_, payload)| payload == frame.payload()) {
             return true;
         }

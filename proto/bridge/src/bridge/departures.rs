@@ -59,6 +59,7 @@ impl Departures {
     /// A term is in force. Those of the term before are not known yet in it.
     pub(super) fn set_term(&mut self, term: u64) {
         if self.term.replace(term).is_some_and(|held| held != term) {
+            // Another leader's table begins without slots: everybody would seem to have left.
             self.present.clear();
         }
     }

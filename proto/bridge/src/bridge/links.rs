@@ -119,6 +119,7 @@ impl Links {
         out: mpsc::Sender<Vec<u8>>,
     ) {
         let Some(Configured { config, .. }) = self.endpoints.get(endpoint) else { return };
+        // Each link is an endpoint of the router's, so that programs of one listening port reach each other.
         let id = router.add(config.filters.clone(), config.group.clone());
         self.by_id.insert(id, link);
         let program = ProgramIds::new(config.wide_system_ids);
@@ -128,6 +129,7 @@ impl Links {
 
     pub(super) fn close(&mut self, router: &mut Router, link: LinkId) {
         if let Some(closed) = self.links.remove(&link) {
+            // What was heard there is forgotten: the systems may come back over another link.
             router.remove(closed.id);
             self.by_id.remove(&closed.id);
         }
@@ -186,9 +188,11 @@ impl Links {
             }
             self.notice = Some((to, notice));
         }
+        // A program that knows 8 bits alone cannot tell whose frame it is.
         if link.program.is_narrow() && frame.as_ref().is_ok_and(Frame::is_wide) {
             return Err(NARROW);
         }
+        // Signed last: the signature is over the very bytes that the program is given.
         let bytes = match (endpoint.signing.as_mut(), frame) {
             (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame).map_err(|_| CLOCK_NOT_SET)?,
             _ => bytes.to_vec(),
@@ -206,6 +210,7 @@ impl Links {
         let mut until = None;
         for link in self.links.values_mut() {
             let room = link.out.capacity();
+            // Room for the frames of one datagram is kept, because one that was read cannot wait.
             if room >= RESERVED || link.out.is_closed() {
                 link.full = None;
                 link.slow &= room < link.out.max_capacity();
@@ -213,6 +218,8 @@ impl Links {
             }
             let end = *link.full.get_or_insert(now) + WAITED_FOR;
             link.slow |= end <= now;
+            // A slow program is waited for once, and then no more until it has caught up: others must not
+            // wait for it.
             if !link.slow {
                 until = until.max(Some(end));
             }

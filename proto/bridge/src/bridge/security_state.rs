@@ -105,6 +105,7 @@ impl SecurityState {
     ) -> Vec<Vec<u8>> {
         let uptime = now.duration_since(self.begun).as_millis() as u32;
         let frame = |(name, value): (&str, i64)| {
+            // NAMED_VALUE_INT has 32 bits: what does not fit is shown as the greatest number.
             let value = i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX });
             message::named_value_int(next(), uptime, name, value)
         };
@@ -120,6 +121,7 @@ impl SecurityState {
     ) -> [(&'static str, i64); VALUES] {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        // A key that opens nothing any more is none to the operator.
         let key = self.key.filter(|_| status.open);
         let of_key = |value: &dyn Fn(LastKey) -> i64| key.map_or(-1, value);
         let is_heard = |ago: Option<u64>| ago.is_some_and(|ago| ago <= HEARD_WITHIN);

@@ -104,6 +104,7 @@ impl Speech {
         let Some(trouble) = trouble else {
             self.trouble = None;
             let since = *self.fine.get_or_insert(now);
+            // A trouble that comes and goes is told once, not each time.
             self.told.take_if(|_| now.duration_since(since) >= SETTLED);
             return None;
         };
@@ -113,6 +114,7 @@ impl Speech {
             _ => now,
         };
         self.trouble = Some((trouble, since));
+        // Repeated after minutes, because a ground station that connects later saw nothing of it.
         let is_told = self.told.is_some_and(|(told, at)| told == trouble && now.duration_since(at) < REPEAT);
         if is_told || now.duration_since(since) < trouble.grace() || !self.may_speak(now) {
             return None;

@@ -66,6 +66,7 @@ impl ProgramIds {
     /// Notes what the program sent. A damaged frame shows nothing.
     pub(super) fn note(&mut self, frame: Frame<'_>) {
         self.knows = match self.knows {
+            // A check sum proves that the program built it; a wrong one could be noise on the line.
             Knows::New | Knows::Unknown | Knows::OnlyVersion1 if frame.is_wide() && frame.is_proven() => {
                 Knows::Wide
             }
@@ -84,6 +85,7 @@ impl ProgramIds {
         }
         let is_kept = self.is_narrow();
         *(if is_kept { &mut frames.kept } else { &mut frames.given }) += 1;
+        // Once for each program: its operator cannot do more about the next system.
         if std::mem::replace(&mut self.is_told, true) {
             return None;
         }

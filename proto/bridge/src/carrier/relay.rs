@@ -41,6 +41,7 @@ struct Senders(HashMap<SocketAddr, Sender>);
 impl Senders {
     /// Returns true if a datagram of this address is forwarded.
     fn admit(&mut self, now: Instant, from: SocketAddr, bytes: usize, proven: bool) -> bool {
+        // Only members take room here, so that a flood of made-up addresses takes none.
         if proven && !self.0.contains_key(&from) {
             self.make_room(now);
             self.0.insert(from, Sender { heard: now, proven: None, tokens: RATE, filled: now });
@@ -49,6 +50,8 @@ impl Senders {
         if proven {
             (sender.heard, sender.proven) = (now, Some(now));
         }
+        // An address that proved itself a moment ago may send datagrams that this member cannot open yet
+        // (§20.8).
         if sender.proven.is_none_or(|at| now.duration_since(at) > PROVEN_FOR) {
             return false;
         }
@@ -56,6 +59,7 @@ impl Senders {
         sender.tokens = (sender.tokens + since * RATE).min(RATE);
         sender.filled = now;
         let bytes = bytes as f64;
+        // Bounded, because a member's datagrams are multiplied by the number of all others.
         let admitted = sender.tokens >= bytes;
         if admitted {
             sender.tokens -= bytes;
@@ -65,6 +69,7 @@ impl Senders {
 
     fn make_room(&mut self, now: Instant) {
         self.0.retain(|_, sender| now.duration_since(sender.heard) < REMEMBERED);
+        // The one that was silent for longest most likely sends from another address by now.
         if self.0.len() >= MAX_SENDERS
             && let Some(oldest) = self.0.iter().min_by_key(|(_, sender)| sender.heard).map(|(at, _)| *at)
         {
@@ -73,6 +78,7 @@ impl Senders {
     }
 
     fn key_changed(&mut self) {
+        // Whoever was evicted has no datagram that opens under the new key.
         self.0.values_mut().for_each(|sender| sender.proven = None);
     }
 

@@ -58,12 +58,15 @@ impl Framing for Cobs {
     fn decode(&mut self, bytes: &[u8], mut each: impl FnMut(Content)) {
         for &byte in bytes {
             if byte != DELIMITER {
+                // Noise has no delimiters: what is held stays bounded.
                 self.overrun |= self.held.len() >= LONGEST;
                 if !self.overrun {
                     self.held.push(byte);
                 }
                 continue;
             }
+            // What does not decode is noise, or a datagram that lost bytes: the next one begins behind the
+            // delimiter.
             if !self.overrun
                 && !self.held.is_empty()
                 && let Ok(len) = cobs::decode_in_place(&mut self.held)
@@ -118,10 +121,12 @@ async fn exchange<F: Framing, D: Device>(
     let (outbound, mut leaving) = mpsc::channel::<(Vec<u8>, usize)>(1);
     let counters = Arc::clone(&port.counters);
     let mut writing = pin!(async move {
+        // What an earlier process sent may have been cut off: the first datagram must not be joined to it.
         writer.send(F::FIRST, WRITE_TIME).await?;
         while let Some((line, datagram)) = leaving.recv().await {
             match writer.send(&line, WRITE_TIME).await? {
                 Sending::Sent => counters.sent(datagram),
+                // The modem took nothing for seconds: what waits at it is stale.
                 Sending::Discarded => counters.dropped(),
             }
         }

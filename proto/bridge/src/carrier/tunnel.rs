@@ -47,6 +47,7 @@ impl Framing for Tunnel {
                  use serial: in place of tunnel:"
             );
         }
+        // Without a system id only announcements leave, and their frames need some id.
         self.writer.set_system(if system == 0 { NO_SYSTEM } else { system });
         // No datagram is longer than the carrier takes.
         self.writer.write(datagram).unwrap_or_default()
@@ -55,6 +56,7 @@ impl Framing for Tunnel {
     fn decode(&mut self, bytes: &[u8], mut each: impl FnMut(Content)) {
         let reader = &mut self.reader;
         self.frames.push(bytes, |frame| {
+            // The modem's own word, which is for the programs at this end.
             if is_radio_status(frame) {
                 each(Content::RadioStatus(frame.bytes().to_vec()));
             } else if let Some(datagram) = reader.read(frame) {

@@ -30,9 +30,11 @@ pub(super) fn join(group: SocketAddrV4, interface: Ipv4Addr) -> io::Result<UdpSo
     let socket = shared(group.port())?;
     let socket = StdUdpSocket::from(socket);
     socket.join_multicast_v4(group.ip(), &interface)?;
+    // Else the system sends by its default route, which may lead elsewhere.
     if !interface.is_unspecified() {
         socket2::SockRef::from(&socket).set_multicast_if_v4(&interface)?;
     }
+    // Other bridges on this machine are in the group, too.
     socket.set_multicast_loop_v4(true)?;
     UdpSocket::from_std(socket)
 }
@@ -47,6 +49,7 @@ pub(super) fn broadcast(to: SocketAddrV4) -> io::Result<UdpSocket> {
 /// A socket on a port that others on this machine may have too.
 fn shared(port: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    // Several bridges of one machine share the port.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
@@ -93,6 +96,7 @@ async fn exchange(mut port: Port, socket: &UdpSocket, addresses: watch::Receiver
             received = socket.recv_from(&mut buffer) => receive(&port, &buffer, received.map(|(len, _)| len)),
             order = port.order() => match order {
                 Some(Order::Send(datagram)) => {
+                    // Copied, so that a name that is resolved meanwhile need not wait for the sending.
                     let addresses = addresses.borrow().clone();
                     for address in addresses.into_iter().flatten() {
                         send(&port, socket, &datagram, address).await;
@@ -137,6 +141,7 @@ pub(super) async fn serve_star(mut port: Port, at: HostPort) {
             },
             order = port.order() => match order {
                 Some(_) => {
+                    // §20: no datagram waits for another; telemetry of a while ago is of no use.
                     port.counters.dropped();
                     continue;
                 }
@@ -201,6 +206,7 @@ async fn resolve(peer: &HostPort, socket: &UdpSocket) -> Option<SocketAddr> {
         }
         Err(_) => return None,
     };
+    // The socket sends to addresses of its own family alone.
     addresses.find(|address| address.is_ipv4() == is_v4)
 }
 

@@ -41,6 +41,7 @@ impl CutFrames {
             return frames;
         }
         self.0.retain(|_, cut| now.duration_since(cut.at) < REST_WITHIN);
+        // Bounded, because senders' addresses can be made up.
         if self.0.len() >= MAX_PEERS
             && !self.0.contains_key(&from)
             && let Some(oldest) = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer)
@@ -49,6 +50,7 @@ impl CutFrames {
         }
         let cut = self.0.entry(from).or_insert_with(|| CutFrame { reader: FrameReader::new(), at: now });
         cut.at = now;
+        // Joined to the rest that came from the same address a moment ago.
         let mut frames = WholeFrames::default();
         cut.reader.push_all(datagram, |bytes, frame| frames.add(bytes, frame.ok()));
         frames

@@ -42,6 +42,7 @@ async fn exchange<D: Device>(
     writer: LineWriter<D>,
 ) -> io::Error {
     let Link { inward, mut outward } = link;
+    // Reading and writing are apart, so that a held transmitter keeps nothing back that the autopilot sends.
     let Err(ended) = tokio::select! {
         ended = read(&inward, reader) => ended,
         ended = write(place, &mut outward, writer) => ended,
@@ -54,6 +55,7 @@ async fn read<D: Device>(inward: &Inward, mut line: LineReader<D>) -> io::Result
     let mut buffer = [0; CHUNK];
     loop {
         let read = line.read(&mut buffer).await?;
+        // The device is gone, such as a USB adapter that was pulled.
         if read == 0 {
             return Err(closed());
         }

@@ -94,6 +94,7 @@ pub(super) async fn serve_in(port: Port, listener: TcpListener) {
             }
         };
         let Ok((stream, from)) = accepted else {
+            // Without descriptors every attempt fails at once: the loop must not spin.
             sleep(AFTER_ERROR).await;
             continue;
         };
@@ -128,6 +129,7 @@ pub(super) async fn serve_out(port: Port, to: HostPort, retry_after: Option<Dura
             }
             Err(error) => pause.failed(&error),
         }
+        // mavlink-router's RetryTimeout of 0: one attempt.
         if retry_after.is_none() || port.events.is_closed() {
             return;
         }
@@ -155,6 +157,7 @@ async fn exchange<E>(
         tokio::select! {
             _ = &mut end => break closed(),
             read = reading.read(&mut buffer) => match read {
+                // The program has closed its side.
                 Ok(0) => break closed(),
                 Ok(len) => {
                     if let Some(heard) = heard {
@@ -171,6 +174,7 @@ async fn exchange<E>(
                 match timeout(WRITE_TIME, writing.write_all(&frame)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => break error,
+                    // A client that takes nothing would hold its place for ever.
                     Err(_) => break io::Error::new(io::ErrorKind::TimedOut, "it takes nothing"),
                 }
             }

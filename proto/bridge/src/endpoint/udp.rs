@@ -49,9 +49,11 @@ impl Peers {
     /// room, if that begins with it: this program, or one that made room for it.
     fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) -> Option<SocketAddr> {
         self.0.retain(|peer| now.duration_since(peer.heard) < REMEMBERED);
+        // Whoever sends no frame with a right check sum gets no answer: addresses are easily made up.
         if !is_program {
             return None;
         }
+        // A program that goes on sending keeps its place.
         if let Some(peer) = self.0.iter_mut().find(|peer| peer.at == from) {
             peer.heard = now;
             return None;
@@ -59,6 +61,7 @@ impl Peers {
         let of_address = |ip: IpAddr| self.0.iter().filter(|peer| peer.at.ip() == ip).count();
         let mut displaced = None;
         let full = self.0.len() >= MAX_PEERS;
+        // Bounded for one address as well, so that one machine cannot take all places.
         if full || of_address(from.ip()) >= MAX_OF_ADDRESS {
             // The one that was silent for longest, or else the newest.
             let within = |peer: &&(usize, &Peer)| full || peer.1.at.ip() == from.ip();
@@ -150,6 +153,7 @@ async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -
 }
 
 async fn send(socket: &UdpSocket, frame: &[u8], to: SocketAddr) {
+    // UDP loses frames anyhow, and a program that is gone is forgotten by its silence.
     if let Err(error) = socket.send_to(frame, to).await {
         tracing::debug!(%to, "a frame was not sent: {error}");
     }

@@ -58,6 +58,7 @@ impl Log {
         if records.len() == 0 {
             return;
         }
+        // A disk that failed is left alone for a while, and what comes meanwhile is counted as lost.
         if self.again_at.is_some_and(|at| Instant::now() < at) {
             return queue.note_lost(records.len());
         }
@@ -79,6 +80,8 @@ impl Log {
 
     fn sync(&mut self, queue: &Queue) {
         if let Err(failure) = self.series.sync() {
+            // After a failed sync nobody knows what of the file is on the disk: the next record begins
+            // another.
             self.series.abandon();
             self.fail(queue, failure);
         }
@@ -89,6 +92,7 @@ impl Log {
         let (now, place) = (Instant::now(), place.display().to_string());
         self.again_at = Some(now + AGAIN_AFTER);
         queue.set_trouble(self.kind, Some(format!("{place}: {error}")));
+        // Said seldom: the disk that is full is often the one that takes the log.
         if self.logged_at.is_none_or(|at| now.duration_since(at) >= SILENT_FOR) {
             tracing::warn!(
                 place,
