@@ -57,6 +57,7 @@ impl<B: NetworkBehaviour> BoxedBehaviour<B> {
     }
 
     fn handler(&mut self, connection: ConnectionId, within: THandler<B>) -> BoxedHandler<THandler<B>> {
+        // Bounded: a handler that is not polled holds its behaviour up, not the memory.
         let (queue, events) = channel(QUEUED);
         self.queues.insert(connection, queue);
         BoxedHandler { within: Box::new(within), negotiation: self.negotiation, events }
@@ -154,6 +155,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for BoxedBehaviour<B> {
                     event,
                     ..
                 }) => {
+                    // Delivered before anything else, so that events of a connection keep their order.
                     self.undelivered = Some((connection, event));
                 }
                 other => return other,

@@ -110,6 +110,7 @@ pub fn parse_dialled_address(text: &str) -> Result<Multiaddr, AddressError> {
         Some(Protocol::Udp(port)) if matches!(parts.next(), Some(Protocol::QuicV1)) => port,
         _ => return refused("neither TCP nor QUIC stands behind the machine"),
     };
+    // A listener may leave the choice to the system; a dialler cannot.
     if port == 0 {
         return refused("port 0 is no port to connect to");
     }
@@ -120,6 +121,7 @@ pub fn parse_dialled_address(text: &str) -> Result<Multiaddr, AddressError> {
 fn host_and_port(text: &str) -> Option<(Protocol<'_>, u16)> {
     let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.contains('/'))?;
     let port = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())??;
+    // IPv6 in brackets, because its own colons would be taken for the port's.
     if let Some(ip) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
         return Some((Protocol::Ip6(ip.parse().ok()?), port));
     }

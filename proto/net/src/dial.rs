@@ -124,6 +124,7 @@ impl Dialler {
                 Ok(Prepared { address, permit }) => {
                     return Poll::Ready(Attempt { index, address, permit });
                 }
+                // A name that is not found now may be found later.
                 Err(error) => self.fail(index, now, &error),
             }
         }
@@ -167,6 +168,8 @@ impl Dialler {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
         entry.state = State::Up { connection, since: now };
+        // A node that was the wrong one before counts as reached once it has introduced itself as the right
+        // one.
         if !entry.objectionable {
             reached(&self.unreached, entry);
         }
@@ -197,6 +200,7 @@ impl Dialler {
             && let State::Up { since, .. } = entry.state
             && now.saturating_duration_since(since) >= PROVEN
         {
+            // A connection that stood for 5 s was no failure: the waits begin anew.
             entry.failures = 0;
         }
         self.fail(index, now, reason);
@@ -219,6 +223,7 @@ impl Dialler {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if matches!(entry.state, State::Waiting { until } if until <= now) {
                 entry.state = State::Preparing;
+                // Another of the name's addresses at each attempt: the first may be the one that is down.
                 let choice = entry.failures as usize;
                 let job = prepare(entry.address.clone(), choice, self.permits.clone(), self.patience);
                 self.preparing.push(Box::pin(async move { (index, job.await) }));
@@ -238,6 +243,7 @@ impl Dialler {
         let (address, route, failures) = (&entry.address, entry.route, entry.failures);
         let reason = plain(&reason.to_string());
         let (lost, wait) = (Unreached { route, address: address.clone(), reason }, wait.as_secs_f64());
+        // Told ever more seldom, because a leader may be away for days.
         if failures.is_power_of_two() {
             tracing::warn!("{lost}, next try in {wait:.1} s");
         } else {

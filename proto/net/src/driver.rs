@@ -158,6 +158,7 @@ where
                     self.inspect_machine();
                 }
                 Step::Stop => {
+                    // The last messages may be a leave, or an answer that somebody waits for.
                     self.farewell().await;
                     break;
                 }
@@ -182,6 +183,7 @@ where
                     self.metrics.unstored.set(0);
                 }
                 Err(error) => {
+                    // §15: nothing leaves before its records are durable, however long that takes.
                     self.metrics.persist_failures.inc();
                     self.metrics.unstored.set(i64::try_from(self.records.len()).unwrap_or(i64::MAX));
                     tracing::error!(
@@ -215,6 +217,7 @@ where
         while let Poll::Ready(Some(())) = self.requests.hurry.poll_recv(cx) {
             self.network.dial_soon(now);
         }
+        // Commands before messages, so that a flood from the network does not shut the operator out.
         self.take_commands(cx);
         self.take_finished(cx);
         while self.arrivals.len() < self.batch {
@@ -223,6 +226,7 @@ where
                 Poll::Pending => break,
             }
         }
+        // Last in the batch: what came before the deadline may have moved it.
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.deadline = None;
             self.arrivals.push(Arrival::Timeout);

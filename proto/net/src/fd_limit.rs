@@ -63,6 +63,7 @@ impl Limits {
             let excess = limits.sockets().saturating_add(RESERVE).saturating_sub(allowed);
             u32::try_from(excess).unwrap_or(u32::MAX)
         };
+        // Handshakes are short, so that fewer of them cost less than fewer members.
         let pending = limits.pending.saturating_sub(excess(limits).div_ceil(2));
         limits.pending = pending.max(FEWEST.min(limits.pending));
         let inbound = limits.inbound.saturating_sub(excess(limits));

@@ -249,10 +249,13 @@ impl GroupGate {
             GroupEvent::PeerKind(_) => return Some(event),
         };
         let gate = self.peers.get_mut(&peer)?;
+        // §23.4: control messages are ignored at hubs.
         rpc.control_msgs.clear();
         rpc.subscriptions.retain(|subscription| subscription.topic_hash == self.topic);
+        // Only the last of them counts, so that the list cannot grow.
         let superseded = rpc.subscriptions.len().saturating_sub(1);
         rpc.subscriptions.drain(..superseded);
+        // §13.8: messages of another topic, or that are none, count against their sender.
         let mut misplaced = invalid_messages.len();
         invalid_messages.clear();
         let now = Instant::now();
@@ -267,6 +270,7 @@ impl GroupGate {
                 self.metrics.group_ignored.inc();
                 return false;
             }
+            // The rate first: what one peer may send must not take the room of others.
             let within = gate.is_within_rate(self.tuning, self.rate, length, now)
                 && self.memory.has_room(length.saturating_add(MESSAGE_COST), now);
             if !within {
@@ -316,6 +320,7 @@ impl Gate {
     /// Only a hub keeps its peers to a rate: what a hub relays comes from many.
     fn is_within_rate(&mut self, tuning: Tuning, rate: Rate, length: usize, now: Instant) -> bool {
         let rate = match tuning {
+            // A spoke hears the leaders that it dialled, which bound what they pass on.
             Tuning::Spoke => return true,
             Tuning::Hub { .. } if self.of_many => rate.of_many(),
             Tuning::Hub { .. } => rate,
@@ -340,6 +345,7 @@ impl Memory {
     /// Takes room for this number of bytes; returns false if there is none.
     fn has_room(&mut self, bytes: usize, now: Instant) -> bool {
         let second = now.saturating_duration_since(self.start).as_secs();
+        // As long as gossipsub's caches keep a message.
         while let Some((at, given)) = self.seconds.front().copied()
             && at + MEMORY < second
         {
@@ -486,6 +492,7 @@ impl<H: ConnectionHandler> ConnectionHandler for GateHandler<H> {
             self.outbound = self.outbound.saturating_add(1);
         }
         self.within.on_connection_event(event);
+        // §16: five streams for group messages are the most that an honest peer opens.
         if self.inbound >= STREAMS || self.outbound >= STREAMS {
             // Gossipsub takes no more streams on this connection and sends nothing over it, but goes on to queue.
             self.keeper.fail("too many streams of group messages");

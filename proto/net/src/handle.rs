@@ -81,6 +81,7 @@ impl<M: Machine> Handle<M> {
         commands: usize,
     ) -> (Self, Requests<M>) {
         let (commands_in, commands) = mpsc::channel(commands.max(1));
+        // Short queues: who asks waits, rather than the driver working off a backlog.
         let (inspections_in, inspections) = mpsc::channel(4);
         let (confirmations_in, confirmations) = mpsc::channel(4);
         // One that waits says all that several would.

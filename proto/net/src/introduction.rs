@@ -88,6 +88,7 @@ impl Introduction {
         let dialled: Vec<_> = dialled.filter_map(Service::of).collect();
         let seeks: Vec<_> = Service::ALL.into_iter().filter(|service| dialled.contains(service)).collect();
         let seeks: Vec<_> = seeks.into_iter().map(Service::word).collect();
+        // §16.3: 8 bytes tell deployments apart; nobody vouches for them.
         let deployment = u64::from_be_bytes(self.deployment);
         format!("{AGENT} {} {deployment:016x} {}", self.service.word(), seeks.join(","))
     }
@@ -110,6 +111,7 @@ impl Introduction {
                 other.service
             ));
         }
+        // §16.3: an address may serve several roles, so that only a missing one is a mistake.
         if seeks.is_empty() || seeks.contains(&self.service) {
             return None;
         }
@@ -127,6 +129,7 @@ impl Introduction {
 }
 
 fn parse(agent: &str) -> Option<Said> {
+    // Another program's name, or one that is too long, says nothing.
     let rest = agent.strip_prefix("quiver/").filter(|_| agent.len() <= LONGEST)?;
     let mut words = rest.split(' ').skip(1);
     let service = |word: &str| Service::ALL.into_iter().find(|service| service.word() == word);

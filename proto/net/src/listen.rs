@@ -45,6 +45,7 @@ fn unsupported(transport: Transport, address: &Multiaddr) -> NetError {
 /// only makes the error a plain one.
 fn probe(address: &Multiaddr) -> io::Result<()> {
     match socket_address(address) {
+        // The system chooses a port that is free.
         Some((address, _)) if address.port() == 0 => Ok(()),
         Some((address, Socket::Tcp)) => TcpListener::bind(address).map(drop),
         Some((address, Socket::Udp)) => UdpSocket::bind(address).map(drop),

@@ -45,6 +45,7 @@ impl Multiplexer {
     pub(crate) fn new(account: Arc<Account>, streams: usize) -> Self {
         let mut config = yamux::Config::default();
         config.set_max_connection_receive_window(None);
+        // §16: at most 64 streams, both directions together.
         config.set_max_num_streams(streams);
         config.set_max_connection_receive_window(Some(streams.saturating_mul(WINDOW).saturating_add(GROWTH)));
         Self { account, config }
@@ -150,6 +151,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> StreamMuxer for Muxer<C> {
     ) -> Poll<Result<MeteredStream, ConnectionError>> {
         let this = self.get_mut();
         let stream = ready!(this.connection.poll_new_outbound(cx))?;
+        // Counted before the peer can answer on it.
         this.account.opened(stream.id().val());
         Poll::Ready(Ok(MeteredStream::new(stream, &this.account)))
     }
@@ -186,6 +188,7 @@ struct Stall(Option<Pin<Box<Sleep>>>);
 impl Stall {
     /// Looks at the outcome of a write; whether the peer has taken nothing for too long.
     fn has_lasted<T>(&mut self, written: &Poll<T>, cx: &mut Context<'_>) -> bool {
+        // §16: 60 s without progress; any progress begins the time anew.
         if written.is_ready() {
             self.0 = None;
             return false;
@@ -229,6 +232,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
             return Poll::Ready(Ok(0));
         }
         loop {
+            // Read before the next bytes: who held room for too long is cut off here.
             if let Some(reason) = account.failure() {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
             }
@@ -237,6 +241,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                     let missing = bytes.get_mut(*have..).unwrap_or_default();
                     account.park(cx.waker());
                     match ready!(Pin::new(&mut *io).poll_read(cx, missing))? {
+                        // Between two frames is where a connection ends in order.
                         0 if *have == 0 => return Poll::Ready(Ok(0)),
                         0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                         count => *have += count,
@@ -247,6 +252,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                     }
                 }
                 Reading::Frame { bytes, header, has_room, given } => {
+                    // §16: yamux is shown the header only when there is room for the body.
                     if !*has_room && !account.begin_frame(header, cx.waker()) {
                         return Poll::Pending;
                     }
@@ -317,6 +323,7 @@ impl MeteredStream {
 
 impl Drop for MeteredStream {
     fn drop(&mut self) {
+        // What waits in it is dropped with it, and its room is free.
         self.account.closed(self.within.id().val());
     }
 }

@@ -226,6 +226,7 @@ impl Network {
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
             self.prove(answer.teller);
         }
+        // §16.1: operators are told of a clock that is off, but not each time that its peer is asked.
         if let Some(ahead) = self.poll.note(answer.teller, drone.clone(), answer.reply.unix, ours) {
             self.tell_clock(&answer.teller, drone, ahead);
         }
@@ -274,6 +275,7 @@ impl Network {
             if let Some(incoming) = self.incoming.pop_front() {
                 return Poll::Ready(Ok(incoming));
             }
+            // Before the swarm, so that a flood of events does not keep the node from dialling its leader.
             if let Poll::Ready(attempt) = self.dialler.poll(cx, Instant::now()) {
                 self.dial(attempt);
                 continue;
@@ -322,6 +324,7 @@ impl Network {
 
     /// Sends a message to one peer.
     pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
+        // §22.1: no receiver takes more than 2^20 bytes.
         if self.is_sendable(&frame.message) {
             self.note_answer(to);
             self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame);
@@ -396,6 +399,7 @@ impl Network {
             return false;
         }
         let mut data = Vec::with_capacity(NONCE_LEN.saturating_add(message.len()));
+        // §23.4: 8 bytes before the message, so that two equal messages have two ids.
         data.extend_from_slice(&self.nonce.to_be_bytes());
         data.extend_from_slice(message);
         self.nonce = self.nonce.wrapping_add(1);
@@ -405,6 +409,7 @@ impl Network {
                 self.metrics.group_published.inc();
                 let subscribers = self.peers.subscribers();
                 self.metrics.sent(message.len(), subscribers);
+                // Handed to nobody is not sent: the caller keeps what must not be lost.
                 return subscribers > 0;
             }
             Err(PublishError::NoPeersSubscribedToTopic) => tracing::debug!("nobody listens to the group yet"),
@@ -436,6 +441,7 @@ impl Network {
         let Some(id) = self.peers.id(peer) else { return };
         let place = self.peers.place(&id);
         if let Some(partner) = self.peers.partner(&id) {
+            // Nothing more is taken from it, but the reason of its removal still goes out.
             (partner.blocked, partner.relayed) = (true, false);
         }
         let behaviour = self.swarm.behaviour_mut();
@@ -474,6 +480,7 @@ impl Network {
     fn close_blocked(&mut self, now: Instant) {
         let peers = &mut self.peers;
         let (done, closing) = std::mem::take(&mut self.closing).into_iter().partition(|(at, id)| {
+            // The last message tells a member that it is evicted; it must not be lost with the connection.
             let has_all = |partner: &mut Partner| partner.queue.is_empty() && partner.in_flight.is_empty();
             *at <= now || peers.partner(id).is_none_or(has_all)
         });
@@ -492,6 +499,7 @@ impl Network {
         }
         self.metrics.blocked.inc();
         self.blocked.push_back(id);
+        // Bounded: identities cost nothing, and machines refuse the oldest again when it comes.
         if self.blocked.len() > self.limits.blocked
             && let Some(oldest) = self.blocked.pop_front()
         {
@@ -504,8 +512,10 @@ impl Network {
     pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
         let Some(id) = self.peers.id(peer) else { return };
         let Some(partner) = self.peers.partner(&id) else { return };
+        // An output of before the block must not undo it.
         let relayed = relayed && !partner.blocked;
         partner.relayed = relayed;
+        // §13.7: leaders and relays pass on the messages of many, so that their rate is higher.
         let of_many = partner.route != Route::Inbound;
         let behaviour = self.swarm.behaviour_mut();
         behaviour.places.relay(id, relayed);
@@ -532,6 +542,7 @@ impl Network {
         if let Some(group) = behaviour.group.as_mut() {
             group.relay(&id, false, false);
         }
+        // The list of penalties is bounded: the one that ends soonest makes room.
         if let Some(released) = released {
             self.admit_again(released);
         }
@@ -576,6 +587,7 @@ impl Network {
             Ok(()) => self.dialler.dialling(attempt, connection),
             Err(error) => {
                 self.metrics.dial_failures.inc();
+                // The dial did not begin: it is tried again as one that failed.
                 self.dialler.refused(&attempt, Instant::now(), &error);
             }
         }

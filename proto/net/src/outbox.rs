@@ -112,6 +112,8 @@ impl Outbox {
 
     fn pump(&mut self, peers: &mut Peers, streams: &mut Behaviour<Frames>, id: PeerId) {
         let Some(partner) = peers.partner(&id) else { return };
+        // §16: streams that wait are few, so that messages of a peer keep their order and others their
+        // memory.
         while partner.in_flight.len() < self.in_flight
             && let Some(frame) = partner.queue.pop_front()
         {

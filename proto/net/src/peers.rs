@@ -70,6 +70,8 @@ impl Peers {
     pub(crate) fn arrived(&mut self, id: PeerId, route: Route) -> Arrived {
         let fresh = Peer(self.next_handle);
         let arrived = match self.by_id.get_mut(&id) {
+            // What this node dialled has a route, and a right, that one who dialled it has not: a new peer to
+            // the machine.
             Some(partner) if partner.route == Route::Inbound && route != Route::Inbound => {
                 let old = std::mem::replace(&mut partner.handle, fresh);
                 partner.route = route;
@@ -100,6 +102,7 @@ impl Peers {
         // §13.8: a peer that disconnects before it is judged is judged all the same.
         if partner.route == Route::Inbound && !partner.blocked {
             if self.departed.len() >= MAX_DEPARTED {
+                // Bounded: the judgement on a peer comes soon after its message, or not at all.
                 self.departed.pop_front();
             }
             let (handle, sources) = (partner.handle, partner.sources.clone());
@@ -165,6 +168,7 @@ impl Peers {
         let mut ids: Vec<PeerId> =
             inbound.filter(|(_, partner)| !partner.blocked).map(|(id, _)| *id).collect();
         ids.sort_unstable();
+        // Going round, so that each is asked in turn although only a few are at a time.
         let start = ids.partition_point(|id| last.is_some_and(|last| id <= last));
         ids.rotate_left(start);
         ids.truncate(most);

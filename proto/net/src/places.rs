@@ -110,6 +110,7 @@ impl std::error::Error for Full {}
 
 impl Places {
     pub(crate) fn new(config: &NodeConfig, budget: Budget, metrics: &NetMetrics) -> Self {
+        // §13.8: the quorum's other KGCs and the relays are known before they connect.
         let known = config.members.iter().map(|(_, peer)| *peer).chain(config.relays.iter().copied());
         let known: HashSet<PeerId> = known.collect();
         known.iter().for_each(|peer| budget.trust(*peer, true));
@@ -181,6 +182,8 @@ impl Places {
     pub(crate) fn hear(&mut self, peer: &PeerId) {
         for connection in self.by_peer.get(peer).into_iter().flatten() {
             if let Some(place) = self.places.get_mut(connection) {
+                // §13.8: a stranger's time begins anew with a message that the machine answered, not with one
+                // that it sent.
                 place.asks = place.standing == Standing::Stranger;
             }
         }
@@ -296,11 +299,13 @@ impl Places {
         let own = self.by_peer.get(peer).into_iter().flatten();
         let own: Vec<_> =
             own.filter(|id| self.places.get(id).is_some_and(|place| !place.closing)).copied().collect();
+        // Of one identity a few connections are enough; more would take the places of others.
         if own.len() >= self.limits.per_peer as usize {
             // A drone whose connections are dead comes back before they end.
             let oldest = own.into_iter().find(|id| self.places.get(id).is_some_and(|place| place.inbound));
             return self.replace(oldest.filter(|_| standing > Standing::Stranger), standing, Full::Peer);
         }
+        // §13.8: one sixteenth of the places for strangers of one address, 16 at least.
         if standing == Standing::Stranger
             && let Some(from) = from
             && self.strangers_from.get(&from).is_some_and(|count| *count >= self.limits.strangers_per_address)
@@ -308,9 +313,11 @@ impl Places {
             let loser = self.stranger(now, |place| place.from == Some(from));
             return self.replace(loser, standing, Full::Strangers(from));
         }
+        // §13.8: while there are places, nobody loses one.
         if self.inbound < self.limits.inbound {
             return Ok(());
         }
+        // §13.8: a known peer takes a stranger's place; a stranger that of another which had 5 s.
         let loser = if standing == Standing::Stranger {
             self.stranger(now, |_| true)
         } else {
@@ -332,6 +339,7 @@ impl Places {
     /// The stranger that was silent for longest, if it has had time to prove itself.
     fn stranger(&self, now: Instant, wanted: impl Fn(&Place) -> bool) -> Option<ConnectionId> {
         let places = self.strangers.values().filter_map(|id| Some((*id, self.places.get(id)?)));
+        // Ascending by the time of the last message, so that the first that is too young ends the search.
         let mut old = places.take_while(|(_, place)| now >= place.heard + GRACE);
         old.find(|(_, place)| wanted(place)).map(|(id, _)| id)
     }
@@ -361,6 +369,7 @@ impl Places {
             own.retain(|other| *other != connection);
             if own.is_empty() {
                 self.by_peer.remove(&place.peer);
+                // §13.7: relaying ends with the connection.
                 self.relayed.remove(&place.peer);
                 if !self.known.contains(&place.peer) {
                     self.budget.trust(place.peer, false);
@@ -380,10 +389,13 @@ impl Places {
 
     fn begin_handshake(&mut self, connection: ConnectionId, from: Option<Prefix>) -> Result<(), Full> {
         let (most, pending) = (self.limits.pending, u32::try_from(self.pending.len()).unwrap_or(u32::MAX));
+        // Handshakes cost curve operations before anybody is known.
         if pending >= most {
             return Err(Full::Pending);
         }
         if let Some(from) = from {
+            // §13.8: one address has a quarter of the handshakes, and the last quarter is for addresses of
+            // known peers.
             let share = self.pending_from.get(&from).copied().unwrap_or_default();
             // Who is there is known behind the handshake: until then the address has to do.
             let is_last = pending >= most - most / 4;
@@ -400,6 +412,7 @@ impl Places {
     fn expire(&mut self, cx: &mut Context<'_>) {
         let Some(lifetime) = self.limits.stranger_lifetime else { return };
         let now = Instant::now();
+        // §13.8: 60 s after the connection began, or after the last message that was answered.
         while let Some((connection, heard)) = self.strangers.values().next().and_then(|id| {
             let place = self.places.get(id)?;
             Some((*id, place.heard))
@@ -455,6 +468,8 @@ impl NetworkBehaviour for Places {
     ) -> Result<THandler<Self>, ConnectionDenied> {
         self.end_handshake(connection);
         let (from, now) = (Prefix::of(remote), Instant::now());
+        // §13.8: an address whose allowance is spent is refused after the handshake, because drones may share
+        // it.
         self.addresses.admit(&peer, from, now).map_err(ConnectionDenied::new)?;
         self.find_room(&peer, from, now).map_err(ConnectionDenied::new)?;
         self.add(connection, peer, from, true);
@@ -468,6 +483,7 @@ impl NetworkBehaviour for Places {
         _: &[Multiaddr],
         _: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
+        // Known peers are few, and the node needs them: the limit is for all others.
         if peer.is_none_or(|peer| !self.known.contains(&peer))
             && self.dialling.len() >= self.limits.pending as usize
         {

@@ -98,6 +98,7 @@ fn over_tcp(
     + Unpin
     + 'static,
 ) -> Result<Connections, NetError> {
+    // Messages are short, and answers wait for them: Nagle's algorithm would delay both.
     let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
     let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);
     let tcp = tcp.authenticate(noise(keypair)?).multiplex_ext(multiplexer);

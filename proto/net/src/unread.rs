@@ -102,6 +102,7 @@ impl Budget {
         }
         let accounts: Vec<_> = room.accounts.values().filter(|(of, _)| *of == peer).cloned().collect();
         drop(room);
+        // Without the lock: an account locks its own state, and then the room.
         for account in accounts.iter().filter_map(|(_, account)| account.upgrade()) {
             account.trust(trusted || account.dialled);
         }
@@ -115,6 +116,7 @@ impl Budget {
         let mut room = lock(&self.0.room);
         let held = room.held(trusted);
         let after = held.saturating_add(bytes);
+        // §16: of a connection beyond its room nothing is read; its peer's system holds what it sends.
         if let Some((number, waker)) = waiting
             && after > most
         {
@@ -132,12 +134,14 @@ impl Budget {
         *held = held.saturating_sub(bytes);
         let waiting = std::mem::take(&mut room.waiting);
         drop(room);
+        // All of them: who has room now is found out when each tries again.
         waiting.into_values().for_each(Waker::wake);
     }
 
     /// Ends connections that have held room for too long, now that others wait for it.
     fn search(&self, mut room: MutexGuard<'_, Room>, trusted: bool) {
         let now = Instant::now();
+        // Once a second: the search looks at every connection.
         if room.searched.is_some_and(|at| now < at + SEARCH_PAUSE) {
             return;
         }
@@ -189,6 +193,7 @@ struct Stream {
 
 impl State {
     fn fail(&mut self, reason: &'static str) {
+        // The first reason counts: later ones follow from it.
         self.failure.get_or_insert(reason);
         self.wake();
     }
@@ -226,6 +231,7 @@ impl Account {
     pub(crate) fn begin_frame(&self, frame: &FrameHeader, reader: &Waker) -> bool {
         let mut state = lock(&self.state);
         let begins = frame.opens && !state.streams.contains_key(&frame.stream);
+        // §16: a stream takes memory even if nothing comes over it.
         let cost = frame.cost() + if begins { STREAM_COST } else { 0 };
         if !self.charge(&mut state, cost, Some(reader)) {
             return false;
@@ -241,6 +247,7 @@ impl Account {
         let mut state = lock(&self.state);
         match state.streams.get_mut(&frame.stream).filter(|_| !frame.resets) {
             Some(stream) => stream.pieces.push_back((frame.length, frame.length)),
+            // Nobody will read it: yamux drops the body of a stream that is gone.
             None => self.discharge(&mut state, frame.cost()),
         }
     }
@@ -273,6 +280,7 @@ impl Account {
     pub(crate) fn closed(&self, stream: u32) {
         let mut state = lock(&self.state);
         let Some(gone) = state.streams.remove(&stream) else { return };
+        // What was not read of a stream that is dropped goes with it.
         let waited: usize = gone.pieces.iter().map(|(length, _)| *length as usize + PIECE_COST).sum();
         self.discharge(&mut state, waited + gone.cost);
     }
@@ -282,6 +290,7 @@ impl Account {
     fn charge(&self, state: &mut State, bytes: usize, reader: Option<&Waker>) -> bool {
         let limits = self.budget.0.limits;
         let after = state.unread.saturating_add(bytes);
+        // §16: 2 MiB and 128 KiB for each connection: two of the longest messages, and the streams.
         if let Some(reader) = reader
             && bytes > 0
             && after > limits.connection
@@ -289,6 +298,7 @@ impl Account {
             state.reader = Some(reader.clone());
             return false;
         }
+        // §16: 16 KiB of each connection need no room, so that short messages pass whatever others do.
         let taken = after.saturating_sub(limits.free).max(state.taken);
         let more = taken - state.taken;
         if more > 0 {
@@ -297,6 +307,7 @@ impl Account {
                 state.reader = reader.cloned();
                 return false;
             }
+            // Who holds room for 30 s that others wait for is disconnected.
             state.since.get_or_insert_with(Instant::now);
         }
         (state.unread, state.taken) = (after, taken);
@@ -311,6 +322,7 @@ impl Account {
         let taken = state.unread.saturating_sub(self.budget.0.limits.free).min(state.taken);
         let back = state.taken - taken;
         state.taken = taken;
+        // It holds no room any more: its time begins anew with the next byte.
         if taken == 0 {
             state.since = None;
         }
@@ -326,6 +338,7 @@ impl Account {
             let taken = state.taken;
             self.budget.give_back(state.trusted, taken);
             state.trusted = trusted;
+            // The bytes are here, whichever budget they count in.
             self.budget.take(trusted, taken, None);
             state.wake();
         }
@@ -368,6 +381,7 @@ impl FrameHeader {
         let flags = u16::from_be_bytes([f0, f1]);
         let of_stream = kind == DATA || kind == WINDOW_UPDATE;
         let length = if kind == DATA { u32::from_be_bytes([l0, l1, l2, l3]) } else { 0 };
+        // §16: frames of at most 64 KiB, because room is taken when a frame is announced.
         if length > Self::MOST {
             let reason = format!("a frame of {length} bytes is longer than the {} allowed", Self::MOST);
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
@@ -410,6 +424,7 @@ impl Keeper {
     pub(crate) fn keep(&self, account: &Arc<Account>, bytes: usize) {
         let mut kept = lock(&self.kept);
         let account = kept.account.get_or_insert_with(|| account.clone());
+        // The bytes were read from the stream, and wait in an incomplete message now.
         account.charge(&mut lock(&account.state), bytes, None);
         kept.bytes = kept.bytes.saturating_add(bytes);
     }

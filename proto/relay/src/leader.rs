@@ -239,9 +239,9 @@ impl<M: Machine> WithRelays<M> {
     }
 
     fn close(&mut self, peer: Peer, end: End) {
+        // Said once: until the relay confirms by its own *closed*, what still comes of the drone is
+        // ignored.
         if let Some((number, session, drone)) = self.home(peer)
-            // Said once: until the relay confirms by its own *closed*, what still comes of the drone is
-            // ignored.
             && !std::mem::replace(&mut drone.closed, true)
         {
             session.queue.push(number, frame(number, Body::Closed(end as u32)));

@@ -80,6 +80,7 @@ impl Cause {
 
     /// The id of a message to this peer.
     fn id_to(&self, to: Peer) -> RequestId {
+        // §23.3: an answer goes under the number of the request that it answers.
         if let Some((from, id)) = self.request
             && from == to
         {
@@ -108,6 +109,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     }
 
     pub(super) fn take_commands(&mut self, cx: &mut Context<'_>) {
+        // A batch is bounded, so that its records are soon durable and its answers soon leave.
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
         {
@@ -193,6 +195,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         self.host.before_inputs();
         // §13.9: the clocks are compared before each batch of inputs.
         if self.clock.jumped() {
+            // §13.9: a copy that was restored goes on as after a start, before anything else is handled.
             self.metrics.clock_jumps.inc();
             tracing::warn!(
                 "the wall clock has jumped: this machine may have been brought back from a snapshot of its memory, so that \
@@ -217,6 +220,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let input = match arrival {
             Arrival::Timeout => Input::Timeout,
             Arrival::Connected { peer, route, place } => {
+                // The host knows a peer before events name it.
                 self.host.connected(peer, route, &place);
                 Input::Connected { peer, route }
             }
@@ -261,6 +265,8 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     continue;
                 }
                 Output::Transmit { to: Destination::Peer(to), payload } => match cause.asked.take() {
+                    // §23.3: a response may carry the message that answers, unless it would overtake earlier
+                    // ones.
                     Some((from, answer))
                         if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
                     {
@@ -290,6 +296,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
             self.actions.push(Action::Answer { to: from, answer, request, message: None });
         }
         self.hand_out_jobs();
+        // A machine that asks to be woken in the past would take all of a core.
         let soonest = Instant::now() + SHORTEST_TIMEOUT;
         self.deadline = self.deadline.map(|deadline| deadline.max(soonest));
     }
@@ -319,6 +326,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 }
                 Action::Publish { message } => {
                     self.host.frame(None, &[], &message);
+                    // §23.4: to all subscribers of the topic, once.
                     handed = self.network.publish(&message);
                 }
                 Action::Block { peer } => self.network.block(peer),

@@ -61,6 +61,7 @@ impl Network {
     fn on_opened(&mut self, id: PeerId, connection: ConnectionId, established: u32, place: &str) {
         self.metrics.connections_opened.inc();
         let dialled = self.dialler.established(connection, Instant::now());
+        // The transport has authenticated the identity; members are known by it, whoever dialled.
         let route = match self.members.get(&id) {
             Some(kgc) => {
                 // What libp2p sees to for everybody else.
@@ -84,6 +85,7 @@ impl Network {
                 self.set_relayed(new, false);
                 new
             }
+            // One handle for all connections of a peer.
             Arrived::Again => return,
         };
         self.peers.set_place(&id, place);
@@ -104,6 +106,7 @@ impl Network {
         cause: Option<ConnectionError>,
     ) {
         self.metrics.connections_closed.inc();
+        // The node closed it itself: the cause that libp2p gives says less.
         let objection = self.objections.remove(&connection);
         let told = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
         let reason = objection.unwrap_or(told);
@@ -142,6 +145,7 @@ impl Network {
                 );
             }
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
+                // §23.5: a node that refuses pings takes part as well.
                 if !matches!(failure, ping::Failure::Unsupported) {
                     tracing::debug!(%peer, "no answer to pings: {failure}");
                     self.swarm.close_connection(connection);
@@ -157,15 +161,18 @@ impl Network {
     /// A node that was dialled and is not what was looked for is of no use: the address is one that cannot be
     /// reached. One that has dialled by mistake learns that itself, and operators here are told.
     fn on_introduction(&mut self, id: PeerId, connection: ConnectionId, agent: &str) {
+        // §16.3: who does not introduce itself compares nothing.
         let Some(own) = self.introduction else { return };
         if let Some(route) = self.dialler.route(connection) {
             let objection = own.objection(route, agent);
             self.dialler.introduced(connection, objection.is_none());
             if let Some(objection) = objection {
+                // §16.3: closed, as if nobody answered, and the reason told with it.
                 self.objections.insert(connection, objection);
                 self.swarm.close_connection(connection);
             }
         } else if let Some(mistake) = own.astray(agent)
+            // §16.3: once for each peer, and bounded, because anybody can connect.
             && self.astray.len() < MAX_ASTRAY
             && self.astray.insert(id)
         {
@@ -178,11 +185,13 @@ impl Network {
         match event {
             Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
                 let answer = Answer { inbound: request_id, channel };
+                // §13.8: whether a stranger keeps its place depends on the machine's answer.
                 self.swarm.behaviour_mut().places.hear(&peer);
                 self.deliver(&peer, Via::Peer, request.message, Some(request.request), Some(answer));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
                 self.finished(peer, request_id);
+                // §23.3: a length of 0 answers nothing.
                 if !response.message.is_empty() {
                     self.deliver(&peer, Via::Peer, response.message, Some(response.request), None);
                 }
@@ -210,6 +219,7 @@ impl Network {
                 self.incoming.push_back(Incoming::ClockAsked(question));
             }
             Event::Message { peer, message: Message::Response { request_id, response }, .. } => {
+                // A sign of life is asked for by the same stream: its time counts for nothing.
                 if self.confirmation_ended((peer, request_id), true) {
                     return;
                 }
