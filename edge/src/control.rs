@@ -66,7 +66,7 @@ pub(crate) struct Status {
     /// Standing of the drone.
     #[serde(default)]
     pub(crate) standing: Standing,
-    /// Why it is evicted, revoked, refused or has left.
+    /// Reason why it is evicted, revoked, refused or has left.
     #[serde(default)]
     pub(crate) reason: Option<String>,
     /// Time since which it is so.
@@ -84,10 +84,10 @@ pub(crate) struct Status {
     /// Messages that wait for a leader.
     #[serde(default)]
     pub(crate) queued: usize,
-    /// Why they wait although a leader is there, if they do.
+    /// Reason why they wait although a leader is there, if they do.
     #[serde(default)]
     pub(crate) held_up: Option<String>,
-    /// Why nothing is sent or received, if the node stands still.
+    /// Reason why nothing is sent or received, if the node stands still.
     #[serde(default)]
     pub(crate) stalled: Option<String>,
     /// Source that says that another process runs with a copy of this drone's identity, if there is one.
@@ -206,7 +206,7 @@ impl MachineState {
         running.machine.inspect(move |machine| Self::of(machine, duplicate)).await.map_err(|_| ENDING.into())
     }
 
-    /// Why the drone will not become a member by itself.
+    /// Reason for which the drone will not become a member by itself.
     fn trouble(&self, situation: &Situation) -> Option<Trouble> {
         if self.status.synced {
             return None;
@@ -235,7 +235,8 @@ impl MachineState {
     }
 }
 
-/// Why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is lacking.
+/// Reason why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is
+/// lacking.
 pub(crate) async fn obstacle(
     running: &Running<AnyEdge<Ristretto255>>,
     situation: &Situation,

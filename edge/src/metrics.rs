@@ -20,7 +20,7 @@ use quiver_service::monitoring::{Readiness, register};
 /// Seconds that a leader's clock may be ahead of this machine's before the drone is not ready.
 const CLOCKS: u64 = 60;
 
-/// Why something was refused, and by whom: `kgc` or `leader`.
+/// Reason why something was refused, and who refused it: `kgc` or `leader`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Why {
     by: &'static str,

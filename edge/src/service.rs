@@ -124,7 +124,7 @@ fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ri
     Ok(Some(token_file::read(&path, &file.pin()?, Wanted::Edge)?))
 }
 
-/// Why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered.
+/// Explains why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered.
 fn unanswered(unreached: &[Unreached], troubles: &[String], deployment: &Name) -> String {
     let unreached = unreached.iter().map(Unreached::to_string);
     let said: Vec<_> = troubles.iter().cloned().chain(unreached).collect();

@@ -71,7 +71,7 @@ pub(crate) struct New {
     pub(crate) changes: Vec<Change>,
     /// The position after them.
     pub(crate) seen: Seen,
-    /// Why something else cannot be handed over.
+    /// Reason why something else cannot be handed over.
     pub(crate) trouble: Option<String>,
 }
 

@@ -119,7 +119,7 @@ pub(crate) struct Status {
     pub(crate) laggards: Vec<LaggardRow>,
     /// Addresses it listens on.
     pub(crate) listening: Vec<String>,
-    /// Why nothing is sent or received, if the node stands still.
+    /// Reason why nothing is sent or received, if the node stands still.
     #[serde(default)]
     pub(crate) stalled: Option<String>,
     /// Source that says that another process runs with a copy of this leader's identity, if there is one.

@@ -246,7 +246,7 @@ fn stance(stance: &Stance, unreached: &[Unreached]) -> Readiness {
     }
 }
 
-/// Why the clocks cannot both be right.
+/// Explains why the clocks cannot both be right.
 fn describe_doubt(ClockDoubt { witness, theirs, ours }: &ClockDoubt) -> String {
     let (theirs, ours) = (clock::format(*theirs), clock::format(*ours));
     let fact = match witness {

@@ -30,7 +30,7 @@ pub(crate) struct ServiceReport<'a> {
     pub(crate) service: &'a Service,
     /// Process of the service, while it runs.
     pub(crate) process: Option<i32>,
-    /// Why it is not ready; `None` if it is.
+    /// Reason why it is not ready; `None` if it is.
     pub(crate) trouble: Option<String>,
 }
 

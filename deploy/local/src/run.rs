@@ -313,7 +313,7 @@ fn question(program: &Path, folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Why a service is not ready; `None` if it is.
+/// Reason why a service is not ready; `None` if it is.
 fn trouble(program: &Path, folder: &Path, name: &str) -> Option<String> {
     match question(program, folder, &["health", "-d", name]).output() {
         Ok(output) if output.status.success() => None,

@@ -30,7 +30,7 @@ pub(super) struct Shared {
 struct State {
     phase: Phase,
     standing: Standing,
-    /// Why a leader refuses for good, until the application was told, or it does not any more.
+    /// Reason for which a leader refuses for good, until the application was told, or it does not any more.
     refusal: Option<String>,
     name: Option<String>,
     group: Option<Name>,
@@ -215,7 +215,7 @@ impl Shared {
         }
     }
 
-    /// Why it is over.
+    /// Reason why the run is over.
     pub(super) fn ended(&self) -> Error {
         self.running().err().unwrap_or_else(Error::closed)
     }

@@ -42,7 +42,7 @@ pub(super) struct EdgeHost {
     pub(super) enrolled: mpsc::Sender<()>,
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<Reason>,
-    /// Why something was not sent.
+    /// Reason why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: Metrics,
     pub(super) situation: Situation,

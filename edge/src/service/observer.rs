@@ -170,7 +170,7 @@ pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
     if status.name.is_some() { "leader" } else { "kgc" }
 }
 
-/// Why an anonymous membership is over.
+/// Explains why an anonymous membership is over.
 pub(super) fn describe(why: &Ending) -> String {
     match why {
         Ending::Denied(error) => format!("not admitted: {error}"),

@@ -87,11 +87,11 @@ pub(crate) struct SendQueue {
     messages: Arc<Mutex<Vec<QueuedMessage>>>,
     clock: Arc<Mutex<Clock>>,
     pushed: Arc<Notify>,
-    /// Why the first message was not confirmed when that was last tried.
+    /// Reason why the first message was not confirmed when that was last tried.
     hindrance: Arc<Mutex<Option<Hindrance>>>,
 }
 
-/// Why messages wait although a leader is there.
+/// Reason why messages wait although a leader is there.
 #[derive(Clone, Debug)]
 struct Hindrance {
     reason: String,
@@ -161,7 +161,7 @@ impl SendQueue {
         self.hindrance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why messages wait although a leader is there, if they do.
+    /// Reason why messages wait although a leader is there, if they do.
     pub(crate) fn held_up(&self) -> Option<String> {
         self.hindrance().as_ref().map(|hindrance| hindrance.reason.clone())
     }

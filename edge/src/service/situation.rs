@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub(crate) since: u64,
 }
 
-/// Why the drone is no member.
+/// Reason why the drone is no member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
     /// Standing of the drone.
@@ -81,8 +81,8 @@ impl fmt::Display for Standing {
     }
 }
 
-/// Why a drone is no member whose slot a header gives up. It has the leader's signature, but says neither why nor
-/// whether the drone may come back.
+/// Reason why a drone is no member whose slot a header gives up. It has the leader's signature, but says
+/// neither why nor whether the drone may come back.
 const REMOVED: &str = "a leader of the group removed it: it was evicted, or another process with a copy of its state \
     took its slot";
 /// Advice for such a drone.
@@ -211,7 +211,7 @@ impl Situation {
         }
     }
 
-    /// Why the drone is no member, if it was told.
+    /// Reason why the drone is no member, if it was told.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.known().trouble.clone()
     }

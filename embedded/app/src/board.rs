@@ -37,11 +37,11 @@ pub struct About {
     pub mcu: &'static str,
     /// The processor's clock in Hz.
     pub clock_hz: u32,
-    /// Why it started.
+    /// Cause of the start.
     pub reset: ResetCause,
 }
 
-/// Why a board started, as far as it knows.
+/// Cause of a board's start, as far as it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResetCause {

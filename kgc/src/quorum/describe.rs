@@ -29,7 +29,7 @@ pub(crate) fn some(kgcs: &[KgcId]) -> String {
     }
 }
 
-/// Why a statement is not signed: who would sign it, who does not and why, who says nothing.
+/// Explains why a statement is not signed: who would sign it, who does not and why, who says nothing.
 pub(crate) fn not_signed(
     willing: &[KgcId],
     unwilling: &[(KgcId, SignRefusalReason)],
@@ -46,7 +46,7 @@ pub(crate) fn not_signed(
     parts.join("; ")
 }
 
-/// Why a ceremony ended without result.
+/// Explains why a ceremony ended without result.
 pub(crate) fn cause(cause: &AbortCause) -> String {
     match cause {
         AbortCause::Fault { culprit, fault } => format!("KGC {culprit} is to blame: {fault}"),

@@ -33,7 +33,7 @@ pub(super) struct LeaderHost {
     pub(super) group: String,
     pub(super) output: Output,
     pub(super) events: broadcast::Sender<LeaderEvent>,
-    /// Why something was not sent.
+    /// Reason why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<Reason>,

@@ -14,7 +14,7 @@ use crate::control::{LaggardRow, Status};
 pub(super) struct View<'a> {
     /// The newest status.
     pub(super) status: &'a Status,
-    /// Why it did not answer since, if it did not.
+    /// Reason why it did not answer since, if it did not.
     pub(super) trouble: Option<&'a str>,
     /// Seconds since 1970.
     pub(super) now: u64,

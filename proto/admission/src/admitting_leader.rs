@@ -53,7 +53,7 @@ pub enum AdmittingLeaderEvent {
     Denied {
         /// Connection of the drone.
         peer: Peer,
-        /// Why.
+        /// Reason.
         why: AdmissionError,
     },
 }

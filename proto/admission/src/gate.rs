@@ -105,7 +105,7 @@ pub enum GateEvent {
     Denied {
         /// Connection of the drone.
         peer: Peer,
-        /// Why.
+        /// Reason.
         why: AdmissionError,
     },
     /// A peer did something wrong.

@@ -147,7 +147,7 @@ pub struct Bridge<S: Suite> {
     table_counters: TableCounters,
     speech: Speech,
     departures: Departures,
-    /// Why there is no key, if the service knows.
+    /// Reason why there is no key, if the service knows.
     obstacle: Option<Obstacle>,
     /// The last frame of a program was of another system than the one granted.
     misnumbered: bool,
@@ -659,7 +659,7 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
-    /// Why a frame does not go to the group, if it does not.
+    /// Tries to send a frame to the group; the error is the reason if it does not go.
     fn try_send(&mut self, now: Duration, frame: Frame<'_>) -> Result<(), &'static str> {
         if self.slot.is_none() || !self.datagrams.is_open() {
             return Err("no key");

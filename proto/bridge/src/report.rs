@@ -146,7 +146,7 @@ pub struct EndpointStatus {
     /// Frames that its programs did not take in time.
     #[serde(default)]
     pub dropped: u64,
-    /// Why its programs may not see systems with ids above 255, for people.
+    /// Reason why its programs may not see systems with ids above 255, for people.
     #[serde(default)]
     pub narrow: Option<String>,
     /// Frames with system ids above 255 for programs that have shown none of their own: given to them, and kept

@@ -139,7 +139,7 @@ pub enum Event<S: Suite> {
     Impostor {
         /// The slot.
         slot: Slot,
-        /// Why.
+        /// Suspicion about the sender.
         suspicion: Suspicion,
     },
 }

@@ -63,7 +63,7 @@ pub struct Delivery<E> {
     pub event: Option<E>,
 }
 
-/// Why a drone is not answered.
+/// Reason why a drone is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Reason in the refusal.

@@ -34,7 +34,7 @@ pub enum BoardEvent {
     Connected {
         /// The partner; numbers are not used twice in a session.
         peer: u64,
-        /// Why.
+        /// Route of the connection.
         route: Route,
     },
     /// The connection is gone.

@@ -21,7 +21,7 @@ mod kind {
     pub(super) const PUBLISHED: u8 = 4;
 }
 
-/// Why there is a connection.
+/// Route of a connection, by the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// The peer is a KGC.
@@ -80,7 +80,7 @@ pub enum ToBoard {
     Connected {
         /// The partner; numbers are not used twice in a session.
         peer: u64,
-        /// Why.
+        /// Route of the connection.
         route: Route,
     },
     /// The connection is gone.

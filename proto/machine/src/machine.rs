@@ -56,7 +56,7 @@ impl Peer {
     }
 }
 
-/// Why there is a connection.
+/// Route of a connection, by the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// An address configured as a KGC's, which this node dialled.
@@ -99,7 +99,7 @@ pub enum Input<'a, C> {
     Connected {
         /// The partner.
         peer: Peer,
-        /// Why.
+        /// Route of the connection.
         route: Route,
     },
     /// The last connection to the partner is gone.

@@ -32,7 +32,7 @@ type Source = (u32, u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(u64);
 
-/// Why a frame goes nowhere.
+/// Reason why a frame goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dropped {
     /// The endpoint it came from is not one of the router's.

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use crate::{MessageError, wire};
 
-/// Why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as
+/// Reason why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as
 /// [`Rejoin`](Self::Rejoin) in answer to a member's own question, makes it give up its membership and join
 /// anew. It ends no enrolment and costs no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl fmt::Display for Reason {
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// Reason.
     pub reason: Reason,
     /// The nonce, digest or number of the request refused; at most 32 bytes.
     pub reference: Vec<u8>,

@@ -176,7 +176,7 @@ impl Addresses {
     }
 }
 
-/// Why a stranger is refused.
+/// Reason why a stranger is refused.
 #[derive(Debug, derive_more::Display)]
 #[display("the peer is a stranger, and many peers from {from} were penalised: it may come again later")]
 pub(crate) struct Spent {

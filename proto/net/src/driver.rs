@@ -59,7 +59,7 @@ pub struct Driver<M: Machine, H> {
 /// Looks at the machine after each batch of inputs; told whether its records are durable.
 type Inspector<M> = Box<dyn FnMut(Now, &M, bool) + Send>;
 
-/// Why the loop goes on.
+/// Decision on how the loop goes on.
 enum Step {
     Work,
     Stop,

@@ -6,7 +6,7 @@ use libp2p::Multiaddr;
 
 use crate::config::Transport;
 
-/// Why an application could not make records durable.
+/// Error of an application that could not make records durable.
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a text is no address for a service.

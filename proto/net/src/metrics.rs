@@ -145,7 +145,7 @@ impl NetMetrics {
         }
     }
 
-    /// Why the node stands still, if it does: for people.
+    /// Reason why the node stands still, if it does: for people.
     pub fn trouble(&self) -> Option<String> {
         let records = self.unstored.get();
         (records > 0).then(|| {

@@ -130,7 +130,7 @@ pub(crate) struct Network {
     /// Peers to be blocked once they have what was sent to them, or at this time.
     closing: Vec<(Instant, PeerId)>,
     introduction: Option<Introduction>,
-    /// Why connections are closed that this node opened: another answers there than was looked for.
+    /// Reasons of connections closed that this node opened: another node answers there than was looked for.
     objections: HashMap<ConnectionId, String>,
     /// Peers that dialled this node by mistake, so that it is told once.
     astray: HashSet<PeerId>,

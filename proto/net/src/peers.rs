@@ -175,7 +175,7 @@ impl Peers {
         ids
     }
 
-    /// Why there is a connection to this peer.
+    /// Route of the connection to this peer.
     pub(crate) fn route(&self, id: &PeerId) -> Option<Route> {
         self.by_id.get(id).map(|partner| partner.route)
     }

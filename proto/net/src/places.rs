@@ -89,7 +89,7 @@ pub(crate) struct Places {
     displaced: Counter,
 }
 
-/// Why a connection is refused.
+/// Reason why a connection is refused.
 #[derive(Debug, derive_more::Display)]
 enum Full {
     #[display("too many connections are in their handshake")]

@@ -110,7 +110,7 @@ pub enum QuorumEvent {
     Aborted {
         /// The purpose.
         kind: CeremonyKind,
-        /// Why.
+        /// Reason.
         cause: AbortCause,
     },
     /// A command that makes no sense now.
@@ -195,7 +195,7 @@ pub enum QuorumEvent {
     Stranger(Peer),
 }
 
-/// Why a ceremony ended without result.
+/// Reason why a ceremony ended without result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbortCause {

@@ -24,7 +24,7 @@ use super::{QuorumNode, ibe_name};
 /// Greatest distance of a list's number from the newest list's: numbers of failed lists are not used again.
 pub(super) const MAX_AHEAD: u64 = 1024;
 
-/// Why not; with the highest number signed for, if that is why.
+/// Reason for a refusal to sign; with the highest number signed for, if that is it.
 pub(super) type Refused = (SignRefusalReason, u64);
 
 const fn refused(reason: SignRefusalReason) -> Refused {

@@ -61,7 +61,7 @@ pub(crate) enum Body {
     Broadcast(Vec<u8>),
 }
 
-/// Why a drone goes.
+/// Reason why a drone goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Its connection ended, or is to be ended.

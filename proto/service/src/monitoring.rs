@@ -43,7 +43,7 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 /// Readiness of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Why it does not do its work; empty if it does.
+    /// Reason why it does not do its work; empty if it does.
     pub reasons: Vec<String>,
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn run_all<S: Suite>(world: &mut World<S>) -> Result<PhaseResul
 
 pub(crate) use self::flood::flood;
 
-/// Why the phases end early.
+/// Reason why the phases end early.
 enum Halt {
     /// The run cannot go on.
     Error(SimError),

@@ -48,7 +48,7 @@ struct Worker {
     drones: Vec<u32>,
     event_log: Arc<EventLog>,
     link: tokio::sync::Mutex<Link>,
-    /// Why it is lost.
+    /// Reason why it is lost.
     lost: Arc<Mutex<Option<String>>>,
     reading: JoinHandle<()>,
 }

@@ -51,7 +51,7 @@ pub enum NodeEvent {
     Denied {
         /// The connection.
         peer: Peer,
-        /// Why.
+        /// Reason.
         why: AdmissionError,
     },
     /// A relay.
@@ -115,7 +115,7 @@ pub struct Step {
     pub at: Duration,
     /// The node.
     pub node: NodeId,
-    /// Why.
+    /// Cause of the step.
     pub cause: Cause,
     /// Effects of the step, in order.
     pub effects: Vec<Effect>,

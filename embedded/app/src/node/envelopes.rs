@@ -27,7 +27,7 @@ const SHOWN: usize = 4_096;
 /// Bytes of a session's name that are printed.
 const SHOWN_OF_NAME: usize = 8;
 
-/// Why an envelope did not open.
+/// Reason why an envelope did not open.
 enum Unopened {
     /// The envelope was not tried, for this reason.
     Refused(&'static str),

@@ -37,7 +37,7 @@ pub(crate) struct Retained {
     pub(crate) writes: [AtomicU8; FLASH_WORDS],
 }
 
-/// Why the machine started.
+/// Cause of the machine's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Cause {

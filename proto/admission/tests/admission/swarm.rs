@@ -263,7 +263,7 @@ impl Swarm {
         of_leader.collect()
     }
 
-    /// Why drones were not admitted.
+    /// Errors of drones that were not admitted.
     pub(crate) fn denied(&self) -> Vec<&AdmissionError> {
         let events = self.world.node::<Measured>(Node::Leader).events.iter();
         let denied = events.filter_map(|event| match event {

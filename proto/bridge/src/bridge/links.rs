@@ -266,7 +266,7 @@ impl Links {
     }
 }
 
-/// Why the router sends a frame nowhere, for counters.
+/// Names the reason why the router sends a frame nowhere, for counters.
 pub(super) const fn reason(dropped: Dropped) -> &'static str {
     match dropped {
         Dropped::UnknownEndpoint => "closed",

@@ -39,7 +39,7 @@ const RESERVED: usize = 2;
 const VERIFICATIONS: u32 = 256;
 const VERIFICATION: Duration = Duration::from_millis(20);
 
-/// Why a datagram was not received.
+/// Reason why a datagram was not received.
 enum Verdict {
     /// Counted here.
     Drop(fn(&mut Counters) -> &mut u64),

@@ -103,7 +103,7 @@ pub enum KgcEvent {
         peer: Peer,
         /// The token's id, if it could be read.
         token_id: Option<[u8; 16]>,
-        /// Why.
+        /// Reason.
         reason: Reason,
     },
     /// A revocation list was signed.

@@ -68,7 +68,7 @@ impl Bench {
         answers.remove(0)
     }
 
-    /// Why the KGC at `place` does not commit itself.
+    /// Reason why the KGC at `place` does not commit itself.
     fn refused_commitment(&mut self, place: usize, from: Peer) -> Reason {
         let hello = Message::EnrolHello(EnrolHello { nonce: [3; 16] });
         let [Message::EnrolCookie(cookie)] = &self.say(place, from, &hello)[..] else { panic!("no cookie") };

@@ -32,7 +32,7 @@ use super::kem_keys::KemKeys;
 use super::{EdgeContext, EdgeEvent, EdgeStatus};
 use crate::refused::encode_proof;
 
-/// Why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
+/// Reason why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MembershipEnd {
     /// The drone left, as it asked to.

@@ -211,7 +211,7 @@ pub enum LeaderEvent {
     Refused {
         /// The peer that asked.
         peer: Peer,
-        /// Why.
+        /// Reason.
         reason: Reason,
     },
     /// The KGC refuses to enrol this leader.

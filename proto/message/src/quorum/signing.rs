@@ -68,7 +68,7 @@ pub struct SignShare {
     pub share: Vec<u8>,
 }
 
-/// Why a signer does not sign.
+/// Reason why a signer does not sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignRefusalReason {
@@ -111,7 +111,7 @@ const REASONS: [(SignRefusalReason, wire::sign_refusal::Reason); 7] = [
 pub struct SignRefusal {
     /// The attempt.
     pub session: SigningSession,
-    /// Why.
+    /// Reason.
     pub reason: SignRefusalReason,
     /// Highest number signed for, with [`SignRefusalReason::Superseded`]. Otherwise 0.
     pub number: u64,

@@ -24,7 +24,7 @@ pub use self::write::FramedWrite;
 pub trait Decoder {
     /// A frame.
     type Item;
-    /// Why bytes are none, or could not be read.
+    /// Error if bytes are no frame, or could not be read.
     type Error: From<io::Error>;
 
     /// Takes the first frame off the bytes that came; `None`, and nothing is taken, if more have to come.
@@ -46,7 +46,7 @@ pub trait Decoder {
 pub trait Encoder {
     /// A frame.
     type Item<'a>;
-    /// Why it has no encoding, or could not be written.
+    /// Error if a frame has no encoding, or could not be written.
     type Error: From<io::Error>;
 
     /// Appends a frame.

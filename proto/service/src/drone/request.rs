@@ -83,7 +83,7 @@ pub enum KeyAnswer {
     Feature(FeatureAnswer),
     /// Result of a job on a file, for people.
     Done(String),
-    /// Why not, and the exit code that it would have had without the service.
+    /// A failure: the reason, and the exit code that it would have had without the service.
     Failed(String, u8),
 }
 

@@ -83,7 +83,7 @@ pub struct SendReport {
     /// Number of messages that wait, with this one, if it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<usize>,
-    /// Why it is queued.
+    /// Reason why it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

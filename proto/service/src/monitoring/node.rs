@@ -42,7 +42,7 @@ impl Refusals {
     }
 }
 
-/// Why this machine's clock is in doubt, if most of those it asked have another time.
+/// Reason why this machine's clock is in doubt, if most of those it asked have another time.
 pub fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
     let others = handle.other_clocks();
     let apart = (others.apart, others.answered);

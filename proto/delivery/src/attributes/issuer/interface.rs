@@ -121,7 +121,7 @@ pub enum IssuerEvent {
         authority: Name,
         /// The drone.
         name: Name,
-        /// Why.
+        /// Error of the scheme.
         error: MakeError,
     },
     /// A request was refused.
@@ -129,7 +129,7 @@ pub enum IssuerEvent {
     Refused {
         /// The peer that asked.
         peer: Peer,
-        /// Why.
+        /// Reason.
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.

@@ -116,7 +116,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Why a key was not collected. Nothing of this is authenticated but the number needed.
+/// Reason why a key was not collected. Nothing of this is authenticated but the number needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// The condition; `None` if only the statement was asked for.

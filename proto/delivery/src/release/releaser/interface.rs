@@ -104,7 +104,7 @@ pub enum ReleaseEvent {
         condition: Condition,
         /// The drone.
         name: Name,
-        /// Why, in words.
+        /// Reason, in words.
         why: &'static str,
     },
     /// A request was refused.
@@ -112,7 +112,7 @@ pub enum ReleaseEvent {
     Refused {
         /// The peer that asked.
         peer: Peer,
-        /// Why.
+        /// Reason.
         reason: Reason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.

@@ -88,7 +88,7 @@ pub struct KeyReport {
     pub statement: Option<String>,
     /// Keys.
     pub keys: Vec<KeyLine>,
-    /// Why there is no key, if a key was asked for: the words, and whether somebody refused it.
+    /// Reason why there is no key, if a key was asked for: the words, and whether somebody refused it.
     pub failed: Option<(String, bool)>,
 }
 
