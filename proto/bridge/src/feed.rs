@@ -135,8 +135,8 @@ impl<S: Suite> Feed<S> {
                 return false;
             }
             let had = held.is_some();
-            // §20.2: used once all before it is durable: a boot number that is lost could come twice, and with
-            // it nonces.
+            // §20.2: used once all before it is durable: a boot number that is lost could come twice, and
+            // with it nonces.
             *held = keys.filter(|_| durable).map(Arc::new);
             had || held.is_some()
         });

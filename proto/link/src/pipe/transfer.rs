@@ -110,8 +110,8 @@ impl Transfer {
             }
         }
         for place in &mut self.places {
-            // A medium seldom changes the order: what is passed over is taken for lost, and repeated without a
-            // wait.
+            // A medium seldom changes the order: what is passed over is taken for lost, and repeated without
+            // a wait.
             if matches!(*place, Place::UnderWay(number) if Some(number) < newest) {
                 *place = Place::Here;
             }
