@@ -22,7 +22,7 @@ pub struct Error {
 #[non_exhaustive]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// It failed for a reason that has no code of its own.
+    /// The call failed for a reason that has no code of its own.
     Failed = 1,
     /// An argument, an option or a file that was given is wrong.
     Usage = 2,
@@ -66,7 +66,7 @@ impl Error {
         Self::new(ErrorKind::Closed, "the drone was closed")
     }
 
-    /// Its kind.
+    /// Kind of the error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.kind
