@@ -103,6 +103,7 @@ impl Board {
         (leaving, broadcasts): (mpsc::Sender<Leaving>, mpsc::Sender<Notice>),
         starts: Arc<StartLimiter>,
     ) -> Self {
+        // Address 0 is the board at the end of the line; others are behind a dongle's radio.
         let limits = if place.address == 0 { Limits::line(MAX_MESSAGE) } else { Limits::radio(MAX_MESSAGE) };
         let now = Instant::now();
         Self {
@@ -138,6 +139,7 @@ impl Board {
                     let now = self.now();
                     self.endpoint.handle_datagram(now, &datagram);
                 }
+                // The line ended this board.
                 Woken::Datagram(None) => return,
                 Woken::Node(side, Some(event)) => self.handle_node_event(side, event),
                 Woken::Node(side, None) => self.node_stopped(side),
@@ -149,6 +151,7 @@ impl Board {
                     let now = self.now();
                     self.endpoint.handle_timeout(now);
                     self.start_nodes();
+                    // Its place is for another board, until it says hello again.
                     if self.wants.is_none() && self.idle_since.elapsed() >= REMEMBERED {
                         return;
                     }
@@ -166,6 +169,8 @@ impl Board {
             missed = next_missed(&mut self.missed) => Woken::Missed(missed),
             room = self.leaving.reserve(), if self.pending.is_some() => {
                 if let (Ok(room), Some(datagram)) = (room, self.pending.take()) {
+                    // One datagram at a time is taken from the endpoint, so that a slow line holds up the
+                    // session, not the memory.
                     room.send((self.place.address, datagram));
                 }
                 Woken::Room
@@ -217,6 +222,7 @@ impl Board {
     /// The board takes coded broadcasts: on the radio, where others hear them, too.
     fn take_broadcasts(&mut self, max_message: u32) {
         let board = self.place.address;
+        // A line has one board: a broadcast would save nothing.
         if board != 0 {
             let (sender, missed) = mpsc::channel(MISSED);
             let longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(self.longest);
@@ -243,6 +249,7 @@ impl Board {
         };
         match self.broadcasts.try_send(notice) {
             Ok(()) => self.fragments = (sent, repeated),
+            // The broadcasts are behind: it is sent in the board's session, as without them.
             Err(TrySendError::Full(Notice::Published { message, .. })) => self.send_publication(message),
             Err(_) => {}
         }
@@ -267,6 +274,7 @@ impl Board {
             board = %self.place, group = wants.group().unwrap_or("-"), kgc = wants.kgc, max_message, "board connected"
         );
         self.longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(MAX_MESSAGE);
+        // What is longer is dropped at the node, before it waits anywhere.
         self.longest = self.longest.saturating_sub(MESSAGE_OVERHEAD);
         self.dropped = Dropped::default();
         self.forget_broadcasts();
@@ -280,6 +288,7 @@ impl Board {
             let group = wants.group().unwrap_or_default();
             tracing::warn!(board = %self.place, group, "the board wants another group than this leader's");
         }
+        // A node has one topic from its start on, so that another group takes another node.
         if self.leaders.is_some() && self.topic(self.wants.as_ref()) != self.topic(Some(&wants)) {
             self.stop(Side::Leaders);
         }
@@ -306,6 +315,7 @@ impl Board {
     fn start_soon(&mut self) {
         if self.start_at.is_none() && (self.is_wanted(Side::Leaders) || self.is_wanted(Side::Kgcs)) {
             let now = Instant::now();
+            // Bounded for each board and each line: a start draws a key and dials.
             let own = self.last_start.map_or(now, |last| last + BETWEEN_STARTS);
             self.start_at = Some(self.starts.next(now).max(own));
         }
@@ -334,6 +344,7 @@ impl Board {
         });
         self.leaders = self.leaders.take().or(leaders);
         self.kgcs = self.kgcs.take().or(kgcs);
+        // One that failed to start is tried again.
         self.start_soon();
     }
 
@@ -344,6 +355,7 @@ impl Board {
             Side::Kgcs => self.kgcs = None,
         }
         for peer in self.peers.remove_all(side) {
+            // The board's machine must not wait for answers of peers that it lost.
             self.send_to_board(&ToBoard::Disconnected { peer });
         }
     }
@@ -361,6 +373,7 @@ impl Board {
         self.start_at = None;
         self.leaders = None;
         self.kgcs = None;
+        // Numbers of peers are of a session, and the next one begins without any.
         self.peers = Peers::default();
         self.forget_broadcasts();
         self.idle_since = Instant::now();
@@ -378,6 +391,7 @@ impl Board {
                     self.send_to_board(&ToBoard::Disconnected { peer });
                 }
             }
+            // A board that takes broadcasts is sent a publication once for all of the line's boards.
             NodeEvent::Received { from, via: Via::Group, bytes } if self.missed.is_some() => {
                 if self.peers.number(side, from).is_some() {
                     self.publish(bytes);

@@ -105,6 +105,7 @@ impl Broadcasts {
 
     /// Makes the next frame, and gives boards what they did not confirm.
     fn settle(&mut self) {
+        // One frame at a time, so that frames of sessions take their turn on the line.
         if self.pending.is_none() {
             let now = self.now();
             self.pending = self.broadcaster.poll_frame(now);
@@ -126,6 +127,7 @@ impl Broadcasts {
         match notice {
             Notice::Takes { board, longest, missed } => {
                 self.broadcaster.add(board, longest);
+                // A session that began anew takes the place of the one before.
                 self.boards.insert(board, missed);
             }
             Notice::Gone { board } => {
@@ -134,6 +136,7 @@ impl Broadcasts {
             }
             Notice::Published { board, message, sent, repeated } => {
                 self.broadcaster.note_fragments(sent, repeated);
+                // Too few boards take it, or too many messages wait.
                 if !self.broadcaster.publish(now, board, &message) {
                     self.send_in_session(board, message);
                 }

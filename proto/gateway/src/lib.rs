@@ -1,11 +1,10 @@
 //! A gateway: connects boards on serial lines to a Quiver deployment, and relays their messages without keys.
 //!
 //! A board drives its role machine itself. The gateway sends it a driver's inputs and executes the machine's
-//! messages ([`quiver_link`]). The gateway tells it what a driver tells a machine and carries out what the
-//! machine wants sent ([`quiver_link`]). For each board it runs nodes of its own on the network, with
-//! transport keys that live as long as the board's session: one that is connected to the leaders and listens
-//! to the group's topic, and one that is connected to the KGCs while the board asks for them. So leaders and
-//! KGCs see a board as they see any other drone, and their limits for each peer hold for each board.
+//! messages ([`quiver_link`]). For each board it runs nodes of its own on the network, with transport keys
+//! that live as long as the board's session: one that is connected to the leaders and listens to the group's
+//! topic, and one that is connected to the KGCs while the board asks for them. So leaders and KGCs see a
+//! board as they see any other drone, and their limits for each peer hold for each board.
 //!
 //! Of a group message it looks at the channel, which stands in the clear: what boards have no use for does not take their
 //! lines' time.

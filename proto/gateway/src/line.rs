@@ -38,11 +38,13 @@ pub(crate) type Leaving = (u16, Vec<u8>);
 /// Serves a line for ever.
 pub(crate) async fn serve(config: Arc<GatewayConfig>, address: LineAddress) {
     let mut opener = Opener::new(address.clone(), config.baud);
+    // A TCP peer that is gone says nothing, and a board in session sends a ping every 10 s.
     let silence = matches!(address, LineAddress::Tcp { .. }).then_some(TCP_SILENCE);
     let (mut boards, mut broadcasts, mut leaving) = Boards::new(config, address.clone());
     loop {
         let (inward, outward) = tokio::select! {
             line = opener.open() => line,
+            // While the line is closed, boards end by themselves, and broadcasts run out of confirmations.
             never = boards.remove_ended() => match never {},
             never = broadcasts.serve() => match never {},
         };
@@ -68,6 +70,7 @@ async fn read(
     let mut next = Instant::now();
     loop {
         let reading = async {
+            // Bytes are taken at a bounded rate: a line that is flooded must not take all of the processor.
             sleep_until(next).await;
             match silence {
                 Some(silence) => {
@@ -147,6 +150,7 @@ impl Boards {
     /// does not know them.
     fn take(&mut self, address: u16, datagram: &[u8]) {
         if !self.inboxes.contains_key(&address) {
+            // Only a hello begins a session, so that noise makes no boards.
             if !quiver_link::is_hello(datagram) {
                 if let Some(refusal) = quiver_link::refusal(datagram) {
                     // If the line has no room, the board asks again.
@@ -154,6 +158,7 @@ impl Boards {
                 }
                 return;
             }
+            // Bounded, because each board has two nodes on the network.
             if self.inboxes.len() >= MAX_BOARDS {
                 if !std::mem::replace(&mut self.full, true) {
                     tracing::warn!(line = %self.line, address, "a board is ignored: there are {MAX_BOARDS} already");
@@ -190,6 +195,7 @@ impl Boards {
                 }
                 Some(Err(error)) => {
                     tracing::error!(line = %self.line, "a board's task failed: {error}");
+                    // The task's address went with it; its inbox is the one that is closed.
                     self.inboxes.retain(|_, inbox| !inbox.is_closed());
                 }
                 None => std::future::pending::<()>().await,
@@ -211,6 +217,7 @@ impl Complaints {
     }
 
     fn count(&mut self, now: Instant, counters: LineCounters) {
+        // A bad line refuses many frames: told in sums, twice a minute at most.
         if counters.refused() == self.reported.refused() || self.next.is_some_and(|next| now < next) {
             return;
         }

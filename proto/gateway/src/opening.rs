@@ -66,6 +66,7 @@ impl Opener {
 
     /// The line, as soon as it can be opened. Cancel-safe: a wait is continued.
     pub(crate) async fn open(&mut self) -> (Inward, Outward) {
+        // A line that stood for seconds was no failure of the kind that longer waits are for.
         if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
             self.wait = Duration::ZERO;
         }
@@ -107,6 +108,7 @@ async fn try_open(address: &LineAddress, baud: u32) -> io::Result<(Inward, Outwa
         LineAddress::Tcp { host, port } => {
             let connecting = timeout(PATIENCE, TcpStream::connect((host.as_str(), *port)));
             let stream = connecting.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+            // Datagrams are short, and their answers are waited for.
             stream.set_nodelay(true)?;
             let (inward, outward) = stream.into_split();
             Ok((Box::new(inward), Outward::Tcp(outward)))

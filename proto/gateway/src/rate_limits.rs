@@ -30,6 +30,7 @@ impl ReadLimiter {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let cost = Duration::from_secs(1).saturating_mul(bytes) / BYTES_PER_SECOND;
         self.bucket.spend(now.saturating_duration_since(self.start), cost);
+        // A quarter of a second's bytes may come at once, as a driver's buffer does.
         self.start + self.bucket.out_of_debt(BURST)
     }
 }
@@ -49,6 +50,7 @@ impl StartLimiter {
     /// Time at which the next one may start.
     pub(crate) fn next(&self, now: Instant) -> Instant {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each start waits for those before it, so that boards that come together start one after the other.
         let at = now.max(self.start + bucket.out_of_debt(Duration::ZERO));
         bucket.spend(now.saturating_duration_since(self.start), BETWEEN_STARTS);
         at

@@ -66,6 +66,7 @@ impl Machine for Relay {
 
     fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
         self.outputs.push_back(match input {
+            // It has no state that a copy could spoil: the board's machine has.
             Input::Timeout | Input::Resumed => return,
             Input::Received { bytes, .. } if self.is_withheld(bytes) => return,
             Input::Connected { peer, route } => Output::Event(NodeEvent::Connected { peer, route }),
@@ -96,6 +97,8 @@ impl Host<Relay> for EventSink {
     fn event(&mut self, _: &Relay, event: NodeEvent) {
         let may_be_dropped = matches!(event, NodeEvent::Received { .. } | NodeEvent::TooLong { .. });
         if self.0.as_ref().is_some_and(|sink| sink.try_send(event).is_err()) && !may_be_dropped {
+            // A connection that the board was not told of would confuse its machine: the node is stopped, and
+            // begun anew.
             self.0 = None;
         }
     }
