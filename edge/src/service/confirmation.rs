@@ -67,8 +67,8 @@ pub(crate) async fn confirm(running: &RunningEdge, handed: Handed) -> Result<(),
     if running.machine.duplicate_identity().is_some() { Err(COPY) } else { Ok(()) }
 }
 
-/// Returns true if a leader proves, by its answer to a question that is asked from now on, that the epoch of this
-/// digest is the current one.
+/// Returns true if a leader proves, by its answer to a question that is asked from now on, that the epoch of
+/// this digest is the current one.
 async fn is_current(running: &RunningEdge, epoch: &[u8; 32]) -> bool {
     let Ok(before) = status(running).await else { return false };
     let deadline = Instant::now() + PROOF_TIME;
