@@ -285,7 +285,7 @@ mod tests {
             match known {
                 Ok(()) => assert_eq!(setting, KemSetting::None),
                 Err(error) => {
-                    assert!(error.contains(&setting.to_string()) && error.contains("board"), "{error}")
+                    assert!(error.contains(&setting.to_string()) && error.contains("board"), "{error}");
                 }
             }
         }

@@ -245,6 +245,7 @@ mod tests {
     const NOW: UnixTime = 1_700_000_000;
 
     struct Bench {
+        master: MasterSecret<S>,
         deployment: Deployment<S>,
         leader: DroneKeypair<S>,
         rng: ChaCha20Rng,
@@ -259,7 +260,7 @@ mod tests {
             let (groups, not_after) = (alloc::vec![name("alpha")], 1 << 40);
             let identity = Identity { serial: [1; 16], name: name("leader"), role, groups, not_after };
             let leader = issue_keypair(&master, &deployment, &identity, &mut rng);
-            Self { deployment, leader, rng }
+            Self { master, deployment, leader, rng }
         }
 
         /// The header of an opening by this leader.
@@ -348,9 +349,8 @@ mod tests {
         assert!(keys.for_header(&bench.core(Some(term(9)))).is_ok());
         let mut other = Bench::new();
         other.leader = {
-            let master = MasterSecret::<S>::generate(&mut other.rng);
             let identity = other.leader.public().identity.clone();
-            issue_keypair(&master, &other.deployment, &identity, &mut other.rng)
+            issue_keypair(&other.master, &other.deployment, &identity, &mut other.rng)
         };
         let foreign = keys.for_header(&other.core(Some(term(9)))).map(drop);
         assert_eq!(foreign, Err(Error::MissingKem));

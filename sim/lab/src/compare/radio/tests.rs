@@ -84,7 +84,7 @@ fn budget_that_ends_within_an_event_cuts_it_and_the_report_says_so() {
     let outcome = arena.play(Event::Form).unwrap();
     // It began: the controller made a key, and not everybody had it.
     assert!(outcome.is_cut && arena.keys().len() == 1 && outcome.reached < outcome.members, "{outcome:?}");
-    let mut comparison = play_all(&plan(Carrier::Tcp, 0.0, vec![8]), &mut ()).unwrap();
+    let mut comparison = play_all(&plan(Carrier::Tcp, 0.0, vec![8]), &mut (), &mut |_| ()).unwrap();
     comparison.rows.retain(|row| row.scheme != SchemeKind::Pairwise || row.event == Event::Form);
     comparison.cuts.push(RadioCut { drones: 8, scheme: SchemeKind::Pairwise, event: Event::Expire });
     let report = report(&comparison, making());
