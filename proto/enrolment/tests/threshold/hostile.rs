@@ -94,7 +94,7 @@ fn other_commitments_in_the_package_make_no_key_and_name_whom_they_belong_to() {
         Message::EnrolSigning(mut signing) if spoilt < 1 => {
             spoilt += 1;
             let point = S::mul_base(&S::scalar_random(&mut world.rng));
-            let other = [S::encode(&point).as_ref(), S::encode(&point).as_ref()].concat();
+            let other = [S::encode(&point), S::encode(&point)].concat();
             let last = signing.parts.len() - 1;
             signing.parts[last].1 = other;
             Message::EnrolSigning(EnrolSigning { ..signing })
