@@ -221,9 +221,18 @@ impl Places {
     fn judge_anew(&mut self, peer: PeerId) {
         let standing = self.standing(&peer);
         for connection in self.by_peer.get(&peer).cloned().unwrap_or_default() {
+            let Some(before) = self.places.get(&connection).map(|place| place.standing) else { continue };
+            // Strangers are in the order in which they were heard.
+            if before == Standing::Stranger && standing == Standing::Stranger {
+                continue;
+            }
             self.remove(connection);
             if let Some(place) = self.places.get_mut(&connection) {
                 place.standing = standing;
+                // A stranger's time begins now, however long it was connected before: it is for last words.
+                if standing == Standing::Stranger {
+                    place.heard = Instant::now();
+                }
             }
             self.enter(connection);
         }
@@ -688,6 +697,25 @@ mod tests {
         age(&mut places, lifetime);
         places.expire(&mut cx);
         assert_eq!(closed(&mut places), ids([1]));
+        check(&places);
+    }
+
+    #[tokio::test]
+    async fn who_is_disowned_has_a_strangers_time_for_last_words() {
+        let mut places = places(|_| {});
+        let [drone, stranger] = [(); 2].map(|()| PeerId::random());
+        assert!(connect(&mut places, 0, drone, 1) && connect(&mut places, 1, stranger, 2));
+        places.prove(drone);
+        let lifetime = places.limits.stranger_lifetime.unwrap();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        age(&mut places, lifetime);
+        places.disown(&drone);
+        places.disown(&stranger);
+        places.expire(&mut cx);
+        assert_eq!(closed(&mut places), ids([1]), "who was a stranger before gets no more time");
+        age(&mut places, lifetime);
+        places.expire(&mut cx);
+        assert_eq!(closed(&mut places), ids([0]));
         check(&places);
     }
 
