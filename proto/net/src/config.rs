@@ -225,13 +225,15 @@ impl UnsentLimits {
     };
 }
 
-/// Limits of bytes of group messages that wait for strangers that listen. Who has not taken them when the
-/// next one finds no room is disconnected.
+/// Limits of bytes of group messages that wait for strangers that listen. When the next message finds no room,
+/// strangers are disconnected until it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListeningLimits {
     /// Bytes that wait for one stranger.
     pub each: usize,
-    /// Bytes that wait for all of them together: beyond, whoever has taken least is disconnected.
+    /// Bytes that wait for all of them together: a message of n bytes reaches at most `all` / n strangers.
+    /// Beyond, whoever has most waiting is disconnected first, and then others. For those that are being
+    /// disconnected as much again may wait.
     pub all: usize,
 }
 

@@ -53,7 +53,7 @@ pub(crate) enum GateEvent {
     Group(gossipsub::Event),
     /// A peer has sent many messages that no node of the group sends.
     Garbage(PeerId),
-    /// A stranger is disconnected because it does not take the group's messages.
+    /// A stranger is disconnected to make room for the next of the group's messages.
     Behind {
         /// The stranger.
         peer: PeerId,
@@ -181,7 +181,8 @@ impl GroupGate {
         }
     }
 
-    /// Disconnects strangers that did not take what they were given, until there is room for another message.
+    /// Disconnects strangers until there is room for another message: first those that did not take what they were
+    /// given.
     fn make_room(&mut self, length: usize) {
         if self.listeners.is_empty() {
             return;

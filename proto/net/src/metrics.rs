@@ -34,7 +34,7 @@ pub struct NetMetrics {
     pub group_throttled: Counter,
     /// Group messages neither relayed nor taken because the machine does not know their source.
     pub group_ignored: Counter,
-    /// Strangers disconnected because they did not take the group's messages.
+    /// Strangers disconnected to make room for the next of the group's messages.
     pub group_listeners_dropped: Counter,
     /// Peers disconnected and refused for a while, by what they did.
     pub penalties: Family<Misconduct, Counter>,
@@ -96,7 +96,7 @@ impl NetMetrics {
             ),
             (
                 "group_listeners_dropped",
-                "Peers that had not proven who they are, disconnected because they did not take the group's messages",
+                "Peers that had not proven who they are, disconnected to make room for the next of the group's messages",
                 &self.group_listeners_dropped,
             ),
             ("dials", "Connection attempts to configured addresses", &self.dials),

@@ -138,11 +138,18 @@ impl Network {
             }
             NodeEvent::Group(GateEvent::Behind { peer, bytes }) => {
                 let place = self.peers.place(&peer);
-                tracing::warn!(
-                    bytes,
-                    "{place} is disconnected: it has not proven who it is and does not take the group's messages, of \
-                     which too many wait for it"
-                );
+                if bytes > 0 {
+                    tracing::warn!(
+                        bytes,
+                        "{place} is disconnected: it has not proven who it is, and too much of the group's messages \
+                         waits for it and others"
+                    );
+                } else {
+                    tracing::warn!(
+                        "{place} is disconnected: there is no room to send the next message to so many that have not \
+                         proven who they are"
+                    );
+                }
             }
             NodeEvent::Ping(ping::Event { peer, connection, result: Err(failure) }) => {
                 // §23.5: a node that refuses pings takes part as well.
