@@ -242,7 +242,7 @@ fn interrupted(words: &[&str], sign: &str) -> Output {
 
 #[test]
 fn interrupted_flood_prints_the_lines_that_were_finished() {
-    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 50ms";
+    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 1s";
     let output = interrupted(&words.split(' ').collect::<Vec<_>>(), "by name: quiet: measured");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let table = text(&output.stdout);
