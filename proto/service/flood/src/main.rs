@@ -10,8 +10,12 @@ mod table;
 mod usage;
 
 use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 use quiver_net::check_file_limit;
@@ -26,6 +30,8 @@ use self::table::{Line, json, table};
 const FILES: u64 = 2048;
 /// Exit code of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
+/// Time within which this program has noticed a Ctrl-C that ended the services.
+const NOTICED: Duration = Duration::from_millis(500);
 
 const AFTER_HELP: &str = "\
 KGC, leader and edge are taken from the directory that QUIVER_PROGRAMS names, or from beside this program. Their
@@ -67,28 +73,52 @@ fn main() -> ExitCode {
     }
     let runtime = strangers_runtime().expect("a runtime");
     let entered = runtime.enter();
-    let finished = Arc::new(Mutex::new(Vec::new()));
-    runtime.spawn(report_when_interrupted(finished.clone(), args.json));
-    measure(&args, &runs, &finished);
-    let all_within = report(&locked(&finished), args.json);
-    let code = if all_within { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let finished = Arc::new(Finished::default());
+    runtime.spawn(report_when_interrupted(Arc::clone(&finished), args.json));
+    let measured = catch_unwind(AssertUnwindSafe(|| measure(&args, &runs, &finished)));
+    if measured.is_err() {
+        // Ctrl-C ends the services, too, and measuring may fail of it first.
+        thread::sleep(NOTICED);
+    }
+    if !finished.is_first_report() {
+        // The other report ends the program.
+        loop {
+            thread::park();
+        }
+    }
+    let all_within = report(&finished.lines(), args.json);
     // The strangers need not end one by one.
     drop(entered);
     runtime.shutdown_background();
-    code
+    match measured {
+        Ok(()) if all_within => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::FAILURE,
+        Err(panic) => resume_unwind(panic),
+    }
 }
 
 /// Attacks that were finished.
-type Finished = Arc<Mutex<Vec<Line>>>;
+#[derive(Default)]
+struct Finished {
+    lines: Mutex<Vec<Line>>,
+    is_reported: AtomicBool,
+}
 
-fn locked(finished: &Finished) -> MutexGuard<'_, Vec<Line>> {
-    finished.lock().unwrap_or_else(PoisonError::into_inner)
+impl Finished {
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true once: who is told so reports.
+    fn is_first_report(&self) -> bool {
+        !self.is_reported.swap(true, Ordering::Relaxed)
+    }
 }
 
 /// Reports the attacks that were finished when the user presses Ctrl-C, which ends the services, too, and ends the program.
-async fn report_when_interrupted(finished: Finished, json: bool) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        let lines = locked(&finished);
+async fn report_when_interrupted(finished: Arc<Finished>, json: bool) {
+    if tokio::signal::ctrl_c().await.is_ok() && finished.is_first_report() {
+        let lines = finished.lines();
         report(&lines, json);
         tell(&format!("error: interrupted after {} attacks", lines.len()));
         std::process::exit(INTERRUPTED);
@@ -144,7 +174,7 @@ fn measure(args: &Args, runs: &[Run], finished: &Finished) {
             line.name(),
             if line.passed.is_empty() { "within its budget" } else { "NOT within" }
         ));
-        locked(finished).push(line);
+        finished.lines().push(line);
     }
 }
 
