@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use quiver_mavlink::{
-    Dropped, EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, Signing, SigningKey,
+    Dropped, EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, STX_V1, Signing,
+    SigningKey,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -55,7 +56,11 @@ impl Configured {
 /// Text about a frame that is refused.
 fn refusal(endpoint: &str, bytes: &[u8], error: &MavlinkError, reason: &str) -> String {
     // Where a header without unknown flags has the lowest 8 bits of the system id.
-    let system = bytes.get(5).copied().unwrap_or_default();
+    let at = if bytes.first() == Some(&STX_V1) { 3 } else { 5 };
+    let system = match error {
+        MavlinkError::NoSystemId => 0,
+        _ => bytes.get(at).copied().unwrap_or_default(),
+    };
     format!(
         "a frame of system {system} from {endpoint} is dropped: {error}; others are counted as `{reason}`, and nothing within \
          them is looked at"
@@ -291,6 +296,15 @@ mod tests {
         );
         for part in ["system 7", "udpin:127.0.0.1:14550", "unknown flags"] {
             assert!(text.contains(part), "{part}: {text}");
+        }
+        for (bytes, error, system) in [
+            (&[0xfe, 9, 8, 7, 1, 0][..], MavlinkError::UnknownFlags(8), "system 7 "),
+            (&[0xfe, 9, 8, 0, 1, 3], MavlinkError::NoSystemId, "system 0 "),
+            (&[0xfd, 9, 1, 0, 8, 3], MavlinkError::NoSystemId, "system 0 "),
+            (&[0xfd], MavlinkError::UnknownFlags(8), "system 0 "),
+        ] {
+            let text = refusal("udpin:127.0.0.1:14550", bytes, &error, "malformed");
+            assert!(text.contains(system), "{text}");
         }
     }
 }
