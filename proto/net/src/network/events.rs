@@ -77,6 +77,10 @@ impl Network {
         self.poll.connected(id, route, Instant::now());
         self.duplicates.poll.connected(route, Instant::now());
         let arrived = self.peers.arrived(id, route);
+        // Also one that was a stranger until this node dialled it.
+        if self.swarm.behaviour_mut().places.is_proven(&id) {
+            self.outbox.unsent.remove(&id);
+        }
         let peer = match arrived {
             Arrived::New(peer) => peer,
             Arrived::Better { old, new } => {
