@@ -325,13 +325,14 @@ impl Network {
     /// Sends a message to one peer.
     pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
         // §22.1: no receiver takes more than 2^20 bytes.
-        if self.is_sendable(&frame.message) {
+        if self.is_sendable(&frame.message)
+            && self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame)
+        {
             self.note_answer(to);
-            self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame);
         }
     }
 
-    /// The machine has something to say to a peer: a stranger that asked for it keeps its place.
+    /// The machine's message to a peer is sent: a stranger that asked for it keeps its place.
     fn note_answer(&mut self, to: Peer) {
         if let Some(id) = self.peers.id(to) {
             self.swarm.behaviour_mut().places.answer(&id, Instant::now());
@@ -343,10 +344,11 @@ impl Network {
         let id = self.peers.id(to);
         let mut message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
         if !message.is_empty() {
-            self.note_answer(to);
             if id.is_some_and(|id| !self.outbox.unsent.take(&id, message.len())) {
                 message.clear();
                 self.metrics.dropped.inc();
+            } else {
+                self.note_answer(to);
             }
         }
         let length = message.len();

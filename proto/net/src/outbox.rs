@@ -40,23 +40,25 @@ impl Outbox {
         }
     }
 
-    /// Sends a message, now or in its turn.
+    /// Sends a message, now or in its turn. Returns false if it is dropped.
     pub(crate) fn send(
         &mut self,
         peers: &mut Peers,
         streams: &mut Behaviour<Frames>,
         to: Peer,
         frame: Frame,
-    ) {
+    ) -> bool {
         let Some(id) = peers.id(to) else {
-            return self.dropped(to, "it is gone");
+            self.dropped(to, "it is gone");
+            return false;
         };
         let Some(partner) = peers.partner(&id).filter(|partner| !partner.blocked) else {
-            return self.dropped(to, "it is blocked");
+            self.dropped(to, "it is blocked");
+            return false;
         };
         if !self.unsent.take(&id, frame.message.len()) {
-            return self
-                .dropped(to, "it has not proven who it is, and too much waits for it or others like it");
+            self.dropped(to, "it has not proven who it is, and too much waits for it or others like it");
+            return false;
         }
         partner.queue.push_back(frame);
         if partner.queue.len() > self.queued
@@ -66,6 +68,7 @@ impl Outbox {
             self.dropped(to, "too many messages wait for it");
         }
         self.pump(peers, streams, id);
+        true
     }
 
     /// A message was taken, or will never be.
