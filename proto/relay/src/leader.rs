@@ -185,7 +185,7 @@ impl<M: Machine> WithRelays<M> {
                 if known.drones.contains_key(&drone) {
                     return;
                 }
-                // §21.2: at most 16,384 drones behind one relay: each costs the leader memory.
+                // §21.2: at most 32,768 peers behind one relay: each costs the leader memory.
                 if known.drones.len() >= self.limits.drones {
                     return known.refuse(drone, self.limits);
                 }
