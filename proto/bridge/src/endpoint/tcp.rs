@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::{Future, pending};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::pause::{Pause, closed};
 
 /// Clients of one listening endpoint.
 const MAX_CLIENTS: usize = 32;
-/// Those of one address.
+/// Those of one address, as it is [`counted`], unless it is this machine's own.
 const MAX_OF_ADDRESS: usize = 16;
 /// Time after which a client that sends nothing makes room for another. Programs send a heartbeat every
 /// second.
@@ -33,6 +33,14 @@ const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 pub(super) async fn listen(at: &HostPort) -> io::Result<TcpListener> {
     TcpListener::bind((at.host.as_str(), at.port)).await
+}
+
+/// Address that stands for all that one machine may have: of IPv6 those with the same first 64 bits.
+fn counted(from: IpAddr) -> IpAddr {
+    match from.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
+        address @ IpAddr::V4(_) => address,
+    }
 }
 
 /// Clients that are connected. Who connects and sends nothing keeps no program out.
@@ -62,9 +70,11 @@ impl Clients {
     /// Finds a place for a client, at the cost of one that was silent for long if there is none; `None`
     /// without any.
     fn admit(&mut self, now: Instant, from: IpAddr) -> Option<Place> {
+        let most = if from.to_canonical().is_loopback() { MAX_CLIENTS } else { MAX_OF_ADDRESS };
+        let from = counted(from);
         let of_address = self.clients.values().filter(|client| client.from == from).count();
         let full = self.clients.len() >= MAX_CLIENTS;
-        if full || of_address >= MAX_OF_ADDRESS {
+        if full || of_address >= most {
             let within = self.clients.iter().filter(|(_, client)| full || client.from == from);
             let silent = within.map(|(number, client)| (*client.heard.borrow(), *number)).min();
             let (_, number) = silent.filter(|(heard, _)| now.duration_since(*heard) >= SILENT)?;
@@ -101,7 +111,8 @@ pub(super) async fn serve_in(port: Port, listener: TcpListener) {
         let Some(Place { number, heard, end }) = clients.admit(Instant::now(), from.ip()) else {
             tracing::warn!(
                 %from,
-                "refused: {MAX_CLIENTS} programs are connected there already, or {MAX_OF_ADDRESS} from that address"
+                "refused: {MAX_CLIENTS} programs are connected there already, or {MAX_OF_ADDRESS} from that address or IPv6 \
+                 network"
             );
             continue;
         };
@@ -224,5 +235,26 @@ mod tests {
         assert!(clients.admit(now + SILENT, host(1)).is_some());
         let of_address = clients.clients.values().filter(|client| client.from == host(1)).count();
         assert_eq!(of_address, MAX_OF_ADDRESS);
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_address_and_programs_of_this_machine_have_all_places() {
+        let now = Instant::now();
+        let of_network = |number: u128, host: u128| -> IpAddr {
+            Ipv6Addr::from((0x2001_0db8_u128 << 96) | (number << 64) | host).into()
+        };
+        let mut clients = Clients::default();
+        let places: Vec<_> = (1..100).filter_map(|host| clients.admit(now, of_network(1, host))).collect();
+        assert_eq!(places.len(), MAX_OF_ADDRESS);
+        assert!(clients.admit(now, of_network(2, 1)).is_some());
+        for own in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+            Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
+        ] {
+            let mut clients = Clients::default();
+            let places: Vec<_> = (0..100).filter_map(|_| clients.admit(now, own)).collect();
+            assert_eq!(places.len(), MAX_CLIENTS, "{own}");
+        }
     }
 }
