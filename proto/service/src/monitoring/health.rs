@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SOCKET;
 use crate::{Error, Result, control};
@@ -26,8 +26,8 @@ const HEADERS: usize = 32;
 /// all of this machine is where that service listens: it is asked at its socket, too. Returns what it says.
 ///
 /// # Errors
-/// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::Hangs`] if nothing comes in time,
-/// [`Error::NoAnswer`].
+/// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::Hangs`] if nothing comes in time over a
+/// connection, [`Error::NoAnswer`], also if there is no connection in time.
 pub async fn ask(
     service: (&'static str, &'static str),
     place: (&Path, Option<SocketAddr>),
@@ -49,8 +49,15 @@ pub(super) async fn ask_within(
     let metrics = metrics.filter(|address| address.port() != 0 && !is_own(address));
     let (address, answered) = match metrics.map(reachable) {
         Some(address) => {
-            let got = timeout(limit, async { get(TcpStream::connect(address).await?, &address, path).await });
-            (address.to_string(), got.await)
+            let no_answer =
+                |reason: String| Error::NoAnswer { role: role.into(), address: address.to_string(), reason };
+            let end = Instant::now() + limit;
+            // A machine that is not there does not refuse a connection: nothing is known of a service that hangs.
+            let stream = match timeout_at(end, TcpStream::connect(address)).await {
+                Ok(connected) => connected.map_err(|error| no_answer(error.to_string()))?,
+                Err(_) => return Err(no_answer(format!("no connection within {} s", limit.as_secs()))),
+            };
+            (address.to_string(), timeout_at(end, get(stream, &address, path)).await)
         }
         None => {
             let socket = data_dir.join(SOCKET);
