@@ -1,11 +1,18 @@
-//! Features of this build, a line each. What a feature brings stands in its own crates, and nothing else here names it.
+//! Features of this build, an entry each. What a feature brings stands in its own crates, and nothing else here names it.
 
 use quiver_service::drone::feature::Features;
 
 /// The features.
 pub(crate) const FEATURES: Features = &[
     #[cfg(feature = "boards")]
-    &quiver_boards::BoardFeature,
+    // Boards speak no MAVLink, and make no new key.
+    &quiver_boards::BoardFeature {
+        withheld: &[
+            quiver_bridge::SYSTEM_IDS_CHANNEL,
+            quiver_bridge::SYSTEM_IDS_REQUEST_CHANNEL,
+            quiver_bridge::FORGERIES_CHANNEL,
+        ],
+    },
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
 ];

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use quiver_bridge::{FORGERIES_CHANNEL, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL};
 use quiver_gateway::GatewayConfig;
 use quiver_machine::Route;
 use quiver_net::Multiaddr;
@@ -37,10 +36,7 @@ fn config(boards: &BoardLines, service: &ServiceContext<'_>) -> Option<GatewayCo
         leaders: to(Route::Leader),
         kgcs: to(Route::Kgc),
         group: service.group.to_string(),
-        // Boards speak no MAVLink, and make no new key.
-        withheld: [SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL, FORGERIES_CHANNEL]
-            .map(String::from)
-            .into(),
+        withheld: boards.withheld.iter().copied().map(String::from).collect(),
         unix_time: clock::unix_now,
     })
 }

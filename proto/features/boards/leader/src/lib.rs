@@ -17,7 +17,10 @@ use self::settings::{BoardFlags, BoardSettings};
 
 /// Boards on serial lines.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardFeature;
+pub struct BoardFeature {
+    /// Channels of other features, whose messages to the group boards have no use for and are not sent.
+    pub withheld: &'static [&'static str],
+}
 
 impl DroneFeature for BoardFeature {
     fn service(&self) -> Option<&dyn ServiceFeature> {
@@ -35,6 +38,6 @@ impl ServiceFeature for BoardFeature {
     }
 
     fn settings(&self, layers: &mut Layers) -> Result<Arc<dyn ServicePart>> {
-        Ok(Arc::new(layers.part(BoardSettings::default())?.check()?))
+        Ok(Arc::new(layers.part(BoardSettings::default())?.check(self.withheld)?))
     }
 }
