@@ -146,11 +146,16 @@ impl<S: Suite> Edge<S> {
     }
 
     /// The same in a deployment with a second factor of pairwise secrets (§24): it follows no header of
-    /// another parameter set, or of none.
+    /// another parameter set, or of none. A restored membership of another is dropped, with an
+    /// [`EdgeEvent::MembershipDropped`], and κ of another is forgotten.
     #[cfg(feature = "services")]
     #[must_use]
-    pub const fn with_kem(mut self, setting: KemSetting) -> Self {
-        self.membership.kem.set(setting);
+    pub fn with_kem(mut self, setting: KemSetting) -> Self {
+        if self.membership.set_kem(setting, &self.config.deployment) {
+            // §24.6: it joins again, and follows the group with the second factor or not at all.
+            self.reset(None);
+            self.out.event(EdgeEvent::MembershipDropped { error: quiver_ainq::Error::OtherKem });
+        }
         self
     }
 

@@ -172,7 +172,8 @@ pub enum EdgeEvent {
         /// Number of the list.
         number: u64,
     },
-    /// The stored membership cannot be restored and is dropped. The drone keeps its key and what it knows of
+    /// The stored membership cannot be restored, or is of another parameter set of ML-KEM than the deployment
+    /// says, and is dropped. The drone keeps its key and what it knows of
     /// its groups, and joins anew.
     MembershipDropped {
         /// The error.

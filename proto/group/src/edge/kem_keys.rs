@@ -42,9 +42,10 @@ impl<S: Suite> KemKeys<S> {
         Self { setting: KemSetting::None, keys: BTreeMap::new() }
     }
 
-    /// Sets what the deployment says.
-    pub(in crate::edge) const fn set(&mut self, setting: KemSetting) {
+    /// Sets what the deployment says, and forgets κ of another set. The caller persists.
+    pub(in crate::edge) fn set(&mut self, setting: KemSetting) {
         self.setting = setting;
+        self.keys.retain(|_, held| Some(held.key.term().set()) == setting.set());
     }
 
     /// What the deployment says.

@@ -248,6 +248,14 @@ impl<S: Suite> GroupMember<S> {
         self.request_catch_up(cx);
     }
 
+    /// Sets the parameter set that the deployment says. Returns true if the membership held is of another.
+    #[cfg(feature = "services")]
+    pub(super) fn set_kem(&mut self, setting: quiver_kem::KemSetting, deployment: &Deployment<S>) -> bool {
+        self.kem.set(setting);
+        let header = self.member.as_ref().and_then(|member| member.header.header(deployment));
+        header.is_some_and(|header| self.kem.check(&header.core).is_err())
+    }
+
     /// Returns true if the leader of the epoch held is revoked.
     pub(super) fn leader_is_revoked(&self, deployment: &Deployment<S>, revocations: &Revocations<S>) -> bool {
         let header = self.member.as_ref().and_then(|member| member.header.header(deployment));
