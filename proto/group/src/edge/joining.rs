@@ -56,6 +56,10 @@ struct Attempt<S: Suite> {
     /// Number of broadcasts that named this newcomer and did not lead it to the key.
     #[cfg(feature = "services")]
     misled: u32,
+    /// True once the leader's challenge named another parameter set: it is asked again when this attempt is
+    /// over.
+    #[cfg(feature = "services")]
+    differs: bool,
     deadline: Duration,
 }
 
@@ -126,6 +130,8 @@ impl<S: Suite> Joining<S> {
             newest: None,
             #[cfg(feature = "services")]
             misled: 0,
+            #[cfg(feature = "services")]
+            differs: false,
             deadline,
         };
         (self.attempt, self.retry) = (Some(Box::new(attempt)), None);
@@ -189,6 +195,11 @@ impl<S: Suite> Joining<S> {
         if attempt.leader != from || attempt.nonce != challenge.nonce || attempt.ephemeral.is_some() {
             return;
         }
+        // §24.6: told already.
+        #[cfg(feature = "services")]
+        if attempt.differs {
+            return;
+        }
         let Some(group) = cx.group else { return };
         // §6.1: the leader that answers leads this group, and is neither revoked nor refused.
         let leads =
@@ -217,6 +228,7 @@ impl<S: Suite> Joining<S> {
         let exchange = match member.kem.offer(&challenge.leader, challenge.kem, age, cx.rng) {
             Ok(exchange) => exchange,
             Err(error) => {
+                attempt.differs = true;
                 let (own, other) = (member.kem.setting(), challenge.kem.map(|term| term.set()).into());
                 cx.event(EdgeEvent::KemDiffers { own, leader: other });
                 return cx.blame(from, error);
