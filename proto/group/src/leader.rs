@@ -114,7 +114,7 @@ impl<S: Suite> Leader<S> {
     /// The same in a deployment with a second factor of pairwise secrets (§24), from the next opening of a
     /// term on.
     #[must_use]
-    pub const fn with_kem(mut self, setting: KemSetting) -> Self {
+    pub fn with_kem(mut self, setting: KemSetting) -> Self {
         self.base.store.kem.configure(setting);
         self
     }
@@ -159,6 +159,8 @@ impl<S: Suite> Leader<S> {
         if self.enrolment.start(&mut cx) {
             changes.extend(self.enrolment.encode().map(Change::Pending));
         }
+        // §24.8: the driver puts a checkpoint without κ in place of the log.
+        changes.extend(cx.store.kem.erasure());
         cx.persist(&changes);
         self.begin(now, rng);
     }

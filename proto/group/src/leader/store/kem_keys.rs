@@ -23,6 +23,8 @@ pub(in crate::leader) struct KemKeys<S: Suite> {
     /// g of the newest term that this leader opened, 0 before the first.
     count: u64,
     keys: BTreeMap<Handle, HeldKey<S>>,
+    /// True if the deployment says no second factor any more: κ was dropped, and the disk may have it.
+    dropped: bool,
 }
 
 /// κ at the newest count, and when it was made.
@@ -34,12 +36,21 @@ struct HeldKey<S: Suite> {
 
 impl<S: Suite> KemKeys<S> {
     pub(super) const fn new() -> Self {
-        Self { setting: KemSetting::None, count: 0, keys: BTreeMap::new() }
+        Self { setting: KemSetting::None, count: 0, keys: BTreeMap::new(), dropped: false }
     }
 
-    /// Sets what the deployment says.
-    pub(in crate::leader) const fn configure(&mut self, setting: KemSetting) {
+    /// Sets what the deployment says. Without a second factor κ is forgotten.
+    pub(in crate::leader) fn configure(&mut self, setting: KemSetting) {
         self.setting = setting;
+        if setting.is_none() && !self.keys.is_empty() {
+            self.keys.clear();
+            self.dropped = true;
+        }
+    }
+
+    /// The change with which κ that was dropped leaves the disk, once.
+    pub(in crate::leader) fn erasure(&mut self) -> Option<Change> {
+        core::mem::take(&mut self.dropped).then(|| self.counted())
     }
 
     /// The parameter set that the deployment says.
