@@ -217,6 +217,7 @@ impl LeaderService<'_> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
             store: self.drone.store.clone(),
+            void: false,
             peer_id: node.key.peer_id(),
             places: BTreeMap::new(),
             group: machine.status().group.to_string(),
@@ -229,6 +230,7 @@ impl LeaderService<'_> {
             granted: granted.cloned(),
             wave: Wave::default(),
             refusals: ToldRefusals::default(),
+            differing: ToldRefusals::default(),
         };
         let (driver, handle) = Driver::new(node, with_envelopes(machine), host, OsRng)?;
         let paths = Paths { relay: |_| Relay::Peers, audience: member_connections };

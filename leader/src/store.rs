@@ -18,14 +18,26 @@ fn encoded(records: &[LeaderRecord]) -> Vec<&[u8]> {
 
 /// Persists records that this machine has made, and puts its checkpoint in place of all records if they have
 /// grown well beyond it: whether it leads or stands by, the file is bounded by what there is to remember.
-pub(crate) fn persist(store: &Store, machine: &Leader<Ristretto255>, records: &[LeaderRecord]) -> Result<()> {
+///
+/// `void`: the file has a secret that is void, because it was not compacted when it should have been. It is
+/// tried again with the next records.
+pub(crate) fn persist(
+    store: &Store,
+    void: &mut bool,
+    machine: &Leader<Ristretto255>,
+    records: &[LeaderRecord],
+) -> Result<()> {
     let compact = || store.replace(&encoded(&machine.checkpoint()));
     // A key that stepped is to leave the disk: what it was before opens what was recorded before.
-    if records.iter().any(LeaderRecord::erases) {
+    if *void || records.iter().any(LeaderRecord::erases) {
         match compact() {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                *void = false;
+                return Ok(());
+            }
             // The records themselves matter more than what they make void.
             Err(error) => {
+                *void = true;
                 tracing::warn!(%error, "a key that is void stays in the state file until it is compacted");
             }
         }
@@ -107,7 +119,7 @@ mod tests {
         while !store.journal_outgrown() {
             store.append(&encoded(&many)).expect("persist");
         }
-        persist(&store, &machine, &machine.checkpoint()).expect("persist and compact");
+        persist(&store, &mut false, &machine, &machine.checkpoint()).expect("persist and compact");
         drop(store);
         let size = bench.size();
         assert!(size <= small, "{size} bytes");
@@ -115,6 +127,28 @@ mod tests {
         assert_eq!(store.group().as_deref(), Some("alpha"));
         assert!(!store.began_with(&[2; 16]) && store.began_with(&[1; 16]));
         assert_eq!(leader(&bench.deployment, records).status(), machine.status());
+    }
+
+    #[test]
+    fn void_key_leaves_the_file_with_the_next_records_if_it_could_not_before() {
+        let bench = Bench::new();
+        let (store, records) = bench.open();
+        let machine = leader(&bench.deployment, records);
+        store.begin(Some("alpha"), &[1; 16]).expect("begin");
+        let marker: &[u8] = b"a key that is void";
+        store.append(&[marker]).expect("persist");
+        let mut void = false;
+        persist(&store, &mut void, &machine, &machine.checkpoint()).expect("persist");
+        drop(store);
+        let (store, records) = bench.open();
+        assert!(records.iter().any(|record| record.as_slice() == marker), "nothing made it void");
+        // As after a checkpoint that failed.
+        void = true;
+        persist(&store, &mut void, &machine, &machine.checkpoint()).expect("persist");
+        assert!(!void);
+        drop(store);
+        let (_, records) = bench.open();
+        assert!(!records.is_empty() && records.iter().all(|record| record.as_slice() != marker));
     }
 
     #[test]
@@ -128,7 +162,7 @@ mod tests {
         let of_a_session: u64 = session.iter().map(|record| record.as_bytes().len() as u64).sum();
         // No epoch of its own is ever activated.
         while written < 8 << 20 {
-            persist(&store, &machine, &session).expect("persist");
+            persist(&store, &mut false, &machine, &session).expect("persist");
             written += of_a_session;
             let size = bench.size();
             largest = largest.max(size);

@@ -27,6 +27,8 @@ type Record = Either<LeaderRecord, Infallible>;
 /// The host of a leader.
 pub(super) struct LeaderHost {
     pub(super) store: Store,
+    /// The state file has a secret that is void.
+    pub(super) void: bool,
     pub(super) peer_id: PeerId,
     /// Addresses of the connected peers, for people.
     pub(super) places: BTreeMap<Peer, String>,
@@ -43,6 +45,8 @@ pub(super) struct LeaderHost {
     pub(super) granted: Option<Granted>,
     pub(super) wave: Wave,
     pub(super) refusals: ToldRefusals,
+    /// Peers with another deployment file.
+    pub(super) differing: ToldRefusals,
 }
 
 impl Host<LeaderNode> for LeaderHost {
@@ -54,7 +58,8 @@ impl Host<LeaderNode> for LeaderHost {
     fn persist_of(&mut self, machine: &LeaderNode, records: &[Record]) -> Result<(), HostError> {
         // The records of the leader itself are all there are.
         let records: Vec<_> = records.iter().filter_map(Either::left).cloned().collect();
-        tokio::task::block_in_place(|| store::persist(&self.store, machine, &records)).map_err(Into::into)
+        tokio::task::block_in_place(|| store::persist(&self.store, &mut self.void, machine, &records))
+            .map_err(Into::into)
     }
 
     fn event(&mut self, machine: &LeaderNode, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
@@ -76,12 +81,17 @@ impl Host<LeaderNode> for LeaderHost {
                 granted.feed.news.set_revocation_list(*number);
             }
         }
-        if let LeaderEvent::Refused { peer, reason } = &event
-            && !self.refusals.is_news(*peer, *reason)
-        {
-            tracing::debug!(%reason, "refused {} again: {reason}", self.peer(machine, *peer));
-        } else {
-            self.log(machine, &event);
+        match &event {
+            LeaderEvent::Refused { peer, reason } if !self.refusals.is_news(*peer, *reason) => {
+                tracing::debug!(%reason, "refused {} again: {reason}", self.peer(machine, *peer));
+            }
+            // One reason for all: it is told once of each peer.
+            LeaderEvent::KemDiffers { peer, own, other }
+                if !self.differing.is_news(*peer, Reason::KemNone) =>
+            {
+                tracing::debug!(%own, %other, "{} still has another deployment file", self.peer(machine, *peer));
+            }
+            event => self.log(machine, event),
         }
         self.wave.follow(&event, &self.metrics);
         self.metrics.count(&event);
@@ -96,6 +106,7 @@ impl Host<LeaderNode> for LeaderHost {
     fn disconnected(&mut self, peer: Peer) {
         self.places.remove(&peer);
         self.refusals.forget(peer);
+        self.differing.forget(peer);
     }
 
     fn vouch(&mut self, machine: &LeaderNode, statement: &[u8]) -> Vec<u8> {
@@ -194,7 +205,7 @@ impl LeaderHost {
                 "the leader {leader} signed two headers for epoch {epoch} and is refused for good"
             ),
             LeaderEvent::OwnHeader { epoch } => tracing::warn!(%epoch, "{}", crate::metrics::COPY_REASON),
-            LeaderEvent::KemDiffers { peer, own, other } => tracing::error!(
+            LeaderEvent::KemDiffers { peer, own, other } => tracing::warn!(
                 %own, %other,
                 "{} has another deployment file: `kem` is \"{other}\" there and \"{own}\" here",
                 self.peer(machine, *peer)
