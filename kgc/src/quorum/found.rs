@@ -117,11 +117,16 @@ fn seat(path: &Path, id: u16) -> Result<Seat> {
 }
 
 /// Puts the deployment file where drones and operators find it. One KGC does, because all would write the
-/// same.
+/// same. A second factor that an operator has set in the file there stays.
 pub(super) fn publish(id: KgcId, directory: Option<&Path>, file: &DeploymentFile) -> Result<()> {
     let Some(directory) = directory.filter(|_| id == 1) else { return Ok(()) };
     let path = directory.join("deployment.toml");
-    if !DeploymentFile::read(&path).is_ok_and(|known| known == *file) {
+    // One that cannot be read may say a second factor: it is not replaced by one that says none.
+    let Some(known) = path.exists().then(|| DeploymentFile::read(&path)).transpose()? else {
+        return Ok(file.replace(&path)?);
+    };
+    let file = DeploymentFile { kem: known.kem, ..file.clone() };
+    if known != file {
         file.replace(&path)?;
     }
     Ok(())

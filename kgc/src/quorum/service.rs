@@ -291,7 +291,8 @@ impl KgcParameters {
     /// The public file that drones take.
     fn keep_file(&self, opening: &Opening) -> Result<()> {
         let path = self.config.deployment_path();
-        let kept = DeploymentFile::read(&path).ok();
+        // One that cannot be read may say a second factor: it is not replaced by one that says none.
+        let kept = path.exists().then(|| DeploymentFile::read(&path)).transpose()?;
         let mut file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
         // What the operator has set in the file there is stays.
         file.kem = kept.as_ref().map(|kept| kept.kem).unwrap_or_default();
