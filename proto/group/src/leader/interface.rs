@@ -289,8 +289,8 @@ pub enum LeaderEvent {
         /// The epoch.
         epoch: Epoch,
     },
-    /// The deployment of a drone or of another leader says another parameter set of ML-KEM, or none. It was
-    /// refused.
+    /// The deployment of a drone or of another leader says another parameter set of ML-KEM, or none. No
+    /// drone joins so; another leader stands by all the same.
     KemDiffers {
         /// The peer.
         peer: Peer,

@@ -51,8 +51,10 @@ fn formed_with_one_exchange_each(strategy: StrategyKind, shared_medium: bool, se
     world.run_until("all follow", |world| world.follow(0, 0..8));
     // The evicted drone asks once more, by the name of what it has.
     assert_eq!((keys(&world.requests_since(start)).len(), world.ciphertexts_since(start).len()), (0, 0));
+    let mut rekeys = 0;
     for (_, message) in world.sent_since(start) {
         if let Message::Rekey(rekey) = &message {
+            rekeys += 1;
             let mut without = rekey.clone();
             without.header.core.kem = None;
             let (with, without) = (&message, Message::Rekey(without));
@@ -60,6 +62,7 @@ fn formed_with_one_exchange_each(strategy: StrategyKind, shared_medium: bool, se
             assert!(more <= 6, "{more} bytes of set and count");
         }
     }
+    assert!(rekeys > 0);
 }
 
 #[test]
@@ -293,6 +296,7 @@ fn stranger_buys_no_encapsulation_without_a_cookie_nor_without_a_signature() {
     let first = Message::<S>::JoinRequest(request.clone()).encode(&world.deployment);
     world.inject(Node::Edge(stranger), Node::Leader(0), &first);
     world.run_for(Duration::from_secs(2));
+    assert_eq!(world.ciphertexts_since(start).len(), 0);
     // With a cookie of its own, and somebody else's signature.
     let hello = JoinHello {
         group: request.group.clone(),
@@ -318,8 +322,8 @@ fn stranger_buys_no_encapsulation_without_a_cookie_nor_without_a_signature() {
     assert!(world.penalized.contains(&(Node::Leader(0), Node::Edge(stranger), Misdeed::Forgery)));
 }
 
-/// Changes every message of a kind on its way, and runs a world in which a drone wants to join.
-fn with_changed(change: impl Fn(&mut Message<S>) + 'static) -> World {
+/// A world in which a drone wants to join, and every message of a kind is changed on its way.
+fn changed(change: impl Fn(&mut Message<S>) + 'static) -> World {
     let mut world = World::new(12, 1);
     let deployment = world.deployment.clone();
     world.change_with(move |packet| {
@@ -329,6 +333,12 @@ fn with_changed(change: impl Fn(&mut Message<S>) + 'static) -> World {
         }
     });
     world.add_edge("edge-0");
+    world
+}
+
+/// The same where the drone stays out until nothing is changed any more.
+fn with_changed(change: impl Fn(&mut Message<S>) + 'static) -> World {
+    let mut world = changed(change);
     world.run_for(Duration::from_secs(40));
     assert!(!world.synced(0), "joined without the second factor");
     world.tamper = None;
@@ -338,11 +348,15 @@ fn with_changed(change: impl Fn(&mut Message<S>) + 'static) -> World {
 
 #[test]
 fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings_none_in_without() {
-    let world = with_changed(|message| {
+    let mut world = changed(|message| {
         if let Message::JoinHello(hello) = message {
             hello.kem = None;
         }
     });
+    // The challenge says what the leader has, so the drone joins with it all the same.
+    world.run_until("it joined", |world| world.follow(0, [0]));
+    assert!(world.kem(0).is_some());
+    assert_eq!(world.ciphertexts_since(0).len(), 1);
     let told = |event: &LeaderEvent| {
         let (own, other) = (KemSetting::MlKem768, KemSetting::None);
         matches!(event, LeaderEvent::KemDiffers { own: a, other: b, .. } if (*a, *b) == (own, other))
@@ -361,6 +375,7 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
         }
     });
     assert!(world.leader_events(0).iter().any(told));
+    assert!(world.edge_events(0).contains(&EdgeEvent::Refused(Reason::Kem768)));
     let world = with_changed(|message| {
         if let Message::Welcome(welcome) = message {
             welcome.header.core.kem = None;
@@ -384,13 +399,9 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
 #[test]
 fn ends_whose_deployments_differ_say_so_on_both_sides_and_nothing_falls_back() {
     use KemSetting::{MlKem768, MlKem1024, None};
-    for (edge, leader, reason) in [
-        (None, MlKem768, Reason::Kem768),
-        (None, MlKem1024, Reason::Kem1024),
-        (MlKem768, None, Reason::KemNone),
-        (MlKem768, MlKem1024, Reason::Kem1024),
-        (MlKem1024, MlKem768, Reason::Kem768),
-    ] {
+    for (edge, leader) in
+        [(None, MlKem768), (None, MlKem1024), (MlKem768, None), (MlKem768, MlKem1024), (MlKem1024, MlKem768)]
+    {
         let mut world = World::new(13, 1);
         world.settings.insert(Node::Leader(0), leader);
         world.settings.insert(Node::Edge(0), edge);
@@ -398,7 +409,9 @@ fn ends_whose_deployments_differ_say_so_on_both_sides_and_nothing_falls_back() {
         world.add_edge("edge-0");
         world.run_for(Duration::from_secs(120));
         assert!(!world.synced(0) && world.leader(0).status().members == 0);
-        assert!(world.edge_events(0).contains(&EdgeEvent::Refused(reason)), "{edge} at {leader}");
+        let stopped = EdgeEvent::KemDiffers { own: edge, leader };
+        assert!(world.edge_events(0).contains(&stopped), "{edge} at {leader}");
+        assert!(world.requests_since(0).is_empty(), "{edge} at {leader}");
         let told = |event: &LeaderEvent| matches!(event, LeaderEvent::KemDiffers { own, other, .. } if (*own, *other) == (leader, edge));
         assert!(world.leader_events(0).iter().any(told), "{edge} at {leader}");
         // The operator sets one like the other.
@@ -443,6 +456,67 @@ fn group_that_had_no_second_factor_gets_one_when_all_ends_are_set_to_it() {
     world.run_until("all follow", |world| world.follow(0, 0..3));
     assert_eq!(world.kem(0).map(|term| term.set()), Some(KemSet::MlKem768));
     assert_eq!(world.ciphertexts_since(0).len(), 3);
+}
+
+#[test]
+fn edge_set_to_a_second_factor_keeps_no_membership_without_one() {
+    let mut world = World::new(18, 1);
+    for node in [Node::Leader(0)].into_iter().chain((0..3).map(Node::Edge)) {
+        world.settings.insert(node, KemSetting::None);
+    }
+    world.restart(Node::Leader(0));
+    world.form(3);
+    world.settings.insert(Node::Edge(0), KemSetting::MlKem768);
+    world.restart(Node::Edge(0));
+    world.run_for(Duration::from_secs(60));
+    assert!(world.key(0).is_none());
+    let dropped = EdgeEvent::MembershipDropped { error: Error::OtherKem };
+    assert!(world.edge_events(0).contains(&dropped));
+    assert!(world.follow(0, 1..3));
+    world.settings.insert(Node::Edge(0), KemSetting::None);
+    world.restart(Node::Edge(0));
+    world.run_until("all follow", |world| world.follow(0, 0..3));
+}
+
+#[test]
+fn deputy_of_another_set_stands_by_while_the_leader_lives() {
+    let mut world = World::grouped(19, 2, 3);
+    world.settings.insert(Node::Leader(1), KemSetting::None);
+    world.restart(Node::Leader(1));
+    world.run_for(Duration::from_secs(60));
+    world.command::<Leader<S>>(Node::Leader(0), LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(60));
+    let took_over = |event: &LeaderEvent| matches!(event, LeaderEvent::TookOver { .. });
+    assert!(!world.leader_events(1).iter().any(took_over));
+    assert!(world.follow(0, 0..3));
+    // Both say what is wrong.
+    for (leader, own, other) in
+        [(0, KemSetting::MlKem768, KemSetting::None), (1, KemSetting::None, KemSetting::MlKem768)]
+    {
+        let told = |event: &LeaderEvent| matches!(event, LeaderEvent::KemDiffers { own: a, other: b, .. } if (*a, *b) == (own, other));
+        assert!(world.leader_events(leader).iter().any(told), "leader {leader}");
+    }
+}
+
+#[test]
+fn leader_set_to_none_forgets_its_keys() {
+    let mut world = World::grouped(20, 1, 1);
+    // κ is the last secret of a state: 32 bytes before its time, which has five.
+    let state = world.states(0).pop().unwrap();
+    let bytes = state.as_bytes();
+    let key = bytes[bytes.len() - 37..bytes.len() - 5].to_vec();
+    let has = |world: &World| {
+        let records = world.leader(0).checkpoint();
+        records.iter().any(|record| record.as_bytes().windows(32).any(|window| window == key))
+    };
+    assert!(has(&world));
+    world.settings.insert(Node::Leader(0), KemSetting::None);
+    let before = world.records::<Leader<S>>(Node::Leader(0)).len();
+    world.restart(Node::Leader(0));
+    world.run_for(Duration::from_secs(5));
+    assert!(!has(&world));
+    let since = world.records::<Leader<S>>(Node::Leader(0)).split_off(before);
+    assert_eq!(since.iter().filter(|record| record.erases()).count(), 1);
 }
 
 #[test]

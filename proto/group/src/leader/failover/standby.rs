@@ -21,6 +21,7 @@ use super::replica::Staged;
 use super::{Action, Failover};
 use crate::leader::context::{Base, LeaderContext};
 use crate::leader::interface::LeaderConfig;
+use crate::leader::joining::kem_exchange::compare_kem;
 use crate::leader::store::{Change, Store};
 use crate::statements;
 
@@ -238,6 +239,8 @@ impl<S: Suite> Failover<S> {
         if !leads || own == Some(role) || cx.store.refused.names(&message.leader) {
             return cx.blame(from, Error::NotALeader);
         }
+        // §24.6: what it replicates is public, and the same with any set.
+        compare_kem(cx, from, message.kem.map(|term| term.set()));
         session.opened = Some((message.leader, message.challenge));
         self.ask(cx);
     }

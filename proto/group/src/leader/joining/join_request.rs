@@ -10,7 +10,7 @@ use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, 
 
 use super::Joining;
 use super::join_queue::Candidate;
-use super::kem_exchange::{exchange, same_kem};
+use super::kem_exchange::{compare_kem, exchange, same_kem};
 use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
 use crate::leader::term::pending_changes::PendingChanges;
@@ -35,10 +35,9 @@ impl<S: Suite> Joining<S> {
             Ok(term) => term,
             Err((reason, wait)) => return cx.refuse(from, reason, &hello.nonce, wait),
         };
-        // §24.6: before a drone makes a key for it.
-        if let Err(reason) = same_kem(cx, from, hello.kem) {
-            return cx.refuse(from, reason, &hello.nonce, Duration::ZERO);
-        }
+        // §24.6: the challenge names our set, so a drone of another stops there. A deputy goes on: it is to
+        // see that this leader is there.
+        compare_kem(cx, from, hello.kem);
         let Some(keypair) = &cx.store.keypair else { return };
         // §6.1: n_L is a stateless cookie over n_e and the key: no state, no curve arithmetic.
         let challenge = JoinChallenge {

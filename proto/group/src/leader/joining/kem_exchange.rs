@@ -19,19 +19,31 @@ pub(in crate::leader) struct JoinKey<S: Suite> {
     pub(in crate::leader) renewed: bool,
 }
 
-/// Whether a drone's deployment says the same parameter set as this leader's. Otherwise both ends say so.
+/// Reports a peer whose deployment says another parameter set than this leader's. Returns true if it says the
+/// same.
+pub(in crate::leader) fn compare_kem<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    from: Peer,
+    set: Option<KemSet>,
+) -> bool {
+    let own = cx.store.kem.set();
+    if set != own {
+        cx.event(LeaderEvent::KemDiffers { peer: from, own: own.into(), other: set.into() });
+    }
+    set == own
+}
+
+/// Refuses a drone whose deployment says another parameter set than this leader's, and reports it.
 pub(super) fn same_kem<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     from: Peer,
     set: Option<KemSet>,
 ) -> Result<(), Reason> {
-    let own = cx.store.kem.set();
     // §24.6: nothing falls back.
-    if set == own {
+    if compare_kem(cx, from, set) {
         return Ok(());
     }
-    cx.event(LeaderEvent::KemDiffers { peer: from, own: own.into(), other: set.into() });
-    Err(match own {
+    Err(match cx.store.kem.set() {
         None => Reason::KemNone,
         Some(KemSet::MlKem768) => Reason::Kem768,
         Some(KemSet::MlKem1024) => Reason::Kem1024,
