@@ -79,10 +79,10 @@ impl KemTerm {
     }
 }
 
-/// Whose κ it is, and how they came by it: everything public that κ depends on.
+/// Everything public that κ depends on: the drone and the leader that share it, and their exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct KemPair<'a, S: Suite> {
-    /// Their deployment.
+    /// Deployment of the drone and the leader.
     pub deployment: &'a Deployment<S>,
     /// The group that the leader leads.
     pub group: &'a Name,
@@ -156,7 +156,7 @@ impl<S: Suite> KemKey<S> {
     /// A copy of κ in a term of its leader, stepped as far as that is.
     ///
     /// # Errors
-    /// As [`step_to`](Self::step_to); [`Error::MissingKem`] if it is of another set.
+    /// Errors of [`step_to`](Self::step_to); [`Error::MissingKem`] if it is of another set.
     pub fn at(&self, leader: &Handle, term: KemTerm) -> Result<Self, Error> {
         if self.term.set != term.set {
             return Err(Error::MissingKem);
@@ -176,7 +176,7 @@ impl<S: Suite> KemKey<S> {
         short
     }
 
-    /// Whether a tag names this κ; in constant time.
+    /// Returns true if a tag names this κ; in constant time, because a tag is derived from it.
     #[must_use]
     pub fn is_named(&self, tag: &KemTag) -> bool {
         ct_eq(&self.tag(), tag)
@@ -244,7 +244,7 @@ impl<S: Suite> TermKeys<S> {
     }
 }
 
-/// Whether κ is what a header demands: of its set and its count, or none if it names none.
+/// Returns true if κ is what a header demands: of its set and its count, or none if it names none.
 pub(crate) fn check_term<S: Suite>(term: Option<&KemTerm>, key: Option<&KemKey<S>>) -> Result<(), Error> {
     match (term, key) {
         (None, None) => Ok(()),

@@ -13,7 +13,7 @@ pub enum KemSet {
 }
 
 impl KemSet {
-    /// Both.
+    /// Both sets.
     pub const ALL: [Self; 2] = [Self::MlKem768, Self::MlKem1024];
 
     /// Bytes of an encapsulation key: 1,184 or 1,568.
@@ -34,7 +34,7 @@ impl KemSet {
         }
     }
 
-    /// Its byte in encodings. None has 0, which means that no set is used.
+    /// Byte of the set in encodings. No set has 0, because 0 means that none is used.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -53,7 +53,7 @@ impl KemSet {
         }
     }
 
-    /// Its name.
+    /// Name of the set.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,7 +107,7 @@ impl KemSetting {
         }
     }
 
-    /// Whether there is no parameter set.
+    /// Returns true if there is no parameter set.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)

@@ -34,7 +34,7 @@ struct HeldKey<S: Suite> {
     made: UnixTime,
 }
 
-/// As it is stored: the leader's handle, κ, and when it was made.
+/// Stored form: the leader's handle, κ, and the time when it was made.
 pub(in crate::edge) type StoredKey = ([u8; 32], Zeroizing<Vec<u8>>, UnixTime);
 
 impl<S: Suite> KemKeys<S> {
@@ -53,7 +53,7 @@ impl<S: Suite> KemKeys<S> {
         self.setting
     }
 
-    /// Whether a header is of the set that the deployment says. Nothing less is followed, whoever signed it.
+    /// Checks that a header is of the set that the deployment says. No other is followed, whoever signed it.
     ///
     /// # Errors
     /// [`Error::OtherKem`].
@@ -74,8 +74,8 @@ impl<S: Suite> KemKeys<S> {
         held.key.at(&leader, term).map(Some).map_err(|_| Error::MissingKem)
     }
 
-    /// Whether κ with the leader of a header is past the term that the header counts: the leader's memory was
-    /// put back.
+    /// Returns true if κ with the leader of a header is past the term that the header counts, because the
+    /// leader's memory was put back.
     pub(in crate::edge) fn is_past(&self, core: &HeaderCore<S>) -> bool {
         let held = self.keys.get(&core.leader.handle()).map(|held| held.key.term().g());
         core.kem.is_some_and(|term| held > Some(term.g()))
@@ -102,7 +102,8 @@ impl<S: Suite> KemKeys<S> {
         self.keys.insert(leader, HeldKey { key: entered.key, made });
     }
 
-    /// What to bring to a join at a leader whose term has this second factor, and what an answer needs.
+    /// Returns the offer for a join at a leader whose term has this second factor, and the state that an answer
+    /// needs.
     /// `anew`: the leader lost κ.
     ///
     /// # Errors
@@ -132,7 +133,7 @@ impl<S: Suite> KemKeys<S> {
         Ok(Some((KemOffer::Key { set, key }, Exchange { leader, own })))
     }
 
-    /// As it is stored.
+    /// Returns the stored form of every key.
     pub(in crate::edge) fn stored(&self) -> Vec<StoredKey> {
         let stored =
             |(leader, held): (&Handle, &HeldKey<S>)| (*leader.as_bytes(), held.key.encode(), held.made);
