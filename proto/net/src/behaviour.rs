@@ -24,6 +24,7 @@ use crate::group_gate::GroupGate;
 use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
 use crate::places::Places;
+use crate::succession::Succession;
 use crate::unread::Budget;
 
 /// The protocol of group messages.
@@ -45,6 +46,7 @@ pub(crate) struct Node {
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
     /// Members are beyond its limits; `Network` keeps each of them to its number of connections.
     pub(crate) places: Places,
+    pub(crate) succession: Succession,
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clock_sync::Behaviour>,
     pub(crate) duplicates: Toggle<gossip::Behaviour>,
@@ -72,6 +74,7 @@ impl Node {
         Ok(Self {
             blocked: allow_block_list::Behaviour::default(),
             places: Places::new(config, budget.clone(), metrics),
+            succession: Succession::new(config, metrics),
             messages: messages(config, metrics),
             clocks: clocks.into(),
             duplicates: duplicates.into(),

@@ -222,6 +222,24 @@ impl GroupGate {
         self.within.on_swarm_event(FromSwarm::ConnectionClosed(closed));
     }
 
+    /// Sends this node's subscription over the connections that a peer still has: the one that is gone may
+    /// have had it, and lost it, while the peer came back over another.
+    fn subscribe_anew(&mut self, peer_id: PeerId) {
+        let Some(gate) = self.peers.get(&peer_id) else { return };
+        let Some(connection_id) = gate.connections.keys().next().copied() else { return };
+        let empty = Multiaddr::empty();
+        let endpoint = ConnectedPoint::Listener { local_addr: empty.clone(), send_back_addr: empty };
+        // As if it were the first one: gossipsub greets its peers once.
+        let opened = ConnectionEstablished {
+            peer_id,
+            connection_id,
+            endpoint: &endpoint,
+            failed_addresses: &[],
+            other_established: 0,
+        };
+        self.within.on_swarm_event(FromSwarm::ConnectionEstablished(opened));
+    }
+
     /// A connection is gone. Returns whether gossipsub has to know.
     fn disconnected(&mut self, peer: PeerId, connection: ConnectionId) -> bool {
         self.settle(&peer);
@@ -395,6 +413,10 @@ impl NetworkBehaviour for GroupGate {
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        let lost = match &event {
+            FromSwarm::ConnectionClosed(ConnectionClosed { peer_id, .. }) => Some(*peer_id),
+            _ => None,
+        };
         let concerns = match &event {
             FromSwarm::ConnectionClosed(ConnectionClosed { peer_id, connection_id, .. }) => {
                 self.disconnected(*peer_id, *connection_id)
@@ -406,6 +428,7 @@ impl NetworkBehaviour for GroupGate {
         };
         if concerns {
             self.within.on_swarm_event(event);
+            lost.into_iter().for_each(|peer| self.subscribe_anew(peer));
         }
     }
 

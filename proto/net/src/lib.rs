@@ -52,6 +52,7 @@ mod poll_schedule;
 mod rate;
 mod recent;
 mod request;
+mod succession;
 mod transport;
 mod unread;
 mod unsent;

@@ -50,6 +50,8 @@ pub struct NetMetrics {
     pub connections_refused: Counter,
     /// Connections closed to make room for others, or because a stranger's time was over.
     pub connections_displaced: Counter,
+    /// Connections closed because nobody answered there after their peer had opened another one.
+    pub connections_superseded: Counter,
     /// Messages to a peer dropped because its queue was full or it was gone.
     pub dropped: Counter,
     /// Frames refused as too long or malformed.
@@ -112,6 +114,11 @@ impl NetMetrics {
                 "connections_displaced",
                 "Connections of peers that had not proven who they are, closed for others or after their time",
                 &self.connections_displaced,
+            ),
+            (
+                "connections_superseded",
+                "Connections on which nobody answered after their peer had come back over another one, closed",
+                &self.connections_superseded,
             ),
             ("dropped_messages", "Messages dropped: queue full or peer gone", &self.dropped),
             ("refused_frames", "Frames refused as too long or malformed", &self.refused),

@@ -7,4 +7,5 @@ mod lifecycle;
 mod members;
 mod messages;
 mod relay;
+mod succession;
 mod toy;
