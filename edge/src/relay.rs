@@ -100,6 +100,11 @@ impl Host<Relay> for RelayHost {
         }
     }
 
+    /// A relay knows no names. Nobody else has the slot while the leader vouches for this one.
+    fn member(&mut self, machine: &Relay, peer: Peer) -> Option<String> {
+        machine.slot(peer).map(|slot| slot.to_string())
+    }
+
     fn connected(&mut self, _: Peer, route: Route, place: &str) {
         if route == Route::Inbound {
             tracing::debug!("{place} is connected");

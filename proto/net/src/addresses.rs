@@ -48,6 +48,18 @@ impl Prefix {
     }
 }
 
+/// Owner of a place in the lists of proven peers and their addresses: whoever makes ever new transport keys,
+/// or comes from ever new addresses, takes its own places.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum PlaceOwner {
+    /// Nothing is known of the peer.
+    Unknown,
+    /// Peers from there of which the machine knows no name.
+    Address(Prefix),
+    /// A member, by the name that the machine has for it.
+    Member(String),
+}
+
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -99,9 +111,9 @@ impl Allowances {
 /// Refuses strangers from addresses whose allowance is spent.
 pub(crate) struct Addresses {
     allowances: Allowances,
-    proven: Recent<PeerId>,
+    proven: Recent<PeerId, PlaceOwner>,
     /// Addresses that proven peers came from.
-    familiar: Recent<Prefix>,
+    familiar: Recent<Prefix, PlaceOwner>,
     /// KGCs of our quorum, which are pinned.
     members: HashSet<PeerId>,
     refused: Counter,
@@ -135,8 +147,9 @@ impl Addresses {
     }
 
     /// The machine has verified this peer's identity.
-    pub(crate) fn prove(&mut self, id: PeerId) {
-        self.proven.add(id);
+    pub(crate) fn prove(&mut self, id: PeerId, owner: PlaceOwner) {
+        // §13.8: a member takes no place of others, however many transport keys it makes.
+        self.proven.add(id, owner);
     }
 
     /// The machine wants nothing to do with it any more.
@@ -145,8 +158,11 @@ impl Addresses {
     }
 
     /// The machine has verified the identity of a peer that came from there.
-    pub(crate) fn familiarize(&mut self, from: Prefix) {
-        self.familiar.add(from);
+    pub(crate) fn familiarize(&mut self, from: Prefix, owner: PlaceOwner) {
+        let other = self.familiar.owner(&from).is_some_and(|before| *before != owner);
+        // An address that members share goes with none of them.
+        let owner = if other { PlaceOwner::Address(from) } else { owner };
+        self.familiar.add(from, owner);
     }
 
     pub(crate) fn is_proven(&self, id: &PeerId) -> bool {
@@ -273,8 +289,8 @@ mod tests {
     fn who_has_proven_itself_is_let_in_from_a_spent_address_unless_it_is_penalised() {
         let (mut addresses, now, from) = (addresses(), Instant::now(), Some(numbered(1)));
         let [drone, deputy, stranger] = [(); 3].map(|()| PeerId::random());
-        addresses.prove(drone);
-        addresses.prove(deputy);
+        addresses.prove(drone, PlaceOwner::Member("drone".into()));
+        addresses.prove(deputy, PlaceOwner::Unknown);
         assert!(addresses.admits(&stranger, from, now).is_ok());
         (0..ALLOWANCE).for_each(|_| addresses.charge(&PeerId::random(), &[numbered(1)], now));
         let let_in = |addresses: &Addresses| {

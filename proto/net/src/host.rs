@@ -67,6 +67,14 @@ pub trait Host<M: Machine>: Send {
         None
     }
 
+    /// The member over this connection that is proven, as far as the machine knows, by any name that no other
+    /// has: the places of a node's lists of proven peers are shared out among members, and not among the
+    /// transport keys that one of them may make. Those without a name share by the address that they came
+    /// from.
+    fn member(&mut self, machine: &M, peer: Peer) -> Option<String> {
+        self.drone(machine, peer)
+    }
+
     /// Receives every frame between the node and one peer, in either direction: the id of the request that it
     /// belongs to (empty for a message to the group) and the message, as they are on the wire; and, without a
     /// peer, its messages to the whole group. For tests of what makes a peer traceable.

@@ -224,7 +224,7 @@ impl Network {
         // §13.8: a signed clock makes a peer known: a KGC learns in no other way that it is a drone of the
         // deployment.
         if drone.is_some() && self.peers.handle(&answer.teller).is_some() {
-            self.prove(answer.teller);
+            self.prove(answer.teller, drone.clone());
         }
         // §16.1: operators are told of a clock that is off, but not each time that its peer is asked.
         if let Some(ahead) = self.poll.note(answer.teller, drone.clone(), answer.reply.unix, ours) {
@@ -233,10 +233,11 @@ impl Network {
         self.compare_clocks();
     }
 
-    /// The machine has verified the identity of a connected peer.
-    fn prove(&mut self, id: PeerId) {
+    /// The machine has verified the identity of a connected peer. `member`: its name, as far as the machine
+    /// knows one.
+    fn prove(&mut self, id: PeerId, member: Option<String>) {
         let behaviour = self.swarm.behaviour_mut();
-        behaviour.places.prove(id);
+        behaviour.places.prove(id, member);
         self.outbox.unsent.remove(&id);
         // §13.7: whoever is known receives the group's messages.
         if let Some(group) = behaviour.group.as_mut() {
@@ -510,8 +511,9 @@ impl Network {
     }
 
     /// Sets if a peer's group messages are relayed. A relayed peer has proven its identity, and may connect
-    /// from every address: also when it is no longer in the group.
-    pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool) {
+    /// from every address: also when it is no longer in the group. `member`: its name, as far as the machine
+    /// knows one.
+    pub(crate) fn set_relayed(&mut self, peer: Peer, relayed: bool, member: Option<String>) {
         let Some(id) = self.peers.id(peer) else { return };
         let Some(partner) = self.peers.partner(&id) else { return };
         // An output of before the block must not undo it.
@@ -526,7 +528,7 @@ impl Network {
         }
         // §13.8: a member, deputy or leader was proven over it (§13.7).
         if relayed {
-            self.prove(id);
+            self.prove(id, member);
         }
     }
 

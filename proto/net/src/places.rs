@@ -23,7 +23,7 @@ use libp2p::{Multiaddr, PeerId};
 use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::addresses::{Addresses, Prefix};
+use crate::addresses::{Addresses, PlaceOwner, Prefix};
 use crate::config::{CLOSING, Limits, NodeConfig};
 use crate::metrics::NetMetrics;
 use crate::unread::Budget;
@@ -138,13 +138,20 @@ impl Places {
         }
     }
 
-    /// The machine has verified this peer's identity.
-    pub(crate) fn prove(&mut self, peer: PeerId) {
+    /// The machine has verified this peer's identity. `member`: its name, as far as the machine knows one.
+    pub(crate) fn prove(&mut self, peer: PeerId, member: Option<String>) {
         // §13.8: a known peer, and the address that it came from.
-        self.addresses.prove(peer);
         let connections = self.by_peer.get(&peer).into_iter().flatten();
         let from: Vec<_> = connections.filter_map(|id| self.places.get(id)?.from).collect();
-        from.into_iter().for_each(|from| self.addresses.familiarize(from));
+        let owner = match (member, from.last()) {
+            (Some(member), _) => PlaceOwner::Member(member),
+            (None, Some(from)) => PlaceOwner::Address(*from),
+            (None, None) => PlaceOwner::Unknown,
+        };
+        for from in from {
+            self.addresses.familiarize(from, owner.clone());
+        }
+        self.addresses.prove(peer, owner);
         self.judge_anew(peer);
     }
 
@@ -628,7 +635,7 @@ mod tests {
         let drone = PeerId::random();
         assert!(connect(&mut places, 0, drone, 1));
         places.relay(drone, true);
-        places.prove(drone);
+        places.prove(drone, None);
         places.forget(ConnectionId::new_unchecked(0));
         for number in 1..=8 {
             assert!(connect(&mut places, number, PeerId::random(), u8::try_from(number).unwrap()));
@@ -640,19 +647,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_member_under_ever_new_keys_pushes_no_other_out_of_the_proven() {
+        let mut places = places(|config| config.limits.proven = 8);
+        let mut numbers = 0_usize..;
+        let mut visit = |places: &mut Places, peer: PeerId, host: u8, member: Option<&str>| {
+            let number = numbers.next().unwrap();
+            assert!(connect(places, number, peer, host));
+            places.prove(peer, member.map(Into::into));
+            places.forget(ConnectionId::new_unchecked(number));
+        };
+        // A relay knows no names of some: they are told apart by their addresses.
+        let drones: Vec<_> = (0..4).map(|_| PeerId::random()).collect();
+        visit(&mut places, drones[0], 1, Some("edge-1"));
+        visit(&mut places, drones[1], 2, Some("edge-2"));
+        visit(&mut places, drones[2], 3, None);
+        visit(&mut places, drones[3], 4, None);
+        for host in (1..=250).chain(1..=250).filter(|host| *host != 9) {
+            visit(&mut places, PeerId::random(), host, Some("hostile"));
+            visit(&mut places, PeerId::random(), 9, None);
+        }
+        assert!(drones.iter().all(|drone| places.is_proven(drone)));
+        let hosts = [1, 2, 3, 4].map(|host| Prefix::of(&address(host)).unwrap());
+        assert!(hosts.iter().all(|from| places.addresses.is_familiar(*from)), "nor its addresses");
+    }
+
+    #[tokio::test]
     async fn who_was_proven_once_makes_room_for_the_next_and_who_is_relayed_does_not() {
         let mut places = places(|_| {});
         let peers: Vec<_> = (0..10).map(|_| PeerId::random()).collect();
         for (number, peer) in peers.iter().enumerate().take(8) {
-            places.prove(*peer);
+            places.prove(*peer, None);
             assert!(connect(&mut places, number, *peer, 1));
             places.relay(*peer, number != 3);
         }
-        places.prove(peers[8]);
+        places.prove(peers[8], None);
         assert!(connect(&mut places, 8, peers[8], 1));
         assert_eq!(closed(&mut places), ids([3]));
         places.relay(peers[8], true);
-        places.prove(peers[9]);
+        places.prove(peers[9], None);
         assert!(!connect(&mut places, 9, peers[9], 1), "all are relayed");
         places.disown(&peers[5]);
         assert!(connect(&mut places, 9, peers[9], 1));
@@ -664,7 +696,7 @@ mod tests {
     async fn a_drone_whose_connections_are_dead_comes_back() {
         let mut places = places(|_| {});
         let drone = PeerId::random();
-        places.prove(drone);
+        places.prove(drone, None);
         for number in 0..6 {
             assert!(connect(&mut places, number, drone, 1));
         }
@@ -682,7 +714,7 @@ mod tests {
         for (number, peer) in [silent, talks, drone].into_iter().enumerate() {
             assert!(connect(&mut places, number, peer, 1));
         }
-        places.prove(drone);
+        places.prove(drone, None);
         let lifetime = places.limits.stranger_lifetime.unwrap();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         places.expire(&mut cx);
@@ -705,7 +737,7 @@ mod tests {
         let mut places = places(|_| {});
         let [drone, stranger] = [(); 2].map(|()| PeerId::random());
         assert!(connect(&mut places, 0, drone, 1) && connect(&mut places, 1, stranger, 2));
-        places.prove(drone);
+        places.prove(drone, None);
         let lifetime = places.limits.stranger_lifetime.unwrap();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         age(&mut places, lifetime);
@@ -727,7 +759,7 @@ mod tests {
             config.limits.pending = 1000;
         });
         let drone = PeerId::random();
-        places.prove(drone);
+        places.prove(drone, None);
         let mut numbers = 0_usize..;
         let mut strangers = |places: &mut Places, count: usize| {
             let come = numbers.by_ref().take(count);
@@ -756,7 +788,7 @@ mod tests {
         let mut places = places(|_| {});
         let drone = PeerId::random();
         assert!(connect(&mut places, 0, drone, 1));
-        places.prove(drone);
+        places.prove(drone, None);
         let mut begin = |number: usize, host: u8| {
             let (id, remote) = (ConnectionId::new_unchecked(number), address(host));
             places.handle_pending_inbound_connection(id, &remote, &remote).is_ok()

@@ -112,6 +112,12 @@ impl Relay {
         self.drones.len()
     }
 
+    /// The slot that the leader has for a drone, once it has sent a part of a broadcast there.
+    #[must_use]
+    pub fn slot(&self, peer: Peer) -> Option<Slot> {
+        self.drones.get(self.numbers.get(&peer)?)?.slot
+    }
+
     /// Whether the leader vouches for fewer drones than there may be.
     fn has_room(&self) -> bool {
         self.drones.len() < self.most
@@ -267,7 +273,11 @@ impl Relay {
             Some(Body::Slot(slot)) => {
                 // §21.2: 0 is none: the drone needs no part of broadcasts.
                 drone.slot = slot.checked_sub(1);
-                return;
+                if !drone.relayed || drone.slot.is_none() {
+                    return;
+                }
+                // §13.8: once more, because it is known now which member was proven.
+                Output::Relay { peer, allowed: true }
             }
             Some(Body::Closed(end)) => match End::of(end) {
                 End::Plain => Output::Disconnect(peer),

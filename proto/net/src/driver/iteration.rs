@@ -331,7 +331,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                 }
                 Action::Block { peer } => self.network.block(peer),
                 Action::Disconnect { peer } => self.network.disconnect(peer),
-                Action::Relay { peer, allowed } => self.network.set_relayed(peer, allowed),
+                Action::Relay { peer, allowed } => {
+                    let member = allowed.then(|| self.host.member(&self.machine, peer)).flatten();
+                    self.network.set_relayed(peer, allowed, member);
+                }
                 Action::Penalize { peer, misdeed } => self.network.penalize(peer, misdeed),
                 Action::Event(event, request) => {
                     let span = request.map(|id| id.span());

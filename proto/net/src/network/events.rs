@@ -86,7 +86,7 @@ impl Network {
             Arrived::Better { old, new } => {
                 self.incoming.push_back(Incoming::Disconnected { peer: old });
                 // The machine knows nothing of the new handle yet.
-                self.set_relayed(new, false);
+                self.set_relayed(new, false, None);
                 new
             }
             // One handle for all connections of a peer.
