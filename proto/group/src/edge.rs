@@ -414,7 +414,7 @@ impl<S: Suite> Edge<S> {
                 return joining.challenged(&mut cx, membership, from, challenge);
             }
             #[cfg(feature = "services")]
-            Message::JoinCiphertext(ciphertext) => return joining.ciphertext(&cx, ciphertext),
+            Message::JoinCiphertext(ciphertext) => return joining.ciphertext(&cx, from, ciphertext),
             Message::Welcome(welcome) => {
                 return joining.welcomed(&mut cx, membership, from, welcome);
             }

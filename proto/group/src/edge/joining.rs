@@ -263,8 +263,10 @@ impl<S: Suite> Joining<S> {
 
     /// Takes the leader's ciphertext for the encapsulation key of the request.
     #[cfg(feature = "services")]
-    pub(super) fn ciphertext(&mut self, cx: &EdgeContext<'_, S>, message: &JoinCiphertext) {
-        let attempt = self.attempt.as_mut().filter(|attempt| attempt.nonce == message.nonce);
+    pub(super) fn ciphertext(&mut self, cx: &EdgeContext<'_, S>, from: Peer, message: &JoinCiphertext) {
+        // §24.4: of the leader that was asked: others could use up the few that are tried.
+        let of = |attempt: &Attempt<S>| attempt.leader == from && attempt.nonce == message.nonce;
+        let attempt = self.attempt.as_mut().filter(|attempt| of(attempt));
         let (Some(attempt), Some(keypair)) = (attempt, cx.keypair) else { return };
         if let Some(exchange) = &mut attempt.exchange {
             exchange.take((cx.deployment, &attempt.group), &keypair.public().handle(), message);

@@ -230,6 +230,37 @@ fn forged_ciphertexts_before_the_leaders_end_nothing() {
 }
 
 #[test]
+fn ciphertexts_of_another_than_the_leader_that_was_asked_are_not_tried() {
+    let mut world = World::new(13, 2);
+    let deployment = world.deployment.clone();
+    let mut request = None;
+    world.tamper = Some(Box::new(move |packet: Packet| {
+        match Message::<S>::decode(&deployment, &packet.bytes) {
+            Ok(Message::JoinRequest(asked)) => request = Some(asked),
+            Ok(Message::JoinCiphertext(genuine)) => {
+                let asked = request.as_ref().unwrap();
+                let Node::Leader(leader) = packet.from else { panic!("only leaders send them") };
+                // More than are tried: they would leave no place for the genuine one.
+                let mut packets: Vec<Packet> = (0..8)
+                    .map(|number| {
+                        let message = Message::<S>::JoinCiphertext(forged(asked, &genuine, number));
+                        let (from, bytes) = (Node::Leader(1 - leader), message.encode(&deployment));
+                        Packet { from, bytes, ..packet.clone() }
+                    })
+                    .collect();
+                packets.push(packet);
+                return packets;
+            }
+            _ => {}
+        }
+        vec![packet]
+    }));
+    world.add_edge("edge-0");
+    world.run_until("it joined", |world| world.synced(0));
+    assert_eq!(world.ciphertexts_since(0).len(), 1, "in the first attempt");
+}
+
+#[test]
 fn swapped_ciphertexts_admit_nobody_and_bar_nobody() {
     let mut world = World::new(9, 1);
     let deployment = world.deployment.clone();

@@ -15,6 +15,9 @@ use crate::KEM_LIFETIME;
 const MAX_KEYS: usize = 1 << 21;
 /// Maximum number of terms that a header of this leader's own may be ahead of what it remembers.
 const MAX_FORGOTTEN: u64 = 1 << 20;
+/// Maximum number of steps of all κ together at once, some seconds of hashing: 8 of as many κ as a leader
+/// keeps. A term takes one of each.
+const MAX_STEPS: u64 = 1 << 24;
 
 /// κ with every drone that made one, by the drone's handle: with members, and with those that may come back.
 #[derive(Debug)]
@@ -98,10 +101,17 @@ impl<S: Suite> KemKeys<S> {
         let members: BTreeMap<Handle, Slot> =
             roster.iter().map(|(slot, public)| (public.handle(), slot)).collect();
         // §24.3: one step for every term, of members and of those that may come back.
+        let mut steps = Steps { own, g: term.g(), left: MAX_STEPS };
+        for drone in members.keys() {
+            // §24.7: theirs first, where there are more steps to make than are made at once.
+            if let Some(held) = self.keys.get_mut(drone) {
+                steps.make(&mut held.key);
+            }
+        }
         self.keys.retain(|drone, held| {
             held.key.term().set() == set
                 && (members.contains_key(drone) || !is_old(held, now))
-                && held.key.step_to(own, term.g()).is_ok()
+                && steps.make(&mut held.key)
         });
         let keys =
             members.into_iter().filter_map(|(drone, slot)| Some((slot, self.keys.get(&drone)?.key.clone())));
@@ -129,8 +139,9 @@ impl<S: Suite> KemKeys<S> {
     pub(super) fn replay_count(&mut self, own: Option<&Handle>, g: u64) {
         self.count = self.count.max(g);
         let (Some(own), count) = (own, self.count) else { return };
+        let mut steps = Steps { own, g: count, left: MAX_STEPS };
         // What is too old to be stepped is made anew.
-        self.keys.retain(|_, held| held.key.term().g() >= count || held.key.step_to(own, count).is_ok());
+        self.keys.retain(|_, held| held.key.term().g() >= count || steps.make(&mut held.key));
     }
 
     /// Replays κ, perhaps of a change that was compacted since.
@@ -155,6 +166,24 @@ impl<S: Suite> KemKeys<S> {
         let count = (self.count > 0).then(|| self.counted());
         let keys = self.keys.iter().map(|(drone, held)| kem_key_change(drone, &held.key, held.made));
         count.into_iter().chain(keys).collect()
+    }
+}
+
+/// Steps of κ to a count, as many as are left.
+struct Steps<'a> {
+    own: &'a Handle,
+    g: u64,
+    left: u64,
+}
+
+impl Steps<'_> {
+    /// Steps κ. Returns false if it cannot be stepped so far: it is made anew.
+    fn make<S: Suite>(&mut self, key: &mut KemKey<S>) -> bool {
+        let steps = self.g.saturating_sub(key.term().g());
+        // §24.7: 2^24 steps of all together.
+        let made = steps <= self.left && key.step_to(self.own, self.g).is_ok();
+        self.left = self.left.saturating_sub(if made { steps } else { 0 });
+        made
     }
 }
 
@@ -233,6 +262,18 @@ mod tests {
         assert!(!found(&keys, 1, &key(1, 2), NOW), "made at that count, not stepped to it");
         assert!(found(&keys, 1, &key(1, 1).at(&OWN, term(2)).unwrap(), NOW));
         assert!(!found(&keys, 1, &key(1, 1).at(&OWN, term(3)).unwrap(), NOW), "of a count to come");
+    }
+
+    #[test]
+    fn steps_are_made_while_any_are_left_and_none_by_halves() {
+        let [mut near, mut far, mut last] = [key(1, 5), key(2, 1), key(3, 4)];
+        let mut steps = Steps { own: &OWN, g: 7, left: 6 };
+        assert!(steps.make(&mut near));
+        assert!(!steps.make(&mut far), "6 of the 4 that are left");
+        assert!(steps.make(&mut last));
+        assert_eq!([near, far, last].map(|key| key.term().g()), [7, 1, 7]);
+        assert!(!steps.make(&mut key(1, 8)), "never back");
+        assert_eq!(steps.left, 1);
     }
 
     #[test]
