@@ -110,7 +110,7 @@ fn page(runs: &[Run]) -> String {
                 header { h1 { "Results" } }
                 main {
                     div.table { div.scroll tabindex="0" {
-                        table {
+                        table.runs {
                             caption { "Runs, the newest first" }
                             thead { tr { @for head in ["ended", "started", "what ran", "command"] { th scope="col" { (head) } } } }
                             tbody { @for run in runs { (row(run)) } }
