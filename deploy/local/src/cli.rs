@@ -77,7 +77,7 @@ pub(crate) struct Up {
     pub(crate) mavlink_port: Option<PortChoice>,
 
     /// How long to wait until all drones are members
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = quiver_service::duration::parse)]
     pub(crate) wait: Duration,
 
     /// Directory of the programs `kgc`, `leader` and `edge` [default: that of this program, then PATH]
@@ -158,6 +158,18 @@ mod tests {
         assert_eq!("any".parse(), Ok(PortChoice::Any));
         for wrong in ["0", "80", "65001", "70000", "-1", "", "ANY"] {
             assert!(wrong.parse::<PortChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn waiting_is_bounded() {
+        // A time beyond all use would overflow where it is added to another.
+        for (wrong, why) in
+            [("400000000000years", "longer than ten years"), ("-1s", "negative"), ("5", "no unit")]
+        {
+            let refused = Cli::try_parse_from(["quiver-local", "up", "demo", &format!("--wait={wrong}")]);
+            let said = refused.expect_err(wrong).to_string();
+            assert!(said.contains(why), "{said}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Folder of a deployment: its settings, its lock and the names of its files.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -171,8 +172,13 @@ impl Found {
     /// # Errors
     /// [`Error::NoFolder`], [`Error::Damaged`], [`Error::Service`], [`Error::Io`].
     pub(crate) fn at(given: &Path) -> Result<Self> {
-        if !is_file(&given.join(SETTINGS)) {
-            return Err(Error::NoFolder { path: given.into() });
+        match given.join(SETTINGS).symlink_metadata() {
+            Ok(found) if found.is_file() => {}
+            // A folder of another user may be one of this program.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(Error::io("look into", given)(error));
+            }
+            _ => return Err(Error::NoFolder { path: given.into() }),
         }
         let path = given.canonicalize().map_err(Error::io("look into", given))?;
         let settings = read_settings(&path.join(SETTINGS))?;
