@@ -96,6 +96,19 @@ fn init_writes_secrets_for_their_owner_alone_and_never_twice() {
 }
 
 #[test]
+fn result_that_cannot_be_printed_is_told_as_that() {
+    let bench = Bench::new();
+    // A full disk of whoever reads the results is none of the KGC's.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("open");
+    let words = ["init", "--deployment", "alps", "--operator", "operator.pub"];
+    let output = bench.command(&words).stdout(full).output().expect("run");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("cannot print the result: No space left"), "{complaint}");
+    assert!(bench.path("kgc-data/master.state").exists(), "it was done");
+}
+
+#[test]
 fn init_refuses_bad_names_operators_and_addresses() {
     let bench = Bench::new();
     bench.refused(&["init", "--deployment", "the alps", "--operator", "operator.pub"], 2, "--deployment");

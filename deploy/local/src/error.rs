@@ -144,7 +144,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Service(#[from] quiver_service::Error),
     /// Standard output is gone.
-    #[error("cannot print: {0}")]
+    #[error(transparent)]
     Output(io::Error),
 }
 

@@ -6,12 +6,14 @@ use std::net::SocketAddr;
 use serde::Serialize;
 
 /// Writes a line to standard output and flushes it, so that a pipe sees it at once. A reader that went away
-/// (`| head`) is no error.
+/// (`| head`) is no error. Any other error says that it is of printing, because what the command does is done by then.
 pub fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        other => {
+            other.map_err(|error| io::Error::new(error.kind(), format!("cannot print the result: {error}")))
+        }
     }
 }
 
