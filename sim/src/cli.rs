@@ -134,8 +134,9 @@ fn show(
 ) -> Result<()> {
     let page = folder.as_ref().ok().cloned().flatten().map(|folder| folder.join(PAGE));
     let named = page.as_ref().map_or_else(String::new, |page| format!("\nReport: {}", page.display()));
-    output.print(json, || text() + &named);
+    let printed = output.print(json, || text() + &named);
     folder?;
+    printed?;
     page.filter(|_| open_page).map_or(Ok(()), |page| Ok(open(&page)?))
 }
 

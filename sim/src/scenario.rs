@@ -36,7 +36,11 @@ pub struct ScenarioReport {
 impl ScenarioReport {
     /// Outcome of the scenario, which passed if every invariant held and every expectation was met.
     pub fn outcome(&self) -> Outcome {
-        if self.run.passed() { Outcome::Passed } else { Outcome::Failed }
+        match (self.run.failed(), self.run.interrupted) {
+            (true, _) => Outcome::Failed,
+            (false, true) => Outcome::Interrupted,
+            (false, false) => Outcome::Passed,
+        }
     }
 
     /// The report as text for people.
@@ -74,7 +78,9 @@ impl ScenarioReport {
     /// If the folder or a file cannot be written.
     pub fn write_under(&self, results: &Path) -> Result<PathBuf> {
         let name = Path::new(&self.scenario.name).file_stem().unwrap_or_default().to_string_lossy();
-        let (what, passed) = (format!("scenario-{name}"), Some(self.run.passed()));
+        let passed = self.outcome().passed();
+        let ending = if passed.is_none() { "-interrupted" } else { "" };
+        let what = format!("scenario-{name}{ending}");
         let files = [
             ("drones.csv", self.drones_csv()),
             ("rekeys.csv", self.rekeys_csv()),

@@ -121,8 +121,9 @@ impl<'a> Presentation<'a> {
             [report] => report.json(),
             reports => format!("[\n{}\n]", reports.iter().map(Report::json).collect::<Vec<_>>().join(",\n")),
         };
-        self.output.print(json, || self.texts.join("\n"));
-        Ok(self.written?)
+        let printed = self.output.print(json, || self.texts.join("\n"));
+        self.written?;
+        Ok(printed?)
     }
 }
 

@@ -23,6 +23,9 @@ pub enum ReportError {
         /// Why.
         source: io::Error,
     },
+    /// Results cannot be printed.
+    #[error("cannot print the results: {0}")]
+    Print(#[source] io::Error),
     /// No browser can be started.
     #[error("cannot open {} in a browser: {source}", .page.display())]
     Open {

@@ -1,6 +1,6 @@
 //! Options that several commands have: where results go, how they are printed, lengths of time.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -62,11 +62,14 @@ impl OutputArgs {
     }
 
     /// Prints JSON or a text, whichever is wanted, or nothing.
-    pub fn print(&self, json: impl FnOnce() -> String, text: impl FnOnce() -> String) {
-        if self.json {
-            print(&json());
-        } else if !self.quiet {
-            print(&text());
+    ///
+    /// # Errors
+    /// [`ReportError::Print`](crate::ReportError::Print).
+    pub fn print(&self, json: impl FnOnce() -> String, text: impl FnOnce() -> String) -> Result<()> {
+        match (self.json, self.quiet) {
+            (true, _) => print(&json()),
+            (false, true) => Ok(()),
+            (false, false) => print(&text()),
         }
     }
 }
@@ -79,10 +82,17 @@ pub fn open(page: &Path) -> Result<()> {
     open::that_detached(page).map_err(|source| ReportError::Open { page: page.to_path_buf(), source })
 }
 
-/// Prints to standard output. A reader that went away (`| head`) is no error.
-pub fn print(text: &str) {
+/// Prints to standard output. A reader that went away (`| head`) is no error. A full disk is one (`> run.json`), because a
+/// script must not take half of the results for all of them.
+///
+/// # Errors
+/// [`ReportError::Print`](crate::ReportError::Print).
+pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.map_err(ReportError::Print),
+    }
 }
 
 /// Prints an error to standard error.

@@ -37,7 +37,8 @@ Before the seeds of each strategy a flaw is planted in a world of its own; a che
 Exit codes:
   0  every invariant held after every step of every seed, and the planted flaw was found
   1  an invariant broke: seed, replay command and shrunk plan are printed; or the planted flaw was not found
-  2  wrong usage";
+  2  wrong usage
+  130, 143  interrupted (Ctrl-C, SIGTERM); the seeds that were finished are reported";
 
 /// Arguments of `sim check`.
 #[derive(Clone, Debug, Args)]
@@ -200,7 +201,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         let canary = ProcessTime::now();
         let canary = canary_text(find_canary(strategy).map_err(refused)?, canary.elapsed());
         match canary {
-            Ok(text) if !args.quiet => print(&format!("{strategy}: {text}")),
+            Ok(text) if !args.quiet => print(&format!("{strategy}: {text}"))?,
             Ok(_) => {}
             Err(text) => {
                 outcome = Outcome::Failed;
@@ -211,7 +212,7 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         let (wall, cpu) = (measure::now(), ProcessTime::now());
         let sums = live(args, strategy, &checker).map_err(refused)?;
         if !args.quiet {
-            print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()));
+            print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()))?;
         }
         if !sums.failed.is_empty() {
             outcome = Outcome::Failed;
@@ -219,12 +220,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
         }
         for seed in sums.failed.iter().take(TOLD) {
             if let Some(failure) = checker.explain(*seed).map_err(refused)? {
-                print(&failure_text(args, strategy, &failure));
+                print(&failure_text(args, strategy, &failure))?;
             }
         }
         if sums.failed.len() > TOLD {
             let others: Vec<String> = sums.failed.iter().skip(TOLD).take(100).map(u64::to_string).collect();
-            print(&format!("also failing: {}", others.join(" ")));
+            print(&format!("also failing: {}", others.join(" ")))?;
         }
     }
     Ok(if outcome == Outcome::Passed && interrupt::is_requested() { Outcome::Interrupted } else { outcome })

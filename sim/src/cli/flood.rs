@@ -104,12 +104,14 @@ pub(super) fn flood(args: &FloodArgs) -> Result<Outcome> {
     plan.check()?;
     interrupt::listen()?;
     let report = flood::run(&plan, &Progress::new(!args.quiet && !args.json))?;
+    let mut printed = Ok(());
     if args.json {
-        print(&serde_json::to_string_pretty(&report).unwrap_or_default());
+        printed = print(&serde_json::to_string_pretty(&report).unwrap_or_default());
     } else if !args.quiet {
-        print(&table(&report));
+        printed = print(&table(&report));
     }
     report.violations.iter().for_each(|violation| complain(violation));
+    printed?;
     Ok(report.outcome())
 }
 

@@ -14,7 +14,7 @@ use quiver_world::scenario::{Exports, Reading, Recording, SHIPPED, Scenario, shi
 use crate::measure::{self, available_memory};
 use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
-use crate::{Result, SimError, replay};
+use crate::{Result, SimError, interrupt, replay};
 
 use super::{check_results, probe};
 
@@ -34,7 +34,8 @@ Examples:
 Exit codes:
   0  every invariant held and every expectation was met
   1  one did not, or the results could not be written
-  2  no such scenario, or its file is refused (with file, line and key)";
+  2  no such scenario, or its file is refused (with file, line and key)
+  130, 143  interrupted (Ctrl-C, SIGTERM); what came of it until then is reported";
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -100,7 +101,7 @@ const MAX_SCENARIO: usize = 1 << 20;
 /// Lists, prints or plays scenarios.
 pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
     if args.list {
-        print(&list()?);
+        print(&list()?)?;
         return Ok(Outcome::Passed);
     }
     if !args.print {
@@ -109,24 +110,40 @@ pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
     if let Some(log) = &args.from_tlog {
         let Flight { scenario, movements } = read_flight(log)?;
         if args.print {
-            print(scenario.trim_end());
+            print(scenario.trim_end())?;
             return Ok(Outcome::Passed);
         }
+        interrupt::listen()?;
         return play(args, &log.display().to_string(), &scenario, movements.as_ref());
     }
     let Some(file) = &args.file else {
-        return SHIPPED.iter().try_fold(Outcome::Passed, |outcome, (name, text)| {
-            let run = play(args, name, text, None)?;
-            Ok(if run == Outcome::Failed { run } else { outcome })
-        });
+        return play_all(args);
     };
     let (name, text) = find(file)?;
     if args.print {
-        print(text.trim_end());
+        print(text.trim_end())?;
         return Ok(Outcome::Passed);
     }
     let movements = args.places.as_deref().map(read_movements).transpose()?;
+    // Not before all files are read: one may be a pipe to which nobody writes.
+    interrupt::listen()?;
     play(args, &name, &text, movements.as_ref())
+}
+
+/// Plays all scenarios that come with Quiver, until the user interrupts.
+fn play_all(args: &ScenarioArgs) -> Result<Outcome> {
+    interrupt::listen()?;
+    let mut outcome = Outcome::Passed;
+    for (name, text) in SHIPPED {
+        let run = play(args, name, text, None)?;
+        if outcome == Outcome::Passed || run == Outcome::Failed {
+            outcome = run;
+        }
+        if interrupt::is_requested() {
+            break;
+        }
+    }
+    Ok(outcome)
 }
 
 /// Bytes of a file that is given on the command line; larger ones than `most` are refused before they are read.
@@ -247,7 +264,7 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
         capture: args.pcapng.is_some(),
         telemetry: args.tlogs.is_some(),
     };
-    let played = scenario.play(args.suite, recording);
+    let played = scenario.play_until(args.suite, recording, interrupt::is_requested);
     let (run, trace, exports) = played.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
@@ -285,16 +302,16 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
 fn present(args: &ScenarioArgs, report: &ScenarioReport, replayed: bool) -> Result<()> {
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose();
     if args.csv {
-        print(report.rekeys_csv().trim_end());
-        return folder.map(drop);
+        let printed = print(report.rekeys_csv().trim_end());
+        return folder.and(Ok(printed?));
     }
     let replay = args.replay.as_ref().filter(|_| replayed);
     let replay = replay.map(|file| format!("\nReplay: {}", file.display()));
     let written = folder.as_ref().ok().and_then(Option::as_ref);
     let written = written.map(|folder| format!("\nWritten to {}", folder.display()));
     let written = written.unwrap_or_default() + &replay.unwrap_or_default();
-    args.output.print(|| report.json(), || report.table() + &written);
-    folder.map(drop)
+    let printed = args.output.print(|| report.json(), || report.table() + &written);
+    folder.and(Ok(printed?))
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use quiver_world::scenario::ScenarioRun;
 use serde::Serialize;
 
 use super::ScenarioReport;
-use crate::report::Outcome;
 
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -25,7 +24,8 @@ struct Whole<'a> {
     radio: String,
     drones: u32,
     leaders: u16,
-    passed: bool,
+    passed: Option<bool>,
+    interrupted: bool,
     violations: Vec<String>,
     unmet: &'a [String],
     checks: u64,
@@ -166,7 +166,8 @@ pub(super) fn render(report: &ScenarioReport) -> String {
         radio: scenario.radio.preset.to_string(),
         drones: scenario.edges(),
         leaders: scenario.setup.leaders,
-        passed: report.outcome() == Outcome::Passed,
+        passed: report.outcome().passed(),
+        interrupted: run.interrupted,
         violations: run.violations.iter().map(ToString::to_string).collect(),
         unmet: &run.unmet,
         checks: run.checks,

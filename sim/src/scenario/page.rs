@@ -3,16 +3,22 @@
 use quiver_report::{Bar, Column, Experiment, Report, Table, Unit, Value};
 
 use super::{ScenarioReport, csv, table};
+use crate::report::Outcome;
 
 /// The most re-keys that a page lists.
 const MOST: usize = 500;
 
 pub(super) fn report(report: &ScenarioReport) -> Report {
     let run = &report.run;
-    let outcome = if run.passed() {
-        format!("Passed: all {} checks held, and every expectation was met.", run.checks)
-    } else {
-        format!("FAILED: {}", report.failures())
+    let outcome = match report.outcome() {
+        Outcome::Passed => format!("Passed: all {} checks held, and every expectation was met.", run.checks),
+        Outcome::Failed => format!("FAILED: {}", report.failures()),
+        Outcome::Interrupted => {
+            format!(
+                "INTERRUPTED: all {} checks held until then; expectations were not looked at.",
+                run.checks
+            )
+        }
     };
     let facts = Experiment {
         slug: "outcome".into(),
@@ -34,7 +40,7 @@ pub(super) fn report(report: &ScenarioReport) -> Report {
         date: report.started,
         version: env!("CARGO_PKG_VERSION").into(),
         command: report.command.clone(),
-        passed: Some(run.passed()),
+        passed: report.outcome().passed(),
         files: ["summary.json", "drones.csv", "rekeys.csv"].map(String::from).into(),
     }
 }

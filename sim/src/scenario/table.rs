@@ -8,6 +8,7 @@ use quiver_world::radio::{Spread, Summary};
 use quiver_world::{MavlinkReport, TwoHopsReport};
 
 use super::ScenarioReport;
+use crate::report::Outcome;
 
 pub(super) fn render(report: &ScenarioReport) -> String {
     let ledger = &report.run.ledger;
@@ -174,19 +175,20 @@ fn refusals(mavlink: &MavlinkReport) -> String {
 fn foot(report: &ScenarioReport) -> String {
     let run = &report.run;
     let (tally, infrastructure) = (&run.tally, run.ledger.infrastructure());
-    let mut text = if run.passed() {
-        format!("All {} checks passed", run.checks)
-    } else {
-        format!("{} FAILED", run.violations.len() + run.unmet.len())
+    let mut text = match report.outcome() {
+        Outcome::Passed => format!("All {} checks passed", run.checks),
+        Outcome::Failed => format!("{} FAILED", run.violations.len() + run.unmet.len()),
+        Outcome::Interrupted => format!("INTERRUPTED; until then all {} checks passed", run.checks),
     };
     // Convergence is looked at for the first time a millisecond after the script's end.
     let settled = match run.settled {
-        at_once if at_once <= Duration::from_millis(1) => "by the end of the script".into(),
-        later => format!("{} after the end of the script", Unit::duration(later)),
+        _ if run.interrupted => "expectations not looked at".into(),
+        at_once if at_once <= Duration::from_millis(1) => "converged by the end of the script".into(),
+        later => format!("converged {} after the end of the script", Unit::duration(later)),
     };
     let _ = write!(
         text,
-        "; {}, {} of virtual time in {} of CPU time; converged {settled}\n\
+        "; {}, {} of virtual time in {} of CPU time; {settled}\n\
          {}, {}, {}; {}, {} lost; {}, {}, {}\n\
          Channel in use {}; leaders and KGC sent {} and {} in {}\n\
          Trace of this seed: {}",

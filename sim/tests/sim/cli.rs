@@ -284,15 +284,8 @@ fn an_interrupted_run_keeps_the_operations_that_were_finished() {
     assert!(latest.to_str().unwrap().ends_with("-run-live-3-interrupted"), "{latest:?}");
 }
 
-#[test]
-fn an_interrupted_check_says_how_many_seeds_it_left_out() {
-    let mut running = Command::new(env!("CARGO_BIN_EXE_sim"))
-        .args(["check", "--seeds", "100000000", "-n", "4", "--strategy", "flat"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Before it listens, a signal ends it at once.
+/// Waits until a process handles SIGINT: before, a signal ends it at once.
+fn wait_until_it_listens(running: &mut std::process::Child) {
     let status = format!("/proc/{}/status", running.id());
     let listens = || {
         let status = std::fs::read_to_string(&status).unwrap();
@@ -303,6 +296,43 @@ fn an_interrupted_check_says_how_many_seeds_it_left_out() {
         assert_eq!(running.try_wait().unwrap(), None);
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+}
+
+#[test]
+fn an_interrupted_scenario_reports_what_came_of_it_until_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("month.toml");
+    let month = "title = \"A month\"\nabout = \"\"\nduration = \"30days\"\n[fleet]\nmembers = 50\n[expect]\nmembers = 7\n";
+    std::fs::write(&file, month).unwrap();
+    let mut running = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["scenario", "--suite", "toy", "--results"])
+        .args([folder.path().join("results"), file])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until_it_listens(&mut running);
+    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let table = text(&output.stdout);
+    assert!(table.contains("INTERRUPTED") && table.contains("expectations not looked at"), "{table}");
+    let latest = folder.path().join("results/latest").canonicalize().unwrap();
+    assert!(latest.to_str().unwrap().ends_with("-scenario-month-interrupted"), "{latest:?}");
+    let summary: Value = serde_json::from_str(&read(&latest.join("summary.json"))).unwrap();
+    assert_eq!((&summary["passed"], &summary["interrupted"]), (&Value::Null, &Value::Bool(true)));
+    assert!(read(&latest.join("report.html")).contains("INTERRUPTED"));
+}
+
+#[test]
+fn an_interrupted_check_says_how_many_seeds_it_left_out() {
+    let mut running = Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["check", "--seeds", "100000000", "-n", "4", "--strategy", "flat"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until_it_listens(&mut running);
     assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
     let output = running.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -356,6 +386,34 @@ fn figures_are_printed_although_the_disk_is_full_and_nothing_half_written_stays(
         assert!(complaint.starts_with("error: cannot write ") && complaint.contains("File too large"));
         assert_eq!(std::fs::read_dir(&results).unwrap().count(), 0, "{words}");
     }
+}
+
+#[test]
+fn results_that_cannot_be_printed_are_an_error_and_a_reader_that_went_away_is_none() {
+    let sim = |words: &str, output: std::process::Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sim"));
+        command.args(words.split(' ')).env_remove("RUST_LOG").stdout(output);
+        command.stderr(std::process::Stdio::piped()).spawn().unwrap().wait_with_output().unwrap()
+    };
+    for words in [
+        "-n 2 --messages 0 --no-results --json",
+        "run --world virtual --toy -n 9 --no-results",
+        "scale -n 5 --strategy flat --world virtual --toy --no-results",
+        "scenario mass_join --suite toy --no-results",
+        "scenario mass_join --suite toy --no-results --csv",
+        "scenario --list",
+        "scenario mass_join --print",
+        "check --seeds 1 -n 4 --strategy flat",
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let failed = sim(words, full.into());
+        assert_eq!(failed.status.code(), Some(1), "{words}: {failed:?}");
+        let complaint = text(&failed.stderr);
+        assert!(complaint.contains("error: cannot print the results: No space left"), "{words}: {complaint}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(sim("scenario --list", writer.into()).status.code(), Some(0));
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) fn bench(args: &BenchArgs) -> Result<()> {
     let outcome = native::run(&args.words.join(" "), &mut out);
     match outcome {
         Ok(()) => {
-            print(out.trim_end());
+            print(out.trim_end())?;
             Ok(())
         }
         // The shell has printed the mistake, with its usage.

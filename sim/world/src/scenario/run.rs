@@ -29,6 +29,8 @@ pub struct ScenarioRun {
     pub violations: Vec<Violation>,
     /// Expectations that were not met, one sentence each.
     pub unmet: Vec<String>,
+    /// True if the run was ended before its end: its expectations were not looked at.
+    pub interrupted: bool,
     /// Counts of the run.
     pub tally: Tally,
     /// Every epoch that a leader made, with its time, in order.
@@ -56,9 +58,14 @@ pub struct ScenarioRun {
 }
 
 impl ScenarioRun {
-    /// Returns true if all invariants held and all expectations were met.
+    /// Returns true if all invariants held, to the end, and all expectations were met.
     pub fn passed(&self) -> bool {
-        self.violations.is_empty() && self.unmet.is_empty()
+        !self.interrupted && !self.failed()
+    }
+
+    /// Returns true if an invariant did not hold or an expectation was not met.
+    pub fn failed(&self) -> bool {
+        !self.violations.is_empty() || !self.unmet.is_empty()
     }
 
     /// Shares of the time lived that the air carried datagrams with telemetry, and announcements.
@@ -101,12 +108,26 @@ impl Scenario {
         suite: WorldSuite,
         recording: Recording,
     ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
-        over!(suite, S => self.run_over::<S>(recording))
+        self.play_until(suite, recording, || false)
+    }
+
+    /// Runs the scenario until `ends` returns true, which is asked before each step, and records what is asked for.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn play_until(
+        &self,
+        suite: WorldSuite,
+        recording: Recording,
+        ends: fn() -> bool,
+    ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
+        over!(suite, S => self.run_over::<S>(recording, ends))
     }
 
     fn run_over<S: QuorumSuite>(
         &self,
         recording: Recording,
+        ends: fn() -> bool,
     ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
         let hops = recording.trace || recording.capture;
         let mut world = World::<S>::new(Setup { hops, ..self.setup.clone() })?;
@@ -120,16 +141,24 @@ impl Scenario {
             epochs: Vec::new(),
             recorder: recording.trace.then(|| TraceRecorder::new(&world, self.places.clone())),
             exporter: Exporter::new(&world, recording),
+            ends,
         };
-        let settled = self.run_to_convergence(&mut world, &mut counter);
+        let (settled, stopped) = self.run_to_convergence(&mut world, &mut counter);
+        let interrupted = stopped && !counter.invariants.stops();
         let recorder = counter.recorder.take();
         let exports = counter.exporter.take().map(Exporter::finish).unwrap_or_default();
-        let run = self.evaluate(&world, counter, settled);
+        let run = self.evaluate(&world, counter, settled, interrupted);
         let trace = recorder.map(|recorder| recorder.finish(run.lived, &run.failures()));
         Ok((run, trace, exports))
     }
 
-    fn run_to_convergence<S: Suite>(&self, world: &mut World<S>, counter: &mut Counter<S>) -> Duration {
+    /// Runs the script, and then until convergence. Returns the time that took, and whether the observer stopped the world
+    /// before.
+    fn run_to_convergence<S: Suite>(
+        &self,
+        world: &mut World<S>,
+        counter: &mut Counter<S>,
+    ) -> (Duration, bool) {
         let end = self.duration + self.settle;
         let mut stopped = world.run_until(self.duration + Duration::from_millis(1), counter);
         while !stopped && world.time() < end && !counter.invariants.stragglers(world).is_empty() {
@@ -139,10 +168,16 @@ impl Scenario {
         if !stopped {
             counter.invariants.demand_convergence(world);
         }
-        world.time().saturating_sub(self.duration)
+        (world.time().saturating_sub(self.duration), stopped)
     }
 
-    fn evaluate<S: Suite>(&self, world: &World<S>, counter: Counter<S>, settled: Duration) -> ScenarioRun {
+    fn evaluate<S: Suite>(
+        &self,
+        world: &World<S>,
+        counter: Counter<S>,
+        settled: Duration,
+        interrupted: bool,
+    ) -> ScenarioRun {
         let Counter { invariants, mut tally, epochs, .. } = counter;
         tally.members = holders(world);
         tally.lost = world.traffic().lost;
@@ -151,10 +186,12 @@ impl Scenario {
         tally.opened = u32::try_from(invariants.opened()).unwrap_or(u32::MAX);
         let violations = invariants.violations().to_vec();
         // A world that was stopped early cannot have met its expectations.
-        let unmet = if violations.is_empty() { self.expect.unmet(&tally) } else { Vec::new() };
+        let is_whole = violations.is_empty() && !interrupted;
+        let unmet = if is_whole { self.expect.unmet(&tally) } else { Vec::new() };
         let mut run = ScenarioRun {
             violations,
             unmet,
+            interrupted,
             tally,
             epochs,
             steps: world.steps(),
@@ -196,6 +233,8 @@ struct Counter<S: Suite> {
     epochs: Vec<(Duration, Epoch)>,
     recorder: Option<TraceRecorder>,
     exporter: Option<Exporter>,
+    /// Returns true once the user wants the run to end.
+    ends: fn() -> bool,
 }
 
 impl<S: Suite> StepObserver<S> for Counter<S> {
@@ -250,7 +289,7 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
     }
 
     fn stops(&self) -> bool {
-        self.invariants.stops()
+        self.invariants.stops() || (self.ends)()
     }
 }
 
