@@ -53,7 +53,8 @@ pub struct Counters {
     pub overflowed: u64,
     /// Datagrams of more senders than there is memory for.
     pub too_many_senders: u64,
-    /// Announcements whose signature was not verified because there were too many at once.
+    /// Announcements whose signature was not verified because there were too many at once: such a sender counts as one
+    /// without a key.
     pub unverified: u64,
 }
 

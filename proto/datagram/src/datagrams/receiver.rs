@@ -316,18 +316,29 @@ impl<S: Suite> Datagrams<S> {
         // A handle that is only claimed; the signature comes below.
         let claimed = signed.and_then(|part| split_signed_part::<S>(part).ok());
         let claimed = claimed.map(|(_, encoded)| Handle::of_encoded::<S>(encoded));
-        if known.is_none_or(|known| known.start != start)
-            && epoch.senders.check_floor(&start, claimed.as_ref()).is_err()
-        {
-            return Err(Drop(|counters| &mut counters.old_start));
+        let old_start = || Drop(|counters: &mut Counters| &mut counters.old_start);
+        let another = known.is_some_and(|known| known.start != start);
+        let is_new = known.is_none() || another;
+        if is_new && epoch.senders.check_floor(&start, claimed.as_ref()).is_err() {
+            return Err(old_start());
         }
+        // §20.7: what nobody signed may not begin below any floor of the slot.
+        let unsigned_too = !is_new || epoch.senders.check_floor(&start, None).is_ok();
         // §20.4, 3: the signature, unless it is known.
         let (signer, verified) = match signed {
             None => (None, false),
-            Some(part) => {
-                let (signer, verified) = self.signer(now, of, &start, &announcement, part)?;
-                (Some(signer), verified)
-            }
+            Some(part) => match self.signer(now, of, &start, &announcement, part)? {
+                Some((signer, verified)) => (Some(signer), verified),
+                // §20.7: a member may announce itself under ever new starts, and verifying costs more than that.
+                None if another => return Err(Drop(|counters| &mut counters.unverified)),
+                None if !unsigned_too => return Err(old_start()),
+                // Its telemetry passes as that of a sender without a key, which is asked for once it is needed: of
+                // thousands that begin together most would not be heard until they announce themselves again.
+                None => {
+                    self.counters.unverified += 1;
+                    (None, false)
+                }
+            },
         };
         self.begin(of, start, signer)?;
         let own = self.split(of).map(|(epoch, _)| epoch.own.start.slot);
@@ -361,7 +372,8 @@ impl<S: Suite> Datagrams<S> {
     }
 
     /// Finds the signer of an announcement, and whether it was verified here: a signer that is known is not
-    /// verified again, and then nothing else that the announcement says counts as signed.
+    /// verified again, and then nothing else that the announcement says counts as signed. `None` if so many were verified
+    /// that this one is not.
     fn signer(
         &mut self,
         now: Duration,
@@ -369,7 +381,7 @@ impl<S: Suite> Datagrams<S> {
         start: &Start,
         announcement: &Announcement,
         part: &[u8],
-    ) -> Result<(Signer<S>, bool), Verdict> {
+    ) -> Result<Option<(Signer<S>, bool)>, Verdict> {
         let slot = start.slot;
         let Ok((signature, encoded)) = split_signed_part::<S>(part) else {
             return Err(Drop(|counters| &mut counters.malformed));
@@ -382,16 +394,15 @@ impl<S: Suite> Datagrams<S> {
         let known = known.filter(|sender| !sender.signed.is_far_behind(announcement.next_signed));
         let known = known.and_then(|sender| sender.signer.as_ref()).filter(|signer| signer.handle == handle);
         if let Some(known) = known {
-            return Ok(((**known).clone(), false));
+            return Ok(Some(((**known).clone(), false)));
         }
         // §20.5: nobody but the term's leader signs from the leader's slot.
         if slot == LEADER_SLOT && handle != leader {
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
-        // A member may announce itself under ever new starts: verifying costs more than that.
         let full = self.verified.max(now).saturating_add(VERIFICATION);
         if full > now.saturating_add(VERIFICATION * VERIFICATIONS) {
-            return Err(Drop(|counters| &mut counters.unverified));
+            return Ok(None);
         }
         self.verified = full;
         let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
@@ -411,7 +422,7 @@ impl<S: Suite> Datagrams<S> {
             self.suspect(slot, Suspicion::Signer);
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
-        Ok((Signer { drone, handle, standing: Standing::Asked }, true))
+        Ok(Some((Signer { drone, handle, standing: Standing::Asked }, true)))
     }
 
     /// §20.4: puts an announced start in the place of what is known of the slot, if it may stand there.

@@ -72,6 +72,51 @@ fn a_full_queue_drops_the_oldest_telemetry_first_and_commands_last() {
     assert_eq!(swarm.nodes[1].datagrams.counters().dropped_telemetry, 15);
 }
 
+/// Of a swarm that begins together, a receiver verifies 256 announcements at once, and then 50 a second.
+#[test]
+fn telemetry_of_more_than_are_verified_passes_and_their_orders_once_the_key_was_asked_for() {
+    const MEMBERS: usize = 300;
+    let mut swarm = Swarm::new(MEMBERS + 1, Config::default());
+    let telemetry_of = |swarm: &mut Swarm, node: usize| {
+        swarm.telemetry(node, &(node as u16).to_be_bytes());
+        swarm.take(node)
+    };
+    // The announcements that go first have no key yet: all are lost.
+    for node in 1..=MEMBERS {
+        telemetry_of(&mut swarm, node);
+    }
+    swarm.now += Duration::from_millis(300);
+    for node in 1..=MEMBERS {
+        let sent = telemetry_of(&mut swarm, node);
+        assert!(sent[0].len() > 200, "an announcement with the key");
+        sent.iter().for_each(|datagram| swarm.deliver(0, datagram));
+    }
+    let heard: Vec<usize> = swarm.nodes[0].inbox.iter().map(|(slot, ..)| *slot as usize).collect();
+    assert_eq!(heard, (1..=MEMBERS).collect::<Vec<_>>());
+    assert_eq!(swarm.nodes[0].datagrams.counters().unverified, MEMBERS as u64 - 256);
+    // One that is known starts anew: unsigned, its new start takes nobody's place.
+    swarm.restart(1, Config::default());
+    swarm.open(1, None);
+    swarm.command(1, b"anew", true);
+    swarm.take(1).iter().for_each(|datagram| swarm.deliver(0, datagram));
+    assert_eq!(swarm.nodes[0].datagrams.counters().unverified, MEMBERS as u64 - 255);
+    assert_eq!(swarm.nodes[0].inbox.len(), MEMBERS);
+    // What an order needs is asked for.
+    swarm.now += Duration::from_secs(1);
+    swarm.command(MEMBERS, b"order", true);
+    for _ in 0..40 {
+        swarm.now += Duration::from_millis(20);
+        for (from, to) in [(MEMBERS, 0), (0, MEMBERS)] {
+            swarm.take(from).iter().for_each(|datagram| swarm.deliver(to, datagram));
+        }
+    }
+    let (slot, order, source) = swarm.nodes[0].inbox.last().unwrap();
+    assert_eq!(
+        (*slot as usize, order.as_slice(), source),
+        (MEMBERS, &b"order"[..], &swarm.source_of(MEMBERS))
+    );
+}
+
 #[test]
 fn telemetry_that_is_too_old_does_not_leave() {
     let mut swarm = Swarm::new(2, Config::default());
