@@ -28,11 +28,11 @@ only_quiver = unittest.skipIf(PLAIN, "there is no group")
 
 class Quiver(Deployment):
     """A KGC, a leader, a vehicle's edge, and the ground station's end: an edge too, or the leader. Between
-    the two ends is the air."""
+    the two ends is the air. The system ids are the vehicle's and the ground station's."""
 
-    def __init__(self, air, at_leader, vehicle, ground):
+    def __init__(self, air, at_leader, vehicle, ground, systems=(7, 255)):
         super().__init__()
-        self.air = air
+        self.air, self.systems = air, systems
         try:
             self.begin(at_leader, vehicle, ground)
         except BaseException:
@@ -41,12 +41,13 @@ class Quiver(Deployment):
 
     def begin(self, at_leader, vehicle, ground):
         ends = [self.flags(vehicle), self.flags(ground)]
+        vehicle, ground = map(str, self.systems)
         if at_leader:
-            self.serve("--system-id", "edge-1=7", "--system-id", "leader-1=255", *ends[1])
+            self.serve("--system-id", f"edge-1={vehicle}", "--system-id", f"leader-1={ground}", *ends[1])
         else:
             self.serve()
-            self.run("leader", "system-id", "grant", "edge-1", "7")
-            self.run("leader", "system-id", "grant", "gcs", "255")
+            self.run("leader", "system-id", "grant", "edge-1", vehicle)
+            self.run("leader", "system-id", "grant", "gcs", ground)
             self.bridge("gcs", ends[1])
         self.bridge("edge-1", ends[0])
         self.air.start()
@@ -74,7 +75,7 @@ class Quiver(Deployment):
 class Through:
     """What is between a vehicle and a ground station: where the vehicle connects, and the station's port."""
 
-    def __init__(self, air=None, at_leader=False, cable=None, keys=None):
+    def __init__(self, air=None, at_leader=False, cable=None, keys=None, systems=(7, 255)):
         self.vehicle, self.ground = f"udpout:127.0.0.1:{(port := free_port())}", free_port()
         if PLAIN:
             self.between = Plain(port, self.ground)
@@ -86,7 +87,7 @@ class Through:
             lines = [f"[UdpEndpoint autopilot]\nMode = Server\nAddress = 127.0.0.1\nPort = {port}"]
             endpoint = "\n".join([*lines, "AllowSrcSysOut = 255", f"SigningKeyFile = {keys}"])
         self.air = air or Air()
-        self.between = Quiver(self.air, at_leader, endpoint, f"udpout:127.0.0.1:{self.ground}")
+        self.between = Quiver(self.air, at_leader, endpoint, f"udpout:127.0.0.1:{self.ground}", systems)
 
     def close(self):
         self.between.close()
