@@ -93,10 +93,6 @@ where
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
     if task == Task::Run {
-        if config.edge.anonymous {
-            // No pair of an anonymous member and its leader has a second factor.
-            file.without_kem("`edge run --anonymous`")?;
-        }
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
     }

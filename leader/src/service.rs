@@ -59,10 +59,6 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     config.drone.kgc_addresses(&file)?;
     monitoring::check_address(config.drone.metrics)?;
     let shutdown = Shutdown::listen()?;
-    if config.leader.admission.is_some() {
-        // No pair of an anonymous member and its leader has a second factor.
-        file.without_kem("`leader --admission`")?;
-    }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;
     let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;

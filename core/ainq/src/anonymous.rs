@@ -7,7 +7,7 @@
 
 use quiver_crypto::Hex;
 
-use crate::{AgreedSecret, UnixTime};
+use crate::{AgreedSecret, KemKey, Suite, UnixTime};
 
 /// Names an anonymous member for one membership: 16 bytes that both sides derived from their exchange, and
 /// that link to no other.
@@ -35,9 +35,11 @@ pub struct Anonymous {
 
 /// An anonymous join of the next epoch.
 #[derive(Debug)]
-pub struct Admission {
+pub struct Admission<S: Suite> {
     /// The anonymous member.
     pub member: Anonymous,
     /// W, from the exchange.
     pub secret: AgreedSecret,
+    /// κ from the same run, where there is a second factor.
+    pub kem: Option<KemKey<S>>,
 }

@@ -178,14 +178,15 @@ impl<S: Suite> Membership<S> {
     }
 
     /// Enters the group as an anonymous member by its Welcome: the header of the epoch that adds it, and its
-    /// part, as in [`join`](Self::join). `secret` is W of the exchange. Such a membership ends with the term.
+    /// part, as in [`join`](Self::join). `secret` is W of the exchange, with κ of the same run where there is a
+    /// second factor. Such a membership ends with the term.
     ///
     /// # Errors
-    /// As [`join`](Self::join).
+    /// As [`join_with_kem`](Self::join_with_kem).
     pub fn admitted(
         context: &GroupContext<S>,
         pseudonym: &Pseudonym,
-        secret: &AgreedSecret,
+        (secret, kem): (&AgreedSecret, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
         part: &Part,
     ) -> Result<Self, Error> {
@@ -194,13 +195,13 @@ impl<S: Suite> Membership<S> {
             return Err(Error::WrongGroup);
         }
         let slot = added_slot(header, part)?;
-        // §24.9: nobody without a name has κ.
-        check_term::<S>(core.kem.as_ref(), None)?;
+        // §24.3: of the set and the count that the header names, or none where it names none.
+        check_term(core.kem.as_ref(), kem)?;
         // §7.1: V is there if anybody is added.
         let point = core.point.as_ref().ok_or(Error::MissingEntry)?;
         // §6.5: W of the exchange takes the place of T, and the pseudonym that of the drone's key.
         let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
-        let mut ratchet = Ratchet::derive(secret, &pairs.anonymous(pseudonym, slot));
+        let mut ratchet = Ratchet::derive_for(secret, kem, &pairs.anonymous(pseudonym, slot));
         ratchet.count_from(core.epoch.counter);
         Self::open(header, part, Pair::new(ratchet))
     }

@@ -162,6 +162,7 @@ impl EdgeService<'_> {
             most: self.config.edge.answers,
             patience: PATIENCE,
             timing: self.config.timing(),
+            kem: self.drone.file.kem,
         })
     }
 }

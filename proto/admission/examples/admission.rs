@@ -23,6 +23,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{Leader, LeaderConfig};
+use quiver_kem::KemSetting;
 use quiver_machine::Route;
 use quiver_testbed::{EPOCH_START, Net};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -86,6 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             most: 2,
             patience: Duration::from_secs(60),
             timing: EdgeTiming::default(),
+            kem: KemSetting::None,
         };
         net.start(name, AnonymousEdge::<S>::new(config, None)?);
         net.connect(name, "leader", Route::Leader);

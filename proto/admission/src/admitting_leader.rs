@@ -20,7 +20,7 @@ use quiver_machine::{
 use quiver_message::{Message, Nonce, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
-use crate::gate::{Gate, GateConfig, GateEvent, GateTiming};
+use crate::gate::{Admitted, Gate, GateConfig, GateEvent, GateTiming};
 use crate::{AdmissionError, PolicyError, VerifiedPolicy};
 
 /// Policy that a leader demands of a drone that joins.
@@ -108,7 +108,8 @@ impl<S: Suite> Gatekeeper<S> {
         let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes())
             .map_err(|error| AdmissionError::Policy(PolicyError::Statement(error)))?;
         let Demand { policy, authority, timing } = self.demand.clone();
-        let config = GateConfig { deployment, group, keypair, policy, authority, timing };
+        let kem = leader.kem();
+        let config = GateConfig { deployment, group, keypair, policy, authority, timing, kem };
         self.gates += 1;
         // §A4.1: a cookie key for each gate: the cookies of one term are none of the next.
         let mut gate = Gate::compiled(config, Arc::clone(&self.compiled), Secret::random(rng), self.gates)?;
@@ -237,12 +238,13 @@ impl<S: Suite> AdmittingLeader<S> {
     fn gate_event(&mut self, now: Now, event: GateEvent) {
         match event {
             GateEvent::Admitted { peer, pseudonym, until } => {
-                let Some((nonce, session)) = self.gate().and_then(|gate| gate.take_run(peer)) else { return };
+                let run = self.gate().and_then(|gate| gate.take_run(peer));
+                let Some(Admitted { nonce, session, kem }) = run else { return };
                 // §6.5: the key of the session is the pairwise secret of this membership.
                 let secret = AgreedSecret::new(session.pairwise().expose());
                 let member = Anonymous { pseudonym: Pseudonym(pseudonym), until };
                 // §A5: welcomed with the next epoch.
-                self.leader.admit(now, peer, nonce, Admission { member, secret });
+                self.leader.admit(now, peer, nonce, Admission { member, secret, kem });
             }
             GateEvent::Denied { peer, why } => {
                 // §A4: a key without a valid signature costs arithmetic; the next one costs its sender the
@@ -259,6 +261,10 @@ impl<S: Suite> AdmittingLeader<S> {
                 if forged {
                     self.out.penalize(peer, Misdeed::Forgery);
                 }
+            }
+            GateEvent::KemDiffers { peer, own, other } => {
+                let differs = LeaderEvent::KemDiffers { peer, own, other };
+                self.out.event(AdmittingLeaderEvent::Leader(differs));
             }
             GateEvent::Blamed { peer, offence } => self.leader.blame((peer, Via::Peer), offence),
         }

@@ -23,8 +23,8 @@ use core::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_ainq::{
-    AgreedSecret, Deployment, EpochKeys, Error, GroupContext, Membership, Name, Part, Pseudonym, Slot, Suite,
-    UnixTime, VerifiedAuthority, leave_tag,
+    AgreedSecret, Deployment, EpochKeys, Error, GroupContext, KemKey, Membership, Name, Part, Pseudonym,
+    Slot, Suite, UnixTime, VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
@@ -33,6 +33,7 @@ use quiver_group::edge::{
     EdgeCommand, EdgeContext, EdgeEvent, EdgeStatus, EdgeTiming, GroupMember, Leaders, MembershipEnd,
     StateChanged,
 };
+use quiver_kem::KemSetting;
 use quiver_machine::{
     Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
     Revocations, Route, Shared, Snapshot, Via, due, earlier,
@@ -70,6 +71,8 @@ pub struct AnonymousConfig<S: Suite> {
     pub patience: Duration,
     /// Times and rates.
     pub timing: EdgeTiming,
+    /// What the deployment says of a second factor (§24).
+    pub kem: KemSetting,
 }
 
 /// Reason why an anonymous edge ended. The caller continues with another edge, over another connection.
@@ -154,7 +157,7 @@ enum Run<S: Suite> {
     /// The exchange is under way.
     Applying(Box<Applicant<S>>),
     /// The leader knows that the policy is satisfied; the welcome is to come.
-    Admitted(Admitted),
+    Admitted(Admitted<S>),
     /// A member.
     Member,
     /// No more is to be done.
@@ -162,11 +165,13 @@ enum Run<S: Suite> {
 }
 
 #[derive(Debug)]
-struct Admitted {
+struct Admitted<S: Suite> {
     peer: Peer,
     nonce: Nonce,
     pseudonym: Pseudonym,
     secret: AgreedSecret,
+    /// κ of the run, where there is a second factor.
+    kem: Option<KemKey<S>>,
     deadline: Duration,
 }
 
@@ -195,7 +200,7 @@ impl<S: Suite> AnonymousEdge<S> {
             wanted: Some(config.group.clone()),
             revocations,
             leaders: Leaders::new(),
-            membership: GroupMember::new(tagged_leave),
+            membership: GroupMember::new(tagged_leave).with_kem(config.kem),
             ledger,
             until: terms.end_of(config.period),
             ends: None,
@@ -308,6 +313,7 @@ impl<S: Suite> AnonymousEdge<S> {
             ledger: self.ledger.clone(),
             most: self.config.most,
             patience: self.config.patience,
+            kem: self.config.kem,
         })));
         self.apply(now, Input::Connected { peer, route: Route::Leader }, rng);
     }
@@ -373,8 +379,10 @@ impl<S: Suite> AnonymousEdge<S> {
         let Some((peer, nonce, session)) = applicant.take_run() else { return };
         // §A5.1: W, from the key of the exchange, takes the place of T.
         let secret = AgreedSecret::new(session.pairwise().expose());
+        // §A4.3: κ of this run stands beside it.
+        let kem = applicant.take_kem();
         let deadline = now.monotonic + self.config.timing.admission;
-        self.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, deadline });
+        self.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, kem, deadline });
     }
 
     /// Handles a failed run: as long as nothing was shown, the same may be tried again, with the next leader
@@ -384,6 +392,11 @@ impl<S: Suite> AnonymousEdge<S> {
         let shown = !matches!(&self.run, Run::Applying(applicant) if !applicant.has_shown());
         let again = match &error {
             AdmissionError::Silent => true,
+            AdmissionError::OtherKem { own, leader } => {
+                let (own, leader) = (*own, *leader);
+                self.out.event(AnonymousEvent::Edge(EdgeEvent::KemDiffers { own, leader }));
+                true
+            }
             AdmissionError::Refused(reason) => reason.is_transient(),
             _ => false,
         };
@@ -466,7 +479,7 @@ impl<S: Suite> AnonymousEdge<S> {
     fn accept(
         &self,
         now: Now,
-        admitted: &Admitted,
+        admitted: &Admitted<S>,
         welcome: &mut Welcome<S>,
     ) -> Result<Membership<S>, Offence> {
         // §10.7: not by a leader that is refused.
@@ -482,9 +495,10 @@ impl<S: Suite> AnonymousEdge<S> {
             return Err(Error::Replay.into());
         }
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
-        let Admitted { pseudonym, secret, .. } = admitted;
+        let Admitted { pseudonym, secret, kem, .. } = admitted;
         // §14: the context names the pseudonym and the slot, and no key.
-        Ok(Membership::admitted(&context, pseudonym, secret, &header, &welcome.part)?)
+        let secrets = (secret, kem.as_ref());
+        Ok(Membership::admitted(&context, pseudonym, secrets, &header, &welcome.part)?)
     }
 
     fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {

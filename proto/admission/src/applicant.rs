@@ -13,13 +13,16 @@ use core::time::Duration;
 use quiver_abke::Credential;
 use quiver_abke::exchange::{Client, Committed, Evaluating, Opened, Session, Terms};
 use quiver_ainq::{
-    Deployment, DronePublicKey, Label, Name, RevocationList, Role, Signature, Suite, VerifiedAuthority,
+    Deployment, DronePublicKey, KemKey, Label, Name, RevocationList, Role, Signature, Suite,
+    VerifiedAuthority,
 };
+use quiver_kem::KemSetting;
 use quiver_message::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Refusal,
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, KemOffer, Message, Nonce, Refusal,
 };
 use rand_core::CryptoRngCore;
 
+use super::kem::{RunKeypair, RunParties, channel, statement};
 use super::ledger::Ledger;
 use super::policy::SignedPolicy;
 use super::{AdmissionError, WINDOW};
@@ -49,6 +52,8 @@ pub struct ApplicantConfig<S: Suite> {
     pub most: u32,
     /// Maximum duration of the whole exchange.
     pub patience: Duration,
+    /// What the deployment says of a second factor.
+    pub kem: KemSetting,
 }
 
 /// Event of an applicant, for the drone's own log.
@@ -77,6 +82,8 @@ pub struct Applicant<S: Suite> {
     stage: Stage<S>,
     deadline: Option<Duration>,
     session: Option<(Run, Session)>,
+    /// κ of this run, if the deployment has a second factor.
+    kem: Option<KemKey<S>>,
     /// True if anything was shown: a key, though of this run alone.
     shown: bool,
     out: Outbox<ApplicantEvent, Ledger>,
@@ -94,12 +101,23 @@ enum Stage<S: Suite> {
     /// No leader is connected yet.
     Waiting,
     Greeting(Run),
-    Proving(Run, Box<Client>, DronePublicKey<S>),
+    Proving(Box<Proving<S>>),
     /// The drone evaluates, with the number of pieces that came since tables were last asked for.
     Evaluating(Run, Box<Evaluating>, usize),
     Committed(Run, Box<Committed>),
     Opened(Run, Opened),
     Over,
+}
+
+/// What the leader's offer is checked against.
+#[derive(Debug)]
+struct Proving<S: Suite> {
+    run: Run,
+    client: Client,
+    leader: DronePublicKey<S>,
+    channel: Vec<u8>,
+    /// If the deployment has a second factor.
+    keypair: Option<RunKeypair>,
 }
 
 impl<S: Suite> Applicant<S> {
@@ -111,6 +129,7 @@ impl<S: Suite> Applicant<S> {
             stage: Stage::Waiting,
             deadline: None,
             session: None,
+            kem: None,
             shown: false,
             out: Outbox::new(),
         }
@@ -124,6 +143,11 @@ impl<S: Suite> Applicant<S> {
     /// The same with whom, and the nonce of the run.
     pub fn take_run(&mut self) -> Option<(Peer, Nonce, Session)> {
         self.session.take().map(|(run, session)| (run.peer, run.nonce, session))
+    }
+
+    /// κ of the run, once admitted, if the deployment has a second factor.
+    pub const fn take_kem(&mut self) -> Option<KemKey<S>> {
+        self.kem.take()
     }
 
     /// Returns true if a key was shown, so that the same connection may not be used again.
@@ -147,8 +171,9 @@ impl<S: Suite> Applicant<S> {
         rng.fill_bytes(&mut nonce);
         self.stage = Stage::Greeting(Run { peer, nonce });
         self.deadline = Some(now.monotonic + self.config.patience);
-        // §A4.1: a nonce and the group, nothing about the drone.
-        let hello = AdmissionHello { nonce, group: self.config.group.clone() };
+        // §A4.1: a nonce, the group and what its deployment says, nothing about the drone.
+        let (group, kem) = (self.config.group.clone(), self.config.kem.set());
+        let hello = AdmissionHello { nonce, group, kem };
         self.out.send(&self.config.deployment, peer, &Message::AdmissionHello(hello));
     }
 
@@ -164,14 +189,16 @@ impl<S: Suite> Applicant<S> {
         if run != (Run { peer: from, nonce: challenge.nonce }) {
             return;
         }
-        match self.prove(now, challenge, rng) {
+        match self.prove(now, run, challenge, rng) {
             Err(error) => self.fail(error),
-            Ok((client, hello)) => {
-                self.stage = Stage::Proving(run, Box::new(client), challenge.leader.clone());
+            Ok((proving, step)) => {
+                let offer = proving.keypair.as_ref().map(RunKeypair::offer);
+                let kem = offer.map(|(term, key)| KemOffer::Key { set: term.set(), key: key.to_vec() });
+                self.stage = Stage::Proving(Box::new(proving));
                 // §A4.2: everything was checked before this leaves.
                 self.shown = true;
                 let (nonce, cookie) = (run.nonce, challenge.cookie);
-                let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: hello });
+                let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem });
                 self.out.send(&self.config.deployment, from, &proof);
             }
         }
@@ -181,11 +208,17 @@ impl<S: Suite> Applicant<S> {
     fn prove(
         &self,
         now: Now,
+        run: Run,
         challenge: &AdmissionChallenge<S>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Result<(Client, Vec<u8>), AdmissionError> {
+    ) -> Result<(Proving<S>, Vec<u8>), AdmissionError> {
         let ApplicantConfig { deployment, group, authority, credential, .. } = &self.config;
         let leader = &challenge.leader;
+        // §24.6: nothing is asked of a leader of another set, or of none.
+        let (own, others) = (self.config.kem, challenge.kem.map(|term| term.set()).into());
+        if own != others {
+            return Err(AdmissionError::OtherKem { own, leader: others });
+        }
         // §A4.2: it leads this group, has not expired, and is not revoked.
         match &leader.identity.role {
             Role::Leader { group: led, .. } if led == group => {}
@@ -215,26 +248,31 @@ impl<S: Suite> Applicant<S> {
         let program = policy.exchangeable(group, authority, now.unix)?;
         // §A4.2: policy, leader, nonce ‖ c: what is relayed to another leader, or moved, ends at the
         // signature.
-        let channel = [challenge.nonce.as_slice(), &challenge.cookie].concat();
+        let keypair = challenge.kem.map(|term| RunKeypair::generate(term, rng));
+        let offer = keypair.as_ref().map(RunKeypair::offer);
+        let channel = channel(&challenge.nonce, &challenge.cookie, offer);
         let server = leader.encode();
         let terms = Terms { policy: policy.id(), server: &server, channel: &channel };
-        Ok(Client::start(&terms, Arc::clone(&program), credential.unlink(rng), rng)?)
+        let (client, hello) = Client::start(&terms, Arc::clone(&program), credential.unlink(rng), rng)?;
+        Ok((Proving { run, client, leader: leader.clone(), channel, keypair }, hello))
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep, rng: &mut dyn CryptoRngCore) {
         let run = match &self.stage {
-            Stage::Proving(run, ..)
-            | Stage::Evaluating(run, ..)
-            | Stage::Committed(run, _)
-            | Stage::Opened(run, _) => *run,
+            Stage::Proving(proving) => proving.run,
+            Stage::Evaluating(run, ..) | Stage::Committed(run, _) | Stage::Opened(run, _) => *run,
             _ => return,
         };
         if run != (Run { peer: from, nonce: message.nonce }) {
             return;
         }
+        // §A4.3: a ciphertext comes with the offer, or not at all.
+        if !message.ciphertext.is_empty() && !matches!(self.stage, Stage::Proving(_)) {
+            return self.fail(AdmissionError::OutOfTurn("a ciphertext without an offer"));
+        }
         let stage = core::mem::replace(&mut self.stage, Stage::Over);
         let advanced = match stage {
-            Stage::Proving(_, client, leader) => self.offered(run, *client, &leader, &message.step, rng),
+            Stage::Proving(proving) => self.offered(*proving, message, rng),
             Stage::Evaluating(_, evaluating, pieces) => {
                 self.evaluate(run, *evaluating, pieces, &message.step, rng)
             }
@@ -249,18 +287,26 @@ impl<S: Suite> Applicant<S> {
 
     fn offered(
         &mut self,
-        run: Run,
-        client: Client,
-        leader: &DronePublicKey<S>,
-        offer: &[u8],
+        proving: Proving<S>,
+        message: &AdmissionStep,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(), AdmissionError> {
-        let deployment = &self.config.deployment;
-        // §A4.1: the offer is signed `abke` over the context of this run.
-        let evaluating = client.offer(offer, |context, signature| {
+        let Proving { run, client, leader, channel, keypair } = proving;
+        let ApplicantConfig { deployment, group, .. } = &self.config;
+        let ciphertext = &message.ciphertext[..];
+        if keypair.is_some() == ciphertext.is_empty() {
+            return Err(AdmissionError::OutOfTurn("an offer with another second factor than the run's"));
+        }
+        // §A4.1: the offer is signed `abke` over the context of this run, and the ciphertext with it.
+        let evaluating = client.offer(&message.step, |context, signature| {
+            let signed = statement(context, ciphertext);
             let signature = Signature::decode(signature);
-            signature.is_ok_and(|it| it.verify(deployment, leader, Label::Abke, context).is_ok())
+            signature.is_ok_and(|it| it.verify(deployment, &leader, Label::Abke, &signed).is_ok())
         })?;
+        if let Some(keypair) = keypair {
+            let parties = RunParties { deployment, group, leader: &leader.handle(), channel: &channel };
+            self.kem = Some(keypair.decapsulate(&parties, ciphertext)?);
+        }
         // §A4.2: it is the leader, and it will learn a bit. Counted, durably, before the commitment.
         let authority = self.config.authority.fingerprint();
         let (period, most) = (self.config.period, self.config.most);
@@ -333,21 +379,21 @@ impl<S: Suite> Applicant<S> {
     }
 
     fn send(&mut self, run: Run, step: Vec<u8>) {
-        let step = AdmissionStep { nonce: run.nonce, step };
+        let step = AdmissionStep { nonce: run.nonce, step, ciphertext: Vec::new() };
         self.out.send(&self.config.deployment, run.peer, &Message::AdmissionStep(step));
     }
 
     /// Ends the run. The leader gets no message: it notices the silence.
     fn fail(&mut self, error: AdmissionError) {
-        (self.stage, self.deadline) = (Stage::Over, None);
+        (self.stage, self.deadline, self.kem) = (Stage::Over, None, None);
         self.out.event(ApplicantEvent::Failed(error));
     }
 
     /// A refusal is not authenticated, but without the leader the run cannot continue.
     fn refused(&mut self, from: Peer, refusal: &Refusal) {
         let run = match &self.stage {
+            Stage::Proving(proving) => proving.run,
             Stage::Greeting(run)
-            | Stage::Proving(run, ..)
             | Stage::Evaluating(run, ..)
             | Stage::Committed(run, _)
             | Stage::Opened(run, _) => *run,
@@ -388,8 +434,8 @@ impl<S: Suite> Applicant<S> {
 
     fn disconnected(&mut self, peer: Peer) {
         let with = match &self.stage {
+            Stage::Proving(proving) => proving.run.peer,
             Stage::Greeting(run)
-            | Stage::Proving(run, ..)
             | Stage::Evaluating(run, ..)
             | Stage::Committed(run, _)
             | Stage::Opened(run, _) => run.peer,

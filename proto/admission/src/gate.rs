@@ -18,18 +18,22 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session, VerifiedHello};
+use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session};
 use quiver_abke::{AuthorityKey, Verifier};
-use quiver_ainq::{Deployment, DroneKeypair, Label, Name, Signature, Suite, UnixTime, VerifiedAuthority};
+use quiver_ainq::{
+    Deployment, DroneKeypair, KemKey, KemTerm, Label, Name, Signature, Suite, UnixTime, VerifiedAuthority,
+};
 use quiver_crypto::{Secret, prf};
+use quiver_kem::{KemSet, KemSetting};
 use quiver_message::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Nonce, Reason, Refusal,
+    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, KemOffer, Message, Nonce, Reason,
+    Refusal,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_core::CryptoRngCore;
 
-use self::work::{Done, Place, Waiting, Work};
+use self::work::{Done, Garbled, Place, Proven, Tables, Waiting, Work};
 use super::AdmissionError;
 use super::policy::{PolicyError, VerifiedPolicy};
 use quiver_delivery::attributes::certifying::Terms as Certified;
@@ -62,6 +66,8 @@ pub struct GateConfig<S: Suite> {
     pub authority: VerifiedAuthority<S>,
     /// Times and rates.
     pub timing: GateTiming,
+    /// Parameter set and count of the leader's term, if it has a second factor. A gate is of one term.
+    pub kem: Option<KemTerm>,
 }
 
 /// Times of a gate.
@@ -108,6 +114,15 @@ pub enum GateEvent {
         /// Reason.
         why: AdmissionError,
     },
+    /// The deployment of a drone says another parameter set of ML-KEM, or none. Nobody enters so.
+    KemDiffers {
+        /// Connection of the drone.
+        peer: Peer,
+        /// Setting of the leader.
+        own: KemSetting,
+        /// Setting of the drone.
+        other: KemSetting,
+    },
     /// A peer did something wrong.
     Blamed {
         /// The peer.
@@ -133,9 +148,9 @@ pub struct Gate<S: Suite> {
     /// Time at which the waiting keys are verified.
     batch_at: Option<Duration>,
     /// Verified, and to be made an offer.
-    welcome: VecDeque<(Place, Box<VerifiedHello>)>,
+    welcome: VecDeque<Proven>,
     /// Waiting for tables.
-    asking: VecDeque<(Place, Box<Garbling>)>,
+    asking: VecDeque<Tables<S>>,
     /// Work for the driver.
     jobs: VecDeque<Job>,
     /// Jobs so far.
@@ -144,24 +159,37 @@ pub struct Gate<S: Suite> {
     busy: BTreeMap<u64, Vec<Place>>,
     /// Pieces of work done here.
     pieces: u64,
-    runs: BTreeMap<Peer, Run>,
-    sessions: BTreeMap<Peer, (Nonce, Session)>,
+    runs: BTreeMap<Peer, Run<S>>,
+    sessions: BTreeMap<Peer, Admitted<S>>,
     /// Connections that have had their run, or are having it.
     spent: BTreeSet<Peer>,
     out: Outbox<GateEvent, Infallible>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct Run<S: Suite> {
     place: Place,
     stage: Stage,
+    /// κ, if the term has a second factor.
+    kem: Option<KemKey<S>>,
+}
+
+/// Result of a run with a drone that satisfies the policy.
+#[derive(Debug)]
+pub struct Admitted<S: Suite> {
+    /// The nonce of the run.
+    pub nonce: Nonce,
+    /// Key and name that both have.
+    pub session: Session,
+    /// κ, if the term has a second factor.
+    pub kem: Option<KemKey<S>>,
 }
 
 /// Result of a job.
-struct Returned {
+struct Returned<S: Suite> {
     generation: u64,
     number: u64,
-    done: Done,
+    done: Done<S>,
 }
 
 #[derive(Debug)]
@@ -220,11 +248,11 @@ impl<S: Suite> Gate<S> {
 
     /// The session with the drone admitted on this connection; `None` if it was taken before.
     pub fn take_session(&mut self, peer: Peer) -> Option<Session> {
-        self.sessions.remove(&peer).map(|(_, session)| session)
+        self.sessions.remove(&peer).map(|admitted| admitted.session)
     }
 
-    /// The same with the nonce of its run.
-    pub fn take_run(&mut self, peer: Peer) -> Option<(Nonce, Session)> {
+    /// The same with what else its run gave.
+    pub fn take_run(&mut self, peer: Peer) -> Option<Admitted<S>> {
         self.sessions.remove(&peer)
     }
 
@@ -261,6 +289,8 @@ impl<S: Suite> Gate<S> {
         if self.verifier(now).is_none() {
             return self.refuse(from, Reason::NotReady, &hello.nonce);
         }
+        // §24.6: the challenge names our set, so a drone of another stops there.
+        self.compare_kem(from, hello.kem);
         // §A4.1: no state, no curve: everything but the cookie is the same for all.
         let answer = AdmissionChallenge {
             nonce: hello.nonce,
@@ -268,8 +298,18 @@ impl<S: Suite> Gate<S> {
             leader: self.config.keypair.public().clone(),
             policy: self.config.policy.bytes(),
             signature: self.signature,
+            kem: self.config.kem,
         };
         self.out.send(&self.config.deployment, from, &Message::AdmissionChallenge(answer));
+    }
+
+    /// Reports a drone whose deployment says another parameter set. Returns true if it says the same.
+    fn compare_kem(&mut self, peer: Peer, set: Option<KemSet>) -> bool {
+        let own = self.config.kem.map(|term| term.set());
+        if set != own {
+            self.out.event(GateEvent::KemDiffers { peer, own: own.into(), other: set.into() });
+        }
+        set == own
     }
 
     fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof) {
@@ -290,6 +330,16 @@ impl<S: Suite> Gate<S> {
         if self.places() >= MAX_RUNS {
             return self.refuse(from, Reason::Busy, &proof.nonce);
         }
+        // §24.6: nothing falls back.
+        if !self.compare_kem(from, proof.kem.as_ref().map(KemOffer::set)) {
+            let own = self.config.kem.map(|term| term.set());
+            return self.refuse(from, Reason::other_kem(own), &proof.nonce);
+        }
+        let kem = match &proof.kem {
+            Some(KemOffer::Key { key, .. }) => key.clone(),
+            // §A4.3: no run names what was made in another; such a message is not decoded.
+            _ => Vec::new(),
+        };
         self.spent.insert(from);
         // §A4.1: the length, before anything is decoded.
         if proof.step.len() != Hello::encoded_len(self.policy.attributes()) {
@@ -299,7 +349,7 @@ impl<S: Suite> Gate<S> {
         let ends = self.terms.end_of(period);
         let place = Place { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
         // §A8: drones that apply at once are verified in one product.
-        self.waiting.push_back(Waiting { place, hello: proof.step.clone() });
+        self.waiting.push_back(Waiting { place, hello: proof.step.clone(), kem });
         self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
     }
 
@@ -314,12 +364,12 @@ impl<S: Suite> Gate<S> {
     }
 
     /// The next piece of work, if there is any: first for those whose runs are furthest.
-    fn next_work(&mut self, now: Now) -> Option<Work> {
-        if let Some((place, garbling)) = self.asking.pop_front() {
-            return Some(Work::Garble(place, garbling));
+    fn next_work(&mut self, now: Now) -> Option<Work<S>> {
+        if let Some(tables) = self.asking.pop_front() {
+            return Some(Work::Garble(tables));
         }
-        if let Some((place, hello)) = self.welcome.pop_front() {
-            return Some(Work::Offer(place, hello));
+        if let Some(proven) = self.welcome.pop_front() {
+            return Some(Work::Offer(proven));
         }
         if !due(self.batch_at, now.monotonic) && self.waiting.len() < self.batch() {
             return None;
@@ -361,7 +411,7 @@ impl<S: Suite> Gate<S> {
 
     /// Takes the result of a job, unless its runs have ended.
     pub fn finish(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
-        let Some(Returned { generation, number, done }) = done.open() else { return };
+        let Some(Returned::<S> { generation, number, done }) = done.open() else { return };
         if generation == self.generation
             && let Some(awaited) = self.busy.remove(&number)
         {
@@ -371,7 +421,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// Continues the runs whose peers are still connected and whose time is not over.
-    fn done(&mut self, done: Done, awaited: &[Place]) {
+    fn done(&mut self, done: Done<S>, awaited: &[Place]) {
         let in_time = |place: &Place| awaited.iter().any(|one| one.peer == place.peer);
         let awaited = |gate: &Self, place: &Place| gate.spent.contains(&place.peer) && in_time(place);
         match done {
@@ -385,24 +435,26 @@ impl<S: Suite> Gate<S> {
                         }
                         _ if !awaited(self, &place) => {}
                         Err(error) => self.deny(place.peer, &place.nonce, error.into()),
-                        Ok(hello) => self.welcome.push_back((place, Box::new(hello))),
+                        Ok(proven) => self.welcome.push_back(proven),
                     }
                 }
             }
             Done::Garbled(place, _) if !awaited(self, &place) => {}
-            Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error.into()),
+            Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error),
             Done::Garbled(place, Ok(garbled)) => {
-                let (stage, steps) = *garbled;
+                let Garbled { stage, kem, steps, mut ciphertext } = *garbled;
                 for step in steps {
-                    self.send(place.peer, place.nonce, step);
+                    // §A4.3: with the offer, which is the first.
+                    let ciphertext = core::mem::take(&mut ciphertext);
+                    self.send_with(place.peer, AdmissionStep { nonce: place.nonce, step, ciphertext });
                 }
-                self.runs.insert(place.peer, Run { place, stage });
+                self.runs.insert(place.peer, Run { place, stage, kem });
             }
         }
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep) {
-        let Some(Run { place, stage }) = self.runs.remove(&from) else {
+        let Some(Run { place, stage, kem }) = self.runs.remove(&from) else {
             let offence = Offence::OutOfPlace("AdmissionStep");
             return self.out.event(GateEvent::Blamed { peer: from, offence });
         };
@@ -410,41 +462,49 @@ impl<S: Suite> Gate<S> {
         if nonce != message.nonce {
             return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
         }
+        // §A4.3: ciphertexts are the leader's.
+        if !message.ciphertext.is_empty() {
+            return self.deny(from, &nonce, AdmissionError::OutOfTurn("a ciphertext from a drone"));
+        }
         match (stage, message.step.as_slice()) {
             // §A4.1: an empty step asks for more tables.
-            (Stage::Garbling(garbling), []) => self.asking.push_back((place, garbling)),
+            (Stage::Garbling(garbling), []) => self.asking.push_back(Tables { place, garbling, kem }),
             (Stage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were received, with no request for more pending.
-                Ok(awaiting) => self.commitment(place, awaiting, step),
+                Ok(awaiting) => self.commitment((place, kem), awaiting, step),
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
-            (Stage::Awaiting(awaiting), step) => self.commitment(place, awaiting, step),
+            (Stage::Awaiting(awaiting), step) => self.commitment((place, kem), awaiting, step),
             // §A4.1: opening → confirmation, and both sides have the session.
             (Stage::Seeded(seeded), step) => match seeded.opening(step) {
                 Err(error) => self.deny(from, &nonce, error.into()),
                 Ok((session, confirmation)) => {
                     self.send(from, nonce, confirmation);
                     let pseudonym = session.pseudonym();
-                    self.sessions.insert(from, (nonce, session));
+                    self.sessions.insert(from, Admitted { nonce, session, kem });
                     self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: place.ends });
                 }
             },
         }
     }
 
-    fn commitment(&mut self, place: Place, awaiting: Awaiting, step: &[u8]) {
+    fn commitment(&mut self, (place, kem): (Place, Option<KemKey<S>>), awaiting: Awaiting, step: &[u8]) {
         match awaiting.commitment(step) {
             Err(error) => self.deny(place.peer, &place.nonce, error.into()),
             Ok((seeded, seeds)) => {
                 // §A4.1: commitment → seeds.
                 self.send(place.peer, place.nonce, seeds);
-                self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded) });
+                self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded), kem });
             }
         }
     }
 
     fn send(&mut self, peer: Peer, nonce: Nonce, step: Vec<u8>) {
-        self.out.send(&self.config.deployment, peer, &Message::AdmissionStep(AdmissionStep { nonce, step }));
+        self.send_with(peer, AdmissionStep { nonce, step, ciphertext: Vec::new() });
+    }
+
+    fn send_with(&mut self, peer: Peer, step: AdmissionStep) {
+        self.out.send(&self.config.deployment, peer, &Message::AdmissionStep(step));
     }
 
     /// The one answer to whatever went wrong in a run.
@@ -469,8 +529,8 @@ impl<S: Suite> Gate<S> {
     pub fn disconnected(&mut self, peer: Peer) {
         // §A4.2: a run ends with its connection.
         self.waiting.retain(|one| one.place.peer != peer);
-        self.welcome.retain(|(place, _)| place.peer != peer);
-        self.asking.retain(|(place, _)| place.peer != peer);
+        self.welcome.retain(|one| one.place.peer != peer);
+        self.asking.retain(|one| one.place.peer != peer);
         self.runs.remove(&peer);
         self.sessions.remove(&peer);
         self.spent.remove(&peer);
@@ -502,8 +562,8 @@ impl<S: Suite> Gate<S> {
     /// All places, wherever they stand.
     fn all_places(&self) -> impl Iterator<Item = &Place> {
         let waiting = self.waiting.iter().map(|one| &one.place);
-        let queued =
-            self.welcome.iter().map(|(place, _)| place).chain(self.asking.iter().map(|(place, _)| place));
+        let welcome = self.welcome.iter().map(|one| &one.place);
+        let queued = welcome.chain(self.asking.iter().map(|one| &one.place));
         waiting
             .chain(queued)
             .chain(self.runs.values().map(|run| &run.place))
@@ -519,8 +579,8 @@ impl<S: Suite> Gate<S> {
             return;
         }
         self.waiting.retain(|one| !over(&one.place));
-        self.welcome.retain(|(place, _)| !over(place));
-        self.asking.retain(|(place, _)| !over(place));
+        self.welcome.retain(|one| !over(&one.place));
+        self.asking.retain(|one| !over(&one.place));
         self.runs.retain(|_, run| !over(&run.place));
         // A job all of whose runs are over is not waited for.
         self.busy.retain(|_, places| {

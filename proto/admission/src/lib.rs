@@ -6,18 +6,18 @@
 //! ([`policy`]), and each leader a limited number of times in a period ([`ledger`]).
 //!
 //! ```text
-//! drone → leader   AdmissionHello(nonce, group)
-//! leader → drone   AdmissionChallenge(nonce, cookie, leader, policy)
-//! drone → leader   AdmissionProof(nonce, cookie, hello of the exchange: an unlinked key)
-//! leader → drone   AdmissionStep: the offer, with the leader's signature `abke` on the run's context
+//! drone → leader   AdmissionHello(nonce, group, set)
+//! leader → drone   AdmissionChallenge(nonce, cookie, leader, policy, set and g)
+//! drone → leader   AdmissionProof(nonce, cookie, hello of the exchange: an unlinked key; ek)
+//! leader → drone   AdmissionStep: the offer, with the leader's signature `abke` on the run's context; ct
 //! leader → drone   AdmissionStep*: the garbled circuit, at most four pieces of 64 KiB, then more whenever the drone asks (empty step)
 //! drone → leader   AdmissionStep: commitment          leader → drone   AdmissionStep: seeds
 //! drone → leader   AdmissionStep: opening             leader → drone   AdmissionStep: confirmation
 //! ```
 //!
 //! Both sides are machines of their own, [`Gate`](gate::Gate) and [`Applicant`](applicant::Applicant). The
-//! result of a run is a session: a key, and a pseudonym for this run alone. A failure has no reason that the
-//! other side may learn.
+//! result of a run is a session: a key, and a pseudonym for this run alone; and κ, where the deployment has a
+//! second factor of pairwise secrets. A failure has no reason that the other side may learn.
 #![cfg_attr(
     feature = "std",
     doc = concat!(
@@ -39,6 +39,7 @@ mod anonymous_edge;
 mod any_edge;
 pub mod applicant;
 pub mod gate;
+mod kem;
 pub mod ledger;
 pub mod policy;
 
@@ -46,6 +47,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::Name;
 use quiver_crypto::canonical::Writer;
+use quiver_kem::{KemError, KemSetting};
 use quiver_message::Reason;
 
 pub use admitting_leader::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, Demand};
@@ -76,6 +78,17 @@ pub enum AdmissionError {
     /// The exchange failed.
     #[error(transparent)]
     Exchange(#[from] quiver_abke::Error),
+    /// The other side's encapsulation key or ciphertext is none.
+    #[error(transparent)]
+    Kem(#[from] KemError),
+    /// The leader's deployment says another parameter set of ML-KEM, or none. Nothing was shown to it.
+    #[error("`kem` is \"{leader}\" in the leader's deployment and \"{own}\" in the drone's")]
+    OtherKem {
+        /// Setting of the drone.
+        own: KemSetting,
+        /// Setting of the leader.
+        leader: KemSetting,
+    },
     /// A message at the wrong time, or of another run.
     #[error("out of turn: {0}")]
     OutOfTurn(&'static str),

@@ -32,7 +32,7 @@ mod test_support;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Admission, EquivocationProof, Header, Role, Roster, SlotChanges, Suite};
+use quiver_ainq::{Admission, EquivocationProof, Header, KemTerm, Role, Roster, SlotChanges, Suite};
 use quiver_crypto::Secret;
 use quiver_kem::KemSetting;
 use quiver_machine::{
@@ -129,8 +129,14 @@ impl<S: Suite> Leader<S> {
 
     /// Takes a drone that showed that it satisfies the policy into the next batch. The welcome goes to this
     /// connection, with this nonce.
-    pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission) {
+    pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission<S>) {
         self.joining.admit(now, &self.base.config.timing, AnonymousJoin { peer, nonce, admission });
+    }
+
+    /// Parameter set and count of the term in force, if it has a second factor.
+    #[must_use]
+    pub fn kem(&self) -> Option<KemTerm> {
+        self.term.as_ref().and_then(|term| term.leadership.kem())
     }
 
     /// The whole state as records, in place of all records so far.

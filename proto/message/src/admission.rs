@@ -5,9 +5,10 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Name, Signature, Slot, Suite};
+use quiver_ainq::{DronePublicKey, KemTerm, Name, Signature, Slot, Suite};
+use quiver_kem::KemSet;
 
-use crate::{COOKIE_LEN, MessageError, Nonce, field, wire};
+use crate::{COOKIE_LEN, KemOffer, MessageError, Nonce, field, kem, wire};
 
 /// Bytes a policy that the KGC signed may have.
 pub const MAX_ADMISSION_POLICY_LEN: usize = 16_896;
@@ -21,6 +22,8 @@ pub struct AdmissionHello {
     pub nonce: Nonce,
     /// The group to join.
     pub group: Name,
+    /// Parameter set that the drone's deployment says.
+    pub kem: Option<KemSet>,
 }
 
 /// A challenge, the leader's identity, and its policy.
@@ -37,6 +40,8 @@ pub struct AdmissionChallenge<S: Suite> {
     /// Signature `admission` by the leader, over the group and the policy: a drone computes nothing for a
     /// policy that no leader of its group demands.
     pub signature: Signature<S>,
+    /// Parameter set and count of the leader's term, if it has a second factor.
+    pub kem: Option<KemTerm>,
 }
 
 /// The first step of the exchange: a fresh key that no other run has.
@@ -48,6 +53,9 @@ pub struct AdmissionProof {
     pub cookie: [u8; COOKIE_LEN],
     /// Bytes of the step: at most [`MAX_ADMISSION_STEP_LEN`], not looked at before the cookie is checked.
     pub step: Vec<u8>,
+    /// An encapsulation key of this run, if the leader's term has a second factor: never the name of a κ, by
+    /// which two runs could be linked.
+    pub kem: Option<KemOffer>,
 }
 
 /// Any other step, of either side; or, empty, that the drone is ready for more tables.
@@ -57,6 +65,9 @@ pub struct AdmissionStep {
     pub nonce: Nonce,
     /// Bytes of the step: at most [`MAX_ADMISSION_STEP_LEN`].
     pub step: Vec<u8>,
+    /// With the leader's first step of a run with a second factor: the ciphertext for the drone's
+    /// encapsulation key. Otherwise empty.
+    pub ciphertext: Vec<u8>,
 }
 
 /// An anonymous member leaves.
@@ -74,11 +85,19 @@ pub struct AdmissionLeave {
 
 impl AdmissionHello {
     pub(crate) fn from_wire(wire: &wire::AdmissionHello) -> Result<Self, MessageError> {
-        Ok(Self { nonce: field::array("nonce", &wire.nonce)?, group: field::name("group", &wire.group)? })
+        Ok(Self {
+            nonce: field::array("nonce", &wire.nonce)?,
+            group: field::name("group", &wire.group)?,
+            kem: kem::set_from_wire("kem", wire.kem)?,
+        })
     }
 
     pub(crate) fn to_wire(&self) -> wire::AdmissionHello {
-        wire::AdmissionHello { nonce: self.nonce.to_vec(), group: self.group.as_str().into() }
+        wire::AdmissionHello {
+            nonce: self.nonce.to_vec(),
+            group: self.group.as_str().into(),
+            kem: kem::set_to_wire(self.kem),
+        }
     }
 }
 
@@ -93,6 +112,7 @@ impl<S: Suite> AdmissionChallenge<S> {
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             policy: field::bounded("policy", wire.policy, MAX_ADMISSION_POLICY_LEN)?,
             signature: field::signature("signature", &wire.signature)?,
+            kem: wire.kem.as_ref().map(kem::term_from_wire).transpose()?,
         })
     }
 
@@ -103,6 +123,7 @@ impl<S: Suite> AdmissionChallenge<S> {
             leader: self.leader.encode(),
             policy: self.policy.clone(),
             signature: self.signature.encode(),
+            kem: self.kem.map(kem::term_to_wire),
         }
     }
 }
@@ -114,6 +135,7 @@ impl AdmissionProof {
             cookie: field::array("cookie", &wire.cookie)?,
             // §A4.1: not decoded before the cookie is checked.
             step: field::bounded("step", wire.step, MAX_ADMISSION_STEP_LEN)?,
+            kem: wire.kem.map(fresh_offer).transpose()?,
         })
     }
 
@@ -122,20 +144,38 @@ impl AdmissionProof {
             nonce: self.nonce.to_vec(),
             cookie: self.cookie.to_vec(),
             step: self.step.clone(),
+            kem: self.kem.as_ref().map(KemOffer::to_wire),
         }
     }
 }
 
 impl AdmissionStep {
     pub(crate) fn from_wire(wire: wire::AdmissionStep) -> Result<Self, MessageError> {
+        let lengths = KemSet::ALL.map(KemSet::ciphertext_len);
+        if !wire.ciphertext.is_empty() && !lengths.contains(&wire.ciphertext.len()) {
+            return Err(MessageError::Invalid("ciphertext"));
+        }
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             step: field::at_most("step", wire.step, MAX_ADMISSION_STEP_LEN)?,
+            ciphertext: wire.ciphertext,
         })
     }
 
     pub(crate) fn to_wire(&self) -> wire::AdmissionStep {
-        wire::AdmissionStep { nonce: self.nonce.to_vec(), step: self.step.clone() }
+        wire::AdmissionStep {
+            nonce: self.nonce.to_vec(),
+            step: self.step.clone(),
+            ciphertext: self.ciphertext.clone(),
+        }
+    }
+}
+
+/// The offer of a run: an encapsulation key, and not the name of a κ that both have.
+fn fresh_offer(wire: wire::KemOffer) -> Result<KemOffer, MessageError> {
+    match KemOffer::from_wire(wire)? {
+        offer @ KemOffer::Key { .. } => Ok(offer),
+        KemOffer::Held { .. } => Err(MessageError::Invalid("kem")),
     }
 }
 

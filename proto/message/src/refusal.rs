@@ -4,6 +4,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+#[cfg(feature = "services")]
+use quiver_kem::KemSet;
+
 use crate::{MessageError, wire};
 
 /// Reason why a service refuses. Never authenticated: it sets the pace of a receiver's retries and, as
@@ -80,6 +83,17 @@ const REASONS: &[(Reason, wire::refusal::Reason)] = &[
 ];
 
 impl Reason {
+    /// The reason by which a leader with this parameter set, or none, refuses drones of another.
+    #[cfg(feature = "services")]
+    #[must_use]
+    pub const fn other_kem(own: Option<KemSet>) -> Self {
+        match own {
+            None => Self::KemNone,
+            Some(KemSet::MlKem768) => Self::Kem768,
+            Some(KemSet::MlKem1024) => Self::Kem1024,
+        }
+    }
+
     /// Each of them, once.
     pub fn all() -> impl Iterator<Item = Self> {
         REASONS.iter().map(|(reason, _)| *reason)

@@ -938,6 +938,9 @@ pub struct AdmissionHello {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     #[prost(string, tag = "2")]
     pub group: ::prost::alloc::string::String,
+    /// Parameter set of ML-KEM that the drone's deployment says.
+    #[prost(enumeration = "KemSet", tag = "3")]
+    pub kem: i32,
 }
 /// Leader to drone: a stateless cookie, who it is, and a policy that the KGC signed.
 #[cfg(feature = "services")]
@@ -957,6 +960,9 @@ pub struct AdmissionChallenge {
     /// Signature `admission` over group and policy.
     #[prost(bytes = "vec", tag = "5")]
     pub signature: ::prost::alloc::vec::Vec<u8>,
+    /// Parameter set and count of the leader's term, if it has a second factor.
+    #[prost(message, optional, tag = "6")]
+    pub kem: ::core::option::Option<KemTerm>,
 }
 /// Drone to leader: the first step of the exchange, with a key that no other run has.
 #[cfg(feature = "services")]
@@ -969,6 +975,9 @@ pub struct AdmissionProof {
     /// At most 196,608 bytes.
     #[prost(bytes = "vec", tag = "3")]
     pub step: ::prost::alloc::vec::Vec<u8>,
+    /// An encapsulation key of this run alone, if the leader's term has a second factor.
+    #[prost(message, optional, tag = "4")]
+    pub kem: ::core::option::Option<KemOffer>,
 }
 /// Either way: another step of the exchange. Empty from a drone that is ready for more tables.
 #[cfg(feature = "services")]
@@ -979,6 +988,9 @@ pub struct AdmissionStep {
     /// At most 196,608 bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub step: ::prost::alloc::vec::Vec<u8>,
+    /// With the leader's first step: its ciphertext for the encapsulation key of the proof; at most 1,568 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    pub ciphertext: ::prost::alloc::vec::Vec<u8>,
 }
 /// A member without a name to its leader: it wants out.
 #[cfg(feature = "services")]

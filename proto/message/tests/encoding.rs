@@ -6,10 +6,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use prost::Message as _;
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, Label,
-    Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar,
-    SecretValue, Signature, SparePair, StrategyKind, Times,
+    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, KemTerm,
+    Label, Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster,
+    SecretScalar, SecretValue, Signature, SparePair, StrategyKind, Times,
 };
+use quiver_kem::KemSet;
 use quiver_message as m;
 use quiver_message::{Message, MessageError};
 use rand_chacha::ChaCha20Rng;
@@ -153,6 +154,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         kem: None,
     };
     let leader = f.leader.public().clone();
+    let hybrid = with_a_second_factor(&leader, &joined);
     let mut all = vec![
         ("EnrolHello", Message::EnrolHello(m::EnrolHello { nonce: [1; 16] })),
         ("EnrolCookie", Message::EnrolCookie(m::EnrolCookie { nonce: [1; 16], cookie: [2; 40] })),
@@ -242,6 +244,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(between_leaders(&mut f));
     all.extend(deliveries());
     all.extend(with_a_quorum());
+    all.extend(hybrid);
     all.extend(with_a_gate(f.leader.public(), signature));
     all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
     all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
@@ -325,19 +328,88 @@ fn release_messages_out_of_bounds_are_refused() {
     }
 }
 
+/// Messages of a join where pairwise secrets have a second factor.
+fn with_a_second_factor(
+    leader: &DronePublicKey<S>,
+    request: &m::JoinRequest,
+) -> Vec<(&'static str, Message<S>)> {
+    let (nonce, set) = ([1; 16], KemSet::MlKem768);
+    let term = KemTerm::new(set, 300).unwrap();
+    let (group, drone, leader) = (request.group.clone(), request.drone.clone(), leader.clone());
+    let hello = m::JoinHello { group, drone, nonce, kem: Some(set) };
+    let challenge =
+        m::JoinChallenge { nonce, challenge: [2; 40], leader, revocation_number: 4, kem: Some(term) };
+    let asks = |offer| Message::JoinRequest(m::JoinRequest { kem: Some(offer), ..request.clone() });
+    let ciphertext = vec![9; set.ciphertext_len()];
+    vec![
+        ("JoinHelloHybrid", Message::JoinHello(hello)),
+        ("JoinChallengeHybrid", Message::JoinChallenge(challenge)),
+        ("JoinRequestKey", asks(m::KemOffer::Key { set, key: vec![8; set.key_len()] })),
+        ("JoinRequestHeld", asks(m::KemOffer::Held { term, tag: [7; 16] })),
+        ("JoinCiphertext", Message::JoinCiphertext(m::JoinCiphertext { nonce, term, ciphertext })),
+    ]
+}
+
+#[test]
+fn second_factors_out_of_bounds_are_refused() {
+    let (deployment, all) = messages();
+    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
+    let found = |what| all.iter().find(|(name, _)| *name == what).map(|(_, message)| message.clone());
+    let Some(Message::JoinRequest(request)) = found("JoinRequest") else { panic!("no request") };
+    let Some(Message::JoinCiphertext(answer)) = found("JoinCiphertext") else { panic!("no ciphertext") };
+    let Some(Message::AdmissionProof(proof)) = found("AdmissionProof") else { panic!("no proof") };
+    let Some(Message::AdmissionStep(step)) = found("AdmissionStep") else { panic!("no step") };
+    for (set, other) in [(KemSet::MlKem768, KemSet::MlKem1024), (KemSet::MlKem1024, KemSet::MlKem768)] {
+        let (own, others) = (set.key_len(), other.key_len());
+        for length in [0, own - 1, own + 1, others] {
+            let kem = Some(m::KemOffer::Key { set, key: vec![8; length] });
+            check(Message::JoinRequest(m::JoinRequest { kem: kem.clone(), ..request.clone() }), "kem");
+            check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+        }
+        let (own, others) = (set.ciphertext_len(), other.ciphertext_len());
+        let term = KemTerm::new(set, 1).unwrap();
+        for length in [0, own - 1, own + 1, others] {
+            let answer = m::JoinCiphertext { term, ciphertext: vec![9; length], ..answer.clone() };
+            check(Message::JoinCiphertext(answer), "ciphertext");
+        }
+        for length in [own - 1, own + 1] {
+            let step = m::AdmissionStep { ciphertext: vec![9; length], ..step.clone() };
+            check(Message::AdmissionStep(step), "ciphertext");
+        }
+        // No run may be linked with another by what both ends have.
+        let kem = Some(m::KemOffer::Held { term, tag: [7; 16] });
+        check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+    }
+}
+
 /// Messages between an anonymous drone and a leader that demands a policy.
 fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'static str, Message<S>)> {
     let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
-    let challenge = m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature };
-    let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60] };
+    let challenge =
+        m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature, kem: None };
+    let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60], kem: None };
+    let (set, term) = (KemSet::MlKem768, KemTerm::new(KemSet::MlKem768, 300).unwrap());
+    let hello = m::AdmissionHello { nonce, group: name("alpha"), kem: None };
+    let step = m::AdmissionStep { nonce, step: vec![3; 33], ciphertext: vec![] };
+    let offer = Some(m::KemOffer::Key { set, key: vec![8; set.key_len()] });
     let leave = m::AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
     vec![
-        ("AdmissionHello", Message::AdmissionHello(m::AdmissionHello { nonce, group: name("alpha") })),
-        ("AdmissionChallenge", Message::AdmissionChallenge(challenge)),
-        ("AdmissionProof", Message::AdmissionProof(proof)),
-        ("AdmissionStep", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![3; 33] })),
+        ("AdmissionHello", Message::AdmissionHello(hello.clone())),
+        ("AdmissionChallenge", Message::AdmissionChallenge(challenge.clone())),
+        ("AdmissionProof", Message::AdmissionProof(proof.clone())),
+        ("AdmissionStep", Message::AdmissionStep(step.clone())),
         ("AdmissionLeave", Message::AdmissionLeave(leave)),
-        ("AdmissionStepBare", Message::AdmissionStep(m::AdmissionStep { nonce, step: vec![] })),
+        ("AdmissionStepBare", Message::AdmissionStep(m::AdmissionStep { step: vec![], ..step.clone() })),
+        ("AdmissionHelloHybrid", Message::AdmissionHello(m::AdmissionHello { kem: Some(set), ..hello })),
+        (
+            "AdmissionChallengeHybrid",
+            Message::AdmissionChallenge(m::AdmissionChallenge { kem: Some(term), ..challenge }),
+        ),
+        ("AdmissionProofHybrid", Message::AdmissionProof(m::AdmissionProof { kem: offer, ..proof })),
+        (
+            "AdmissionStepHybrid",
+            Message::AdmissionStep(m::AdmissionStep { ciphertext: vec![9; set.ciphertext_len()], ..step }),
+        ),
     ]
 }
 
@@ -356,10 +428,11 @@ fn admission_messages_out_of_bounds_are_refused() {
         check(Message::AdmissionChallenge(m::AdmissionChallenge { policy, ..challenge.clone() }), "policy");
     }
     for length in [0, m::MAX_ADMISSION_STEP_LEN + 1] {
-        check(Message::AdmissionProof(m::AdmissionProof { nonce, cookie, step: vec![0; length] }), "step");
+        let step = vec![0; length];
+        check(Message::AdmissionProof(m::AdmissionProof { nonce, cookie, step, kem: None }), "step");
     }
     let step = vec![0; m::MAX_ADMISSION_STEP_LEN + 1];
-    check(Message::AdmissionStep(m::AdmissionStep { nonce, step }), "step");
+    check(Message::AdmissionStep(m::AdmissionStep { nonce, step, ciphertext: vec![] }), "step");
 }
 
 /// Messages between drones and the KGCs of a quorum.
@@ -718,7 +791,7 @@ fn the_identity_element_is_no_point_in_any_message() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 4);
+    assert_eq!(tried, 5);
 }
 
 proptest! {

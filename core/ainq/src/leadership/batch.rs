@@ -82,7 +82,7 @@ pub struct Batch<S: Suite> {
     /// Joins by name.
     pub joins: Vec<Join<S>>,
     /// Anonymous joins.
-    pub admissions: Vec<Admission>,
+    pub admissions: Vec<Admission<S>>,
     /// Slots of members to remove.
     pub removals: Vec<Slot>,
     /// Drones barred from the group for good, members or not.

@@ -61,15 +61,15 @@ impl<'a, S: Suite> Draft<'a, S> {
     pub(super) fn agree(
         &mut self,
         newcomers: &[Newcomer<'_, S>],
-        admitted: &[(Slot, &Admission)],
+        admitted: &[(Slot, &Admission<S>)],
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Vec<(Slot, Ratchet<S>)>, Error> {
         if newcomers.is_empty() && admitted.is_empty() {
             return Ok(Vec::new());
         }
-        // §24.3: of every newcomer of the term's set and count, or of none. §24.9: nobody without a name has
-        // κ.
-        for kem in newcomers.iter().map(|newcomer| newcomer.kem).chain(admitted.iter().map(|_| None)) {
+        // §24.3: of every newcomer, by name or not, of the term's set and count, or of none.
+        let anonymous = admitted.iter().map(|(_, admission)| admission.kem.as_ref());
+        for kem in newcomers.iter().map(|newcomer| newcomer.kem).chain(anonymous) {
             check_term(self.kem.as_ref(), kem)?;
         }
         let GroupContext { deployment, group, leader } = self.context;
@@ -90,8 +90,9 @@ impl<'a, S: Suite> Draft<'a, S> {
         }
         for (slot, admission) in admitted {
             // §14: the same, with W of the exchange in place of T.
-            let ctx = pairs.anonymous(&admission.member.pseudonym, *slot);
-            ratchets.push((*slot, Ratchet::derive(&admission.secret, &ctx)));
+            let Admission { member, secret, kem } = admission;
+            let ctx = pairs.anonymous(&member.pseudonym, *slot);
+            ratchets.push((*slot, Ratchet::derive_for(secret, kem.as_ref(), &ctx)));
         }
         self.point = Some(point);
         Ok(ratchets)

@@ -15,7 +15,8 @@ fn member(number: u8) -> Anonymous {
 
 /// Makes an epoch that admits an anonymous member, after joins and removals by name. Returns its slot.
 fn admit<S: Suite>(swarm: &mut Swarm<S>, number: u8, removals: Vec<Slot>) -> Slot {
-    let admissions = vec![Admission { member: member(number), secret: AgreedSecret::new(&SECRET) }];
+    let (member, secret) = (member(number), AgreedSecret::new(&SECRET));
+    let admissions = vec![Admission { member, secret, kem: None }];
     let batch = Batch { admissions, removals, ..Batch::default() };
     let output = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     swarm.broadcasts.push(Broadcast::of(&output));
@@ -34,7 +35,7 @@ fn enter<S: Suite>(
 ) -> Result<Membership<S>, Error> {
     let (context, broadcast) = (swarm.context(), swarm.last().clone());
     let header = swarm.verified(&broadcast.header);
-    Membership::admitted(&context, pseudonym, secret, &header, &broadcast.part(slot).unwrap())
+    Membership::admitted(&context, pseudonym, (secret, None), &header, &broadcast.part(slot).unwrap())
 }
 
 /// State of a member in this slot after the newest epoch.

@@ -258,14 +258,41 @@ fn header_without_a_second_factor_is_no_way_round_it<S: Suite>(strategy: Strateg
     assert_eq!(enter(None), Ok(()));
 }
 
-fn group_with_a_second_factor_admits_nobody_without_a_name<S: Suite>(strategy: StrategyKind) {
-    let mut swarm = Swarm::<S>::keyed_by(strategy, 10, 1);
-    open(&mut swarm, term(1), &[], &[]);
-    let member = Anonymous { pseudonym: Pseudonym([3; 16]), until: NOW + 60 };
-    let admissions = vec![Admission { member, secret: AgreedSecret::new(&[7; 32]) }];
-    let batch = Batch { admissions, ..Batch::default() };
-    let refused = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).map(drop);
-    assert_eq!(refused, Err(Error::MissingKem));
+fn member_without_a_name_needs_both_secrets_of_its_run<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::keyed_by(strategy, 10, 2);
+    let (key, secret) = (shared_key(&swarm, 0, term(4)), AgreedSecret::new(&[7; 32]));
+    let pseudonym = Pseudonym([3; 16]);
+    let admitted = |swarm: &mut Swarm<S>, kem: Option<KemKey<S>>| {
+        let member = Anonymous { pseudonym, until: NOW + 60 };
+        let admissions = vec![Admission { member, secret: AgreedSecret::new(&[7; 32]), kem }];
+        let batch = Batch { admissions, ..Batch::default() };
+        let output = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng)?;
+        swarm.broadcasts.push(Broadcast::of(&output));
+        if output.wraps.is_some() {
+            swarm.path_message(output.admitted[0]).unwrap();
+        }
+        let part = swarm.last().part(output.admitted[0]).unwrap();
+        Ok((swarm.verified(&output.header), part))
+    };
+    // A leader whose terms have no second factor uses none that it was given.
+    assert_eq!(admitted(&mut swarm, Some(key.clone())).map(drop), Err(Error::OtherKem));
+    open(&mut swarm, term(4), &[], &[]);
+    assert_eq!(admitted(&mut swarm, None).map(drop), Err(Error::MissingKem));
+    let (header, part) = admitted(&mut swarm, Some(key.clone())).unwrap();
+    let context = swarm.context();
+    let enter = |secret, kem| Membership::admitted(&context, &pseudonym, (secret, kem), &header, &part);
+    let before = shared_key(&swarm, 0, term(3));
+    let larger = shared_key(&swarm, 0, KemTerm::new(KemSet::MlKem1024, 4).unwrap());
+    for other in [None, Some(&before), Some(&larger)] {
+        assert_eq!(enter(&secret, other).map(drop), Err(Error::MissingKem));
+    }
+    // Either secret alone opens nothing.
+    let (others_key, others_secret) = (shared_key(&swarm, 1, term(4)), AgreedSecret::new(&[8; 32]));
+    for (secret, kem) in [(&secret, &others_key), (&others_secret, &key)] {
+        let outcome = enter(secret, Some(kem)).map(drop);
+        assert!(matches!(outcome, Err(Error::WrongTag | Error::SealBroken)), "{outcome:?}");
+    }
+    assert_eq!(enter(&secret, Some(&key)).map(|membership| membership.epoch()), Ok(header.core().epoch));
 }
 
 fn headers_say_set_and_count_and_nothing_where_there_is_none<S: Suite>(strategy: StrategyKind) {
@@ -291,6 +318,6 @@ for_each_strategy! {
     newcomer_needs_the_key_of_the_term_and_no_other;
     opening_is_followed_with_the_key_of_its_count_alone;
     header_without_a_second_factor_is_no_way_round_it;
-    group_with_a_second_factor_admits_nobody_without_a_name;
+    member_without_a_name_needs_both_secrets_of_its_run;
     headers_say_set_and_count_and_nothing_where_there_is_none;
 }

@@ -11,13 +11,14 @@ use core::time::Duration;
 
 use quiver_abke::exchange::{Garbling, Hello, Policy, Terms, VerifiedHello};
 use quiver_abke::{Error as AbkeError, Verifier};
-use quiver_ainq::{Label, Suite, UnixTime};
+use quiver_ainq::{KemKey, Label, Suite, UnixTime};
 use quiver_crypto::{Digest, Secret};
 use quiver_message::{COOKIE_LEN, Nonce};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::super::WINDOW;
+use super::super::kem::{RunParties, channel, statement};
+use super::super::{AdmissionError, WINDOW};
 use super::{GateConfig, Stage};
 use quiver_machine::Peer;
 
@@ -39,54 +40,78 @@ pub(super) struct Waiting {
     pub(super) place: Place,
     /// The first step, of the length that it must have.
     pub(super) hello: Vec<u8>,
+    /// The encapsulation key of the run, of the term's set; empty if the term has no second factor.
+    pub(super) kem: Vec<u8>,
+}
+
+/// A key that the authority signed, and the encapsulation key of its run.
+#[derive(Debug)]
+pub(super) struct Proven {
+    pub(super) place: Place,
+    pub(super) hello: Box<VerifiedHello>,
+    pub(super) kem: Vec<u8>,
+}
+
+/// A run that makes tables, and κ, if the term has a second factor.
+#[derive(Debug)]
+pub(super) struct Tables<S: Suite> {
+    pub(super) place: Place,
+    pub(super) garbling: Box<Garbling>,
+    pub(super) kem: Option<KemKey<S>>,
 }
 
 /// A piece of work.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum Work<S: Suite> {
     /// Keys to be decoded and verified, in one product if all are good.
     Verify(Arc<Verifier>, Vec<Waiting>),
     /// An offer to be made, with the first tables.
-    Offer(Place, Box<VerifiedHello>),
+    Offer(Proven),
     /// The next tables.
-    Garble(Place, Box<Garbling>),
+    Garble(Tables<S>),
 }
 
-/// The next stage of a run after a window of gates, and the steps to send to the drone.
-type Garbled = Box<(Stage, Vec<Vec<u8>>)>;
+/// A run after a window of gates.
+#[derive(Debug)]
+pub(super) struct Garbled<S: Suite> {
+    pub(super) stage: Stage,
+    pub(super) kem: Option<KemKey<S>>,
+    /// Steps to send to the drone.
+    pub(super) steps: Vec<Vec<u8>>,
+    /// The ciphertext that goes with the first of them, if there is one.
+    pub(super) ciphertext: Vec<u8>,
+}
 
 /// Result of a piece of work.
 #[derive(Debug)]
-pub(super) enum Done {
-    Verified(Vec<(Place, Result<VerifiedHello, AbkeError>)>),
-    /// The next stage of the run, and the steps to send to the drone.
-    Garbled(Place, Result<Garbled, AbkeError>),
+pub(super) enum Done<S: Suite> {
+    Verified(Vec<(Place, Result<Proven, AbkeError>)>),
+    Garbled(Place, Result<Box<Garbled<S>>, AdmissionError>),
 }
 
-impl Work {
+impl<S: Suite> Work<S> {
     /// The runs that this work belongs to.
     pub(super) fn places(&self) -> Vec<Place> {
         match self {
             Self::Verify(_, waiting) => waiting.iter().map(|one| one.place).collect(),
-            Self::Offer(place, _) | Self::Garble(place, _) => [*place].into(),
+            Self::Offer(Proven { place, .. }) | Self::Garble(Tables { place, .. }) => [*place].into(),
         }
     }
 
     /// Does it.
-    pub(super) fn run<S: Suite>(
-        self,
-        config: &GateConfig<S>,
-        policy: &Arc<Policy>,
-        seed: &Secret<32>,
-    ) -> Done {
+    pub(super) fn run(self, config: &GateConfig<S>, policy: &Arc<Policy>, seed: &Secret<32>) -> Done<S> {
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         match self {
             Self::Verify(verifier, waiting) => Done::Verified(verify(&verifier, policy, waiting, &mut rng)),
-            Self::Offer(place, hello) => {
-                let offered = offer(config, policy, &place, *hello, &mut rng);
-                Done::Garbled(place, offered.and_then(|(garbling, offer)| garble(garbling, [offer].into())))
+            Self::Offer(proven) => {
+                let (place, offered) = (proven.place, offer(config, policy, proven, &mut rng));
+                let garbled = offered.and_then(|offered| {
+                    let Offered { tables, offer, ciphertext } = offered;
+                    garble(tables, [offer].into()).map(|garbled| Garbled { ciphertext, ..garbled })
+                });
+                Done::Garbled(place, garbled.map(Box::new))
             }
-            Self::Garble(place, garbling) => Done::Garbled(place, garble(garbling, Vec::new())),
+            Self::Garble(tables) => Done::Garbled(tables.place, garble(tables, Vec::new()).map(Box::new)),
         }
     }
 }
@@ -96,54 +121,76 @@ fn verify(
     policy: &Policy,
     waiting: Vec<Waiting>,
     rng: &mut ChaCha20Rng,
-) -> Vec<(Place, Result<VerifiedHello, AbkeError>)> {
+) -> Vec<(Place, Result<Proven, AbkeError>)> {
     let (mut places, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
-    for Waiting { place, hello } in waiting {
+    for Waiting { place, hello, kem } in waiting {
         // §A8: points are decoded where the work is done, not in the leader's loop.
         match Hello::decode(&hello, policy.attributes()) {
             Err(error) => verdicts.push((place, Err(error))),
             Ok(hello) => {
-                places.push(place);
+                places.push((place, kem));
                 hellos.push(hello);
             }
         }
     }
     // §A8: all in one product; forged keys are found by their first three slots.
-    verdicts.extend(places.into_iter().zip(Hello::verify_batch(hellos, verifier, rng)));
+    let verified = places.into_iter().zip(Hello::verify_batch(hellos, verifier, rng));
+    verdicts.extend(verified.map(|((place, kem), verdict)| {
+        (place, verdict.map(|hello| Proven { place, hello: Box::new(hello), kem }))
+    }));
     verdicts
+}
+
+/// An offer, and what goes on from there.
+struct Offered<S: Suite> {
+    tables: Tables<S>,
+    offer: Vec<u8>,
+    ciphertext: Vec<u8>,
 }
 
 fn offer<S: Suite>(
     config: &GateConfig<S>,
     policy: &Arc<Policy>,
-    place: &Place,
-    hello: VerifiedHello,
+    proven: Proven,
     rng: &mut ChaCha20Rng,
-) -> Result<(Box<Garbling>, Vec<u8>), AbkeError> {
-    // §A4.2: the context: the policy's id, the leader's public key, nonce ‖ c.
+) -> Result<Offered<S>, AdmissionError> {
+    let Proven { place, hello, kem: key } = proven;
+    // §A4.2: the context: the policy's id, the leader's public key, nonce ‖ c; §A4.3: … and the encapsulation
+    // key.
     let server = config.keypair.public().encode();
-    let channel = [place.nonce.as_slice(), &place.cookie].concat();
+    let offered = config.kem.map(|term| (term, &key[..]));
+    let channel = channel(&place.nonce, &place.cookie, offered);
+    let (deployment, group, leader) = (&config.deployment, &config.group, &config.keypair.public().handle());
+    let parties = RunParties { deployment, group, leader, channel: &channel };
+    // §A4.3: once for a key that the authority signed, and for nobody else.
+    let made = offered.map(|offered| parties.encapsulate(offered, rng)).transpose()?;
+    let (kem, ciphertext) = made.map_or((None, Vec::new()), |(kem, ciphertext)| (Some(kem), ciphertext));
     let terms = Terms { policy: config.policy.id(), server: &server, channel: &channel };
     let mut coins = *Secret::<32>::random(rng).expose();
     let mut signing = ChaCha20Rng::from_seed(coins);
     zeroize::Zeroize::zeroize(&mut coins);
     // §A4.1: signed `abke` over the run's context.
     let sign = |context: &Digest| {
-        config.keypair.sign(&config.deployment, Label::Abke, context, &mut signing).encode()
+        let statement = statement(context, &ciphertext);
+        config.keypair.sign(&config.deployment, Label::Abke, &statement, &mut signing).encode()
     };
     let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
-    Ok((Box::new(garbling), offer))
+    Ok(Offered { tables: Tables { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if
 /// that was all, to commit itself.
-fn garble(mut garbling: Box<Garbling>, mut steps: Vec<Vec<u8>>) -> Result<Garbled, AbkeError> {
+fn garble<S: Suite>(tables: Tables<S>, mut steps: Vec<Vec<u8>>) -> Result<Garbled<S>, AdmissionError> {
+    let Tables { mut garbling, kem, .. } = tables;
     // §A4.1: four pieces of 64 KiB, then more when the drone asks.
     for _ in 0..WINDOW {
         match garbling.next_tables()? {
             Some(tables) => steps.push(tables),
-            None => return Ok(Box::new((Stage::Awaiting(garbling.finish()?), steps))),
+            None => {
+                let stage = Stage::Awaiting(garbling.finish()?);
+                return Ok(Garbled { stage, kem, steps, ciphertext: Vec::new() });
+            }
         }
     }
-    Ok(Box::new((Stage::Garbling(garbling), steps)))
+    Ok(Garbled { stage: Stage::Garbling(garbling), kem, steps, ciphertext: Vec::new() })
 }

@@ -228,7 +228,11 @@ fn give(world: &mut World, gate: Node, from: Node, message: &Message<S>) -> Vec<
 
 /// A gate's immediate answer to a hello.
 fn challenge(world: &mut World, gate: Node, from: Node, nonce: [u8; 16]) -> AdmissionChallenge<S> {
-    world.say(from, gate, &Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha") }));
+    world.say(
+        from,
+        gate,
+        &Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha"), kem: world.kem.set() }),
+    );
     world.lose_all();
     match world.recorded.last().map(|packet| world.decode(packet)) {
         Some(Message::AdmissionChallenge(challenge)) => challenge,
@@ -250,7 +254,7 @@ fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
     let outcome = world.apply_through(near, drone, |world, packet, _| {
         let Message::AdmissionProof(proof) = world.decode(&packet) else { return vec![packet] };
         let (nonce, cookie) = (far_challenge.nonce, far_challenge.cookie);
-        let passed = Message::AdmissionProof(AdmissionProof { nonce, cookie, step: proof.step });
+        let passed = Message::AdmissionProof(AdmissionProof { nonce, cookie, ..proof.clone() });
         let steps = give(world, far, at_far, &passed).into_iter().filter_map(|message| match message {
             Message::AdmissionStep(step) => {
                 let step = Message::<S>::AdmissionStep(AdmissionStep { nonce: proof.nonce, ..step });
@@ -272,7 +276,9 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     let mut world = World::new(7);
     let gate = world.gate(FENCE);
     let peer = world.stranger(gate);
-    let hello = |group: &str| Message::AdmissionHello(AdmissionHello { nonce: [1; 16], group: name(group) });
+    let hello = |group: &str| {
+        Message::AdmissionHello(AdmissionHello { nonce: [1; 16], group: name(group), kem: None })
+    };
     let reason = |said: Vec<Message<S>>| match said.as_slice() {
         [Message::Refusal(refusal)] => refusal.reason,
         other => panic!("{other:?}"),
@@ -280,7 +286,8 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     assert_eq!(reason(give(&mut world, gate, peer, &hello("beta"))), Reason::WrongGroup);
     let good = challenge(&mut world, gate, peer, [1; 16]);
     let proof = |cookie, length| {
-        Message::AdmissionProof(AdmissionProof { nonce: [1; 16], cookie, step: vec![1; length] })
+        let (nonce, step) = ([1; 16], vec![1; length]);
+        Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None })
     };
     let right = Hello::encoded_len(world.terms.schema().bits());
     assert_eq!(reason(give(&mut world, gate, peer, &proof([0; 40], right))), Reason::BadCookie);
@@ -294,7 +301,8 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     let short = give(&mut world, gate, elsewhere, &proof(again.cookie, right - 1));
     assert_eq!(reason(short), Reason::NotAuthorised);
     // Steps of no run, and bytes that are nothing.
-    let step = Message::AdmissionStep(AdmissionStep { nonce: [1; 16], step: vec![3; 33] });
+    let step =
+        Message::AdmissionStep(AdmissionStep { nonce: [1; 16], step: vec![3; 33], ciphertext: vec![] });
     assert!(give(&mut world, gate, peer, &step).is_empty());
     let said = world.recorded.len();
     world.hand_over(peer, gate, vec![1, 2, 3]);
@@ -312,6 +320,7 @@ fn gate_takes_no_policy_that_is_not_for_it_and_no_keys_for_other_fields() {
             policy: world.policy(text, group),
             authority: world.authority.clone(),
             timing: GateTiming::default(),
+            kem: None,
         };
         Gate::new(config, Secret::new([1; 32]), world.clock().unix).map(drop).unwrap_err()
     };
@@ -331,7 +340,7 @@ fn worthless(world: &mut World, gate: Node, nonce: u8) -> Node {
     let stranger = world.stranger(gate);
     let AdmissionChallenge { nonce, cookie, .. } = challenge(world, gate, stranger, [nonce; 16]);
     let step = vec![1; Hello::encoded_len(world.terms.schema().bits())];
-    world.say(stranger, gate, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step }));
+    world.say(stranger, gate, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None }));
     stranger
 }
 
@@ -401,7 +410,7 @@ fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
         let gate = world.gate_from(config);
         let peer = world.stranger(gate);
         let AdmissionChallenge { nonce, cookie, .. } = challenge(&mut world, gate, peer, [5; 16]);
-        let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step });
+        let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None });
         assert!(give(&mut world, gate, peer, &proof).is_empty());
         let (handle, told) = (world.peer(gate, peer).unwrap(), world.node::<Gate<S>>(gate).events.len());
         assert_eq!(world.jobs.len(), 1);

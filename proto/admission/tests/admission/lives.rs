@@ -6,17 +6,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_admission::gate::{Gate, GateEvent};
+use quiver_admission::gate::{Admitted, Gate, GateEvent};
 use quiver_admission::{AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
-    GroupContext, Header, Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind, Times,
+    GroupContext, Header, KemKey, KemTerm, Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind,
+    TermKeys, Times,
 };
+use quiver_crypto::canonical::Writer;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{EdgeCommand, EdgeEvent};
+use quiver_kem::{KemSet, KemSetting};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot};
 use quiver_message::{
-    AdmissionChallenge, Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome,
+    AdmissionChallenge, Message, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome,
 };
 use quiver_testbed::Stimulus;
 use rand_chacha::rand_core::CryptoRngCore;
@@ -36,10 +39,22 @@ struct Shape {
     /// Seconds from now until the key of the epoch ends; it may have ended.
     valid: i64,
     revocation_number: u64,
+    kem: Factor,
+}
+
+/// The second factor of a welcome.
+#[derive(Clone, Copy)]
+enum Factor {
+    /// The run's own.
+    Own,
+    /// None.
+    Without,
+    /// κ of the run under another term.
+    Of(KemTerm),
 }
 
 const fn epoch(counter: u64) -> Shape {
-    Shape { counter, valid: 600, revocation_number: 0 }
+    Shape { counter, valid: 600, revocation_number: 0, kem: Factor::Own }
 }
 
 /// Events of one membership of a drone.
@@ -70,7 +85,12 @@ struct Hostile {
 
 impl Hostile {
     fn new(seed: u64) -> Self {
+        Self::hybrid(seed, KemSetting::None)
+    }
+
+    fn hybrid(seed: u64, kem: KemSetting) -> Self {
         let mut world = World::new(seed);
+        world.kem = kem;
         let (own, spare) = (world.leader(1), world.leader(2));
         Self { world, own, spare }
     }
@@ -87,28 +107,41 @@ impl Hostile {
     }
 
     /// An epoch with this counter, which lets the drone in.
-    fn welcome(&mut self, nonce: Nonce, shape: Shape, secret: &[u8; 32], pseudonym: Pseudonym) -> Message<S> {
+    fn welcome(&mut self, shape: Shape, run: &Admitted<S>) -> Message<S> {
         let (deployment, leader) = (self.world.deployment.clone(), self.own.public().clone());
         let context = GroupContext { deployment, group: name("alpha"), leader };
         let (times, rng) = (self.times(shape), &mut self.world.rng);
-        let (term, flat) = (Epoch::term_of(1, 1), StrategyKind::Flat);
-        let (mut leadership, _) = Leadership::open_term(
-            context,
-            &self.own,
-            Roster::new(),
-            &BTreeMap::new(),
-            term,
-            [0; 32],
-            &times,
-            flat,
-            rng,
-        )
-        .unwrap();
+        let (round, flat) = ((Epoch::term_of(1, 1), [0; 32]), StrategyKind::Flat);
+        let (roster, spares, own) = (Roster::new(), BTreeMap::new(), run.kem.clone());
+        let kem = match shape.kem {
+            Factor::Own => own,
+            Factor::Without => None,
+            // The bytes of κ with another term before them.
+            Factor::Of(term) => own.map(|key| {
+                let mut writer = Writer::new();
+                term.write(&mut writer);
+                writer.fixed(&key.encode()[9..]);
+                KemKey::decode(&writer.finish()).unwrap()
+            }),
+        };
+        let opened = match &kem {
+            None => {
+                let (term, prev) = round;
+                Leadership::open_term(context, &self.own, roster, &spares, term, prev, &times, flat, rng)
+            }
+            Some(key) => {
+                let keys = TermKeys::new(key.term(), []);
+                let own = &self.own;
+                Leadership::open_term_with_kem(context, own, roster, &spares, &keys, round, &times, flat, rng)
+            }
+        };
+        let (mut leadership, _) = opened.unwrap();
         for _ in 2..shape.counter {
             leadership.rekey(&self.own, Batch::default(), &times, rng).unwrap();
         }
-        let member = Anonymous { pseudonym, until: START + 3600 };
-        let admissions = vec![Admission { member, secret: AgreedSecret::new(secret) }];
+        let (nonce, secret) = (run.nonce, AgreedSecret::new(run.session.pairwise().expose()));
+        let member = Anonymous { pseudonym: Pseudonym(run.session.pseudonym()), until: START + 3600 };
+        let admissions = vec![Admission { member, secret, kem }];
         let batch = Batch { admissions, ..Batch::default() };
         let output = leadership.rekey(&self.own, batch, &times, rng).unwrap();
         assert_eq!(output.header.core.epoch.counter, shape.counter);
@@ -162,6 +195,7 @@ impl Hostile {
             most: MOST,
             patience: Duration::from_secs(120),
             timing: EdgeTiming::default(),
+            kem: self.world.kem,
         };
         let edge = AnonymousEdge::new(config, drone.state.as_ref()).unwrap();
         let deployment = self.world.deployment.clone();
@@ -183,27 +217,19 @@ impl Hostile {
         for _ in 0..self.world.pending().len() {
             self.world.deliver(0);
         }
-        let pseudonym = match self.world.node::<Gate<S>>(gate).events.as_slice() {
-            [GateEvent::Admitted { pseudonym, .. }] => Pseudonym(*pseudonym),
-            other => panic!("{other:?}"),
-        };
+        let events = self.world.node::<Gate<S>>(gate).events.as_slice();
+        assert!(matches!(events, [GateEvent::Admitted { .. }]), "{events:?}");
         // The drone's messages from now on are lost.
         self.world.lose_all();
         self.world.tamper = Some(Box::new(|_| Vec::new()));
-        let nonce = self.world.recorded.iter().find_map(|packet| match self.world.decode(packet) {
-            Message::AdmissionHello(hello) => Some(hello.nonce),
-            _ => None,
-        });
-        let nonce = nonce.unwrap();
         let peer = self.world.peer(gate, DRONE).unwrap();
-        let session = self.world.node_mut::<Gate<S>>(gate).machine_mut().unwrap().take_session(peer);
-        let secret = *session.unwrap().pairwise().expose();
+        let run = self.world.node_mut::<Gate<S>>(gate).machine_mut().unwrap().take_run(peer).unwrap();
         let mut said = Vec::new();
         said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         if let Some(number) = plan.tagged {
             said.extend([self.list(number), self.proof()]);
         }
-        said.extend(plan.welcomes.iter().map(|shape| self.welcome(nonce, *shape, &secret, pseudonym)));
+        said.extend(plan.welcomes.iter().map(|shape| self.welcome(*shape, &run)));
         if let Some(number) = plan.tagged {
             said.extend([self.list(number), self.proof()]);
         }
@@ -304,7 +330,9 @@ fn plans() -> Vec<Plan> {
 #[test]
 fn behaviour_of_a_membership_does_not_depend_on_the_one_before_it() {
     for (number, probe) in plans().iter().enumerate() {
-        let mut hostile = Hostile::new(number as u64);
+        // In every other case with a second factor.
+        let kem = if number % 2 == 0 { KemSetting::MlKem768 } else { KemSetting::None };
+        let mut hostile = Hostile::hybrid(number as u64, kem);
         let (mut tagged, mut fresh) = (Drone::new(&mut hostile.world), Drone::new(&mut hostile.world));
         // A membership whose last epoch nobody else's has, with a list and a proof that nobody else was
         // given.
@@ -339,6 +367,25 @@ fn one_welcome_is_taken_in_a_run_and_one_that_does_not_hold_ends_it() {
 }
 
 #[test]
+fn welcome_of_another_second_factor_than_the_runs_ends_it_whoever_signed_it() {
+    let of = |set, g| Factor::Of(KemTerm::new(set, g).unwrap());
+    let (set, larger) = (KemSet::MlKem768, KemSet::MlKem1024);
+    // The run is of g = 5.
+    for kem in [Factor::Without, of(set, 4), of(set, 6), of(larger, 5), of(larger, 6)] {
+        let mut hostile = Hostile::hybrid(30, KemSetting::MlKem768);
+        let mut drone = Drone::new(&mut hostile.world);
+        let plan = Plan { welcomes: vec![Shape { kem, ..epoch(4) }, epoch(6)], tagged: None };
+        let seen = hostile.life(&mut drone, &plan);
+        assert!(acknowledged(&seen).is_empty(), "{seen:#?}");
+        let ended = AnonymousEvent::Ended(Ending::Denied(AdmissionError::Welcome));
+        assert!(seen.contains(&format!("{ended:?}")), "{seen:#?}");
+        // The same leader, by the book.
+        let seen = hostile.life(&mut drone, &Plan { welcomes: vec![epoch(4)], tagged: None });
+        assert_eq!(acknowledged(&seen).len(), 1, "{seen:#?}");
+    }
+}
+
+#[test]
 fn edge_without_a_name_neither_asks_for_revocation_lists_nor_takes_or_tells_one() {
     let mut hostile = Hostile::new(21);
     let mut drone = Drone::new(&mut hostile.world);
@@ -350,10 +397,13 @@ fn edge_without_a_name_neither_asks_for_revocation_lists_nor_takes_or_tells_one(
 
 #[test]
 fn edge_without_a_name_stores_its_ledger_and_nothing_else() {
-    let mut hostile = Hostile::new(22);
-    let mut drone = Drone::new(&mut hostile.world);
-    let marked = Plan { welcomes: vec![epoch(40)], tagged: Some(7) };
-    hostile.life(&mut drone, &marked);
-    // Version, fingerprint, and a ledger of one leader.
-    assert_eq!(drone.state.as_ref().unwrap().as_bytes().len(), 1 + 32 + 4 + 5 + (32 + 16 + 8 + 4));
+    for kem in KemSetting::ALL {
+        let mut hostile = Hostile::hybrid(22, kem);
+        let mut drone = Drone::new(&mut hostile.world);
+        let marked = Plan { welcomes: vec![epoch(40)], tagged: Some(7) };
+        let seen = hostile.life(&mut drone, &marked);
+        assert_eq!(acknowledged(&seen).len(), 1, "{seen:#?}");
+        // Version, fingerprint, and a ledger of one leader; no κ.
+        assert_eq!(drone.state.as_ref().unwrap().as_bytes().len(), 1 + 32 + 4 + 5 + (32 + 16 + 8 + 4));
+    }
 }

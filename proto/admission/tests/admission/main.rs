@@ -2,6 +2,7 @@
 
 mod applicants;
 mod hostile;
+mod hybrid;
 mod jobs;
 mod lives;
 mod membership;

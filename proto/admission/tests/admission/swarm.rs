@@ -15,6 +15,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderConfig, LeaderEvent, LeaderRecord};
+use quiver_kem::KemSetting;
 use quiver_machine::{Finished, Input, Job, Machine, Now, Output, Route};
 use quiver_testbed::{Stimulus, matching};
 use rand_chacha::rand_core::CryptoRngCore;
@@ -82,7 +83,13 @@ pub(crate) struct Swarm {
 impl Swarm {
     /// A leader that is enrolled and demands [`FENCE`], with the slot keys of the period.
     pub(crate) fn new(seed: u64, strategy: StrategyKind) -> Self {
+        Self::hybrid(seed, strategy, KemSetting::None)
+    }
+
+    /// The same in a deployment that says this of a second factor.
+    pub(crate) fn hybrid(seed: u64, strategy: StrategyKind, kem: KemSetting) -> Self {
         let mut world = World::new(seed);
+        world.kem = kem;
         let operator = OperatorSecretKey::generate(&mut world.rng);
         let role = Role::Leader { group: name("alpha"), ordinal: 1 };
         let token = token(&mut world, &operator, "leader", role);
@@ -126,7 +133,7 @@ impl Swarm {
             timing: GateTiming { workers: self.workers, ..GateTiming::default() },
         };
         let records = self.world.node::<Measured>(Node::Leader).records().to_vec();
-        let leader = Leader::new(self.leader_config(), records).unwrap();
+        let leader = Leader::new(self.leader_config(), records).unwrap().with_kem(self.world.kem);
         let leader = AdmittingLeader::from(leader).demanding(demand, self.world.clock().unix).unwrap();
         self.world.start(Node::Leader, Measured { leader, workers: self.workers, under_way: 0 });
         self.world.feed(Node::Leader, Stimulus::Deadline);
@@ -173,6 +180,7 @@ impl Swarm {
             most: MOST,
             patience: Duration::from_secs(120),
             timing: EdgeTiming::default(),
+            kem: self.world.kem,
         };
         let id = Node::Drone(drone);
         let records = if self.world.has(id) { self.world.node::<AnyEdge<S>>(id).records() } else { &[] };

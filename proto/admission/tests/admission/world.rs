@@ -8,12 +8,13 @@ use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
-    Deployment, DroneKeypair, Identity, MasterSecret, RevocationList, Ristretto255, Role, SecretScalar,
-    VerifiedAuthority,
+    Deployment, DroneKeypair, Identity, KemKey, KemTerm, MasterSecret, RevocationList, Ristretto255, Role,
+    SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::certifying::Terms;
 use quiver_garble::policy::Schema;
+use quiver_kem::KemSetting;
 use quiver_machine::{Route, Via};
 use quiver_message::Message;
 pub(crate) use quiver_testbed::name;
@@ -53,6 +54,8 @@ pub(crate) struct World {
     pub(crate) master: MasterSecret<S>,
     pub(crate) terms: Terms,
     pub(crate) authority: VerifiedAuthority<S>,
+    /// What the deployment of all says of a second factor.
+    pub(crate) kem: KemSetting,
 }
 
 deref_to_net!(World, Node);
@@ -64,6 +67,8 @@ pub(crate) struct Outcome {
     pub(crate) drone: Vec<ApplicantEvent>,
     pub(crate) counted: Vec<Ledger>,
     pub(crate) sessions: (Option<Session>, Option<Session>),
+    /// κ of the gate and of the drone.
+    pub(crate) kem: (Option<KemKey<S>>, Option<KemKey<S>>),
     /// True if the drone waits for nothing any more.
     pub(crate) over: bool,
 }
@@ -80,7 +85,8 @@ impl World {
             terms.statement(name("positions"), SecretScalar::generate(&mut rng).public()).unwrap();
         let authority = master.sign_authority(&deployment, statement, &mut rng).unwrap();
         let authority = authority.verify(&deployment).unwrap();
-        let mut world = Self { net: Net::new(0), rng, deployment, master, terms, authority };
+        let mut world =
+            Self { net: Net::new(0), rng, deployment, master, terms, authority, kem: KemSetting::None };
         world.rewind();
         world
     }
@@ -89,6 +95,11 @@ impl World {
     pub(crate) fn rewind(&mut self) {
         self.net = Net::new(0);
         self.skip(BEGINNING);
+    }
+
+    /// Parameter set and count of the terms of gates.
+    pub(crate) fn kem_term(&self) -> Option<KemTerm> {
+        self.kem.set().map(|set| KemTerm::new(set, 5).unwrap())
     }
 
     pub(crate) fn period(&self) -> u64 {
@@ -166,6 +177,7 @@ impl World {
             policy,
             authority: self.authority.clone(),
             timing: GateTiming::default(),
+            kem: self.kem_term(),
         }
     }
 
@@ -204,6 +216,7 @@ impl World {
             ledger,
             most: MOST,
             patience: Duration::from_secs(120),
+            kem: self.kem,
         })
     }
 
@@ -259,14 +272,16 @@ impl World {
         assert!(nothing && self.relayed.is_empty(), "neither wants anything else of its driver");
         let peer = self.peer(gate, id).unwrap();
         let of_gate = self.node_mut::<Gate<S>>(gate);
-        let session = of_gate.machine_mut().unwrap().take_session(peer);
+        let run = of_gate.machine_mut().unwrap().take_run(peer);
+        let (session, kem) = run.map_or((None, None), |run| (Some(run.session), run.kem));
         let of_gate = of_gate.events.split_off(told);
         let of_drone = self.node_mut::<Applicant<S>>(id);
         let machine = of_drone.machine_mut().unwrap();
+        let kem = (kem, machine.take_kem());
         let (over, sessions) = (machine.is_over(), (session, machine.take_session()));
         let (drone, counted) = (std::mem::take(&mut of_drone.events), of_drone.records().to_vec());
         self.stop(id);
-        Outcome { said: self.recorded[first..].to_vec(), gate: of_gate, drone, counted, sessions, over }
+        Outcome { said: self.recorded[first..].to_vec(), gate: of_gate, drone, counted, sessions, kem, over }
     }
 
     pub(crate) fn decode(&self, packet: &Packet) -> Message<S> {
@@ -279,7 +294,8 @@ impl World {
 }
 
 impl Outcome {
-    /// Returns true if both sides say that the drone is in, under one key and one name.
+    /// Returns true if both sides say that the drone is in, under one key, one name, and one κ if there is
+    /// any.
     pub(crate) fn admitted(&self) -> bool {
         let (Some(one), Some(other)) = (&self.sessions.0, &self.sessions.1) else { return false };
         let pseudonym = one.pseudonym();
@@ -287,7 +303,9 @@ impl Outcome {
             && self.gate.iter().any(
                 |event| matches!(event, GateEvent::Admitted { pseudonym: known, .. } if *known == pseudonym),
             );
-        told && one.key().expose() == other.key().expose()
+        let [ours, theirs] = [&self.kem.0, &self.kem.1].map(|key| key.as_ref().map(KemKey::encode));
+        told && ours == theirs
+            && one.key().expose() == other.key().expose()
             && one.pairwise().expose() == other.pairwise().expose()
     }
 }

@@ -78,6 +78,14 @@ impl<S: Suite> GroupMember<S> {
         }
     }
 
+    /// The same in a deployment with this second factor (§24): headers of another, or of none, are not followed.
+    #[cfg(feature = "services")]
+    #[must_use]
+    pub fn with_kem(mut self, setting: quiver_kem::KemSetting) -> Self {
+        self.kem.set(setting);
+        self
+    }
+
     /// Returns true if the drone is a member, perhaps not yet synced.
     #[must_use]
     pub const fn is_member(&self) -> bool {

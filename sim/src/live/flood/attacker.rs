@@ -292,7 +292,8 @@ impl<S: Suite> Attacker<S> {
                 self.ask(leader, &Message::JoinHello(hello));
             }
             Flood::Keys if self.round == 1 => {
-                let hello = AdmissionHello { nonce: self.nonce(), group: self.messages.group.clone() };
+                let (nonce, group) = (self.nonce(), self.messages.group.clone());
+                let hello = AdmissionHello { nonce, group, kem: None };
                 self.ask(leader, &Message::AdmissionHello(hello));
             }
             Flood::Keys | Flood::Anonymous => {}
@@ -338,7 +339,8 @@ impl<S: Suite> Attacker<S> {
             Ok(Message::AdmissionChallenge(challenge)) => {
                 let Some(step) = self.messages.step.clone() else { return };
                 let (nonce, cookie) = (challenge.nonce, challenge.cookie);
-                return self.ask(from, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step }));
+                return self
+                    .ask(from, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None }));
             }
             Ok(Message::Rekey(rekey)) => rekey.header,
             Ok(Message::CatchUpReply(reply)) => reply.header,

@@ -307,6 +307,7 @@ impl<S: Suite> Checkpoint<S> {
             most: self.answers,
             patience: PATIENCE,
             timing,
+            kem: Default::default(),
         }
     }
 }

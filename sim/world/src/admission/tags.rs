@@ -211,7 +211,7 @@ impl<S: Suite> TaggingLeader<S> {
                 }
                 let until = self.checkpoint.end_of(self.period);
                 let member = Anonymous { pseudonym: Pseudonym(*pseudonym), until };
-                let admissions = vec![Admission { member, secret: AgreedSecret::new(secret) }];
+                let admissions = vec![Admission { member, secret: AgreedSecret::new(secret), kem: None }];
                 let batch = Batch { admissions, ..Batch::default() };
                 let output = leadership.rekey(&self.own, batch, &times, &mut self.rng)?;
                 let entry = output.entries.into_iter().find(|entry| output.admitted.contains(&entry.slot));
@@ -248,6 +248,7 @@ impl<S: Suite> TaggingLeader<S> {
             policy: demand.policy,
             authority: demand.authority,
             timing: demand.timing,
+            kem: None,
         };
         let mut gate = Gate::new(config, Secret::random(&mut self.rng), self.now().unix)?;
         let keys = self.checkpoint.slot_keys(self.period)?;

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{Admission, Suite};
+use quiver_ainq::{Admission, KemKey, Suite};
 use quiver_machine::{Now, Peer};
 use quiver_message::{Nonce, Reason};
 
@@ -17,15 +17,15 @@ use crate::leader::term::Term;
 
 /// A drone that showed that it satisfies the policy and waits for the next epoch.
 #[derive(Debug)]
-pub(in crate::leader) struct AnonymousJoin {
+pub(in crate::leader) struct AnonymousJoin<S: Suite> {
     pub(in crate::leader) peer: Peer,
     pub(in crate::leader) nonce: Nonce,
-    pub(in crate::leader) admission: Admission,
+    pub(in crate::leader) admission: Admission<S>,
 }
 
 impl<S: Suite> Joining<S> {
     /// Takes a drone into the next batch.
-    pub(in crate::leader) fn admit(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin) {
+    pub(in crate::leader) fn admit(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin<S>) {
         self.queue.push_anonymous(now, timing, join);
     }
 
@@ -35,10 +35,19 @@ impl<S: Suite> Joining<S> {
         cx: &mut LeaderContext<'_, S>,
         term: &Term<S>,
         joins: usize,
-    ) -> Vec<AnonymousJoin> {
+    ) -> Vec<AnonymousJoin<S>> {
         let taken = term.roster().len() + term.pending.all_joins() + joins;
         let room = (cx.config.max_members as usize).saturating_sub(taken);
-        let mut anonymous = self.queue.take_anonymous();
+        // §24.3: one whose κ is of another term would spoil the epoch of all.
+        let kem = term.leadership.kem();
+        let (mut anonymous, stale): (Vec<_>, Vec<_>) = self
+            .queue
+            .take_anonymous()
+            .into_iter()
+            .partition(|one| one.admission.kem.as_ref().map(KemKey::term) == kem);
+        for one in stale {
+            cx.refuse(one.peer, Reason::NotReady, &one.nonce, cx.config.timing.batching_max);
+        }
         for one in anonymous.split_off(room.min(anonymous.len())) {
             cx.refuse(one.peer, Reason::Full, &one.nonce, cx.config.timing.batching_max);
         }

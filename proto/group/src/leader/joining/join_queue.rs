@@ -38,7 +38,7 @@ type Challenge = [u8; COOKIE_LEN];
 pub(in crate::leader) struct JoinQueue<S: Suite> {
     joins: Vec<Candidate<S>>,
     /// Drones that showed that they satisfy the policy, in the order they did.
-    anonymous: Vec<AnonymousJoin>,
+    anonymous: Vec<AnonymousJoin<S>>,
     per_peer: BTreeMap<Peer, usize>,
     /// Nonces of requests that were taken, for as long as their challenge would admit them again: a request
     /// that is replayed would end its sender's membership. Each with the connection that it came over and
@@ -154,7 +154,7 @@ impl<S: Suite> JoinQueue<S> {
         self.start_batch_timer(now, timing);
     }
 
-    pub(super) fn push_anonymous(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin) {
+    pub(super) fn push_anonymous(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin<S>) {
         self.anonymous.push(join);
         self.start_batch_timer(now, timing);
     }
@@ -164,7 +164,7 @@ impl<S: Suite> JoinQueue<S> {
         self.anonymous.retain(|one| one.peer != peer);
     }
 
-    pub(super) fn take_anonymous(&mut self) -> Vec<AnonymousJoin> {
+    pub(super) fn take_anonymous(&mut self) -> Vec<AnonymousJoin<S>> {
         core::mem::take(&mut self.anonymous)
     }
 

@@ -43,11 +43,7 @@ pub(super) fn same_kem<S: Suite>(
     if compare_kem(cx, from, set) {
         return Ok(());
     }
-    Err(match cx.store.kem.set() {
-        None => Reason::KemNone,
-        Some(KemSet::MlKem768) => Reason::Kem768,
-        Some(KemSet::MlKem1024) => Reason::Kem1024,
-    })
+    Err(Reason::other_kem(cx.store.kem.set()))
 }
 
 /// κ for a request, whose cookie was recognised and whose sender's connection has shown a signature that

@@ -36,7 +36,7 @@ pub(in crate::leader) struct PendingChanges<S: Suite> {
     /// Members that go with the next epoch.
     leaves: BTreeSet<Slot>,
     joins: VecDeque<VerifiedJoin<S>>,
-    anonymous: Vec<AnonymousJoin>,
+    anonymous: Vec<AnonymousJoin<S>>,
     /// Time of the next attempt after a failure.
     retry: Option<Duration>,
 }
@@ -48,7 +48,7 @@ pub(in crate::leader) struct Portion<S: Suite> {
     /// Slots of members.
     pub(in crate::leader) leaves: Vec<Slot>,
     pub(in crate::leader) joins: Vec<VerifiedJoin<S>>,
-    pub(in crate::leader) anonymous: Vec<AnonymousJoin>,
+    pub(in crate::leader) anonymous: Vec<AnonymousJoin<S>>,
 }
 
 impl<S: Suite> PendingChanges<S> {
@@ -155,7 +155,7 @@ impl<S: Suite> PendingChanges<S> {
     pub(in crate::leader) fn close_batch(
         &mut self,
         joins: Vec<VerifiedJoin<S>>,
-        anonymous: Vec<AnonymousJoin>,
+        anonymous: Vec<AnonymousJoin<S>>,
     ) -> bool {
         let leaves = core::mem::take(&mut self.requested_leaves);
         let any = !(joins.is_empty() && anonymous.is_empty() && leaves.is_empty());

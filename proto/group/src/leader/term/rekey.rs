@@ -301,7 +301,10 @@ impl<S: Suite> Term<S> {
 }
 
 /// The anonymous joins whose membership has not ended while they waited.
-fn still_valid<S: Suite>(cx: &mut LeaderContext<'_, S>, joins: Vec<AnonymousJoin>) -> Vec<AnonymousJoin> {
+fn still_valid<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    joins: Vec<AnonymousJoin<S>>,
+) -> Vec<AnonymousJoin<S>> {
     let (valid, late): (Vec<_>, Vec<_>) =
         joins.into_iter().partition(|one| one.admission.member.until > cx.now.unix);
     for one in late {
