@@ -281,7 +281,8 @@ impl Limits {
             // connection.
             inbound: peers.saturating_add(peers / 2).saturating_add(16),
             outbound: 64,
-            pending: 4096,
+            // So that all may come at once from one address, which has a quarter: 1,024 of 4,096.
+            pending: peers.saturating_mul(8).clamp(512, 4096),
             per_peer: 4,
             strangers_per_address: (peers / 16).max(FEWEST_STRANGERS),
             stranger_lifetime: Some(STRANGER_LIFETIME),

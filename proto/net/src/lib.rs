@@ -37,6 +37,7 @@ mod fd_limit;
 mod frame;
 mod group_gate;
 mod handle;
+mod handshakes;
 mod host;
 mod introduction;
 mod key;

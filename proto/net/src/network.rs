@@ -18,7 +18,7 @@ use libp2p::multiaddr::Protocol;
 use libp2p::request_response::{InboundRequestId, ResponseChannel};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{self, ConnectionId, Swarm};
-use libp2p::{Multiaddr, PeerId};
+use libp2p::{Multiaddr, PeerId, Transport as _};
 use quiver_machine::{KgcId, MAX_MESSAGE_LEN, Misdeed, Peer, Route, Via};
 use rand::Rng;
 use tokio::sync::watch;
@@ -32,6 +32,7 @@ use crate::confirmation::{Confirmations, Waiting};
 use crate::dial::{Attempt, Dialler, Unreached, partner};
 use crate::error::NetError;
 use crate::frame::Frame;
+use crate::handshakes::Interruptible;
 use crate::introduction::Introduction;
 use crate::metrics::{Misconduct, NetMetrics};
 use crate::outbox::Outbox;
@@ -158,8 +159,10 @@ impl Network {
             .with_substream_upgrade_protocol_override(Version::V1Lazy);
         let peer_id = config.key.peer_id();
         let budget = Budget::new(config.limits.unread);
-        let node = BoxedBehaviour::new(Node::new(config, &budget, &metrics)?, config.negotiation());
-        let mut swarm = Swarm::new(transport::build(config, &budget)?, node, peer_id, settings);
+        let node = Node::new(config, &budget, &metrics)?;
+        let transport = Interruptible::new(transport::build(config, &budget)?, node.places.handshakes());
+        let node = BoxedBehaviour::new(node, config.negotiation());
+        let mut swarm = Swarm::new(transport.boxed(), node, peer_id, settings);
         let listeners = listen::listen(&mut swarm, config.transport, &config.listen)?;
         Ok(Self {
             swarm,

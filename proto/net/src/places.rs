@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::addresses::{Addresses, PlaceOwner, Prefix};
 use crate::config::{CLOSING, Limits, NodeConfig};
+use crate::handshakes::Handshakes;
 use crate::metrics::NetMetrics;
 use crate::unread::Budget;
 
@@ -73,6 +74,7 @@ pub(crate) struct Places {
     /// Connections in their handshake, and the addresses of those that peers opened.
     pending: HashMap<ConnectionId, Option<Prefix>>,
     pending_from: HashMap<Prefix, u32>,
+    handshakes: Handshakes,
     dialling: HashSet<ConnectionId>,
     places: HashMap<ConnectionId, Place>,
     by_peer: HashMap<PeerId, Vec<ConnectionId>>,
@@ -122,6 +124,7 @@ impl Places {
             relayed: HashSet::new(),
             pending: HashMap::new(),
             pending_from: HashMap::new(),
+            handshakes: Handshakes::default(),
             dialling: HashSet::new(),
             places: HashMap::new(),
             by_peer: HashMap::new(),
@@ -136,6 +139,11 @@ impl Places {
             timer: Box::pin(sleep_until(Instant::now())),
             displaced: metrics.connections_displaced.clone(),
         }
+    }
+
+    /// The handshakes that this may end.
+    pub(crate) fn handshakes(&self) -> Handshakes {
+        self.handshakes.clone()
     }
 
     /// The machine has verified this peer's identity. `member`: its name, as far as the machine knows one.
@@ -404,20 +412,28 @@ impl Places {
     }
 
     fn begin_handshake(&mut self, connection: ConnectionId, from: Option<Prefix>) -> Result<(), Full> {
-        let (most, pending) = (self.limits.pending, u32::try_from(self.pending.len()).unwrap_or(u32::MAX));
-        // Handshakes cost curve operations before anybody is known.
-        if pending >= most {
-            return Err(Full::Pending);
-        }
-        if let Some(from) = from {
-            // §13.8: one address has a quarter of the handshakes, and the last quarter is for addresses of
-            // known peers.
-            let share = self.pending_from.get(&from).copied().unwrap_or_default();
-            // Who is there is known behind the handshake: until then the address has to do.
-            let is_last = pending >= most - most / 4;
-            if share >= most.div_ceil(4) || (is_last && !self.addresses.is_familiar(from)) {
+        let now = Instant::now();
+        // Those that were ended are about to go.
+        let pending = self.pending.len().saturating_sub(self.handshakes.ending());
+        let (most, pending) = (self.limits.pending, u32::try_from(pending).unwrap_or(u32::MAX));
+        // Who is there is known behind the handshake: until then the address has to do.
+        let is_familiar = from.is_some_and(|from| self.addresses.is_familiar(from));
+        let share = |from: &Prefix| self.pending_from.get(from).copied().unwrap_or_default();
+        if let Some(from) = from.filter(|from| share(from) >= most.div_ceil(4)) {
+            // §13.8: one address has a quarter of the handshakes. For one more one of its own ends.
+            if !self.handshakes.end_one(Some(from), now) {
                 return Err(Full::PendingFrom(from));
             }
+        } else if pending >= most {
+            // Handshakes cost curve operations before anybody is known.
+            if !is_familiar || !self.handshakes.end_one(None, now) {
+                return Err(Full::Pending);
+            }
+        } else if let Some(from) = from.filter(|_| !is_familiar && pending >= most - most / 4) {
+            // §13.8: the last quarter is for addresses of known peers.
+            return Err(Full::PendingFrom(from));
+        }
+        if let Some(from) = from {
             *self.pending_from.entry(from).or_default() += 1;
         }
         self.pending.insert(connection, from);

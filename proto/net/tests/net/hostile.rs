@@ -12,6 +12,7 @@ use quiver_machine::Route;
 use quiver_net::{NodeKey, Transport};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::toy::{Order, PATIENCE, hub, key, pair, spoke, start};
@@ -212,4 +213,36 @@ async fn connections_beyond_the_limit_are_refused() {
     }
     assert_eq!(leader.handle.inspect(|toy| toy.peers.len()).await, Ok(2));
     edges.truncate(0);
+}
+
+#[tokio::test]
+async fn handshakes_that_never_end_keep_nobody_out_who_shares_the_address() {
+    let mut config = hub(Transport::Tcp, 10);
+    // A quarter of them is for one address.
+    config.limits.pending = 32;
+    config.handshake_timeout = 2 * PATIENCE;
+    let mut leader = start(&config).unwrap();
+    let address = leader.address().await;
+    let port: u16 = address.to_string().rsplit('/').next().unwrap().parse().unwrap();
+    let silent: Vec<_> = (0..12)
+        .map(|_| {
+            tokio::spawn(async move {
+                loop {
+                    // Says nothing, and comes back when it is cut off.
+                    if let Ok(mut line) = TcpStream::connect(("127.0.0.1", port)).await {
+                        let _ = line.read(&mut [0]).await;
+                    }
+                    sleep(Duration::from_millis(500)).await;
+                }
+            })
+        })
+        .collect();
+    sleep(Duration::from_millis(500)).await;
+    let mut edge = start(&spoke(Transport::Tcp, &address)).unwrap();
+    let joined = async {
+        edge.connects(Route::Leader).await;
+        leader.connects(Route::Inbound).await;
+    };
+    timeout(PATIENCE, joined).await.expect("long before a handshake that never ends is given up");
+    silent.iter().for_each(JoinHandle::abort);
 }
