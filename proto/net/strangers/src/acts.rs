@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::{AsyncReadExt as _, AsyncWriteExt as _};
 use libp2p::Stream;
 
-use crate::group_frame::{message, rpc};
+use crate::group_frame::{announced, message, rpc};
 
 /// Act of a stranger with each stream that it opens.
 pub type Act = Arc<dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
@@ -86,4 +86,29 @@ pub fn stalls(length: usize) -> Act {
         let _ = stream.read(&mut [0]).await;
         std::future::pending::<()>().await;
     })
+}
+
+/// Sends a question of these bytes, reads what comes back, and is done.
+#[must_use]
+pub fn asks(question: Vec<u8>) -> Act {
+    act(move |mut stream| {
+        let question = question.clone();
+        async move {
+            if stream.write_all(&question).await.is_ok() && stream.close().await.is_ok() {
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        }
+    })
+}
+
+/// Tells the node by libp2p's identify of so many addresses at which this one is not, and is done.
+#[must_use]
+pub fn introduces(addresses: u16) -> Act {
+    let mut introduction = Vec::new();
+    for port in 0..addresses {
+        // Field 2, 8 bytes: `/ip4/192.0.2.1/tcp/PORT`.
+        introduction.extend_from_slice(&[0x12, 8, 4, 192, 0, 2, 1, 6]);
+        introduction.extend_from_slice(&port.to_be_bytes());
+    }
+    asks([announced(introduction.len()), introduction].concat())
 }

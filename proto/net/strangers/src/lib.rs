@@ -23,3 +23,7 @@ pub use self::stranger::Stranger;
 pub const GROUP: &str = "/quiver/1/group";
 /// Protocol of streams of messages to one node.
 pub const MESSAGES: &str = "/quiver/1/request";
+/// Protocol of questions for the time.
+pub const CLOCK: &str = "/quiver/1/clock";
+/// Protocol by which libp2p's nodes introduce themselves once more.
+pub const INTRODUCTION: &str = "/ipfs/id/push/1.0.0";

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{AsyncReadExt as _, StreamExt as _};
 use libp2p::core::Endpoint;
-use libp2p::core::transport::PortUse;
+use libp2p::core::transport::{DialOpts, PortUse};
 use libp2p::core::upgrade::{DeniedUpgrade, UpgradeInfo, Version};
 use libp2p::swarm::{
     self, ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, NotifyHandler, OneShotHandler,
@@ -82,6 +82,10 @@ impl From<Infallible> for Done {
 /// Opens these streams on each connection.
 struct Streams {
     wanted: Vec<Opened>,
+    /// Opens another one, in turn, for each that is done.
+    again: bool,
+    /// Number of streams that were opened for others.
+    turns: usize,
     queue: VecDeque<(PeerId, ConnectionId, Opened)>,
 }
 
@@ -117,7 +121,18 @@ impl NetworkBehaviour for Streams {
 
     fn on_swarm_event(&mut self, _: FromSwarm<'_>) {}
 
-    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, _: THandlerOutEvent<Self>) {}
+    fn on_connection_handler_event(
+        &mut self,
+        peer: PeerId,
+        connection: ConnectionId,
+        _: THandlerOutEvent<Self>,
+    ) {
+        if self.again {
+            let next = self.wanted.iter().cycle().nth(self.turns % self.wanted.len());
+            self.queue.extend(next.map(|opened| (peer, connection, opened.clone())));
+            self.turns += 1;
+        }
+    }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<(), THandlerInEvent<Self>>> {
         let Some((peer_id, connection, event)) = self.queue.pop_front() else { return Poll::Pending };
@@ -154,15 +169,65 @@ impl Stranger {
         streams: &[(&'static str, usize, &Act)],
         returns: Option<Duration>,
     ) -> Self {
-        let (sender, connected) = watch::channel(false);
+        Self::running(line, target, streams, false, returns)
+    }
+
+    /// The same; for each stream whose act is done it opens the next, without end.
+    #[must_use]
+    pub fn repeating(
+        line: &Line,
+        target: &Multiaddr,
+        streams: &[(&'static str, usize, &Act)],
+        returns: Option<Duration>,
+    ) -> Self {
+        Self::running(line, target, streams, true, returns)
+    }
+
+    fn running(
+        line: &Line,
+        target: &Multiaddr,
+        streams: &[(&'static str, usize, &Act)],
+        again: bool,
+        returns: Option<Duration>,
+    ) -> Self {
         let wanted: Vec<_> = streams
             .iter()
             .flat_map(|(protocol, count, act)| (0..*count).map(|_| Opened { protocol, act: Arc::clone(act) }))
             .collect();
         let (line, target) = (line.clone(), target.clone());
+        Self::insisting(returns, move |sender| {
+            let (line, target, wanted) = (line.clone(), target.clone(), wanted.clone());
+            async move { run(&line, &target, (wanted, again), &sender).await }
+        })
+    }
+
+    /// Connects over TCP, says nothing, and waits to be cut off; comes back after this pause.
+    #[must_use]
+    pub fn mute(line: &Line, target: &Multiaddr, returns: Option<Duration>) -> Self {
+        let (line, target) = (line.clone(), target.clone());
+        Self::insisting(returns, move |sender| {
+            let (line, target) = (line.clone(), target.clone());
+            async move {
+                let options = DialOpts { role: Endpoint::Dialer, port_use: PortUse::New };
+                let dialled = LineTransport::new(&line).dial(target, options);
+                let Ok(mut stream) = dialled.expect("an address of TCP").await else { return };
+                line.connected();
+                let _ = sender.send(true);
+                let _ = stream.read(&mut [0]).await;
+            }
+        })
+    }
+
+    /// Runs connection after connection.
+    fn insisting<F, O>(returns: Option<Duration>, connection: F) -> Self
+    where
+        F: Fn(watch::Sender<bool>) -> O + Send + 'static,
+        O: Future<Output = ()> + Send,
+    {
+        let (sender, connected) = watch::channel(false);
         let task = tokio::spawn(async move {
             loop {
-                run(&line, &target, wanted.clone(), &sender).await;
+                connection(sender.clone()).await;
                 let _ = sender.send(false);
                 let Some(pause) = returns else { return };
                 tokio::time::sleep(pause).await;
@@ -188,7 +253,12 @@ impl Stranger {
 }
 
 /// Runs a connection until it is lost.
-async fn run(line: &Line, target: &Multiaddr, wanted: Vec<Opened>, connected: &watch::Sender<bool>) {
+async fn run(
+    line: &Line,
+    target: &Multiaddr,
+    (wanted, again): (Vec<Opened>, bool),
+    connected: &watch::Sender<bool>,
+) {
     let keypair = identity::Keypair::generate_ed25519();
     let transport = LineTransport::new(line)
         .upgrade(Version::V1Lazy)
@@ -198,7 +268,7 @@ async fn run(line: &Line, target: &Multiaddr, wanted: Vec<Opened>, connected: &w
     let settings = swarm::Config::with_tokio_executor()
         .with_idle_connection_timeout(Duration::from_secs(3600))
         .with_substream_upgrade_protocol_override(Version::V1Lazy);
-    let streams = Streams { wanted, queue: VecDeque::new() };
+    let streams = Streams { wanted, again, turns: 0, queue: VecDeque::new() };
     let mut swarm = Swarm::new(transport, streams, keypair.public().to_peer_id(), settings);
     swarm.dial(target.clone()).expect("an address of TCP");
     loop {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use quiver_machine::MAX_MESSAGE_LEN;
 use quiver_net::{Multiaddr, group_topic};
-use quiver_strangers::acts::{nothing, opens, publishes, publishes_wrongly, stalls};
-use quiver_strangers::{Act, GROUP, Line, MESSAGES, Stranger};
+use quiver_strangers::acts::{asks, introduces, nothing, opens, publishes, publishes_wrongly, stalls};
+use quiver_strangers::{Act, CLOCK, GROUP, INTRODUCTION, Line, MESSAGES, Stranger};
 
 use crate::site::{GROUP_NAME, MEMBERS};
 
@@ -27,6 +27,14 @@ pub(crate) enum Target {
 
 impl Target {
     pub(crate) const ALL: [Self; 3] = [Self::Leader, Self::Relay, Self::Kgc];
+
+    /// Handshakes that go on at a time (`Limits::served`); a KGC has places for 4,096 drones.
+    pub(crate) fn handshakes(self) -> u32 {
+        match self {
+            Self::Kgc => 4096,
+            Self::Leader | Self::Relay => 512,
+        }
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -52,11 +60,24 @@ pub(crate) enum Attack {
     Stalled,
     /// Streams that are opened, and streams of a protocol that nobody speaks
     HalfOpen,
+    /// Connections that say nothing at all, so that their handshakes never end
+    Mute,
+    /// Short questions without end, each over a stream of its own: for the time, and introductions with many
+    /// addresses
+    Asking,
 }
 
 impl Attack {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Foreign, Self::Own, Self::Invalid, Self::Idle, Self::Stalled, Self::HalfOpen];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Foreign,
+        Self::Own,
+        Self::Invalid,
+        Self::Idle,
+        Self::Stalled,
+        Self::HalfOpen,
+        Self::Mute,
+        Self::Asking,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -66,27 +87,37 @@ impl Attack {
             Self::Idle => "idle",
             Self::Stalled => "stalled frames",
             Self::HalfOpen => "half-open streams",
+            Self::Mute => "mute connections",
+            Self::Asking => "questions",
         }
     }
 
     /// Returns true if the attack can be made on this service: KGCs have no group.
     pub(crate) fn suits(self, target: Target) -> bool {
-        target != Target::Kgc || matches!(self, Self::Idle | Self::Stalled | Self::HalfOpen)
+        target != Target::Kgc || !matches!(self, Self::Foreign | Self::Own | Self::Invalid)
     }
 
     /// Number of strangers. Idle ones are several times as many as a leader of the site has places.
-    pub(crate) fn strangers(self) -> u32 {
+    pub(crate) fn strangers(self, target: Target) -> u32 {
         match self {
-            Self::Foreign | Self::Own | Self::Invalid => 8,
+            Self::Foreign | Self::Own | Self::Invalid | Self::Asking => 8,
             Self::Stalled | Self::HalfOpen => 32,
             Self::Idle => 6 * MEMBERS,
+            // Of each address half as many again as may be in their handshake, because some pause.
+            Self::Mute => u32::from(ADDRESSES) * target.handshakes() * 3 / 8,
         }
     }
 
     /// Bytes a second of each: together they have as much as a fast radio link, and leave the processor to others.
     fn rate(self) -> u32 {
         match self {
-            Self::Foreign | Self::Own | Self::Invalid | Self::Idle | Self::HalfOpen => 128 << 10,
+            Self::Foreign
+            | Self::Own
+            | Self::Invalid
+            | Self::Idle
+            | Self::HalfOpen
+            | Self::Mute
+            | Self::Asking => 128 << 10,
             // Each has sent all of its 31 MiB within half a minute.
             Self::Stalled => 1 << 20,
         }
@@ -95,7 +126,7 @@ impl Attack {
     /// Pause before a stranger that is cut off comes back under another identity.
     fn returns(self) -> Duration {
         match self {
-            Self::Idle => Duration::from_secs(4),
+            Self::Idle | Self::Mute => Duration::from_secs(4),
             _ => Duration::from_millis(500),
         }
     }
@@ -108,6 +139,8 @@ impl Attack {
             Self::Idle => vec![(MESSAGES, 0, nothing())],
             Self::Stalled => vec![(MESSAGES, 31, stalls(MAX_MESSAGE_LEN))],
             Self::HalfOpen => vec![(MESSAGES, 30, opens()), (UNKNOWN, 30, opens())],
+            Self::Mute => Vec::new(),
+            Self::Asking => vec![(CLOCK, 4, asks(vec![7; 16])), (INTRODUCTION, 1, introduces(300))],
         }
     }
 }
@@ -121,6 +154,13 @@ pub(crate) struct Run {
     pub(crate) number: u8,
 }
 
+impl Run {
+    /// Number of strangers.
+    pub(crate) fn strangers(self) -> u64 {
+        self.attack.strangers(self.target).into()
+    }
+}
+
 /// An attack under way, until it is dropped.
 pub(crate) struct Attackers {
     lines: Vec<Line>,
@@ -131,7 +171,7 @@ impl Attackers {
     /// Begins an attack. Its strangers come from 127.0.0.1, as the drones do, and from seven addresses that no attack
     /// of another number comes from.
     pub(crate) fn begin(run: Run, at: &Multiaddr) -> Self {
-        let Run { attack, number, .. } = run;
+        let Run { target, attack, number } = run;
         let lines: Vec<_> = (0..ADDRESSES)
             .map(|host| match host {
                 0 => Ipv4Addr::LOCALHOST,
@@ -141,9 +181,14 @@ impl Attackers {
             .collect();
         let streams = attack.streams();
         let streams: Vec<_> = streams.iter().map(|(protocol, count, act)| (*protocol, *count, act)).collect();
-        let strangers = (0..attack.strangers()).zip(lines.iter().cycle());
-        let strangers =
-            strangers.map(|(_, line)| Stranger::over(line, at, &streams, Some(attack.returns()))).collect();
+        let strangers = (0..attack.strangers(target)).zip(lines.iter().cycle());
+        let returns = Some(attack.returns());
+        let strangers = strangers.map(|(_, line)| match attack {
+            Attack::Mute => Stranger::mute(line, at, returns),
+            Attack::Asking => Stranger::repeating(line, at, &streams, returns),
+            _ => Stranger::over(line, at, &streams, returns),
+        });
+        let strangers = strangers.collect();
         Self { lines, strangers }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::attack::{Run, Target};
+use crate::attack::{Attack, Run, Target};
 use crate::measurement::Measurement;
 use crate::site::MEMBERS;
 
@@ -13,9 +13,13 @@ const UNREAD: u64 = 8 * MIB;
 const CONNECTION: u64 = 128 << 10;
 /// Connections in their handshake, or being closed, at a moment.
 const IN_PASSING: u64 = 64;
+/// Bytes of a handshake of which nothing came: its socket and its task.
+const HANDSHAKE: u64 = 8 << 10;
 /// Memory that need not come back, after all attacks of a run together: the C library keeps free pages below one that is in
 /// use, in an arena for each thread. What is lost with each attack exceeds it after some of them.
-pub(crate) const KEPT: u64 = 16 * MIB;
+const KEPT: u64 = 16 * MIB;
+/// The same for each handshake that may go on at a time.
+const KEPT_OF_HANDSHAKE: u64 = 4 << 10;
 /// Time in which the rest has come back: a stranger is closed after 60 s, and what its group messages took is forgotten
 /// after 10 s.
 pub(crate) const RETURN: Duration = Duration::from_secs(90);
@@ -57,10 +61,13 @@ impl Budget {
         let bytes = u32::try_from(measured.sent).unwrap_or(u32::MAX);
         let connections = u32::try_from(measured.connections).unwrap_or(u32::MAX);
         Self {
-            memory: UNREAD + places * CONNECTION,
-            memory_kept: KEPT,
+            memory: match measured.run.attack {
+                Attack::Mute => UNREAD + u64::from(measured.run.target.handshakes()) * HANDSHAKE,
+                _ => UNREAD + places * CONNECTION,
+            },
+            memory_kept: kept(measured.run.target),
             // A handshake takes one, whether there is a place behind it or not.
-            descriptors: u64::from(measured.run.attack.strangers()) + IN_PASSING,
+            descriptors: measured.run.strangers() + IN_PASSING,
             log: LOG,
             processor: PER_BYTE * bytes + PER_CONNECTION * connections + measured.time * SHARE / 100,
             rekeys: quiet * GROWTH + FLOOR,
@@ -102,9 +109,14 @@ impl Budget {
     }
 }
 
+/// Memory that a service may keep after attacks.
+pub(crate) fn kept(target: Target) -> u64 {
+    KEPT + u64::from(target.handshakes()) * KEPT_OF_HANDSHAKE
+}
+
 /// Connections of this attack's strangers that a service keeps at a time, and those in passing.
 fn places(run: Run) -> u64 {
-    let strangers = u64::from(run.attack.strangers());
+    let strangers = run.strangers();
     // `Limits::served`; a KGC has places for 4,096 drones.
     let inbound = match run.target {
         Target::Kgc => u64::MAX,
@@ -121,7 +133,6 @@ pub(crate) fn count(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attack::Attack;
     use crate::site::Rekeys;
 
     fn measured() -> Measurement {
@@ -157,7 +168,7 @@ mod tests {
         assert_eq!(passed(|_| {}), Vec::<String>::new());
         let cases: [(&str, Change); 11] = [
             ("memory:", |m| m.memory = 100 * MIB),
-            ("memory afterwards:", |m| m.memory_kept = 17 * MIB),
+            ("memory afterwards:", |m| m.memory_kept = 19 * MIB),
             ("descriptors:", |m| m.descriptors = 200),
             ("log:", |m| m.log = MIB),
             ("processor time:", |m| m.processor = Duration::from_secs(20)),

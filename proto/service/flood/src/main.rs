@@ -27,7 +27,9 @@ use self::site::Site;
 use self::table::{Line, json, table};
 
 /// Descriptors of the strangers, and of this program.
-const FILES: u64 = 2048;
+const FILES: u64 = 16_384;
+/// Attacks of a run: each needs a member of its own, for which the leader must have a place.
+const MOST_ATTACKS: usize = 36;
 /// Exit code of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 /// Time within which this program has noticed a Ctrl-C that ended the services.
@@ -53,6 +55,9 @@ struct Args {
     /// On these services alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SERVICE")]
     target: Vec<Target>,
+    /// Make every attack so often: what is lost with each adds up
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    rounds: u8,
     /// Number of re-keys that are measured, quiet and under each attack
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rekeys: u32,
@@ -67,6 +72,10 @@ struct Args {
 fn main() -> ExitCode {
     let args = quiver_arguments::parse::<Args>();
     let runs = runs(&args);
+    if runs.len() > MOST_ATTACKS {
+        tell(&format!("error: {} attacks, and one evicts a member each: {MOST_ATTACKS} at most", runs.len()));
+        return ExitCode::from(2);
+    }
     if let Err(error) = check_file_limit(FILES) {
         tell(&format!("error: {error}"));
         return ExitCode::from(2);
@@ -151,7 +160,8 @@ fn runs(args: &Args) -> Vec<Run> {
     let targets = Target::ALL.into_iter();
     let targets = targets.filter(|target| args.target.is_empty() || args.target.contains(target));
     let attacks = |target: Target| Attack::ALL.into_iter().filter(move |attack| attack.suits(target));
-    let pairs = targets.flat_map(|target| attacks(target).map(move |attack| (target, attack)));
+    let rounds = |target| (0..args.rounds).flat_map(move |_| attacks(target));
+    let pairs = targets.flat_map(|target| rounds(target).map(move |attack| (target, attack)));
     let pairs = pairs.filter(|(_, attack)| args.only.is_empty() || args.only.contains(attack));
     (1..).zip(pairs).map(|(number, (target, attack))| Run { target, attack, number }).collect()
 }
@@ -190,8 +200,9 @@ mod tests {
     #[test]
     fn every_attack_is_made_where_it_can_be() {
         let of = |args: &[&str]| runs(&Args::parse_from([&["flood"][..], args].concat()));
-        assert_eq!(of(&[]).len(), 15, "KGCs have no group, which three attacks are about");
+        assert_eq!(of(&[]).len(), 21, "KGCs have no group, which three attacks are about");
         assert!(of(&[]).windows(2).all(|pair| pair[0].number < pair[1].number));
         assert_eq!(of(&["--target", "kgc", "--only", "idle,own"]).len(), 1);
+        assert_eq!(of(&["--target", "kgc", "--rounds", "3"]).len(), 15);
     }
 }

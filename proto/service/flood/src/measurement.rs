@@ -9,7 +9,7 @@ use quiver_service_testing::timeout::Deadline;
 use quiver_service_testing::{Process, now};
 
 use crate::attack::{Attackers, Run, Target};
-use crate::budget::{KEPT, RETURN};
+use crate::budget::{RETURN, kept};
 use crate::site::{Rekeys, Site};
 use crate::usage::Usage;
 
@@ -91,7 +91,7 @@ impl Measurement {
             time,
             memory: peak.memory.saturating_sub(before.memory),
             descriptors: peak.descriptors.saturating_sub(before.descriptors),
-            memory_kept: memory_kept(&process, quiet),
+            memory_kept: memory_kept(&process, quiet, kept(target)),
             log: after.log - before.log,
             processor: (after.processor - before.processor).saturating_sub(own),
             rekeys,
@@ -103,11 +103,11 @@ impl Measurement {
 }
 
 /// Memory beyond that of the quiet service, once it is back within the budget or the time for that is over.
-fn memory_kept(process: &Process, quiet: &Quiet) -> u64 {
+fn memory_kept(process: &Process, quiet: &Quiet, most: u64) -> u64 {
     let deadline = Deadline::after(RETURN);
     loop {
         let kept = Usage::of(process).memory.saturating_sub(quiet.usage.memory);
-        if kept <= KEPT || deadline.left().is_zero() {
+        if kept <= most || deadline.left().is_zero() {
             return kept;
         }
         sleep(SAMPLE);
