@@ -4,6 +4,7 @@
 //! document per line each way, one request per connection, everything bounded: length of a line, time to send it, time to
 //! answer, connections at once.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::{Error, Result};
@@ -26,7 +28,9 @@ pub const LINE_LIMIT: u64 = 1 << 20;
 /// The longest answer, in bytes: 20,000 system ids of long names are 2.6 million.
 const ANSWER_LIMIT: u64 = 4 << 20;
 /// Connections served at once; more wait.
-const CONNECTIONS: usize = 8;
+const CONNECTIONS: usize = 32;
+/// Those of them that have not said what they want; of more the oldest ends.
+const SILENT: usize = 16;
 /// Requests waiting for the service.
 const QUEUE: usize = 16;
 /// Time to send or read a line.
@@ -162,32 +166,47 @@ async fn accept<Q: DeserializeOwned + TimeLimit + Send + 'static>(
     role: &'static str,
 ) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut silent: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
-            return;
-        };
-        match accept_own(&listener).await {
-            Ok(stream) => {
-                let calls = calls.clone();
-                tokio::spawn(async move {
-                    answer_one(stream, calls, role).await;
-                    drop(permit);
-                });
-            }
+        let stream = match accept_own(&listener).await {
+            Ok(stream) => stream,
             Err(error) => {
                 tracing::warn!(%error, "control socket");
                 tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
             }
+        };
+        silent.retain(|one| !one.is_finished());
+        // An operator's command does not wait for programs that connect and say nothing.
+        if silent.len() >= SILENT
+            && let Some(oldest) = silent.pop_front()
+        {
+            oldest.abort();
         }
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        let calls = calls.clone();
+        let listening = tokio::spawn(async move {
+            let mut stream = stream;
+            let line = read_line(&mut stream).await;
+            // A task of its own, which nobody ends: the service may have begun what it was asked for.
+            tokio::spawn(async move {
+                answer_one(stream, line, calls, role).await;
+                drop(permit);
+            });
+        });
+        silent.push_back(listening.abort_handle());
     }
 }
 
 async fn answer_one<Q: DeserializeOwned + TimeLimit>(
     mut stream: UnixStream,
+    line: std::result::Result<Vec<u8>, String>,
     calls: mpsc::Sender<Call<Q>>,
     role: &str,
 ) {
-    let answer = match read_line(&mut stream).await {
+    let answer = match line {
         Ok(line) => match serde_json::from_slice(&line) {
             Ok(request) => ask(request, &calls).await,
             Err(error) => {
