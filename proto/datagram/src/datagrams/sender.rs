@@ -240,7 +240,11 @@ impl<S: Suite> Datagrams<S> {
         own.asked = false;
         own.last_announcement = Some(now);
         let pause = if own.announced() == 1 { SECOND_ANNOUNCEMENT } else { self.config.announce_every };
-        own.announce = now.saturating_add(pause);
+        // §20.4: the key, which follows once it is signed, is not in place of what is sent a second later: of two
+        // announcements within that second many receivers of a large swarm lose both.
+        if part.is_none() || own.announced() == 1 || own.announce <= now {
+            own.announce = now.saturating_add(pause);
+        }
         let nonce = Nonce { signed: false, counter: number };
         let key = &current.keys.as_ref()?.announcements;
         self.counters.sent_announcements += 1;
