@@ -67,6 +67,8 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 const LONGEST_BATCH: usize = 320;
 /// Messages of which the log says that they are dropped because nobody signed them.
 const LOGGED_UNSIGNED: usize = 64;
+/// Reason for which a payload of a member is dropped that is no batch of frames.
+const NO_FRAMES: &str = "it is no batch of frames: is that end of another version?";
 
 /// Answer of the group's machine.
 enum Answer<S: Suite> {
@@ -124,6 +126,8 @@ pub struct Bridge<S: Suite> {
     grounds: GroundStations,
     /// Messages that were dropped because they were not signed, and of which the log has said so.
     logged_unsigned: BTreeSet<u32>,
+    /// Reasons for which something of a member was dropped, and of which the log has said so.
+    refused_of_members: BTreeSet<&'static str>,
     carriers: Vec<OpenCarrier>,
     events: mpsc::Receiver<LinkEvent>,
     arrived: mpsc::Receiver<Arrived>,
@@ -227,6 +231,7 @@ impl<S: Suite> Bridge<S> {
             signed: settings.signed,
             grounds: GroundStations::default(),
             logged_unsigned: BTreeSet::new(),
+            refused_of_members: BTreeSet::new(),
             carriers,
             events,
             arrived,
@@ -555,19 +560,13 @@ impl<S: Suite> Bridge<S> {
                 self.speech.repeat();
             }
             LinkEvent::Closed { link } => self.links.close(&mut self.router, link),
-            LinkEvent::Bytes { link, bytes, whole, at } => {
-                for received in self.links.read(link, &bytes, whole) {
+            LinkEvent::Bytes { link, bytes, whole, skipped, at } => {
+                for received in self.links.read(link, &bytes, whole, skipped) {
                     match received {
                         Ok((from, frame)) => self.handle_local(from, &frame, at),
-                        Err(reason) => {
-                            if reason == links::CLOCK_NOT_SET {
-                                tracing::warn!(
-                                    "MAVLink frames are neither signed nor taken as signed, because this \
-                                     machine's clock is not set: set it"
-                                );
-                            }
-                            self.drop_frame(Way::Local, reason, &[]);
-                        }
+                        // Noise of a line is in no flight log.
+                        Err(links::NO_FRAME) => self.report.count(Way::Local, links::NO_FRAME),
+                        Err(reason) => self.drop_frame(Way::Local, reason, &[]),
                     }
                 }
             }
@@ -593,10 +592,18 @@ impl<S: Suite> Bridge<S> {
             Ok(receivers) => receivers,
             // Perhaps it has none because its system id is another's: that is told to the program.
             Err(Dropped::NoReceiver) => Vec::new(),
-            Err(dropped) => return self.drop_frame(Way::Local, links::reason(dropped), bytes),
+            Err(dropped) => {
+                let reason = links::reason(dropped);
+                if dropped == Dropped::Damaged {
+                    let because =
+                        "its check sum is wrong: does the line lose bytes, or is it of another dialect?";
+                    self.links.say_dropped(from, frame, because, reason);
+                }
+                return self.drop_frame(Way::Local, reason, bytes);
+            }
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
-            self.note_sent(frame, Err("other system"));
+            self.note_sent(from, frame, Err("other system"));
         } else if receivers.is_empty() {
             self.drop_frame(Way::Local, links::reason(Dropped::NoReceiver), bytes);
         }
@@ -606,7 +613,7 @@ impl<S: Suite> Bridge<S> {
                 is_passed |= self.deliver(Way::Local, to, bytes);
             // A radio's report about itself concerns this end alone.
             } else if !message::is_of_radio(frame) {
-                is_passed |= self.send_to_group(now, frame);
+                is_passed |= self.send_to_group(now, from, frame);
                 self.report.delayed(Way::ToGroup, at.elapsed());
             }
         }
@@ -641,20 +648,24 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Tells whether the frame passes.
-    fn send_to_group(&mut self, now: Duration, frame: Frame<'_>) -> bool {
+    fn send_to_group(&mut self, now: Duration, from: EndpointId, frame: Frame<'_>) -> bool {
         let result = self.try_send(now, frame);
-        self.note_sent(frame, result);
+        self.note_sent(from, frame, result);
         result.is_ok()
     }
 
     /// Counts a frame for the group, and tells local programs if it is of the wrong system.
-    fn note_sent(&mut self, frame: Frame<'_>, result: Result<(), &'static str>) {
+    fn note_sent(&mut self, from: EndpointId, frame: Frame<'_>, result: Result<(), &'static str>) {
         match result {
             Ok(()) => self.report.count(Way::ToGroup, "passed"),
             Err(reason) => self.drop_frame(Way::ToGroup, reason, frame.bytes()),
         }
         self.misnumbered = result == Err("other system");
         if self.misnumbered {
+            if let Some(own) = self.own_system() {
+                let because = format!("the leader granted this end system {own}");
+                self.links.say_dropped(from, frame, &because, "other system");
+            }
             self.tell_programs();
         }
     }
@@ -806,6 +817,23 @@ impl<S: Suite> Bridge<S> {
         }
     }
 
+    /// Counts what a member sent and nobody can use; the log names the first of each kind.
+    fn drop_of_member(&mut self, slot: Slot, reason: &'static str, because: &str, bytes: &[u8]) {
+        self.drop_frame(Way::FromGroup, reason, bytes);
+        // An end that has just begun has no table yet.
+        if self.members.is_empty() || !self.refused_of_members.insert(reason) {
+            return;
+        }
+        let known = self.members.get(&slot);
+        let (system, name) =
+            known.map_or((None, "a member"), |(system, name)| (Some(*system), name.as_str()));
+        tracing::warn!(
+            slot,
+            system,
+            "what {name} sends is dropped: {because}; more is counted as `{reason}`"
+        );
+    }
+
     /// A payload of a member.
     fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
         let now = self.now();
@@ -815,21 +843,23 @@ impl<S: Suite> Bridge<S> {
         }
         // §20.12: without a system id of the slot the frames have no source.
         let Some((system, name)) = self.members.get(&slot).cloned() else {
-            return self.drop_frame(Way::FromGroup, "no system id", bytes);
+            return self.drop_of_member(slot, "no system id", "the leader granted it no system id", bytes);
         };
         let signed = match source {
             Source::Member => false,
             // A slot is its sender's claim; a signature is not.
             Source::Signed { name: signer, .. } if signer.as_str() == name => true,
-            Source::Signed { .. } => return self.drop_frame(Way::FromGroup, "other signer", bytes),
+            Source::Signed { .. } => {
+                return self.drop_of_member(slot, "other signer", "another drone signed it", bytes);
+            }
         };
         // §20.11: source and start byte are put back.
         let Ok(frames) = batch::decode(bytes, system) else {
-            return self.drop_frame(Way::FromGroup, "malformed", bytes);
+            return self.drop_of_member(slot, "malformed", NO_FRAMES, bytes);
         };
         for bytes in frames {
             let Ok(frame) = Frame::parse(&bytes) else {
-                self.drop_frame(Way::FromGroup, "malformed", &bytes);
+                self.drop_of_member(slot, "malformed", NO_FRAMES, &bytes);
                 continue;
             };
             // About its sender's own modem: here it would slow down whoever believes it.
@@ -856,6 +886,10 @@ impl<S: Suite> Bridge<S> {
                     if is_passed {
                         self.log_passed(Way::FromGroup, &bytes);
                     }
+                }
+                Err(Dropped::Damaged) => {
+                    let reason = links::reason(Dropped::Damaged);
+                    self.drop_of_member(slot, reason, "a frame's check sum is wrong", &bytes);
                 }
                 Err(dropped) => self.drop_frame(Way::FromGroup, links::reason(dropped), &bytes),
             }

@@ -17,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::cut_frames::WholeFrames;
 use crate::error::BridgeError;
 
 /// Frames that wait for one program; beyond they are lost.
@@ -47,6 +48,8 @@ pub(crate) enum LinkEvent {
         bytes: Vec<u8>,
         /// True if the bytes are whole frames.
         whole: bool,
+        /// Bytes that came before or among them and belong to no frame.
+        skipped: u64,
         /// Time of the arrival.
         at: Instant,
     },
@@ -114,8 +117,13 @@ impl Port {
 }
 
 impl Link {
-    async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
-        self.inward.receive(bytes, whole).await
+    async fn receive(&self, bytes: &[u8]) -> Result<(), Gone> {
+        self.inward.receive(bytes).await
+    }
+
+    /// Hands whole frames of datagrams to the bridge.
+    async fn receive_whole(&self, frames: WholeFrames) -> Result<(), Gone> {
+        self.inward.hand_over(frames.bytes, true, frames.skipped).await
     }
 
     async fn next_frame(&mut self) -> Option<Vec<u8>> {
@@ -129,11 +137,15 @@ impl Link {
 
 impl Inward {
     /// Hands bytes to the bridge, and waits while it is behind: the system's buffers hold them meanwhile.
-    async fn receive(&self, bytes: &[u8], whole: bool) -> Result<(), Gone> {
-        if bytes.is_empty() {
+    async fn receive(&self, bytes: &[u8]) -> Result<(), Gone> {
+        self.hand_over(bytes.to_vec(), false, 0).await
+    }
+
+    async fn hand_over(&self, bytes: Vec<u8>, whole: bool, skipped: u64) -> Result<(), Gone> {
+        if bytes.is_empty() && skipped == 0 {
             return Ok(());
         }
-        let event = LinkEvent::Bytes { link: self.link, bytes: bytes.to_vec(), whole, at: Instant::now() };
+        let event = LinkEvent::Bytes { link: self.link, bytes, whole, skipped, at: Instant::now() };
         self.events.send(event).await.map_err(|_| Gone)
     }
 

@@ -18,8 +18,18 @@ pub struct ReaderCounters {
     pub unknown_flags: u64,
     /// Frames of system 0.
     pub no_system_id: u64,
+    /// Bytes of frames that were refused, which are among those of no frame.
+    pub refused_bytes: u64,
     /// Bytes that check sums were computed over.
     pub checked_bytes: u64,
+}
+
+impl ReaderCounters {
+    /// Bytes that were cut, damaged, or never meant to be a frame.
+    #[must_use]
+    pub const fn lost_bytes(&self) -> u64 {
+        self.skipped_bytes.saturating_sub(self.refused_bytes)
+    }
 }
 
 /// Bytes that check sums are computed over for each byte received. Frames need one; behind damage some starts are
@@ -149,6 +159,7 @@ impl FrameReader {
             Err(error) => {
                 self.counters.unknown_flags += u64::from(matches!(error, MavlinkError::UnknownFlags(_)));
                 self.counters.no_system_id += u64::from(matches!(error, MavlinkError::NoSystemId));
+                self.counters.refused_bytes += declared.len() as u64;
                 self.skip(declared.len());
             }
         }

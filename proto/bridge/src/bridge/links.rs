@@ -22,6 +22,10 @@ const LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// Reason for which frames of an endpoint with a key for MAVLink signing do not pass while this machine's clock is not set.
 pub(super) const CLOCK_NOT_SET: &str = "clock not set";
+/// Reason for which frames do not pass that an endpoint's key for MAVLink signing does not prove.
+const BAD_SIGNATURE: &str = "bad local signature";
+/// Reason that bytes are counted by which belong to no frame, once for each time that some come.
+pub(super) const NO_FRAME: &str = "no frame";
 
 /// An endpoint as it is configured.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ struct Configured {
     signing: Option<Signing>,
     /// Frames that its programs did not take in time, and how many of them the log has told of.
     dropped: (u64, u64),
-    /// Reasons for which frames were refused, and of which the log has said so.
+    /// Reasons for which something was dropped, and of which the log has said so.
     refused: BTreeSet<&'static str>,
 }
 
@@ -45,12 +49,36 @@ impl Configured {
             MavlinkError::NoSystemId => "system 0",
             _ => "malformed",
         };
-        if self.refused.insert(reason) {
-            let endpoint = self.config.endpoint.to_string();
-            tracing::warn!(%endpoint, "{}", refusal(&endpoint, bytes, error, reason));
-        }
+        self.say_once(reason, |endpoint| refusal(endpoint, bytes, error, reason));
         reason
     }
+
+    /// Says once that a frame is dropped for what local signing makes of it. Returns the reason.
+    fn distrust(&mut self, frame: Frame<'_>, error: &MavlinkError) -> &'static str {
+        let (reason, because) = match error {
+            MavlinkError::ClockNotSet => (
+                CLOCK_NOT_SET,
+                "frames are neither signed nor taken as signed while this machine's clock is not set: set it",
+            ),
+            _ => (BAD_SIGNATURE, "it is not signed by the key of SigningKeyFile, or was received before"),
+        };
+        self.say_once(reason, |endpoint| dropping(endpoint, frame.system_id(), because, reason));
+        reason
+    }
+
+    fn say_once(&mut self, reason: &'static str, text: impl FnOnce(&str) -> String) {
+        if self.refused.insert(reason) {
+            let endpoint = self.config.endpoint.to_string();
+            tracing::warn!(%endpoint, "{}", text(&endpoint));
+        }
+    }
+}
+
+/// Text about a frame that is dropped.
+fn dropping(endpoint: &str, system: u32, because: &str, reason: &str) -> String {
+    format!(
+        "a frame of system {system} from {endpoint} is dropped: {because}; others are counted as `{reason}`"
+    )
 }
 
 /// Text about a frame that is refused.
@@ -140,18 +168,20 @@ impl Links {
         }
     }
 
-    /// The frames in what was received, or why one is not taken. Their local signatures are verified and gone.
+    /// The frames in what was received, or why one is not taken. Their local signatures are verified and gone. `skipped` bytes
+    /// beside them were of no frame.
     pub(super) fn read(
         &mut self,
         link: LinkId,
         bytes: &[u8],
         whole: bool,
+        skipped: u64,
     ) -> Vec<Result<(EndpointId, Vec<u8>), &'static str>> {
         let Some(Link { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
             return Vec::new();
         };
         let Some(endpoint) = self.endpoints.get_mut(*endpoint) else { return Vec::new() };
-        let (clock, mut frames) = (self.clock, Vec::new());
+        let (clock, mut frames, before) = (self.clock, Vec::new(), reader.counters().lost_bytes());
         let mut take = |bytes: &[u8], frame: Result<Frame<'_>, MavlinkError>| {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -160,10 +190,8 @@ impl Links {
             program.note(frame);
             frames.push(match &mut endpoint.signing {
                 Some(signing) => {
-                    signing.verify(clock(), frame).map(|frame| (*id, frame)).map_err(|error| match error {
-                        MavlinkError::ClockNotSet => CLOCK_NOT_SET,
-                        _ => "bad local signature",
-                    })
+                    let verified = signing.verify(clock(), frame);
+                    verified.map(|plain| (*id, plain)).map_err(|error| endpoint.distrust(frame, &error))
                 }
                 None => Ok((*id, frame.bytes().to_vec())),
             });
@@ -173,7 +201,31 @@ impl Links {
         } else {
             reader.push_all(bytes, &mut take);
         }
+        let skipped = skipped + (reader.counters().lost_bytes() - before);
+        if skipped > 0 {
+            endpoint.say_once(NO_FRAME, |endpoint| {
+                format!(
+                    "{skipped} bytes from {endpoint} are of no frame: cut, damaged, or not MAVLink; no system can be read from \
+                     them; further ones are counted as `{NO_FRAME}`, each time that some come"
+                )
+            });
+            frames.push(Err(NO_FRAME));
+        }
         frames
+    }
+
+    /// Says once for each endpoint and reason that a whole frame of its programs is dropped.
+    pub(super) fn say_dropped(
+        &mut self,
+        from: EndpointId,
+        frame: Frame<'_>,
+        because: &str,
+        reason: &'static str,
+    ) {
+        let endpoint = self.by_id.get(&from).and_then(|link| self.links.get(link)).map(|link| link.endpoint);
+        if let Some(endpoint) = endpoint.and_then(|endpoint| self.endpoints.get_mut(endpoint)) {
+            endpoint.say_once(reason, |endpoint| dropping(endpoint, frame.system_id(), because, reason));
+        }
     }
 
     /// Hands a frame to the program, or says why not. What its operator is to be told is then in
@@ -294,8 +346,11 @@ mod tests {
             &MavlinkError::UnknownFlags(8),
             "unknown flags",
         );
-        for part in ["system 7", "udpin:127.0.0.1:14550", "unknown flags"] {
-            assert!(text.contains(part), "{part}: {text}");
+        let damaged = dropping("udpin:127.0.0.1:14550", 7, "its check sum is wrong", "damaged");
+        for (text, reason) in [(&text, "unknown flags"), (&damaged, "damaged")] {
+            for part in ["system 7", "udpin:127.0.0.1:14550", reason] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
         }
         for (bytes, error, system) in [
             (&[0xfe, 9, 8, 7, 1, 0][..], MavlinkError::UnknownFlags(8), "system 7 "),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quiver_mavlink::{Frame, FrameReader};
+use quiver_mavlink::{Frame, FrameReader, MavlinkError};
 use tokio::time::Instant;
 
 /// Time for which the rest of a frame is waited for.
@@ -29,39 +29,53 @@ pub(super) struct WholeFrames {
     pub(super) bytes: Vec<u8>,
     /// True if the check sum of one proves it.
     pub(super) is_proven: bool,
+    /// Bytes that belong to no whole frame, and will belong to none.
+    pub(super) skipped: u64,
 }
 
 impl CutFrames {
     /// Takes a datagram; returns the frames that it completes. One of whole frames does not wait for what was cut before it.
     pub(super) fn join(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> WholeFrames {
         let (mut reader, mut frames) = (FrameReader::new(), WholeFrames::default());
-        reader.push_datagram_all(datagram, |bytes, frame| frames.add(bytes, frame.ok()));
+        reader.push_datagram_all(datagram, |bytes, frame| frames.add(bytes, frame));
         if frames.is_proven && frames.bytes.len() == datagram.len() {
-            self.0.remove(&from);
+            frames.skipped = self.0.remove(&from).map_or(0, CutFrame::end);
             return frames;
         }
-        self.0.retain(|_, cut| now.duration_since(cut.at) < REST_WITHIN);
+        let old = self.0.extract_if(|_, cut| now.duration_since(cut.at) >= REST_WITHIN);
+        let mut frames =
+            WholeFrames { skipped: old.map(|(_, cut)| cut.end()).sum(), ..WholeFrames::default() };
         // Bounded, because senders' addresses can be made up.
         if self.0.len() >= MAX_PEERS
             && !self.0.contains_key(&from)
             && let Some(oldest) = self.0.iter().min_by_key(|(_, cut)| cut.at).map(|(peer, _)| *peer)
         {
-            self.0.remove(&oldest);
+            frames.skipped += self.0.remove(&oldest).map_or(0, CutFrame::end);
         }
         let cut = self.0.entry(from).or_insert_with(|| CutFrame { reader: FrameReader::new(), at: now });
         cut.at = now;
         // Joined to the rest that came from the same address a moment ago.
-        let mut frames = WholeFrames::default();
-        cut.reader.push_all(datagram, |bytes, frame| frames.add(bytes, frame.ok()));
+        let before = cut.reader.counters().lost_bytes();
+        cut.reader.push_all(datagram, |bytes, frame| frames.add(bytes, frame));
+        frames.skipped += cut.reader.counters().lost_bytes() - before;
         frames
+    }
+}
+
+impl CutFrame {
+    /// Gives up a frame of which the rest did not come; returns its bytes.
+    fn end(mut self) -> u64 {
+        let before = self.reader.counters().lost_bytes();
+        self.reader.reset();
+        self.reader.counters().lost_bytes() - before
     }
 }
 
 impl WholeFrames {
     /// Adds a frame, also one that is refused: the bridge says so.
-    fn add(&mut self, bytes: &[u8], frame: Option<Frame<'_>>) {
+    fn add(&mut self, bytes: &[u8], frame: Result<Frame<'_>, MavlinkError>) {
         self.bytes.extend_from_slice(bytes);
-        self.is_proven |= frame.is_some_and(|frame| frame.is_proven());
+        self.is_proven |= frame.is_ok_and(|frame| frame.is_proven());
     }
 }
 
@@ -108,7 +122,7 @@ mod tests {
         // Begins a frame of 280 bytes, and ends there.
         assert_eq!(cut.join(now, peer(1), &[0xfd, 255, 0, 0, 1]), WholeFrames::default());
         let whole = cut.join(now, peer(1), &heartbeat(1));
-        assert_eq!(whole, WholeFrames { bytes: heartbeat(1), is_proven: true });
+        assert_eq!(whole, WholeFrames { bytes: heartbeat(1), is_proven: true, skipped: 5 });
         assert_eq!(cut.0.len(), 0);
     }
 
@@ -116,8 +130,10 @@ mod tests {
     fn beginning_is_forgotten_when_it_is_old_and_peers_are_bounded() {
         let (mut cut, now, frame) = (CutFrames::default(), Instant::now(), heartbeat(1));
         let (begin, end) = frame.split_at(9);
-        cut.join(now, peer(1), begin);
-        assert_eq!(cut.join(now + REST_WITHIN, peer(1), end), WholeFrames::default());
+        assert_eq!(cut.join(now, peer(1), begin), WholeFrames::default());
+        // The end begins no frame: it is skipped as well.
+        let rest = WholeFrames { skipped: frame.len() as u64, ..WholeFrames::default() };
+        assert_eq!(cut.join(now + REST_WITHIN, peer(1), end), rest);
         for port in 1..=1_000 {
             cut.join(now + REST_WITHIN, peer(port), begin);
         }

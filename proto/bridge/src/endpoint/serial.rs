@@ -60,7 +60,7 @@ async fn read<D: Device>(inward: &Inward, mut line: LineReader<D>) -> io::Result
             return Err(closed());
         }
         let bytes = buffer.get(..read).unwrap_or_default();
-        inward.receive(bytes, false).await.map_err(|Gone| closed())?;
+        inward.receive(bytes).await.map_err(|Gone| closed())?;
     }
 }
 

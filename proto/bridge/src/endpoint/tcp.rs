@@ -174,7 +174,7 @@ async fn exchange<E>(
                     if let Some(heard) = heard {
                         heard.send_replace(Instant::now());
                     }
-                    if let Err(Gone) = link.receive(buffer.get(..len).unwrap_or_default(), false).await {
+                    if let Err(Gone) = link.receive(buffer.get(..len).unwrap_or_default()).await {
                         break closed();
                     }
                 }

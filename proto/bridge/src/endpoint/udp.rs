@@ -135,7 +135,7 @@ async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -
                             SILENT.as_secs()
                         );
                     }
-                    link.receive(&frames.bytes, true).await?;
+                    link.receive_whole(frames).await?;
                 }
                 Err(_) => sleep(AFTER_ERROR).await,
             },
@@ -211,7 +211,7 @@ async fn exchange_with(link: &mut Link, socket: &UdpSocket, peer: SocketAddr) ->
             received = socket.recv(&mut buffer) => match received {
                 Ok(len) => {
                     let datagram = buffer.get(..len).unwrap_or_default();
-                    link.receive(&cut.join(Instant::now(), peer, datagram).bytes, true).await?;
+                    link.receive_whole(cut.join(Instant::now(), peer, datagram)).await?;
                 }
                 // A program that does not run yet refuses; the next frame may find it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => sleep(AFTER_ERROR).await,

@@ -159,3 +159,29 @@ async fn frames_of_unknown_flags_and_of_no_system_are_counted_and_the_link_goes_
     assert_eq!(station.receive().await, ATTITUDE.of(1, 8));
     assert_eq!((vehicle.frames("local: unknown flags"), vehicle.frames("local: system 0")), (3, 3));
 }
+
+#[tokio::test]
+async fn frames_that_are_cut_or_damaged_are_counted_and_the_link_goes_on() {
+    let (group, ports, at) = (TestGroup::new(2), [port(), port()], [port(), port()]);
+    let endpoints = at.map(|port| format!("udpin:127.0.0.1:{port}"));
+    let vehicle = group.open(0, flags(&[&endpoints[0]], &[&udp(ports[0], ports[1])])).await;
+    let _ground = group.open(1, flags(&[&endpoints[1]], &[&udp(ports[1], ports[0])])).await;
+    let (autopilot, station) = (Program::at(at[0]).await, Program::at(at[1]).await);
+    station.send(&HELLO.of(2, 999)).await;
+    let of = |result: &str| vehicle.frames(&format!("from group: {result}"));
+    eventually("it is heard", || of("passed") + of("no receiver") == 1).await;
+    let mut damaged = ATTITUDE.of(1, 7);
+    *damaged.last_mut().expect("a check sum") ^= 1;
+    for _ in 0..3 {
+        autopilot.send(&damaged).await;
+        // Its rest does not come: the whole frame behind it gives it up.
+        autopilot.send(&ATTITUDE.of(1, 8)[..20]).await;
+        autopilot.send(&ATTITUDE.of(1, 9)).await;
+        assert_eq!(station.receive().await, ATTITUDE.of(1, 9));
+        autopilot.send(b"no MAVLink at all").await;
+    }
+    eventually("they are counted", || {
+        (vehicle.frames("local: damaged"), vehicle.frames("local: no frame")) == (3, 6)
+    })
+    .await;
+}
