@@ -54,25 +54,22 @@ pub fn linked(sightings: &[Sighting]) -> BTreeMap<u32, [u8; STRETCH]> {
         sightings.iter().filter(|it| it.drone == EVERYBODY || drones.contains(&it.drone)).collect();
     let again = again(&compared);
     let told: BTreeMap<u32, _> = again.iter().map(|(stretch, drone)| (*drone, *stretch)).collect();
-    if told.len() * 2 > drones.len() {
+    // Nothing was found, as it should be, or too much for chance.
+    if told.is_empty() || told.len() * 2 > drones.len() {
         return told;
     }
-    let familiar = familiar(&compared);
+    let familiar = familiar(&again, &compared);
     let strange = |stretch: &[u8; STRETCH]| !stretch.windows(FAMILIAR).any(|part| familiar.contains(part));
-    again
-        .into_iter()
-        .filter(|(stretch, _)| strange(stretch))
-        .map(|(stretch, drone)| (drone, stretch))
-        .collect()
+    again.iter().filter(|(it, _)| strange(it)).map(|(stretch, drone)| (*drone, *stretch)).collect()
 }
 
 /// Stretches that several lives of one drone have in common, and no other's.
 fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
+    let repeated = Repeated::of(sightings);
     let mut places: HashMap<[u8; STRETCH], Places> = HashMap::new();
     for sighting in sightings {
         let (drone, life) = (sighting.drone, sighting.life);
-        for stretch in sighting.seen.iter().flat_map(|bytes| bytes.windows(STRETCH)) {
-            let Ok(stretch) = <[u8; STRETCH]>::try_from(stretch) else { continue };
+        for stretch in sighting.seen.iter().flat_map(|bytes| repeated.stretches(bytes)) {
             let place = places.entry(stretch).or_insert(Places::Once { drone, life });
             *place = match *place {
                 Places::Once { drone: other, life: before } if other == drone && before == life => *place,
@@ -90,17 +87,91 @@ fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
     again.collect()
 }
 
-/// Strings that different drones have sent.
-fn familiar<'s>(sightings: &[&'s Sighting]) -> HashSet<&'s [u8]> {
-    let (mut first, mut familiar) = (HashMap::new(), HashSet::new());
+/// Sightings by the sums of their stretches. Nearly all that is sent is random and seen once: it should cost a few
+/// instructions for a byte, and no entry of a map.
+struct Repeated {
+    /// Number of the sighting that has stretches of a sum, or [`SEVERAL`]; a power of two of them.
+    slots: Vec<u32>,
+}
+
+/// Slot whose sum no stretch has.
+const NONE: u32 = 0;
+/// Slot whose sum stretches of several sightings have.
+const SEVERAL: u32 = u32::MAX;
+/// Slots for each byte: with fewer, more stretches have the same sum by chance.
+const SLOTS: usize = 8;
+/// Weight of a byte in a sum, relative to the next byte's. Odd, because all bytes of a stretch must count.
+const WEIGHT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Repeated {
+    fn of(sightings: &[&Sighting]) -> Self {
+        let bytes: usize = sightings.iter().flat_map(|sighting| &sighting.seen).map(Vec::len).sum();
+        let mut slots = vec![NONE; (SLOTS * bytes).next_power_of_two().max(2)];
+        let bits = slots.len().ilog2();
+        for (number, sighting) in (NONE + 1..SEVERAL).zip(sightings) {
+            for bytes in &sighting.seen {
+                each_stretch(bytes, bits, |slot, _| {
+                    let slot = &mut slots[slot];
+                    *slot = if *slot == NONE || *slot == number { number } else { SEVERAL };
+                });
+            }
+        }
+        Self { slots }
+    }
+
+    /// Stretches of these bytes that several sightings have, and the few others of the same sums.
+    fn stretches(&self, bytes: &[u8]) -> Vec<[u8; STRETCH]> {
+        let mut found = Vec::new();
+        each_stretch(bytes, self.slots.len().ilog2(), |slot, end| {
+            if self.slots[slot] == SEVERAL {
+                found.extend(bytes[..end].last_chunk::<STRETCH>());
+            }
+        });
+        found
+    }
+}
+
+/// Calls `visit` with so many bits of each stretch's sum, and with the stretch's end.
+fn each_stretch(bytes: &[u8], bits: u32, mut visit: impl FnMut(usize, usize)) {
+    let first = WEIGHT.wrapping_pow(STRETCH as u32);
+    let mut sum = 0_u64;
+    for (at, byte) in bytes.iter().enumerate() {
+        sum = sum.wrapping_mul(WEIGHT).wrapping_add(u64::from(*byte) + 1);
+        if at >= STRETCH {
+            sum = sum.wrapping_sub(first.wrapping_mul(u64::from(bytes[at - STRETCH]) + 1));
+        }
+        if at + 1 >= STRETCH {
+            visit((sum.wrapping_mul(WEIGHT) >> (64 - bits)) as usize, at + 1);
+        }
+    }
+}
+
+/// Parts of these stretches that different drones have sent.
+fn familiar<'s>(stretches: &'s [([u8; STRETCH], u32)], sightings: &[&Sighting]) -> HashSet<&'s [u8]> {
+    // The drone that has sent a part, and whether another has.
+    let mut senders: HashMap<&[u8], (Option<u32>, bool)> =
+        stretches.iter().flat_map(|(it, _)| it.windows(FAMILIAR)).map(|part| (part, (None, false))).collect();
+    // Nearly every string begins unlike all of them.
+    let mut begins = vec![false; 1 << 16];
+    for part in senders.keys() {
+        begins[beginning(part)] = true;
+    }
     for sighting in sightings {
         for part in sighting.seen.iter().flat_map(|bytes| bytes.windows(FAMILIAR)) {
-            if *first.entry(part).or_insert(sighting.drone) != sighting.drone {
-                familiar.insert(part);
+            if !begins[beginning(part)] {
+                continue;
+            }
+            if let Some((sender, several)) = senders.get_mut(part) {
+                *several |= *sender.get_or_insert(sighting.drone) != sighting.drone;
             }
         }
     }
-    familiar
+    senders.into_iter().filter(|(_, (_, several))| *several).map(|(part, _)| part).collect()
+}
+
+/// First two bytes of a part, as a number.
+fn beginning(part: &[u8]) -> usize {
+    (usize::from(part[0]) << 8) | usize::from(part[1])
 }
 
 #[cfg(test)]
@@ -164,6 +235,18 @@ mod tests {
     fn what_is_said_twice_in_one_life_links_nothing() {
         let twice: &[u8] = b"again and again";
         assert!(told(&[life(1, 0, &[twice, twice]), life(1, 1, &[b"no"]), life(2, 0, &[b"no"])]).is_empty());
+    }
+
+    #[test]
+    fn sum_of_a_stretch_is_of_its_bytes_alone() {
+        let said = b"before, twelve bytes, and behind";
+        let mut sums = Vec::new();
+        each_stretch(said, 48, |sum, end| sums.push((said[..end].last_chunk::<STRETCH>().copied(), sum)));
+        assert_eq!(sums.len(), said.len() - STRETCH + 1);
+        for (stretch, sum) in sums {
+            let alone = stretch.expect("a stretch is there");
+            each_stretch(&alone, 48, |of_it, end| assert_eq!((of_it, end), (sum, STRETCH)));
+        }
     }
 
     #[test]
