@@ -84,12 +84,8 @@ fn one_seed_gives_one_trace_and_another_another() {
 #[test]
 fn deputies_take_over_after_the_times_that_the_scenario_tells() {
     let run = read("leader_lost_for_good", None).run(WorldSuite::Toy).unwrap();
-    let opened: Vec<f64> = run
-        .epochs
-        .iter()
-        .filter(|(_, epoch)| epoch.counter == 1)
-        .map(|(at, _)| at.as_secs_f64())
-        .collect();
+    let opened: Vec<f64> =
+        run.epochs.iter().filter(|(_, epoch)| epoch.counter == 1).map(|(at, _)| at.as_secs_f64()).collect();
     // A leader is asked every quarter of the silence of 10 s, so that its last answer is as old when it falls.
     for (fell, opened, wait) in [(70.0, opened[1], 15.0), (140.0, opened[2], 20.0)] {
         let after = opened - fell;
