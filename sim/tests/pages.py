@@ -242,6 +242,40 @@ def the_report_of_a_run_opens(browser):
     browser.check()
 
 
+def pages_are_whole_on_narrow_and_wide_screens(browser):
+    results = browser.folder / "results"
+    sim("scale", "-n", "5,10,20", "--world", "virtual", "--toy", "--radio", "802.15.4", "--quiet", "--results", results)
+    sim("scenario", "flapping_drone", "--suite", "toy", "--quiet", "--results", results)
+    pages = [results / "index.html", *results.glob("2*/report.html")]
+    assert len(pages) == 4, pages
+    out_of_sight = """selector => [...document.querySelectorAll(selector)].filter(it => it.checkVisibility()).filter(it => {
+        const { left, right } = it.getBoundingClientRect();
+        return left < 0 || right > innerWidth;
+    }).map(it => it.outerHTML.slice(0, 80))"""
+    for path in pages:
+        page = browser.open(path.relative_to(browser.folder))
+        for width in [375, 1280]:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            assert not (hidden := page.evaluate(out_of_sight, "figure svg, .highlights li, .runs td")), (path, width, hidden)
+        page.close()
+    # Of a replay: the button that plays it is in sight, and the KGC covers no drone.
+    page = browser.open("leader_lost_for_good.html")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    play = page.locator("#play").bounding_box()
+    assert play["y"] + play["height"] <= 900, play
+    page.set_viewport_size({"width": 375, "height": 900})
+    # It draws anew when the browser has told it of the size.
+    page.wait_for_timeout(300)
+    where = lambda name: page.evaluate("name => quiver.where(name)", name)
+    x, y = where("kgc-1")
+    for drone in (f"edge-{number}" for number in range(30)):
+        other = where(drone)
+        assert (other[0] - x) ** 2 + (other[1] - y) ** 2 > 24**2, (drone, other, x, y)
+    page.close()
+    browser.check()
+
+
 def pictures(browser):
     """Those of the documents: a moment of a re-key, in the light and in the dark."""
     kept = Image.Quantize
@@ -268,7 +302,7 @@ def main():
             browser = Browser(chromium, folder)
             for name, times in SCENARIOS.items():
                 shows_what_happened(browser, name, times)
-            for test in [leaders_are_shown, clicks_tell_stories, keys_work, cut_files_say_so, failures_are_shown, a_thousand_drones_play, the_report_of_a_run_opens]:
+            for test in [leaders_are_shown, clicks_tell_stories, keys_work, cut_files_say_so, failures_are_shown, a_thousand_drones_play, the_report_of_a_run_opens, pages_are_whole_on_narrow_and_wide_screens]:
                 test(browser)
                 print(f"{test.__name__}: passed")
             if "--pictures" in sys.argv:

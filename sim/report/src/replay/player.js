@@ -148,8 +148,10 @@
     constructor(model, width, height) {
       const places = model.trace.places;
       Object.assign(this, { model, places, width, height, x: new Float32Array(model.count), y: new Float32Array(model.count) });
-      this.middle = [width / 2, height / 2];
-      const radius = Math.min(width * 0.46, height / 2 - 26);
+      // KGCs stand in a column at the left, so that they cover no drone on a narrow screen.
+      const column = places?.range ? 0 : 74;
+      const radius = Math.min((width - column) * 0.46, height / 2 - 26);
+      this.middle = [Math.max(width / 2, column + radius / 0.92), height / 2];
       this.scale = places ? radius / places.reach : 0;
       if (places) this.radius = Math.max(3, Math.min(8, 130 / Math.sqrt(model.trace.edges)));
       else this.rings(radius);
