@@ -285,10 +285,12 @@ def pictures(browser):
     ]:
         page = browser.open(f"{name}.html", color_scheme=scheme)
         page.evaluate("([time, drone]) => { quiver.seek(time * 1e6); quiver.select(drone); }", [time, drone])
-        page.wait_for_timeout(300)
+        # High enough for the whole player: another size while the picture is taken would clear what is drawn.
+        page.set_viewport_size({"width": 1180, "height": 900})
+        page.wait_for_timeout(1000)
         picture = browser.folder / file
         box = page.locator("main").bounding_box()
-        page.screenshot(path=picture, full_page=True, clip={"x": 0, "y": 0, "width": 1180, "height": box["y"] + box["height"] + 18})
+        page.screenshot(path=picture, clip={"x": 0, "y": 0, "width": 1180, "height": box["y"] + box["height"] + 18})
         Image.open(picture).convert("RGB").quantize(256, method, refined, dither=Image.Dither.NONE).save(DOCS / file, optimize=True)
         print(f"{DOCS / file}: {(DOCS / file).stat().st_size} bytes")
         page.close()
