@@ -13,7 +13,9 @@ SIM = sys.argv[1]
 
 
 def sim(*words):
-    words = [SIM, "scenario", "--suite", "toy", "--no-results", *map(str, words)]
+    # What is printed is not run, so that no suite is chosen.
+    how = [] if "--print" in words else ["--suite", "toy", "--no-results"]
+    words = [SIM, "scenario", *how, *map(str, words)]
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout
 
 
