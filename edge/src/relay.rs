@@ -11,7 +11,7 @@ use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
 use quiver_relay::{Relay, RelayEvent, RelayTiming};
-use quiver_service::config::{parse_addresses, parse_dialled_addresses};
+use quiver_service::config::{parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::{DroneSettings, Result, health};
 use quiver_service::private_file::{self, Lock};
 use quiver_service::shutdown::Shutdown;
@@ -33,7 +33,7 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     let data_dir = settings.data_dir.as_path();
     let mut shutdown = Shutdown::listen()?;
     let (listen, leaders) =
-        (parse_addresses("listen", &args.listen)?, parse_dialled_addresses("leader", &args.leader)?);
+        (parse_listened_addresses("listen", &args.listen)?, parse_dialled_addresses("leader", &args.leader)?);
     private_file::create_directory(data_dir)?;
     let _lock = Lock::acquire(&data_dir.join("relay"))?;
     let seed = match &args.seed {

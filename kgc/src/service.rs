@@ -13,7 +13,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
 use quiver_net::{
     AddressError, Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId,
-    Service, Transport, parse_address, parse_dialled_address, refuse_duplicate_identity,
+    Service, Transport, parse_dialled_address, parse_listened_address, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
 use quiver_service::control::{Server, refuse_long_path};
@@ -209,7 +209,7 @@ pub(crate) fn share_server_with(
 
 /// Reads an address to listen on; an error says of what.
 pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
-    parse_address(text).map_err(|error| bad_address(what, text, &error))
+    parse_listened_address(text).map_err(|error| bad_address(what, text, &error))
 }
 
 /// Reads an address at which others reach a KGC; an error says of what.

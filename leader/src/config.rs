@@ -9,7 +9,7 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::{Multiaddr, PeerId};
-use quiver_service::config::{Layers, parse_addresses, parse_all, parse_dialled_addresses};
+use quiver_service::config::{Layers, parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::feature::{Features, ServiceParts, settings};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
 use quiver_service::private_file;
@@ -108,6 +108,20 @@ impl Default for LeaderSettings {
     }
 }
 
+/// Reads a relay's identity.
+fn relay_identity(text: &str) -> std::result::Result<PeerId, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "{text} is no relay's identity; give what `edge relay` or `edge relay-keys` prints (12D3KooW…)"
+        )
+    })
+}
+
+/// The error about an identity that was given as a setting.
+fn given_relay(reason: &str) -> Error {
+    Error::config(format!("`relay`: {reason}"))
+}
+
 impl LeaderSettings {
     fn check(&self) -> Result<()> {
         let (seconds, longest) = (Duration::from_secs, LeaderTiming::MAX_CHALLENGE);
@@ -120,25 +134,26 @@ impl LeaderSettings {
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
-        parse_all::<PeerId>("relay", &self.relay)?;
-        Ok(())
+        self.relay
+            .iter()
+            .try_for_each(|text| relay_identity(text).map(drop).map_err(|reason| given_relay(&reason)))
     }
 
     /// The addresses to listen on, and those of the other leaders.
     pub(crate) fn addresses(&self) -> Result<(Vec<Multiaddr>, Vec<Multiaddr>)> {
-        Ok((parse_addresses("listen", &self.listen)?, parse_dialled_addresses("peer", &self.peer)?))
+        Ok((parse_listened_addresses("listen", &self.listen)?, parse_dialled_addresses("peer", &self.peer)?))
     }
 
     /// The relays: those given, and those in the file.
     pub(crate) fn relays(&self) -> Result<Vec<PeerId>> {
-        let mut relays = parse_all("relay", &self.relay)?;
+        let given = self.relay.iter().map(|text| relay_identity(text).map_err(|reason| given_relay(&reason)));
+        let mut relays = given.collect::<Result<Vec<_>>>()?;
         if let Some(path) = &self.relay_file {
             let content = private_file::read_public(path, RELAY_FILE_LIMIT, "a list of relays' identities")?;
             let wrong = |what: &str| Error::config(format!("{}: {what}", path.display()));
             let text = content.text().ok_or_else(|| wrong("it is no text"))?;
             for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-                let refused = |error| wrong(&content.explain(format!("{line}: {error}")));
-                relays.push(line.parse().map_err(refused)?);
+                relays.push(relay_identity(line).map_err(|reason| wrong(&content.explain(reason)))?);
             }
         }
         Ok(relays)

@@ -1,5 +1,6 @@
 //! Configuration of a node.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,13 +71,13 @@ impl Transport {
     }
 }
 
-/// Reads an address that a service listens on or dials: a multiaddress, or `HOST:PORT` for TCP.
-///
-/// # Errors
-/// [`AddressError`]
-pub fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
+/// Reads an address: a multiaddress, or `HOST:PORT` for TCP.
+fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
     let address = match host_and_port(text) {
         Some((host, port)) => Multiaddr::from_iter([host, Protocol::Tcp(port)]),
+        None if text.starts_with('[') && text.contains('%') => {
+            return Err(AddressError::Undialable(LINK_LOCAL));
+        }
         // Nothing is a multiaddress, too.
         None if text.is_empty() => return Err(multiaddr::Error::InvalidMultiaddr.into()),
         None => text.parse()?,
@@ -85,8 +86,49 @@ pub fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
     if quic.supports(&address) && !quic.is_built_in() { Err(AddressError::NoQuic) } else { Ok(address) }
 }
 
-/// Reads an address that a service dials, as [`parse_address`] does, and refuses one at which nothing can ever be
-/// reached.
+/// Reads an address that a service listens on: a multiaddress, or `ADDRESS:PORT` for TCP. One at which no service can
+/// ever listen is refused, before a token is used.
+///
+/// # Errors
+/// [`AddressError`]
+pub fn parse_listened_address(text: &str) -> Result<Multiaddr, AddressError> {
+    let address = parse_address(text)?;
+    let refused = |why| Err(AddressError::Unlistenable(why));
+    let mut parts = address.iter();
+    match parts.next() {
+        Some(Protocol::Ip4(ip)) if !ip.is_unspecified() && !is_of_one_machine(ip) => {
+            return refused(NOT_ONE_MACHINE);
+        }
+        Some(Protocol::Ip6(ip)) if ip.is_multicast() => return refused(NOT_ONE_MACHINE),
+        Some(Protocol::Ip6(ip)) if ip.to_ipv4_mapped().is_some() => {
+            return refused("this is an IPv4 address in IPv6's spelling: give it as it is");
+        }
+        Some(Protocol::Ip6(ip)) if ip.is_unicast_link_local() => return refused(LINK_LOCAL),
+        Some(Protocol::Ip4(_) | Protocol::Ip6(_)) => {}
+        Some(Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_)) => {
+            return refused(
+                "a service listens on an address of its machine, such as 127.0.0.1, and on no name",
+            );
+        }
+        _ => return refused("it does not begin with an address of this machine"),
+    }
+    let is_complete = match parts.next() {
+        Some(Protocol::Tcp(_)) => true,
+        Some(Protocol::Udp(_)) => matches!(parts.next(), Some(Protocol::QuicV1)),
+        _ => false,
+    };
+    match (is_complete, parts.next()) {
+        (false, _) => refused("neither TCP nor QUIC stands behind the address"),
+        (true, Some(Protocol::P2p(_))) => {
+            refused("the identity behind /p2p/ is this service's own, and not to be given")
+        }
+        (true, Some(_)) => refused("what stands behind the port is not supported"),
+        (true, None) => Ok(address),
+    }
+}
+
+/// Reads an address that a service dials: a multiaddress, or `HOST:PORT` for TCP. One at which nothing can ever be
+/// reached is refused.
 ///
 /// # Errors
 /// [`AddressError`]
@@ -95,13 +137,18 @@ pub fn parse_dialled_address(text: &str) -> Result<Multiaddr, AddressError> {
     let refused = |why| Err(AddressError::Undialable(why));
     let mut parts = address.iter().filter(|part| !matches!(part, Protocol::P2p(_)));
     match parts.next() {
-        Some(Protocol::Ip4(ip)) if ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast() => {
-            return refused("this is no address of one machine");
-        }
+        Some(Protocol::Ip4(ip)) if !is_of_one_machine(ip) => return refused(NOT_ONE_MACHINE),
         Some(Protocol::Ip6(ip)) if ip.is_unspecified() || ip.is_multicast() => {
-            return refused("this is no address of one machine");
+            return refused(NOT_ONE_MACHINE);
         }
+        Some(Protocol::Ip6(ip)) if ip.to_ipv4_mapped().is_some_and(|ip| !is_of_one_machine(ip)) => {
+            return refused(NOT_ONE_MACHINE);
+        }
+        Some(Protocol::Ip6(ip)) if ip.is_unicast_link_local() => return refused(LINK_LOCAL),
         Some(Protocol::Ip4(_) | Protocol::Ip6(_)) => {}
+        Some(Protocol::Dns(name) | Protocol::Dns4(name) | Protocol::Dns6(name)) if !is_name(&name) => {
+            return refused("no machine can have this name");
+        }
         Some(Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_)) => {}
         _ => return refused("it does not begin with an address or a name of a machine"),
     }
@@ -117,6 +164,27 @@ pub fn parse_dialled_address(text: &str) -> Result<Multiaddr, AddressError> {
     if parts.next().is_some() { refused("what stands behind the port is not supported") } else { Ok(address) }
 }
 
+const NOT_ONE_MACHINE: &str = "this is no address of one machine";
+const LINK_LOCAL: &str = "an address of a link (fe80::…) needs an interface, for which there is no place: give another of that machine";
+
+/// Returns false for what no machine has as its address: `0.0.0.0` and its network, broadcast, multicast.
+fn is_of_one_machine(ip: Ipv4Addr) -> bool {
+    // RFC 1122 §3.2.1.3: network 0 is this one, and never a destination.
+    ip.octets()[0] != 0 && !ip.is_broadcast() && !ip.is_multicast()
+}
+
+/// Returns true if a machine can have this name (RFC 1123 §2.1), a full stop at its end included; underscores, which
+/// engines of containers put into names, are let through.
+fn is_name(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_letter);
+    // An address of another spelling, as `127.1` and `0x7f.1`, is no name: no last label is a number.
+    let last = name.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    name.len() <= 253 && name.split('.').all(is_label) && !is_number
+}
+
 /// The parts of `HOST:PORT`, with an IPv6 address in brackets.
 fn host_and_port(text: &str) -> Option<(Protocol<'_>, u16)> {
     let (host, port) = text.rsplit_once(':').filter(|(host, _)| !host.contains('/'))?;
@@ -128,11 +196,7 @@ fn host_and_port(text: &str) -> Option<(Protocol<'_>, u16)> {
     if let Ok(ip) = host.parse() {
         return Some((Protocol::Ip4(ip), port));
     }
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    // Four numbers that are no address are no name either.
-    let is_number = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let good = !host.is_empty() && host.len() <= 253 && host.bytes().all(is_name) && !is_number;
-    good.then(|| (Protocol::Dns(host.into()), port))
+    is_name(host).then(|| (Protocol::Dns(host.into()), port))
 }
 
 /// The node's place in the star of its group.
@@ -477,6 +541,9 @@ mod tests {
             ("[::1]:7302", "/ip6/::1/tcp/7302"),
             ("leader.example:7302", "/dns/leader.example/tcp/7302"),
             ("localhost:1", "/dns/localhost/tcp/1"),
+            ("localhost.:1", "/dns/localhost./tcp/1"),
+            ("edge_1:07001", "/dns/edge_1/tcp/7001"),
+            ("[::ffff:127.0.0.1]:1", "/ip6/::ffff:127.0.0.1/tcp/1"),
             ("/ip4/10.0.0.1/tcp/7001", "/ip4/10.0.0.1/tcp/7001"),
         ] {
             let read = parse_address(text).expect("an address").to_string();
@@ -495,6 +562,11 @@ mod tests {
             "[::1:7302",
             "[leader]:1",
             "1.2.3.4.5:6",
+            "127.1:6",
+            "0x7f.1:6",
+            "a..b:6",
+            ".:6",
+            "[fe80::1%eth0]:7302",
             "a b:1",
             "tcp://a:1",
             "a:1:2",
@@ -506,6 +578,39 @@ mod tests {
     }
 
     #[test]
+    fn address_on_which_no_service_can_ever_listen_is_refused() {
+        for text in [
+            "127.0.0.1:7001",
+            "0.0.0.0:0",
+            "[::]:7001",
+            "[::1]:0",
+            "/ip4/10.0.0.1/tcp/7001",
+            "/ip6/::1/tcp/1",
+        ] {
+            assert!(parse_listened_address(text).is_ok(), "{text}");
+        }
+        let own = NodeKey::from_seed([1; 32]).unwrap().peer_id();
+        for (text, why) in [
+            ("localhost:7001", "no name"),
+            ("/dns4/localhost/tcp/7001", "no name"),
+            ("224.0.0.1:7001", "one machine"),
+            ("255.255.255.255:7001", "one machine"),
+            ("0.1.2.3:7001", "one machine"),
+            ("[ff02::1]:7001", "one machine"),
+            ("[::ffff:127.0.0.1]:7001", "as it is"),
+            ("/ip6/fe80::1/tcp/7001", "interface"),
+            ("/memory/7", "address of this machine"),
+            ("/ip4/127.0.0.1", "neither TCP nor QUIC"),
+            ("/ip4/127.0.0.1/udp/7001", "neither TCP nor QUIC"),
+            ("/ip4/127.0.0.1/tcp/7001/ws", "behind the port"),
+            (&format!("/ip4/127.0.0.1/tcp/7001/p2p/{own}"), "own"),
+        ] {
+            let refused = parse_listened_address(text).expect_err(text).to_string();
+            assert!(refused.starts_with("nothing can listen there: ") && refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
     fn address_that_can_never_be_dialled_is_refused_for_dialling_alone() {
         for text in [
             "/ip4/0.0.0.0/tcp/7001",
@@ -514,7 +619,7 @@ mod tests {
             "0.0.0.0:7001",
             "127.0.0.1:0",
         ] {
-            assert!(parse_address(text).is_ok(), "{text} can be listened on");
+            assert!(parse_listened_address(text).is_ok(), "{text} can be listened on");
             assert!(matches!(parse_dialled_address(text), Err(AddressError::Undialable(_))), "{text}");
         }
         for text in [
@@ -526,6 +631,13 @@ mod tests {
             "/ip4/224.0.0.1/tcp/1",
             "/ip4/255.255.255.255/tcp/1",
             "/ip6/ff02::1/tcp/1",
+            "0.1.2.3:7001",
+            "[::ffff:0.0.0.0]:7001",
+            "/ip6/::ffff:224.0.0.1/tcp/1",
+            "/ip6/fe80::1/tcp/1",
+            "/dns4//tcp/1",
+            "/dns/a..b/tcp/1",
+            "/dns/127.1/tcp/1",
         ] {
             assert!(matches!(parse_dialled_address(text), Err(AddressError::Undialable(_))), "{text}");
         }

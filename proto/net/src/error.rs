@@ -22,6 +22,22 @@ pub enum AddressError {
     /// Nothing can ever be reached there.
     #[error("nothing can be reached there: {0}")]
     Undialable(&'static str),
+    /// No service can ever listen there.
+    #[error("nothing can listen there: {0}")]
+    Unlistenable(&'static str),
+}
+
+/// Reason why nothing can listen on an address, for people.
+fn listen_reason(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have the address: give one of its own, or 0.0.0.0 for all".into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("{source}: ports below 1024 are root's; choose another port")
+        }
+        _ => source.to_string(),
+    }
 }
 
 /// Why a driver could not start or had to stop.
@@ -35,7 +51,7 @@ pub enum NetError {
         address: Multiaddr,
     },
     /// Listening on the address failed for another reason.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {}", listen_reason(.source))]
     Listen {
         /// The configured address.
         address: Multiaddr,

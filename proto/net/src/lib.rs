@@ -63,8 +63,8 @@ pub use libp2p::{Multiaddr, PeerId};
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
 pub use config::{
-    Limits, ListeningLimits, NodeConfig, Transport, Tuning, UnreadLimits, UnsentLimits, parse_address,
-    parse_dialled_address,
+    Limits, ListeningLimits, NodeConfig, Transport, Tuning, UnreadLimits, UnsentLimits,
+    parse_dialled_address, parse_listened_address,
 };
 pub use dial::{Unreached, readable};
 pub use driver::Driver;

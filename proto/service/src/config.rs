@@ -6,7 +6,7 @@
 //! default. Flags are the clap structs themselves, which derive `Serialize`.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider, Source};
-use serde::de::{DeserializeOwned, Deserializer};
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::CommonArgs;
@@ -223,18 +223,30 @@ fn place(metadata: Option<&Metadata>, key: &str, prefix: &str) -> String {
 
 /// Deserialises a list that may also be given as one text with commas or lines, as an environment variable has to.
 pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
+    deserializer.deserialize_any(ListVisitor)
+}
+
+/// Visitor of a text or of a list of texts. Whatever else is there is named with what is wanted.
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string, or a list of strings")
     }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(text) => {
-            text.split([',', '\n']).map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect()
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Self::Value, E> {
+        Ok(text.split([',', '\n']).map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Self::Value, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
         }
-        OneOrMany::Many(list) => list,
-    })
+        Ok(texts)
+    }
 }
 
 /// Reads each text of the setting `key`, such as its multiaddresses.
@@ -250,19 +262,19 @@ where
     texts.iter().map(one).collect()
 }
 
-/// The same of addresses in libp2p's form; an error says which that is ([`address_form`]).
+/// The same of addresses that are listened on; an error says which form they have ([`address_form`]).
 ///
 /// # Errors
 /// [`Error::Config`] with key, text, reason and form. An address with QUIC is one in a build without.
 #[cfg(feature = "drone")]
-pub fn parse_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
-    addresses_by(quiver_net::parse_address, key, texts)
+pub fn parse_listened_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
+    addresses_by(quiver_net::parse_listened_address, key, texts)
 }
 
 /// The same of addresses that are dialled: one at which nothing can ever be reached is refused.
 ///
 /// # Errors
-/// Those of [`parse_addresses`].
+/// Those of [`parse_listened_addresses`].
 #[cfg(feature = "drone")]
 pub fn parse_dialled_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
     addresses_by(quiver_net::parse_dialled_address, key, texts)
