@@ -110,6 +110,7 @@ where
 
 fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ristretto255>>> {
     let data_dir = &config.drone.data_dir;
+    NodeState::refuse_kgc(data_dir)?;
     let begun = NodeState::exists(data_dir) && !token_directory::has_taken(data_dir);
     let path = match (&config.drone.token, &config.edge.token_dir) {
         (Some(path), _) => path.clone(),

@@ -34,6 +34,8 @@ pub(crate) fn new(protection: &ProtectionArgs, args: &OperatorArgs) -> Result<()
     if secret_path.exists() {
         return Err(quiver_service::Error::Exists { path: secret_path }.into());
     }
+    // Nothing is begun that cannot be finished.
+    publish.map(|path| private_file::earlier(path, is_public_key)).transpose()?;
     let by = if args.no_passphrase { None } else { Some(obtain(protection, &secret_path)?) };
     let secret = OperatorSecretKey::<Ristretto255>::generate(&mut OsRng);
     operator_key::write_new(&secret_path, &secret.encode(), by.as_ref())?;
@@ -66,12 +68,15 @@ fn obtain(protection: &ProtectionArgs, path: &Path) -> Result<Protection> {
 /// Copies the public key to where others find it.
 fn publish_copy(public: &Path, publish: Option<&Path>) -> Result<()> {
     if let Some(publish) = publish {
-        private_file::replace_public(
-            publish,
-            private_file::read_public(public, LIMIT, "the operator's public key")?.bytes(),
-        )?;
+        let key = private_file::read_public(public, LIMIT, "the operator's public key")?;
+        private_file::publish(publish, key.bytes(), is_public_key)?;
     }
     Ok(())
+}
+
+/// Returns true if a file is an operator's public key.
+fn is_public_key(text: &[u8]) -> bool {
+    armour::kind(text) == Some(Kind::OperatorPublicKey)
 }
 
 fn decoded<T>(path: &Path, decoded: std::result::Result<T, quiver_ainq::Error>) -> Result<T> {

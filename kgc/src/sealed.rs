@@ -12,7 +12,7 @@ use quiver_service::state_file::{Records, StateFile, tagged};
 use zeroize::Zeroizing;
 
 use crate::audit_head::{AuditHead, HeadFile};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::KeptKey;
 
 const ROLE: &str = "kgc";
@@ -76,7 +76,16 @@ impl Sealed {
         deployment: &Deployment<Ristretto255>,
         by: &Protection,
     ) -> Result<(Self, MasterFile)> {
-        let (file, records) = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by)?;
+        let opened = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by);
+        let (file, records) = match opened {
+            Err(quiver_service::Error::NoFile { .. }) if data_dir.join("drone.state").exists() => {
+                return Err(Error::Terms(format!(
+                    "{} is the data directory of a drone (drone.state): give a KGC's by --data-dir",
+                    data_dir.display()
+                )));
+            }
+            opened => opened?,
+        };
         let head = newest(&records, AUDIT_HEAD).and_then(AuditHead::decode);
         let registry_key = newest(&records, REGISTRY_KEY).and_then(KeptKey::decode);
         Ok((Self::decode(file.path(), &records)?, MasterFile { file, head, registry_key }))

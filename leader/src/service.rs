@@ -71,6 +71,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
 }
 
 fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ristretto255>>> {
+    NodeState::refuse_kgc(&config.drone.data_dir)?;
     match &config.drone.token {
         Some(path) => Ok(Some(token_file::read(path, &file.pin()?, Wanted::Leader)?)),
         None if NodeState::exists(&config.drone.data_dir) => Ok(None),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quiver_net::NodeKey;
+use quiver_net::{NodeKey, PeerId};
 use quiver_service::drone::Result;
 use quiver_service::{Error, private_file, terminal};
 use rand::RngCore;
@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 use crate::cli::RelayKeysArgs;
 
 const SEED_LEN: usize = 32;
+/// The most that is read of a file given as a seed, to say what it is instead.
+const LIMIT: u64 = 1024 * 1024;
 
 type Seed = Zeroizing<[u8; SEED_LEN]>;
 
@@ -34,7 +36,7 @@ pub(crate) fn make_keys(args: &RelayKeysArgs) -> Result<()> {
     }
     if let Some(path) = &args.publish {
         let lines: String = relays.iter().map(|relay| format!("{}\n", relay.identity)).collect();
-        private_file::replace_public(path, lines.as_bytes())?;
+        private_file::publish(path, lines.as_bytes(), is_list)?;
     }
     if args.json {
         return Ok(terminal::json(&relays)?);
@@ -45,11 +47,22 @@ pub(crate) fn make_keys(args: &RelayKeysArgs) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if a file is a list of relays' identities, as it is published.
+fn is_list(bytes: &[u8]) -> bool {
+    let is_identity = |line: &str| line.parse::<PeerId>().is_ok();
+    std::str::from_utf8(bytes).is_ok_and(|text| text.lines().all(is_identity))
+}
+
 /// The seed in a file.
 pub(super) fn read(path: &Path) -> Result<Seed> {
     let mut seed = Zeroizing::new([0; SEED_LEN]);
-    private_file::read_decoded(path, SEED_LEN as u64, |bytes| {
-        let wrong = || Error::Config(format!("{}: not a seed of {SEED_LEN} bytes", path.display()));
+    private_file::read_decoded(path, LIMIT, |bytes| {
+        let found = private_file::secret_kind(bytes).filter(|_| bytes.len() != SEED_LEN);
+        let found = found.map_or_else(String::new, |found| format!("this is {found}, "));
+        let wrong = || Error::Garbled {
+            path: path.into(),
+            what: format!("{found}not a relay's seed, which has {SEED_LEN} bytes"),
+        };
         seed.copy_from_slice(Some(bytes).filter(|bytes| bytes.len() == SEED_LEN).ok_or_else(wrong)?);
         Ok(())
     })?;

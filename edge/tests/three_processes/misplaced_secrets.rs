@@ -115,6 +115,67 @@ fn secret_in_the_place_of_another_file_is_refused_and_never_repeated() {
 }
 
 #[test]
+fn publishing_takes_the_place_of_no_secret_and_of_nothing_but_its_like() {
+    let bench = TestDeployment::new();
+    let secret_files = secret_files(&bench);
+    for (file, _) in &secret_files {
+        let before = fs::read(bench.path(file)).expect("read");
+        let told = [file.as_str(), "exists already and will not be overwritten"];
+        bench.refused("edge", &["relay-keys", "--out", "relays", "--publish", file, "relay-1"], 2, &told);
+        bench.refused("kgc", &["operator", "new", "--out", "more", "--publish", file], 2, &told);
+        assert_eq!(fs::read(bench.path(file)).expect("read"), before, "{file}");
+    }
+    assert!(!bench.path("more.key").exists(), "nothing is begun that cannot be finished");
+    for relay in ["relay-1", "relay-2"] {
+        bench.ok("edge", &["relay-keys", "--out", "relays", "--publish", "relays.txt", relay]);
+    }
+    for operator in ["more", "another"] {
+        bench.ok("kgc", &["operator", "new", "--out", operator, "--publish", "published.pub"]);
+    }
+    let published = fs::read(bench.path("published.pub")).expect("read");
+    assert_eq!(published, fs::read(bench.path("another.pub")).expect("read"), "the newer one");
+}
+
+#[test]
+fn what_opens_state_files_is_told_apart_from_other_secrets() {
+    let bench = TestDeployment::new();
+    let files = secret_files(&bench);
+    let new = |flag: &str, file: &str| {
+        let args = ["operator", "new", "--out", "new", flag, file];
+        // Without what the bench gives to open state files.
+        let mut command = Command::new(bench.command("kgc", &[]).get_program());
+        command.args(args).current_dir(bench.path("")).env_remove("QUIVER_PASSPHRASE");
+        let output = bench.finish("kgc", command);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (file, _) in &files {
+        if !matches!(file.as_str(), "words" | "state.key" | "relay.seed") {
+            let (code, said) = new("--passphrase-file", file);
+            assert!(code == Some(6) && said.contains(file), "{file}: {said}");
+        }
+        if file != "state.key" {
+            let (code, said) = new("--key-file", file);
+            assert!(code == Some(6) && said.contains("not a key of 64 hex digits"), "{file}: {said}");
+        }
+    }
+    let (_, said) = new("--passphrase-file", "edge-1.token");
+    assert!(said.contains("edge-1.token: this is a token, not a file with a passphrase"), "{said}");
+    let (_, said) = new("--key-file", "relay.seed");
+    assert!(said.contains("relay.seed: this is a relay's seed, not a key"), "{said}");
+    let relay =
+        ["relay", "-d", "r", "--group", "alpha", "--leader", "127.0.0.1:9", "--listen", ANY, "--seed"];
+    for (file, told) in [("edge-1.token", "this is a token"), ("words", "not a relay's seed")] {
+        bench.refused("edge", &[&relay[..], &[file]].concat(), 2, &[file, told]);
+    }
+    bench.refused(
+        "edge",
+        &["enrol", "-d", "x", "--deployment", "kgc-data/deployment.toml", "--token", "relay.seed"],
+        2,
+        &["relay.seed: this is a relay's seed; give a token"],
+    );
+}
+
+#[test]
 fn operators_key_is_encrypted_under_the_passphrase_unless_that_is_declined() {
     let bench = TestDeployment::with_passphrase();
     let text = fs::read_to_string(bench.path("operator.key")).expect("read");

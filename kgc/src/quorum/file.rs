@@ -177,6 +177,7 @@ impl Pinned {
     /// As [`QuorumFile::read`], or that the directory cannot be read.
     pub(crate) fn kept(data_dir: &Path) -> Result<Option<Self>> {
         let path = path_in(data_dir);
+        private_file::refuse_if_no_directory(data_dir)?;
         match path.try_exists() {
             Ok(true) => QuorumFile::read(&path).map(Some),
             Ok(false) => Ok(None),

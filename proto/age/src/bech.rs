@@ -31,6 +31,11 @@ impl Kind {
         Error::Text { what: self.what, reason }
     }
 
+    /// Returns true if a text begins as one of this kind.
+    pub(crate) fn begins(&self, text: &str) -> bool {
+        text.starts_with(self.prefix)
+    }
+
     /// The text of these bytes, in the case that the prefix has.
     pub(crate) fn encode(&self, bytes: &[u8]) -> Zeroizing<String> {
         let mut text = Zeroizing::new(bech32_encode(Hrp::parse_unchecked(self.prefix), bytes));

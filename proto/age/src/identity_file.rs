@@ -5,6 +5,7 @@
 
 use quiver_crypto::Zeroizing;
 
+use crate::bech::IDENTITY;
 use crate::{Error, Identity, Result};
 
 /// The longest file, in bytes.
@@ -31,6 +32,12 @@ pub fn render(identities: &[Identity]) -> Zeroizing<String> {
     content
 }
 
+/// Returns true if a line begins as an identity does.
+#[must_use]
+pub fn has_keys(content: &str) -> bool {
+    content.lines().any(|line| IDENTITY.begins(line))
+}
+
 /// Reads the content of a file.
 ///
 /// # Errors
@@ -41,7 +48,11 @@ pub fn parse(content: &str) -> Result<Vec<Identity>> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let wrong = |error: Error| Error::IdentityLine { line: index + 1, reason: error.to_string() };
+        let reason = |error: Error| match error {
+            Error::Text { reason, .. } => reason.into(),
+            other => other.to_string(),
+        };
+        let wrong = |error: Error| Error::IdentityLine { line: index + 1, reason: reason(error) };
         identities.push(line.parse().map_err(wrong)?);
     }
     if identities.is_empty() {

@@ -77,8 +77,8 @@ impl Kind {
         }
     }
 
-    /// Error for a line of another kind, or of none.
-    fn told_apart(self, found: Option<Self>) -> String {
+    /// Error for a file of another kind, or of none.
+    fn told_apart(self, found: Option<&str>) -> String {
         let wanted = match self {
             Self::OperatorSecretKey | Self::EncryptedOperatorKey => {
                 "the operator's secret key (operator.key)"
@@ -87,7 +87,7 @@ impl Kind {
             other => other.noun(),
         };
         match found {
-            Some(found) => format!("this is {}; give {wanted}", found.noun()),
+            Some(found) => format!("this is {found}; give {wanted}"),
             None => format!("this is not {}", self.noun()),
         }
     }
@@ -152,11 +152,12 @@ fn checksum(kind: Kind, bytes: &[u8]) -> String {
 /// [`Error::Io`].
 pub fn read(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
     let decode = |text: &[u8]| read_text(text, kind, path);
-    if kind.secret() {
+    let read = if kind.secret() {
         private_file::read_decoded(path, LIMIT, decode)
     } else {
-        decode(&private_file::read_bytes(path, LIMIT)?)
-    }
+        private_file::read_bytes(path, LIMIT).and_then(|text| decode(&text))
+    };
+    read.map_err(|error| private_file::of_another_kind(error, kind.noun()))
 }
 
 /// Reads a line that came otherwise than in a file; errors name its `origin` as their path.
@@ -170,11 +171,13 @@ pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<Zeroizing<Vec
     decode(text, kind).map_err(|what| Error::Garbled { path: origin.into(), what })
 }
 
-fn decode(text: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
-    let text = text.trim_ascii();
+fn decode(whole: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
+    let text = whole.trim_ascii();
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     if words.next().unwrap_or_default() != wanted.word().as_bytes() {
-        return Err(wanted.told_apart(kind(text)));
+        return Err(
+            wanted.told_apart(kind(text).map(Kind::noun).or_else(|| private_file::secret_kind(whole)))
+        );
     }
     let (Some(id), Some(digits), Some(sum), None) = (words.next(), words.next(), words.next(), words.next())
     else {

@@ -112,8 +112,9 @@ impl DeploymentFile {
         match given {
             Some(path) => Self::read(path),
             None if kept.exists() => Self::read(&kept),
-            None if data_dir.exists() && !data_dir.is_dir() => Err(private_file::not_a_directory(data_dir)),
-            None => Err(Error::Config("no deployment: give --deployment FILE (from `kgc init`)".into())),
+            None => Err(private_file::refuse_if_no_directory(data_dir).err().unwrap_or_else(|| {
+                Error::Config("no deployment: give --deployment FILE (from `kgc init`)".into())
+            })),
         }
     }
 

@@ -48,6 +48,23 @@ impl NodeState {
         data_dir.join(FILE).symlink_metadata().is_ok()
     }
 
+    /// Refuses a KGC's data directory: a drone has one of its own.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn refuse_kgc(data_dir: &Path) -> Result<()> {
+        let found = ["master.state", "quorum.state", "transport.state"]
+            .iter()
+            .find(|name| data_dir.join(name).exists());
+        match found.filter(|_| !Self::exists(data_dir)) {
+            Some(name) => Err(Error::Config(format!(
+                "{} is the data directory of a KGC ({name}): give this service one of its own by --data-dir",
+                data_dir.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Opens or creates the state file; also returns the machine's records, oldest first.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ const NOT_THE_OWNER: u32 = 0o077;
 /// Length of a relay's seed, and of a key that opens state files.
 const SEED_LEN: usize = 32;
 const KEY_LEN: usize = 32;
+/// The longest file in whose place another is published.
+const PUBLISHED_LIMIT: u64 = 1024 * 1024;
 /// The group may read.
 const GROUP_READS: u32 = 0o040;
 
@@ -48,19 +50,26 @@ fn refuse_of_another(path: &Path, owner: u32, user: u32) -> Result<()> {
     Err(Error::OfAnother { path: path.into(), owner, user })
 }
 
-/// The error about a path that names something else than a directory.
-pub(crate) fn not_a_directory(path: &Path) -> Error {
-    let found = found_in_place_of_a_directory(path).unwrap_or("something else");
-    Error::NotADirectory { path: path.into(), found }
+/// Refuses a path at which there is something else than a directory, so that none can be made there.
+///
+/// # Errors
+/// [`Error::NotADirectory`].
+pub fn refuse_if_no_directory(path: &Path) -> Result<()> {
+    match found_in_place_of_a_directory(path) {
+        Some(found) => Err(Error::NotADirectory { path: path.into(), found }),
+        None => Ok(()),
+    }
 }
 
 fn found_in_place_of_a_directory(path: &Path) -> Option<&'static str> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => None,
         Ok(metadata) => Some(describe(metadata.file_type())),
-        Err(_) => fs::symlink_metadata(path).ok().map(|_| "a symbolic link that leads nowhere"),
+        Err(_) => fs::symlink_metadata(path).ok().map(|_| LOOP),
     }
 }
+
+const LOOP: &str = "a symbolic link that leads nowhere";
 
 /// The type of what a path names.
 fn describe(found: FileType) -> &'static str {
@@ -106,6 +115,9 @@ fn is_handed_over(metadata: &fs::Metadata) -> bool {
 fn open(path: &Path) -> Result<File> {
     let metadata = fs::metadata(path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => Error::NoFile { path: path.into() },
+        _ if source.raw_os_error() == Some(nix::errno::Errno::ELOOP as i32) => {
+            Error::NotAFile { path: path.into(), found: LOOP }
+        }
         _ => Error::io("open", path, source),
     })?;
     let shell_pipe = || metadata.file_type().is_fifo() && path.canonicalize().is_err();
@@ -158,13 +170,23 @@ pub fn read_decoded<T>(path: &Path, limit: u64, decode: impl FnOnce(&[u8]) -> Re
 /// [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooLarge`], [`Error::Garbled`], [`Error::Io`].
 pub fn read_public(path: &Path, limit: u64, wanted: &str) -> Result<PublicFile> {
     let file = open(path)?;
-    let bytes = read_bounded(path, &file, limit)?;
+    let bytes = read_bounded(path, &file, limit).map_err(|error| of_another_kind(error, wanted))?;
     if let Some(found) = secret_kind(&bytes) {
         return Err(Error::Garbled { path: path.into(), what: format!("this is {found}, not {wanted}") });
     }
     let metadata = file.metadata().map_err(|source| Error::io("look at", path, source))?;
     let is_private = metadata.is_file() && metadata.permissions().mode() & NOT_THE_OWNER == 0;
     Ok(PublicFile { bytes, is_private })
+}
+
+/// The error about a file that was given by mistake, where it is longer than any that belongs there.
+pub(crate) fn of_another_kind(error: Error, wanted: &str) -> Error {
+    match error {
+        Error::TooLarge { path, limit } => {
+            Error::Garbled { path, what: format!("this is not {wanted}: it is longer than {limit} bytes") }
+        }
+        error => error,
+    }
 }
 
 /// A file that was read as one that anybody may read.
@@ -223,8 +245,9 @@ impl PublicFile {
     }
 }
 
-/// Names the secret that a file of Quiver's holds; `None` for any other file.
-fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
+/// Names the secret that a file of Quiver's holds, in words; `None` for any other file.
+#[must_use]
+pub fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
     const IDENTITIES: [&str; 2] = ["AGE-SECRET-KEY-", "AGE-PLUGIN-QUIVER-"];
     if let Some(found) = armour::secret_kind(bytes) {
         return Some(found);
@@ -279,6 +302,34 @@ fn write_new_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
         return Err(error);
     }
     sync_directory_of(path)
+}
+
+/// Publishes a file that anybody may read (mode 0644) where a process or person looks for it, in the place of an
+/// earlier one, of which `is_earlier` returns true. Nothing else is overwritten, and what is there already stays as it
+/// is if it is the same.
+///
+/// # Errors
+/// [`Error::Exists`] for any other file; [`Error::NotAFile`], [`Error::Io`].
+pub fn publish(path: &Path, bytes: &[u8], is_earlier: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+    if earlier(path, is_earlier)?.is_some_and(|there| there.as_slice() == bytes) {
+        return Ok(());
+    }
+    replace_public(path, bytes)
+}
+
+/// Returns the file in whose place another may be published, if there is one.
+///
+/// # Errors
+/// Those of [`publish`].
+pub fn earlier(path: &Path, is_earlier: impl FnOnce(&[u8]) -> bool) -> Result<Option<Zeroizing<Vec<u8>>>> {
+    match read_bytes(path, PUBLISHED_LIMIT) {
+        Err(Error::NoFile { .. }) => Ok(None),
+        Err(Error::TooLarge { path, .. }) => Err(Error::Exists { path }),
+        // An empty file is a name that somebody made for it.
+        Ok(there) if there.is_empty() || is_earlier(&there) => Ok(Some(there)),
+        Ok(_) => Err(Error::Exists { path: path.into() }),
+        Err(error) => Err(error),
+    }
 }
 
 /// Replaces a file (mode 0600) atomically: temporary file beside it, sync, rename, sync of the directory. The
@@ -569,6 +620,26 @@ mod tests {
         replace(&path, b"new").expect("replace");
         assert_eq!(read(&path, 10).expect("read").as_slice(), b"new");
         assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn what_is_published_takes_the_place_of_its_like_alone() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let path = directory.path().join("list");
+        let publish = |bytes: &[u8]| publish(&path, bytes, |there| there.starts_with(b"list"));
+        publish(b"list 1").expect("nothing is there");
+        publish(b"list 2").expect("an earlier one is there");
+        assert_eq!(fs::read(&path).expect("read"), b"list 2");
+        fs::write(&path, "").expect("write");
+        publish(b"list 3").expect("a name that was made for it");
+        for other in [&b"a key"[..], &[0; 2 << 20]] {
+            fs::write(&path, other).expect("write");
+            assert!(matches!(publish(b"list 4"), Err(Error::Exists { .. })));
+            assert_eq!(fs::read(&path).expect("read"), other, "it is as it was");
+        }
+        fs::remove_file(&path).expect("remove");
+        fs::create_dir(&path).expect("mkdir");
+        assert!(matches!(publish(b"list 5"), Err(Error::NotAFile { .. })));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use quiver_crypto::Secret;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::arguments::GLOBAL;
-use crate::{Error, Result, private_file};
+use crate::{Error, Result, private_file, state_file};
 
 /// The environment variable that may hold the passphrase.
 pub const PASSPHRASE_VARIABLE: &str = "QUIVER_PASSPHRASE";
@@ -73,12 +73,24 @@ fn read(path: &Path, decode: impl FnOnce(&[u8], &str) -> Result<Protection>) -> 
         Error::NoFile { .. } => {
             Error::BadProtection { origin, reason: "there is no such file with a passphrase or key".into() }
         }
+        Error::TooLarge { limit, .. } => Error::BadProtection {
+            origin,
+            reason: format!("this is not a file with a passphrase or key: it is longer than {limit} bytes"),
+        },
         Error::NotAFile { found, .. } => Error::BadProtection {
             origin,
             reason: format!("this is {found}, not a file with a passphrase or key"),
         },
         error => error,
     })
+}
+
+/// Names the secret that was given in the place of a passphrase. What can be meant as one passes: digits, and bytes
+/// that are no text.
+fn misplaced(text: &[u8]) -> Option<&'static str> {
+    let is_text =
+        std::str::from_utf8(text).is_ok_and(|text| !text.trim().bytes().all(|byte| byte.is_ascii_hexdigit()));
+    private_file::secret_kind(text).filter(|_| is_text || text.starts_with(state_file::MAGIC))
 }
 
 fn prompt(new: bool) -> Result<Protection> {
@@ -119,6 +131,9 @@ impl Protection {
         if line.is_empty() {
             return refuse("the passphrase is empty");
         }
+        if let Some(found) = misplaced(text) {
+            return refuse(&format!("this is {found}, not a file with a passphrase"));
+        }
         if line.contains(&b'\n') {
             return refuse("more than one line; the passphrase is one line");
         }
@@ -133,10 +148,12 @@ impl Protection {
         key.zeroize();
         match decoded {
             Ok(()) => Ok(Self::Key(secret)),
-            Err(_) => Err(Error::BadProtection {
-                origin: origin.into(),
-                reason: "not a key of 64 hex digits".into(),
-            }),
+            Err(_) => {
+                let found = private_file::secret_kind(text);
+                let found = found.map_or_else(String::new, |found| format!("this is {found}, "));
+                let reason = format!("{found}not a key of 64 hex digits");
+                Err(Error::BadProtection { origin: origin.into(), reason })
+            }
         }
     }
 

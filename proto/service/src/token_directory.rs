@@ -26,6 +26,7 @@ const MARK_LIMIT: u64 = 64;
 /// # Errors
 /// [`Error::NoTokenLeft`], [`Error::Io`].
 pub fn take(directory: &Path, data_dir: &Path) -> Result<PathBuf> {
+    private_file::refuse_if_no_directory(directory)?;
     let mark = mark(data_dir)?;
     let mut names = names(directory)?;
     names.sort();

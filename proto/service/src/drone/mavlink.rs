@@ -145,6 +145,9 @@ impl MavlinkSettings {
                 "`mavlink_log`: there is nothing to log: give --mavlink and --carrier as well",
             ));
         }
+        if let Some(directory) = &self.mavlink_log {
+            private_file::refuse_if_no_directory(directory)?;
+        }
         Ok(settings.map(|settings| self.with_outputs(settings)))
     }
 

@@ -172,9 +172,13 @@ fn chosen<R: Read>(sealed: &Sealed<R>, files: &[PathBuf]) -> Result<Identity> {
     for path in files {
         let content = private_file::read(path, identity_file::LIMIT)?;
         let garbled = |error| Error::AgeFile { file: path.display().to_string(), error };
-        let text = std::str::from_utf8(&content);
-        let text =
-            text.map_err(|_| ServiceError::Garbled { path: path.clone(), what: "it is not text".into() })?;
+        let what = |what: String| ServiceError::Garbled { path: path.clone(), what };
+        let text = std::str::from_utf8(&content).ok();
+        let is_of_keys = text.is_some_and(identity_file::has_keys);
+        if let Some(found) = private_file::secret_kind(&content).filter(|_| !is_of_keys) {
+            return Err(what(format!("this is {found}, not a file of keys (from `ibe identity`)")).into());
+        }
+        let text = text.ok_or_else(|| what("it is not text".into()))?;
         for identity in identity_file::parse(text).map_err(garbled)? {
             if sealed.keys().iter().any(|key| identity.opens(key)) {
                 return Ok(identity);
