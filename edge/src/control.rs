@@ -14,7 +14,7 @@ use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
 
-use crate::service::send_queue::{QueuedMessage, SendQueue};
+use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
 use crate::service::situation::{ANEW, END_THE_COPY, Situation, Standing, Trouble};
 use crate::service::{EdgeNode, confirmation};
 
@@ -87,6 +87,9 @@ pub(crate) struct Status {
     /// Reason why they wait although a leader is there, if they do.
     #[serde(default)]
     pub(crate) held_up: Option<String>,
+    /// Messages that were dropped, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dropped: Option<DroppedMessages>,
     /// Reason why nothing is sent or received, if the node stands still.
     #[serde(default)]
     pub(crate) stalled: Option<String>,
@@ -255,6 +258,20 @@ pub(crate) async fn obstacle(
     Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
 }
 
+/// Reason why queued messages wait, if it is another than that no leader is there.
+fn held_up(queue: &SendQueue, standing: Standing, status: &EdgeStatus) -> Option<String> {
+    let group = status.group.as_ref().map(Name::to_string).unwrap_or_default();
+    let own = match standing {
+        _ if queue.len_of(&group) == 0 => None,
+        Standing::Evicted | Standing::Revoked | Standing::Refused | Standing::Left => Some(format!(
+            "never sent unless this drone is a member again within 24 h of their queueing: it is {standing}"
+        )),
+        _ => queue.held_up(),
+    };
+    let reasons: Vec<_> = own.into_iter().chain(queue.of_others(&group)).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
 impl Status {
     /// The status of an anonymous drone between two memberships in this group.
     pub(crate) fn idle(group: &Name, situation: &Situation) -> Self {
@@ -307,7 +324,8 @@ impl Status {
             connection,
             clock: None,
             queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
-            held_up: surroundings.queue.as_ref().and_then(SendQueue::held_up),
+            held_up: surroundings.queue.as_ref().and_then(|queue| held_up(queue, standing, status)),
+            dropped: surroundings.queue.as_ref().and_then(SendQueue::dropped),
             stalled: None,
             duplicate: machine.duplicate.clone(),
             mavlink: None,
@@ -349,6 +367,7 @@ impl Status {
             let until = self.held_up.as_deref().unwrap_or("until a leader is there");
             rows.push(("queued", format!("{}, {until}", self.queued)));
         }
+        rows.extend(self.dropped.map(|dropped| ("dropped", dropped.describe())));
         rows.extend(self.stalled.clone().map(|stalled| ("stalled", stalled)));
         // Where it says why the drone is no member it is not said twice.
         let copy = self.duplicate.clone().filter(|_| self.standing != Standing::Copied);
@@ -376,7 +395,7 @@ pub(crate) async fn answer(
         }
         Request::Send { channel, text, signed } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
-            let message = QueuedMessage { channel, text, signed, at: clock::unix_now() };
+            let message = QueuedMessage { channel, text, signed, at: clock::unix_now(), group: None };
             send(&running, &surroundings, message).await
         }
     }
@@ -398,7 +417,8 @@ async fn send(
         ));
     }
     let command = message.command();
-    let Some(queue) = surroundings.queue.as_ref().filter(|_| machine.status.group.is_some()) else {
+    let group = machine.status.group.as_ref().map(Name::to_string);
+    let Some((queue, group)) = surroundings.queue.as_ref().zip(group) else {
         if !machine.status.synced {
             return Err("not sent: this drone is not in sync with the group; see `edge status`".into());
         }
@@ -409,7 +429,7 @@ async fn send(
     if machine.duplicate.is_some() {
         why = format!("{}; it is sent after that", confirmation::COPY);
     } else if machine.status.synced
-        && queue.len() == 0
+        && queue.len_of(&group) == 0
         && let Ok(Some(handed)) = confirmation::send(running, command).await
     {
         match confirmation::confirm(running, handed).await {
@@ -417,7 +437,7 @@ async fn send(
             Err(reason) => why = format!("{reason}; it is sent again until one has"),
         }
     }
-    let waiting = queue.push(message)?;
+    let waiting = queue.push(QueuedMessage { group: Some(group), ..message })?;
     json(&SendReport::queued(waiting, why))
 }
 
@@ -449,5 +469,11 @@ mod tests {
         let waiting =
             Status { queued: 2, held_up: Some("the leader does not answer".into()), ..Status::default() };
         assert!(waiting.describe().contains("queued       2, the leader does not answer"));
+        let dropped = Some(DroppedMessages { number: 1, at: 1_800_000_000 });
+        let said = Status { dropped, ..Status::default() }.describe();
+        assert!(
+            said.contains("dropped      1 queued message ") && said.contains("2027-01-15T08:00:00Z"),
+            "{said}"
+        );
     }
 }

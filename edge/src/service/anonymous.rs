@@ -28,6 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::host::{EdgeHost, Keeping};
+use super::send_queue::SendQueue;
 use super::{EdgeService, FAILURES, PATHS};
 use crate::config::Config;
 use crate::control::{self, Status, Surroundings};
@@ -66,6 +67,13 @@ impl EdgeService<'_> {
         let mut tasks = JoinSet::new();
         let (running, client) = (memberships.running.subscribe(), memberships.client.clone());
         let around = Surroundings { situation: self.situation.clone(), queue: None };
+        let waiting = SendQueue::open(&self.drone.store).len();
+        if waiting > 0 {
+            tracing::warn!(
+                waiting,
+                "queued messages are this drone's by name, and wait until it runs without --anonymous: 24 h at most"
+            );
+        }
         let own = (Arc::clone(&keypair), memberships.group.clone());
         tasks.spawn(answer(calls, running, around, client, own));
         let client = memberships.client.clone();

@@ -6,6 +6,7 @@
 //! whose confirmation was lost, may be sent twice. Its time runs on when the clock is set: a machine without a battery
 //! for its clock begins in 1970, or when it was last shut down, and gets the time from the network.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,13 +18,15 @@ use quiver_service::clock;
 use quiver_service::drone::{Running, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use zeroize::Zeroizing;
 
 use super::confirmation;
 
 /// Attachment: the messages.
 const ATTACHMENT: &str = "queued messages";
+/// Attachment: how many were dropped.
+const DROPPED: &str = "dropped messages";
 /// Maximum number of messages kept.
 const MOST: usize = 64;
 /// Maximum length of all texts kept, in bytes.
@@ -40,6 +43,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// only those receive who are there.
 const SETTLING: Duration = Duration::from_secs(3);
 
+/// Interval at which messages for other groups are looked at.
+const OTHERS: Duration = Duration::from_secs(60);
 /// Time after which it is logged why messages wait although a leader is there.
 const STANDSTILL: Duration = Duration::from_secs(30);
 
@@ -55,6 +60,29 @@ pub(crate) struct QueuedMessage {
     pub(crate) signed: bool,
     /// Time at which it was queued, seconds since 1970.
     pub(crate) at: u64,
+    /// Group that it is for, and goes to alone; `None` for one that an earlier build queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+}
+
+/// Messages that were dropped because no leader confirmed them in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DroppedMessages {
+    /// Number of them, since the drone has this state.
+    pub(crate) number: u64,
+    /// Time at which the last were dropped, seconds since 1970.
+    pub(crate) at: u64,
+}
+
+impl DroppedMessages {
+    /// Describes them for people.
+    pub(crate) fn describe(&self) -> String {
+        let (noun, number) = (if self.number == 1 { "message" } else { "messages" }, self.number);
+        format!(
+            "{number} queued {noun} were never sent: no leader has confirmed them within 24 h; the last at {}",
+            clock::format(self.at)
+        )
+    }
 }
 
 /// A channel as text.
@@ -77,6 +105,11 @@ impl QueuedMessage {
     pub(crate) fn command(&self) -> EdgeCommand {
         let data = self.text.clone().into_bytes();
         EdgeCommand::Send { channel: self.channel.clone(), data, signed: self.signed }
+    }
+
+    /// Returns true if it is for this group.
+    fn is_for(&self, group: &str) -> bool {
+        self.group.as_ref().is_none_or(|own| own == group)
     }
 }
 
@@ -190,6 +223,45 @@ impl SendQueue {
         self.messages().len()
     }
 
+    /// Number of messages that wait for this group.
+    pub(crate) fn len_of(&self, group: &str) -> usize {
+        self.messages().iter().filter(|message| message.is_for(group)).count()
+    }
+
+    /// Other groups that messages wait for, with their number.
+    pub(crate) fn of_others(&self, group: &str) -> Option<String> {
+        let messages = self.messages();
+        let others: Vec<_> = messages.iter().filter(|message| !message.is_for(group)).collect();
+        let names: BTreeSet<_> = others.iter().filter_map(|message| message.group.as_deref()).collect();
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        (!others.is_empty()).then(|| {
+            format!("{} of them for {names}, until this drone runs in that group again", others.len())
+        })
+    }
+
+    /// Messages that were dropped, if any were.
+    pub(crate) fn dropped(&self) -> Option<DroppedMessages> {
+        let stored = self.store.attachment(DROPPED)?;
+        serde_json::from_slice(&stored).ok()
+    }
+
+    /// Notes durably that messages were dropped.
+    fn note_dropped(&self, number: u64, at: u64) {
+        let before = self.dropped().unwrap_or_default().number;
+        let dropped = DroppedMessages { number: before.saturating_add(number), at };
+        let bytes = serde_json::to_vec(&dropped).unwrap_or_default();
+        if let Err(error) = tokio::task::block_in_place(|| self.store.attach(DROPPED, &bytes)) {
+            tracing::error!("that messages were dropped is not noted: {error}");
+        }
+    }
+
+    /// Place of the first message for this group, and the message.
+    fn first_of(&self, group: &str) -> Option<(usize, QueuedMessage)> {
+        let messages = self.messages();
+        let (place, first) = messages.iter().enumerate().find(|(_, message)| message.is_for(group))?;
+        Some((place, first.clone()))
+    }
+
     /// Keeps a message, durably; or says why not. Returns how many wait.
     pub(crate) fn push(&self, message: QueuedMessage) -> Result<usize, String> {
         let mut messages = self.messages();
@@ -216,10 +288,12 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Drops the first message, which was sent.
-    fn pop(&self) {
+    /// Drops the message at this place, which was sent. Nothing but this and [`Self::expire`], in one task, takes
+    /// messages away, so that it is there still.
+    fn drop_sent(&self, place: usize) {
         let mut messages = self.messages();
-        let rest: Vec<_> = messages.iter().skip(1).cloned().collect();
+        let others = messages.iter().enumerate().filter(|(at, _)| *at != place);
+        let rest: Vec<_> = others.map(|(_, message)| message.clone()).collect();
         if let Err(error) = self.keep(&mut messages, rest.clone()) {
             tracing::error!(
                 "a message that was sent stays on the disk, and is sent again after a restart: {error}"
@@ -240,7 +314,10 @@ impl SendQueue {
             );
             if let Err(error) = self.keep(&mut messages, rest) {
                 tracing::error!("expired messages stay queued: {error}");
+                return;
             }
+            drop(messages);
+            self.note_dropped(expired as u64, now);
         }
     }
 
@@ -249,12 +326,19 @@ impl SendQueue {
         let mut there: Option<(Peer, Instant)> = None;
         loop {
             self.expire(clock::unix_now());
-            let Some(message) = self.messages().first().cloned() else {
+            if self.len() == 0 {
                 *self.hindrance() = None;
                 self.pushed.notified().await;
                 continue;
-            };
+            }
             let Ok(status) = running.machine.inspect(|machine| machine.status()).await else { return };
+            let group = status.group.as_ref().map(Name::to_string).unwrap_or_default();
+            let Some((place, message)) = self.first_of(&group) else {
+                *self.hindrance() = None;
+                // What is for another group waits for a start in that one, or for its end.
+                let _ = timeout(OTHERS, self.pushed.notified()).await;
+                continue;
+            };
             let leader = status.leader.filter(|_| status.synced);
             let since = there.filter(|(known, _)| Some(*known) == leader).map(|(_, since)| since);
             there = leader.map(|leader| (leader, since.unwrap_or_else(Instant::now)));
@@ -270,7 +354,7 @@ impl SendQueue {
                 Ok(()) => {
                     tracing::info!("sent the message queued at {at}");
                     *self.hindrance() = None;
-                    self.pop();
+                    self.drop_sent(place);
                 }
                 // Whatever hinders it passes, or its time does.
                 Err(reason) => {
@@ -332,7 +416,7 @@ mod tests {
 
     fn message(length: usize) -> QueuedMessage {
         let channel = Name::new("chat").expect("name");
-        QueuedMessage { channel, text: "x".repeat(length), signed: true, at: 1_000_000 }
+        QueuedMessage { channel, text: "x".repeat(length), signed: true, at: 1_000_000, group: None }
     }
 
     #[test]
@@ -341,6 +425,16 @@ mod tests {
         assert_eq!(full(&[], &message(MOST_BYTES + 1)).as_deref(), Some("128 KiB of"));
         assert_eq!(full(&vec![message(1); MOST - 1], &message(1)), None);
         assert_eq!(full(&vec![message(1); MOST], &message(1)).as_deref(), Some("64"));
+    }
+
+    #[test]
+    fn message_goes_to_the_group_that_it_is_for_alone() {
+        let of = |group: Option<&str>| QueuedMessage { group: group.map(String::from), ..message(1) };
+        assert!(of(Some("alpha")).is_for("alpha") && !of(Some("alpha")).is_for("beta"));
+        assert!(of(None).is_for("alpha"), "of an earlier build");
+        let stored = serde_json::to_string(&of(None)).expect("json");
+        assert!(!stored.contains("group"), "as earlier builds read it: {stored}");
+        assert_eq!(serde_json::from_str::<QueuedMessage>(&stored).expect("of an earlier build"), of(None));
     }
 
     #[test]

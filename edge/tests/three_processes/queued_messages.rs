@@ -1,5 +1,9 @@
 //! Tests that `edge send` says the truth: sent, queued or refused; and that queued messages arrive.
 
+use std::thread::sleep;
+use std::time::Duration;
+
+use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, eventually};
 use serde_json::Value;
 
@@ -84,4 +88,51 @@ fn messages_queued_while_a_copy_of_the_drone_runs_are_kept_and_arrive_once_it_ha
     }
     eventually("it sends at once again", || (send(&swarm, "AT-ONCE-1")["outcome"] == "sent").then_some(()));
     swarm.edges[1].line("AT-ONCE-1");
+}
+
+#[test]
+fn message_queued_for_one_group_is_not_sent_to_another_and_waits_for_its_own() {
+    let mut swarm = Swarm::new();
+    let token = swarm.bench.token("edge-3", &["--group", "alpha", "--group", "beta"]);
+    let enrolled = ["enrol", "-d", "edge-3-data", "--kgc", &swarm.kgc_at, "--token", &token];
+    swarm.bench.ok("edge", &[&enrolled[..], &["--deployment", "kgc-data/deployment.toml"]].concat());
+    let leader = swarm.bench.token("leader-b", &["--leads", "beta"]);
+    let serve = ["serve", "-d", "leader-b-data", "--kgc", &swarm.kgc_at, "--listen", ANY, "--token", &leader];
+    let deployment = ["--deployment", "kgc-data/deployment.toml", "--json"];
+    let beta = swarm.bench.start("leader", &[&serve[..], &deployment].concat());
+    let beta_at = beta.address();
+    let run = |leader: &str, group: &str| {
+        swarm
+            .bench
+            .start("edge", &["run", "--json", "-d", "edge-3-data", "--leader", leader, "--group", group])
+    };
+    let is_member = |group: &str| {
+        eventually("it is a member", || {
+            let status = swarm.bench.edge_status("edge-3")?;
+            (status["standing"] == "member" && status["group"] == group).then_some(status)
+        })
+    };
+    let send = |text: &str| swarm.bench.ok("edge", &["send", "-d", "edge-3-data", text]);
+
+    let edge = run(&swarm.leader_at, "alpha");
+    is_member("alpha");
+    swarm.leader.kill();
+    eventually("the leader is gone", || send("FOR-ALPHA").starts_with("queued").then_some(()));
+    assert_eq!(edge.terminate().code(), Some(0));
+
+    let edge = run(&beta_at, "beta");
+    let status = is_member("beta");
+    assert!(status["queued"].as_u64() >= Some(1), "{status}");
+    let report = swarm.bench.ok("edge", &["status", "-d", "edge-3-data"]);
+    assert!(report.contains("of them for alpha, until this drone runs in that group again"), "{report}");
+    eventually("it sends at once", || (send("FOR-BETA").trim() == "sent").then_some(()));
+    beta.line("FOR-BETA");
+    // Longer than a message waits for others to come back.
+    sleep(Duration::from_secs(4));
+    assert_eq!(count(&beta, "FOR-ALPHA"), 0);
+    assert_eq!(edge.terminate().code(), Some(0));
+
+    swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+    let _edge = run(&swarm.leader_at, "alpha");
+    swarm.edges[1].line("FOR-ALPHA");
 }
