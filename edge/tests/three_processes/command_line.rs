@@ -66,6 +66,7 @@ fn directories_pipes_and_devices_are_refused_as_what_they_are() {
 #[test]
 fn variables_that_look_like_numbers_are_texts_where_texts_are_wanted() {
     let bench = TestDeployment::new();
+    let token = bench.token("leader-1", &["--leads", "alpha"]);
     for group in ["42", "007", "true", "4.5"] {
         let mut command = bench.command("edge", &["run"]);
         command.env("QUIVER_EDGE_GROUP", group).env("QUIVER_EDGE_DATA_DIR", "2026");
@@ -74,6 +75,16 @@ fn variables_that_look_like_numbers_are_texts_where_texts_are_wanted() {
     let mut command = bench.command("leader", &["serve"]);
     command.env("QUIVER_LEADER_VALIDITY", "600");
     bench.expect_refusal("leader", command, 2, &["QUIVER_LEADER_VALIDITY", "600s"]);
+    for (variable, told) in [
+        ("QUIVER_LEADER_PEER", "`peer`: 7001: invalid multiaddr; write HOST:PORT"),
+        ("QUIVER_LEADER_SYSTEM_ID", "7001: write NAME=ID"),
+        ("QUIVER_LEADER_ALLOW", "`allow`: 7001 is not a serial"),
+    ] {
+        let mut command = bench
+            .command("leader", &["serve", "--deployment", "kgc-data/deployment.toml", "--token", &token]);
+        command.env(variable, "7001");
+        bench.expect_refusal("leader", command, 2, &[told]);
+    }
     let mut command = bench.command("edge", &["run"]);
     command.env("QUIVER_EDGE_METRICS", "9464");
     bench.expect_refusal("edge", command, 2, &["QUIVER_EDGE_METRICS"]);
@@ -198,6 +209,71 @@ fn senseless_values_and_flags_are_refused_with_the_reason() {
     for (program, command) in [("edge", "status"), ("leader", "rekey"), ("kgc", "audit")] {
         refused(program, &[command, "--otlp", "http://127.0.0.1:4318"], "unexpected argument '--otlp'");
     }
+}
+
+#[test]
+fn what_can_never_work_is_refused_before_a_token_is_used() {
+    let bench = TestDeployment::new();
+    let (token, lead) =
+        (bench.token("edge-1", &["--group", "alpha"]), bench.token("leader-1", &["--leads", "alpha"]));
+    let deployment = ["--deployment", "kgc-data/deployment.toml", "--kgc", NOBODY];
+    let serve = [&["serve", "-d", "l", "--token", &lead][..], &deployment].concat();
+    let leader =
+        |args: &[&str], told: &[&str]| bench.refused("leader", &[&serve[..], args].concat(), 2, told);
+    for (listen, why) in [
+        ("localhost:7001", "an address of its machine"),
+        ("224.0.0.1:7001", "no address of one machine"),
+        ("255.255.255.255:7001", "no address of one machine"),
+        ("/ip4/127.0.0.1/tcp/7001/ws", "not supported"),
+        ("/ip4/127.0.0.1", "neither TCP nor QUIC"),
+    ] {
+        leader(&["--listen", listen], &["`listen`", listen, why, "write HOST:PORT"]);
+        let relay = ["relay", "-d", "r", "--group", "alpha", "--leader", NOBODY, "--listen", listen];
+        bench.refused("edge", &relay, 2, &[listen, why]);
+    }
+    leader(&["--serial", "/tmp"], &["/tmp is a directory, and no serial line"]);
+    leader(&["--serial", "/dev/none:115200"], &["write /dev/none, and the rate as --baud 115200"]);
+    leader(&["--relay", "relay-1.seed"], &["relay-1.seed is no relay's identity", "edge relay-keys"]);
+    leader(&["--otlp", "http://127.0.0.1:0"], &["write http://HOST:PORT"]);
+    let run = ["run", "-d", "one", "--leader", NOBODY, "--token", &token];
+    let run = [&run[..], &deployment].concat();
+    let edge = |args: &[&str], told: &[&str]| bench.refused("edge", &[&run[..], args].concat(), 2, told);
+    for address in
+        ["0.1.2.3:7001", "[::ffff:0.0.0.0]:7001", "[fe80::1]:7001", "/dns4//tcp/7001", "/dns/a..b/tcp/1"]
+    {
+        edge(&["--leader", address], &["`leader`", "nothing can be reached there"]);
+    }
+    edge(&["--otlp", "http://user:hush-hush@127.0.0.1:4318"], &["leave out what stands before the @"]);
+    let star = ["--carrier", "star:127.0.0.1:14800"];
+    edge(
+        &[&star[..], &["--mavlink", "serial:/etc/passwd"]].concat(),
+        &["/etc/passwd is a file, and no serial line"],
+    );
+    edge(&[&star[..], &["--mavlink", "tcp:224.0.0.1:5760"]].concat(), &["no address of one machine"]);
+    edge(
+        &["--mavlink", "udpin:127.0.0.1:14550", "--carrier", "star:0.0.0.0:14800"],
+        &["no address of one machine"],
+    );
+    edge(
+        &[&star[..], &["--mavlink", "udpin:127.0.0.1:14550", "--mavlink-log", &token]].concat(),
+        &["is a file, not a directory"],
+    );
+    let into_kgc = ["run", "-d", "kgc-data", "--leader", NOBODY, "--token", &token];
+    bench.refused("edge", &into_kgc, 2, &["kgc-data is the data directory of a KGC"]);
+    let output = bench.run("edge", &[&run[..], &["--otlp", "http://user:hush-hush@127.0.0.1:4318"]].concat());
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("hush-hush"), "no password is repeated");
+    for (metrics, why) in
+        [("localhost:9464", "write the IP address"), ("224.0.0.1:9464", "no service can listen there")]
+    {
+        let output = bench.run("edge", &[&run[..], &["--metrics", metrics]].concat());
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && complaint.contains(why), "{metrics}: {complaint}");
+    }
+    // Neither token was used.
+    let kgc = bench.kgc(ANY);
+    assert!(bench.ok("edge", &enrol("one", &token, &kgc.address())).contains("enrolled as edge-1"));
+    assert_eq!(bench.keys_issued(), 1);
+    bench.refused("kgc", &["serve", "-d", "one"], 2, &["one is the data directory of a drone"]);
 }
 
 #[test]

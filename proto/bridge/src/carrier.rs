@@ -149,8 +149,9 @@ fn parse(text: &str) -> Result<Carrier, String> {
             let mut addresses = rest.split('+');
             let listen = HostPort::parse(addresses.next().unwrap_or_default(), Some("0.0.0.0"), None)?;
             // The first address is this machine's own, all others are sent to.
-            let peers =
-                addresses.map(|peer| HostPort::parse(peer, None, None)).collect::<Result<Vec<_>, _>>()?;
+            let peers = addresses
+                .map(|peer| sent_to(HostPort::parse(peer, None, None)?))
+                .collect::<Result<Vec<_>, _>>()?;
             if peers.is_empty() {
                 return Err(format!(
                     "nobody to send to: write udp:{rest}+HOST:PORT, with + before each peer"
@@ -169,13 +170,28 @@ fn parse(text: &str) -> Result<Carrier, String> {
                 interface.parse().map_err(|_| "behind @ the interface's IPv4 address is expected")?;
             Ok(Carrier::Multicast { group, interface })
         }
-        "broadcast" => Ok(Carrier::Broadcast(v4(rest)?)),
+        "broadcast" => {
+            let address = v4(rest)?;
+            if address.ip().is_multicast() || address.ip().is_unspecified() {
+                return Err("this is no broadcast address, such as 10.0.0.255".into());
+            }
+            Ok(Carrier::Broadcast(address))
+        }
         "serial" => line(rest).map(|(device, baud)| Carrier::Serial { device, baud }),
         "tunnel" => line(rest).map(|(device, baud)| Carrier::Tunnel { device, baud }),
-        "star" => HostPort::parse(rest, None, None).map(Carrier::Star),
+        "star" => HostPort::parse(rest, None, None).and_then(sent_to).map(Carrier::Star),
         "relay" => HostPort::parse(rest, Some("0.0.0.0"), None).map(Carrier::Relay),
         _ => Err(EXAMPLES.into()),
     }
+}
+
+/// Refuses what is no address of one machine.
+fn sent_to(to: HostPort) -> Result<HostPort, String> {
+    if to.is_everywhere() {
+        return Err(format!("nothing can be sent to {to}, which is no address of one machine"));
+    }
+    to.of_one_machine()
+        .map_err(|reason| format!("{reason}; multicast: and broadcast: are carriers of their own"))
 }
 
 /// A serial line, as endpoints spell it.
@@ -440,6 +456,10 @@ mod tests {
             ("serial:/dev/ttyUSB0:fast", "rate"),
             ("tunnel:", "device is missing"),
             ("star:", "a port is missing"),
+            ("star:0.0.0.0:14800", "no address of one machine"),
+            ("star:224.0.0.1:14800", "carriers of their own"),
+            ("udp:127.0.0.1:1+255.255.255.255:1", "no address of one machine"),
+            ("broadcast:224.0.0.1:1", "no broadcast address"),
         ] {
             let error = text.parse::<Carrier>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

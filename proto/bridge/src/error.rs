@@ -19,6 +19,14 @@ pub enum BridgeError {
         /// What is wrong with it, and what to write.
         reason: String,
     },
+    /// A serial endpoint or carrier at a path where there is no device.
+    #[error("`{given}`: {reason}")]
+    NotALine {
+        /// What was given.
+        given: String,
+        /// What is there.
+        reason: String,
+    },
     /// Endpoints without a carrier, or the other way round.
     #[error("{0}")]
     Incomplete(&'static str),

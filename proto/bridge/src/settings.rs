@@ -1,6 +1,7 @@
 //! Endpoints and carriers of a bridge: from flags, or from a file in mavlink-router's format.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use quiver_mavlink::{
@@ -110,7 +111,27 @@ impl Settings {
         Self { state_every: Some(every.max(Duration::from_secs(1))), ..self }
     }
 
+    /// Refuses serial lines at paths where there is something else.
+    fn check_lines(&self) -> Result<(), BridgeError> {
+        let endpoints = self.endpoints.iter().filter_map(|endpoint| match &endpoint.endpoint {
+            Endpoint::Serial { device, .. } => Some((endpoint.endpoint.to_string(), device)),
+            _ => None,
+        });
+        let carriers = self.carriers.iter().filter_map(|carrier| match carrier {
+            Carrier::Serial { device, .. } | Carrier::Tunnel { device, .. } => {
+                Some((carrier.to_string(), device))
+            }
+            _ => None,
+        });
+        for (given, device) in endpoints.chain(carriers) {
+            quiver_serial::check_path(Path::new(device))
+                .map_err(|reason| BridgeError::NotALine { given, reason })?;
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), BridgeError> {
+        self.check_lines()?;
         let incomplete = |what| Err(BridgeError::Incomplete(what));
         // Half a bridge would look as if it worked.
         if self.carriers.is_empty() {

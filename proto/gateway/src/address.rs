@@ -43,6 +43,24 @@ impl FromStr for LineAddress {
     }
 }
 
+impl LineAddress {
+    /// Refuses what is there and is no line, and never will be one.
+    ///
+    /// # Errors
+    /// In words, with what to write.
+    pub fn check(&self) -> Result<(), String> {
+        let Self::Device(path) = self else { return Ok(()) };
+        if let Some((device, rate)) = path.to_str().and_then(|path| path.rsplit_once(':'))
+            && !rate.is_empty()
+            && rate.bytes().all(|byte| byte.is_ascii_digit())
+            && !path.exists()
+        {
+            return Err(format!("write {device}, and the rate as --baud {rate}"));
+        }
+        quiver_serial::check_path(path)
+    }
+}
+
 impl fmt::Display for LineAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -56,6 +74,18 @@ impl fmt::Display for LineAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_line_is_refused_and_what_may_come_is_not() {
+        let check = |text: &str| text.parse::<LineAddress>().expect("an address").check();
+        for good in ["/dev/null", "/dev/none-of-these", "tcp:127.0.0.1:1"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        let told = |text: &str| check(text).expect_err(text);
+        assert!(told("/etc").contains("/etc is a directory, and no serial line"));
+        assert!(told("/etc/passwd").contains("/etc/passwd is a file, and no serial line"));
+        assert_eq!(told("/dev/none:115200"), "write /dev/none, and the rate as --baud 115200");
+    }
 
     #[test]
     fn addresses_are_read_as_they_are_shown() {

@@ -364,7 +364,8 @@ fn read_tcp(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
     let host = read_address(section)?;
     let port = section.require("Port", "Port = 5760")?;
     let port = parse_port(port.text).map_err(|reason| port.fault(reason))?;
-    let mut config = EndpointConfig::new(String::new(), Endpoint::Tcp(HostPort { host, port }));
+    let place = HostPort { host, port }.of_one_machine().map_err(|reason| section.fault(reason))?;
+    let mut config = EndpointConfig::new(String::new(), Endpoint::Tcp(place));
     if let Some(value) = section.take("RetryTimeout") {
         let seconds = value.number(0..=86_400, "number of seconds")?;
         config.retry_after = (seconds != 0).then(|| Duration::from_secs(seconds.into()));

@@ -160,6 +160,24 @@ impl HostPort {
     }
 }
 
+impl HostPort {
+    /// Refuses what no connection can be made to, by what it is.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn of_one_machine(self) -> Result<Self, String> {
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V4(ip)) if ip.is_multicast() || ip.is_broadcast() => {
+                Err(format!("no connection can be made to `{ip}`, which is no address of one machine"))
+            }
+            Ok(IpAddr::V6(ip)) if ip.is_multicast() => {
+                Err(format!("no connection can be made to `{ip}`, which is no address of one machine"))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
 /// A port, 1 to 65535.
 pub(crate) fn parse_port(text: &str) -> Result<u16, String> {
     match text.parse::<u16>() {
@@ -263,7 +281,7 @@ fn parse(text: &str) -> Result<Endpoint, String> {
         "udpin" => listen(GCS_UDP_PORT).map(Endpoint::UdpIn),
         "udpout" => connect(GCS_UDP_PORT).map(Endpoint::UdpOut),
         "udpbcast" => connect(GCS_UDP_PORT).map(Endpoint::UdpBroadcast),
-        "tcp" | "tcpout" => connect(TCP_PORT).map(Endpoint::Tcp),
+        "tcp" | "tcpout" => connect(TCP_PORT).and_then(HostPort::of_one_machine).map(Endpoint::Tcp),
         "tcpin" => listen(TCP_PORT).map(Endpoint::TcpIn),
         "serial" => parse_serial(rest),
         // pymavlink listens on it, mavlink-router sends to it: nobody should have to guess.

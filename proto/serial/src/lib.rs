@@ -11,6 +11,8 @@
 //! | `open`, which waits for a driver, of USB for instance | a thread of those for blocking calls opens |
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -48,6 +50,22 @@ impl Device for SerialStream {
         // A device that is gone has nothing to discard.
         let _ = self.clear(ClearBuffer::Output);
     }
+}
+
+/// Refuses a path at which there is something that is no device, and never will be a line. A device that is not there yet
+/// may be plugged in later.
+///
+/// # Errors
+/// In words.
+pub fn check_path(path: &Path) -> Result<(), String> {
+    let Ok(metadata) = path.metadata() else { return Ok(()) };
+    let found = match metadata.file_type() {
+        found if found.is_char_device() => return Ok(()),
+        found if found.is_dir() => "a directory",
+        found if found.is_file() => "a file",
+        _ => "no device of characters",
+    };
+    Err(format!("{} is {found}, and no serial line, such as /dev/ttyACM0", path.display()))
 }
 
 /// Opens a device, as its two directions.

@@ -1,6 +1,6 @@
 //! Flags that several subcommands of the services have, and how command lines are read.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -77,13 +77,25 @@ pub struct CommonArgs {
     pub protection: ProtectionArgs,
 }
 
+/// Reads where metrics are served.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        "write the IP address of this machine and the port, such as 127.0.0.1:9464 or [::1]:9464".to_string()
+    })?;
+    let ip = address.ip();
+    if ip.is_multicast() || ip == IpAddr::from(Ipv4Addr::BROADCAST) {
+        return Err("no service can listen there: this is no address of one machine".into());
+    }
+    Ok(address)
+}
+
 /// Flags of subcommands that run a service: by which it is watched.
 #[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct MonitoringArgs {
     /// Where to serve /metrics, /healthz and /readyz over HTTP, such as 127.0.0.1:9464; port 0 lets the
     /// system choose. Without it nothing is served. There is no authentication: whoever reaches it sees names
     /// and numbers of drones, never a secret
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics_address)]
     pub metrics: Option<SocketAddr>,
 
     /// Collector to which the service sends what it does about each request, by OTLP over plain HTTP, such as
@@ -117,7 +129,7 @@ pub struct KgcArgs {
 pub struct HealthArgs {
     /// Ask over HTTP, at the address that the service was given as its --metrics; default, also for 0.0.0.0: ask the
     /// service that runs with this data directory at its socket
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics_address)]
     pub metrics: Option<SocketAddr>,
     /// Ask only whether it is alive, not whether it does its work
     #[arg(long)]

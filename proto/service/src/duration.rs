@@ -17,6 +17,10 @@ const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 /// # Errors
 /// In words.
 pub fn parse(text: &str) -> Result<Duration, String> {
+    if text.ends_with('M') || text.contains("M ") {
+        // Whoever writes 5M means minutes, and would get months.
+        return Err(format!("{text:?}: write m for minutes, or months"));
+    }
     match humantime::parse_duration(text) {
         Ok(length) if length > LONGEST => Err(format!("{text} is longer than ten years")),
         Ok(length) => Ok(length),
@@ -54,6 +58,15 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn months_are_not_spelt_as_minutes() {
+        for text in ["5M", "1h 5M 3s"] {
+            assert!(parse(text).expect_err(text).contains("m for minutes, or months"), "{text}");
+        }
+        assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
+        assert!(parse("1month").is_ok());
+    }
 
     #[test]
     fn what_is_beyond_all_use_is_refused() {

@@ -242,7 +242,7 @@ pub enum Error {
     #[error("the address {0} for --metrics is in use: stop the other process or choose another port")]
     MetricsInUse(SocketAddr),
     /// The address for metrics and health cannot be listened on.
-    #[error("metrics: cannot listen on {address}: {source}")]
+    #[error("metrics: cannot listen on {address}: {}", listen_reason(.source))]
     Metrics {
         /// The address.
         address: SocketAddr,
@@ -273,6 +273,20 @@ fn remedy(path: &Path, ours: bool) -> String {
         return format!("if you still trust it: chmod 600 {}", path.display());
     }
     "it belongs to another user: give a copy that is yours alone".into()
+}
+
+/// Reason why nothing can listen on an address, with what to do.
+fn listen_reason(source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have the address: give --metrics one of its own, such as 127.0.0.1:9464"
+                .into()
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("{source}: ports below 1024 are root's; choose another port")
+        }
+        _ => source.to_string(),
+    }
 }
 
 /// Bytes, for people.

@@ -1,7 +1,7 @@
 //! MAVLink over UDP: listening (`udpin`), sending (`udpout`), broadcasting (`udpbcast`).
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use quiver_mavlink::HostPort;
@@ -115,6 +115,20 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
+/// The multicast group that is sent to, if it is one. A connected socket would hear nobody of it: whoever answers does
+/// so from an address of its own.
+fn multicast_group(to: &HostPort) -> Option<SocketAddr> {
+    let group: IpAddr = to.host.parse().ok()?;
+    group.is_multicast().then(|| SocketAddr::new(group, to.port))
+}
+
+/// A socket that sends to this group, and receives from anybody.
+async fn unconnected(group: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr =
+        if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    UdpSocket::bind((any, 0)).await
+}
+
 /// Exchanges datagrams; without an address, those who sent are answered.
 async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
     let (mut peers, mut told, mut cut) = (Peers::default(), None, CutFrames::default());
@@ -175,6 +189,17 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
                 None => return,
             },
         }
+        if let Some(group) = multicast_group(&to) {
+            match unconnected(group).await {
+                Ok(socket) => {
+                    pause.opened();
+                    let _ = exchange(&mut link, &socket, Some(group)).await;
+                    return;
+                }
+                Err(error) => pause.failed(&error),
+            }
+            continue;
+        }
         let socket = match connect(&to).await {
             Ok(socket) => socket,
             // Only the system knows that it is a broadcast address, and says so by this.
@@ -228,6 +253,20 @@ async fn exchange_with(link: &mut Link, socket: &UdpSocket, peer: SocketAddr) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn whoever_answers_a_multicast_group_is_heard() {
+        let to = |host: &str| HostPort { host: host.into(), port: 14550 };
+        assert_eq!(multicast_group(&to("127.0.0.1")), None);
+        let group = multicast_group(&to("224.1.2.34")).expect("a group");
+        let socket = unconnected(group).await.expect("a socket");
+        let port = socket.local_addr().expect("address").port();
+        let other = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        other.send_to(b"answer", (Ipv4Addr::LOCALHOST, port)).expect("send");
+        let (mut buffer, limit) = ([0; 16], Duration::from_secs(10));
+        let received = tokio::time::timeout(limit, socket.recv_from(&mut buffer)).await.expect("in time");
+        assert_eq!(received.expect("received").0, 6);
+    }
 
     #[test]
     fn those_who_sent_lately_are_answered_and_no_more_than_there_is_room_for() {

@@ -63,6 +63,20 @@ pub(crate) fn export(role: &str, endpoint: &str) -> Result<(Spans, Export)> {
     let Some(rest) = endpoint.strip_prefix("http://") else {
         return Err(refused(&"only http:// is spoken; put a collector on this machine for anything else"));
     };
+    // Before anything repeats it: what stands before the @ would be a password, which is never sent.
+    if rest.split('/').next().is_some_and(|authority| authority.contains('@')) {
+        return Err(Error::Config(
+            "`otlp`: a collector is spoken to without a user's name and password: leave out what stands before the @".into(),
+        ));
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (authority, "80"),
+    };
+    if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port != 0) {
+        return Err(refused(&"write http://HOST:PORT, such as http://127.0.0.1:4318"));
+    }
     let path = if rest.trim_end_matches('/').contains('/') { "" } else { "/v1/traces" };
     let exporter = SpanExporter::builder()
         .with_http()
@@ -309,5 +323,24 @@ mod tests {
     fn encrypted_collectors_are_refused_in_words() {
         let refused = export("edge", "https://collector:4318").err().expect("refused");
         assert!(refused.to_string().contains("only http:// is spoken"), "{refused}");
+    }
+
+    #[test]
+    fn collector_that_can_never_be_reached_is_refused_and_no_password_is_repeated() {
+        for endpoint in [
+            "http://",
+            "http://:4318",
+            "http://collector:0",
+            "http://collector:99999",
+            "http://collector:x/y",
+        ] {
+            let refused = export("edge", endpoint).err().expect("refused").to_string();
+            assert!(refused.contains("write http://HOST:PORT"), "{endpoint}: {refused}");
+        }
+        let refused = export("edge", "http://user:hush@collector:4318").err().expect("refused").to_string();
+        assert!(!refused.contains("hush") && refused.contains("before the @"), "{refused}");
+        for endpoint in ["http://collector", "http://[::1]:4318/v1/traces", "http://[::1]"] {
+            assert!(export("edge", endpoint).is_ok(), "{endpoint}");
+        }
     }
 }

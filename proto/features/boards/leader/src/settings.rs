@@ -52,7 +52,8 @@ impl BoardSettings {
             return Err(Error::config("`baud` must lie between 1200 and 4000000"));
         }
         let mut lines = Vec::new();
-        for line in parse_all("serial", &self.serial)? {
+        for line in parse_all::<LineAddress>("serial", &self.serial)? {
+            line.check().map_err(|reason| Error::config(format!("`serial`: {line}: {reason}")))?;
             if lines.contains(&line) {
                 return Err(Error::config(format!("`serial`: {line} is given twice")));
             }

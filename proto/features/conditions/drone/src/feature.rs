@@ -73,6 +73,12 @@ impl FeatureCommand for IbeOptions {
         let mut asked = AskedSource { caller, authority };
         match command {
             IbeCommand::Keys(args) => {
+                if asked.authority.is_some() {
+                    return Err(DroneError::config(
+                        "`--authority`: `ibe key`, `ibe list` and `ibe authority` are about keys \
+                        of the KGCs, and take no file; leave it out",
+                    ));
+                }
                 let report = asked.call(&args.call()).await?;
                 let file = caller.settings().read_deployment()?;
                 args.print(&file.pin()?, &report)?;

@@ -64,7 +64,13 @@ pub(super) fn choose<'a>(entries: &[&'a Entry<Ristretto255>], to: &Recipients) -
         let all: Vec<_> = entries.iter().map(|entry| entry.authority.name.as_str()).collect();
         return Err(Error::Authority(match all.as_slice() {
             [] => "no attribute authority is known: fetch (`abe fetch`), or give --authority FILE".into(),
-            all => format!("no such attribute authority; known are {}", all.join(", ")),
+            all => {
+                let asked = to.authority.as_deref().map_or_else(String::new, |name| format!(" `{name}`"));
+                format!(
+                    "no such attribute authority{asked}; known are {}; a public file is given with its folder, as ./NAME.authority",
+                    all.join(", ")
+                )
+            }
         }));
     }
     let policy = matches!(to.target, TargetText::Policy(_));
