@@ -26,7 +26,7 @@ SILENCE = 10
 def why_not():
     """Why this cannot run here, if so."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
-    return f"this Python has no {', '.join(missing)} (.ci/deploy makes one)" if missing else None
+    return f"this Python has no {', '.join(missing)} (.ci/deploy all makes one)" if missing else None
 
 
 def build(engine):
