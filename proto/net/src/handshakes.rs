@@ -2,12 +2,12 @@
 //!
 //! Who comes is known behind the handshake. Until then a drone and a stranger from its address look alike,
 //! and whoever opens connections and says nothing could keep out all who share its address for as long as a
-//! handshake may take. So of too many handshakes one goes that has had its time: at random, so that whoever
-//! has most loses most.
+//! handshake may take. So of too many handshakes one goes of which nothing has come for a while: at random,
+//! so that whoever has most loses most.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -21,8 +21,9 @@ use tokio::time::Instant;
 
 use crate::addresses::Prefix;
 
-/// Time that nobody takes from a handshake: some round trips.
-const GRACE: Duration = Duration::from_millis(250);
+/// Time for which nothing came of a handshake that may be ended. One that goes on, however slowly on a busy
+/// machine, is not: a crowd of drones that come at once would end each other's.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Handshakes that were ended, and whose sockets are not closed yet, at a time.
 const ENDING: usize = 64;
 
@@ -41,9 +42,27 @@ struct UnderWay {
 struct Entry {
     number: u64,
     from: Option<Prefix>,
-    since: Instant,
+    progress: Progress,
     end: AbortHandle,
     ended: bool,
+}
+
+/// Time at which a handshake was woken last: only what comes from the peer wakes it.
+#[derive(Clone)]
+struct Progress(Arc<Mutex<Instant>>);
+
+impl Progress {
+    fn start() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn last(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Registration of a handshake, until it is over.
@@ -80,11 +99,17 @@ impl Handshakes {
         let number = all.next;
         // 2^64 connections do not come.
         all.next = all.next.wrapping_add(1);
-        all.entries.push(Entry { number, from, since: Instant::now(), end, ended: false });
+        let progress = Progress::start();
+        all.entries.push(Entry { number, from, progress: progress.clone(), end, ended: false });
         drop(all);
         let registered = Registered(self.clone(), number);
         async move {
-            let done = Abortable::new(handshake, registration).await;
+            let mut handshake = pin!(Abortable::new(handshake, registration));
+            let done = poll_fn(|cx| {
+                progress.note();
+                handshake.as_mut().poll(cx)
+            });
+            let done = done.await;
             drop(registered);
             done.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "others wait for its room")))
         }
@@ -98,10 +123,10 @@ impl Handshakes {
             return false;
         }
         let newest = all.next.wrapping_sub(1);
-        // §13.8: 250 ms are a handshake's own.
+        // §13.8: nothing has come of it for 1 s.
         let old = |entry: &Entry| {
             let of = from.is_none() || entry.from == from;
-            of && !entry.ended && entry.number != newest && now >= entry.since + GRACE
+            of && !entry.ended && entry.number != newest && now >= entry.progress.last() + SILENCE
         };
         let count = all.entries.iter().filter(|entry| old(entry)).count();
         if count == 0 {
@@ -180,13 +205,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_handshake_that_has_had_its_time_is_ended_for_another_and_the_newest_never() {
+    async fn a_handshake_of_which_nothing_comes_is_ended_for_another_and_the_newest_never() {
         let handshakes = Handshakes::default();
         let silent = || std::future::pending::<io::Result<()>>();
         let mut all: Vec<_> =
             [1, 1, 2, 1].map(|host| tokio::spawn(handshakes.begin(from(host), silent()))).into();
-        assert!(!handshakes.end_one(from(1), Instant::now()), "all are young");
-        tokio::time::sleep(GRACE).await;
+        assert!(!handshakes.end_one(from(1), Instant::now()), "all have just begun");
+        tokio::time::sleep(SILENCE).await;
         let now = Instant::now();
         assert!(handshakes.end_one(from(1), now) && handshakes.end_one(from(1), now));
         assert!(!handshakes.end_one(from(1), now), "the newest of them is the one that wants room");
@@ -203,6 +228,25 @@ mod tests {
         newest.abort();
         assert!(newest.await.unwrap_err().is_cancelled());
         assert!(handshakes.lock().entries.is_empty(), "nothing is remembered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_goes_on_is_not_ended_however_long_it_takes() {
+        let handshakes = Handshakes::default();
+        let slow = handshakes.begin(from(1), async {
+            for _ in 0..20 {
+                tokio::time::sleep(SILENCE / 2).await;
+            }
+            Ok(())
+        });
+        let slow = tokio::spawn(slow);
+        let other = tokio::spawn(handshakes.begin(from(1), std::future::pending::<io::Result<()>>()));
+        for _ in 0..8 {
+            tokio::time::sleep(SILENCE).await;
+            assert!(!handshakes.end_one(from(1), Instant::now()));
+        }
+        slow.await.unwrap().unwrap();
+        other.abort();
     }
 
     #[tokio::test]
