@@ -24,23 +24,23 @@ struct Log {
     series: Series,
     /// Time of the next attempt after a failure.
     again_at: Option<Instant>,
-    logged_at: Option<Instant>,
 }
 
 /// Writes until the queue is closed and empty.
 pub(super) fn run(queue: &Queue, settings: &FlightLogSettings) {
     let mut logs = Kind::ALL.map(|kind| Log::new(kind, settings));
-    let mut synced_at = Instant::now();
+    // Of all logs together: they are on one disk.
+    let (mut synced_at, mut failed_at) = (Instant::now(), None);
     while let Some(records) = queue.wait(SYNC_EVERY) {
         for (log, records) in logs.iter_mut().zip(&records) {
-            log.write(queue, records);
+            log.write(queue, records, &mut failed_at);
         }
         if synced_at.elapsed() >= SYNC_EVERY {
             synced_at = Instant::now();
-            logs.iter_mut().for_each(|log| log.sync(queue));
+            logs.iter_mut().for_each(|log| log.sync(queue, &mut failed_at));
         }
     }
-    logs.iter_mut().for_each(|log| log.sync(queue));
+    logs.iter_mut().for_each(|log| log.sync(queue, &mut failed_at));
 }
 
 impl Log {
@@ -51,10 +51,10 @@ impl Log {
             Kind::Dropped => (".dropped.jsonl", settings.limit / 4),
         };
         let series = Series::new(settings.directory.clone(), ending, limit);
-        Self { kind, series, again_at: None, logged_at: None }
+        Self { kind, series, again_at: None }
     }
 
-    fn write(&mut self, queue: &Queue, records: &Records) {
+    fn write(&mut self, queue: &Queue, records: &Records, failed_at: &mut Option<Instant>) {
         if records.len() == 0 {
             return;
         }
@@ -73,27 +73,27 @@ impl Log {
             }
             Err(failure) => {
                 queue.note_lost(records.len() - written);
-                self.fail(queue, failure);
+                self.fail(queue, failure, failed_at);
             }
         }
     }
 
-    fn sync(&mut self, queue: &Queue) {
+    fn sync(&mut self, queue: &Queue, failed_at: &mut Option<Instant>) {
         if let Err(failure) = self.series.sync() {
             // After a failed sync nobody knows what of the file is on the disk: the next record begins
             // another.
             self.series.abandon();
-            self.fail(queue, failure);
+            self.fail(queue, failure, failed_at);
         }
     }
 
-    /// Notes a failure, and logs it once.
-    fn fail(&mut self, queue: &Queue, (place, error): (PathBuf, io::Error)) {
+    /// Notes a failure, and logs it if none was logged lately.
+    fn fail(&mut self, queue: &Queue, (place, error): (PathBuf, io::Error), failed_at: &mut Option<Instant>) {
         let (now, place) = (Instant::now(), place.display().to_string());
         self.again_at = Some(now + AGAIN_AFTER);
         queue.set_trouble(self.kind, Some(format!("{place}: {error}")));
         // Said seldom: the disk that is full is often the one that takes the log.
-        if self.logged_at.is_none_or(|at| now.duration_since(at) >= SILENT_FOR) {
+        if failed_at.is_none_or(|at| now.duration_since(at) >= SILENT_FOR) {
             tracing::warn!(
                 place,
                 %error,
@@ -101,6 +101,6 @@ impl Log {
                  logged are counted: make room, or give another --mavlink-log"
             );
         }
-        self.logged_at = Some(now);
+        *failed_at = Some(now);
     }
 }
