@@ -17,7 +17,7 @@ pub struct Machine {
     pub system: String,
     /// The compiler.
     pub rustc: String,
-    /// The commit that was checked out when the program was built, as git's hash; `unknown` without git.
+    /// The commit that was checked out when the program was built, as git's hash; `unknown` without git, or without optimisation.
     pub commit: String,
     /// True if the program was built with optimisation.
     pub optimised: bool,
