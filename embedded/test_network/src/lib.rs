@@ -137,7 +137,6 @@ impl TestNetwork {
             group: Some(name(GROUP)),
             time: EPOCH_START,
             radio: None,
-            kem: Default::default(),
             token: Some(token),
         }
     }

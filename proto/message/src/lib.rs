@@ -71,6 +71,7 @@ mod equivocation;
 mod error;
 mod field;
 mod joining;
+#[cfg(feature = "services")]
 mod kem;
 mod message;
 mod part;
@@ -119,6 +120,7 @@ pub use epoch::{
 };
 pub use error::MessageError;
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
+#[cfg(feature = "services")]
 pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
 #[cfg(feature = "services")]

@@ -5,14 +5,14 @@ pub struct Message {
     #[prost(bytes = "vec", tag = "1")]
     pub deployment: ::prost::alloc::vec::Vec<u8>,
     #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37, 50, 51, 52, 53, 54"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 37"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35"))]
     pub body: ::core::option::Option<message::Body>,
 }
 /// Nested message and enum types in `Message`.
@@ -101,6 +101,7 @@ pub mod message {
         #[cfg(feature = "services")]
         EpochChanges(super::EpochChanges),
         #[prost(message, tag = "37")]
+        #[cfg(feature = "services")]
         JoinCiphertext(super::JoinCiphertext),
         #[prost(message, tag = "50")]
         #[cfg(feature = "services")]
@@ -368,6 +369,7 @@ pub struct JoinHello {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     /// Parameter set of ML-KEM that the drone's deployment says.
     #[prost(enumeration = "KemSet", tag = "4")]
+    #[cfg(feature = "services")]
     pub kem: i32,
 }
 /// Leader to edge: a stateless cookie that is also the leader's nonce, and who the leader is.
@@ -385,9 +387,11 @@ pub struct JoinChallenge {
     pub revocation_number: u64,
     /// The second factor of the leader's term, if its deployment has one.
     #[prost(message, optional, tag = "5")]
+    #[cfg(feature = "services")]
     pub kem: ::core::option::Option<KemTerm>,
 }
 /// Second factor of a term: its parameter set, and the number of terms that its leader has opened.
+#[cfg(feature = "services")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KemTerm {
     #[prost(enumeration = "KemSet", tag = "1")]
@@ -396,6 +400,7 @@ pub struct KemTerm {
     pub g: u64,
 }
 /// What a drone brings for the second factor: an encapsulation key, or the name of the key that both have.
+#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KemOffer {
     #[prost(enumeration = "KemSet", tag = "1")]
@@ -430,11 +435,13 @@ pub struct JoinRequest {
     pub signature: ::prost::alloc::vec::Vec<u8>,
     /// If the deployment has a second factor. Under the signature.
     #[prost(message, optional, tag = "8")]
+    #[cfg(feature = "services")]
     pub kem: ::core::option::Option<KemOffer>,
 }
 /// Leader to edge, before the batch of its request closes: the leader encapsulated to the key of the request.
 ///
 /// Not signed: one that is made by somebody else leads to another key, which the welcome does not fit.
+#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinCiphertext {
     /// n_e of the request.
@@ -543,8 +550,10 @@ pub struct Header {
     pub changes: ::prost::bytes::Bytes,
     /// The second factor, if the deployment has one: parameter set, and how many terms the leader has opened.
     #[prost(enumeration = "KemSet", tag = "22")]
+    #[cfg(feature = "services")]
     pub kem: i32,
     #[prost(uint64, tag = "23")]
+    #[cfg(feature = "services")]
     pub kem_terms: u64,
 }
 /// One member's wrapped group key.
@@ -999,6 +1008,7 @@ pub struct AdmissionLeave {
     pub tag: ::prost::alloc::vec::Vec<u8>,
 }
 /// Parameter sets of ML-KEM.
+#[cfg(feature = "services")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum KemSet {
@@ -1007,6 +1017,7 @@ pub enum KemSet {
     MlKem768 = 1,
     MlKem1024 = 2,
 }
+#[cfg(feature = "services")]
 impl KemSet {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
