@@ -288,8 +288,8 @@ impl SendQueue {
         Ok(())
     }
 
-    /// Drops the message at this place, which was sent. Nothing but this and [`Self::expire`], in one task, takes
-    /// messages away, so that it is there still.
+    /// Drops the message at this place, which was sent. Nothing but this and [`Self::expire`], in one task,
+    /// takes messages away, so that it is there still.
     fn drop_sent(&self, place: usize) {
         let mut messages = self.messages();
         let others = messages.iter().enumerate().filter(|(at, _)| *at != place);

@@ -86,8 +86,8 @@ fn parse_address(text: &str) -> Result<Multiaddr, AddressError> {
     if quic.supports(&address) && !quic.is_built_in() { Err(AddressError::NoQuic) } else { Ok(address) }
 }
 
-/// Reads an address that a service listens on: a multiaddress, or `ADDRESS:PORT` for TCP. One at which no service can
-/// ever listen is refused, before a token is used.
+/// Reads an address that a service listens on: a multiaddress, or `ADDRESS:PORT` for TCP. One at which no
+/// service can ever listen is refused, before a token is used.
 ///
 /// # Errors
 /// [`AddressError`]
@@ -127,8 +127,8 @@ pub fn parse_listened_address(text: &str) -> Result<Multiaddr, AddressError> {
     }
 }
 
-/// Reads an address that a service dials: a multiaddress, or `HOST:PORT` for TCP. One at which nothing can ever be
-/// reached is refused.
+/// Reads an address that a service dials: a multiaddress, or `HOST:PORT` for TCP. One at which nothing can
+/// ever be reached is refused.
 ///
 /// # Errors
 /// [`AddressError`]
@@ -173,8 +173,8 @@ fn is_of_one_machine(ip: Ipv4Addr) -> bool {
     ip.octets()[0] != 0 && !ip.is_broadcast() && !ip.is_multicast()
 }
 
-/// Returns true if a machine can have this name (RFC 1123 §2.1), a full stop at its end included; underscores, which
-/// engines of containers put into names, are let through.
+/// Returns true if a machine can have this name (RFC 1123 §2.1), a full stop at its end included; underscores,
+/// which engines of containers put into names, are let through.
 fn is_name(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let name = name.strip_suffix('.').unwrap_or(name);

@@ -52,8 +52,8 @@ impl Device for SerialStream {
     }
 }
 
-/// Refuses a path at which there is something that is no device, and never will be a line. A device that is not there yet
-/// may be plugged in later.
+/// Refuses a path at which there is something that is no device, and never will be a line. A device that is
+/// not there yet may be plugged in later.
 ///
 /// # Errors
 /// In words.

@@ -115,8 +115,8 @@ async fn broadcast(to: &HostPort) -> io::Result<(UdpSocket, SocketAddr)> {
     Ok((socket, address))
 }
 
-/// The multicast group that is sent to, if it is one. A connected socket would hear nobody of it: whoever answers does
-/// so from an address of its own.
+/// The multicast group that is sent to, if it is one. A connected socket would hear nobody of it: whoever
+/// answers does so from an address of its own.
 fn multicast_group(to: &HostPort) -> Option<SocketAddr> {
     let group: IpAddr = to.host.parse().ok()?;
     group.is_multicast().then(|| SocketAddr::new(group, to.port))
