@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use quiver_admission::certifying::{Certificate, Certifier, Terms};
 use quiver_admission::{Ledger, PolicyStatement, SignedPolicy};
 use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::KeyMaker;
-use quiver_delivery::attributes::certifying::{Certificate, Certifier, Terms};
 use quiver_garble::policy::Schema;
 
 use crate::scene::{START, Staged, canonical, name, rng};

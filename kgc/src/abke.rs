@@ -4,8 +4,8 @@ mod list;
 mod policy;
 mod setup;
 
+use quiver_admission::certifying::Terms;
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 

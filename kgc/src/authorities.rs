@@ -7,13 +7,13 @@
 
 use std::path::{Path, PathBuf};
 
+use quiver_admission::certifying::{self, Certifier, Terms};
 use quiver_ainq::{
     AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, Ristretto255, SecretScalar, SignedAuthority, Suite,
     VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::attributes::certifying::{self, Certifier, Terms};
 use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_delivery::attributes::{Authority, KeyMaker};
 use quiver_service::deployment_file::owner;

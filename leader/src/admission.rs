@@ -3,10 +3,10 @@
 use std::num::NonZero;
 use std::path::Path;
 
+use quiver_admission::certifying::{Certificate, KIND, Terms};
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{Deployment, Name, Ristretto255};
-use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_machine::Either;
 use quiver_service::armour::{self, Kind};
 use quiver_service::clock;
@@ -125,7 +125,7 @@ fn slot_keys(
         return Ok(None);
     };
     let Some(held) = &entry.key else { return Ok(None) };
-    let told = |error: quiver_delivery::attributes::certifying::CertifyError| error.to_string();
+    let told = |error: quiver_admission::certifying::CertifyError| error.to_string();
     if Some(Certificate::period_of(&held.key).map_err(told)?) == handed {
         return Ok(None);
     }

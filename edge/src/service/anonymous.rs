@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_admission::certifying::{Certificate, KIND, Terms};
 use quiver_admission::{AnonymousConfig, AnonymousEdge, AnyEdge, Ending};
 use quiver_ainq::{DroneKeypair, Name, RevocationList, Ristretto255};
-use quiver_delivery::attributes::certifying::{Certificate, KIND, Terms};
 use quiver_group::Edge;
 use quiver_machine::Route;
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};

@@ -1,7 +1,7 @@
 //! `kgc abke list`: authorities, what is certified, credentials issued, policies.
 
+use quiver_admission::certifying::Terms;
 use quiver_ainq::{Deployment, Ristretto255, UnixTime};
-use quiver_delivery::attributes::certifying::Terms;
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 

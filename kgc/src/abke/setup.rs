@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use quiver_admission::certifying::{KIND, SCHEME, Terms};
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::attributes::certifying::{KIND, SCHEME, Terms};
 use quiver_garble::policy::{MAX_TEXT, Schema};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal};

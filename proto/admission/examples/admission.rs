@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use quiver_abke::Authority;
+use quiver_admission::certifying::Terms;
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{
     AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, AnonymousConfig, AnonymousEdge,
@@ -18,7 +19,6 @@ use quiver_ainq::{
     TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_delivery::attributes::certifying::Terms;
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;

@@ -25,7 +25,7 @@ use quiver_crypto::{Digest, Hasher};
 use quiver_garble::policy::{MAX_TEXT, Policy, PolicyError as TextError};
 use rand_core::CryptoRngCore;
 
-use quiver_delivery::attributes::certifying::{CertifyError, Terms};
+use crate::certifying::{CertifyError, Terms};
 
 /// Bytes a signed policy may have.
 pub const MAX_POLICY_LEN: usize = MAX_TEXT + 512;

@@ -20,13 +20,7 @@
     all(feature = "abe", feature = "services"),
     doc = "| [`schemes`] | the schemes of `quiver-abe` doing it |"
 )]
-#![cfg_attr(
-    feature = "abke",
-    doc = "| [`certifying`] | the certification of fields for `quiver-abke`, by periods |"
-)]
 
-#[cfg(feature = "abke")]
-pub mod certifying;
 pub mod fetcher;
 #[cfg(feature = "services")]
 mod grants;

@@ -10,13 +10,10 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`attributes`] | attribute keys and certified fields: their issuer, their client |
 #![cfg_attr(
     feature = "services",
     doc = "| [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |"
-)]
-#![cfg_attr(
-    any(feature = "abe", feature = "abke"),
-    doc = "| [`attributes`] | attribute keys and certified fields: their issuer, their client |"
 )]
 #![cfg_attr(
     feature = "ibe",
@@ -24,7 +21,7 @@
 )]
 //! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
 #![cfg_attr(
-    all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"),
+    all(feature = "services", feature = "ibe"),
     doc = "| [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |"
 )]
 #![cfg_attr(
@@ -40,15 +37,12 @@
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
-// Without a payload nothing is delivered, and nobody uses what the payloads share.
-#![cfg_attr(not(any(feature = "abe", feature = "abke", feature = "ibe")), allow(dead_code))]
 
 extern crate alloc;
 
-#[cfg(any(feature = "abe", feature = "abke"))]
 pub mod attributes;
 mod client;
-#[cfg(all(feature = "services", any(feature = "abe", feature = "abke"), feature = "ibe"))]
+#[cfg(all(feature = "services", feature = "ibe"))]
 pub mod kgc;
 #[cfg(feature = "ibe")]
 pub mod release;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use quiver_admission::certifying::MAX_PERIOD;
 use quiver_admission::{AnonymousEdge, Ending};
 use quiver_ainq::{Deployment, Suite};
-use quiver_delivery::attributes::certifying::MAX_PERIOD;
 use quiver_envelope::Envelopes;
 use quiver_group::EdgeCommand;
 use quiver_machine::{Either, Route, Snapshot};

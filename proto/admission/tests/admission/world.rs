@@ -5,6 +5,7 @@ use std::time::Duration;
 use quiver_abke::exchange::Session;
 use quiver_abke::{Authority, AuthorityKey, Credential};
 use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
+use quiver_admission::certifying::Terms;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{
@@ -12,7 +13,6 @@ use quiver_ainq::{
     SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
-use quiver_delivery::attributes::certifying::Terms;
 use quiver_garble::policy::Schema;
 use quiver_kem::KemSetting;
 use quiver_machine::{Route, Via};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::keyring::{Entry, Keyring};
 use crate::{clock, terminal};
 use clap::Subcommand;
+use quiver_admission::certifying::{Certificate, CertifyError, KIND, Terms};
 use quiver_ainq::{Ristretto255, UnixTime};
-use quiver_delivery::attributes::certifying::{Certificate, CertifyError, KIND, Terms};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
 

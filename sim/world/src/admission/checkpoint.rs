@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential};
+use quiver_admission::certifying::{CertifyError, Terms};
 use quiver_admission::gate::GateTiming;
 use quiver_admission::policy::MAX_ANDS;
 use quiver_admission::{AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
@@ -12,7 +13,6 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
-use quiver_delivery::attributes::certifying::{CertifyError, Terms};
 use quiver_garble::policy::{MAX_TEXT, Policy, Schema};
 use quiver_group::edge::EdgeTiming;
 use rand_chacha::ChaCha8Rng;

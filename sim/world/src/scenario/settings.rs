@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use quiver_delivery::attributes::certifying::{MAX_PERIOD, MIN_PERIOD};
+use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_link::TrickleConfig;

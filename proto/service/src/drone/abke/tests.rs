@@ -1,8 +1,8 @@
 use crate::keyring::HeldKey;
+use quiver_admission::certifying::Certifier;
 use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::KeyMaker;
-use quiver_delivery::attributes::certifying::Certifier;
 use quiver_garble::policy::Schema;
 
 use super::*;

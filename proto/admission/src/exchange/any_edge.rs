@@ -11,7 +11,7 @@ use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Shared
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use crate::anonymous_edge::{AnonymousEdge, AnonymousEvent};
+use super::anonymous_edge::{AnonymousEdge, AnonymousEvent};
 
 /// An [`Edge`] or an [`AnonymousEdge`].
 #[derive(Debug, derive_more::From)]

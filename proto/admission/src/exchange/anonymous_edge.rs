@@ -28,7 +28,6 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
-use quiver_delivery::attributes::certifying::Terms;
 use quiver_group::edge::{
     EdgeCommand, EdgeContext, EdgeEvent, EdgeStatus, EdgeTiming, GroupMember, Leaders, MembershipEnd,
     StateChanged,
@@ -41,8 +40,9 @@ use quiver_machine::{
 use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
-use crate::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
-use crate::{AdmissionError, Ledger};
+use super::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
+use super::{AdmissionError, Ledger};
+use crate::certifying::Terms;
 
 /// Version of the encoded state: version ‖ fingerprint of the deployment ‖ lp(ledger).
 const VERSION: u8 = 2;

@@ -21,12 +21,11 @@ use quiver_abke::{Authority, AuthorityKey, Credential, Error as AbkeError, Unver
 use quiver_ainq::{AuthorityStatement, Element, Name, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_crypto::{Secret, Zeroizing};
+pub use quiver_delivery::attributes::CERTIFYING_KIND as KIND;
+use quiver_delivery::attributes::query::MAX_KEY_LEN;
+use quiver_delivery::attributes::{Granted, KeyMaker, MakeError};
 use quiver_garble::policy::{Kind, PolicyError, Schema};
 use rand_core::CryptoRngCore;
-
-pub use super::CERTIFYING_KIND as KIND;
-use super::key_maker::{Granted, KeyMaker, MakeError};
-use super::query::MAX_KEY_LEN;
 
 /// The scheme's ID.
 pub const SCHEME: &str = "abke-bls12-381";

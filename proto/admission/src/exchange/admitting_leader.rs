@@ -20,8 +20,9 @@ use quiver_machine::{
 use quiver_message::{Message, Nonce, Reason, Refusal};
 use rand_core::CryptoRngCore;
 
-use crate::gate::{Admitted, Gate, GateConfig, GateEvent, GateTiming};
-use crate::{AdmissionError, PolicyError, VerifiedPolicy};
+use super::AdmissionError;
+use super::gate::{Admitted, Gate, GateConfig, GateEvent, GateTiming};
+use crate::policy::{PolicyError, VerifiedPolicy};
 
 /// Policy that a leader demands of a drone that joins.
 #[derive(Clone, Debug)]

@@ -24,9 +24,9 @@ use rand_core::CryptoRngCore;
 
 use super::kem::{RunKeypair, RunParties, channel, statement};
 use super::ledger::Ledger;
-use super::policy::SignedPolicy;
 use super::{AdmissionError, WINDOW};
-use quiver_delivery::attributes::certifying::Terms as Certified;
+use crate::certifying::Terms as Certified;
+use crate::policy::{PolicyError, SignedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
 use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
@@ -230,20 +230,20 @@ impl<S: Suite> Applicant<S> {
         if self.config.revocations.names(leader) {
             return Err(AdmissionError::Leader("it is revoked"));
         }
-        let certified = Certified::of(authority).map_err(super::PolicyError::from)?;
+        let certified = Certified::of(authority).map_err(PolicyError::from)?;
         // §A4.2: the credential is of this period.
         if certified.period_at(now.unix) != self.config.period {
             return Err(AdmissionError::Expired);
         }
         // §A4.2: policies that the KGC signed are public, and compiling one takes long: a leader has to stand
         // by it.
-        let demand = crate::demand(group, &challenge.policy);
+        let demand = super::demand(group, &challenge.policy);
         if challenge.signature.verify(deployment, leader, Label::Admission, &demand).is_err() {
             return Err(AdmissionError::Leader("it did not sign what it demands"));
         }
         // §A4.2: the KGC signed the policy, for this group and about the fields of its authority.
         let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
-        let policy = policy.map_err(super::PolicyError::from)?;
+        let policy = policy.map_err(PolicyError::from)?;
         // §A4.2: only then the policy is compiled and the key unlinked.
         let program = policy.exchangeable(group, authority, now.unix)?;
         // §A4.2: policy, leader, nonce ‖ c: what is relayed to another leader, or moved, ends at the

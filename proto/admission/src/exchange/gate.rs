@@ -35,8 +35,8 @@ use rand_core::CryptoRngCore;
 
 use self::work::{Done, Garbled, Place, Proven, Tables, Waiting, Work};
 use super::AdmissionError;
-use super::policy::{PolicyError, VerifiedPolicy};
-use quiver_delivery::attributes::certifying::Terms as Certified;
+use crate::certifying::Terms as Certified;
+use crate::policy::{PolicyError, VerifiedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
 use quiver_machine::{COOKIE_LIFETIME, CookieJar};
@@ -221,7 +221,7 @@ impl<S: Suite> Gate<S> {
         // no curve arithmetic.
         let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
         let mut rng = ChaCha20Rng::from_seed(*coins.expose());
-        let demand = crate::demand(&config.group, &config.policy.bytes());
+        let demand = super::demand(&config.group, &config.policy.bytes());
         let signature = config.keypair.sign(&config.deployment, Label::Admission, &demand, &mut rng);
         Ok(Self {
             terms: Certified::of(&config.authority)?,
