@@ -1,26 +1,64 @@
 //! `kgc abke`: authorities that certify fields, what they certify, policies of admission over it.
 
+mod arguments;
 mod list;
 mod policy;
 mod setup;
 
-use quiver_admission::certifying::Terms;
-use quiver_ainq::{Deployment, Ristretto255};
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use quiver_admission::PolicyStatement;
+use quiver_admission::certifying::{Certifier, KIND, Terms};
+use quiver_ainq::{AuthorityStatement, Deployment, Purpose, Ristretto255};
+use quiver_crypto::Secret;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 
-use crate::authorities::{self, Known, Service, pick};
-use crate::cli::{AbkeCommand, CertifyArgs};
+use self::arguments::{AbkeCommand, CertifyArgs, EXAMPLES};
+use crate::authorities::{self, Known, pick};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::features::{AuthorityService, FeatureCommand, KgcFeature};
 use crate::store::Store;
 use crate::{grants, registry};
 
 /// Note about a stolen credential: nothing erases one, because its period ends soon.
 const HELD: &str = "its credential stays valid until the period ends (`kgc abke list`); the drone erases it at its next fetch";
 
-/// Runs a subcommand.
-pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
+/// Anonymous admission, as a feature of the KGC.
+pub(crate) struct AdmissionFeature;
+
+impl KgcFeature for AdmissionFeature {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn subcommand(&self, command: Command) -> Command {
+        let about = "Admission by certified fields: authorities, what they certify, policies";
+        AbkeCommand::augment_subcommands(command).about(about).long_about(None::<&str>).after_help(EXAMPLES)
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(AbkeCommand::from_arg_matches(arguments)?))
+    }
+
+    fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
+        let terms = Terms::of(statement).map_err(Error::scheme)?;
+        let seed = <[u8; 32]>::try_from(master).map_err(|_| Error::Scheme("a seed has 32 bytes".into()))?;
+        Ok(AuthorityService::Keys(Box::new(Certifier::new(terms, Secret::new(seed)))))
+    }
+
+    fn purpose(&self, body: &[u8]) -> Option<Purpose> {
+        PolicyStatement::decode(body).is_ok().then_some(Purpose::AbkePolicy)
+    }
+}
+
+impl FeatureCommand for AbkeCommand {
+    fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
+        run(config, protection, self)
+    }
+}
+
+fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let deployment = file.pin()?;
     let deployment = &deployment;
@@ -61,9 +99,8 @@ fn schema(known: &Known<Terms>) -> String {
 
 /// All certification authorities, by name.
 fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<Terms>>> {
-    authorities::all(store, deployment, |service| match service {
-        Service::Certificates(terms) => Some(terms),
-        Service::Keys(_) | Service::Ended(_) => None,
+    authorities::all(store, deployment, KIND, |statement| {
+        Terms::of(statement).map(Some).map_err(Error::scheme)
     })
 }
 

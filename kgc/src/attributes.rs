@@ -1,31 +1,89 @@
 //! `kgc abe`: attribute authorities, grants, keys.
 
+mod arguments;
 mod keygen;
-pub(crate) mod list;
+mod list;
 mod setup;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use quiver_ainq::{Deployment, Name, Ristretto255, VerifiedAuthority};
-use quiver_delivery::attributes::Granted;
-use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use quiver_ainq::{AuthorityStatement, Deployment, Name, Ristretto255, VerifiedAuthority};
+use quiver_delivery::attributes::schemes::{Granting, SchemeKind, UnknownScheme};
+use quiver_delivery::attributes::{Granted, KIND};
 use quiver_policy::Schema;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
-use quiver_service::{keyring, terminal};
+use quiver_service::terminal;
 
-use crate::authorities::{self, Known, Service, pick};
-use crate::cli::{AbeCommand, WhatArgs};
+use self::arguments::{AbeCommand, EXAMPLES, WhatArgs};
+use crate::authorities::{self, Known, pick};
+use crate::authority_setup::write_public;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::features::{AuthorityService, FeatureCommand, KgcFeature};
 use crate::store::Store;
 use crate::{grants, registry};
 
 /// A stolen key does not erase itself.
 const HELD: &str = "a key that the drone holds opens until it is erased: the drone erases it at its next fetch, a stolen one does not";
 
-/// Runs a subcommand.
-pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
+/// Attribute-based encryption, as a feature of the KGC.
+pub(crate) struct AttributeFeature;
+
+impl KgcFeature for AttributeFeature {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn subcommand(&self, command: Command) -> Command {
+        let about = "Attribute-based encryption: authorities, grants, keys";
+        AbeCommand::augment_subcommands(command).about(about).long_about(None::<&str>).after_help(EXAMPLES)
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(AbeCommand::from_arg_matches(arguments)?))
+    }
+
+    fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
+        Ok(match scheme_of(statement)? {
+            AuthorityScheme::Known(scheme) => {
+                AuthorityService::Keys(scheme.maker(&statement.parameters, master).map_err(Error::scheme)?)
+            }
+            AuthorityScheme::Ended(why) => AuthorityService::Ended(why),
+        })
+    }
+}
+
+impl FeatureCommand for AbeCommand {
+    fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
+        run(config, protection, self)
+    }
+}
+
+/// Scheme of an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum AuthorityScheme {
+    /// One that this program has.
+    Known(SchemeKind),
+    /// One that no build has any more, and the reason.
+    Ended(String),
+}
+
+/// The scheme of an authority.
+///
+/// # Errors
+/// [`Error::Scheme`] if this program does not have it.
+fn scheme_of(statement: &AuthorityStatement<Ristretto255>) -> Result<AuthorityScheme> {
+    let named = |error| format!("attribute authority {}: {error}", statement.name);
+    match SchemeKind::from_id(statement.scheme.as_str()) {
+        Ok(scheme) => Ok(AuthorityScheme::Known(scheme)),
+        Err(error @ UnknownScheme::Broken(_)) => Ok(AuthorityScheme::Ended(named(error))),
+        Err(error) => Err(Error::Scheme(named(error))),
+    }
+}
+
+fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     let deployment = file.pin()?;
     let (deployment, read) = (&deployment, || registry::open_of(config, &deployment));
@@ -63,10 +121,6 @@ fn publish(
     Ok(())
 }
 
-pub(crate) fn write_public(path: &Path, statement: &VerifiedAuthority<Ristretto255>) -> Result<()> {
-    Ok(keyring::write_authority(path, statement)?)
-}
-
 /// Reads what is to be granted.
 fn read(known: &Known<SchemeKind>, text: &str) -> Result<Granted> {
     let granted = known.service.read(text, &schema_of(&known.statement)?);
@@ -80,9 +134,12 @@ fn schema_of(statement: &VerifiedAuthority<Ristretto255>) -> Result<Schema> {
 
 /// All attribute authorities, by name.
 fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<SchemeKind>>> {
-    authorities::all(store, deployment, |service| match service {
-        Service::Keys(scheme) => Some(scheme),
-        Service::Certificates(_) | Service::Ended(_) => None,
+    authorities::all(store, deployment, KIND, |statement| match scheme_of(statement)? {
+        AuthorityScheme::Known(scheme) => Ok(Some(scheme)),
+        AuthorityScheme::Ended(why) => {
+            tracing::warn!("{why}");
+            Ok(None)
+        }
     })
 }
 
@@ -131,4 +188,36 @@ fn chosen(
     }
     let granted = read(&known, text)?;
     Ok((known, granted))
+}
+
+#[cfg(test)]
+mod tests {
+    use quiver_ainq::MasterSecret;
+    use rand::rngs::OsRng;
+
+    use super::*;
+
+    fn of_scheme(scheme: &str) -> Result<AuthorityScheme> {
+        let name = |text| Name::new(text).expect("name");
+        let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
+        scheme_of(&AuthorityStatement {
+            kind: name("abe"),
+            name: name("orders"),
+            scheme: name(scheme),
+            delivery: master.public(),
+            schema: Vec::new(),
+            parameters: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn authority_of_the_broken_scheme_is_named_and_ends_nothing_else() {
+        let Ok(AuthorityScheme::Ended(why)) = of_scheme("insecure-yct14") else { panic!("it has ended") };
+        for part in ["attribute authority orders", "insecure-yct14 is broken", "kgc abe setup"] {
+            assert!(why.contains(part), "`{part}` is not in: {why}");
+        }
+        assert_eq!(of_scheme("gpsw06").expect("known"), AuthorityScheme::Known(SchemeKind::Gpsw06));
+        let unknown = of_scheme("toy").expect_err("unknown").to_string();
+        assert!(unknown.contains("orders") && unknown.contains("does not know the scheme toy"), "{unknown}");
+    }
 }

@@ -7,21 +7,19 @@
 
 use std::path::{Path, PathBuf};
 
-use quiver_admission::certifying::{self, Certifier, Terms};
 use quiver_ainq::{
     AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, Ristretto255, SecretScalar, SignedAuthority, Suite,
     VerifiedAuthority,
 };
-use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
-use quiver_delivery::attributes::{Authority, KeyMaker};
+use quiver_delivery::attributes::Authority;
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Records, StateFile};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
+use crate::features::{self, AuthorityService};
 use crate::in_use::when_free;
 use crate::store::{AuthorityRow, Store};
 
@@ -65,23 +63,36 @@ impl SealedAuthority {
         Ok(Self { statement, delivery, master })
     }
 
-    /// The authority at work.
+    /// The authority, at work if it makes keys.
     ///
     /// # Errors
     /// [`Error::Scheme`] if this program does not have the scheme, or the keys do not hold.
-    pub(crate) fn open(self) -> Result<Authority<Ristretto255>> {
-        let maker: Box<dyn KeyMaker> = match service_of(&self.statement)? {
-            Service::Keys(scheme) => {
-                scheme.maker(&self.statement.parameters, &self.master).map_err(Error::scheme)?
-            }
-            Service::Ended(why) => return Err(Error::Scheme(why)),
-            Service::Certificates(terms) => {
-                let seed = <[u8; 32]>::try_from(self.master.as_slice());
-                let seed = seed.map_err(|_| Error::Scheme("a seed has 32 bytes".into()))?;
-                Box::new(Certifier::new(terms, Secret::new(seed)))
-            }
+    pub(crate) fn open(self) -> Result<Opened> {
+        let kind = &self.statement.kind;
+        let Some(feature) = features::of_kind(kind.as_str()) else {
+            let name = &self.statement.name;
+            return Ok(Opened::Ended(format!(
+                "attribute authority {name}: this program was built without what makes keys of its kind, `{kind}`"
+            )));
         };
-        Ok(Authority { statement: self.statement, delivery: self.delivery, maker })
+        Ok(match feature.open(&self.statement, &self.master)? {
+            AuthorityService::Keys(maker) => {
+                let Self { statement, delivery, .. } = self;
+                Opened::Serving(Box::new(Authority { statement, delivery, maker }))
+            }
+            AuthorityService::Ended(why) => Opened::Ended(why),
+        })
+    }
+
+    /// The same, for a caller that needs its keys.
+    ///
+    /// # Errors
+    /// Those of [`SealedAuthority::open`], and [`Error::Scheme`] if it makes no keys.
+    pub(crate) fn serving(self) -> Result<Authority<Ristretto255>> {
+        match self.open()? {
+            Opened::Serving(authority) => Ok(*authority),
+            Opened::Ended(why) => Err(Error::Scheme(why)),
+        }
     }
 
     /// Adds it to the file, which is created if need be.
@@ -102,48 +113,29 @@ impl SealedAuthority {
     }
 }
 
-/// Service of an authority.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    /// Hands out attribute keys of this scheme.
-    Keys(SchemeKind),
-    /// Certifies fields.
-    Certificates(Terms),
-    /// No service any more, and the reason: no build has the authority's scheme. The registry keeps it for
-    /// ever.
+/// An authority whose secrets were read.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// It makes keys.
+    Serving(Box<Authority<Ristretto255>>),
+    /// It makes none, and the reason. The registry keeps it for ever.
     Ended(String),
 }
 
-/// The service of an authority.
-///
-/// # Errors
-/// [`Error::Scheme`] if this program does not have it.
-pub(crate) fn service_of(statement: &AuthorityStatement<Ristretto255>) -> Result<Service> {
-    if statement.kind.as_str() == certifying::KIND {
-        return Ok(Service::Certificates(Terms::of(statement).map_err(Error::scheme)?));
-    }
-    let named = |error| format!("attribute authority {}: {error}", statement.name);
-    match SchemeKind::from_id(statement.scheme.as_str()) {
-        Ok(scheme) => Ok(Service::Keys(scheme)),
-        Err(error @ UnknownScheme::Broken(_)) => Ok(Service::Ended(named(error))),
-        Err(error) => Err(Error::Scheme(named(error))),
-    }
-}
-
-/// All authorities whose service is wanted, by name.
+/// All authorities of a kind, by name; `read` gives the service, or `None` for one that is passed over.
 pub(crate) fn all<T>(
     store: &Store,
     deployment: &Deployment<Ristretto255>,
-    wanted: impl Fn(Service) -> Option<T>,
+    kind: &str,
+    read: impl Fn(&AuthorityStatement<Ristretto255>) -> Result<Option<T>>,
 ) -> Result<Vec<Known<T>>> {
     let mut all = Vec::new();
     for row in store.authorities()? {
         let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
-        let service = service_of(&statement)?;
-        if let Service::Ended(why) = &service {
-            tracing::warn!("{why}");
+        if statement.kind.as_str() != kind {
+            continue;
         }
-        if let Some(service) = wanted(service) {
+        if let Some(service) = read(&statement)? {
             all.push(Known { row, statement, service });
         }
     }
@@ -200,32 +192,37 @@ pub(crate) fn read(
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{MasterSecret, Name, Ristretto255};
+    use quiver_ainq::{MasterSecret, Name};
     use rand::rngs::OsRng;
 
     use super::*;
 
-    fn of_scheme(scheme: &str) -> Result<Service> {
+    #[test]
+    fn authority_of_a_feature_that_is_absent_is_named_and_ends_nothing_else() {
         let name = |text| Name::new(text).expect("name");
         let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
-        service_of(&AuthorityStatement {
-            kind: name("abe"),
+        let deployment = Deployment::new(name("alps"), master.public());
+        let delivery = SecretScalar::generate(&mut OsRng);
+        let statement = AuthorityStatement {
+            kind: name("tides"),
             name: name("orders"),
-            scheme: name(scheme),
-            delivery: master.public(),
+            scheme: name("toy"),
+            delivery: delivery.public(),
             schema: Vec::new(),
             parameters: Vec::new(),
-        })
-    }
-
-    #[test]
-    fn authority_of_the_broken_scheme_is_named_and_ends_nothing_else() {
-        let Ok(Service::Ended(why)) = of_scheme("insecure-yct14") else { panic!("it has ended") };
-        for part in ["attribute authority orders", "insecure-yct14 is broken", "kgc abe setup"] {
+        };
+        let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
+        let statement = signed.verify(&deployment).expect("verify");
+        let sealed = || SealedAuthority {
+            statement: statement.clone(),
+            delivery: SecretScalar::generate(&mut OsRng),
+            master: Zeroizing::new(vec![1; 32]),
+        };
+        let Ok(Opened::Ended(why)) = sealed().open() else { panic!("it is not served") };
+        for part in ["attribute authority orders", "built without", "`tides`"] {
             assert!(why.contains(part), "`{part}` is not in: {why}");
         }
-        assert_eq!(of_scheme("gpsw06").expect("known"), Service::Keys(SchemeKind::Gpsw06));
-        let unknown = of_scheme("toy").expect_err("unknown").to_string();
-        assert!(unknown.contains("orders") && unknown.contains("does not know the scheme toy"), "{unknown}");
+        let refused = sealed().serving().expect_err("it makes no keys").to_string();
+        assert!(refused.contains("built without"), "{refused}");
     }
 }

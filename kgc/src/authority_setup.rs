@@ -6,7 +6,7 @@ use std::path::Path;
 use quiver_ainq::{
     AuthorityStatement, Name, Purpose, Ristretto255, SecretScalar, SignedAuthority, VerifiedAuthority,
 };
-use quiver_service::clock;
+use quiver_service::{clock, keyring};
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
@@ -60,6 +60,11 @@ impl AuthoritySetup {
         writer.record_authority(&authority.statement, clock::unix_now())?;
         Ok(authority.statement)
     }
+}
+
+/// Writes an authority's public file.
+pub(crate) fn write_public(path: &Path, statement: &VerifiedAuthority<Ristretto255>) -> Result<()> {
+    Ok(keyring::write_authority(path, statement)?)
 }
 
 /// Refuses names that are taken, one authority too many, and a public file that is there already.

@@ -202,7 +202,7 @@ impl Changes {
         rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
         let Secrets { data_dir, deployment, by } = &self.secrets;
         let sealed = authorities::read(data_dir, deployment, by, &rows)?;
-        let opened = sealed.into_iter().map(SealedAuthority::open).collect::<Result<Vec<_>>>()?;
+        let opened = sealed.into_iter().map(SealedAuthority::serving).collect::<Result<Vec<_>>>()?;
         seen.authorities.extend(rows.iter().map(|row| row.fingerprint));
         Ok(opened)
     }

@@ -1,6 +1,5 @@
 //! The command line.
 
-mod abke;
 mod quorum;
 
 use std::path::PathBuf;
@@ -8,17 +7,16 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use quiver_ainq::{Name, UnixTime};
-use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
 use quiver_service::arguments::{HealthArgs, Help, MonitoringArgs};
 use quiver_service::clock::parse_time;
 use serde::Serialize;
 
-pub(crate) use self::abke::{AbkeCommand, AbkeSetupArgs, CertifyArgs, PolicyArgs};
 pub(crate) use self::quorum::{
     ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
 };
+use crate::features::FeatureSubcommand;
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
@@ -34,10 +32,6 @@ Examples:
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
-  kgc abe setup --name orders --schema schema.toml   # an attribute authority
-  kgc abe grant --drone edge-1 --attributes 'scout, sector:7'
-  kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
-  kgc abke certify edge-1 x=5200 y=-310 time=now     # what the leader will not learn
   kgc ibe setup                                      # encryption to conditions
   kgc ibe release mission/alpha/phase-2              # what was encrypted to the phase opens
   kgc quorum --help                                  # several KGCs, any t of which issue keys
@@ -77,12 +71,9 @@ pub(crate) enum Command {
     /// One KGC of several: any t of n issue keys together, fewer cannot
     #[command(subcommand)]
     Quorum(QuorumCommand),
-    /// Attribute-based encryption: authorities, grants, keys
-    #[command(subcommand)]
-    Abe(AbeCommand),
-    /// Admission by certified fields: authorities, what they certify, policies
-    #[command(subcommand)]
-    Abke(AbkeCommand),
+    /// What a feature brings
+    #[command(flatten)]
+    Feature(FeatureSubcommand),
     /// Encryption to conditions: the master key, and when whose keys are released
     #[command(subcommand)]
     Ibe(IbeCommand),
@@ -254,107 +245,6 @@ pub(crate) enum DroneCommand {
         #[arg(long, requires = "not_after")]
         edge: bool,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AbeCommand {
-    /// Set up an attribute authority. A running `kgc serve` takes it up at once; in a quorum it must run, and
-    /// enough others must approve
-    Setup(SetupArgs),
-    /// Grant a drone attributes or a policy: it fetches its key over its own connection
-    Grant(GrantArgs),
-    /// Withdraw a grant: no more keys for it
-    Revoke(RevokeArgs),
-    /// Make an attribute key and write it to a file
-    Keygen(KeygenArgs),
-    /// List authorities, grants, and keys issued
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write an authority's public file again
-    Publish {
-        /// The authority
-        #[arg(value_name = "NAME")]
-        name: Name,
-        /// The file to write; default: NAME.authority
-        #[arg(short, long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SetupArgs {
-    /// The scheme: fabeo22-cp (keys have attributes, messages a policy: for orders to a role), fabeo22-kp
-    /// (keys have a policy, messages attributes: for data that a sensor seals), or gpsw06 (the same out of a
-    /// closed list: the reference)
-    #[arg(long, value_name = "SCHEME", default_value_t)]
-    pub(crate) scheme: SchemeKind,
-    /// The authority's name; default: the scheme's
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<Name>,
-    /// TOML: which integer attributes there are (`integers = { altitude = "16 bits", valid-until = "date"
-    /// }`), and, if the list is to be closed, the plain ones (`plain = ["scout", "thermal"]`); default: any
-    /// plain attribute, no integers
-    #[arg(long, visible_alias = "universe", value_name = "FILE")]
-    pub(crate) schema: Option<PathBuf>,
-    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
-    pub(crate) wait: Duration,
-}
-
-/// What is granted, and by which authority.
-#[derive(Debug, Args)]
-pub(crate) struct WhatArgs {
-    /// The authority; may be left out if only one fits
-    #[arg(long, value_name = "NAME")]
-    pub(crate) authority: Option<String>,
-    #[command(flatten)]
-    pub(crate) terms: TermsArgs,
-}
-
-/// A policy or attributes.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct TermsArgs {
-    /// A policy, for keys that open by their policy: '(scout and sector:7) or 2 of (thermal, lidar, radar)'
-    #[arg(long, value_name = "POLICY")]
-    pub(crate) policy: Option<String>,
-    /// Attributes, for keys that open what they satisfy the policy of: 'scout, sector:7, altitude = 150'
-    #[arg(long, value_name = "LIST")]
-    pub(crate) attributes: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct GrantArgs {
-    /// The drone: enrolled, or with an open token recorded here
-    #[arg(long, value_name = "NAME")]
-    pub(crate) drone: Name,
-    #[command(flatten)]
-    pub(crate) what: WhatArgs,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RevokeArgs {
-    /// The drone
-    #[arg(long, value_name = "NAME")]
-    pub(crate) drone: Name,
-    /// The authority; may be left out if there is only one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) authority: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct KeygenArgs {
-    /// The drone that it is for, for the audit table
-    #[arg(long, value_name = "NAME")]
-    pub(crate) drone: Option<Name>,
-    #[command(flatten)]
-    pub(crate) what: WhatArgs,
-    /// The file to write (mode 0600); it holds the key. Default: AUTHORITY.key
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

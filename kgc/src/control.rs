@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::PolicyStatement;
 use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Ristretto255};
 use quiver_net::Handle;
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
@@ -17,6 +16,7 @@ use crate::audit_head::{HeadFile, Shared, lock};
 use crate::changes::Asked;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::features;
 use crate::kgc_machine::KgcMachine;
 use crate::registry::Registrar;
 use crate::sealed::{MasterFile, Sealed};
@@ -168,10 +168,9 @@ impl SingleServer {
         let body = hex::decode(body).map_err(|error| error.to_string())?;
         let purpose = if AuthorityStatement::<Ristretto255>::decode(&body).is_ok() {
             Purpose::Parameters
-        } else if PolicyStatement::decode(&body).is_ok() {
-            Purpose::AbkePolicy
         } else {
-            return Err("this is neither a statement about an authority nor a policy of admission".into());
+            features::purpose_of(&body)
+                .ok_or("this is neither a statement about an authority nor a policy of admission")?
         };
         let sealed = Sealed::read(&mut lock(&self.master)).map_err(|error| error.to_string())?;
         let signature = sealed.master.sign(&self.deployment, purpose, &body, &mut OsRng);

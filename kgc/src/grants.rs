@@ -1,4 +1,4 @@
-//! Makes and withdraws grants of drones at an authority.
+//! Makes, withdraws and shows grants of drones at an authority, and the keys that were issued for them.
 
 use quiver_ainq::Name;
 use quiver_delivery::attributes::Granted;
@@ -7,7 +7,7 @@ use quiver_service::{clock, terminal};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::store::{AuthorityRow, Store};
+use crate::store::{AuthorityRow, GrantRow, KeyRow, Store};
 
 /// Grants something, and prints it; `fetch` is the way in which the drone gets it.
 pub(crate) fn make(
@@ -60,4 +60,50 @@ pub(crate) fn withdraw(
     }
     terminal::line(&format!("grant of {drone} at {} withdrawn; {}\n{held}", authority.name, effect(config)))?;
     Ok(())
+}
+
+/// The newest word on every drone at the authorities that are shown.
+pub(crate) fn grants_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<GrantRow>> {
+    let mut grants = store.grants()?;
+    grants.retain(|grant| shown(&grant.authority));
+    Ok(grants)
+}
+
+/// Keys issued by the authorities that are shown.
+pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<KeyRow>> {
+    let mut keys = store.attribute_keys()?;
+    keys.retain(|key| shown(&key.authority));
+    Ok(keys)
+}
+
+/// Grants as a table.
+pub(crate) fn grant_table(grants: &[GrantRow]) -> String {
+    let rows: Vec<_> = grants
+        .iter()
+        .map(|grant| {
+            let (revision, at) = (grant.revision.to_string(), clock::format(grant.at));
+            let state = grant.state.to_string();
+            [grant.authority.clone(), grant.drone.clone(), revision, state, at, grant.granted.clone()]
+        })
+        .collect();
+    terminal::table(["AUTHORITY", "DRONE", "GRANT", "STATE", "SINCE", "GRANTED"], &rows)
+}
+
+/// Keys as a table.
+pub(crate) fn key_table(keys: &[KeyRow]) -> String {
+    let rows: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let (first, last) = (clock::format(key.first), clock::format(key.last));
+            [
+                key.authority.clone(),
+                key.drone.clone(),
+                key.revision.to_string(),
+                first,
+                last,
+                key.times.to_string(),
+            ]
+        })
+        .collect();
+    terminal::table(["AUTHORITY", "DRONE", "GRANT", "KEY ISSUED", "LAST", "TIMES"], &rows)
 }

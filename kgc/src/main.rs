@@ -6,9 +6,15 @@
 //! share of the master key of identity-based encryption; `control` has the requests of the command line to a running
 //! KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who signs statements about that;
 //! `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is
-//! one of several; `metrics` is what is counted.
+//! one of several; `metrics` is what is counted; `features` lists what can be left
+//! out.
 
+// Without a feature that has authorities nobody uses what they share.
+#![cfg_attr(not(any(feature = "admission", feature = "attributes")), allow(dead_code))]
+
+#[cfg(feature = "admission")]
 mod abke;
+#[cfg(feature = "attributes")]
 mod attributes;
 mod audit;
 mod audit_head;
@@ -21,6 +27,7 @@ mod control;
 mod drone;
 mod error;
 mod event_log;
+mod features;
 mod grants;
 mod ibe;
 mod in_use;
@@ -105,8 +112,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             not_after.map(|not_after| (not_after, !edge)),
         ),
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
-        Command::Abe(command) => attributes::run(&config, &cli.common.protection, &command),
-        Command::Abke(command) => abke::run(&config, &cli.common.protection, &command),
+        Command::Feature(command) => command.run(&config, &cli.common.protection),
         Command::Ibe(command) => ibe::run(&config, &cli.common.protection, &command),
     }
 }

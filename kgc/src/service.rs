@@ -25,7 +25,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audit_head::HeadKeeper;
-use crate::authorities;
+use crate::authorities::{self, Opened};
 use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
 use crate::control::SingleServer;
@@ -158,10 +158,10 @@ pub(crate) fn attribute_server(
     let sealed = authorities::read(&secrets.data_dir, &secrets.deployment, &secrets.by, &rows)?;
     let mut authorities = Vec::new();
     for sealed in sealed {
-        match authorities::service_of(&sealed.statement)? {
+        match sealed.open()? {
+            Opened::Serving(authority) => authorities.push(*authority),
             // The others are served.
-            authorities::Service::Ended(why) => tracing::error!("{why}"),
-            _ => authorities.push(sealed.open()?),
+            Opened::Ended(why) => tracing::error!("{why}"),
         }
     }
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();

@@ -38,7 +38,7 @@ pub(crate) use self::authentication::{
 };
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
-pub(crate) use self::policies::AdmissionRow;
+pub(crate) use self::policies::{AdmissionRow, SignedText};
 pub(crate) use self::tokens::Leads;
 use crate::error::{Error, Result};
 

@@ -6,9 +6,9 @@ use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::{all, schema};
-use crate::attributes::list::{grants, grants_of, keys, keys_of};
 use crate::authorities::Known;
 use crate::error::Result;
+use crate::grants::{grant_table, grants_of, key_table, keys_of};
 use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};
 
 /// An authority as it is shown.
@@ -54,8 +54,8 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
     }
     let tables = [
         of_authorities(&listing.authorities),
-        grants(&listing.certified),
-        keys(&listing.credentials),
+        grant_table(&listing.certified),
+        key_table(&listing.credentials),
         policies(&listing.policies),
     ];
     for table in tables {

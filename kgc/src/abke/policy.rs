@@ -9,12 +9,13 @@ use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal};
 
+use super::arguments::PolicyArgs;
 use super::choose;
-use crate::cli::PolicyArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::registry::Writer;
 use crate::signing::Signing;
+use crate::store::SignedText;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.
 pub(crate) fn run(
@@ -49,7 +50,15 @@ pub(crate) fn run(
     let signature = signing.sign(writer, Purpose::AbkePolicy, &statement.body())?;
     let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.
-    writer.record_policy(&policy, now)?;
+    let signed = SignedText {
+        id: policy.id(),
+        authority: &policy.authority,
+        name: policy.name.as_str(),
+        group: policy.group.as_str(),
+        not_after: policy.not_after,
+        text: &policy.text,
+    };
+    writer.record_policy(&signed, now)?;
     armour::write_new(&out, Kind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",

@@ -11,9 +11,8 @@ use rand::RngCore;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
-use crate::attributes::write_public;
-use crate::authority_setup::{AuthoritySetup, refuse_taken};
-use crate::cli::AbkeSetupArgs;
+use super::arguments::AbkeSetupArgs;
+use crate::authority_setup::{AuthoritySetup, refuse_taken, write_public};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};

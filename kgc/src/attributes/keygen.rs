@@ -9,9 +9,9 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 
+use super::arguments::KeygenArgs;
 use super::chosen;
 use crate::authorities;
-use crate::cli::KeygenArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::registry::Writer;
@@ -36,7 +36,7 @@ pub(crate) fn run(
     let by = writer.protection(protection)?;
     let mut sealed = authorities::read(&config.data_dir, deployment, &by, std::slice::from_ref(&known.row))?;
     let sealed = sealed.pop().ok_or_else(|| Error::Scheme("the authority's keys are missing".into()))?;
-    let mut authority = sealed.open()?;
+    let mut authority = sealed.serving()?;
     let key = authority.maker.make(&granted.encoded, &mut OsRng).map_err(Error::scheme)?;
     if key.len() > MAX_KEY_LEN {
         return Err(Error::Scheme(format!("the key has {} bytes, more than {MAX_KEY_LEN}", key.len())));

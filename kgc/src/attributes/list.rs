@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{all, schema_of};
 use crate::authorities::Known;
 use crate::error::Result;
+use crate::grants::{grant_table, grants_of, key_table, keys_of};
 use crate::store::{GrantRow, KeyRow, Store};
 
 /// An authority as it is shown.
@@ -43,24 +44,10 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
         terminal::line("no attribute authority yet (kgc abe setup)")?;
         return Ok(());
     }
-    for table in [of_authorities(&listing), grants(&listing.grants), keys(&listing.keys)] {
+    for table in [of_authorities(&listing), grant_table(&listing.grants), key_table(&listing.keys)] {
         terminal::line(&table)?;
     }
     Ok(())
-}
-
-/// The newest word on every drone at the authorities that are shown.
-pub(crate) fn grants_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<GrantRow>> {
-    let mut grants = store.grants()?;
-    grants.retain(|grant| shown(&grant.authority));
-    Ok(grants)
-}
-
-/// Keys issued by the authorities that are shown.
-pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<KeyRow>> {
-    let mut keys = store.attribute_keys()?;
-    keys.retain(|key| shown(&key.authority));
-    Ok(keys)
 }
 
 fn line(known: Known<SchemeKind>) -> Result<AuthorityLine> {
@@ -89,36 +76,4 @@ fn of_authorities(listing: &Listing) -> String {
         })
         .collect();
     terminal::table(["AUTHORITY", "SCHEME", "KEYS HAVE", "FINGERPRINT", "SET UP", "SCHEMA"], &rows)
-}
-
-/// Grants as a table.
-pub(crate) fn grants(grants: &[GrantRow]) -> String {
-    let rows: Vec<_> = grants
-        .iter()
-        .map(|grant| {
-            let (revision, at) = (grant.revision.to_string(), clock::format(grant.at));
-            let state = grant.state.to_string();
-            [grant.authority.clone(), grant.drone.clone(), revision, state, at, grant.granted.clone()]
-        })
-        .collect();
-    terminal::table(["AUTHORITY", "DRONE", "GRANT", "STATE", "SINCE", "GRANTED"], &rows)
-}
-
-/// Keys as a table.
-pub(crate) fn keys(keys: &[KeyRow]) -> String {
-    let rows: Vec<_> = keys
-        .iter()
-        .map(|key| {
-            let (first, last) = (clock::format(key.first), clock::format(key.last));
-            [
-                key.authority.clone(),
-                key.drone.clone(),
-                key.revision.to_string(),
-                first,
-                last,
-                key.times.to_string(),
-            ]
-        })
-        .collect();
-    terminal::table(["AUTHORITY", "DRONE", "GRANT", "KEY ISSUED", "LAST", "TIMES"], &rows)
 }

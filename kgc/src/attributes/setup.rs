@@ -10,9 +10,8 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 use rand::rngs::OsRng;
 
-use super::write_public;
-use crate::authority_setup::{AuthoritySetup, refuse_taken};
-use crate::cli::SetupArgs;
+use super::arguments::SetupArgs;
+use crate::authority_setup::{AuthoritySetup, refuse_taken, write_public};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};

@@ -1,8 +1,7 @@
 //! Policies of admission that the KGC signed, so that the operator can see what drones answer. All of it is
 //! public.
 
-use quiver_admission::VerifiedPolicy;
-use quiver_ainq::{Ristretto255, UnixTime};
+use quiver_ainq::UnixTime;
 use quiver_service::clock;
 use rusqlite::{Row, params};
 use serde::Serialize;
@@ -30,22 +29,34 @@ pub(crate) struct AdmissionRow {
     pub(crate) at: UnixTime,
 }
 
+/// A policy that was just signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SignedText<'a> {
+    /// Hash that names the policy.
+    pub(crate) id: &'a [u8; 32],
+    /// Fingerprint of the authority whose fields it is about.
+    pub(crate) authority: &'a [u8; 32],
+    /// Name of the policy.
+    pub(crate) name: &'a str,
+    /// The group whose leaders may demand it.
+    pub(crate) group: &'a str,
+    /// End of the policy.
+    pub(crate) not_after: UnixTime,
+    /// The text.
+    pub(crate) text: &'a str,
+}
+
 impl Store {
     /// Records a policy.
-    pub(crate) fn record_policy(
-        &mut self,
-        policy: &VerifiedPolicy<Ristretto255>,
-        at: UnixTime,
-    ) -> Result<()> {
+    pub(crate) fn record_policy(&mut self, policy: &SignedText<'_>, at: UnixTime) -> Result<()> {
+        let SignedText { id, authority, name, group, not_after, text } = *policy;
         self.change(at, |change| {
             let insert = "INSERT INTO admission_policy (id, authority, name, members, not_after, text, at)
                           VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let (name, group) = (policy.name.as_str(), policy.group.as_str());
-            let values =
-                params![policy.id(), policy.authority, name, group, policy.not_after, policy.text, at];
+            let values = params![id, authority, name, group, not_after, text, at];
             change.sql(change.transaction.execute(insert, values))?;
-            let (id, row) = (hex::encode(policy.id()), change.written("admission_policy"));
-            let detail = format!("group {group} id {id}: {}", shown(&policy.text));
+            let (id, row) = (hex::encode(id), change.written("admission_policy"));
+            let detail = format!("group {group} id {id}: {}", shown(text));
             change.audit("admission policy signed", name, &detail, &[row])
         })
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quiver_admission::certifying::{Certifier, Terms};
 use quiver_ainq::{
     AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
     Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
+use quiver_admission::certifying::{Certifier, Terms};
 use quiver_delivery::attributes::{
     AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
     IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,

@@ -8,6 +8,12 @@ use clap::{Args, Subcommand};
 use quiver_ainq::{Name, UnixTime};
 use quiver_service::clock::{parse_time, unix_now};
 
+/// Examples, which stand below the subcommands.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  kgc abke setup --schema 'x: i32, y: i32, time: u40' --period 1h
+  kgc abke certify edge-1 x=5200 y=-310 time=now     # what the leader will not learn";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbkeCommand {
     /// Set up an authority that certifies drones' fields. A running `kgc serve` takes it up at once; in a
