@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::{Authority, IssuerCommand};
-use quiver_delivery::kgc::KgcNodeCommand;
+use quiver_delivery::kgc::{DeliveryCommand, KgcNodeCommand};
 use quiver_delivery::release::{Holding, ReleaseCommand};
 use quiver_enrolment::KgcCommand;
 use quiver_machine::{Either, Machine};
@@ -174,15 +174,15 @@ impl Changes {
         }
         for grant in self.store.grants_after(seen.grants)? {
             seen.grants = grant.revision;
-            commands.push(Either::Right(Either::Left(IssuerCommand::Grant(grant))));
+            commands.push(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
         }
         for policy in self.store.ibe_policies(seen.policies)? {
             seen.policies = policy.revision;
-            commands.push(Either::Right(Either::Right(ReleaseCommand::Policy(policy))));
+            commands.push(Either::Right(DeliveryCommand::Shares(ReleaseCommand::Policy(policy))));
         }
         for approval in self.store.ibe_approvals(seen.approvals)? {
             seen.approvals = approval.revision;
-            commands.push(Either::Right(Either::Right(ReleaseCommand::Approval(approval))));
+            commands.push(Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval))));
         }
         let mut changes: Vec<_> = commands.into_iter().map(Change::Command).collect();
         let mut trouble = None;
@@ -242,18 +242,18 @@ fn describe_command(command: &KgcNodeCommand) -> String {
         Either::Left(KgcCommand::RevokeTokens(ids)) => {
             format!("tokens revoked in the registry: {}", ids.len())
         }
-        Either::Right(Either::Left(IssuerCommand::Grant(grant))) => {
+        Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))) => {
             let serial = hex::encode(grant.serial);
             match grant.granted {
                 Some(_) => format!("attribute grant {} in the registry, for {serial}", grant.revision),
                 None => format!("attribute grant of {serial} withdrawn in the registry"),
             }
         }
-        Either::Right(Either::Right(ReleaseCommand::Policy(policy))) => {
+        Either::Right(DeliveryCommand::Shares(ReleaseCommand::Policy(policy))) => {
             let word = if policy.audience.is_some() { "allowed" } else { "denied" };
             format!("identity keys of {} {word} in the registry", policy.pattern)
         }
-        Either::Right(Either::Right(ReleaseCommand::Approval(approval))) => {
+        Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval))) => {
             let word = if approval.approved { "approved" } else { "withdrawn" };
             format!("release of {} {word} in the registry", approval.condition)
         }

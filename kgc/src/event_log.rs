@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use quiver_delivery::attributes::IssuerEvent;
-use quiver_delivery::kgc::KgcNodeEvent;
+use quiver_delivery::kgc::{DeliveryEvent, KgcNodeEvent};
 use quiver_delivery::release::ReleaseEvent;
 use quiver_enrolment::KgcEvent;
 use quiver_machine::{Either, Offence, Peer, Route};
@@ -38,8 +38,8 @@ impl EventLog {
     pub(crate) fn log(&self, event: KgcNodeEvent) {
         match event {
             Either::Left(event) => self.log_enrolment(event),
-            Either::Right(Either::Left(event)) => self.log_attribute_keys(event),
-            Either::Right(Either::Right(event)) => self.log_key_shares(event),
+            Either::Right(DeliveryEvent::Keys(event)) => self.log_attribute_keys(event),
+            Either::Right(DeliveryEvent::Shares(event)) => self.log_key_shares(event),
         }
     }
 

@@ -41,7 +41,7 @@ impl KgcMachine {
 /// Offers an authority to drones from now on.
 fn add_authority(node: &mut KgcNode<Ristretto255>, authority: Authority<Ristretto255>) {
     let name = authority.statement.name.clone();
-    if let Err(error) = node.parts_mut().0.issuer_mut().add(authority) {
+    if let Err(error) = node.parts_mut().keys.issuer_mut().add(authority) {
         tracing::error!(%name, %error, "attribute authority not taken up");
     }
 }
@@ -61,7 +61,7 @@ impl Machine for KgcMachine {
             Input::Command(Change::Command(command)) => Input::Command(command),
             Input::Command(Change::Authority(authority)) => return add_authority(&mut self.0, *authority),
             Input::Command(Change::Share(holding)) => {
-                if let Some(server) = self.0.parts_mut().1.as_mut() {
+                if let Some(server) = self.0.parts_mut().shares.as_mut() {
                     server.issuer_mut().hold(*holding);
                 }
                 return;

@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{KgcId, Purpose, UnixTime};
 use quiver_delivery::attributes::IssuerEvent;
-use quiver_delivery::kgc::KgcNodeEvent;
+use quiver_delivery::kgc::{DeliveryEvent, KgcNodeEvent};
 use quiver_delivery::release::ReleaseEvent;
 use quiver_enrolment::{KgcEvent, RevocationUsage};
 use quiver_machine::{CLOCK_TOLERANCE, Either, Machine};
@@ -116,14 +116,15 @@ impl Metrics {
     pub(crate) fn count(&self, event: &KgcNodeEvent) {
         match event {
             Either::Left(event) => self.count_enrolment(event),
-            Either::Right(Either::Left(IssuerEvent::Issued { .. })) => {
+            Either::Right(DeliveryEvent::Keys(IssuerEvent::Issued { .. })) => {
                 self.attribute_keys.inc();
             }
-            Either::Right(Either::Right(ReleaseEvent::Released { .. })) => {
+            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Released { .. })) => {
                 self.released.inc();
             }
             Either::Right(
-                Either::Left(IssuerEvent::Blamed { .. }) | Either::Right(ReleaseEvent::Blamed { .. }),
+                DeliveryEvent::Keys(IssuerEvent::Blamed { .. })
+                | DeliveryEvent::Shares(ReleaseEvent::Blamed { .. }),
             ) => {
                 self.blamed.inc();
             }

@@ -7,7 +7,7 @@ use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig};
-use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::kgc::{Deliveries, KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::{Holding, ReleaseConfig, ShareReleaser, ShareServer};
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
@@ -92,7 +92,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = KgcMachine::new(KgcNode::new(kgc, (keys, Some(shares))));
+    let mut machine = KgcMachine::new(KgcNode::new(kgc, Deliveries { keys, shares: Some(shares) }));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = Metrics::default();

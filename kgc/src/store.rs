@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::UnixTime;
-use quiver_delivery::kgc::KgcNodeRecord;
+use quiver_delivery::kgc::{DeliveryRecord, KgcNodeRecord};
 use quiver_enrolment::KgcRecord;
 use quiver_machine::Either;
 use quiver_service::private_file;
@@ -219,8 +219,8 @@ impl Change<'_> {
     fn record(&self, record: &KgcNodeRecord) -> Result<()> {
         match record {
             Either::Left(record) => self.of_the_kgc(record),
-            Either::Right(Either::Left(record)) => self.attribute_key_issued(record),
-            Either::Right(Either::Right(record)) => self.key_share_released(record),
+            Either::Right(DeliveryRecord::Keys(record)) => self.attribute_key_issued(record),
+            Either::Right(DeliveryRecord::Shares(record)) => self.key_share_released(record),
         }
     }
 

@@ -158,7 +158,7 @@ impl QuorumKgc {
     /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares
     /// in force.
     fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(server) = self.kgc().and_then(|kgc| kgc.parts().1.as_ref()) else { return };
+        let Some(server) = self.kgc().and_then(|kgc| kgc.parts().shares.as_ref()) else { return };
         let held = server.issuer().holding().map(|holding| holding.authority().version());
         if held == release::version(&self.member) {
             return;
@@ -173,7 +173,7 @@ impl QuorumKgc {
         let authority = release::signed(&self.member, body, signature);
         let current = authority.filter(|signed| Some(signed.version()) == release::version(&self.member));
         let holding = current.and_then(|authority| release::holding(&self.member, authority));
-        let server = self.kgc.as_mut().and_then(|kgc| kgc.node_mut().parts_mut().1.as_mut());
+        let server = self.kgc.as_mut().and_then(|kgc| kgc.node_mut().parts_mut().shares.as_mut());
         if let (Some(server), Some(holding)) = (server, holding) {
             server.issuer_mut().hold(holding);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Ristretto255};
 use quiver_crypto::Secret;
-use quiver_delivery::kgc::KgcNode;
+use quiver_delivery::kgc::{Deliveries, KgcNode};
 use quiver_delivery::release::{Holding, ReleaseAuthority};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Route};
@@ -353,7 +353,7 @@ impl KgcParameters {
             "registry read"
         );
         let shares = share_server_with(&self.config, holding);
-        Ok((KgcNode::new(kgc, (keys, Some(shares))), changes))
+        Ok((KgcNode::new(kgc, Deliveries { keys, shares: Some(shares) }), changes))
     }
 }
 

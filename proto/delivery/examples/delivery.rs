@@ -18,7 +18,7 @@ use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::attributes::{
     self, AttributeIssuer, Authority, FetchEvent, FetchTiming, Fetcher, Grant, IssuerConfig, KeyResponse,
 };
-use quiver_delivery::kgc::KgcNode;
+use quiver_delivery::kgc::{Deliveries, KgcNode};
 use quiver_delivery::release::{
     Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Policy,
     ReleaseAuthority, ReleaseConfig, ReleaseParameters, ShareReleaser,
@@ -86,10 +86,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The KGC with both servers beside it, and the drone with both clients.
     let mut net = Net::new(1);
     let config = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
-    let servers = (
-        DeliveryServer::new(Secret::random(rng), issuer),
-        Some(DeliveryServer::new(Secret::random(rng), releaser)),
-    );
+    let servers = Deliveries {
+        keys: DeliveryServer::new(Secret::random(rng), issuer),
+        shares: Some(DeliveryServer::new(Secret::random(rng), releaser)),
+    };
     net.start("kgc", KgcNode::<S>::new(Kgc::new(config, [])?, servers));
     let fetcher = Fetcher::new(&deployment, vec![], FetchTiming::default())?;
     let edge = Edge::new(EdgeConfig::new(deployment, None, Some(token)), None)?;

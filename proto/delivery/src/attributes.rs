@@ -9,13 +9,10 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`fetcher`] | the drone's client: [`Fetcher`] |
+//! | [`key_maker`] | what a scheme must do for an authority: [`KeyMaker`] |
 //! | [`keyring`] | what a drone holds: [`Keyring`] |
 //! | [`query`] | query and response: [`KeyQuery`], [`KeyResponse`] |
 #![cfg_attr(feature = "services", doc = "| [`issuer`] | the KGC's side: [`AttributeIssuer`] |")]
-#![cfg_attr(
-    feature = "services",
-    doc = "| [`key_maker`] | what a scheme must do for an authority: [`KeyMaker`] |"
-)]
 #![cfg_attr(
     all(feature = "abe", feature = "services"),
     doc = "| [`schemes`] | the schemes of `quiver-abe` doing it |"
@@ -26,7 +23,6 @@ pub mod fetcher;
 mod grants;
 #[cfg(feature = "services")]
 pub mod issuer;
-#[cfg(feature = "services")]
 pub mod key_maker;
 pub mod keyring;
 pub mod query;
@@ -40,7 +36,6 @@ pub use grants::Grant;
 pub use issuer::{
     AttributeIssuer, Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued,
 };
-#[cfg(feature = "services")]
 pub use key_maker::{Granted, KeyMaker, MakeError};
 pub use keyring::{Entry, HeldKey, Keyring};
 pub use query::{KeyQuery, KeyResponse};

@@ -42,8 +42,8 @@ impl<S: Suite, E, R> Context<'_, S, E, R> {
         self.out.send_to_group(self.deployment, message);
     }
 
-    /// The context of one of two parts: its outputs are converted by `event` and `record`.
-    fn within<F, Q, T>(
+    /// The context of a part of this part: its outputs are converted by `event` and `record`.
+    pub fn within<F, Q, T>(
         &mut self,
         event: fn(F) -> E,
         record: fn(Q) -> R,

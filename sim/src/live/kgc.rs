@@ -8,7 +8,7 @@ use quiver_ainq::{AuthorityStatement, KgcId, Purpose, Suite};
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
-use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::{
     Audience, DEFAULT_RATE, Policy, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer,
 };
@@ -74,7 +74,7 @@ pub(crate) fn start<S: Suite>(
     let issuer = AttributeIssuer::new(none).map_err(|source| broken(Box::new(source)))?;
     let keys = DeliveryServer::new(cookie_key.clone(), issuer);
     let shares = ibe_authority.map(|authority| share_server(id, authority, cookie_key)).transpose()?;
-    let kgc = KgcNode::new(kgc, (keys, shares));
+    let kgc = KgcNode::new(kgc, Deliveries { keys, shares });
     Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, kgc, host, rng)
 }
 
@@ -148,10 +148,10 @@ impl<S: Suite> Host<KgcNode<S>> for KgcHost {
     fn event(&mut self, _: &KgcNode<S>, event: KgcNodeEvent) {
         match event {
             Either::Left(event) => self.kgc(event),
-            Either::Right(Either::Right(ReleaseEvent::Refused { reason, .. })) => {
+            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Refused { reason, .. })) => {
                 self.event_log.offence("kgc", &format!("refused a key: {reason}"));
             }
-            Either::Right(Either::Right(ReleaseEvent::Blamed { offence, .. })) => {
+            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Blamed { offence, .. })) => {
                 self.event_log.offence("kgc", &offence);
             }
             other => tracing::debug!(?other, "kgc"),

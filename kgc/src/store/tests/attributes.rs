@@ -7,7 +7,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::{IssuerCommand, KeyIssued};
-use quiver_delivery::kgc::KgcNodeRecord;
+use quiver_delivery::kgc::{DeliveryCommand, DeliveryRecord, KgcNodeRecord};
 use quiver_enrolment::KgcCommand;
 use quiver_machine::Either;
 use quiver_service::secrets::Protection;
@@ -43,7 +43,7 @@ pub(super) fn registry() -> (Bench, Store, AuthorityRow) {
 }
 
 pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> KgcNodeRecord {
-    Either::Right(Either::Left(KeyIssued {
+    Either::Right(DeliveryRecord::Keys(KeyIssued {
         authority: row.fingerprint,
         serial: [1; 16],
         handle: [1; 32],
@@ -212,7 +212,7 @@ fn look_that_fails_halfway_loses_no_revocation() {
     let (found, seen, trouble) = commands(&changes);
     let [
         Either::Left(KgcCommand::RevokeDrones(drones)),
-        Either::Right(Either::Left(IssuerCommand::Grant(grant))),
+        Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))),
     ] = &found[..]
     else {
         panic!("{found:?}");

@@ -131,7 +131,7 @@ fn grants_outlive_the_centre() {
     world.start_centre();
     world.fetch(drone);
     assert!(world.key(drone, "orders").unwrap().starts_with(b"key for new"), "in whatever order they come");
-    assert_eq!(world.centre().parts().0.issuer().grants(), 1);
+    assert_eq!(world.centre().parts().keys.issuer().grants(), 1);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quiver_abke::{Authority, Credential, Error as AbkeError, UnverifiedPublicKey, Verifier};
-use quiver_ainq::Role;
-use quiver_crypto::Secret;
 use quiver_admission::certifying::{
     Certificate, Certifier, CertifyError, MAX_CERTIFIED, MAX_PERIOD, MIN_PERIOD, Terms,
 };
+use quiver_ainq::Role;
+use quiver_crypto::Secret;
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_delivery::attributes::{IssuerEvent, KeyMaker};
 use quiver_garble::policy::Schema;

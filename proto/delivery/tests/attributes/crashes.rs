@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quiver_delivery::kgc::DeliveryRecord;
 use quiver_machine::Either;
 
 use crate::world::{INTERVAL, Node, World};
@@ -25,7 +26,7 @@ fn no_key_leaves_before_its_record_is_durable() {
         world.fetch(drone);
         assert!(world.key(drone, "orders").is_some(), "after {doom} outputs");
         let records = world.centre_records().iter().filter_map(|record| match record {
-            Either::Right(Either::Left(record)) => Some(record),
+            Either::Right(DeliveryRecord::Keys(record)) => Some(record),
             _ => None,
         });
         for record in records {

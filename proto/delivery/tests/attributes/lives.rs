@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use quiver_delivery::kgc::DeliveryRecord;
 use quiver_machine::Either;
 
 use crate::world::{INTERVAL, Node, World, name};
@@ -74,7 +75,7 @@ fn check(world: &World) {
         let fitting: Vec<_> = own.filter(|grant| grant.granted.as_ref().is_some_and(fits)).collect();
         assert!(!fitting.is_empty(), "never granted to this drone");
         let known = world.centre_records().iter().any(|record| match record {
-            Either::Right(Either::Left(issued)) => {
+            Either::Right(DeliveryRecord::Keys(issued)) => {
                 issued.handle == *public.handle().as_bytes()
                     && fitting.iter().any(|grant| grant.revision == issued.revision)
             }

@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use quiver_admission::certifying::{Certifier, Terms};
 use quiver_ainq::{
     AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
     Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_admission::certifying::{Certifier, Terms};
 use quiver_delivery::attributes::{
     AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
     IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,
 };
-use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::kgc::{
+    Deliveries, DeliveryCommand, DeliveryEvent, DeliveryRecord, KgcNode, KgcNodeCommand, KgcNodeEvent,
+    KgcNodeRecord,
+};
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
 use quiver_machine::{Either, Input, Machine, Now, Output, Reason, Route};
@@ -191,7 +194,7 @@ impl World {
         );
         let kgc = Kgc::new(config, records).unwrap();
         let server = self.server();
-        self.start(Node::Centre, KgcNode::new(kgc, (server, None)));
+        self.start(Node::Centre, KgcNode::new(kgc, Deliveries { keys: server, shares: None }));
         for drone in 0..self.keypairs.len() {
             self.dial(drone);
         }
@@ -219,7 +222,7 @@ impl World {
             granted: granted.map(<[u8]>::to_vec),
         };
         self.grants.push(grant.clone());
-        self.order(Either::Right(Either::Left(IssuerCommand::Grant(grant))));
+        self.order(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
     }
 
     pub(crate) fn revoke(&mut self, drone: usize) {
@@ -336,7 +339,10 @@ impl World {
 
     /// Number of issued keys in the registry.
     pub(crate) fn issued(&self) -> usize {
-        self.centre_records().iter().filter(|record| matches!(record, Either::Right(Either::Left(_)))).count()
+        self.centre_records()
+            .iter()
+            .filter(|record| matches!(record, Either::Right(DeliveryRecord::Keys(_))))
+            .count()
     }
 
     pub(crate) fn made(&self) -> usize {
@@ -351,7 +357,7 @@ impl World {
     pub(crate) fn issuer_events(&self) -> Vec<&IssuerEvent> {
         self.centre_events()
             .iter()
-            .filter_map(matching!(Either::Right(Either::Left(event)) => event))
+            .filter_map(matching!(Either::Right(DeliveryEvent::Keys(event)) => event))
             .collect()
     }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
+use quiver_delivery::kgc::DeliveryCommand;
 use quiver_delivery::release::{Approval, ReleaseCommand};
 use quiver_group::LeaderCommand;
 use quiver_ibe::Condition;
@@ -99,7 +100,7 @@ impl<S: Suite> Run<'_, S> {
 
     async fn approve(&self, kgc: KgcId, condition: &Condition) -> Result<()> {
         let approval = Approval { revision: 1, condition: condition.clone(), approved: true };
-        let command = Either::Right(Either::Right(ReleaseCommand::Approval(approval)));
+        let command = Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval)));
         match self.world.kgcs.get(usize::from(kgc) - 1) {
             Some(node) => node.command(command).await,
             None => Err(SimError::Stopped { who: format!("KGC {kgc}") }),
