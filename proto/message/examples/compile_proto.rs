@@ -10,8 +10,8 @@
 use prost_build::Module;
 use prost_types::FileDescriptorProto;
 
-/// Prefixes of the names of messages in `message.proto` that a feature stands for. All of `quorum.proto` is of
-/// `services`, which is all of the others, too.
+/// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature stands for. All of
+/// `quorum.proto` is of `services`, which is all of the others, too.
 const OPTIONAL: [(&str, &[&str]); 4] = [
     (
         "services",
@@ -48,21 +48,12 @@ pub(crate) fn compiled() -> String {
     // A header's fields are parts of the message that was received, not copies of them: of all messages it
     // has the most.
     config.bytes([".quiver.v1.Header"]);
-    // The numbers of the bodies that `Message` has, and lines of types that go with a feature.
-    let (mut bodies, mut optional) = (Vec::new(), Vec::new());
+    // The numbers of the bodies that `Message` has. A type that no body and no field has takes nothing in an image,
+    // so that only those are left out.
+    let mut bodies = Vec::new();
     for file in &descriptors.file {
-        for kind in &file.enum_type {
-            if let Some(feature) = feature_of(file, kind.name()) {
-                config.type_attribute(format!(".quiver.v1.{}", kind.name()), condition(feature));
-                optional.push((format!("impl {} {{", kind.name()), feature));
-            }
-        }
         for message in &file.message_type {
             let own = feature_of(file, message.name());
-            if let Some(feature) = own {
-                config.type_attribute(format!(".quiver.v1.{}", message.name()), condition(feature));
-                optional.push((format!("pub mod {} {{", snake_case(message.name())), feature));
-            }
             for field in &message.field {
                 let type_name = field.type_name().rsplit('.').next().unwrap_or_default();
                 let of = feature_of(&descriptors.file[0], type_name).filter(|_| own.is_none());
@@ -84,24 +75,7 @@ pub(crate) fn compiled() -> String {
     let requests = descriptors.file.into_iter().map(|file| (module.clone(), file)).collect();
     let mut modules = config.generate(requests).expect("types for the messages");
     let types = modules.remove(&module).expect("the package");
-    let mut types = only_bodies_that_are_compiled(&types, &mut bodies);
-    // What the attributes above do not reach.
-    for (line, feature) in optional {
-        types = types.replace(&format!("\n{line}\n"), &format!("\n{}\n{line}\n", condition(feature)));
-    }
-    types
-}
-
-/// `QuorumMessage` is `quorum_message`.
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.extend(letter.to_lowercase());
-    }
-    out
+    only_bodies_that_are_compiled(&types, &mut bodies)
 }
 
 /// Names, for each choice of features, the numbers of the bodies that there are, because a message whose body

@@ -158,7 +158,6 @@ pub struct EnrolReply {
     pub reply: ::prost::alloc::vec::Vec<u8>,
 }
 /// A KGC of a quorum to a drone, in place of EnrolReply: what it will sign with, once.
-#[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolCommitment {
     /// Of the request answered, as in EnrolReply.
@@ -175,7 +174,6 @@ pub struct EnrolCommitment {
     pub statement: ::prost::alloc::vec::Vec<u8>,
 }
 /// Drone to each KGC that shall sign: whose commitments the key is made of.
-#[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EnrolSigning {
     #[prost(bytes = "vec", tag = "1")]
@@ -184,7 +182,6 @@ pub struct EnrolSigning {
     #[prost(message, repeated, tag = "2")]
     pub parts: ::prost::alloc::vec::Vec<EnrolPart>,
 }
-#[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolPart {
     #[prost(uint32, tag = "1")]
@@ -193,7 +190,6 @@ pub struct EnrolPart {
     pub commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// A KGC of a quorum to a drone: its share of the partial key, sealed to the drone.
-#[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolShare {
     /// A hash of what is signed, the version of the shares, and the commitments.
@@ -205,7 +201,6 @@ pub struct EnrolShare {
 }
 /// Drone to each KGC of a quorum: it holds a key, so no more shares are made for its token. Sent when it enrolled and at every
 /// later contact; the same is true for ever, so nothing answers it.
-#[cfg(feature = "threshold")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolDone {
     /// The drone's public key; at most 2048 bytes.
@@ -391,7 +386,6 @@ pub struct JoinChallenge {
     pub kem: ::core::option::Option<KemTerm>,
 }
 /// Second factor of a term: its parameter set, and the number of terms that its leader has opened.
-#[cfg(feature = "services")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KemTerm {
     #[prost(enumeration = "KemSet", tag = "1")]
@@ -400,7 +394,6 @@ pub struct KemTerm {
     pub g: u64,
 }
 /// What a drone brings for the second factor: an encapsulation key, or the name of the key that both have.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KemOffer {
     #[prost(enumeration = "KemSet", tag = "1")]
@@ -441,7 +434,6 @@ pub struct JoinRequest {
 /// Leader to edge, before the batch of its request closes: the leader encapsulated to the key of the request.
 ///
 /// Not signed: one that is made by somebody else leads to another key, which the welcome does not fit.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinCiphertext {
     /// n_e of the request.
@@ -746,7 +738,6 @@ pub struct RevocationList {
 }
 /// Deputy to leader, signed `stand-by`: are you there, and what is new? Comes after JoinHello and JoinChallenge, which a
 /// deputy uses as an edge does.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StandBy {
     #[prost(string, tag = "1")]
@@ -776,7 +767,6 @@ pub struct StandBy {
     pub signature: ::prost::alloc::vec::Vec<u8>,
 }
 /// Leader to deputy, signed `replica`: the answer to one question. Public data only.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Replica {
     #[prost(bytes = "vec", tag = "1")]
@@ -793,7 +783,6 @@ pub struct Replica {
     pub signature: ::prost::alloc::vec::Vec<u8>,
 }
 /// Leader to leader: a header that has the digest of the slots it changes, with these slots.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EpochChanges {
     #[prost(message, optional, tag = "1")]
@@ -805,7 +794,6 @@ pub struct EpochChanges {
     pub added: ::prost::alloc::vec::Vec<u8>,
 }
 /// Part of what changed about the group, or of all of it.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReplicaChunk {
     /// 1, 2, 3, … within the session.
@@ -825,7 +813,6 @@ pub struct ReplicaChunk {
     pub evicted: ::prost::alloc::vec::Vec<u8>,
 }
 /// One slot as it is now.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Seat {
     #[prost(uint32, tag = "1")]
@@ -849,7 +836,6 @@ pub struct EquivocationProof {
     pub second: ::core::option::Option<Header>,
 }
 /// Enrolled drone to KGC: asks for a challenge.
-#[cfg(feature = "delivery")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeliveryHello {
     #[prost(uint32, tag = "1")]
@@ -859,7 +845,6 @@ pub struct DeliveryHello {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
 }
 /// KGC to drone: a stateless cookie, and what is offered.
-#[cfg(feature = "delivery")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeliveryChallenge {
     #[prost(uint32, tag = "1")]
@@ -882,7 +867,6 @@ pub struct DeliveryChallenge {
 }
 /// Drone to KGC, signed over nonce ‖ cookie and what it asks of one authority: `attributes` for attribute keys,
 /// `ibe-release` for key shares.
-#[cfg(feature = "delivery")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeliveryRequest {
     #[prost(uint32, tag = "1")]
@@ -897,7 +881,6 @@ pub struct DeliveryRequest {
     pub request: ::prost::alloc::vec::Vec<u8>,
 }
 /// KGC to drone: the answer to one request, sealed to the drone.
-#[cfg(feature = "delivery")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeliveryReply {
     #[prost(uint32, tag = "1")]
@@ -914,7 +897,6 @@ pub struct DeliveryReply {
     pub sealed: ::prost::alloc::vec::Vec<u8>,
 }
 /// Anyone to the group, and beyond it: read by those whose attributes fit, whoever passes it on.
-#[cfg(feature = "envelopes")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Envelope {
     /// A whole envelope, header, chunks and trailer; at most 262,144 bytes.
@@ -922,7 +904,6 @@ pub struct Envelope {
     pub sealed: ::prost::alloc::vec::Vec<u8>,
 }
 /// Reader to the group: let the first message of this session be said again, as identical bytes.
-#[cfg(feature = "envelopes")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OpeningRequest {
     /// 32 bytes.
@@ -930,7 +911,6 @@ pub struct OpeningRequest {
     pub session: ::prost::alloc::vec::Vec<u8>,
 }
 /// Drone without a name to leader: what is demanded?
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdmissionHello {
     /// 16 random bytes; all messages of the run have them.
@@ -943,7 +923,6 @@ pub struct AdmissionHello {
     pub kem: i32,
 }
 /// Leader to drone: a stateless cookie, who it is, and a policy that the KGC signed.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdmissionChallenge {
     #[prost(bytes = "vec", tag = "1")]
@@ -965,7 +944,6 @@ pub struct AdmissionChallenge {
     pub kem: ::core::option::Option<KemTerm>,
 }
 /// Drone to leader: the first step of the exchange, with a key that no other run has.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdmissionProof {
     #[prost(bytes = "vec", tag = "1")]
@@ -980,7 +958,6 @@ pub struct AdmissionProof {
     pub kem: ::core::option::Option<KemOffer>,
 }
 /// Either way: another step of the exchange. Empty from a drone that is ready for more tables.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdmissionStep {
     #[prost(bytes = "vec", tag = "1")]
@@ -993,7 +970,6 @@ pub struct AdmissionStep {
     pub ciphertext: ::prost::alloc::vec::Vec<u8>,
 }
 /// A member without a name to its leader: it wants out.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AdmissionLeave {
     #[prost(string, tag = "1")]
@@ -1008,7 +984,6 @@ pub struct AdmissionLeave {
     pub tag: ::prost::alloc::vec::Vec<u8>,
 }
 /// Parameter sets of ML-KEM.
-#[cfg(feature = "services")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum KemSet {
@@ -1017,7 +992,6 @@ pub enum KemSet {
     MlKem768 = 1,
     MlKem1024 = 2,
 }
-#[cfg(feature = "services")]
 impl KemSet {
     /// String value of the enum field names used in the ProtoBuf definition.
     ///
@@ -1099,7 +1073,6 @@ impl Kind {
         }
     }
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QuorumMessage {
     /// H("quiver/1 quorum", suite, name, t, members): 32 bytes.
@@ -1112,7 +1085,6 @@ pub struct QuorumMessage {
     pub body: ::core::option::Option<quorum_message::Body>,
 }
 /// Nested message and enum types in `QuorumMessage`.
-#[cfg(feature = "services")]
 pub mod quorum_message {
     #[cfg(feature = "services")]
     #[derive(Clone, PartialEq, ::prost::Oneof)]
@@ -1150,7 +1122,6 @@ pub mod quorum_message {
     }
 }
 /// The same thing for both keys: AinQ's, and that of identity-based encryption.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BothKeys {
     #[prost(bytes = "vec", tag = "1")]
@@ -1159,7 +1130,6 @@ pub struct BothKeys {
     pub ibe: ::prost::alloc::vec::Vec<u8>,
 }
 /// Where a member stands: said when a connection stands, after every change, and when asked.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QuorumStatus {
     /// Of the shares in force; 0 without any.
@@ -1182,7 +1152,6 @@ pub struct QuorumStatus {
     pub proposed: ::prost::alloc::vec::Vec<ProposedRevocation>,
 }
 /// A drone to be revoked.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProposedRevocation {
     /// 16 bytes.
@@ -1197,7 +1166,6 @@ pub struct ProposedRevocation {
 }
 /// Key generation or refresh: all that a member has to say to another about it, each time. A later message takes nothing
 /// back, so that losing, repeating and reordering them does no harm.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ceremony {
     /// 1 key generation, 2 refresh.
@@ -1219,7 +1187,6 @@ pub struct Ceremony {
     #[prost(message, optional, tag = "6")]
     pub rounds: ::core::option::Option<Rounds>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Rounds {
     /// H(quorum, kind, keys, all attempts and nonces), 32 bytes.
@@ -1238,7 +1205,6 @@ pub struct Rounds {
     #[prost(bytes = "vec", tag = "5")]
     pub confirmation: ::prost::alloc::vec::Vec<u8>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Echo {
     /// Of all commitments to either key: 32 bytes each. They must be equal at all members.
@@ -1249,7 +1215,6 @@ pub struct Echo {
     pub digests: ::prost::alloc::vec::Vec<u8>,
 }
 /// The sender has left the session for good.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CeremonyAbort {
     #[prost(bytes = "vec", tag = "1")]
@@ -1259,14 +1224,12 @@ pub struct CeremonyAbort {
     pub culprit: u32,
 }
 /// From a member that has lost its shares, to all: who would help?
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRequest {
     /// 32 random bytes, of this attempt.
     #[prost(bytes = "vec", tag = "1")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairOffer {
     /// Of the request.
@@ -1282,7 +1245,6 @@ pub struct RepairOffer {
     pub public_shares: ::core::option::Option<BothKeys>,
 }
 /// From the member that lost its shares, to the helpers that it chose.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RepairStart {
     /// H(quorum, member, nonce, version, helpers and their nonces), 32 bytes.
@@ -1297,7 +1259,6 @@ pub struct RepairStart {
     #[prost(message, repeated, tag = "4")]
     pub helpers: ::prost::alloc::vec::Vec<Helper>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Helper {
     #[prost(uint32, tag = "1")]
@@ -1306,7 +1267,6 @@ pub struct Helper {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
 }
 /// Helper to helper.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairDelta {
     #[prost(bytes = "vec", tag = "1")]
@@ -1325,7 +1285,6 @@ pub struct RepairDelta {
     pub asks: bool,
 }
 /// Helper to the member that lost its shares.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairAnswer {
     #[prost(bytes = "vec", tag = "1")]
@@ -1337,7 +1296,6 @@ pub struct RepairAnswer {
     pub answer: ::core::option::Option<BothKeys>,
 }
 /// Coordinator to all: who would sign this?
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignProposal {
     /// 16 random bytes.
@@ -1353,7 +1311,6 @@ pub struct SignProposal {
     #[prost(bytes = "vec", tag = "4")]
     pub body: ::prost::alloc::vec::Vec<u8>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignCommitment {
     #[prost(bytes = "vec", tag = "1")]
@@ -1362,7 +1319,6 @@ pub struct SignCommitment {
     pub commitment: ::prost::alloc::vec::Vec<u8>,
 }
 /// Coordinator to those who sign.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SignPackage {
     #[prost(bytes = "vec", tag = "1")]
@@ -1371,7 +1327,6 @@ pub struct SignPackage {
     #[prost(message, repeated, tag = "2")]
     pub commitments: ::prost::alloc::vec::Vec<SignerCommitment>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignerCommitment {
     #[prost(uint32, tag = "1")]
@@ -1379,7 +1334,6 @@ pub struct SignerCommitment {
     #[prost(bytes = "vec", tag = "2")]
     pub commitment: ::prost::alloc::vec::Vec<u8>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignShare {
     #[prost(bytes = "vec", tag = "1")]
@@ -1387,7 +1341,6 @@ pub struct SignShare {
     #[prost(bytes = "vec", tag = "2")]
     pub share: ::prost::alloc::vec::Vec<u8>,
 }
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignRefusal {
     #[prost(bytes = "vec", tag = "1")]
@@ -1399,7 +1352,6 @@ pub struct SignRefusal {
     pub number: u64,
 }
 /// Nested message and enum types in `SignRefusal`.
-#[cfg(feature = "services")]
 pub mod sign_refusal {
     #[cfg(feature = "services")]
     #[derive(
@@ -1464,7 +1416,6 @@ pub mod sign_refusal {
     }
 }
 /// To all: what a quorum has signed.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignedStatement {
     #[prost(string, tag = "1")]
@@ -1475,7 +1426,6 @@ pub struct SignedStatement {
     pub signature: ::prost::alloc::vec::Vec<u8>,
 }
 /// To all: a drone signed two headers for one epoch.
-#[cfg(feature = "services")]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QuorumProof {
     /// An encoded `Message` with an EquivocationProof, at most 1,044,480 bytes.
