@@ -70,7 +70,7 @@ pub fn token_file(bytes: &[u8]) {
     }
 }
 
-/// One file of each kind.
+/// A file of each kind.
 pub fn token_file_seeds() -> Vec<Vec<u8>> {
     let scene = Ristretto255::scene();
     let token = scene.token("edge-0", Role::Edge).encode();

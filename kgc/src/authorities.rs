@@ -116,9 +116,9 @@ impl SealedAuthority {
 /// An authority whose secrets were read.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It makes keys.
+    /// Authority that makes keys.
     Serving(Box<Authority<Ristretto255>>),
-    /// It makes none, and the reason. The registry keeps it for ever.
+    /// Authority that makes none, and the reason. The registry keeps it for ever.
     Ended(String),
 }
 

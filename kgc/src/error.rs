@@ -53,7 +53,7 @@ pub(crate) enum Error {
     Registry {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: rusqlite::Error,
     },
     /// Another process holds the registry for too long.

@@ -62,9 +62,9 @@ pub(crate) trait FeatureCommand: fmt::Debug {
 /// Service of an authority.
 #[derive(Debug)]
 pub(crate) enum AuthorityService {
-    /// It makes keys.
+    /// Authority that makes keys.
     Keys(Box<dyn KeyMaker>),
-    /// It makes none any more, and the reason: no build has the authority's scheme. The registry keeps it for ever.
+    /// No keys any more, and the reason: no build has the authority's scheme. The registry keeps it for ever.
     Ended(String),
 }
 

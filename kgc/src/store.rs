@@ -203,7 +203,7 @@ impl Store {
     }
 }
 
-/// One change in progress.
+/// A change in progress.
 struct Change<'a> {
     transaction: Transaction<'a>,
     path: &'a Path,

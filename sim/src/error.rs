@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_net::NetError;
 
-/// Why a run could not be carried out.
+/// Reason why a run could not be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {

@@ -153,7 +153,7 @@ fn twice(values: impl Iterator<Item = String>) -> Option<String> {
     values.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
 }
 
-/// One run in a line.
+/// A run in a line.
 fn line(run: &RunReport) -> String {
     let plan = &run.plan;
     let rekey = operation(run, Phase::Rekey);

@@ -30,7 +30,7 @@ pub enum Error {
     InvalidPoint {
         /// The point.
         element: Element,
-        /// Its mistake.
+        /// The mistake.
         reason: PairingError,
     },
     /// Bytes are not the encoding of a scalar from 1 to r − 1.

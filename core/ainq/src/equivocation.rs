@@ -6,7 +6,7 @@ use crate::{Deployment, DronePublicKey, Error, Header, Name, Suite};
 /// Two headers that contradict each other. Anybody can check it, so it can be handed on.
 #[derive(Clone, Debug)]
 pub struct EquivocationProof<S: Suite> {
-    /// One header.
+    /// A header.
     pub first: Header<S>,
     /// The other one.
     pub second: Header<S>,

@@ -229,7 +229,7 @@ pub(crate) fn header_digest(d0: &Digest, entries_root: &Digest, tag: &[u8; 32]) 
     Hasher::new("quiver/1 header").fixed(d0).fixed(entries_root).fixed(tag).finish()
 }
 
-/// One member's part of an epoch.
+/// A member's part of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The member's slot.

@@ -53,7 +53,7 @@ pub struct EpochOutput<S: Suite> {
     pub digest: Digest,
     /// Slots of removed and added members, of which the header may have the digest only. Empty when a term opens.
     pub changes: SlotChanges,
-    /// One entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
+    /// An entry for each member with a pairwise key, by ascending slot. Under `tree` only when a term opens.
     pub entries: Vec<Entry>,
     /// Wraps for every earlier member of the group, all of them; under `tree` alone. Newcomers get their
     /// [`path_message`](Leadership::path_message), unless they [follow](Self::newcomers_follow). When a term

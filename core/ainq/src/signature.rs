@@ -198,7 +198,7 @@ fn challenge<S: Suite>(
     )
 }
 
-/// One signature of a batch.
+/// A signature of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedItem<'a, S: Suite> {
     /// The claimed signer.

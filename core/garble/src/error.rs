@@ -16,7 +16,7 @@ pub enum Error {
     TooLarge {
         /// Name of the quantity that is too large.
         what: &'static str,
-        /// Its value.
+        /// The value.
         found: usize,
         /// The most that is allowed.
         most: usize,

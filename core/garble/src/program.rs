@@ -34,12 +34,12 @@ impl Operand {
     }
 }
 
-/// One gate that sets a slot.
+/// A gate that sets a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Exclusive or: free.
     Xor {
-        /// One operand.
+        /// An operand.
         a: Operand,
         /// The other.
         b: Operand,
@@ -48,7 +48,7 @@ pub enum Step {
     },
     /// And: what garbling costs.
     And {
-        /// One operand.
+        /// An operand.
         a: Operand,
         /// The other.
         b: Operand,

@@ -165,7 +165,7 @@ fn fractions(count: usize, root: u32) -> Vec<u32> {
     primes.take(count).map(first).collect()
 }
 
-/// One block of 512 bits, as 16 words, from the initial state.
+/// A block of 512 bits, as 16 words, from the initial state.
 fn sha256() -> Circuit {
     let mut builder = Builder::new(512).unwrap();
     let to = &mut builder;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why bytes are no group element or scalar, or arguments do not belong together.
+/// Reason why bytes are no group element or scalar, or arguments do not belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PairingError {

@@ -6,7 +6,7 @@ use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
 use crate::{AttributeName, Fault, IntegerType};
 
-/// One atom: something that is had or not had, and that a scheme hashes or has a public key for.
+/// An atom: something that is had or not had, and that a scheme hashes or has a public key for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 pub enum Attribute {
     /// A plain attribute.
@@ -41,7 +41,7 @@ impl Attribute {
         AttributeName::new(name).map(Self::Plain)
     }
 
-    /// One bit of an integer of `width` bits.
+    /// A bit of an integer of `width` bits.
     ///
     /// # Errors
     /// [`Fault::InvalidWidth`] if the width is not 1 to 64 or the integer has no such bit.

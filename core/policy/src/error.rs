@@ -104,7 +104,7 @@ pub enum Fault {
     NeedsValue {
         /// The name.
         name: Box<str>,
-        /// Its kind.
+        /// The kind.
         kind: IntegerType,
     },
     /// A value that the attribute cannot have.

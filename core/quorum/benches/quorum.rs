@@ -67,7 +67,7 @@ fn signing<S: QuorumSuite>(group: &mut Group<'_>) {
     });
 }
 
-/// One KGC's share of the work of making a key.
+/// A KGC's share of the work of making a key.
 fn generating<S: QuorumSuite>(group: &mut Group<'_>) {
     let parameters = Parameters::new(5, 3).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);

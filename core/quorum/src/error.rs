@@ -140,6 +140,6 @@ impl From<Malformed> for Error {
 pub struct Refused<T> {
     /// The state, unchanged.
     pub state: T,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }

@@ -79,7 +79,7 @@ fn rational(indices: &[u32]) -> Option<Rational> {
     Some(Rational { numerators, denominator })
 }
 
-/// One coefficient in lowest terms, its denominator above 0; factors are cancelled as they come, so that
+/// A coefficient in lowest terms, its denominator above 0; factors are cancelled as they come, so that
 /// numbers stay small.
 fn fraction(indices: &[u32], own: u32) -> Option<(i128, i128)> {
     let (mut numerator, mut denominator) = (1_i128, 1_i128);

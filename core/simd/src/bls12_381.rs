@@ -201,7 +201,7 @@ fn multiply_eight((points, halves): (&[Jacobian], &[Digits; 2])) -> [Jacobian; L
     multiply::multiply(&Point::enter(points), [low, high]).leave()
 }
 
-/// One row: up to eight points and their weights.
+/// A row: up to eight points and their weights.
 type Row<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
 
 /// Number of rows whose multiples are kept at once.

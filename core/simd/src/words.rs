@@ -8,10 +8,10 @@ use core::arch::x86_64::{
 /// Numbers that are worked on at once.
 pub(crate) const LANES: usize = 8;
 
-/// One bit per lane, the lowest for the first.
+/// A bit per lane, the lowest for the first.
 pub(crate) type Mask = u8;
 
-/// One 64-bit word of each lane.
+/// A 64-bit word of each lane.
 pub(crate) type Words = [u64; LANES];
 
 /// sum + the high 52 bits of the product of the operands' low 52 bits.

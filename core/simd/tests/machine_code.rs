@@ -11,7 +11,7 @@ use std::process::Command;
 const IFMA: &str = "quiver_simd::x25519::ifma::ladder::ladder";
 const AVX2: &str = "quiver_simd::x25519::avx2::ladder::ladder";
 
-/// One line of a disassembly.
+/// A line of a disassembly.
 struct Instruction {
     address: u64,
     mnemonic: String,

@@ -77,37 +77,37 @@ pub(crate) enum Error {
         command: String,
         /// How it ended.
         how: String,
-        /// Its last line.
+        /// The last line.
         said: String,
-        /// Its log.
+        /// The log.
         log: PathBuf,
-        /// Its exit code.
+        /// The exit code.
         exit: Exit,
     },
     /// A service without which there is nothing to run has ended.
     #[error("{name} ended ({how}): {said}; its log is {}", log.display())]
     Ended {
-        /// Its name.
+        /// The name.
         name: String,
         /// How it ended.
         how: String,
         /// The last line of its log.
         said: String,
-        /// Its log.
+        /// The log.
         log: PathBuf,
-        /// Its exit code.
+        /// The exit code.
         exit: Exit,
     },
     /// A service does not get ready.
     #[error("{name} is not ready after {waited}: {said}; its log is {}; --wait waits longer", log.display())]
     NotReady {
-        /// Its name.
+        /// The name.
         name: String,
         /// How long was waited.
         waited: humantime::FormattedDuration,
         /// The reason that it gives.
         said: String,
-        /// Its log.
+        /// The log.
         log: PathBuf,
     },
     /// Nothing runs in the folder.

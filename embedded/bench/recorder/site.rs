@@ -51,7 +51,7 @@ pub(super) enum RecordedInput {
     Received(Node, Via, Vec<u8>),
 }
 
-/// One input of a drone.
+/// An input of a drone.
 #[derive(Clone, Debug)]
 pub(super) struct InputRecord {
     pub(super) at: Duration,

@@ -1,10 +1,10 @@
-//! Why there is no figure.
+//! Reason why there is no figure.
 
 use core::fmt;
 
 use thiserror::Error;
 
-/// Why a benchmark does not run, or not to its end.
+/// Reason why a benchmark does not run, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BenchError {

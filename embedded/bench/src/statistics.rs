@@ -33,7 +33,7 @@ impl Spread {
     }
 }
 
-/// One measurement.
+/// A measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) nanoseconds: u64,

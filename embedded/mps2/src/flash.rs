@@ -25,7 +25,7 @@ pub(crate) struct Flash {
     hang: u32,
 }
 
-/// Why it did nothing.
+/// Reason why it did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlashError {
     /// Only whole words are written, only whole pages erased.

@@ -10,7 +10,7 @@ use crate::radio;
 /// Time that a frame may wait for the channel before it counts as lost; its backoffs take 60 ms at most.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Why a datagram was not sent or received.
+/// Reason why a datagram was not sent or received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError<E> {

@@ -6,7 +6,7 @@ use embedded_storage::nor_flash::{
 };
 use embedded_storage_async::nor_flash::{MultiwriteNorFlash, NorFlash, ReadNorFlash};
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegionError<E> {

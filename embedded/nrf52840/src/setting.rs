@@ -1,4 +1,4 @@
-//! One number that survives a reset: which network a gateway serves. Words are written one after the other;
+//! A number that survives a reset: which network a gateway serves. Words are written one after the other;
 //! the last good one counts.
 
 use embedded_storage_async::nor_flash::NorFlash;

@@ -25,7 +25,7 @@ const PRODUCT: u16 = 0x0001;
 
 type UsbDriver = Driver<'static, HardwareVbusDetect>;
 
-/// One serial port of USB, as seen by the program.
+/// A serial port of USB, as seen by the program.
 pub struct Function {
     incoming: Pipe<CriticalSectionRawMutex, 2048>,
     outgoing: Pipe<CriticalSectionRawMutex, 2048>,

@@ -1,4 +1,4 @@
-//! Why there is no UF2 file.
+//! Reason why there is no UF2 file.
 
 /// An error of an image or a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

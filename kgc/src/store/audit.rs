@@ -18,7 +18,7 @@ use super::{Change, Store};
 use crate::audit_head::AuditHead;
 use crate::error::Result;
 
-/// One line of the audit table.
+/// A line of the audit table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Line {
     /// Number of the line, from 1.

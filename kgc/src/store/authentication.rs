@@ -105,7 +105,7 @@ struct Vouched {
     digest: Digest,
 }
 
-/// One digest of all rows of a line.
+/// A digest of all rows of a line.
 fn digest_of(rows: &[Vouched]) -> Digest {
     let add = |hasher: Hasher, vouched: &Vouched| {
         let row = vouched.row.to_be_bytes();

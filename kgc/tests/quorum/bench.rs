@@ -23,7 +23,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// One operator, and ports for five KGCs.
+    /// An operator, and ports for five KGCs.
     pub(crate) fn empty() -> Self {
         // All at once, so that they differ.
         let taken: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();

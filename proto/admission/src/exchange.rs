@@ -40,7 +40,7 @@ use crate::policy::PolicyError;
 /// Pieces of a garbled circuit, of 64 KiB each, that are under way at a time.
 pub const WINDOW: usize = 4;
 
-/// Why a run came to nothing. For one's own log.
+/// Reason why a run came to nothing. For one's own log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdmissionError {

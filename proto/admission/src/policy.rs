@@ -33,7 +33,7 @@ pub const MAX_POLICY_LEN: usize = MAX_TEXT + 512;
 /// AND gates of a policy that can be demanded: 16 MiB of tables.
 pub const MAX_ANDS: usize = 1 << 20;
 
-/// Why a policy cannot be used.
+/// Reason why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {

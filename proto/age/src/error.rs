@@ -16,7 +16,7 @@ pub enum Error {
     Text {
         /// Name of the expected value.
         what: &'static str,
-        /// Its mistake.
+        /// The mistake.
         reason: &'static str,
     },
     /// A condition that is not spelled as conditions are, or a point that is none.
@@ -42,7 +42,7 @@ pub enum Error {
     IdentityLine {
         /// The line, from 1.
         line: usize,
-        /// Its mistake.
+        /// The mistake.
         reason: String,
     },
     /// Not an age file, or its header is damaged.

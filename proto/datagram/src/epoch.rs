@@ -1,4 +1,4 @@
-//! One epoch of the datagrams: its keys, this member's numbers in it, the senders heard. §20.2.
+//! An epoch of the datagrams: its keys, this member's numbers in it, the senders heard. §20.2.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use crate::body::Hash;
 use crate::header::Hint;
 use crate::senders::Senders;
 
-/// One epoch.
+/// An epoch.
 pub(crate) struct DatagramEpoch<S: Suite> {
     pub(crate) epoch: Epoch,
     pub(crate) digest: Digest,

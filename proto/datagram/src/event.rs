@@ -25,7 +25,7 @@ pub struct Payload {
     pub sign: bool,
 }
 
-/// Why a payload is not taken.
+/// Reason why a payload is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -38,7 +38,7 @@ pub enum Refusal {
     /// It fits no datagram.
     #[error("payload of {len} bytes is longer than the {max} that one datagram takes")]
     TooLong {
-        /// Its length in bytes.
+        /// The length in bytes.
         len: usize,
         /// The longest in bytes.
         max: usize,

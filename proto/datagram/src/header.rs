@@ -15,11 +15,11 @@ pub(crate) const MAX_LEN: usize = 65_535;
 /// Content of a datagram. Three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// One payload.
+    /// A payload.
     Single,
     /// Several payloads, each behind its length.
     Batch,
-    /// One payload and a signature.
+    /// A payload and a signature.
     SignedSingle,
     /// Several payloads and a signature.
     SignedBatch,

@@ -22,18 +22,18 @@ pub struct Deliveries<S: Suite> {
 /// Command to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryCommand {
-    /// To the attribute authorities.
+    /// Command to the attribute authorities.
     Keys(IssuerCommand),
-    /// To the release of key shares.
+    /// Command to the release of key shares.
     Shares(ReleaseCommand),
 }
 
 /// Event of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryEvent {
-    /// Of the attribute authorities.
+    /// Event of the attribute authorities.
     Keys(IssuerEvent),
-    /// Of the release of key shares.
+    /// Event of the release of key shares.
     Shares(ReleaseEvent),
 }
 

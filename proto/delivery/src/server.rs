@@ -92,7 +92,7 @@ impl Refused {
     }
 }
 
-/// One payload's server, as a part of a KGC.
+/// A payload's server, as a part of a KGC.
 #[derive(Debug)]
 pub struct DeliveryServer<I> {
     cookies: CookieJar,

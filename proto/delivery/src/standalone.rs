@@ -8,7 +8,7 @@ use quiver_machine::{
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-/// One part with the state that a drone or a KGC would share with it.
+/// A part with the state that a drone or a KGC would share with it.
 #[derive(Debug, derive_more::Deref)]
 pub struct Standalone<S: Suite, P: Part<S>> {
     deployment: Deployment<S>,

@@ -71,7 +71,7 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
     number.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
 }
 
-/// Whether the question marks keys of the epoch held as missing: the group key, or the path above the
+/// Returns true if the question marks keys of the epoch held as missing: the group key, or the path above the
 /// member's leaf.
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
     // §11.2: the lowest bit of the count.

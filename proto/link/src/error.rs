@@ -7,7 +7,7 @@ pub enum LinkError {
     /// A datagram does not fit its medium.
     #[error("datagram of {len} bytes is longer than the {max} that the medium takes")]
     DatagramTooLong {
-        /// Its length in bytes.
+        /// The length in bytes.
         len: usize,
         /// The longest in bytes.
         max: usize,
@@ -15,7 +15,7 @@ pub enum LinkError {
     /// A message is longer than the other side takes.
     #[error("message of {len} bytes is longer than the {max} that the other side takes")]
     MessageTooLong {
-        /// Its encoded length in bytes.
+        /// The encoded length in bytes.
         len: usize,
         /// The longest in bytes.
         max: usize,

@@ -42,7 +42,7 @@ pub enum Via {
 /// Receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// One peer.
+    /// A peer.
     Peer(u64),
     /// All members of the group.
     Group,

@@ -127,7 +127,7 @@ pub enum Input<'a, C> {
 /// Destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// One connection partner.
+    /// A connection partner.
     Peer(Peer),
     /// All subscribers of the group's topic.
     Group,

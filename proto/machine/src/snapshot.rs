@@ -23,7 +23,7 @@ impl Snapshot {
     }
 }
 
-/// Why stored bytes do not restore a machine.
+/// Reason why stored bytes do not restore a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {

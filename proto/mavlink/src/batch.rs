@@ -166,7 +166,7 @@ fn encode(frame: Frame<'_>) -> Vec<u8> {
     bytes
 }
 
-/// One frame, and what follows it if anything does.
+/// A frame, and what follows it if anything does.
 fn decode_one(bytes: &[u8], system_id: u32) -> Option<(Vec<u8>, Option<&[u8]>)> {
     let (&kind, mut left) = bytes.split_first()?;
     let mut byte = || {

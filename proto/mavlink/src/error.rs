@@ -1,8 +1,8 @@
-//! Why bytes, an endpoint or a line of a configuration file are not used.
+//! Reason why bytes, an endpoint or a line of a configuration file are not used.
 
 use alloc::string::String;
 
-/// Why something was refused. What came from outside is never quoted beyond the line of a configuration.
+/// Reason of a refusal. What came from outside is never quoted beyond the line of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MavlinkError {

@@ -1,4 +1,4 @@
-//! One MAVLink frame, version 1 or 2, of any dialect, with system ids of 8 or 32 bits.
+//! A MAVLink frame, version 1 or 2, of any dialect, with system ids of 8 or 32 bits.
 //!
 //! Two incompatibility flags of MAVLink 2 make its header longer: 10, 13, 14 or 17 bytes.
 //!
@@ -65,7 +65,7 @@ pub struct Target {
     pub component: u8,
 }
 
-/// One frame, borrowed: its length fits its header, its flags are known, its system id is not 0. Its check
+/// A frame, borrowed: its length fits its header, its flags are known, its system id is not 0. Its check
 /// sum may be wrong ([`Frame::is_proven`]), because that of an unknown dialect cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame<'a> {

@@ -73,7 +73,7 @@ pub struct Grant {
     pub system_id: u32,
     /// The member's slot, once it is one.
     pub slot: Option<u32>,
-    /// Whether it is no member because it was evicted.
+    /// True if it is no member because it was evicted.
     pub evicted: bool,
 }
 

@@ -80,7 +80,7 @@ pub struct ReplicaChunk<S: Suite> {
     pub evicted: Vec<Serial>,
 }
 
-/// One slot as it is now.
+/// A slot as it is now.
 #[derive(Clone, Debug)]
 pub struct Seat<S: Suite> {
     /// The slot.

@@ -1,8 +1,8 @@
-//! Why bytes from outside are not a message.
+//! Reason why bytes from outside are not a message.
 
 use quiver_ainq::Error as AinqError;
 
-/// Why bytes from outside are not a message of this deployment.
+/// Reason why bytes from outside are not a message of this deployment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {

@@ -37,7 +37,7 @@ const GROUP_MESSAGE_FIELD: u32 = 19;
 /// See [`GROUP_MESSAGE_FIELD`].
 const CHANNEL_FIELD: u32 = 8;
 
-/// Whether there are others than edges to be spoken to.
+/// True if there are others than edges to be spoken to.
 const SERVICES: bool = cfg!(feature = "services");
 
 pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {

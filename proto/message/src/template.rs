@@ -1,4 +1,4 @@
-//! One header for thousands of members: encoded once, then each member's part appended.
+//! A header for thousands of members: encoded once, then each member's part appended.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;

@@ -407,7 +407,7 @@ pub struct NodeConfig {
     pub relays: Vec<PeerId>,
     /// The group's topic ([`group_topic`](crate::group_topic)), or none for a node outside any group.
     pub topic: Option<String>,
-    /// Whether peers that have not proven who they are receive the group's messages, as members without a
+    /// True if peers that have not proven who they are receive the group's messages, as members without a
     /// name must at a deputy, which cannot know them (docs/admission.md, A5.4). So much then waits for those
     /// that read nothing as [`Limits::listening`] allows.
     pub strangers_listen: bool,

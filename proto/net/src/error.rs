@@ -9,7 +9,7 @@ use crate::config::Transport;
 /// Error of an application that could not make records durable.
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a text is no address for a service.
+/// Reason why a text is no address for a service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
@@ -40,7 +40,7 @@ fn listen_reason(source: &io::Error) -> String {
     }
 }
 
-/// Why a driver could not start or had to stop.
+/// Reason why a driver could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {

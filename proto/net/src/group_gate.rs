@@ -85,13 +85,13 @@ pub(crate) struct GroupGate {
 struct Gate {
     /// Its connections, and what their handlers read and write.
     connections: HashMap<ConnectionId, Arc<Keeper>>,
-    /// Whether its subscription does.
+    /// True if its subscription does.
     known: bool,
-    /// Whether that is because of who it is, and not because strangers may listen.
+    /// True if that is because of who it is, and not because strangers may listen.
     proven: bool,
     /// It is being disconnected, and gossipsub knows nothing of it any more.
     ending: bool,
-    /// Whether its messages do.
+    /// True if its messages do.
     relayed: bool,
     /// True if the peer passes on the messages of many publishers.
     of_many: bool,

@@ -17,7 +17,7 @@ use crate::metrics::NetMetrics;
 #[error("the node has stopped")]
 pub struct Stopped;
 
-/// Why a command was not taken at once.
+/// Reason why a command was not taken at once.
 #[derive(Debug, thiserror::Error)]
 pub enum Rejected<C> {
     /// Too many commands are waiting already.

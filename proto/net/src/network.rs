@@ -387,7 +387,7 @@ impl Network {
         }
     }
 
-    /// Whether an answer to a peer would overtake messages that wait for their turn.
+    /// Returns true if an answer to a peer would overtake messages that wait for their turn.
     pub(crate) fn has_queue(&mut self, to: Peer) -> bool {
         let id = self.peers.id(to);
         id.and_then(|id| self.peers.partner(&id)).is_some_and(|partner| !partner.queue.is_empty())

@@ -15,7 +15,7 @@ const MAX_DOUBLINGS: u32 = 7;
 /// Time for which a penalty is remembered after its end.
 const MEMORY: Duration = Duration::from_secs(1800);
 
-/// One peer's.
+/// A peer's.
 struct Penalty {
     times: u32,
     until: Instant,

@@ -211,7 +211,7 @@ impl Account {
         lock(&self.state).failure
     }
 
-    /// Whether the peer is no stranger.
+    /// Returns true if the peer is no stranger.
     pub(crate) fn is_trusted(&self) -> bool {
         lock(&self.state).trusted
     }

@@ -264,7 +264,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 }
 
-/// One digest of each member's commitments, in the order of the members.
+/// A digest of each member's commitments, in the order of the members.
 fn digests<S: QuorumSuite>(
     session: &Session<S>,
     own: KgcId,

@@ -11,14 +11,14 @@ use quiver_quorum::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
 /// The group of the key of identity-based encryption.
 pub type Ibe = Bls12381G1;
 
-/// One member's share of one key, and the public shares. They belong together.
+/// A member's share of one key, and the public shares. They belong together.
 #[derive(Debug)]
 pub struct HeldKey<S: QuorumSuite> {
     share: SecretShare<S>,
     public: PublicShares<S>,
 }
 
-/// One member's shares of both keys, of the same version.
+/// A member's shares of both keys, of the same version.
 #[derive(Debug)]
 pub struct QuorumKeys<S: QuorumSuite> {
     ainq: HeldKey<S>,

@@ -69,7 +69,7 @@ use quiver_machine::{Input, Machine, Now, Offence, Outbox, Output, Peer, Route, 
 /// Name of this feature, in [`Offence::Feature`].
 pub const FEATURE: &str = "quorum";
 
-/// One KGC of a quorum, as the other KGCs know it.
+/// A KGC of a quorum, as the other KGCs know it.
 #[derive(Debug)]
 pub struct QuorumNode<S: QuorumSuite> {
     config: QuorumConfig,

@@ -21,7 +21,7 @@ pub struct QuorumMembership {
     fingerprint: [u8; 32],
 }
 
-/// Why this is no quorum.
+/// Reason why this is no quorum.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MembershipError {

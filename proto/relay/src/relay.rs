@@ -118,13 +118,13 @@ impl Relay {
         self.drones.get(self.numbers.get(&peer)?)?.slot
     }
 
-    /// Whether the leader vouches for fewer drones than there may be.
+    /// Returns true if the leader vouches for fewer drones than there may be.
     fn has_room(&self) -> bool {
         self.drones.len() < self.most
             || self.drones.values().filter(|drone| drone.relayed).count() < self.most
     }
 
-    /// Whether a leader is connected that serves this relay: it has confirmed what it was sent.
+    /// Returns true if a leader is connected that serves this relay: it has confirmed what it was sent.
     #[must_use]
     pub const fn has_leader(&self) -> bool {
         matches!(&self.uplink, Some(Uplink { confirmed: true, .. }))

@@ -20,7 +20,7 @@ pub(crate) const RESEND: Duration = Duration::from_secs(5);
 /// Number of times that a batch is sent again.
 const ATTEMPTS: u32 = 3;
 
-/// One end of a session.
+/// An end of a session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: u64,

@@ -50,7 +50,7 @@ pub(crate) enum Body {
     /// The drone is gone, or is to go: an [`End`].
     #[prost(uint32, tag = "4")]
     Closed(u32),
-    /// Whether the drone's group messages are passed on. The leader's.
+    /// True if the drone's group messages are passed on. The leader's.
     #[prost(bool, tag = "5")]
     Relayed(bool),
     /// The slot whose part of broadcasts the drone needs, and 1 more; 0 for none. The leader's.

@@ -42,7 +42,7 @@ pub enum Error {
     NotAFile {
         /// The path given.
         path: PathBuf,
-        /// Its type.
+        /// The type.
         found: &'static str,
     },
     /// A directory was expected, and something else is there.
@@ -50,7 +50,7 @@ pub enum Error {
     NotADirectory {
         /// The path given.
         path: PathBuf,
-        /// Its type.
+        /// The type.
         found: &'static str,
     },
     /// Others may read or write a file that holds secrets.
@@ -58,9 +58,9 @@ pub enum Error {
     TooOpen {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits.
         mode: u32,
-        /// Whether it belongs to the user that this process runs as.
+        /// True if it belongs to the user that this process runs as.
         ours: bool,
     },
     /// Others may replace the files of a directory that is to hold secrets.
@@ -70,7 +70,7 @@ pub enum Error {
     OpenDirectory {
         /// The directory.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits.
         mode: u32,
     },
     /// What is to hold secrets belongs to another user, who may change it.
@@ -160,7 +160,7 @@ pub enum Error {
     NewerFormat {
         /// The state file.
         path: PathBuf,
-        /// Its version.
+        /// The version.
         version: u16,
     },
     /// Bytes that were acknowledged are no longer what they were.
@@ -213,7 +213,7 @@ pub enum Error {
     NotRunning {
         /// Which service.
         role: String,
-        /// Its data directory.
+        /// The data directory.
         directory: PathBuf,
         /// The socket that was tried.
         socket: PathBuf,

@@ -59,7 +59,7 @@ fn as_hex<S: serde::Serializer>(data: &[u8], serializer: S) -> Result<S::Ok, S::
 }
 
 impl Message<'_> {
-    /// One line: for people, or as JSON with the content as `hex` and, if it is text, as `text`.
+    /// A line: for people, or as JSON with the content as `hex` and, if it is text, as `text`.
     pub fn line(&self, json: bool) -> String {
         let text = std::str::from_utf8(self.data).ok();
         if json {

@@ -83,7 +83,7 @@ impl Plan {
     }
 }
 
-/// One event in one group.
+/// An event in one group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// Drones in the group, without the leader.

@@ -9,7 +9,7 @@ pub enum LabError {
     Protocol {
         /// The operation.
         what: &'static str,
-        /// Why it was refused.
+        /// Reason why it was refused.
         source: quiver_ainq::Error,
     },
     /// An attribute-based scheme refused an operation of the experiment.
@@ -53,7 +53,7 @@ pub enum LabError {
     Reference {
         /// The table.
         file: &'static str,
-        /// Its error.
+        /// The error.
         source: csv::Error,
     },
     /// A table of published figures has one of an unknown stage.

@@ -12,7 +12,7 @@ pub enum ReportError {
     Plot {
         /// The plot.
         plot: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A file cannot be written.
@@ -20,7 +20,7 @@ pub enum ReportError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Results cannot be printed.
@@ -31,7 +31,7 @@ pub enum ReportError {
     Open {
         /// The page.
         page: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -14,7 +14,7 @@ pub enum Scale {
     Log,
 }
 
-/// One axis.
+/// An axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Axis {
     /// Title of the axis.
@@ -146,7 +146,7 @@ pub struct LegendItem<'a> {
     pub fitted: bool,
 }
 
-/// One field of a plot.
+/// A field of a plot.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Panel {
     /// Title of the field among others; empty if there are none.

@@ -67,7 +67,7 @@ impl Progress {
     }
 }
 
-/// One step. Its bar stays on the screen when it is dropped.
+/// A step. Its bar stays on the screen when it is dropped.
 #[derive(Debug)]
 pub struct Step {
     bar: ProgressBar,

@@ -48,7 +48,7 @@ pub struct Report {
     pub files: Vec<String>,
 }
 
-/// One figure to remember.
+/// A figure to remember.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Highlight {
     /// Name of the figure.
@@ -128,14 +128,14 @@ impl Report {
         terminal::render(self)
     }
 
-    /// One JSON object.
+    /// A JSON object.
     #[must_use]
     pub fn json(&self) -> String {
         // Plain data with string keys: serialising it cannot fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// One HTML page that needs nothing beside it: no network, no script.
+    /// An HTML page that needs nothing beside it: no network, no script.
     ///
     /// # Errors
     /// [`ReportError::Plot`](crate::ReportError::Plot).

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::Unit;
 
-/// One column.
+/// A column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Name of the column in CSV, with the unit: `published_seconds`.

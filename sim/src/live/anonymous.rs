@@ -284,7 +284,7 @@ impl<S: Suite> AnonymousTask<S> {
         }
     }
 
-    /// One machine from its start to its end, on a node of its own.
+    /// A machine from its start to its end, on a node of its own.
     async fn run_membership(&mut self) -> Result<Ending> {
         let (index, life) = (self.index, self.lives);
         self.lives += 1;

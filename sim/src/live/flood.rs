@@ -265,7 +265,7 @@ pub struct FloodReport {
     pub lines: Vec<FloodMeasurement>,
     /// Invariants that did not hold.
     pub violations: Vec<String>,
-    /// Whether the user ended it before the last line.
+    /// True if the user ended it before the last line.
     pub interrupted: bool,
 }
 

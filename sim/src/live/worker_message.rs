@@ -125,7 +125,7 @@ impl WorkerMessage {
     }
 }
 
-/// Why a line could not be read or written.
+/// Reason why a line could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MessageError {
     /// The other end is gone.

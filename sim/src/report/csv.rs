@@ -6,12 +6,12 @@ use super::RunReport;
 use super::record::OperationRecord;
 use crate::live::drone_name;
 
-/// One line per operation.
+/// A line per operation.
 pub(super) fn operations(report: &RunReport) -> String {
     csv_of_records(report.operations.iter().map(OperationRecord::from))
 }
 
-/// One line per drone and operation; times in seconds.
+/// A line per drone and operation; times in seconds.
 pub(super) fn latencies(report: &RunReport) -> String {
     let rows = report.operations.iter().flat_map(|operation| {
         let row = |(drone, latency): &(u32, std::time::Duration)| {
@@ -22,7 +22,7 @@ pub(super) fn latencies(report: &RunReport) -> String {
     csv(["operation", "drone", "seconds"].map(String::from), rows)
 }
 
-/// One line per sample of the resident memory.
+/// A line per sample of the resident memory.
 pub(super) fn memory(report: &RunReport) -> String {
     let rows = report.memory.iter();
     let rows = rows.map(|(at, bytes)| [format!("{:.3}", at.as_secs_f64()), bytes.to_string()]);

@@ -20,14 +20,14 @@ const COSTS: [&str; 8] = [
     "energy_j",
 ];
 
-/// One line per drone.
+/// A line per drone.
 pub(super) fn drones(run: &ScenarioRun) -> String {
     let rows = run.ledger.drones().iter().enumerate();
     let rows = rows.map(|(number, account)| row([format!("edge-{number}")], costs(account)));
     csv(row(["drone".into()], COSTS.map(Into::into)), rows)
 }
 
-/// One line per re-key: its costs for all nodes together.
+/// A line per re-key: its costs for all nodes together.
 pub(super) fn rekeys(run: &ScenarioRun) -> String {
     let made = times(run);
     let rows = run.ledger.rekeys().map(|(number, account)| {

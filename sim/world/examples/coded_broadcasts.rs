@@ -29,7 +29,7 @@ const CATCH_UP_REQUEST: u8 = 13;
 #[derive(Default)]
 struct Count {
     members: usize,
-    /// Whether the leader made an epoch since.
+    /// True if the leader made an epoch since.
     made: bool,
     /// The broadcast, and those it was for.
     rekey: Option<(Duration, Arc<[u8]>)>,

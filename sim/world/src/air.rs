@@ -72,7 +72,7 @@ impl Broadcast {
     }
 }
 
-/// One channel for all nodes.
+/// A channel for all nodes.
 #[derive(Clone, Debug)]
 pub struct Air {
     setup: AirSetup,

@@ -41,7 +41,7 @@ impl Order {
     }
 }
 
-/// Why there is no authority. It never happens with the orders of this module.
+/// Reason why there is no authority. It never happens with the orders of this module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderError {

@@ -11,7 +11,7 @@ pub mod movements;
 pub mod pcapng;
 pub mod tlog;
 
-/// Why a file is refused. Shown as `file:line: what` for text, and as `file: byte offset: what` for the rest.
+/// Refusal of a file. Shown as `file:line: what` for text, and as `file: byte offset: what` for the rest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// A line of a text.

@@ -22,7 +22,7 @@ const MAX_ORDER_LEN: usize = 4096;
 /// A key seals one order.
 const NONCE: [u8; 12] = [0; 12];
 
-/// Why there are no orders. It never happens with what this module is given.
+/// Reason why there are no orders. It never happens with what this module is given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IbeOrderError {

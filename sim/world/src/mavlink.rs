@@ -100,9 +100,9 @@ pub enum DatagramEventKind {
     },
     /// Sent a datagram to all others.
     Transmitted {
-        /// Its bytes.
+        /// The bytes.
         bytes: Arc<[u8]>,
-        /// Its content.
+        /// The content.
         class: DatagramClass,
         /// Stations that it does not reach, or reaches altered.
         lost: Vec<NodeId>,

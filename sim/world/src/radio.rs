@@ -52,13 +52,13 @@ pub use transmission::Transmission;
 /// Receivers of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cast {
-    /// One station, which acknowledges every frame.
+    /// A station, which acknowledges every frame.
     Unicast,
     /// Every station in range; none acknowledges.
     Broadcast,
 }
 
-/// Why a radio or a link cannot be had.
+/// Reason why a radio or a link cannot be had.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RadioError {
@@ -79,7 +79,7 @@ pub enum RadioError {
     Probability {
         /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// The value.
         value: f64,
     },
     /// Bursts must last at least one frame, and no channel of such bursts loses so much.

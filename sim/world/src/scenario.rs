@@ -76,7 +76,7 @@ use crate::{Action, AirSetup, Setup};
 pub struct Scenario {
     /// Name of the file, without folder and extension.
     pub name: String,
-    /// One line.
+    /// A line.
     pub title: String,
     /// Description of the events and their purpose.
     pub about: String,

@@ -108,7 +108,7 @@ pub enum Effect {
     Broken,
 }
 
-/// One step of the world: an input of one node and what came of it.
+/// A step of the world: an input of one node and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Time since the world began.

@@ -51,7 +51,7 @@ impl Lifetime {
     pub const MAX_SECONDS: u32 = 7 * 86_400;
     /// The most messages.
     pub const MAX_MESSAGES: u32 = 1 << 20;
-    /// One message, as in a file. Nothing follows, so no time matters.
+    /// A message, as in a file. Nothing follows, so no time matters.
     pub const SINGLE: Self = Self { seconds: 0, messages: 1 };
 
     /// A session of so many messages, within so many seconds of its opening.

@@ -1,4 +1,4 @@
-//! One scheme with an authority, policies and sets to use it with, and the places of elements in its
+//! A scheme with an authority, policies and sets to use it with, and the places of elements in its
 //! encodings.
 
 use quiver_abe::{

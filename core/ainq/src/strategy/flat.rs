@@ -19,7 +19,7 @@ use crate::slots::Slot;
 use crate::tree::{PathMessage, PathNonce};
 use crate::{Entry, Error, GroupKey, StrategyKind, Suite};
 
-/// One ratchet per member that has a pairwise key in this term.
+/// A ratchet per member that has a pairwise key in this term.
 pub(crate) struct Flat<S: Suite> {
     members: Slab<Ratchet<S>>,
     /// Every chain has wrapped and was not stepped yet.

@@ -10,7 +10,7 @@ use super::node::{Node, Touched};
 use crate::slab::Slab;
 use crate::slots::{Slot, SlotSet};
 
-/// One wrap of an epoch, in the order level, index, child.
+/// A wrap of an epoch, in the order level, index, child.
 pub(crate) struct Wrapped<W> {
     pub(crate) parent: Node,
     pub(crate) child: Node,

@@ -207,7 +207,7 @@ impl Levels {
         Runs(self.runs.get(self.end(level.saturating_sub(1))..self.end(level)).unwrap_or_default())
     }
 
-    /// Whether a node is of the set, a leaf too.
+    /// Returns true if a node is of the set, a leaf too.
     fn holds(&self, node: Node) -> bool {
         let runs = if node.level > 0 { self.on(node.level) } else { self.leaves() };
         runs.contains(node.index)

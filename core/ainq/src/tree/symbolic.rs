@@ -45,7 +45,7 @@ struct Member<const D: u8> {
 enum Leak {
     /// All non-members together, with all they ever held.
     Coalition,
-    /// One captured member's memory, and everything recorded.
+    /// A captured member's memory, and everything recorded.
     CapturedMember,
     /// The captured leader's memory, and everything recorded.
     CapturedLeader,

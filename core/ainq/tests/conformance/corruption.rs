@@ -101,7 +101,7 @@ impl Honest {
     }
 }
 
-/// One change to a byte string: a bit flipped, a byte put in, a byte taken out, or the end cut off.
+/// A change to a byte string: a bit flipped, a byte put in, a byte taken out, or the end cut off.
 #[derive(Clone, Copy, Debug)]
 enum Corruption {
     Flip(Index, u8),

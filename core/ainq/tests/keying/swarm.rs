@@ -33,7 +33,7 @@ pub(crate) struct Kept {
     pub(crate) states: Vec<Vec<u8>>,
 }
 
-/// One epoch as an eavesdropper records it.
+/// An epoch as an eavesdropper records it.
 #[derive(Clone)]
 pub(crate) struct Broadcast<S: Suite> {
     pub(crate) header: Header<S>,

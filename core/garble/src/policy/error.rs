@@ -83,7 +83,7 @@ pub enum Fault {
         value: i128,
         /// The field.
         field: Box<str>,
-        /// Its kind.
+        /// The kind.
         kind: super::Kind,
     },
     /// A field without a value.

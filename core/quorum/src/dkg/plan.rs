@@ -1,4 +1,4 @@
-//! One KGC's computation in key generation, by FROST, from a seed and the messages received.
+//! A KGC's computation in key generation, by FROST, from a seed and the messages received.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;

@@ -1,4 +1,4 @@
-//! One KGC's record of a key generation, in memory and in storage.
+//! A KGC's record of a key generation, in memory and in storage.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -32,7 +32,7 @@ fn refreshing<S: QuorumSuite>(rng: &mut ChaCha20Rng) -> Vec<Dealing<S>> {
     world.shares.iter().map(start).collect()
 }
 
-/// One ceremony that makes a key, and one that refreshes shares.
+/// A ceremony that makes a key, and one that refreshes shares.
 fn both<S: QuorumSuite>(seed: u64) -> [Vec<Dealing<S>>; 2] {
     let mut rng = rng(seed);
     [generating(parameters(), &mut rng), refreshing(&mut rng)]

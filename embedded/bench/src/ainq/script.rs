@@ -41,7 +41,7 @@ pub struct Script<'a> {
     pub steps: Vec<Step<'a>>,
 }
 
-/// One input.
+/// An input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step<'a> {
     /// Milliseconds since the start.

@@ -1,4 +1,4 @@
-//! One board that is a member of the leader's group, on its own line to the leader.
+//! A board that is a member of the leader's group, on its own line to the leader.
 
 use std::path::{Path, PathBuf};
 

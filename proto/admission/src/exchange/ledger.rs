@@ -18,7 +18,7 @@ const VERSION: u8 = 2;
 /// Bytes of an entry: authority, leader, period, count.
 const ENTRY: usize = 32 + 16 + 8 + 4;
 
-/// Why a leader is not answered.
+/// Reason why a leader is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Exhausted {

@@ -8,7 +8,7 @@ use quiver_ainq::UnixTime;
 use quiver_crypto::Zeroizing;
 use rand_core::CryptoRngCore;
 
-/// Why no key could be made.
+/// Reason why no key could be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MakeError(pub String);

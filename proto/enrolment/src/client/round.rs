@@ -1,4 +1,4 @@
-//! One signing round, as its coordinator sees it.
+//! A signing round, as its coordinator sees it.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

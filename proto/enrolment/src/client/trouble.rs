@@ -37,7 +37,7 @@ pub enum EnrolmentTrouble {
     Refused {
         /// The peer of the connection.
         peer: Peer,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
     /// Too few KGCs are available.

@@ -90,7 +90,7 @@ pub(crate) struct Committed<S: Suite> {
 pub(crate) type SignOnce<S> =
     Box<dyn FnOnce(Vec<u8>, &[(KgcId, Vec<u8>)]) -> Result<Contribution<S>, Error> + Send + Sync>;
 
-/// One KGC's contribution to a signature.
+/// A KGC's contribution to a signature.
 pub(crate) struct Contribution<S: Suite> {
     /// Names the signing package.
     pub(crate) package: Digest,

@@ -196,7 +196,7 @@ pub enum LeaderEvent {
         slot: Slot,
         /// True if it was evicted (otherwise it left).
         evicted: bool,
-        /// Whether that is because a revocation list names it.
+        /// True if that is because a revocation list names it.
         revoked: bool,
     },
     /// A drone that had lost its slot because it was away was evicted.
@@ -308,11 +308,11 @@ pub enum LeaderEvent {
     },
 }
 
-/// One change of what a leader must not forget. On start it is rebuilt from all records in order.
+/// A change of what a leader must not forget. On start it is rebuilt from all records in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderRecord {
     pub(crate) state: Snapshot,
-    /// Whether it makes a secret of earlier records void.
+    /// True if it makes a secret of earlier records void.
     pub(crate) erases: bool,
 }
 
@@ -322,7 +322,7 @@ impl LeaderRecord {
         Self { state: Snapshot::new(bytes), erases: false }
     }
 
-    /// Whether it makes a secret void that earlier records have, so that the machine's
+    /// Returns true if it makes a secret void that earlier records have, so that the machine's
     /// [checkpoint](super::Leader::checkpoint) is to take the place of all of them before anything that
     /// follows is sent.
     #[must_use]

@@ -225,7 +225,7 @@ impl World {
         Some(key.expose().to_vec())
     }
 
-    /// Whether all these edges hold this leader's key.
+    /// Returns true if all these edges hold this leader's key.
     pub(crate) fn follow(&self, leader: usize, edges: impl IntoIterator<Item = usize>) -> bool {
         let key = self.key_of_leader(leader);
         key.is_some() && edges.into_iter().all(|edge| self.key(edge) == key)

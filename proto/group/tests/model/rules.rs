@@ -138,7 +138,7 @@ impl<'a> Prefix<'a> {
         self.length = place;
     }
 
-    /// Whether the rules refuse a run that goes on so from here, in place of what the recorded run does.
+    /// Returns true if the rules refuse a run that goes on so, in place of what the recorded run does.
     pub(crate) fn refuses<'b>(&self, steps: impl IntoIterator<Item = &'b Step>) -> bool {
         let mut rules = self.rules.clone();
         steps.into_iter().any(|step| rules.step(step).is_err())

@@ -37,7 +37,7 @@ pub(crate) type Values<'a> = &'a [(&'a str, &'a [u8])];
 struct Term {
     label: String,
     fields: Vec<String>,
-    /// Whether anybody has asked for it.
+    /// True if anybody has asked for it.
     used: Cell<bool>,
 }
 

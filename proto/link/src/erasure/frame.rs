@@ -16,7 +16,7 @@ pub const MAX_CODED_MESSAGE: usize = u16::MAX as usize;
 /// Follows the kinds of datagrams of a board's session.
 const KIND: u8 = 10;
 
-/// One frame of a coded broadcast, unverified: anybody in range can send one.
+/// A frame of a coded broadcast, unverified: anybody in range can send one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodedFrame<'a> {
     /// First bytes of the digest of the message: tells messages apart, and tells the receiver whether it

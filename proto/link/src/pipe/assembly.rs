@@ -1,4 +1,4 @@
-//! One message on its way in.
+//! A message on its way in.
 
 use alloc::vec::Vec;
 

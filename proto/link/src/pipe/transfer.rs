@@ -1,4 +1,4 @@
-//! One message on its way out.
+//! A message on its way out.
 
 use alloc::vec;
 use alloc::vec::Vec;

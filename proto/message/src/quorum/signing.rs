@@ -50,7 +50,7 @@ pub struct SignPackage {
     pub commitments: Vec<SignerCommitment>,
 }
 
-/// One signer's commitment.
+/// A signer's commitment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignerCommitment {
     /// The signer.

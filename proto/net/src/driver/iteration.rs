@@ -1,4 +1,4 @@
-//! One iteration of the driver's loop: gives the machine a batch of inputs, and carries out its outputs.
+//! An iteration of the driver's loop: gives the machine a batch of inputs, and carries out its outputs.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub(crate) struct Session<S: QuorumSuite> {
     /// Attempt under which each member takes part.
     pub(crate) attempts: BTreeMap<KgcId, u64>,
     pub(crate) round: Round<S>,
-    /// One digest of each member's commitments, once all are there.
+    /// A digest of each member's commitments, once all are there.
     pub(crate) digests: Vec<[u8; 32]>,
     /// All messages of each member so far. After a crash they are asked for again.
     pub(crate) received: BTreeMap<KgcId, Rounds>,

@@ -39,7 +39,7 @@ const STEPS_UNTIMED: u64 = 256;
 /// Carrier of the messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
-    /// One radio channel that all share.
+    /// A radio channel that all share.
     Radio {
         /// The radio.
         profile: Box<Profile>,
@@ -182,7 +182,7 @@ pub struct Outcome {
     pub until: [Option<Duration>; 3],
     /// Complaints of machines.
     pub complaints: Vec<String>,
-    /// Whether the processor time was used up before the event was over: no figure is whole then.
+    /// True if the processor time was used up before the event was over: no figure is whole then.
     pub is_cut: bool,
 }
 

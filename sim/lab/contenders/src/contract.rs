@@ -113,7 +113,7 @@ pub enum Authority {
     Public,
 }
 
-/// Why a scheme cannot take part.
+/// Reason why a scheme cannot take part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContenderError {

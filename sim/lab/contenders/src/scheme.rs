@@ -14,7 +14,7 @@ use crate::delivery::{Complete, Filter, Outgoing, Receiver, Sender};
 /// Receivers of a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// One member.
+    /// A member.
     One(MemberId),
     /// The members that stay, in one broadcast.
     Staying,

@@ -50,7 +50,7 @@ pub enum SchemeKind {
     QuiverTree,
     /// AinQ as published.
     AinqAsPublished,
-    /// One sealed key to each.
+    /// A sealed key to each.
     Pairwise,
     /// A logical key hierarchy (RFC 2627).
     Lkh,
@@ -100,7 +100,7 @@ impl SchemeKind {
         }
     }
 
-    /// Whether it is MLS, by whatever library.
+    /// Returns true if it is MLS, by whatever library.
     #[must_use]
     pub const fn is_mls(self) -> bool {
         match self {
@@ -116,7 +116,7 @@ impl SchemeKind {
         }
     }
 
-    /// Whether the scheme has this event. MLS loses no controller: any member commits in its place.
+    /// Returns true if the scheme has this event. MLS loses no controller: any member commits in its place.
     #[must_use]
     pub const fn has(self, event: Event) -> bool {
         !(self.is_mls() && matches!(event, Event::LoseController))

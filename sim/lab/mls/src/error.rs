@@ -1,8 +1,8 @@
-//! Why MLS refused.
+//! Reason why MLS refused.
 
 use mls_rs::error::MlsError;
 
-/// Why MLS refused.
+/// Reason why MLS refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

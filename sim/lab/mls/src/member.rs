@@ -1,4 +1,4 @@
-//! One member of a group, and what its commits send.
+//! A member of a group, and what its commits send.
 
 use mls_rs::client_builder::{BaseConfig, WithCryptoProvider, WithIdentityProvider, WithMlsRules};
 use mls_rs::group::{CommitEffect, ExportedTree, ReceivedMessage};

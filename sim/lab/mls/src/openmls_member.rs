@@ -1,4 +1,4 @@
-//! One member of a group by `openmls` over libcrux, and what its commits send.
+//! A member of a group by `openmls` over libcrux, and what its commits send.
 //!
 //! The choices are those of the other library: basic credentials, signed public messages, changes by value, the tree
 //! beside the `Welcome`, past epochs forgotten. Two things are this library's own. Its storage is a part of every step:

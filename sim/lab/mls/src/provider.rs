@@ -33,7 +33,7 @@ pub const CIPHERSUITE: CipherSuite = CipherSuite::CURVE25519_AES128;
 /// Bytes of an Ed25519 seed, which is stored as a signing key.
 const SEED_LEN: usize = 32;
 
-/// Why the cryptography failed.
+/// Reason why the cryptography failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {

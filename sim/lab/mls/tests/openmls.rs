@@ -91,7 +91,7 @@ fn strangers_and_other_suites_cannot_join() {
     expect_agreement(&founder, &[member]);
 }
 
-/// One group with a member of each library, under a founder of one of them.
+/// A group with a member of each library, under a founder of one of them.
 fn mixed<F: GroupMember>(mut founder: F, first: &[u8], second: &[u8]) -> (F, Invitation) {
     let invitation = commit(&mut founder, &[], &[first, second]).invitation.unwrap();
     (founder, invitation)

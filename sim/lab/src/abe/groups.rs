@@ -13,7 +13,7 @@ use crate::measure::{Effort, Timing, repeat};
 /// The domain of attributes' names in this experiment.
 const DOMAIN: &str = "QUIVER-EXPERIMENT-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
 
-/// One operation, measured here.
+/// An operation, measured here.
 struct Measured {
     /// Name in the publication.
     name: &'static str,

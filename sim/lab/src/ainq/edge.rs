@@ -79,7 +79,7 @@ fn reference(plan: &Plan, observer: &mut dyn Observer) -> Result<Operations> {
     Ok(Operations { multiplication, secret_value, key_retrieval })
 }
 
-/// One multiplication of a variable point by a secret scalar, constant-time, as everything secret is.
+/// A multiplication of a variable point by a secret scalar, constant-time, as everything secret is.
 pub(super) fn multiplication(effort: Effort) -> Timing {
     let mut rng = Swarm::<S>::randomness(1);
     let scalar = SecretScalar::<S>::generate(&mut rng);

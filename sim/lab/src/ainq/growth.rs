@@ -153,7 +153,7 @@ impl GrowthRun<'_> {
         repeat_on(effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
     }
 
-    /// One path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like
+    /// A path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like
     /// them.
     fn paths(&mut self, group: &mut Group<S>) -> Result<Cost> {
         let slots: Vec<Slot> = group.leadership.roster().iter().map(|(slot, _)| slot).collect();
@@ -248,7 +248,7 @@ impl GrowthRun<'_> {
     }
 }
 
-/// One IEEE 802.15.4 channel.
+/// An IEEE 802.15.4 channel.
 struct Radio {
     profile: Profile,
     rng: ChaCha20Rng,

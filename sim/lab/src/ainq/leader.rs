@@ -43,7 +43,7 @@ impl Operation {
     }
 }
 
-/// One operation with one number of drones.
+/// An operation with one number of drones.
 struct Point {
     operation: Operation,
     drones: u32,

@@ -9,7 +9,7 @@ use super::group::Strategy;
 /// The strategies that are measured.
 pub(super) const STRATEGIES: [Strategy; 2] = [Strategy::Flat, Strategy::Tree];
 
-/// One figure per strategy.
+/// A figure per strategy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PerStrategy<T> {
     flat: Option<T>,

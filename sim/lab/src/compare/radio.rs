@@ -85,7 +85,7 @@ impl RadioPlan {
     }
 }
 
-/// One event of one scheme in one group.
+/// An event of one scheme in one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RadioRow {
     /// Members before the first event.

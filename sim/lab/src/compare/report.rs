@@ -11,7 +11,7 @@ use crate::blank_report::blank_report;
 /// The size that the figures to remember are taken from, if it was measured.
 const REFERENCE: u32 = 2000;
 
-/// One quantity of a cost.
+/// A quantity of a cost.
 struct Quantity {
     slug: &'static str,
     title: &'static str,

@@ -29,7 +29,7 @@ pub(super) struct Layout {
     pub(super) y: Span,
 }
 
-/// One axis in drawing coordinates: values themselves, or their decimal logarithms.
+/// An axis in drawing coordinates: values themselves, or their decimal logarithms.
 #[derive(Clone)]
 pub(super) struct Span {
     scale: Scale,

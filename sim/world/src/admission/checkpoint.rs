@@ -37,7 +37,7 @@ const MAX_STATEMENT: usize = 2 * MAX_TEXT;
 /// Time limit of a run: very many share one processor.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Why there is no checkpoint.
+/// Reason why there is no checkpoint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {

@@ -79,7 +79,7 @@ fn is_uneventful(step: &Step) -> bool {
     step.effects.is_empty() && matches!(step.cause, Cause::Deadline | Cause::Message { .. })
 }
 
-/// One step as a line.
+/// A step as a line.
 fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
     let nodes = world.index();
     let deployment = world.fleet().deployment();

@@ -1,4 +1,4 @@
-//! One member's datagrams, its stream of frames, and, once it is captured, what the adversary does with them.
+//! A member's datagrams, its stream of frames, and, once it is captured, what the adversary does with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -182,7 +182,7 @@ impl<S: Suite> Station<S> {
         Offered::Taken
     }
 
-    /// One datagram that was received before, as it was or with a bit flipped.
+    /// A datagram that was received before, as it was or with a bit flipped.
     fn prepare_attack(&mut self, rng: &mut ChaCha8Rng) {
         if self.heard.is_empty() || self.hostile.len() >= HOSTILE {
             return;

@@ -104,7 +104,7 @@ impl Loss {
     }
 }
 
-/// One link: its loss and the state it is in. One per sender and receiver.
+/// A link: its loss and the state it is in. One per sender and receiver.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossState {
     loss: Loss,

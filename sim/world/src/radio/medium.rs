@@ -1,4 +1,4 @@
-//! One shared channel in virtual time.
+//! A shared channel in virtual time.
 
 use std::time::Duration;
 

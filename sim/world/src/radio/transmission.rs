@@ -1,4 +1,4 @@
-//! One message on the air, frame by frame.
+//! A message on the air, frame by frame.
 
 use std::time::Duration;
 

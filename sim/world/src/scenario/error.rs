@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Why a scenario file is refused. Shown as `file:line:column: key: what`.
+/// Reason why a scenario file is refused. Shown as `file:line:column: key: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The file.

@@ -115,7 +115,7 @@ struct Drone {
 }
 
 impl Drone {
-    /// One step towards the next point; a step that reaches it ends there. Returns whether it did.
+    /// A step towards the next point; a step that reaches it ends there. Returns whether it did.
     fn fly(&mut self, air: &Air, rng: &mut impl RngCore) -> bool {
         let (dx, dy) = (self.to.0 - self.at.0, self.to.1 - self.at.1);
         let distance = (dx * dx + dy * dy).sqrt();

@@ -180,7 +180,7 @@ impl Scripter<'_> {
         Ok(())
     }
 
-    /// One `[[event]]`, as often as it repeats.
+    /// An `[[event]]`, as often as it repeats.
     fn event(&mut self, event: &Spanned<format::Event>) -> Read<()> {
         let table = event.get_ref();
         let at = time(self.source, &table.at, Duration::ZERO..=self.duration)?;

@@ -164,7 +164,7 @@ impl<S: Suite> World<S> {
         asks
     }
 
-    /// One broadcast of a station's datagram to all others.
+    /// A broadcast of a station's datagram to all others.
     fn broadcast_datagram(
         &mut self,
         stations: &mut Stations<S>,

@@ -34,7 +34,7 @@ struct Link {
 #[derive(Debug)]
 pub(super) struct Links {
     nodes: NodeIndex,
-    /// One row per dialler, one column per node that is dialled.
+    /// A row per dialler, one column per node that is dialled.
     table: Vec<Link>,
 }
 

@@ -72,7 +72,7 @@ impl<S: Suite> World<S> {
         self.report_hops(observer);
     }
 
-    /// One input of one node.
+    /// An input of one node.
     fn take_step(&mut self, observer: &mut dyn StepObserver<S>) {
         let Some(queued) = self.queue.pop() else { return };
         let node = self.nodes.node(queued.event.node as usize);

@@ -129,7 +129,7 @@ pub struct Disks<S: Suite> {
     pub(super) edges: Vec<Vec<Snapshot>>,
 }
 
-/// Why a world cannot be.
+/// Reason why a world cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {

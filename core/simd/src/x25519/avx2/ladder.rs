@@ -55,7 +55,7 @@ pub(super) fn ladder(words: &[[u64; LANES]; 4], swaps: &Swaps, fold: Fold) -> Fr
     }
 }
 
-/// One bit of the scalar: twice one of the points, and the points' sum.
+/// A bit of the scalar: twice one of the points, and the points' sum.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn step(pair: Pair, u: Tight, swap: __m256d, fold: Fold) -> Pair {

@@ -195,7 +195,7 @@ pub(super) fn plus_multiple(a: Limbs, b: Factors, factor: f64, fold: Fold) -> Li
     [fold.fold(c0, c5), c1, c2, c3, c4]
 }
 
-/// One carry from each limb to the next, all at once, for limbs from [`RAISE`] − 2^60 to [`RAISE`] + 2^60;
+/// A carry from each limb to the next, all at once, for limbs from [`RAISE`] − 2^60 to [`RAISE`] + 2^60;
 /// without the [`RAISE`].
 #[target_feature(enable = "avx2,fma")]
 #[inline]

@@ -59,7 +59,7 @@ pub(super) fn ladder(u: Tight, swaps: &Swaps) -> Fraction {
     }
 }
 
-/// One bit of the scalar: twice one of the points, and the points' sum.
+/// A bit of the scalar: twice one of the points, and the points' sum.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn step(pair: Pair, u: Tight, swap: u8) -> Pair {

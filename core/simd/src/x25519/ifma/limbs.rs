@@ -16,7 +16,7 @@ const P0: i64 = (1 << 51) - 19;
 /// Five limbs, the least significant first.
 pub(super) type Limbs = [__m512i; 5];
 
-/// One carry from each limb to the next, all at once, for limbs of any 64 bits: 2^13 at most goes into a
+/// A carry from each limb to the next, all at once, for limbs of any 64 bits: 2^13 at most goes into a
 /// limb, 19 times as much into the lowest.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]

@@ -10,7 +10,7 @@ use quiver_message::Reason;
 
 use crate::attributes::{Grant, KeyMaker, MakeError};
 
-/// One authority and its secrets.
+/// An authority and its secrets.
 #[derive(Debug)]
 pub struct Authority<S: Suite> {
     /// The KGC's statement about it.
@@ -33,7 +33,7 @@ pub struct IssuerConfig<S: Suite> {
     pub interval: Duration,
 }
 
-/// Why an issuer cannot be set up.
+/// Reason why an issuer cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssuerError {

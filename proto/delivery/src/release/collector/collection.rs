@@ -1,4 +1,4 @@
-//! One key being collected: who was asked, and what came of it.
+//! A key being collected: who was asked, and what came of it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -106,7 +106,7 @@ impl<S: Suite> Collection<S> {
         }
     }
 
-    /// One share for each KGC, ascending, with its connection.
+    /// A share for each KGC, ascending, with its connection.
     pub(super) fn shares(&self) -> Vec<(Peer, UnverifiedKeyShare)> {
         let mut by_kgc = BTreeMap::new();
         for (peer, asked) in &self.asked {

@@ -38,7 +38,7 @@ pub(in crate::leader) struct Replication<S: Suite> {
     unconfirmed: VecDeque<(Epoch, Vec<Name>)>,
 }
 
-/// One deputy, and how far its copy is.
+/// A deputy, and how far its copy is.
 #[derive(Debug)]
 struct Session<S: Suite> {
     deputy: DronePublicKey<S>,

@@ -13,7 +13,7 @@ use super::{LeaderRecord, Spare};
 /// The form that records have.
 pub(super) const VERSION: u8 = 3;
 
-/// One change. Public keys, points and lists are in their canonical encodings.
+/// A change. Public keys, points and lists are in their canonical encodings.
 #[derive(Clone, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub(in crate::leader) enum Change {
     /// The first change of every log: whose it is.

@@ -7,7 +7,7 @@ use serde_json::json;
 /// Stands where a channel's name stands in group messages.
 const CHANNEL: &str = "envelope";
 
-/// One line about an event, for people or as JSON. Nothing about what was sent.
+/// A line about an event, for people or as JSON. Nothing about what was sent.
 pub(in crate::drone) fn format(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
     let (session, opened) = match event {
         EnvelopeEvent::Opened { session, number, begun, data, author } => {

@@ -1,4 +1,4 @@
-//! One sealed key to each member: X25519 between long-term keys, ChaCha20-Poly1305 around the group key.
+//! A sealed key to each member: X25519 between long-term keys, ChaCha20-Poly1305 around the group key.
 //!
 //! ```text
 //! message  epoch u64 ‖ seal(k_i, nonce = epoch ‖ 0^4, aad = "pairwise", K_g)

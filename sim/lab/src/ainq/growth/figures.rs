@@ -7,7 +7,7 @@ use crate::ainq::group::Strategy;
 use crate::ainq::plan::Plan;
 use crate::ainq::strategies::{PerStrategy, STRATEGIES, ink, name};
 
-/// One quantity of a cost.
+/// A quantity of a cost.
 struct Quantity {
     slug: &'static str,
     title: &'static str,

@@ -10,7 +10,7 @@ use super::RadioComparison;
 use crate::ainq::Making;
 use crate::blank_report::blank_report;
 
-/// One quantity of an outcome.
+/// A quantity of an outcome.
 struct Quantity {
     slug: &'static str,
     title: &'static str,
@@ -92,7 +92,7 @@ fn common_size(comparison: &RadioComparison, event: Event) -> Option<u32> {
 
 const OURS: [SchemeKind; 2] = [SchemeKind::QuiverFlat, SchemeKind::QuiverTree];
 
-/// One sentence for each quantity in which another scheme is better than both of Quiver's.
+/// A sentence for each quantity in which another scheme is better than both of Quiver's.
 fn losses(comparison: &RadioComparison) -> Vec<String> {
     let mut lines = Vec::new();
     for quantity in &QUANTITIES {

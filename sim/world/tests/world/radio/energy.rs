@@ -100,7 +100,7 @@ fn summary_gives_mean_percentile_and_maximum() {
     assert_eq!(ledger.per_rekey().count, 0);
 }
 
-/// One booking: drone or infrastructure, re-key or none, frames, cycles.
+/// A booking: drone or infrastructure, re-key or none, frames, cycles.
 type Booking = (Option<u8>, Option<u8>, u16, u32);
 
 fn booked(bookings: &[Booking]) -> Ledger {
