@@ -87,5 +87,5 @@ fn leader_refuses_what_is_no_identity_of_a_relay() {
     let serve = ["serve", "--kgc", ANY, "--relay-file", "relays.txt"];
     bench.refused("leader", &serve, 2, &["there is no file relays.txt"]);
     std::fs::write(bench.path("relays.txt"), "\nrelay-1\n").expect("write");
-    bench.refused("leader", &serve, 2, &["relays.txt: relay-1: "]);
+    bench.refused("leader", &serve, 2, &["relays.txt: relay-1 is no relay's identity"]);
 }
