@@ -1086,7 +1086,6 @@ pub struct QuorumMessage {
 }
 /// Nested message and enum types in `QuorumMessage`.
 pub mod quorum_message {
-    #[cfg(feature = "services")]
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Body {
         #[prost(message, tag = "65")]
@@ -1353,7 +1352,6 @@ pub struct SignRefusal {
 }
 /// Nested message and enum types in `SignRefusal`.
 pub mod sign_refusal {
-    #[cfg(feature = "services")]
     #[derive(
         Clone,
         Copy,
