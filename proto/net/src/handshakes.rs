@@ -35,23 +35,23 @@ pub(crate) struct Handshakes(Arc<Mutex<UnderWay>>);
 struct UnderWay {
     next: u64,
     /// In no order.
-    entries: Vec<Entry>,
+    entries: Vec<PendingHandshake>,
     ending: usize,
 }
 
-struct Entry {
+struct PendingHandshake {
     number: u64,
     from: Option<Prefix>,
-    progress: Progress,
+    progress: HandshakeProgress,
     end: AbortHandle,
     ended: bool,
 }
 
 /// Time at which a handshake was woken last: only what comes from the peer wakes it.
 #[derive(Clone)]
-struct Progress(Arc<Mutex<Instant>>);
+struct HandshakeProgress(Arc<Mutex<Instant>>);
 
-impl Progress {
+impl HandshakeProgress {
     fn start() -> Self {
         Self(Arc::new(Mutex::new(Instant::now())))
     }
@@ -99,8 +99,8 @@ impl Handshakes {
         let number = all.next;
         // 2^64 connections do not come.
         all.next = all.next.wrapping_add(1);
-        let progress = Progress::start();
-        all.entries.push(Entry { number, from, progress: progress.clone(), end, ended: false });
+        let progress = HandshakeProgress::start();
+        all.entries.push(PendingHandshake { number, from, progress: progress.clone(), end, ended: false });
         drop(all);
         let registered = Registered(self.clone(), number);
         async move {
@@ -124,7 +124,7 @@ impl Handshakes {
         }
         let newest = all.next.wrapping_sub(1);
         // §13.8: nothing has come of it for 1 s.
-        let old = |entry: &Entry| {
+        let old = |entry: &PendingHandshake| {
             let of = from.is_none() || entry.from == from;
             of && !entry.ended && entry.number != newest && now >= entry.progress.last() + SILENCE
         };

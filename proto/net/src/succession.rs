@@ -153,11 +153,11 @@ impl NetworkBehaviour for Succession {
 /// Asks over one connection.
 pub(crate) struct SuccessionHandler {
     patience: Duration,
-    question: Option<Question>,
+    question: Option<OpenQuestion>,
 }
 
 /// A question that was not answered yet.
-struct Question {
+struct OpenQuestion {
     end: Pin<Box<Sleep>>,
     /// True if a stream was asked for.
     begun: bool,
@@ -195,7 +195,7 @@ impl ConnectionHandler for SuccessionHandler {
     fn on_behaviour_event(&mut self, AreYouThere: AreYouThere) {
         let end = || Box::pin(sleep(self.patience));
         // The time of a question that is under way does not begin anew.
-        self.question.get_or_insert_with(|| Question { end: end(), begun: false, exchange: None });
+        self.question.get_or_insert_with(|| OpenQuestion { end: end(), begun: false, exchange: None });
     }
 
     fn poll(

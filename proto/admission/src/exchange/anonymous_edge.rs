@@ -157,7 +157,7 @@ enum Run<S: Suite> {
     /// The exchange is under way.
     Applying(Box<Applicant<S>>),
     /// The leader knows that the policy is satisfied; the welcome is to come.
-    Admitted(Admitted<S>),
+    Admitted(AdmittedRun<S>),
     /// A member.
     Member,
     /// No more is to be done.
@@ -165,7 +165,7 @@ enum Run<S: Suite> {
 }
 
 #[derive(Debug)]
-struct Admitted<S: Suite> {
+struct AdmittedRun<S: Suite> {
     peer: Peer,
     nonce: Nonce,
     pseudonym: Pseudonym,
@@ -382,7 +382,7 @@ impl<S: Suite> AnonymousEdge<S> {
         // §A4.3: κ of this run stands beside it.
         let kem = applicant.take_kem();
         let deadline = now.monotonic + self.config.timing.admission;
-        self.run = Run::Admitted(Admitted { peer, nonce, pseudonym, secret, kem, deadline });
+        self.run = Run::Admitted(AdmittedRun { peer, nonce, pseudonym, secret, kem, deadline });
     }
 
     /// Handles a failed run: as long as nothing was shown, the same may be tried again, with the next leader
@@ -479,7 +479,7 @@ impl<S: Suite> AnonymousEdge<S> {
     fn accept(
         &self,
         now: Now,
-        admitted: &Admitted<S>,
+        admitted: &AdmittedRun<S>,
         welcome: &mut Welcome<S>,
     ) -> Result<Membership<S>, Offence> {
         // §10.7: not by a leader that is refused.
@@ -495,7 +495,7 @@ impl<S: Suite> AnonymousEdge<S> {
             return Err(Error::Replay.into());
         }
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
-        let Admitted { pseudonym, secret, kem, .. } = admitted;
+        let AdmittedRun { pseudonym, secret, kem, .. } = admitted;
         // §14: the context names the pseudonym and the slot, and no key.
         let secrets = (secret, kem.as_ref());
         Ok(Membership::admitted(&context, pseudonym, secrets, &header, &welcome.part)?)

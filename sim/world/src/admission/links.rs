@@ -65,7 +65,7 @@ pub fn linked(sightings: &[Sighting]) -> BTreeMap<u32, [u8; STRETCH]> {
 
 /// Stretches that several lives of one drone have in common, and no other's.
 fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
-    let repeated = Repeated::of(sightings);
+    let repeated = RepeatedStretches::of(sightings);
     let mut places: HashMap<[u8; STRETCH], Places> = HashMap::new();
     for sighting in sightings {
         let (drone, life) = (sighting.drone, sighting.life);
@@ -89,7 +89,7 @@ fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
 
 /// Sightings by the sums of their stretches. Nearly all that is sent is random and seen once: it should cost a few
 /// instructions for a byte, and no entry of a map.
-struct Repeated {
+struct RepeatedStretches {
     /// Number of the sighting that has stretches of a sum, or [`SEVERAL`]; a power of two of them.
     slots: Vec<u32>,
 }
@@ -103,7 +103,7 @@ const SLOTS: usize = 8;
 /// Weight of a byte in a sum, relative to the next byte's. Odd, because all bytes of a stretch must count.
 const WEIGHT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Repeated {
+impl RepeatedStretches {
     fn of(sightings: &[&Sighting]) -> Self {
         let bytes: usize = sightings.iter().flat_map(|sighting| &sighting.seen).map(Vec::len).sum();
         let mut slots = vec![NONE; (SLOTS * bytes).next_power_of_two().max(2)];

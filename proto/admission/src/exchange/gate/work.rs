@@ -106,7 +106,7 @@ impl<S: Suite> Work<S> {
             Self::Offer(proven) => {
                 let (place, offered) = (proven.place, offer(config, policy, proven, &mut rng));
                 let garbled = offered.and_then(|offered| {
-                    let Offered { tables, offer, ciphertext } = offered;
+                    let OfferedRun { tables, offer, ciphertext } = offered;
                     garble(tables, [offer].into()).map(|garbled| Garbled { ciphertext, ..garbled })
                 });
                 Done::Garbled(place, garbled.map(Box::new))
@@ -142,7 +142,7 @@ fn verify(
 }
 
 /// An offer, and what goes on from there.
-struct Offered<S: Suite> {
+struct OfferedRun<S: Suite> {
     tables: Tables<S>,
     offer: Vec<u8>,
     ciphertext: Vec<u8>,
@@ -153,7 +153,7 @@ fn offer<S: Suite>(
     policy: &Arc<Policy>,
     proven: Proven,
     rng: &mut ChaCha20Rng,
-) -> Result<Offered<S>, AdmissionError> {
+) -> Result<OfferedRun<S>, AdmissionError> {
     let Proven { place, hello, kem: key } = proven;
     // §A4.2: the context: the policy's id, the leader's public key, nonce ‖ c; §A4.3: … and the encapsulation
     // key.
@@ -175,7 +175,7 @@ fn offer<S: Suite>(
         config.keypair.sign(&config.deployment, Label::Abke, &statement, &mut signing).encode()
     };
     let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
-    Ok(Offered { tables: Tables { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
+    Ok(OfferedRun { tables: Tables { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if
