@@ -38,6 +38,7 @@ pub(crate) use self::authentication::{
 };
 pub(crate) use self::drones::Drone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
+#[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
 pub(crate) use self::tokens::Leads;
 use crate::error::{Error, Result};
