@@ -87,7 +87,7 @@ impl SealedAuthority {
     /// The same, for a caller that needs its keys.
     ///
     /// # Errors
-    /// Those of [`SealedAuthority::open`], and [`Error::Scheme`] if it makes no keys.
+    /// The errors of [`SealedAuthority::open`], and [`Error::Scheme`] if it makes no keys.
     pub(crate) fn serving(self) -> Result<Authority<Ristretto255>> {
         match self.open()? {
             Opened::Serving(authority) => Ok(*authority),

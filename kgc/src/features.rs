@@ -33,7 +33,7 @@ pub(crate) trait KgcFeature: Sync {
     /// Reads the arguments of its subcommand.
     ///
     /// # Errors
-    /// Those of clap.
+    /// The errors of clap.
     fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error>;
 
     /// Puts an authority of its kind to work.
@@ -55,7 +55,7 @@ pub(crate) trait FeatureCommand: fmt::Debug {
     /// Carries it out.
     ///
     /// # Errors
-    /// Those of what it does.
+    /// The errors of what it does.
     fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()>;
 }
 

@@ -182,7 +182,7 @@ impl<S: Suite> Membership<S> {
     /// second factor. Such a membership ends with the term.
     ///
     /// # Errors
-    /// As [`join_with_kem`](Self::join_with_kem).
+    /// The errors of [`join_with_kem`](Self::join_with_kem).
     pub fn admitted(
         context: &GroupContext<S>,
         pseudonym: &Pseudonym,

@@ -61,7 +61,7 @@ pub(crate) struct SetupArgs {
     pub(crate) wait: Duration,
 }
 
-/// What is granted, and by which authority.
+/// Grant, and the authority that makes it.
 #[derive(Debug, Args)]
 pub(crate) struct WhatArgs {
     /// The authority; may be left out if only one fits

@@ -1,6 +1,6 @@
 //! Handshakes that peers have begun, any of which can be ended to make room for another.
 //!
-//! Who comes is known behind the handshake. Until then a drone and a stranger from its address look alike,
+//! The handshake tells who comes. Until then a drone and a stranger from its address look alike,
 //! and whoever opens connections and says nothing could keep out all who share its address for as long as a
 //! handshake may take. So of too many handshakes one goes of which nothing has come for a while: at random,
 //! so that whoever has most loses most.

@@ -274,7 +274,7 @@ pub fn parse_listened_addresses(key: &str, texts: &[String]) -> Result<Vec<quive
 /// The same of addresses that are dialled: one at which nothing can ever be reached is refused.
 ///
 /// # Errors
-/// Those of [`parse_listened_addresses`].
+/// The errors of [`parse_listened_addresses`].
 #[cfg(feature = "drone")]
 pub fn parse_dialled_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
     addresses_by(quiver_net::parse_dialled_address, key, texts)

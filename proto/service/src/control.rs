@@ -29,7 +29,7 @@ pub const LINE_LIMIT: u64 = 1 << 20;
 const ANSWER_LIMIT: u64 = 4 << 20;
 /// Connections served at once; more wait.
 const CONNECTIONS: usize = 32;
-/// Those of them that have not said what they want; of more the oldest ends.
+/// Connections among them that have not said what they want; of more the oldest ends.
 const SILENT: usize = 16;
 /// Requests waiting for the service.
 const QUEUE: usize = 16;

@@ -320,7 +320,7 @@ pub fn publish(path: &Path, bytes: &[u8], is_earlier: impl FnOnce(&[u8]) -> bool
 /// Returns the file in whose place another may be published, if there is one.
 ///
 /// # Errors
-/// Those of [`publish`].
+/// The errors of [`publish`].
 pub fn earlier(path: &Path, is_earlier: impl FnOnce(&[u8]) -> bool) -> Result<Option<Zeroizing<Vec<u8>>>> {
     match read_bytes(path, PUBLISHED_LIMIT) {
         Err(Error::NoFile { .. }) => Ok(None),

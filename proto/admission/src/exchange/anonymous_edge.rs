@@ -71,7 +71,7 @@ pub struct AnonymousConfig<S: Suite> {
     pub patience: Duration,
     /// Times and rates.
     pub timing: EdgeTiming,
-    /// What the deployment says of a second factor (§24).
+    /// The deployment's setting of a second factor (§24).
     pub kem: KemSetting,
 }
 

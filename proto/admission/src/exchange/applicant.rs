@@ -52,7 +52,7 @@ pub struct ApplicantConfig<S: Suite> {
     pub most: u32,
     /// Maximum duration of the whole exchange.
     pub patience: Duration,
-    /// What the deployment says of a second factor.
+    /// The deployment's setting of a second factor.
     pub kem: KemSetting,
 }
 
@@ -109,14 +109,14 @@ enum Stage<S: Suite> {
     Over,
 }
 
-/// What the leader's offer is checked against.
+/// Values against which the leader's offer is checked.
 #[derive(Debug)]
 struct Proving<S: Suite> {
     run: Run,
     client: Client,
     leader: DronePublicKey<S>,
     channel: Vec<u8>,
-    /// If the deployment has a second factor.
+    /// Present if the deployment has a second factor.
     keypair: Option<RunKeypair>,
 }
 

@@ -38,7 +38,7 @@ fn exchanges(said: &[Message<S>]) -> (Vec<&Vec<u8>>, Vec<&Vec<u8>>) {
     (keys.collect(), ciphertexts.filter(|ciphertext| !ciphertext.is_empty()).collect())
 }
 
-/// What headers to members say of a second factor.
+/// Second factors that headers to members name.
 fn factors(said: &[Message<S>]) -> Vec<Option<KemTerm>> {
     let headers = said.iter().filter_map(|message| match message {
         Message::Welcome(welcome) => Some(&welcome.header),

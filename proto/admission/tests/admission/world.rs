@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) master: MasterSecret<S>,
     pub(crate) terms: Terms,
     pub(crate) authority: VerifiedAuthority<S>,
-    /// What the deployment of all says of a second factor.
+    /// The setting of a second factor in everybody's deployment.
     pub(crate) kem: KemSetting,
 }
 
