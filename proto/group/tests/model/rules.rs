@@ -3,17 +3,24 @@
 //! Every key is derived from the pairwise secrets alone, by `models/terms.tsv`; so a tag, a mask, a seal or a signature
 //! that the machines compute over anything else is refused.
 
+mod admission;
+mod datagrams;
+mod enrolment;
+mod second_factor;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{
-    Delta, DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Kind, LEADER_SLOT, Label, Name, Part,
-    PathMessage, Role, Signature, Slot, SpareStatement, StrategyKind, Suite,
+    Delta, DronePublicKey, Entry, Epoch, Header, Kind, LEADER_SLOT, Label, Name, Part, PathMessage, Role,
+    Signature, Slot, SpareStatement, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Secret, aead, extract};
 use quiver_message::{GroupMessage, JoinRequest, Message, Newcomers, Replica, ReplicaChunk, StandBy};
 
+pub(crate) use self::datagrams::kind as kind_of_datagram;
+pub(crate) use self::second_factor::Factor;
 use crate::suite::Overheard as S;
 use crate::table::{Table, Values};
 use crate::wire;
@@ -35,13 +42,15 @@ fn lp(bytes: &[u8]) -> Vec<u8> {
     Writer::new().lp(bytes).finish()
 }
 
-/// W of the epoch in which a pair began, that epoch's counter, A, and the member's slot.
+/// W of the epoch in which a pair began, that epoch's counter, A, the member's slot, and what W was made of where there is a
+/// second factor.
 #[derive(Clone)]
-struct Pair {
-    w: Secret<32>,
+pub(crate) struct Pair {
+    pub(crate) w: Secret<32>,
     begun: Epoch,
     a: Secret<32>,
     slot: Slot,
+    pub(crate) factor: Option<Factor>,
 }
 
 #[derive(Clone)]
@@ -74,6 +83,19 @@ pub(crate) struct Sealed {
 /// Deployment, key, label, signature and statement of every signature that was found to hold.
 static VERIFIED: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
 
+/// Returns true if this holds, which is remembered under the name.
+fn remembered(name: Vec<u8>, holds: impl FnOnce() -> bool) -> bool {
+    let verified = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if verified().contains(&name) {
+        return true;
+    }
+    let held = holds();
+    if held {
+        verified().insert(name);
+    }
+    held
+}
+
 /// What has happened so far.
 #[derive(Clone)]
 pub(crate) struct Rules<'a> {
@@ -84,15 +106,20 @@ pub(crate) struct Rules<'a> {
     nonces: BTreeMap<Vec<u8>, Node>,
     /// Cookies and challenges that were given out, with the nonces that they answer.
     cookies: BTreeMap<Vec<u8>, (Node, Vec<u8>)>,
-    enrolling: BTreeMap<Digest, Node>,
     issued: BTreeSet<Node>,
-    keys: BTreeMap<Node, DronePublicKey<S>>,
+    enrolments: enrolment::Enrolments,
+    factors: second_factor::SecondFactors,
+    admissions: admission::Admissions,
+    air: datagrams::Air,
+    pub(crate) keys: BTreeMap<Node, DronePublicKey<S>>,
     /// E_now of each request to join, and those that no welcome answered yet.
     asked: BTreeMap<(Node, Vec<u8>), Vec<u8>>,
     waiting: BTreeSet<(Node, Vec<u8>)>,
     spares: BTreeMap<(Node, u64), Vec<u8>>,
-    pairs: BTreeMap<Node, Vec<Pair>>,
+    pub(crate) pairs: BTreeMap<Node, Vec<Pair>>,
     members: BTreeSet<Node>,
+    /// Members that the term opened without: their slots are theirs until they join again.
+    absent: BTreeSet<Node>,
     pub(crate) made: BTreeMap<Epoch, Made>,
     /// Keys of a tree's nodes after the epoch, as whoever was given them has them.
     nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
@@ -126,7 +153,7 @@ pub(crate) struct Prefix<'a> {
 
 impl<'a> Prefix<'a> {
     /// Before the first step.
-    pub(crate) const fn new(run: &'a Recording, table: &'a Table) -> Self {
+    pub(crate) fn new(run: &'a Recording, table: &'a Table) -> Self {
         Self { run, rules: Rules::new(run, table), length: 0 }
     }
 
@@ -169,7 +196,7 @@ pub(crate) fn follow<'a>(
 }
 
 impl<'a> Rules<'a> {
-    const fn new(run: &'a Recording, table: &'a Table) -> Self {
+    fn new(run: &'a Recording, table: &'a Table) -> Self {
         Self {
             run,
             table,
@@ -177,14 +204,18 @@ impl<'a> Rules<'a> {
             enrolled: BTreeSet::new(),
             nonces: BTreeMap::new(),
             cookies: BTreeMap::new(),
-            enrolling: BTreeMap::new(),
             issued: BTreeSet::new(),
+            enrolments: enrolment::Enrolments::default(),
+            factors: second_factor::SecondFactors::default(),
+            admissions: admission::Admissions::default(),
+            air: datagrams::Air::default(),
             keys: BTreeMap::new(),
             asked: BTreeMap::new(),
             waiting: BTreeSet::new(),
             spares: BTreeMap::new(),
             pairs: BTreeMap::new(),
             members: BTreeSet::new(),
+            absent: BTreeSet::new(),
             made: BTreeMap::new(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
@@ -233,6 +264,8 @@ impl<'a> Rules<'a> {
                 require(self.members.len() == *members, "another number of members")?;
                 require(self.members.iter().all(|member| by(&member)), "somebody has not acknowledged it")
             }
+            Step::Datagram { from, bytes } => self.datagram(from, bytes),
+            Step::Heard { at, slot, signer, data } => self.heard(at, *slot, signer.as_ref(), data),
         }
     }
 
@@ -259,9 +292,9 @@ impl<'a> Rules<'a> {
     fn may(&self, role: &str, node: Node) -> bool {
         match role {
             "any" => true,
-            "kgc" => node == role,
+            "kgc" => node.starts_with("kgc"),
             "leader" => LEADERS.contains(&node),
-            "drone" | "member" => node != "kgc",
+            "drone" | "member" => !node.starts_with("kgc"),
             "edge" => node.starts_with("edge-"),
             _ => false,
         }
@@ -273,25 +306,26 @@ impl<'a> Rules<'a> {
         require(self.may(&row.from, from) && self.may(&row.to, to), "not its message, or not to it")?;
         require(self.started.contains(from), "it was never switched on").or_else(|why| {
             // The KGC is there from the beginning.
-            if from == "kgc" { Ok(()) } else { Err(why) }
+            if from.starts_with("kgc") { Ok(()) } else { Err(why) }
         })?;
         match Message::decode(&self.run.deployment, bytes).map_err(bad)? {
             Message::EnrolHello(hello) => self.fresh(from, &hello.nonce),
             Message::EnrolCookie(cookie) => self.cookie(to, &cookie.nonce, &cookie.cookie),
-            Message::EnrolRequest(request) => {
-                require(
-                    self.cookies.get(&request.cookie[..]) == Some(&(from, request.nonce.to_vec())),
-                    "not its cookie",
-                )?;
-                let digest = EnrolmentRequest::<S>::decode(&request.request).map_err(bad)?.digest();
-                self.enrolling.insert(digest, from);
-                Ok(())
+            Message::EnrolRequest(request) => self.enrol_request(from, to, &request),
+            Message::EnrolReply(reply) => self.enrol_reply(from, to, &reply),
+            Message::EnrolCommitment(made) => self.enrol_commitment(from, to, &made),
+            Message::EnrolSigning(asked) => self.enrol_signing(from, to, &asked),
+            Message::EnrolShare(share) => self.enrol_share(from, to, &share),
+            Message::EnrolDone(done) => self.enrol_done(from, &done),
+            Message::AdmissionHello(hello) => {
+                require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
+                self.fresh(from, &hello.nonce)
             }
-            Message::EnrolReply(reply) => {
-                require(self.enrolling.get(&reply.request_digest) == Some(&to), "nobody asked for that")?;
-                self.issued.insert(to);
-                Ok(())
-            }
+            Message::AdmissionChallenge(challenge) => self.admission_challenge(from, to, &challenge),
+            Message::AdmissionProof(proof) => self.admission_proof(from, &proof),
+            Message::AdmissionStep(step) => self.admission_step(from, to, &step),
+            Message::AdmissionLeave(leave) => self.admission_leave(from, &leave),
+            Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
             Message::JoinHello(hello) => {
                 require(self.enrolled.contains(from), "it has no key yet")?;
                 require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
@@ -302,6 +336,7 @@ impl<'a> Rules<'a> {
                 let ordinal = LEADERS.iter().position(|leader| *leader == from).ok_or("no leader")? as u16;
                 let leads = Role::Leader { group: Name::new(GROUP).map_err(bad)?, ordinal };
                 require(challenge.leader.identity.role == leads, "no leader of the group")?;
+                require(self.enrolled.contains(from), "it has no key yet")?;
                 self.key(from, &challenge.leader)?;
                 self.cookie(to, &challenge.nonce, &challenge.challenge)
             }
@@ -459,13 +494,8 @@ impl<'a> Rules<'a> {
         let mut all = Writer::new();
         all.lp(deployment.master().as_bytes()).lp(&key.encode()).lp(label.as_str().as_bytes());
         let all = all.lp(&signature.encode()).lp(statement).finish();
-        let verified = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
-        if verified().contains(&all) {
-            return Ok(());
-        }
-        signature.verify(deployment, key, label, statement).map_err(bad)?;
-        verified().insert(all);
-        Ok(())
+        let held = remembered(all, || signature.verify(deployment, key, label, statement).is_ok());
+        require(held, "a signature that does not hold")
     }
 
     /// A nonce that nobody used before.
@@ -483,8 +513,12 @@ impl<'a> Rules<'a> {
     /// A node has one key, of its own name.
     fn key(&mut self, of: Node, key: &DronePublicKey<S>) -> Verdict {
         require(key.identity.name.as_bytes() == of.as_bytes(), "another's key")?;
-        let known = self.keys.entry(of).or_insert_with(|| key.clone());
-        require(known.encode() == key.encode(), "another key than before")
+        if let Some(known) = self.keys.get(of) {
+            return require(known.encode() == key.encode(), "another key than before");
+        }
+        self.issued_key(of, key)?;
+        self.keys.insert(of, key.clone());
+        Ok(())
     }
 
     /// §6.1: signed, for a challenge that is taken once.
@@ -497,19 +531,26 @@ impl<'a> Rules<'a> {
         let decoded = request.decode::<S>().map_err(bad)?;
         self.key(from, &decoded.drone)?;
         self.spare(from, &decoded.spare)?;
+        let offer = self.offer(from, to, request)?;
         let leader = self.keys.get(to).ok_or("nobody knows the leader's key")?;
-        let values: Values<'_> = &[
-            ("group", &lp(request.group.as_bytes())),
-            ("leader", &lp(&leader.encode())),
-            ("drone", &lp(&decoded.drone.encode())),
+        let (group, leader, drone) =
+            (lp(request.group.as_bytes()), lp(&leader.encode()), lp(&decoded.drone.encode()));
+        let (q, spare) = (decoded.spare.q.to_be_bytes(), lp(&decoded.spare.signature.encode()));
+        let mut values: Vec<(&str, &[u8])> = vec![
+            ("group", &group),
+            ("leader", &leader),
+            ("drone", &drone),
             ("n_l", &request.challenge),
             ("n_e", &request.nonce),
             ("e", decoded.ephemeral.as_bytes()),
-            ("q", &decoded.spare.q.to_be_bytes()),
+            ("q", &q),
             ("e_q", decoded.spare.point.as_bytes()),
-            ("spare", &lp(&decoded.spare.signature.encode())),
+            ("spare", &spare),
         ];
-        let (label, statement) = self.table.statement("join", values);
+        // §24.4: with a second factor the statement goes on.
+        values.extend(offer.as_ref().map(|offer| ("offer", &offer[..])));
+        let name = if offer.is_some() { "join_with" } else { "join" };
+        let (label, statement) = self.table.statement(name, &values);
         self.verify(&decoded.signature, &decoded.drone, label, &statement)?;
         let e = decoded.ephemeral.as_bytes().to_vec();
         self.asked.insert((from, request.nonce.to_vec()), e);
@@ -556,6 +597,8 @@ impl<'a> Rules<'a> {
         }
         if let Some((newest, made)) = self.made.last_key_value() {
             let next = match core.kind {
+                // §A5.2: its leader's term opened with nobody, and so for nobody to see.
+                Kind::Rekey if self.run.plan.anonymous && newest.term < epoch.term => epoch.counter == 2,
                 Kind::Rekey => {
                     Epoch { term: newest.term, counter: newest.counter + 1 } == epoch
                         && core.prev == made.digest
@@ -564,13 +607,25 @@ impl<'a> Rules<'a> {
             };
             require(next, "no epoch that follows the newest one")?;
         }
+        self.counts(header)?;
+        if self.run.plan.anonymous && self.made.keys().all(|made| made.term < epoch.term) {
+            // §A5.2: with a term its leader's anonymous members are forgotten.
+            self.members.clear();
+        }
         for run in core.removed.iter() {
-            let holder = self.members.iter().copied().find(|member| self.slot_of(member) == Some(run));
-            let holder = holder.ok_or("nobody is in the slot that is removed")?;
+            let holder = self.holder(run).ok_or("nobody is in the slot that is removed")?;
             // §6.2: a join by a current member is a leave and a join.
             let rejoins = self.waiting.iter().any(|(node, _)| *node == holder);
             require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
             self.members.remove(holder);
+            self.absent.remove(holder);
+        }
+        for slot in core.absent.iter() {
+            // §9.1: who has no unused spare point at the new leader, or (§24.3) no κ with it, joins again.
+            require(core.kind == Kind::Open, "absent members without a new term")?;
+            let holder = self.holder(slot).ok_or("nobody is in the slot that is absent")?;
+            self.members.remove(holder);
+            self.absent.insert(holder);
         }
         let (root, tag) = (header.entries_root, header.tag);
         self.made.insert(epoch, Made { digest, d0, root, tag, key: None });
@@ -586,6 +641,11 @@ impl<'a> Rules<'a> {
     fn of_its_leader(&self, from: Node, header: &Header<S>) -> Verdict {
         let leader = LEADERS.get(usize::from(header.core.epoch.ordinal()));
         require(leader == Some(&from), "keys from another than the term's leader")
+    }
+
+    /// Member or absent member with this slot.
+    fn holder(&self, slot: Slot) -> Option<Node> {
+        self.members.union(&self.absent).copied().find(|member| self.slot_of(member) == Some(slot))
     }
 
     fn slot_of(&self, member: Node) -> Option<Slot> {
@@ -683,6 +743,7 @@ impl<'a> Rules<'a> {
                 self.going.remove(to);
             }
             self.members.insert(to);
+            self.absent.remove(to);
         }
         self.given.insert((to, epoch));
         Ok(())
@@ -955,28 +1016,44 @@ impl<'a> Rules<'a> {
         slot: Slot,
         points: &[(Option<u64>, Vec<u8>)],
     ) -> Verdict<Vec<Pair>> {
-        let (core, key) = (&header.core, self.keys.get(to).ok_or("nobody knows its key")?);
+        let core = &header.core;
         let v = core.point.as_ref().ok_or("no point V")?;
         let p_pub = [lp(S::ID.as_bytes()), self.run.deployment.master().as_bytes().to_vec()].concat();
-        let pair = |((q, e), secret): (&(Option<u64>, Vec<u8>), &Vec<u8>)| {
-            let values: Values<'_> = &[
-                ("p_pub", &p_pub),
-                ("group", &lp(core.group.as_bytes())),
-                ("term", &core.epoch.term.to_be_bytes()),
-                ("counter", &core.epoch.counter.to_be_bytes()),
-                ("v", v.as_bytes()),
-                ("leader", &core.leader.encode()),
-                ("drone", &key.encode()),
-                ("slot", &slot.to_be_bytes()),
-                ("q", &q.unwrap_or(0).to_be_bytes()),
-                ("e", e),
-            ];
-            let w = extract(&self.table.hash("pair", values), secret);
+        let (group, leader) = (lp(core.group.as_bytes()), core.leader.encode());
+        let (term, counter) = (core.epoch.term.to_be_bytes(), core.epoch.counter.to_be_bytes());
+        let shared: Vec<(&str, &[u8])> = vec![
+            ("p_pub", &p_pub),
+            ("group", &group),
+            ("term", &term),
+            ("counter", &counter),
+            ("v", v.as_bytes()),
+            ("leader", &leader),
+        ];
+        let pair = |(w, factor): (Secret<32>, Option<Factor>)| {
             let a = self.table.prf("auth", &w, &[]);
-            Pair { w, a, begun: core.epoch, slot }
+            Pair { w, a, begun: core.epoch, slot, factor }
         };
-        let secrets = |point| self.run.secrets.iter().map(move |secret| pair((point, secret)));
-        Ok(points.iter().flat_map(secrets).collect())
+        if self.run.plan.anonymous {
+            let shared = self.table.hash("shared", &shared);
+            let mine = self.run.sessions.iter().filter(|session| session.node == to);
+            let started = mine.map(|session| {
+                let values: Values<'_> =
+                    &[("shared", &shared), ("pseudonym", &session.pseudonym), ("slot", &slot.to_be_bytes())];
+                pair((extract(&self.table.hash("anonymous", values), &session.secret), None))
+            });
+            return Ok(started.collect());
+        }
+        let key = self.keys.get(to).ok_or("nobody knows its key")?.encode();
+        let mut pairs = Vec::new();
+        for (q, e) in points {
+            let (slot, q) = (slot.to_be_bytes(), q.unwrap_or(0).to_be_bytes());
+            let mut values = shared.clone();
+            values.extend([("drone", &key[..]), ("slot", &slot), ("q", &q), ("e", e)]);
+            let context = self.table.hash("pair", &values);
+            let secrets = self.run.secrets.iter();
+            pairs.extend(secrets.flat_map(|secret| self.starts(to, header, &context, secret)).map(&pair));
+        }
+        Ok(pairs)
     }
 
     /// §13: sealed under the key of an epoch that its sender holds and is in step with, once.

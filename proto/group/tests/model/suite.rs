@@ -5,9 +5,16 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::{AgreedSecret, Element, Error, Ristretto255, Suite};
 use quiver_crypto::Zeroizing;
+use quiver_quorum::QuorumSuite;
 
 std::thread_local! {
     static SECRETS: RefCell<BTreeSet<Vec<u8>>> = const { RefCell::new(BTreeSet::new()) };
+    static PRODUCTS: RefCell<Vec<[u8; 32]>> = const { RefCell::new(Vec::new()) };
+}
+
+/// All products of a scalar and a point that this thread computed since the last call, in their order.
+pub(crate) fn take_products() -> Vec<[u8; 32]> {
+    PRODUCTS.take()
 }
 
 /// All pairwise secrets T that this thread computed since the last call.
@@ -44,7 +51,11 @@ impl Suite for Overheard {
     }
 
     fn mul(scalar: &Self::Scalar, point: &Self::Point) -> Self::Point {
-        Inner::mul(scalar, point)
+        let product = Inner::mul(scalar, point);
+        let encoded = Inner::encode(&product);
+        let bytes: &[u8] = encoded.as_ref();
+        PRODUCTS.with_borrow_mut(|products| products.extend(bytes.as_chunks().0));
+        product
     }
 
     fn encode(point: &Self::Point) -> Self::Encoding {
@@ -114,4 +125,8 @@ impl Suite for Overheard {
     fn agree_many(k: &Self::Scalar, qs: &[Self::Point]) -> Vec<Result<AgreedSecret, Error>> {
         Inner::agree_many(k, qs).into_iter().map(keep).collect()
     }
+}
+
+impl QuorumSuite for Overheard {
+    type Frost = <Inner as QuorumSuite>::Frost;
 }

@@ -134,6 +134,12 @@ impl Table {
         (label, Self::input(term, values))
     }
 
+    /// The label and the bytes of what somebody else than a drone signs, or proves to hold.
+    pub(crate) fn labelled(&self, operation: &str, name: &str, values: Values<'_>) -> (String, Vec<u8>) {
+        let term = self.term(operation, name);
+        (term.label.clone(), Self::input(term, values))
+    }
+
     /// The table with one term altered, for each of them: its fields in reverse, or another label if it has one at most.
     /// A signature's label is one of the code's.
     pub(crate) fn alterations(&self) -> impl Iterator<Item = (String, Self)> {

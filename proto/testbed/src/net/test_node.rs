@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use quiver_machine::{Finished, Machine, Now};
 
-use crate::{Effects, FaultInjection, Outputs, SimNode, Stimulus};
+use crate::{CompactRng, Effects, FaultInjection, Outputs, SimNode, Stimulus};
 
 /// Number of events shown when a test fails.
 const SHOWN: usize = 6;
@@ -32,6 +32,11 @@ impl<M: Machine> TestNode<M> {
     /// Number of its starts.
     pub fn lives(&self) -> u32 {
         self.sim.life
+    }
+
+    /// Generator of its random numbers as it is now: its clones draw what the node is going to draw.
+    pub fn generator(&self) -> CompactRng {
+        self.sim.rng.clone()
     }
 
     /// Takes its machine away.
