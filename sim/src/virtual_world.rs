@@ -89,6 +89,8 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
         restart_leader: plan.restart_leader,
         air: plan.radio.as_deref().map(air).transpose()?,
         depot: plan.depot.as_deref().map(air).transpose()?,
+        traced: false,
+        ranks: None,
     })
 }
 

@@ -156,11 +156,19 @@ impl Air {
             }
         }
         if let NodeId::Edge(number) = step.node {
-            let (cycles, about_an_epoch) = compute_cost(step, self.setup.arithmetic);
+            let (cycles, about_an_epoch) = self.compute_cost(step);
             if cycles > 0 {
                 let rekey = self.newest.filter(|_| about_an_epoch);
                 self.ledger.book(Payer::Drone(number as usize), rekey, &Account::computing(cycles));
             }
+        }
+    }
+
+    /// CPU cycles of a drone's step, and whether it was about an epoch.
+    pub(crate) fn compute_cost(&self, step: &Step) -> (u64, bool) {
+        match &step.account {
+            None => compute_cost(step, self.setup.arithmetic),
+            Some(account) => (account.cycles, account.about_an_epoch),
         }
     }
 

@@ -25,6 +25,7 @@ pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, distinguish};
 use crate::node_id::NodeIndex;
+use crate::ranks::Ranks;
 use crate::step::Sabotage;
 use crate::{
     Action, Disks, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver, Violation,
@@ -95,11 +96,14 @@ pub struct Outcome {
     pub time: Duration,
     /// Actions that took place, by kind: what operators, applications, faults and the adversary did.
     pub actions: BTreeMap<&'static str, u64>,
+    /// SHA-256 over every step, if [ranks](crate::ranks) share the life: the same for any number of them.
+    pub trace: Option<[u8; 32]>,
 }
 
 /// Drones that are enrolled, and drones that are in the group: where most seeds start from.
 pub struct Base<S: Suite> {
     setup: CheckSetup,
+    ranks: Option<Ranks>,
     enrolled: Disks<S>,
     formed: Disks<S>,
 }
@@ -139,8 +143,13 @@ impl<S: QuorumSuite> Base<S> {
     /// # Errors
     /// As for [`World::new`].
     pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
+        Self::over(setup, None)
+    }
+
+    /// The same, of a world that [ranks](crate::ranks) share if there are some.
+    fn over(setup: CheckSetup, ranks: Option<Ranks>) -> Result<Self, WorldError> {
         let honest = CheckSetup { sabotage: Sabotage::None, ..setup };
-        let mut world = World::<S>::new(world_setup(&honest, 0))?;
+        let mut world = World::<S>::new(Setup { ranks: ranks.clone(), ..world_setup(&honest, 0) })?;
         world.start_everyone();
         // Several leaders listen first, then one leads.
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
@@ -152,11 +161,12 @@ impl<S: QuorumSuite> Base<S> {
             world.schedule(world.time(), Action::Join(edge));
         }
         world.run_for(patience * 2, &mut NoObserver);
-        Ok(Self { setup, enrolled, formed: world.disks() })
+        Ok(Self { setup, ranks, enrolled, formed: world.disks() })
     }
 
     fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
-        let setup = world_setup(&self.setup, plan.seed);
+        let (ranks, traced) = (self.ranks.clone(), self.ranks.is_some());
+        let setup = Setup { ranks, traced, ..world_setup(&self.setup, plan.seed) };
         let mut world = match plan.beginning {
             StartState::Nothing => World::new(setup)?,
             StartState::Enrolled => World::from_disks(setup, &self.enrolled)?,
@@ -180,7 +190,11 @@ impl<S: QuorumSuite> Base<S> {
         let mut counting = Counting { checker: &mut invariants, actions: BTreeMap::new() };
         let convergence = run_to_convergence(&mut world, plan, &mut counting);
         let actions = counting.actions;
-        let mut violation = invariants.violations().first().cloned();
+        let mut violation = world.all_violations(invariants.violations().to_vec()).into_iter().next();
+        let [checks] = world.totals([invariants.checks()]);
+        if world.is_broken() {
+            return Err(WorldError::Ranks("a rank was lost"));
+        }
         if violation.is_none() && self.setup.admission {
             violation = unlinkable::<S>(plan.seed)?;
         }
@@ -188,10 +202,11 @@ impl<S: QuorumSuite> Base<S> {
             violation,
             steps: world.steps(),
             epochs: invariants.epochs(),
-            checks: invariants.checks(),
+            checks,
             convergence,
             time: world.time(),
             actions,
+            trace: world.trace_hash(),
         })
     }
 }
@@ -262,7 +277,7 @@ fn run_to_convergence<S: Suite>(
     }
     while world.time() < end {
         let next = (world.time() + CHECK_INTERVAL).min(end);
-        if run_until(world, next, checker) || checker.has_converged(world) {
+        if run_until(world, next, checker) || !world.anywhere(!checker.has_converged(world)) {
             return world.time() - plan.calm;
         }
     }
@@ -324,6 +339,15 @@ impl Checker {
     /// As for [`World::new`].
     pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
         Ok(Self { toy: Base::new(setup)?, real: Base::new(setup)?, setup })
+    }
+
+    /// The same, of lives that [ranks](crate::ranks) share: all of them check the same seeds in the same order.
+    ///
+    /// # Errors
+    /// As for [`World::new`].
+    pub fn over(setup: CheckSetup, ranks: &Ranks) -> Result<Self, WorldError> {
+        let ranks = || Some(ranks.clone());
+        Ok(Self { toy: Base::over(setup, ranks())?, real: Base::over(setup, ranks())?, setup })
     }
 
     /// The group that a seed computes in.

@@ -22,6 +22,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
+use quiver_testbed::nanos;
 
 use self::admission::AnonymousMembers;
 use self::compromise::CompromisedNodes;
@@ -34,6 +35,7 @@ use self::group_messages::GroupMessages;
 use self::ibe_orders::Orders;
 use self::masks::Masks;
 use self::quorum::Quorum;
+use crate::ranks::wire::Writer;
 use crate::{Action, Cause, DatagramEvent, Effect, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// A property that must hold at all times.
@@ -111,6 +113,32 @@ pub enum Invariant {
     NoFalseBlame,
 }
 
+impl Invariant {
+    /// All.
+    const ALL: [Self; 20] = [
+        Self::Agreement,
+        Self::ForwardSecrecyAfterLeave,
+        Self::BackwardSecrecyBeforeJoin,
+        Self::NoEpochRegression,
+        Self::NoMaskReuse,
+        Self::Convergence,
+        Self::Persistence,
+        Self::NoUnauthorisedMember,
+        Self::Delivery,
+        Self::SealedToFew,
+        Self::OneIdentityPerToken,
+        Self::FewKgcsKnowNothing,
+        Self::OpensWhenReleased,
+        Self::Admission,
+        Self::Unlinkability,
+        Self::NoReflection,
+        Self::NoForgedEnd,
+        Self::Datagrams,
+        Self::RefusedForGood,
+        Self::NoFalseBlame,
+    ];
+}
+
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -122,6 +150,34 @@ pub struct Violation {
     pub node: Option<NodeId>,
     /// Description of the violation.
     pub detail: String,
+}
+
+impl<S: Suite> World<S> {
+    /// The violations that all [ranks](crate::ranks) found, in order of time, each of them once.
+    pub(crate) fn all_violations(&self, own: Vec<Violation>) -> Vec<Violation> {
+        if !self.is_split() {
+            return own;
+        }
+        let index = self.index();
+        let place =
+            |invariant| Invariant::ALL.iter().position(|known| *known == invariant).unwrap_or_default();
+        let write = |writer: &mut Writer, violation: &Violation| {
+            writer.u8(place(violation.invariant) as u8).u64(nanos(violation.at));
+            writer.u64(violation.node.map_or(u64::MAX, |node| index.index(node) as u64));
+            writer.bytes(violation.detail.as_bytes());
+        };
+        let mut all = self.collect(own, write, |reader| {
+            let invariant = *Invariant::ALL.get(usize::from(reader.u8()?))?;
+            let at = Duration::from_nanos(reader.u64()?);
+            let node = reader.u64()?;
+            let node = (node != u64::MAX).then(|| index.node(node as usize));
+            let detail = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
+            Some(Violation { invariant, at, node, detail })
+        });
+        all.sort_by_key(|violation| (violation.at, violation.node));
+        all.dedup();
+        all
+    }
 }
 
 impl fmt::Display for Violation {
@@ -229,7 +285,7 @@ impl<S: Suite> Invariants<S> {
 
     /// Number of comparisons.
     pub fn checks(&self) -> u64 {
-        self.checks
+        self.checks + self.attacks()
     }
 
     /// Number of epochs of all leaders.
@@ -251,6 +307,7 @@ impl<S: Suite> Invariants<S> {
 
 impl<S: Suite> StepObserver<S> for Invariants<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
+        let before = self.checks;
         match step.node {
             NodeId::Kgc(_) => self.observe_kgc(world, step),
             NodeId::Leader(ordinal) => self.observe_leader(world, step, ordinal),
@@ -268,9 +325,14 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
                 self.observe_message(world, step, payload);
             }
         }
+        if !world.counts(step.node) {
+            // All ranks check it, and one counts it.
+            self.checks = before;
+        }
     }
 
     fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
+        let before = self.checks;
         match action {
             Action::Revoke(edge) => self.to_be_revoked = Some(*edge),
             Action::Evict(edge) => {
@@ -283,6 +345,11 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
             Action::Approve(kgc) => self.approved(*kgc),
             Action::Lie { kgc, lies: true } => self.lied(*kgc),
             _ => {}
+        }
+        if let Action::Seize(kgc) = action
+            && !world.counts(NodeId::Kgc(*kgc))
+        {
+            self.checks = before;
         }
     }
 

@@ -42,6 +42,7 @@ pub mod ibe_orders;
 pub mod master_key;
 pub mod mavlink;
 pub mod radio;
+pub mod ranks;
 pub mod run;
 pub mod scenario;
 pub mod trace;
@@ -56,7 +57,7 @@ pub use self::network::{Network, NodeSet, Partition};
 pub use self::node_id::NodeId;
 pub use self::observer::{Hop, NoObserver, StepObserver};
 #[doc(hidden)]
-pub use self::step::Sabotage;
+pub use self::step::{Account, Sabotage};
 pub use self::step::{Cause, Effect, NodeEvent, Step};
 pub use self::suite::WorldSuite;
 pub use self::toy::InsecureToy;

@@ -21,6 +21,7 @@ pub use self::operation::{Operation, Percentiles, RadioCost, Violation};
 pub use self::pacing::Pacing;
 pub use self::phase::Phase;
 use crate::admission::Rules;
+use crate::ranks::Ranks;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
 use crate::{AirSetup, LinkFaults, Setup, World, WorldError, WorldSuite};
@@ -62,6 +63,10 @@ pub struct RunPlan {
     pub air: Option<AirSetup>,
     /// The radio for enrolment and joins, before all nodes change to `air` for the rest. `None`: `air`.
     pub depot: Option<AirSetup>,
+    /// True to hash every step.
+    pub traced: bool,
+    /// Processes that play the world together; not with envelopes, orders or admission.
+    pub ranks: Option<Ranks>,
 }
 
 /// Result of a run.
@@ -79,6 +84,8 @@ pub struct Run {
     pub steps: u64,
     /// True if the run was ended before its last phase: what it has is of the phases before.
     pub interrupted: bool,
+    /// SHA-256 over every step, if the run is traced: the same for any number of threads and ranks.
+    pub trace: Option<[u8; 32]>,
 }
 
 /// Progress of a run.
@@ -165,9 +172,20 @@ fn run_over<S: QuorumSuite>(
         // The count of an anonymous drone's answers outlives its machines.
         durable: plan.admission.is_some(),
         hops: record,
+        traced: plan.traced,
+        ranks: plan.ranks.clone(),
         ..Setup::default()
     };
+    if plan.ranks.as_ref().is_some_and(|ranks| ranks.count() > 1) {
+        if record {
+            return Err(WorldError::Ranks("ranks record nothing: play it in one process"));
+        }
+        if plan.envelopes || plan.orders || plan.admission.is_some() {
+            return Err(WorldError::Ranks("envelopes, orders and admission are for runs in one process"));
+        }
+    }
     let world = World::<S>::new(setup)?;
     let recorder = record.then(|| TraceRecorder::new(&world, None));
-    Ok(phases::Phases::new(world, plan.clone(), pace, watch, recorder).run())
+    let phases = phases::Phases::new(world, plan.clone(), pace, watch, recorder);
+    phases.run().ok_or(WorldError::Ranks("a rank was lost"))
 }

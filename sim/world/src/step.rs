@@ -123,6 +123,33 @@ pub struct Step {
     pub cpu: Duration,
     /// SHA-256 over time, node, input and outputs, if the world is traced.
     pub digest: Option<[u8; 32]>,
+    /// Account of a step that another [rank](crate::ranks) took: cause and events stay there.
+    #[doc(hidden)]
+    pub account: Option<Box<Account>>,
+}
+
+/// Results of a step's cause and events that concern other nodes.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// CPU cycles of the step on a drone, and whether it was about an epoch.
+    pub(crate) cycles: u64,
+    pub(crate) about_an_epoch: bool,
+    /// True if an anonymous drone was admitted.
+    pub(crate) admitted: bool,
+    /// End of an anonymous drone's machine, if it ended.
+    pub(crate) end: Option<MachineEnd>,
+}
+
+/// End of an anonymous drone's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MachineEnd {
+    /// The drone left on command.
+    Left,
+    /// The same credential would end the same way again.
+    Final,
+    /// The drone may try again.
+    Passing,
 }
 
 impl Step {

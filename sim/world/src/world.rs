@@ -13,6 +13,7 @@ mod relays;
 mod repeats;
 mod scheduler;
 mod setup;
+mod split;
 mod step;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,6 +36,7 @@ pub(crate) use self::adversary::Doubled;
 use self::headers::Headers;
 use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
+use self::split::Split;
 use crate::admission::AnonymousDrone;
 use crate::air::Air;
 use crate::drone_node::Drone;
@@ -95,6 +97,8 @@ pub struct World<S: Suite> {
     field: Option<Box<Field>>,
     /// Stations of MAVLink telemetry in the group's datagrams.
     stations: Option<Box<Stations<S>>>,
+    /// Share of this process, if others play the world with it.
+    split: Option<Box<Split>>,
     trace: Option<Sha256>,
     steps: u64,
     leader_cpu: Duration,

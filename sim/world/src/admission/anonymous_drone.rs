@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_admission::Ending;
 
 use super::Fields;
+use crate::step::MachineEnd;
 
 /// Delay before a drone returns, at first and at most.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -82,14 +82,14 @@ impl AnonymousDrone {
     }
 
     /// Handles the end of its machine.
-    pub(crate) fn over(&mut self, why: &Ending) -> Return {
-        if *why == Ending::Left {
+    pub(crate) fn over(&mut self, end: MachineEnd) -> Return {
+        if end == MachineEnd::Left {
             self.wants = false;
         }
         if !self.wants {
             return Return::Never;
         }
-        if why.is_final() {
+        if end == MachineEnd::Final {
             self.spent = self.held.as_ref().map(|held| held.period);
             return Return::WithThePeriod;
         }

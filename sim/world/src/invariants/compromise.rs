@@ -68,9 +68,16 @@ pub(super) struct CompromisedNodes<S: Suite> {
     compromised: Vec<CompromisedNode<S>>,
     archive: Vec<Published<S>>,
     opened: u64,
+    /// Number of attacks, which only the process with the captured drone makes.
+    attacks: u64,
 }
 
 impl<S: Suite> Invariants<S> {
+    /// Number of attacks of the adversary with what it took.
+    pub(super) fn attacks(&self) -> u64 {
+        self.compromised.attacks
+    }
+
     /// Number of publications that the adversary opened (that its captive was meant to open, unless it is a
     /// violation).
     pub fn opened_by_compromised(&self) -> u64 {
@@ -133,7 +140,7 @@ impl<S: Suite> Invariants<S> {
     ) {
         let epoch = published.header.core.epoch;
         let opened = compromised.opens(world, published);
-        self.checks += 1;
+        self.compromised.attacks += 1;
         let Some((key, origin)) = opened else { return };
         self.compromised.opened += 1;
         let made = self.epochs.get(&epoch);

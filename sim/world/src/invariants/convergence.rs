@@ -31,6 +31,7 @@ impl<S: Suite> Invariants<S> {
         let key = world.leader(ordinal).and_then(|leader| leader.export(&self.channel));
         let key = key.map(|key| *key.expose());
         (0..world.edge_count())
+            .filter(|number| world.has(*number))
             .filter_map(|number| {
                 if world.is_anonymous(number) {
                     let wrong = self.out_of_place(world, number, newest, key)?;
@@ -64,7 +65,7 @@ impl<S: Suite> Invariants<S> {
 
     /// Reports every node that has not converged long after the faults.
     pub fn demand_convergence(&mut self, world: &World<S>) {
-        self.checks += u64::from(world.edge_count());
+        self.checks += (0..world.edge_count()).filter(|edge| world.has(*edge)).count() as u64;
         for (node, detail) in self.stragglers(world) {
             self.violate(Invariant::Convergence, world.time(), Some(node), detail);
         }

@@ -141,7 +141,6 @@ impl Arrivals {
             }
             LeaderEvent::Delivered { .. } => self.delivered = true,
             LeaderEvent::Message { .. } => self.heard_by_leader += 1,
-            LeaderEvent::Blamed { .. } => self.blamed += 1,
             _ => {}
         }
     }
@@ -154,6 +153,9 @@ impl<S: Suite> StepObserver<S> for Arrivals {
         }
         self.anonymous.sightings.note(world, step);
         for event in step.events() {
+            if let (true, NodeEvent::Leader(LeaderEvent::Blamed { .. })) = (world.counts(step.node), event) {
+                self.blamed += 1;
+            }
             match (step.node, event) {
                 (NodeId::Edge(number), NodeEvent::Edge(event)) => self.edge(number, step.at, event),
                 (NodeId::Edge(number), NodeEvent::Anonymous(event)) => self.anonymous(number, event),

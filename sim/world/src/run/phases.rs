@@ -1,5 +1,6 @@
 //! The phases of a run, in order.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use cpu_time::ProcessTime;
 use quiver_ainq::{Name, Suite};
 use quiver_group::EdgeCommand;
 use quiver_machine::Either;
-use quiver_testbed::Traffic;
+use quiver_testbed::{Traffic, nanos};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
@@ -85,8 +86,9 @@ impl<'a, S: Suite> Phases<'a, S> {
         }
     }
 
-    /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
-    pub(super) fn run(mut self) -> (Run, Option<Trace>) {
+    /// Takes the phases in order; if drones got stuck in one, those after it make no sense. Gives nothing if a rank that
+    /// plays the world with this one is lost.
+    pub(super) fn run(mut self) -> Option<(Run, Option<Trace>)> {
         // At a depot those that come later join at once, before all change to the radio of the field.
         let members: [fn(&mut Self) -> bool; 3] = match self.plan.depot {
             Some(_) => [Self::join_and_depart, Self::rekey, Self::leave],
@@ -104,12 +106,17 @@ impl<'a, S: Suite> Phases<'a, S> {
         ];
         let _ = first.into_iter().chain(members).chain(rest).all(|phase| phase(&mut self));
         let interrupted = std::mem::take(&mut self.interrupted);
-        if self.arrivals.regressions > 0 {
-            let detail = format!("{} times an edge went back to an older epoch", self.arrivals.regressions);
+        let [regressions, blamed] =
+            self.world.totals([self.arrivals.regressions.into(), self.arrivals.blamed]);
+        if self.world.is_broken() {
+            return None;
+        }
+        if regressions > 0 {
+            let detail = format!("{regressions} times an edge went back to an older epoch");
             self.violate(Invariant::NoEpochRegression, &"all phases", detail);
         }
-        if self.arrivals.blamed > 0 {
-            let detail = format!("{} messages of honest nodes were blamed", self.arrivals.blamed);
+        if blamed > 0 {
+            let detail = format!("{blamed} messages of honest nodes were blamed");
             self.violate(Invariant::NoFalseBlame, &"all phases", detail);
         }
         let trace = self.arrivals.recorder.take().map(|mut recorder| {
@@ -126,8 +133,15 @@ impl<'a, S: Suite> Phases<'a, S> {
             epoch: self.arrivals.newest,
             steps: self.world.steps(),
             interrupted,
+            trace: self.world.trace_hash(),
         };
-        (run, trace)
+        Some((run, trace))
+    }
+
+    /// Sum of what this process counts over all that play the world.
+    pub(super) fn total(&self, own: u64) -> u64 {
+        let [total] = self.world.totals([own]);
+        total
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -168,14 +182,31 @@ impl<'a, S: Suite> Phases<'a, S> {
             receiver_bytes: Some(traffic.bytes - mark.traffic.bytes),
             air_bytes: radio.map(|radio| radio.bytes),
             radio,
-            cpu: Some(mark.cpu.elapsed()),
+            cpu: Some(Duration::from_nanos(self.total(nanos(mark.cpu.elapsed())))),
             ..Operation::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
         };
-        let mut operation = operation.with_latencies(self.arrivals.latencies(drones, mark.at));
+        let mut operation = operation.with_latencies(self.latencies(drones, mark.at));
         if drones.len() > MOST_LATENCIES {
             operation.latencies = Vec::new();
         }
         self.operations.push(operation);
+    }
+
+    /// Time after `start` in which each of these drones arrived, whichever rank has it.
+    fn latencies(&self, drones: &[u32], start: Duration) -> Vec<(u32, Duration)> {
+        if !self.world.is_split() {
+            return self.arrivals.latencies(drones, start);
+        }
+        let own: Vec<u32> = drones.iter().copied().filter(|drone| self.world.has(*drone)).collect();
+        let all = self.world.collect(
+            self.arrivals.latencies(&own, start),
+            |writer, (drone, latency)| {
+                writer.u32(*drone).u64(nanos(*latency));
+            },
+            |reader| Some((reader.u32()?, Duration::from_nanos(reader.u64()?))),
+        );
+        let by_drone: BTreeMap<u32, Duration> = all.into_iter().collect();
+        drones.iter().filter_map(|drone| Some((*drone, *by_drone.get(drone)?))).collect()
     }
 
     pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
@@ -210,7 +241,14 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     pub(super) fn show(&mut self, phase: Phase, done: u32, of: u32) {
-        self.interrupted |= (self.watch)(Progress { phase, done, of, at: self.world.time() }).is_break();
+        let at = self.world.time();
+        let ends = (self.watch)(Progress { phase, done, of, at }).is_break();
+        self.interrupted |= self.world.anywhere(ends) || self.world.is_broken();
+    }
+
+    /// The same for numbers of drones.
+    fn count(&self, own: u32) -> u32 {
+        u32::try_from(self.total(own.into())).unwrap_or(u32::MAX)
     }
 
     fn all(&self) -> u32 {
@@ -221,12 +259,9 @@ impl<'a, S: Suite> Phases<'a, S> {
     /// it.
     pub(super) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
-        let there =
-            self.until(
-                phase,
-                all,
-                |phases| if phases.arrivals.made > made { phases.arrivals.current } else { 0 },
-            );
+        let there = self.until(phase, all, |phases| {
+            if phases.arrivals.made > made { phases.count(phases.arrivals.current) } else { 0 }
+        });
         there && self.until(phase, all, |phases| if phases.arrivals.delivered { all } else { 0 })
     }
 
@@ -253,7 +288,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             }
             first = end;
         }
-        let done = self.until(Phase::Enrol, all, |phases| phases.arrivals.enrolled);
+        let done = self.until(Phase::Enrol, all, |phases| phases.count(phases.arrivals.enrolled));
         let everybody: Vec<u32> = (0..all).collect();
         self.operate(Phase::Enrol, "", &mark, &everybody);
         done
@@ -328,14 +363,15 @@ impl<'a, S: Suite> Phases<'a, S> {
         if leavers.is_empty() {
             return true;
         }
-        let (mark, before) = (self.mark(), self.arrivals.left);
+        let (mark, before) = (self.mark(), self.count(self.arrivals.left));
         self.world.command_edges(
             leavers.iter().copied(),
             &Either::Left(EdgeCommand::Leave),
             &mut self.arrivals,
         );
         let gone = u32::try_from(leavers.len()).unwrap_or(u32::MAX);
-        let done = self.until(Phase::Leave, gone, |phases| phases.arrivals.left - before)
+        let done = self
+            .until(Phase::Leave, gone, |phases| phases.count(phases.arrivals.left).saturating_sub(before))
             && self.synced(Phase::Leave, &mark);
         let members = self.members.clone();
         self.operate(Phase::Leave, gone.to_string(), &mark, &members);
@@ -354,7 +390,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         }
         let by_leader = who == "leader";
         let mark = self.mark();
-        let (before, all) = (self.arrivals.heard, u64::from(self.all()));
+        let (before, all) = (self.total(self.arrivals.heard), u64::from(self.all()));
         let mut wanted = 0;
         for message in 0..messages {
             let sender = if by_leader {
@@ -371,7 +407,9 @@ impl<'a, S: Suite> Phases<'a, S> {
             self.world.schedule(self.world.time(), Action::Talk { node: sender, number, signed });
         }
         let share = |heard: u64| u32::try_from(heard * all / wanted.max(1)).unwrap_or(u32::MAX);
-        let done = self.until(Phase::Messages, self.all(), |phases| share(phases.arrivals.heard - before));
+        let done = self.until(Phase::Messages, self.all(), |phases| {
+            share(phases.total(phases.arrivals.heard).saturating_sub(before))
+        });
         let members = self.members.clone();
         self.operate(Phase::Messages, format!("{messages} by {who}"), &mark, &members);
         done
@@ -399,8 +437,13 @@ impl<'a, S: Suite> Phases<'a, S> {
             return false;
         };
         let export = |edge: &u32| world.edge(*edge).and_then(|edge| edge.export(&name));
-        let wrong = self.members.par_iter().filter(|edge| export(edge).as_ref() != Some(&key)).count();
-        let known = outsiders.par_iter().filter(|edge| export(edge).is_some()).count();
+        let own = |edges: &'_ [u32]| -> Vec<u32> {
+            edges.iter().copied().filter(|edge| world.has(*edge)).collect()
+        };
+        let wrong =
+            own(&self.members).par_iter().filter(|edge| export(edge).as_ref() != Some(&key)).count() as u64;
+        let known = own(outsiders).par_iter().filter(|edge| export(edge).is_some()).count() as u64;
+        let [wrong, known] = world.totals([wrong, known]);
         self.checks += self.members.len() as u64 + outsiders.len() as u64;
         if wrong > 0 {
             self.violate(Invariant::Agreement, step, format!("{wrong} members have another key"));

@@ -131,6 +131,9 @@ impl Scenario {
     ) -> Result<(ScenarioRun, Option<Trace>, Exports), WorldError> {
         let hops = recording.trace || recording.capture;
         let mut world = World::<S>::new(Setup { hops, ..self.setup.clone() })?;
+        if world.is_split() && (hops || recording.telemetry) {
+            return Err(WorldError::Ranks("ranks record nothing: play it in one process"));
+        }
         for (at, action) in &self.script {
             world.schedule(*at, action.clone());
         }
@@ -144,10 +147,13 @@ impl Scenario {
             ends,
         };
         let (settled, stopped) = self.run_to_convergence(&mut world, &mut counter);
-        let interrupted = stopped && !counter.invariants.stops();
+        let interrupted = stopped && !world.anywhere(counter.invariants.stops());
         let recorder = counter.recorder.take();
         let exports = counter.exporter.take().map(Exporter::finish).unwrap_or_default();
         let run = self.evaluate(&world, counter, settled, interrupted);
+        if world.is_broken() {
+            return Err(WorldError::Ranks("a rank was lost"));
+        }
         let trace = recorder.map(|recorder| recorder.finish(run.lived, &run.failures()));
         Ok((run, trace, exports))
     }
@@ -161,7 +167,10 @@ impl Scenario {
     ) -> (Duration, bool) {
         let end = self.duration + self.settle;
         let mut stopped = world.run_until(self.duration + Duration::from_millis(1), counter);
-        while !stopped && world.time() < end && !counter.invariants.stragglers(world).is_empty() {
+        let settling = |world: &World<S>, counter: &Counter<S>| {
+            world.anywhere(!counter.invariants.stragglers(world).is_empty())
+        };
+        while !stopped && world.time() < end && settling(world, counter) {
             let next = (world.time() + CHECK_INTERVAL).min(end);
             stopped = world.run_until(next, counter);
         }
@@ -179,12 +188,37 @@ impl Scenario {
         interrupted: bool,
     ) -> ScenarioRun {
         let Counter { invariants, mut tally, epochs, .. } = counter;
-        tally.members = holders(world);
+        let holders = world.collect(
+            holders(world),
+            |writer, edge| {
+                writer.u32(*edge);
+            },
+            |reader| reader.u32(),
+        );
+        tally.members = holders.into_iter().collect();
+        let liars: Vec<u32> = tally.liars.iter().map(|kgc| u32::from(*kgc)).collect();
+        let liars = world.collect(
+            liars,
+            |writer, kgc| {
+                writer.u32(*kgc);
+            },
+            |reader| reader.u32(),
+        );
+        tally.liars = liars.into_iter().filter_map(|kgc| kgc.try_into().ok()).collect();
         tally.lost = world.traffic().lost;
-        tally.enrolled = u32::try_from(invariants.enrolled()).unwrap_or(u32::MAX);
-        tally.admitted = invariants.admitted() as u64;
-        tally.opened = u32::try_from(invariants.opened()).unwrap_or(u32::MAX);
-        let violations = invariants.violations().to_vec();
+        let [enrolled, admitted, opened, crashes, stalls, blamed, checks] = world.totals([
+            invariants.enrolled() as u64,
+            invariants.admitted() as u64,
+            invariants.opened() as u64,
+            tally.crashes,
+            tally.stalls,
+            tally.blamed,
+            invariants.checks(),
+        ]);
+        tally.enrolled = u32::try_from(enrolled).unwrap_or(u32::MAX);
+        tally.opened = u32::try_from(opened).unwrap_or(u32::MAX);
+        (tally.admitted, tally.crashes, tally.stalls, tally.blamed) = (admitted, crashes, stalls, blamed);
+        let violations = world.all_violations(invariants.violations().to_vec());
         // A world that was stopped early cannot have met its expectations.
         let is_whole = violations.is_empty() && !interrupted;
         let unmet = if is_whole { self.expect.unmet(&tally) } else { Vec::new() };
@@ -195,7 +229,7 @@ impl Scenario {
             tally,
             epochs,
             steps: world.steps(),
-            checks: invariants.checks(),
+            checks,
             settled,
             lived: world.time(),
             traffic: world.traffic(),
@@ -214,11 +248,11 @@ impl Scenario {
 }
 
 /// The edges that hold the newest key.
-fn holders<S: Suite>(world: &World<S>) -> std::collections::BTreeSet<u32> {
+fn holders<S: Suite>(world: &World<S>) -> Vec<u32> {
     let name = Name::new("scenario").expect("a plain name");
     let leaders = (0..world.leader_count()).filter_map(|ordinal| world.leader(ordinal));
     let newest = leaders.max_by_key(|leader| leader.status().epoch).and_then(|leader| leader.export(&name));
-    let Some(newest) = newest else { return Default::default() };
+    let Some(newest) = newest else { return Vec::new() };
     let holds = |edge: &u32| {
         let key = world.edge(*edge).and_then(|edge| edge.export(&name));
         key.is_some_and(|key| key.expose() == newest.expose())
@@ -246,11 +280,12 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
         if let Some(exporter) = &mut self.exporter {
             exporter.on_step(step);
         }
+        let counts = world.counts(step.node);
         for effect in &step.effects {
             match effect {
-                Effect::Died => self.tally.crashes += 1,
-                Effect::Stalled => self.tally.stalls += 1,
-                Effect::Reported(event) => self.heard(step, event),
+                Effect::Died => self.tally.crashes += u64::from(counts),
+                Effect::Stalled => self.tally.stalls += u64::from(counts),
+                Effect::Reported(event) => self.heard(step, event, counts),
                 Effect::Sent { .. }
                 | Effect::Persisted { .. }
                 | Effect::Blocked(_)
@@ -294,7 +329,7 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
 }
 
 impl<S: Suite> Counter<S> {
-    fn heard(&mut self, step: &Step, event: &NodeEvent) {
+    fn heard(&mut self, step: &Step, event: &NodeEvent, counts: bool) {
         self.tally.liars.extend(culprit(event));
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
@@ -305,7 +340,7 @@ impl<S: Suite> Counter<S> {
             }
             NodeEvent::Leader(LeaderEvent::Blamed { .. })
             | NodeEvent::Edge(EdgeEvent::Blamed { .. })
-            | NodeEvent::Kgc(KgcEvent::Blamed { .. }) => self.tally.blamed += 1,
+            | NodeEvent::Kgc(KgcEvent::Blamed { .. }) => self.tally.blamed += u64::from(counts),
             _ => {}
         }
     }

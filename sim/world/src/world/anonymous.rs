@@ -6,16 +6,18 @@
 
 use std::time::Duration;
 
-use quiver_admission::{AdmittingLeaderCommand, AnonymousEdge, AnonymousEvent, Ending};
+use quiver_admission::{AdmittingLeaderCommand, AnonymousEdge};
 use quiver_ainq::Suite;
 use quiver_group::EdgeCommand;
 
+use super::split::anonymous_end;
 use super::{ScheduledAction, World};
 use crate::EPOCH_START;
 use crate::admission::{AnonymousDrone, Checkpoint, Fields, Return, Showing};
 use crate::drone_node::Drone;
 use crate::rng_stream::{self, RngStream, below};
-use crate::{Effect, NodeEvent, NodeId, Step};
+use crate::step::MachineEnd;
+use crate::{NodeId, Step};
 
 /// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
 /// authority's.
@@ -79,7 +81,7 @@ impl<S: Suite> World<S> {
             return steps.extend(self.submit_to_edge(edge, EdgeCommand::Join(group), "join"));
         };
         let fields = checkpoint.fields(edge);
-        let enrolled = self.edge(edge).is_some_and(|named| named.keypair().is_some());
+        let enrolled = self.anywhere(self.edge(edge).is_some_and(|named| named.keypair().is_some()));
         match self.anonymous.get_mut(&edge) {
             // A drone that is commanded to join tries again, whatever happened before.
             Some(drone) => (drone.wants, drone.spent) = (true, None),
@@ -158,27 +160,18 @@ impl<S: Suite> World<S> {
         if !self.anonymous.contains_key(&edge) {
             return;
         }
-        let mut over = None;
-        for effect in &step.effects {
-            let Effect::Reported(event) = effect else { continue };
-            match &**event {
-                NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => {
-                    if let Some(drone) = self.anonymous.get_mut(&edge) {
-                        drone.admitted();
-                    }
-                }
-                NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => over = Some(why.clone()),
-                _ => {}
-            }
+        let (admitted, end) = anonymous_end(step);
+        if let Some(drone) = self.anonymous.get_mut(&edge).filter(|_| admitted) {
+            drone.admitted();
         }
-        if let Some(why) = over {
-            self.over(edge, &why);
+        if let Some(end) = end {
+            self.over(edge, end);
         }
     }
 
-    fn over(&mut self, edge: u32, why: &Ending) {
+    fn over(&mut self, edge: u32, end: MachineEnd) {
         self.stop(NodeId::Edge(edge));
-        match self.anonymous.get_mut(&edge).map_or(Return::Never, |drone| drone.over(why)) {
+        match self.anonymous.get_mut(&edge).map_or(Return::Never, |drone| drone.over(end)) {
             Return::Never => {}
             Return::WithThePeriod => self.return_in_the_next_period(edge),
             Return::After(pause) => {

@@ -1,5 +1,6 @@
 //! Steps many edges at once, on all cores.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use quiver_ainq::Suite;
@@ -82,19 +83,32 @@ impl<S: Suite> World<S> {
         observer: &mut dyn StepObserver<S>,
         act: impl Fn(u32, &mut SimNode<Drone<S>>) -> Option<Step> + Sync,
     ) {
-        let take_out = |number: u32| Some((number, self.edges.get_mut(number as usize)?.take()?, None));
-        let mut places: Vec<Place<S>> = edges.into_iter().filter_map(take_out).collect();
+        let numbers: Vec<u32> = edges.into_iter().collect();
+        let mut places: Vec<Place<S>> = Vec::new();
+        for number in numbers.iter().copied() {
+            let here = self.has(number);
+            let place = self.edges.get_mut(number as usize).filter(|_| here);
+            let sim_node = place.and_then(Option::take);
+            places.extend(sim_node.map(|sim_node| (number, sim_node, None)));
+        }
         places.par_iter_mut().for_each(|(number, sim_node, step)| *step = act(*number, sim_node));
-        let mut steps = Vec::new();
+        let mut own = Vec::new();
         for (number, sim_node, step) in places {
             if let Some(place) = self.edges.get_mut(number as usize) {
                 *place = Some(sim_node);
             }
-            steps.extend(step);
+            own.extend(step.map(|step| (number, vec![step])));
+        }
+        let mut steps: Vec<Step> = Vec::new();
+        if self.split.is_some() {
+            let mut all: BTreeMap<u32, Vec<Step>> = self.share(own).into_iter().collect();
+            steps.extend(numbers.iter().filter_map(|number| all.remove(number)).flatten());
+        } else {
+            steps.extend(own.into_iter().flat_map(|(_, steps)| steps));
         }
         for step in &steps {
             self.apply_effects(step);
-            observer.on_step(self, step);
+            self.show(step, observer);
         }
         self.report_hops(observer);
     }

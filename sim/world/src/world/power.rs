@@ -65,9 +65,15 @@ impl<S: Suite> World<S> {
             }
             NodeId::Edge(number) if self.is_anonymous(number) => {
                 let machine = self.anonymous(number)?;
+                let here = self.has(number);
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
-                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+                machine.map(|machine| {
+                    if here {
+                        sim_node.power_on(now, machine, rng(sim_node.life + 1));
+                    }
+                })
             }
+            NodeId::Edge(number) if !self.has(number) => Ok(()),
             NodeId::Edge(number) => {
                 let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
                 let mut records = sim_node.disk.records.iter().rev();
@@ -78,10 +84,17 @@ impl<S: Suite> World<S> {
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
         };
-        if restored.is_err() {
-            let at = self.time();
-            let effects = vec![Effect::Broken];
-            return Some(Step { at, node, cause: Cause::Start, effects, cpu: Duration::ZERO, digest: None });
+        let (at, cause, cpu) = (self.time(), Cause::Start, Duration::ZERO);
+        let broken =
+            || Step { at, node, cause, effects: vec![Effect::Broken], cpu, digest: None, account: None };
+        let broken = restored.is_err().then(broken);
+        // Only the rank that has a drone knows whether its state restores it.
+        let broken = match node {
+            NodeId::Edge(number) => self.at_home(number, |_| broken),
+            _ => broken,
+        };
+        if broken.is_some() {
+            return broken;
         }
         self.plan_connections(node);
         if let (NodeId::Leader(ordinal), Some(_)) = (node, self.fleet.checkpoint()) {
@@ -105,10 +118,10 @@ impl<S: Suite> World<S> {
                 let sim_node = self.relays.get_mut(usize::from(number))?;
                 Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
             }
-            NodeId::Edge(number) => {
-                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+            NodeId::Edge(number) => self.at_home(number, |world| {
+                let sim_node = world.edges.get_mut(number as usize)?.as_deref_mut()?;
                 Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
-            }
+            }),
         }
     }
 
@@ -136,6 +149,7 @@ impl<S: Suite> World<S> {
                 if let Some(sim_node) = self.edges.get_mut(number as usize).and_then(Option::as_deref_mut) {
                     sim_node.power_off();
                 }
+                self.note_off(number);
             }
         }
         self.disconnect_all(node);

@@ -68,7 +68,7 @@ impl<S: Suite> World<S> {
         self.nodes.leaders
     }
 
-    /// An edge's machine, if it is switched on.
+    /// An edge's machine, if it is switched on and [in this process](Self::has).
     pub fn edge(&self, number: u32) -> Option<&AnyEdge<S>> {
         self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &*drone.edge)
     }
@@ -116,7 +116,7 @@ impl<S: Suite> World<S> {
             NodeId::Kgc(id) => self.kgc(id).is_some(),
             NodeId::Leader(ordinal) => self.leader(ordinal).is_some(),
             NodeId::Relay(number) => self.relays.get(usize::from(number)).is_some_and(SimNode::alive),
-            NodeId::Edge(number) => self.edge(number).is_some(),
+            NodeId::Edge(number) => self.is_on(number),
         }
     }
 
@@ -141,10 +141,7 @@ impl<S: Suite> World<S> {
             }
             // It writes nothing.
             NodeId::Relay(_) => false,
-            NodeId::Edge(number) => {
-                let edge = self.edges.get(number as usize).and_then(Option::as_ref);
-                edge.is_some_and(|edge| edge.stalled())
-            }
+            NodeId::Edge(number) => self.is_stalled(number),
         }
     }
 

@@ -96,8 +96,8 @@ impl<S: Suite> World<S> {
         let at = self.now.saturating_add(nanos(flight.after));
         for edge in field.neighbours(from) {
             let to = NodeId::Edge(edge);
+            let on = self.is_on(edge);
             let (Some(field), Some(air)) = (&mut self.field, &mut self.air) else { return };
-            let on = self.edges.get(edge as usize).and_then(Option::as_ref).is_some_and(|edge| edge.alive());
             // False frames make no message, and count for no repetition.
             if !on || !air.reaches(&flight, to) || hostile {
                 continue;

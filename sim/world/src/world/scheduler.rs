@@ -31,7 +31,7 @@ impl<S: Suite> World<S> {
     /// was stopped.
     pub fn run_until(&mut self, end: Duration, observer: &mut dyn StepObserver<S>) -> bool {
         let end = nanos(end);
-        while !observer.stops() {
+        while !self.is_over(observer) {
             match self.queue.next_at() {
                 Some(at) if at <= end => self.now = self.now.max(at),
                 _ => {
@@ -67,7 +67,7 @@ impl<S: Suite> World<S> {
         }
         for step in &steps {
             self.apply_effects(step);
-            observer.on_step(self, step);
+            self.show(step, observer);
         }
         self.report_hops(observer);
     }
@@ -81,7 +81,7 @@ impl<S: Suite> World<S> {
         }
         if let Some(step) = self.step_due(node, queued.event.event) {
             self.apply_effects(&step);
-            observer.on_step(self, &step);
+            self.show(&step, observer);
             self.report_hops(observer);
         }
     }
@@ -132,7 +132,7 @@ impl<S: Suite> World<S> {
             self.plan_wake(node);
         }
         for step in &steps {
-            observer.on_step(self, step);
+            self.show(step, observer);
         }
         self.report_hops(observer);
     }
@@ -143,9 +143,13 @@ impl<S: Suite> World<S> {
         let mut steps = Vec::new();
         let mut edges = Vec::new();
         let mut hubs = Vec::new();
+        // Of this rank or another: all know alike whether there are any.
+        let mut any_edge = false;
         for run in schedules_by_node(events) {
             let (node, schedule) = (nodes.node(run.0 as usize), run.1);
+            any_edge |= matches!(node, NodeId::Edge(_));
             match node {
+                NodeId::Edge(number) if !self.has(number) => {}
                 NodeId::Edge(number) => {
                     let sim_node = self.edges.get_mut(number as usize).and_then(Option::take);
                     edges.extend(sim_node.map(|sim_node| (number, sim_node, schedule, Vec::new())));
@@ -199,12 +203,17 @@ impl<S: Suite> World<S> {
             let (of_hubs, ()) = rayon::join(serve_hubs, || edges.par_iter_mut().for_each(work_edge));
             steps.extend(of_hubs);
         }
+        let mut of_edges = Vec::new();
         for (number, sim_node, _, of_edge) in edges {
-            steps.extend(of_edge);
             if let Some(place) = self.edges.get_mut(number as usize) {
                 *place = Some(sim_node);
             }
+            of_edges.push((number, of_edge));
         }
+        if any_edge {
+            of_edges = self.share(of_edges);
+        }
+        steps.extend(of_edges.into_iter().flat_map(|(_, of_edge)| of_edge));
         steps
     }
 }

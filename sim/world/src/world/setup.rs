@@ -16,6 +16,7 @@ use super::*;
 use crate::admission::Rules;
 use crate::kgc_node::KgcNodeRecord;
 use crate::mavlink::stations::MAX_STATIONS;
+use crate::ranks::Ranks;
 use crate::rng_stream::{self, RngStream};
 use crate::{AirSetup, LinkFaults, MavlinkSetup, TwoHops};
 
@@ -81,6 +82,10 @@ pub struct Setup {
     pub recording: bool,
     /// True to tell observers of every [`Hop`](crate::Hop).
     pub hops: bool,
+    /// Processes that play the world together, each with the machines of its share of the edges. The trace is that of
+    /// one process; observers see the steps of their own edges, and those of all other nodes. A world with MAVLink
+    /// telemetry is played whole by each of them: a station asks its drone's machine between steps.
+    pub ranks: Option<Ranks>,
     /// Rules that drivers break.
     #[doc(hidden)]
     pub sabotage: Sabotage,
@@ -115,6 +120,7 @@ impl Default for Setup {
             durable: true,
             recording: false,
             hops: false,
+            ranks: None,
             sabotage: Sabotage::None,
         }
     }
@@ -154,6 +160,9 @@ pub enum WorldError {
     /// The radio cannot carry the plan.
     #[error("{0}")]
     Radio(String),
+    /// Ranks that play a world together cannot do this, or one of them is lost.
+    #[error("{0}")]
+    Ranks(&'static str),
     /// There are relays that cannot be.
     #[error("{0}")]
     Relays(&'static str),
@@ -267,6 +276,16 @@ impl<S: Suite> World<S> {
                 Box::new(Field::new(two_hops, edges, rng))
             }),
             stations: setup.mavlink.clone().map(|mavlink| Box::new(stations(mavlink, &setup, &fleet))),
+            split: setup.ranks.clone().filter(|ranks| ranks.count() > 1 && setup.mavlink.is_none()).map(
+                |ranks| {
+                    // Those that race for one token stay together.
+                    let owner = |edge| match fleet.owner(NodeId::Edge(edge)) {
+                        NodeId::Edge(owner) => owner,
+                        _ => edge,
+                    };
+                    Box::new(Split::new(ranks, edges, owner))
+                },
+            ),
             trace: setup.traced.then(Sha256::new),
             steps: 0,
             leader_cpu: Duration::ZERO,

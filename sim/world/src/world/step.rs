@@ -51,7 +51,8 @@ where
     sim_node.step(at, stimulus, &mut sink);
     let cpu = start.map(|start| start.elapsed()).unwrap_or_default();
     let StepEffects { effects, records, .. } = sink;
-    let mut step = Step { at: Duration::from_nanos(at), node, cause, effects, cpu, digest: None };
+    let mut step =
+        Step { at: Duration::from_nanos(at), node, cause, effects, cpu, digest: None, account: None };
     step.digest = records.map(|records| digest(&step, options.nodes, records));
     step
 }
@@ -150,8 +151,13 @@ impl<S: Suite> World<S> {
         label: &'static str,
     ) -> Option<Step> {
         let (options, now) = (self.step_options(), self.now);
-        let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut().filter(|edge| edge.alive())?;
-        Some(take_step(sim_node, NodeId::Edge(number), now, (stimulus, Cause::Command(label)), options))
+        if !self.is_on(number) {
+            return None;
+        }
+        self.at_home(number, |world| {
+            let sim_node = world.edges.get_mut(number as usize)?.as_deref_mut()?;
+            Some(take_step(sim_node, NodeId::Edge(number), now, (stimulus, Cause::Command(label)), options))
+        })
     }
 
     /// Lets a node take something that is due.
@@ -170,10 +176,10 @@ impl<S: Suite> World<S> {
                 let sim_node = self.relays.get_mut(usize::from(number))?;
                 Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
             }
-            NodeId::Edge(number) => {
-                let sim_node = self.edges.get_mut(number as usize)?.as_deref_mut()?;
+            NodeId::Edge(number) => self.at_home(number, |world| {
+                let sim_node = world.edges.get_mut(number as usize)?.as_deref_mut()?;
                 Some(take_step(sim_node, node, now, stimulus(nodes, due)?, options))
-            }
+            }),
         }
     }
 

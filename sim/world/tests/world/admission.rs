@@ -240,7 +240,15 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
         let at = scene.world.time();
         let effects = vec![Effect::Reported(Box::new(NodeEvent::Anonymous(event)))];
         let cause = Cause::Deadline;
-        let step = Step { at, node: NodeId::Edge(drone), cause, effects, cpu: Duration::ZERO, digest: None };
+        let step = Step {
+            at,
+            node: NodeId::Edge(drone),
+            cause,
+            effects,
+            cpu: Duration::ZERO,
+            digest: None,
+            account: None,
+        };
         let before = scene.counter.invariants.violations().len();
         scene.counter.invariants.on_step(&scene.world, &step);
         let found = &scene.counter.invariants.violations()[before..];
@@ -329,6 +337,8 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
             restart_leader: true,
             air: None,
             depot: None,
+            traced: false,
+            ranks: None,
         };
         let run = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
         assert_eq!(run.violations, []);

@@ -9,6 +9,7 @@ mod mavlink;
 mod mutations;
 mod quorum;
 mod radio;
+mod ranks;
 mod relays;
 mod run;
 mod scenario;

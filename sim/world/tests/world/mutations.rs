@@ -135,7 +135,15 @@ fn grouped() -> (World<InsecureToy>, Invariants<InsecureToy>) {
 
 fn reported(world: &World<InsecureToy>, node: NodeId, event: NodeEvent) -> Step {
     let effects = vec![Effect::Reported(Box::new(event))];
-    Step { at: world.time(), node, cause: Cause::Deadline, effects, cpu: Duration::ZERO, digest: None }
+    Step {
+        at: world.time(),
+        node,
+        cause: Cause::Deadline,
+        effects,
+        cpu: Duration::ZERO,
+        digest: None,
+        account: None,
+    }
 }
 
 #[test]

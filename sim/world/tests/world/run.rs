@@ -32,6 +32,8 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
         restart_leader: true,
         air: Some(air(radio)),
         depot: None,
+        traced: false,
+        ranks: None,
     }
 }
 

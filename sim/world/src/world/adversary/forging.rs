@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use quiver_ainq::{
-    DroneKeypair, Entry, Frame, Header, Identity, Label, Name, Part, Role, SecretValue, Suite,
+    DroneKeypair, DronePublicKey, Entry, Frame, Header, Identity, Label, Name, Part, Role, SecretValue, Suite,
 };
 use quiver_message::{
     CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, Message, Rekey, RevocationQuery,
@@ -165,12 +165,18 @@ impl<S: Suite> World<S> {
     }
 
     /// A member whose name is used.
-    fn victim(&self, rng: &mut ChaCha8Rng) -> Option<quiver_ainq::DronePublicKey<S>> {
-        let victims =
-            (0..self.edge_count()).filter_map(|edge| Some(self.edge(edge)?.keypair()?.public().clone()));
-        let victims: Vec<_> = victims.collect();
+    fn victim(&self, rng: &mut ChaCha8Rng) -> Option<DronePublicKey<S>> {
+        let enrolled = |edge| Some((edge, self.edge(edge)?.keypair()?.public().clone()));
+        let mut victims: Vec<(u32, DronePublicKey<S>)> = self.collect(
+            (0..self.edge_count()).filter_map(enrolled).collect(),
+            |writer, (edge, public)| {
+                writer.u32(*edge).bytes(&public.encode());
+            },
+            |reader| Some((reader.u32()?, DronePublicKey::decode(reader.bytes()?).ok()?)),
+        );
+        victims.sort_by_key(|(edge, _)| *edge);
         let place = usize::try_from(below(rng, victims.len() as u64)).ok()?;
-        victims.get(place).cloned()
+        victims.get(place).map(|(_, public)| public.clone())
     }
 
     fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    DroneKeypair, Entry, Epoch, EpochOutput, Identity, Name, Part, Role, Roster, SecretValue, SparePair,
-    Suite, UnixTime,
+    DroneKeypair, DronePublicKey, Element, Entry, Epoch, EpochOutput, Identity, Name, Part, Role, Roster,
+    SecretValue, SparePair, Suite, UnixTime,
 };
 use quiver_message::RekeyTemplate;
 use quiver_testbed::nanos;
@@ -20,6 +20,7 @@ use super::{Spares, World};
 use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::Event;
+use crate::ranks::wire::Writer;
 use crate::rng_stream::{self, RngStream};
 use crate::world::ScheduledAction;
 
@@ -38,6 +39,15 @@ pub(crate) struct Doubled {
     headers: [Arc<[u8]>; 2],
     /// Every message in which the first of them was sent, and the second.
     sent: [Vec<Arc<[u8]>>; 2],
+}
+
+/// Membership of an edge: its slot, its key, and number and point of its spare pair.
+struct Seat<S: Suite> {
+    edge: u32,
+    slot: u32,
+    public: DronePublicKey<S>,
+    q: u64,
+    point: Element<S>,
 }
 
 impl<S: Suite> World<S> {
@@ -65,7 +75,15 @@ impl<S: Suite> World<S> {
     pub(in crate::world) fn double_term(&mut self, rounds: u32, split: u64, crossing: Duration) {
         let edges = (0..self.edge_count()).filter_map(|edge| self.edge(edge)?.status().epoch);
         let leaders = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
-        let newest = edges.chain(leaders).max().map_or(0, |epoch| epoch.round());
+        let own: Vec<Epoch> = edges.chain(leaders).max().into_iter().collect();
+        let newest = self.collect(
+            own,
+            |writer, epoch| {
+                writer.u64(epoch.term).u64(epoch.counter);
+            },
+            |reader| Some(Epoch { term: reader.u64()?, counter: reader.u64()? }),
+        );
+        let newest = newest.into_iter().max().map_or(0, |epoch| epoch.round());
         let ordinal = self.nodes.leaders;
         let term = Epoch::term_of(newest.saturating_add(u64::from(rounds.max(1))), ordinal);
         let mut rng = rng_stream::generator(self.setup.seed ^ term ^ split, RngStream::Adversary);
@@ -127,22 +145,39 @@ impl<S: Suite> World<S> {
 
     /// Roster, spare points and slots, as every deputy of the group has them.
     fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
+        let own = (0..self.edge_count()).filter_map(|edge| self.seat(edge)).collect();
+        let write = |writer: &mut Writer, seat: &Seat<S>| {
+            writer.u32(seat.edge).u32(seat.slot).bytes(&seat.public.encode());
+            writer.u64(seat.q).bytes(seat.point.as_bytes());
+        };
+        let mut all = self.collect(own, write, |reader| {
+            Some(Seat {
+                edge: reader.u32()?,
+                slot: reader.u32()?,
+                public: DronePublicKey::decode(reader.bytes()?).ok()?,
+                q: reader.u64()?,
+                point: Element::decode(reader.bytes()?).ok()?,
+            })
+        });
+        all.sort_by_key(|seat| seat.edge);
         let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
-        for edge in 0..self.edge_count() {
-            let Some(machine) = self.edge(edge) else { continue };
-            let Some((slot, state)) = machine.status().slot.zip(machine.compromised_state()) else {
-                continue;
-            };
-            // The current one comes first.
-            let spare = state.spares.first().and_then(|spare| SparePair::<S>::decode(spare).ok());
-            let Some(spare) = spare else { continue };
+        for Seat { edge, slot, public, q, point } in all {
             // Two memberships of one slot, in different terms: one of them is over.
-            if roster.insert(slot, state.public.clone()).is_ok() {
-                spares.insert(slot, (spare.q(), *spare.point()));
+            if roster.insert(slot, public).is_ok() {
+                spares.insert(slot, (q, point));
                 seats.push((edge, slot));
             }
         }
         (roster, spares, seats)
+    }
+
+    /// The membership of an edge.
+    fn seat(&self, edge: u32) -> Option<Seat<S>> {
+        let machine = self.edge(edge)?;
+        let (slot, state) = machine.status().slot.zip(machine.compromised_state())?;
+        // The current one comes first.
+        let spare = SparePair::<S>::decode(state.spares.first()?).ok()?;
+        Some(Seat { edge, slot, public: state.public, q: spare.q(), point: *spare.point() })
     }
 
     /// Hands all nodes both headers of an epoch.

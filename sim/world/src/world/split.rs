@@ -1,0 +1,333 @@
+//! A world that several ranks play: whose machine a drone's is, and what ranks tell each other of steps.
+
+use std::time::Duration;
+
+use quiver_admission::{AnonymousEvent, Ending};
+use quiver_ainq::Suite;
+use quiver_machine::{Destination, Peer};
+use quiver_testbed::nanos;
+
+use super::World;
+use crate::air::Air;
+use crate::ranks::Ranks;
+use crate::ranks::wire::{Reader, Writer};
+use crate::step::{Account, MachineEnd};
+use crate::{Cause, Effect, NodeEvent, NodeId, Step, StepObserver};
+
+/// Steps of one edge.
+pub(super) type EdgeSteps = (u32, Vec<Step>);
+
+/// Share of this rank in the world.
+pub(super) struct Split {
+    ranks: Ranks,
+    /// State of the edges whose machines are other ranks'; `None` for those of this rank.
+    away: Vec<Option<AwayEdge>>,
+    /// True if this rank's observer wants the world to stop.
+    wants_stop: bool,
+    /// True if some rank's observer did when ranks last exchanged steps: all ranks learn that at the same step.
+    stop: bool,
+}
+
+/// State of an edge whose machine is another rank's.
+#[derive(Clone, Copy, Debug, Default)]
+struct AwayEdge {
+    alive: bool,
+    stalled: bool,
+}
+
+impl Split {
+    /// A share of this many edges; `owner` names the edge with which each one stays together.
+    pub(super) fn new(ranks: Ranks, edges: u32, owner: impl Fn(u32) -> u32) -> Self {
+        let (rank, count) = (ranks.rank(), ranks.count().max(1));
+        let away = |edge| (owner(edge) % count != rank).then(AwayEdge::default);
+        Self { away: (0..edges).map(away).collect(), ranks, wants_stop: false, stop: false }
+    }
+
+    fn away(&self, edge: u32) -> Option<&AwayEdge> {
+        self.away.get(edge as usize)?.as_ref()
+    }
+}
+
+impl<S: Suite> World<S> {
+    /// Returns true if the edge's machine is in this process: always, unless [ranks](Ranks) share the world.
+    pub fn has(&self, edge: u32) -> bool {
+        self.split.as_ref().is_none_or(|split| split.away(edge).is_none())
+    }
+
+    /// Returns true if this process is the one among all [ranks](Ranks) that counts what happens to a node: the one
+    /// with its machine, and of those that all have, the first.
+    pub fn counts(&self, node: NodeId) -> bool {
+        match (&self.split, node) {
+            (None, _) => true,
+            (_, NodeId::Edge(edge)) => self.has(edge),
+            (Some(split), _) => split.ranks.rank() == 0,
+        }
+    }
+
+    /// Returns true if ranks share the world.
+    pub fn is_split(&self) -> bool {
+        self.split.is_some()
+    }
+
+    /// Returns true if the world cannot go on, because a rank is lost.
+    pub fn is_broken(&self) -> bool {
+        self.split.as_ref().is_some_and(|split| split.ranks.is_broken())
+    }
+
+    /// Gives the bytes of every rank, in their order.
+    pub(crate) fn gather(&self, own: Writer) -> Vec<Vec<u8>> {
+        match &self.split {
+            None => vec![own.0],
+            Some(split) => split.ranks.all_gather(&own.0),
+        }
+    }
+
+    /// The sums of these numbers over all ranks.
+    pub fn totals<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
+        if self.split.is_none() {
+            return own;
+        }
+        let mut writer = Writer::default();
+        for number in own {
+            writer.u64(number);
+        }
+        let mut totals = [0; N];
+        for bytes in self.gather(writer) {
+            let mut reader = Reader(&bytes);
+            for total in &mut totals {
+                match reader.u64() {
+                    Some(number) => *total += number,
+                    None => self.give_up(),
+                }
+            }
+        }
+        totals
+    }
+
+    /// Returns true if this holds at a rank.
+    pub fn anywhere(&self, own: bool) -> bool {
+        let [ranks] = self.totals([own.into()]);
+        ranks > 0
+    }
+
+    /// Extends this rank's items by those of all others. `write` and `read` are inverse.
+    pub(crate) fn collect<T>(
+        &self,
+        own: Vec<T>,
+        write: impl Fn(&mut Writer, &T),
+        read: impl Fn(&mut Reader<'_>) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(split) = &self.split else { return own };
+        let mut writer = Writer::default();
+        own.iter().for_each(|item| write(&mut writer, item));
+        let mut all = Vec::new();
+        for bytes in split.ranks.all_gather(&writer.0) {
+            let mut reader = Reader(&bytes);
+            while !reader.is_empty() {
+                let Some(item) = read(&mut reader) else {
+                    split.ranks.give_up();
+                    break;
+                };
+                all.push(item);
+            }
+        }
+        all
+    }
+
+    fn give_up(&self) {
+        if let Some(split) = &self.split {
+            split.ranks.give_up();
+        }
+    }
+
+    /// Returns true if an edge is switched on, whichever rank has it.
+    pub(super) fn is_on(&self, edge: u32) -> bool {
+        match self.split.as_ref().and_then(|split| split.away(edge)) {
+            Some(away) => away.alive,
+            None => self.edge(edge).is_some(),
+        }
+    }
+
+    /// The same for an edge that its disk holds up.
+    pub(super) fn is_stalled(&self, edge: u32) -> bool {
+        match self.split.as_ref().and_then(|split| split.away(edge)) {
+            Some(away) => away.stalled,
+            None => self.edges.get(edge as usize).and_then(Option::as_ref).is_some_and(|edge| edge.stalled()),
+        }
+    }
+
+    /// Notes that another rank's edge is switched off.
+    pub(super) fn note_off(&mut self, edge: u32) {
+        let away = self.split.as_mut().and_then(|split| split.away.get_mut(edge as usize)?.as_mut());
+        if let Some(away) = away {
+            *away = AwayEdge::default();
+        }
+    }
+
+    /// Returns true if the observer wants the world to stop. That of another rank stops this one, too, once it is told.
+    pub(super) fn is_over(&mut self, observer: &dyn StepObserver<S>) -> bool {
+        let stops = observer.stops();
+        match &mut self.split {
+            None => stops,
+            Some(split) => {
+                split.wants_stop = stops;
+                split.stop || split.ranks.is_broken()
+            }
+        }
+    }
+
+    /// Tells an observer of a step, unless that is another rank's observer's.
+    pub(super) fn show(&self, step: &Step, observer: &mut dyn StepObserver<S>) {
+        if step.account.is_none() {
+            observer.on_step(self, step);
+        }
+    }
+
+    /// Lets the rank that has the edge do something with it, and tells all ranks what came of it.
+    pub(super) fn at_home(&mut self, edge: u32, act: impl FnOnce(&mut Self) -> Option<Step>) -> Option<Step> {
+        if self.split.is_none() {
+            return act(self);
+        }
+        let own = if self.has(edge) { vec![(edge, act(self).into_iter().collect())] } else { Vec::new() };
+        self.share(own).pop()?.1.pop()
+    }
+
+    /// Tells all ranks the steps of edges of this one, and gives those of all, by edge. The state of the edges of other
+    /// ranks is noted.
+    pub(super) fn share(&mut self, mut steps: Vec<EdgeSteps>) -> Vec<EdgeSteps> {
+        let Some(mut split) = self.split.take() else { return steps };
+        let mut writer = Writer::default();
+        writer.bool(split.wants_stop);
+        for (edge, steps) in &steps {
+            self.write_edge(&mut writer, *edge, steps);
+        }
+        let own = split.ranks.rank() as usize;
+        for (rank, bytes) in split.ranks.all_gather(&writer.0).iter().enumerate() {
+            let mut reader = Reader(bytes);
+            let stop = reader.bool();
+            split.stop |= stop == Some(true);
+            if rank == own || split.ranks.is_broken() {
+                continue;
+            }
+            while !reader.is_empty() {
+                let Some((edge, state, of_edge)) = self.read_edge(&mut reader) else {
+                    split.ranks.give_up();
+                    break;
+                };
+                if let Some(Some(away)) = split.away.get_mut(edge as usize) {
+                    *away = state;
+                }
+                steps.push((edge, of_edge));
+            }
+        }
+        self.split = Some(split);
+        steps.sort_by_key(|(edge, _)| *edge);
+        steps
+    }
+
+    fn write_edge(&self, writer: &mut Writer, edge: u32, steps: &[Step]) {
+        let Some(sim_node) = self.edges.get(edge as usize).and_then(Option::as_deref) else { return };
+        writer.u32(edge).u32(sim_node.life).u64(sim_node.boot).u64(sim_node.deadline);
+        writer.bool(sim_node.alive()).bool(sim_node.stalled()).u64(steps.len() as u64);
+        for step in steps {
+            write_step(writer, step, self.air.as_ref());
+        }
+    }
+
+    fn read_edge(&mut self, reader: &mut Reader<'_>) -> Option<(u32, AwayEdge, Vec<Step>)> {
+        let edge = reader.u32()?;
+        let (life, boot, deadline) = (reader.u32()?, reader.u64()?, reader.u64()?);
+        let state = AwayEdge { alive: reader.bool()?, stalled: reader.bool()? };
+        let count = reader.u64()?;
+        let steps = (0..count).map(|_| read_step(reader, edge)).collect::<Option<Vec<Step>>>()?;
+        let sim_node = self.edges.get_mut(edge as usize)?.as_deref_mut()?;
+        (sim_node.life, sim_node.boot, sim_node.deadline) = (life, boot, deadline);
+        Some((edge, state, steps))
+    }
+}
+
+/// Effects of a step that concern other nodes, and its digest.
+fn write_step(writer: &mut Writer, step: &Step, air: Option<&Air>) {
+    let (admitted, end) = anonymous_end(step);
+    let (cycles, about_an_epoch) = air.map_or((0, false), |air| air.compute_cost(step));
+    writer.u64(nanos(step.at)).u64(cycles).bool(about_an_epoch).bool(admitted);
+    writer.u8(match end {
+        None => 0,
+        Some(MachineEnd::Left) => 1,
+        Some(MachineEnd::Final) => 2,
+        Some(MachineEnd::Passing) => 3,
+    });
+    match &step.digest {
+        None => writer.bool(false),
+        Some(digest) => writer.bool(true).fixed(digest),
+    };
+    for effect in &step.effects {
+        match effect {
+            Effect::Sent { to: Destination::Group, payload } => writer.u8(1).bytes(payload),
+            Effect::Sent { to: Destination::Peer(peer), payload } => writer.u8(2).u64(peer.0).bytes(payload),
+            Effect::Blocked(peer) => writer.u8(3).u64(peer.0),
+            Effect::Penalized(peer) => writer.u8(4).u64(peer.0),
+            Effect::Disconnected(peer) => writer.u8(5).u64(peer.0),
+            Effect::Relayed { peer, allowed } => writer.u8(6).u64(peer.0).bool(*allowed),
+            Effect::Died => writer.u8(7),
+            Effect::Broken => writer.u8(8),
+            Effect::Persisted { .. } | Effect::Reported(_) | Effect::Stalled => continue,
+        };
+    }
+    writer.u8(0);
+}
+
+/// The step of another rank's edge, whose cause only that rank knows.
+fn read_step(reader: &mut Reader<'_>, edge: u32) -> Option<Step> {
+    let at = Duration::from_nanos(reader.u64()?);
+    let (cycles, about_an_epoch, admitted) = (reader.u64()?, reader.bool()?, reader.bool()?);
+    let end = match reader.u8()? {
+        0 => None,
+        1 => Some(MachineEnd::Left),
+        2 => Some(MachineEnd::Final),
+        3 => Some(MachineEnd::Passing),
+        _ => return None,
+    };
+    let digest = if reader.bool()? { Some(reader.fixed()?) } else { None };
+    let mut effects = Vec::new();
+    loop {
+        let peer = |reader: &mut Reader<'_>| Some(Peer(reader.u64()?));
+        effects.push(match reader.u8()? {
+            0 => break,
+            1 => Effect::Sent { to: Destination::Group, payload: reader.bytes()?.into() },
+            2 => Effect::Sent { to: Destination::Peer(peer(reader)?), payload: reader.bytes()?.into() },
+            3 => Effect::Blocked(peer(reader)?),
+            4 => Effect::Penalized(peer(reader)?),
+            5 => Effect::Disconnected(peer(reader)?),
+            6 => Effect::Relayed { peer: peer(reader)?, allowed: reader.bool()? },
+            7 => Effect::Died,
+            8 => Effect::Broken,
+            _ => return None,
+        });
+    }
+    let account = Some(Box::new(Account { cycles, about_an_epoch, admitted, end }));
+    let node = NodeId::Edge(edge);
+    Some(Step { at, node, cause: Cause::Deadline, effects, cpu: Duration::ZERO, digest, account })
+}
+
+/// Tells if an anonymous drone was admitted in a step, and how its machine ended, if it did.
+pub(super) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
+    if let Some(account) = &step.account {
+        return (account.admitted, account.end);
+    }
+    let (mut admitted, mut end) = (false, None);
+    for event in step.events() {
+        match event {
+            NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => admitted = true,
+            NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => {
+                end = Some(match why {
+                    Ending::Left => MachineEnd::Left,
+                    why if why.is_final() => MachineEnd::Final,
+                    _ => MachineEnd::Passing,
+                });
+            }
+            _ => {}
+        }
+    }
+    (admitted, end)
+}
