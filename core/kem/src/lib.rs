@@ -3,24 +3,27 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`setting`] | [`KemSetting`], what a deployment says; [`KemSet`], the parameter sets, with sizes in bytes |
-//! | `ml_kem` (feature `ml-kem`) | key generation, encapsulation and decapsulation out of given randomness |
+//! | `ml_kem` | key generation, encapsulation and decapsulation out of given randomness |
+//! | `library` (feature `ml-kem`) | the implementation for hosts, by a crate |
+//! | `in_place` (without it) | the implementation for boards, in 5 KB of stack |
 //!
-//! No I/O, no clock, no randomness of its own. See the README for why this implementation was chosen, and for
-//! what it does not promise.
+//! No I/O, no clock, no randomness of its own. See the README for why there are two implementations, and for
+//! what they do not promise.
 #![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
 )]
 
-#[cfg(feature = "ml-kem")]
 extern crate alloc;
 
+#[cfg(any(test, not(feature = "ml-kem")))]
+mod in_place;
 #[cfg(feature = "ml-kem")]
+mod library;
 mod ml_kem;
 pub mod setting;
 
-#[cfg(feature = "ml-kem")]
 pub use self::ml_kem::{DecapsulationKey, KemError, encapsulate};
 pub use self::setting::{KemSet, KemSetting};
 
