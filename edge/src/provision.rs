@@ -13,12 +13,11 @@ use crate::cli::ProvisionArgs;
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
     let deployment = file.pin()?;
-    file.without_kem("a board")?;
     let token = token_file::read(&args.token, &deployment, Wanted::Edge)?;
     let group = group(args.group.as_ref(), &token.token.statement.groups)?;
     let radio = args.radio.map(|Radio(place)| place);
     let (kgcs, time) = (file.kgc_ids(), clock::unix_now());
-    let settings = Provisioning { deployment, kgcs, group, time, radio, token: Some(token) };
+    let settings = Provisioning { deployment, kgcs, group, time, radio, kem: file.kem, token: Some(token) };
     Ok(format!("provision {}", hex::encode(&*settings.encode())))
 }
 
@@ -95,14 +94,16 @@ mod tests {
         assert_eq!(read.group, Some(Name::new("alpha").unwrap()));
         assert_eq!(read.radio, Some(RadioPlace { pan: 0x5155, address: 7 }));
         assert!(read.time.abs_diff(clock::unix_now()) < 60);
-        assert_eq!(read.token.unwrap().encode(), token.encode());
+        assert_eq!((read.kem.is_none(), read.token.unwrap().encode()), (true, token.encode()));
         let with_kem = DeploymentFile {
             kem: "ml-kem-768".parse().unwrap(),
             ..DeploymentFile::read(&path("ours.toml")).unwrap()
         };
         with_kem.write_new(&path("kem.toml")).unwrap();
-        let refused = super::line(&args("kem.toml")).unwrap_err().to_string();
-        assert!(refused.contains("ml-kem-768") && refused.contains("a board"), "{refused}");
+        let hybrid = super::line(&args("kem.toml")).unwrap();
+        let block = hex::decode(hybrid.strip_prefix("provision ").unwrap()).unwrap();
+        let read = Provisioning::<Ristretto255>::decode(&block).unwrap();
+        assert_eq!((read.kem.to_string().as_str(), read.radio.is_some()), ("ml-kem-768", true));
         let refused = super::line(&args("other.toml")).unwrap_err().to_string();
         assert!(refused.contains("another deployment"), "{refused}");
     }

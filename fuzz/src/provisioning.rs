@@ -38,9 +38,12 @@ pub fn provisioning_seeds() -> Vec<Vec<u8>> {
         group: Some(name("alpha")),
         time: 7_000,
         radio: Some(RadioPlace { pan: 0x5155, address: 7 }),
+        kem: Default::default(),
         token: Some(scene.token("edge-0", Role::Edge)),
     };
     let bare = Provisioning { kgcs: vec![1], group: None, radio: None, token: None, ..full() };
     let by_line = Provisioning { radio: None, ..full() };
-    [full(), bare, by_line].iter().map(|settings| settings.encode().to_vec()).collect()
+    let kem = "ml-kem-1024".parse().unwrap_or_default();
+    let hybrid = Provisioning { kem, ..full() };
+    [full(), bare, by_line, hybrid].iter().map(|settings| settings.encode().to_vec()).collect()
 }

@@ -117,7 +117,6 @@ impl<S: Suite> Leadership<S> {
     ///
     /// # Errors
     /// As [`open_term`](Self::open_term).
-    #[cfg(feature = "kem")]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the inputs of one operation, each of another origin"

@@ -17,7 +17,7 @@
 //! | [`quorum`] | who the KGCs are that share x, in their own word |
 //! | [`authority`], [`delivery`] | authorities beside the KGC: what it says of them, how they hand secrets to drones |
 //! | [`slots`], [`roster`] | who is in a group, replicated and hashed |
-//! | [`kem`] | κ, the second factor of pairwise secrets, behind a feature |
+//! | [`kem`] | κ, the second factor of pairwise secrets |
 //! | [`spare`], [`pairwise`] | one-time points, and the ratchet a member shares with its leader |
 //! | [`header`], [`group_key`] | what an epoch says, when it is believed, and the key it brings |
 //! | [`leadership`], [`membership`] | a group from the leader's side and from an edge's |
@@ -47,10 +47,6 @@ pub mod header;
 pub mod identity;
 #[cfg(feature = "instrumented")]
 pub mod instrumented;
-#[cfg(feature = "kem")]
-pub mod kem;
-#[cfg(not(feature = "kem"))]
-#[path = "kem/absent.rs"]
 pub mod kem;
 pub mod keys;
 pub mod leadership;
@@ -103,9 +99,7 @@ pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenG
 pub use equivocation::EquivocationProof;
 pub use group_key::GroupKey;
 pub use header::{Entry, Epoch, GroupContext, Header, HeaderCore, Kind, StrategyKind, VerifiedHeader};
-#[cfg(feature = "kem")]
-pub use kem::{KEM_TAG_LEN, KemPair, KemTag, MAX_KEM_STEPS, TermKeys};
-pub use kem::{KemKey, KemTerm};
+pub use kem::{KEM_TAG_LEN, KemKey, KemPair, KemTag, KemTerm, MAX_KEM_STEPS, TermKeys};
 pub use leadership::{Batch, EpochOutput, Join, Leadership, Times};
 pub use membership::Membership;
 pub use pairwise::{

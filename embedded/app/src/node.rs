@@ -371,6 +371,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             kgcs: Self::kgcs(&settings),
             timing: EdgeTiming { probe: Some(PROBE), ..EdgeTiming::default() },
         };
+        let kem = settings.kem;
         self.clock.set_floor(settings.time, now);
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
         self.settings = Some(settings);
@@ -378,7 +379,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         self.group_datagrams.machine_changed();
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => {
-                let machine = machine.with_senders(SENDERS).with_list_limit(MAX_LIST);
+                let machine = machine.with_kem(kem).with_senders(SENDERS).with_list_limit(MAX_LIST);
                 self.machine = Some(Box::new(EdgeNode::new(machine, parts())));
             }
             Err(error) => self.report_restore_error(&error),

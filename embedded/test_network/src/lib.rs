@@ -137,6 +137,7 @@ impl TestNetwork {
             group: Some(name(GROUP)),
             time: EPOCH_START,
             radio: None,
+            kem: Default::default(),
             token: Some(token),
         }
     }

@@ -12,10 +12,6 @@ mod enrolment;
 mod failover;
 mod interface;
 mod joining;
-#[cfg(feature = "services")]
-mod kem_keys;
-#[cfg(not(feature = "services"))]
-#[path = "edge/kem_keys/absent.rs"]
 mod kem_keys;
 mod membership;
 mod provisioning;
@@ -30,7 +26,6 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
-#[cfg(feature = "services")]
 use quiver_kem::KemSetting;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
@@ -148,7 +143,6 @@ impl<S: Suite> Edge<S> {
     /// The same in a deployment with a second factor of pairwise secrets (§24): it follows no header of
     /// another parameter set, or of none. A restored membership of another is dropped, with an
     /// [`EdgeEvent::MembershipDropped`], and κ of another is forgotten.
-    #[cfg(feature = "services")]
     #[must_use]
     pub fn with_kem(mut self, setting: KemSetting) -> Self {
         if self.membership.set_kem(setting, &self.config.deployment) {
@@ -413,7 +407,6 @@ impl<S: Suite> Edge<S> {
             Message::JoinChallenge(challenge) => {
                 return joining.challenged(&mut cx, membership, from, challenge);
             }
-            #[cfg(feature = "services")]
             Message::JoinCiphertext(ciphertext) => return joining.ciphertext(&cx, from, ciphertext),
             Message::Welcome(welcome) => {
                 return joining.welcomed(&mut cx, membership, from, welcome);

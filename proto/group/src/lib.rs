@@ -28,7 +28,6 @@ mod statements;
 
 /// Age of κ from which on a join renews it (§24.5): a disk that was stolen earlier is of no use against what
 /// follows.
-#[cfg(feature = "services")]
 pub const KEM_LIFETIME: core::time::Duration = core::time::Duration::from_secs(30 * 86_400);
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};

@@ -6,9 +6,9 @@ use quiver_ainq::{DronePublicKey, Element, Epoch, Name, Serial, SpareStatement, 
 #[cfg(feature = "services")]
 use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
-use quiver_message::{COOKIE_LEN, CatchUpNumber, Nonce};
 #[cfg(feature = "services")]
-use quiver_message::{KemOffer, StandBy};
+use quiver_message::StandBy;
+use quiver_message::{COOKIE_LEN, CatchUpNumber, KemOffer, Nonce};
 
 /// Signed `join`: group, leader, drone, n_L, n_e, E_now, the spare statement with its signature, and what the
 /// drone brings for a second factor.
@@ -19,7 +19,7 @@ pub(crate) fn join<S: Suite>(
     (challenge, nonce): (&[u8; COOKIE_LEN], &Nonce),
     ephemeral: &Element<S>,
     spare: &SpareStatement<S>,
-    #[cfg(feature = "services")] kem: Option<&KemOffer>,
+    kem: Option<&KemOffer>,
 ) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&drone.encode()).fixed(challenge).fixed(nonce);
@@ -29,7 +29,6 @@ pub(crate) fn join<S: Suite>(
         .fixed(spare.point.as_bytes())
         .lp(&spare.signature.encode());
     // §24.4: the set (1), then 1 and lp(ek), or 2, g (8) and the tag (16); nothing without a second factor.
-    #[cfg(feature = "services")]
     match kem {
         None => {}
         Some(KemOffer::Key { set, key }) => {

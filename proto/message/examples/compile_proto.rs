@@ -13,16 +13,11 @@ use prost_types::FileDescriptorProto;
 /// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature stands for. All of
 /// `quorum.proto` is of `services`, which is all of the others, too.
 const OPTIONAL: [(&str, &[&str]); 4] = [
-    (
-        "services",
-        &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum", "Admission", "Kem", "JoinCiphertext"],
-    ),
+    ("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum", "Admission"]),
     ("delivery", &["Delivery"]),
     ("envelopes", &["Envelope", "OpeningRequest"]),
     ("threshold", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
 ];
-/// Fields of messages that all have, which a feature stands for.
-const OPTIONAL_FIELDS: [(&str, &str); 1] = [("Header.kem_terms", "services")];
 /// Those that can be chosen by themselves.
 const FREE: [&str; 3] = ["delivery", "envelopes", "threshold"];
 
@@ -67,9 +62,6 @@ pub(crate) fn compiled() -> String {
                 }
             }
         }
-    }
-    for (field, feature) in OPTIONAL_FIELDS {
-        config.field_attribute(format!(".quiver.v1.{field}"), condition(feature));
     }
     let module = Module::from_protobuf_package_name("quiver.v1");
     let requests = descriptors.file.into_iter().map(|file| (module.clone(), file)).collect();

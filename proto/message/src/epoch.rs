@@ -247,15 +247,12 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
         tag: Bytes::copy_from_slice(&header.tag),
         signature: header.signature.encode().into(),
         changes: Bytes::copy_from_slice(core.changes.as_ref().map_or(&[], |changes| changes)),
-        #[cfg(feature = "services")]
         kem: core.kem.map_or(0, |term| crate::kem::set_to_wire(Some(term.set()))),
-        #[cfg(feature = "services")]
         kem_terms: core.kem.map_or(0, |term| term.g()),
     }
 }
 
 /// The second factor that a header names.
-#[cfg(feature = "services")]
 fn kem_from_wire(wire: &wire::Header) -> Result<Option<KemTerm>, MessageError> {
     let field = "kem";
     match (crate::kem::set_from_wire(field, wire.kem)?, wire.kem_terms) {
@@ -265,12 +262,6 @@ fn kem_from_wire(wire: &wire::Header) -> Result<Option<KemTerm>, MessageError> {
             KemTerm::new(set, g).map(Some).map_err(|error| MessageError::Field { field, error })
         }
     }
-}
-
-/// Boards know none: a header that names one is not in the shortest encoding of what they know.
-#[cfg(not(feature = "services"))]
-const fn kem_from_wire(_: &wire::Header) -> Result<Option<KemTerm>, MessageError> {
-    Ok(None)
 }
 
 impl Ack {

@@ -2,15 +2,12 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "services")]
 use quiver_ainq::KemTerm;
 use quiver_ainq::{DronePublicKey, Element, Header, Name, Part, Signature, SpareStatement, Suite};
-#[cfg(feature = "services")]
 use quiver_kem::KemSet;
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
 use crate::epoch::{header_from_wire, header_to_wire, spare_to_wire};
-#[cfg(feature = "services")]
 use crate::kem::{self, KemOffer};
 use crate::{MessageError, field, part, wire};
 
@@ -27,7 +24,6 @@ pub struct JoinHello {
     /// n_e, fresh for every attempt.
     pub nonce: Nonce,
     /// Parameter set of the second factor that the edge's deployment says.
-    #[cfg(feature = "services")]
     pub kem: Option<KemSet>,
 }
 
@@ -44,7 +40,6 @@ pub struct JoinChallenge<S: Suite> {
     pub revocation_number: u64,
     /// The second factor of the term, if the leader's deployment has one. Not authenticated: a wrong one
     /// makes the join fail.
-    #[cfg(feature = "services")]
     pub kem: Option<KemTerm>,
 }
 
@@ -70,7 +65,6 @@ pub struct JoinRequest {
     /// Signature `join`, encoded.
     pub signature: Vec<u8>,
     /// What the edge brings for the second factor. Under the signature `join`.
-    #[cfg(feature = "services")]
     pub kem: Option<KemOffer>,
 }
 
@@ -105,7 +99,6 @@ impl JoinHello {
             group: field::name("group", &wire.group)?,
             drone: field::undecoded_drone("drone", wire.drone)?,
             nonce: field::array("nonce", &wire.nonce)?,
-            #[cfg(feature = "services")]
             kem: kem::set_from_wire("kem", wire.kem)?,
         })
     }
@@ -115,7 +108,6 @@ impl JoinHello {
             group: self.group.as_str().into(),
             drone: self.drone.clone(),
             nonce: self.nonce.to_vec(),
-            #[cfg(feature = "services")]
             kem: kem::set_to_wire(self.kem),
         }
     }
@@ -131,7 +123,6 @@ impl<S: Suite> JoinChallenge<S> {
             challenge: field::array("challenge", &wire.challenge)?,
             leader: field::drone_expecting("leader", &wire.leader, leader)?,
             revocation_number: wire.revocation_number,
-            #[cfg(feature = "services")]
             kem: wire.kem.as_ref().map(kem::term_from_wire).transpose()?,
         })
     }
@@ -142,7 +133,6 @@ impl<S: Suite> JoinChallenge<S> {
             challenge: self.challenge.to_vec(),
             leader: self.leader.encode(),
             revocation_number: self.revocation_number,
-            #[cfg(feature = "services")]
             kem: self.kem.map(kem::term_to_wire),
         }
     }
@@ -177,7 +167,6 @@ impl JoinRequest {
             spare_point: field::bounded("spare.point", spare.point, MAX_POINT_LEN)?,
             spare_signature: field::bounded("spare.signature", spare.signature, MAX_SIGNATURE_LEN)?,
             signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
-            #[cfg(feature = "services")]
             kem: wire.kem.map(KemOffer::from_wire).transpose()?,
         })
     }
@@ -191,7 +180,6 @@ impl JoinRequest {
             ephemeral: self.ephemeral.clone(),
             spare: Some(spare_to_wire(self.spare_q, self.spare_point.clone(), self.spare_signature.clone())),
             signature: self.signature.clone(),
-            #[cfg(feature = "services")]
             kem: self.kem.as_ref().map(KemOffer::to_wire),
         }
     }

@@ -71,7 +71,6 @@ mod equivocation;
 mod error;
 mod field;
 mod joining;
-#[cfg(feature = "services")]
 mod kem;
 mod message;
 mod part;
@@ -120,7 +119,6 @@ pub use epoch::{
 };
 pub use error::MessageError;
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
-#[cfg(feature = "services")]
 pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
 #[cfg(feature = "services")]

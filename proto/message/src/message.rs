@@ -11,8 +11,8 @@ use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 use crate::wire::message::Body;
 use crate::{
     Ack, CatchUpReply, CatchUpRequest, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, EvictionNotice,
-    GroupMessage, JoinChallenge, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey, RevocationList,
-    RevocationQuery, SpareAck, SparePublication, Welcome, equivocation, wire,
+    GroupMessage, JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, Leave, MessageError, Refusal, Rekey,
+    RevocationList, RevocationQuery, SpareAck, SparePublication, Welcome, equivocation, wire,
 };
 #[cfg(feature = "services")]
 use crate::{AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep};
@@ -23,7 +23,7 @@ use crate::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 #[cfg(feature = "envelopes")]
 use crate::{Envelope, OpeningRequest};
 #[cfg(feature = "services")]
-use crate::{EpochChanges, JoinCiphertext, Replica, StandBy};
+use crate::{EpochChanges, Replica, StandBy};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -83,7 +83,6 @@ pub enum Message<S: Suite> {
     Replica(Replica<S>),
     #[cfg(feature = "services")]
     EpochChanges(EpochChanges<S>),
-    #[cfg(feature = "services")]
     JoinCiphertext(JoinCiphertext),
     EquivocationProof(Box<EquivocationProof<S>>),
     #[cfg(feature = "delivery")]
@@ -214,7 +213,6 @@ impl<S: Suite> Message<S> {
             Body::Replica(wire) => Replica::from_wire(wire).map(Self::Replica),
             #[cfg(feature = "services")]
             Body::EpochChanges(wire) => EpochChanges::from_wire(&wire).map(Self::EpochChanges),
-            #[cfg(feature = "services")]
             Body::JoinCiphertext(wire) => JoinCiphertext::from_wire(wire).map(Self::JoinCiphertext),
             Body::EquivocationProof(wire) => {
                 equivocation::from_wire(&wire).map(|proof| Self::EquivocationProof(Box::new(proof)))
@@ -286,7 +284,6 @@ impl<S: Suite> Message<S> {
             Self::Replica(message) => Body::Replica(message.to_wire()),
             #[cfg(feature = "services")]
             Self::EpochChanges(message) => Body::EpochChanges(message.to_wire()),
-            #[cfg(feature = "services")]
             Self::JoinCiphertext(message) => Body::JoinCiphertext(message.to_wire()),
             Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
             #[cfg(feature = "delivery")]

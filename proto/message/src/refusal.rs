@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-#[cfg(feature = "services")]
 use quiver_kem::KemSet;
 
 use crate::{MessageError, wire};
@@ -38,13 +37,9 @@ pub enum Reason {
     AdmissionOnly,
     TokenSpent,
     OrdinalTaken,
-    #[cfg(feature = "services")]
     KemNone,
-    #[cfg(feature = "services")]
     Kem768,
-    #[cfg(feature = "services")]
     Kem1024,
-    #[cfg(feature = "services")]
     KemLost,
 }
 
@@ -72,19 +67,14 @@ const REASONS: &[(Reason, wire::refusal::Reason)] = &[
     (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
     (Reason::TokenSpent, wire::refusal::Reason::TokenSpent),
     (Reason::OrdinalTaken, wire::refusal::Reason::OrdinalTaken),
-    #[cfg(feature = "services")]
     (Reason::KemNone, wire::refusal::Reason::KemNone),
-    #[cfg(feature = "services")]
     (Reason::Kem768, wire::refusal::Reason::Kem768),
-    #[cfg(feature = "services")]
     (Reason::Kem1024, wire::refusal::Reason::Kem1024),
-    #[cfg(feature = "services")]
     (Reason::KemLost, wire::refusal::Reason::KemLost),
 ];
 
 impl Reason {
     /// The reason by which a leader with this parameter set, or none, refuses drones of another.
-    #[cfg(feature = "services")]
     #[must_use]
     pub const fn other_kem(own: Option<KemSet>) -> Self {
         match own {
@@ -101,7 +91,6 @@ impl Reason {
 
     /// Returns true if trying the same thing again may work later.
     pub fn is_transient(self) -> bool {
-        #[cfg(feature = "services")]
         if self == Self::KemLost {
             return true;
         }
@@ -136,13 +125,9 @@ impl fmt::Display for Reason {
             Self::RoundOver => "no such signing round is open any more",
             Self::AdmissionOnly => "this group admits by policy only; use `edge run --anonymous`",
             Self::TokenSpent => "the enrolment token is used up: revoke it and issue another",
-            #[cfg(feature = "services")]
             Self::KemNone => "the leader's deployment says `kem = \"none\"`, and the drone's another",
-            #[cfg(feature = "services")]
             Self::Kem768 => "the leader's deployment says `kem = \"ml-kem-768\"`, and the drone's another",
-            #[cfg(feature = "services")]
             Self::Kem1024 => "the leader's deployment says `kem = \"ml-kem-1024\"`, and the drone's another",
-            #[cfg(feature = "services")]
             Self::KemLost => "the leader does not have the post-quantum key that was named",
             Self::OrdinalTaken => "another leader of the group has this ordinal: issue a token with another",
         })

@@ -5,14 +5,14 @@ pub struct Message {
     #[prost(bytes = "vec", tag = "1")]
     pub deployment: ::prost::alloc::vec::Vec<u8>,
     #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37, 50, 51, 52, 53, 54"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 37"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 37"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 37"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 37"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35, 37"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35, 37"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 37"))]
     pub body: ::core::option::Option<message::Body>,
 }
 /// Nested message and enum types in `Message`.
@@ -101,7 +101,6 @@ pub mod message {
         #[cfg(feature = "services")]
         EpochChanges(super::EpochChanges),
         #[prost(message, tag = "37")]
-        #[cfg(feature = "services")]
         JoinCiphertext(super::JoinCiphertext),
         #[prost(message, tag = "50")]
         #[cfg(feature = "services")]
@@ -364,7 +363,6 @@ pub struct JoinHello {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     /// Parameter set of ML-KEM that the drone's deployment says.
     #[prost(enumeration = "KemSet", tag = "4")]
-    #[cfg(feature = "services")]
     pub kem: i32,
 }
 /// Leader to edge: a stateless cookie that is also the leader's nonce, and who the leader is.
@@ -382,7 +380,6 @@ pub struct JoinChallenge {
     pub revocation_number: u64,
     /// The second factor of the leader's term, if its deployment has one.
     #[prost(message, optional, tag = "5")]
-    #[cfg(feature = "services")]
     pub kem: ::core::option::Option<KemTerm>,
 }
 /// Second factor of a term: its parameter set, and the number of terms that its leader has opened.
@@ -428,7 +425,6 @@ pub struct JoinRequest {
     pub signature: ::prost::alloc::vec::Vec<u8>,
     /// If the deployment has a second factor. Under the signature.
     #[prost(message, optional, tag = "8")]
-    #[cfg(feature = "services")]
     pub kem: ::core::option::Option<KemOffer>,
 }
 /// Leader to edge, before the batch of its request closes: the leader encapsulated to the key of the request.
@@ -542,10 +538,8 @@ pub struct Header {
     pub changes: ::prost::bytes::Bytes,
     /// The second factor, if the deployment has one: parameter set, and how many terms the leader has opened.
     #[prost(enumeration = "KemSet", tag = "22")]
-    #[cfg(feature = "services")]
     pub kem: i32,
     #[prost(uint64, tag = "23")]
-    #[cfg(feature = "services")]
     pub kem_terms: u64,
 }
 /// One member's wrapped group key.

@@ -155,21 +155,6 @@ impl DeploymentFile {
         ))
     }
 
-    /// Refuses a second factor, for what does not know any.
-    ///
-    /// # Errors
-    /// [`Error::Config`] that says what, and what to do.
-    pub fn without_kem(&self, what: &str) -> Result<()> {
-        if self.kem.is_none() {
-            return Ok(());
-        }
-        Err(Error::Config(format!(
-            "the deployment file says `kem = \"{}\"`, which {what} does not know yet: it needs a deployment whose files say \
-             `kem = \"none\"`",
-            self.kem
-        )))
-    }
-
     /// Checks everything and pins it.
     ///
     /// # Errors
@@ -282,13 +267,6 @@ mod tests {
             // It comes back, and is no part of what people compare.
             let again = read(&file.text().expect("text")).expect("read");
             assert_eq!((again.kem, again.pin().is_ok()), (setting, true));
-            let known = file.without_kem("this board").map_err(|error| error.to_string());
-            match known {
-                Ok(()) => assert_eq!(setting, KemSetting::None),
-                Err(error) => {
-                    assert!(error.contains(&setting.to_string()) && error.contains("board"), "{error}");
-                }
-            }
         }
         let error = read(&text.replace("[[kgc]]", "kem = \"kyber\"\n[[kgc]]")).expect_err("refused");
         assert!(error.to_string().contains("ml-kem-768"), "{error}");

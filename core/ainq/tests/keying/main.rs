@@ -44,7 +44,6 @@ mod by_hand;
 mod climber;
 #[cfg(feature = "instrumented")]
 mod cost;
-#[cfg(feature = "kem")]
 mod kem;
 mod nonces;
 mod rosters;

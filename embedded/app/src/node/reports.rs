@@ -93,6 +93,9 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 let (term, counter) = (epoch.term, epoch.counter);
                 self.print_line(format_args!("equivocation {leader} {term}.{counter}"));
             }
+            EdgeEvent::KemDiffers { own, leader } => {
+                self.print_line(format_args!("kem differs: {own} here, {leader} at the leader"));
+            }
             EdgeEvent::Blamed { peer, offence } => {
                 self.report.add(Counter::Offences);
                 #[cfg(feature = "envelopes")]
@@ -104,8 +107,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
                 }
                 self.print_line(format_args!("blamed {} {offence}", peer.0));
             }
-            // Trouble of a quorum that this image does not know, age of lists, and what hosts alone report:
-            // boards have no second factor, and `quiver-group` has its event where a host is compiled beside.
+            // Trouble of a quorum that this image does not know, age of lists, and what hosts alone report.
             _ => {}
         }
     }

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite, UnixTime};
-#[cfg(feature = "services")]
 use quiver_kem::KemSetting;
 use quiver_message::Reason;
 use zeroize::Zeroizing;
@@ -187,7 +186,6 @@ pub enum EdgeEvent {
         epoch: Epoch,
     },
     /// The leader's deployment says another parameter set of ML-KEM, or none: the edge does not join.
-    #[cfg(feature = "services")]
     KemDiffers {
         /// What this edge's deployment says.
         own: KemSetting,

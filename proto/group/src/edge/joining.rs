@@ -10,14 +10,14 @@ use quiver_ainq::{
     SparePair, Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
-use quiver_message::{JoinChallenge, JoinHello, JoinRequest, Message, Nonce, Reason, Refusal, Welcome};
 #[cfg(feature = "services")]
-use quiver_message::{JoinCiphertext, KemOffer, Rekey};
+use quiver_message::Rekey;
+use quiver_message::{
+    JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Nonce, Reason, Refusal, Welcome,
+};
 use rand_core::CryptoRngCore;
 
-use super::kem_keys::Entered;
-#[cfg(feature = "services")]
-use super::kem_keys::Exchange;
+use super::kem_keys::{Entered, Exchange};
 use super::membership::GroupMember;
 use super::{EdgeContext, EdgeEvent};
 use crate::statements;
@@ -35,7 +35,6 @@ pub(super) struct Joining<S: Suite> {
     retry: Option<Duration>,
     backoff: Backoff,
     /// Whether the leader said that it lost κ: the next request has an encapsulation key.
-    #[cfg(feature = "services")]
     anew: bool,
 }
 
@@ -48,7 +47,6 @@ struct Attempt<S: Suite> {
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SparePair<S>>,
     /// The exchange for a second factor, once the request was sent.
-    #[cfg(feature = "services")]
     exchange: Option<Exchange<S>>,
     /// The newest epoch that the leader sent meanwhile, if it is what it says. Boards have no room for the code.
     #[cfg(feature = "services")]
@@ -58,20 +56,13 @@ struct Attempt<S: Suite> {
     misled: u32,
     /// True once the leader's challenge named another parameter set: it is asked again when this attempt is
     /// over.
-    #[cfg(feature = "services")]
     differs: bool,
     deadline: Duration,
 }
 
 impl<S: Suite> Joining<S> {
     pub(super) fn new(backoff: Backoff) -> Self {
-        Self {
-            attempt: None,
-            retry: None,
-            backoff,
-            #[cfg(feature = "services")]
-            anew: false,
-        }
+        Self { attempt: None, retry: None, backoff, anew: false }
     }
 
     /// Drops the attempt; a next one is made at `retry`, or when there is a reason.
@@ -112,11 +103,8 @@ impl<S: Suite> Joining<S> {
             group: group.clone(),
             drone: keypair.public().encode(),
             nonce,
-            #[cfg(feature = "services")]
             kem: member.kem.setting().set(),
         };
-        #[cfg(not(feature = "services"))]
-        let _ = member;
         cx.send(leader, &Message::JoinHello(hello));
         let deadline = cx.now.monotonic + self.backoff.next(cx.rng);
         let attempt = Attempt {
@@ -124,13 +112,11 @@ impl<S: Suite> Joining<S> {
             group: group.clone(),
             nonce,
             ephemeral: None,
-            #[cfg(feature = "services")]
             exchange: None,
             #[cfg(feature = "services")]
             newest: None,
             #[cfg(feature = "services")]
             misled: 0,
-            #[cfg(feature = "services")]
             differs: false,
             deadline,
         };
@@ -196,7 +182,6 @@ impl<S: Suite> Joining<S> {
             return;
         }
         // §24.6: told already.
-        #[cfg(feature = "services")]
         if attempt.differs {
             return;
         }
@@ -222,9 +207,7 @@ impl<S: Suite> Joining<S> {
             return cx.event(EdgeEvent::RevocationsStale);
         }
         // §24.6: a leader of another deployment's setting is asked for nothing.
-        #[cfg(feature = "services")]
         let age = (cx.now.unix, self.anew);
-        #[cfg(feature = "services")]
         let exchange = match member.kem.offer(&challenge.leader, challenge.kem, age, cx.rng) {
             Ok(exchange) => exchange,
             Err(error) => {
@@ -239,20 +222,11 @@ impl<S: Suite> Joining<S> {
         // A term that we never followed may have been opened with the pair published before.
         member.spare_points.discard();
         let spare = member.spare_points.current(cx.rng);
-        #[cfg(feature = "services")]
         let offer = exchange.map(|(offer, exchange)| {
             attempt.exchange = Some(exchange);
             offer
         });
-        let request = join_request(
-            cx,
-            group,
-            challenge,
-            ephemeral.point(),
-            spare,
-            #[cfg(feature = "services")]
-            offer,
-        );
+        let request = join_request(cx, group, challenge, ephemeral.point(), spare, offer);
         let Some(request) = request else { return };
         attempt.ephemeral = Some(ephemeral);
         attempt.deadline = cx.now.monotonic + self.backoff.patience(cx.timing.admission);
@@ -262,7 +236,6 @@ impl<S: Suite> Joining<S> {
     }
 
     /// Takes the leader's ciphertext for the encapsulation key of the request.
-    #[cfg(feature = "services")]
     pub(super) fn ciphertext(&mut self, cx: &EdgeContext<'_, S>, from: Peer, message: &JoinCiphertext) {
         // §24.4: of the leader that was asked: others could use up the few that are tried.
         let of = |attempt: &Attempt<S>| attempt.leader == from && attempt.nonce == message.nonce;
@@ -309,10 +282,7 @@ impl<S: Suite> Joining<S> {
             // §24.4: stored with the membership, before anything of it is acknowledged.
             member.kem.hold(header.core.leader.handle(), entered, cx.now.unix);
         }
-        #[cfg(feature = "services")]
-        {
-            self.anew = false;
-        }
+        self.anew = false;
         // §7.3: e_now goes once the membership is made of it.
         let attempt = self.attempt.take();
         // §6.1: an epoch that overtook the welcome does not come again soon.
@@ -346,7 +316,6 @@ impl<S: Suite> Joining<S> {
             (self.backoff.next(cx.rng) * patience).max(told.min(timing.retry_max * 8))
         };
         (self.attempt, self.retry) = (None, Some(cx.now.monotonic + wait));
-        #[cfg(feature = "services")]
         if refusal.reason == Reason::KemLost {
             // §24.5: κ stays until a new one takes its place: nobody signed that it is lost.
             self.anew = true;
@@ -432,7 +401,6 @@ impl<S: Suite> Attempt<S> {
         let context = GroupContext { deployment, group: group.clone(), leader };
         let mut outcome = Err(Error::MissingKem);
         // §24.4: a forged ciphertext may have come before the leader's.
-        #[cfg(feature = "services")]
         for entered in self.exchange.iter().flat_map(|exchange| exchange.candidates(verified.core())) {
             match enter(&context, keypair, (ephemeral, Some(entered.key())), &verified) {
                 Ok(membership) => return Ok((membership, Some(entered))),
@@ -456,21 +424,13 @@ fn join_request<S: Suite>(
     challenge: &JoinChallenge<S>,
     ephemeral: &Element<S>,
     spare: &SparePair<S>,
-    #[cfg(feature = "services")] kem: Option<KemOffer>,
+    kem: Option<KemOffer>,
 ) -> Option<JoinRequest> {
     let keypair = cx.keypair?;
     let spare = spare.statement(keypair, cx.deployment, group, cx.rng);
     let nonces = (&challenge.challenge, &challenge.nonce);
-    let statement = statements::join(
-        group,
-        &challenge.leader,
-        keypair.public(),
-        nonces,
-        ephemeral,
-        &spare,
-        #[cfg(feature = "services")]
-        kem.as_ref(),
-    );
+    let statement =
+        statements::join(group, &challenge.leader, keypair.public(), nonces, ephemeral, &spare, kem.as_ref());
     let signature = keypair.sign(cx.deployment, Label::Join, &statement, cx.rng);
     Some(JoinRequest {
         group: group.clone(),
@@ -482,7 +442,6 @@ fn join_request<S: Suite>(
         spare_point: spare.point.as_bytes().to_vec(),
         spare_signature: spare.signature.encode(),
         signature: signature.encode(),
-        #[cfg(feature = "services")]
         kem,
     })
 }

@@ -79,7 +79,6 @@ impl<S: Suite> GroupMember<S> {
     }
 
     /// The same in a deployment with this second factor (§24): headers of another, or of none, are not followed.
-    #[cfg(feature = "services")]
     #[must_use]
     pub fn with_kem(mut self, setting: quiver_kem::KemSetting) -> Self {
         self.kem.set(setting);
@@ -257,7 +256,6 @@ impl<S: Suite> GroupMember<S> {
     }
 
     /// Sets the parameter set that the deployment says. Returns true if the membership held is of another.
-    #[cfg(feature = "services")]
     pub(super) fn set_kem(&mut self, setting: quiver_kem::KemSetting, deployment: &Deployment<S>) -> bool {
         self.kem.set(setting);
         let header = self.member.as_ref().and_then(|member| member.header.header(deployment));

@@ -4,8 +4,8 @@
 //! one block:
 //!
 //! ```text
-//! version u8 = 1 ‖ lp(suite) ‖ lp(deployment) ‖ P_pub ‖ KGC ids u32 count, u16 each ‖ lp(group) ‖ time u64
-//!     ‖ radio u8, then network u16 ‖ address u16 if it is 1 ‖ lp(token) ‖ check, 8 bytes
+//! version u8 = 1, or 2 with a second factor ‖ lp(suite) ‖ lp(deployment) ‖ P_pub ‖ KGC ids u32 count, u16 each ‖ lp(group) ‖ time u64
+//!     ‖ radio u8, then network u16 ‖ address u16 if it is 1 ‖ set of ML-KEM u8, in version 2 ‖ lp(token) ‖ check, 8 bytes
 //! ```
 //!
 //! The check is the beginning of a hash of all before it. It finds transmission errors and authenticates
@@ -17,8 +17,11 @@ use core::fmt;
 use quiver_ainq::{Deployment, Element, IssuedToken, KgcId, Name, Suite, Token, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_crypto::{Hasher, Zeroizing};
+use quiver_kem::{KemSet, KemSetting};
 
 const VERSION: u8 = 1;
+/// The same with a parameter set of ML-KEM: an image that knows none refuses it.
+const VERSION_WITH_KEM: u8 = 2;
 const CHECK_LEN: usize = 8;
 /// KGCs that a deployment has at most.
 const MAX_KGCS: usize = 64;
@@ -39,6 +42,8 @@ pub struct Provisioning<S: Suite> {
     pub time: UnixTime,
     /// Place of the board in a radio network, if it has a radio.
     pub radio: Option<RadioPlace>,
+    /// What the deployment says of a second factor (§24).
+    pub kem: KemSetting,
     /// The token to enrol with, with its secret; `None` once it is used.
     pub token: Option<IssuedToken<S>>,
 }
@@ -82,7 +87,8 @@ impl<S: Suite> Provisioning<S> {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let token = self.token.as_ref().map(IssuedToken::encode).unwrap_or_default();
         let mut writer = Writer::with_capacity(MAX_PROVISIONING_LEN);
-        writer.u8(VERSION).lp(S::ID.as_bytes()).lp(self.deployment.name().as_bytes());
+        let version = if self.kem.is_none() { VERSION } else { VERSION_WITH_KEM };
+        writer.u8(version).lp(S::ID.as_bytes()).lp(self.deployment.name().as_bytes());
         writer.fixed(self.deployment.master().as_bytes()).count(self.kgcs.len());
         self.kgcs.iter().for_each(|id| {
             writer.u16(*id);
@@ -92,6 +98,9 @@ impl<S: Suite> Provisioning<S> {
             Some(radio) => writer.u8(1).u16(radio.pan).u16(radio.address),
             None => writer.u8(0),
         };
+        if let Some(set) = self.kem.set() {
+            writer.u8(set.code());
+        }
         writer.lp(&token);
         let mut bytes = Zeroizing::new(writer.finish());
         let check = check(&bytes);
@@ -113,18 +122,18 @@ impl<S: Suite> Provisioning<S> {
         }
         let mut reader = Reader::new(body);
         let version = reader.u8().map_err(field("version"))?;
-        if version != VERSION {
+        if ![VERSION, VERSION_WITH_KEM].contains(&version) {
             return Err(ProvisioningError::Version(version));
         }
         if reader.lp(64).map_err(field("suite"))? != S::ID.as_bytes() {
             return Err(ProvisioningError::Suite);
         }
-        let settings = Self::read(&mut reader)?;
+        let settings = Self::read(&mut reader, version)?;
         reader.end().map_err(field("end"))?;
         Ok(settings)
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, ProvisioningError> {
+    fn read(reader: &mut Reader<'_>, version: u8) -> Result<Self, ProvisioningError> {
         let name = Name::from_bytes(reader.lp(64).map_err(field("deployment"))?);
         let name = name.map_err(|_| ProvisioningError::Field("deployment"))?;
         let master = reader.take(S::POINT_LEN).map_err(field("master key"))?;
@@ -145,6 +154,13 @@ impl<S: Suite> Provisioning<S> {
             1 => Some(Self::read_radio(reader).map_err(field("radio"))?),
             _ => return Err(ProvisioningError::Field("radio")),
         };
+        let kem = match version {
+            VERSION_WITH_KEM => {
+                let set = KemSet::from_code(reader.u8().map_err(field("kem"))?);
+                Some(set.ok_or(ProvisioningError::Field("kem"))?)
+            }
+            _ => None,
+        };
         let longest = 4 + Token::<S>::MAX_LEN + S::SCALAR_LEN;
         let token = match reader.lp(longest).map_err(field("token"))? {
             [] => None,
@@ -153,7 +169,7 @@ impl<S: Suite> Provisioning<S> {
         if token.as_ref().is_some_and(|token| token.token.statement.master != *deployment.master()) {
             return Err(ProvisioningError::ForeignToken);
         }
-        Ok(Self { deployment, kgcs, group, time, radio, token })
+        Ok(Self { deployment, kgcs, group, time, radio, kem: kem.into(), token })
     }
 
     fn read_radio(reader: &mut Reader<'_>) -> Result<RadioPlace, Malformed> {
@@ -196,7 +212,8 @@ mod tests {
         let token = OperatorSecretKey::generate(&mut rng).issue(&deployment, grant, &mut rng).unwrap();
         let radio = Some(RadioPlace { pan: 0xbeef, address: 7 });
         let group = Some(name("alpha"));
-        Provisioning { deployment, kgcs: alloc::vec![1, 2, 3], group, time: 7_000, radio, token: Some(token) }
+        let (kgcs, token, kem) = (alloc::vec![1, 2, 3], Some(token), KemSetting::None);
+        Provisioning { deployment, kgcs, group, time: 7_000, radio, kem, token }
     }
 
     #[test]
@@ -208,6 +225,26 @@ mod tests {
         assert_eq!(read.encode(), bytes);
         assert_eq!((read.deployment, read.kgcs, read.time), (made.deployment, made.kgcs, made.time));
         assert_eq!((read.group, read.radio), (made.group, made.radio));
+    }
+
+    #[test]
+    fn second_factor_comes_back_in_a_version_of_its_own() {
+        for kem in KemSetting::ALL {
+            let bytes = Provisioning { kem, ..sample(1, 1) }.encode();
+            assert_eq!(bytes[0], if kem.is_none() { VERSION } else { VERSION_WITH_KEM });
+            let read = Provisioning::<S>::decode(&bytes).unwrap();
+            assert_eq!((read.kem, read.encode()), (kem, bytes));
+        }
+        // `none` has one encoding, and a set that nobody knows has none.
+        let mut body =
+            Provisioning { kem: KemSetting::MlKem768, token: None, ..sample(1, 1) }.encode().to_vec();
+        body.truncate(body.len() - CHECK_LEN);
+        let at = body.len() - 5;
+        for code in [0, 3, 255] {
+            body[at] = code;
+            let bytes = [&body[..], &check(&body)].concat();
+            assert_eq!(Provisioning::<S>::decode(&bytes).unwrap_err(), ProvisioningError::Field("kem"));
+        }
     }
 
     #[test]
@@ -239,7 +276,7 @@ mod tests {
             body.extend(check(&body));
             Provisioning::<S>::decode(&body).unwrap_err()
         };
-        assert_eq!(with(&|body| body[0] = 2), ProvisioningError::Version(2));
+        assert_eq!(with(&|body| body[0] = 3), ProvisioningError::Version(3));
         assert_eq!(with(&|body| body[5] ^= 1), ProvisioningError::Suite);
         assert_eq!(with(&|body| body.push(0)), ProvisioningError::Field("end"));
         assert_eq!(with(&|body| body.truncate(body.len() - 1)), ProvisioningError::Field("token"));

@@ -14,7 +14,6 @@ use super::{Edge, EdgeConfig, EdgeEvent, Settings};
 
 const VERSION: u8 = 4;
 /// The same with κ behind it: of an edge that shares a second factor with leaders.
-#[cfg(feature = "services")]
 const VERSION_WITH_KEM: u8 = 5;
 /// The longest encoding of a number or length: ten times seven bits.
 const LONGEST_NUMBER: usize = 10;
@@ -74,11 +73,9 @@ impl Record<'_> {
 }
 
 /// κ with leaders: the leader's handle, κ as it is encoded, and when it was made.
-#[cfg(feature = "services")]
 #[derive(Serialize, Deserialize)]
 struct KemRecord(Vec<([u8; 32], Vec<u8>, u64)>);
 
-#[cfg(feature = "services")]
 impl KemRecord {
     fn new(stored: Vec<super::kem_keys::StoredKey>) -> Self {
         Self(stored.into_iter().map(|(leader, key, made)| (leader, taken(key), made)).collect())
@@ -91,7 +88,6 @@ impl KemRecord {
     }
 }
 
-#[cfg(feature = "services")]
 impl Drop for KemRecord {
     fn drop(&mut self) {
         self.0.iter_mut().for_each(|(_, key, _)| erase(key));
@@ -155,18 +151,13 @@ impl<S: Suite> Edge<S> {
                 .map(|(leader, proof)| (*leader, Bytes::new(proof)))
                 .collect(),
         };
-        #[cfg(feature = "services")]
         let kem = KemRecord::new(self.membership.kem.stored());
-        #[cfg(feature = "services")]
         let (version, extra) = (if kem.0.is_empty() { VERSION } else { VERSION_WITH_KEM }, kem.longest());
-        #[cfg(not(feature = "services"))]
-        let (version, extra) = (VERSION, 0);
         let mut room = Room(Vec::with_capacity(HEAD_LEN + record.longest() + extra));
         room.0.push(version);
         room.0.extend_from_slice(&self.config.deployment.fingerprint());
         // Serialising plain fields into a vector has no way to fail.
         let encoded = postcard::serialize_with_flavor(&record, room).unwrap_or_default();
-        #[cfg(feature = "services")]
         let encoded = if version == VERSION {
             encoded
         } else {
@@ -180,10 +171,7 @@ impl<S: Suite> Edge<S> {
     pub(super) fn replay(config: EdgeConfig<S>, snapshot: &Snapshot) -> Result<Self, RestoreError> {
         let (head, rest) = snapshot.as_bytes().split_at_checked(HEAD_LEN).ok_or(RestoreError::Damaged)?;
         let (found, fingerprint) = head.split_first().ok_or(RestoreError::Damaged)?;
-        #[cfg(feature = "services")]
         let known = [VERSION, VERSION_WITH_KEM].contains(found);
-        #[cfg(not(feature = "services"))]
-        let known = *found == VERSION;
         if !known {
             return Err(RestoreError::OtherVersion { found: *found, expected: VERSION });
         }
@@ -193,15 +181,12 @@ impl<S: Suite> Edge<S> {
             return Err(RestoreError::Foreign);
         }
         let mut edge = Self::fresh(config);
-        #[cfg(feature = "services")]
         if *found == VERSION_WITH_KEM {
             let kem: KemRecord = postcard::from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
             for (leader, key, made) in &kem.0 {
                 edge.membership.kem.restore(*leader, key, *made)?;
             }
         }
-        #[cfg(not(feature = "services"))]
-        let _ = rest;
         // §13.2: what the start raises before the first message.
         edge.boot_no = record.boot_no;
         edge.wanted = record.wanted.map(Name::new).transpose()?;
