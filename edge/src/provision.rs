@@ -94,16 +94,20 @@ mod tests {
         assert_eq!(read.group, Some(Name::new("alpha").unwrap()));
         assert_eq!(read.radio, Some(RadioPlace { pan: 0x5155, address: 7 }));
         assert!(read.time.abs_diff(clock::unix_now()) < 60);
-        assert_eq!((read.kem.is_none(), read.token.unwrap().encode()), (true, token.encode()));
-        let with_kem = DeploymentFile {
-            kem: "ml-kem-768".parse().unwrap(),
-            ..DeploymentFile::read(&path("ours.toml")).unwrap()
-        };
-        with_kem.write_new(&path("kem.toml")).unwrap();
-        let hybrid = super::line(&args("kem.toml")).unwrap();
-        let block = hex::decode(hybrid.strip_prefix("provision ").unwrap()).unwrap();
-        let read = Provisioning::<Ristretto255>::decode(&block).unwrap();
-        assert_eq!((read.kem.to_string().as_str(), read.radio.is_some()), ("ml-kem-768", true));
+        assert_eq!(
+            (read.kem.to_string(), read.token.unwrap().encode()),
+            ("ml-kem-768".into(), token.encode())
+        );
+        // What the deployment file says is what the board is told.
+        for setting in ["none", "ml-kem-1024"] {
+            let kem = setting.parse().unwrap();
+            let file = DeploymentFile { kem, ..DeploymentFile::read(&path("ours.toml")).unwrap() };
+            file.write_new(&path(setting)).unwrap();
+            let line = super::line(&args(setting)).unwrap();
+            let block = hex::decode(line.strip_prefix("provision ").unwrap()).unwrap();
+            let read = Provisioning::<Ristretto255>::decode(&block).unwrap();
+            assert_eq!((read.kem, read.radio.is_some()), (kem, true));
+        }
         let refused = super::line(&args("other.toml")).unwrap_err().to_string();
         assert!(refused.contains("another deployment"), "{refused}");
     }

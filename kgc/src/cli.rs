@@ -11,6 +11,7 @@ use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
 use quiver_service::arguments::{HealthArgs, Help, MonitoringArgs};
 use quiver_service::clock::parse_time;
+use quiver_service::deployment_file::{DeploymentFile, KemSetting};
 use serde::Serialize;
 
 pub(crate) use self::quorum::{
@@ -90,6 +91,9 @@ pub(crate) struct InitArgs {
     /// Where drones reach this KGC, as a multiaddress (written into the deployment file); may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: Vec<String>,
+    /// Second factor of pairwise secrets, against quantum computers: ml-kem-768, ml-kem-1024, or none
+    #[arg(long, value_name = "SETTING", default_value_t = DeploymentFile::NEW_KEM)]
+    pub(crate) kem: KemSetting,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -57,8 +57,8 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     let kept = KeptKey { key: RegistryKey::random(), settled: true };
     Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by, &kept)?;
     Store::create(&config.data_dir, &deployment.fingerprint(), &kept.key, clock::unix_now())?;
-    let file =
-        DeploymentFile::new(&deployment, vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }]);
+    let kgcs = vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }];
+    let file = DeploymentFile { kem: args.kem, ..DeploymentFile::new(&deployment, kgcs) };
     let path = config.deployment_path();
     file.write_new(&path)?;
     if args.json {

@@ -109,6 +109,24 @@ fn result_that_cannot_be_printed_is_told_as_that() {
 }
 
 #[test]
+fn new_deployment_has_a_second_factor_unless_the_operator_says_another() {
+    let settings =
+        [(None, Some("ml-kem-768")), (Some("ml-kem-1024"), Some("ml-kem-1024")), (Some("none"), None)];
+    for (given, written) in settings {
+        let bench = Bench::new();
+        let mut args = vec!["init", "--deployment", "alps", "--operator", "operator.pub"];
+        args.extend(given.iter().flat_map(|setting| ["--kem", setting]));
+        bench.ok(&args);
+        let file = fs::read_to_string(bench.path("kgc-data/deployment.toml")).expect("read");
+        let line = file.lines().find(|line| line.starts_with("kem"));
+        assert_eq!(line, written.map(|setting| format!("kem = \"{setting}\"")).as_deref(), "{file}");
+    }
+    let bench = Bench::new();
+    let wrong = ["init", "--deployment", "alps", "--operator", "operator.pub", "--kem", "kyber"];
+    bench.refused(&wrong, 2, "ml-kem-1024");
+}
+
+#[test]
 fn init_refuses_bad_names_operators_and_addresses() {
     let bench = Bench::new();
     bench.refused(&["init", "--deployment", "the alps", "--operator", "operator.pub"], 2, "--deployment");

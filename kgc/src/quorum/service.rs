@@ -294,8 +294,10 @@ impl KgcParameters {
         // One that cannot be read may say a second factor: it is not replaced by one that says none.
         let kept = path.exists().then(|| DeploymentFile::read(&path)).transpose()?;
         let mut file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
-        // What the operator has set in the file there is stays.
-        file.kem = kept.as_ref().map(|kept| kept.kem).unwrap_or_default();
+        // What the operator has set in the file there is stays, also if it says none by saying nothing.
+        if let Some(kept) = &kept {
+            file.kem = kept.kem;
+        }
         if let Err(error) = found::publish(self.id, self.config.publish.as_deref(), &file) {
             tracing::warn!(%error, "the deployment file is in the data directory alone: `kgc deployment` prints it");
         }

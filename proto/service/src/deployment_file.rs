@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Element, KgcId, Name, Ristretto255, Suite as _};
-use quiver_kem::KemSetting;
+pub use quiver_kem::KemSetting;
 use serde::{Deserialize, Serialize};
 
 use crate::state_file::Owner;
@@ -68,7 +68,11 @@ pub struct DeploymentFile {
 }
 
 impl DeploymentFile {
-    /// Describes a deployment.
+    /// Second factor of new deployments. A file that does not say one says none, because such files were
+    /// written before there was any.
+    pub const NEW_KEM: KemSetting = KemSetting::MlKem768;
+
+    /// Describes a new deployment, with the second factor that such ones have.
     pub fn new(deployment: &Deployment<Ristretto255>, kgc: Vec<KgcEntry>) -> Self {
         Self {
             deployment: deployment.name().as_str().into(),
@@ -76,7 +80,7 @@ impl DeploymentFile {
             master: hex::encode(deployment.master().as_bytes()),
             fingerprint: hex::encode(deployment.fingerprint()),
             quorum: None,
-            kem: KemSetting::None,
+            kem: Self::NEW_KEM,
             kgc,
         }
     }
@@ -252,7 +256,8 @@ mod tests {
     fn file_without_a_second_factor_has_none_and_says_so_only_if_there_is_one() {
         let directory = tempfile::tempdir().expect("tempdir");
         let (_, file) = sample();
-        let text = file.text().expect("text");
+        assert!(file.text().expect("text").contains("kem = \"ml-kem-768\""), "a new deployment has one");
+        let text = DeploymentFile { kem: KemSetting::None, ..file }.text().expect("text");
         assert!(!text.contains("kem"), "{text}");
         let path = directory.path().join("d.toml");
         let read = |text: &str| {
