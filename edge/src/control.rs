@@ -3,11 +3,14 @@
 use quiver_admission::AnyEdge;
 use quiver_ainq::{DroneKeypair, Epoch, Name, Ristretto255, UnixTime};
 use quiver_bridge::Obstacle;
+use quiver_group::KemState;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
 use quiver_net::{Unreached, readable};
 use quiver_service::clock;
+use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
+use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
@@ -78,6 +81,13 @@ pub(crate) struct Status {
     /// Connections of the drone with leaders.
     #[serde(default)]
     pub(crate) connection: Connection,
+    /// Second factor that the deployment file says: `none`, `ml-kem-768` or `ml-kem-1024`. `None` for an
+    /// anonymous drone, which makes one for each membership.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kem: Option<KemSetting>,
+    /// The second factor that it shares with the leader of the epoch held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pair: Option<KemRow>,
     /// Fault of its clock, or of others'.
     #[serde(default)]
     pub(crate) clock: Option<String>,
@@ -189,6 +199,10 @@ struct MachineState {
     identity_ends: Option<UnixTime>,
     /// Source that says that another process has this drone's identity.
     duplicate: Option<String>,
+    /// Second factor that the deployment file says; `None` for an anonymous drone.
+    kem: Option<KemSetting>,
+    /// State of the second factor with the leader of the epoch held.
+    kem_state: Option<KemState>,
 }
 
 impl MachineState {
@@ -201,6 +215,8 @@ impl MachineState {
             revoked: revoked.then(|| machine.revocations().list().issued),
             identity_ends: identity.map(|public| public.identity.not_after),
             duplicate,
+            kem: machine.named().map(quiver_group::Edge::kem_setting),
+            kem_state: machine.named().and_then(quiver_group::Edge::kem_state),
         }
     }
 
@@ -322,6 +338,8 @@ impl Status {
             since: trouble.as_ref().map(|trouble| trouble.since),
             reason: trouble.map(|trouble| trouble.reason),
             connection,
+            kem: machine.kem,
+            pair: machine.kem_state.map(KemRow::from),
             clock: None,
             queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
             held_up: surroundings.queue.as_ref().and_then(|queue| held_up(queue, standing, status)),
@@ -347,6 +365,16 @@ impl Status {
         text
     }
 
+    /// Describes the second factor for people.
+    fn describe_kem(&self) -> Option<String> {
+        let kem = self.kem?;
+        Some(match &self.pair {
+            Some(pair) => pair.describe(clock::unix_now()),
+            None if kem.is_none() => kem.to_string(),
+            None => format!("{kem}, not shared with a leader yet"),
+        })
+    }
+
     /// Describes the status for people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -363,6 +391,7 @@ impl Status {
             ("revocations", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("starts", self.starts.to_string()),
         ];
+        rows.extend(self.describe_kem().map(|text| ("2nd factor", text)));
         if self.queued > 0 {
             let until = self.held_up.as_deref().unwrap_or("until a leader is there");
             rows.push(("queued", format!("{}, {until}", self.queued)));

@@ -37,6 +37,7 @@ Examples:
   leader status --watch                                  # live: the re-key wave, who is behind
   leader evict 7                                         # whoever has MAVLink's system id 7
   leader evict --slot 12                                 # also an anonymous member
+  leader kem renew edge-7                                # its second factor; without a name that of all
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
   leader envelope send --policy 'scout and sector:7' 'go north'     # only scouts there read it
   leader abe fetch                                       # attribute authorities and keys
@@ -72,6 +73,9 @@ pub(crate) enum Command {
     Evict(EvictArgs),
     /// Make a new group key now
     Rekey,
+    /// The second factor of pairwise secrets, against quantum computers
+    #[command(subcommand)]
+    Kem(KemCommand),
     /// Send a message to the group, signed
     ///
     /// Says to how many connections it was handed; without a connected member it is refused (exit code 3).
@@ -92,6 +96,20 @@ pub(crate) enum Command {
     /// What edges can do as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),
+}
+
+/// Subcommands of `kem`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KemCommand {
+    /// Forget what is shared with a member, or with all drones, and open a term: they join again, and share
+    /// anew
+    ///
+    /// A copy of the leader's disk that was made before is then of no use against what follows. Each drone
+    /// costs 2.3 kB (3.1 kB with ml-kem-1024), and has no key until it has joined again.
+    Renew {
+        /// One member's name [default: all drones]
+        name: Option<Name>,
+    },
 }
 
 /// Subcommands of `system-id`.
@@ -156,12 +174,14 @@ pub(crate) struct ServeArgs {
     /// The most members [default: 4096]
     #[arg(long, value_name = "N", help_heading = "Members", hide_short_help = true)]
     pub(crate) max_members: Option<u32>,
-    /// How group keys travel: `flat` or `tree`. `flat` sends every member its own entry in each epoch, as in the
-    /// paper; `tree` keeps a tree of keys, so that an epoch costs no more than the logarithm of the members [default: flat]
+    /// How group keys travel: `flat` or `tree`. `flat` sends every member its own entry in each epoch, as in
+    /// the paper; `tree` keeps a tree of keys, so that an epoch costs no more than the logarithm of the
+    /// members [default: flat]
     #[arg(long, value_name = "STRATEGY", help_heading = "Keys")]
     pub(crate) strategy: Option<StrategyKind>,
-    /// With --strategy tree: most members hear one radio, so what all need goes out once for all, however long it is:
-    /// a term opens, and drones that join together follow, by one broadcast. Without, each is sent its own part
+    /// With --strategy tree: most members hear one radio, so what all need goes out once for all, however
+    /// long it is: a term opens, and drones that join together follow, by one broadcast. Without, each is
+    /// sent its own part
     #[arg(long, help_heading = "Keys", hide_short_help = true)]
     pub(crate) shared_medium: bool,
     /// How long a group key is valid, such as 10m. A new one comes when four fifths have passed [default:
@@ -173,15 +193,15 @@ pub(crate) struct ServeArgs {
     /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) peer: Vec<String>,
-    /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may be
-    /// repeated. Others are served as drones are
+    /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may
+    /// be repeated. Others are served as drones are
     #[arg(long, value_name = "PEER_ID", help_heading = "Network", hide_short_help = true)]
     pub(crate) relay: Vec<String>,
     /// File of such identities, one a line, as `edge relay-keys --publish` writes it
     #[arg(long, value_name = "FILE", help_heading = "Network", hide_short_help = true)]
     pub(crate) relay_file: Option<PathBuf>,
-    /// How long the leader may be silent before another opens a term. Each does so half of that later for every
-    /// ordinal up to its own: with 10s, ordinal 1 after 15 s and ordinal 2 after 20 s [default: 10s]
+    /// How long the leader may be silent before another opens a term. Each does so half of that later for
+    /// every ordinal up to its own: with 10s, ordinal 1 after 15 s and ordinal 2 after 20 s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Network")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
@@ -199,8 +219,9 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) mavlink: MavlinkArgs,
-    /// The MAVLink system id of a member, or of this leader. From 1 to 255, or to 4294967295 for programs that
-    /// know 32-bit ids; may be repeated. Nobody else's frames pass under it, and a member without one sends none
+    /// The MAVLink system id of a member, or of this leader. From 1 to 255, or to 4294967295 for programs
+    /// that know 32-bit ids; may be repeated. Nobody else's frames pass under it, and a member without one
+    /// sends none
     #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
     pub(crate) system_id: Vec<String>,
     #[command(flatten)]

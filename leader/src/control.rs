@@ -9,6 +9,8 @@ use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::Either;
 use quiver_net::Handle;
 use quiver_service::clock;
+use quiver_service::deployment_file::KemSetting;
+use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
@@ -49,6 +51,8 @@ pub(crate) enum Request {
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
+    /// Renew the second factor with a member, by its name, or with all drones.
+    RenewKem(Option<String>),
     /// MAVLink's system ids.
     SystemIds(SystemIdRequest),
     /// Send a message to the group.
@@ -94,6 +98,12 @@ pub(crate) struct Status {
     /// Number of anonymous members among them.
     #[serde(default)]
     pub(crate) anonymous: usize,
+    /// Second factor that the deployment file says: `none`, `ml-kem-768` or `ml-kem-1024`.
+    #[serde(default)]
+    pub(crate) kem: KemSetting,
+    /// Number of members whose pair with this leader rests on the curve alone.
+    #[serde(default)]
+    pub(crate) classical: usize,
     /// Number of members that have a key in this term; the others have been away since before it.
     pub(crate) keyed: usize,
     /// Number of connected members.
@@ -137,6 +147,9 @@ pub(crate) struct MemberRow {
     pub(crate) slot: u32,
     /// Name of the member.
     pub(crate) name: String,
+    /// The second factor of its pair with this leader; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kem: Option<KemRow>,
 }
 
 /// A member that has not acknowledged the epoch.
@@ -188,6 +201,8 @@ impl Status {
             valid_until: status.valid_until,
             members: status.members,
             anonymous: status.anonymous,
+            kem: machine.kem_setting(),
+            classical: machine.classical_pairs(),
             keyed: status.keyed,
             connected: status.connected,
             acknowledged: status.acknowledged,
@@ -199,7 +214,11 @@ impl Status {
             roster: machine
                 .members()
                 .take(roster.min(MEMBERS_SHOWN))
-                .map(|(slot, name)| MemberRow { slot, name: name.to_string() })
+                .map(|(slot, name)| MemberRow {
+                    slot,
+                    name: name.to_string(),
+                    kem: machine.kem_state(slot).map(KemRow::from),
+                })
                 .collect(),
             laggards: machine
                 .laggards(laggards.min(LAGGARDS_SHOWN))
@@ -223,6 +242,14 @@ impl Status {
         }
     }
 
+    /// Describes the second factor for people.
+    fn describe_kem(&self) -> String {
+        match self.classical {
+            0 => self.kem.to_string(),
+            pairs => format!("{}; {pairs} members without", self.kem),
+        }
+    }
+
     /// Describes the status for people.
     pub(crate) fn describe(&self) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -241,6 +268,7 @@ impl Status {
                     self.members, self.connected, self.acknowledged, self.anonymous
                 ),
             ),
+            ("second factor", self.describe_kem()),
             ("waiting to join", self.pending_joins.to_string()),
             ("revocation list", clock::describe_list(self.revocation_list, self.revocations_next_update)),
             ("listening", self.listening.join(" ")),
@@ -252,10 +280,10 @@ impl Status {
         let troubles = troubles.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
         let rows = rows.into_iter().chain(relays).chain(troubles).chain(mavlink);
         let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
-        let members: Vec<_> =
-            self.roster.iter().map(|member| [member.slot.to_string(), member.name.clone()]).collect();
+        let now = clock::unix_now();
+        let members: Vec<_> = self.roster.iter().map(|member| member.cells(now)).collect();
         if !members.is_empty() {
-            lines.push(table(["SLOT", "MEMBER"], &members));
+            lines.push(table(["SLOT", "MEMBER", "SECOND FACTOR"], &members));
         }
         if !self.laggards.is_empty() {
             let rows: Vec<_> =
@@ -263,6 +291,14 @@ impl Status {
             lines.push(table(LaggardRow::HEADING, &rows));
         }
         lines.join("\n")
+    }
+}
+
+impl MemberRow {
+    /// Cells of the row for people.
+    fn cells(&self, now: u64) -> [String; 3] {
+        let kem = self.kem.as_ref().map_or_else(|| "none".into(), |kem| kem.describe(now));
+        [self.slot.to_string(), self.name.clone(), kem]
     }
 }
 
@@ -311,6 +347,7 @@ pub(crate) async fn answer(
         }
         Request::EvictSlot(slot) => evict_slot(machine, events, slot).await,
         Request::Rekey => rekey(machine, events).await,
+        Request::RenewKem(name) => renew_kem(machine, events, name.as_deref()).await,
         Request::Send { channel, text } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let command = LeaderCommand::Send { channel, data: text.into_bytes() };
@@ -406,6 +443,28 @@ async fn rekey(machine: &Handle<LeaderNode>, events: Events) -> Answered {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
             let plural = if members == 1 { "" } else { "s" };
             Some(Ok(format!("epoch {epoch}: a new key for {members} member{plural}").into()))
+        }
+        LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
+        _ => None,
+    })
+    .await
+}
+
+async fn renew_kem(machine: &Handle<LeaderNode>, events: Events, name: Option<&str>) -> Answered {
+    let setting = machine.inspect(|machine| machine.kem_setting()).await.map_err(|_| ENDING)?;
+    if setting.is_none() {
+        return Err("the deployment file says no second factor: `kem` is none".into());
+    }
+    let name = name.map(Name::new).transpose().map_err(|error| error.to_string())?;
+    machine.command(Either::Left(LeaderCommand::RenewKem(name.clone()).into())).await.map_err(|_| ENDING)?;
+    expect(events, |event| match event {
+        LeaderEvent::KemForgotten { keys: 0 } => Some(Ok("there is none yet: nothing was done".into())),
+        LeaderEvent::KemForgotten { keys } => {
+            let plural = if keys == 1 { "" } else { "s" };
+            Some(Ok(format!("forgotten with {keys} drone{plural}: they join again, and share anew").into()))
+        }
+        LeaderEvent::NoSuchMember(unknown) if Some(&unknown) == name.as_ref() => {
+            Some(Err(format!("{unknown} is not a member of the group; see `leader status`")))
         }
         LeaderEvent::NotLeading => Some(Err(NOT_LEADING.into())),
         _ => None,

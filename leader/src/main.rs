@@ -27,7 +27,7 @@ use quiver_service::drone::{Error, Result};
 use quiver_service::exit;
 use quiver_service::shutdown::{block_on, end_on_signal};
 
-use crate::cli::{Command, EvictArgs, HELP, SystemIdCommand};
+use crate::cli::{Command, EvictArgs, HELP, KemCommand, SystemIdCommand};
 use crate::config::Config;
 use crate::control::{MEMBERS_SHOWN, Request, Status};
 use crate::mavlink::{GrantRow, SystemIdRequest};
@@ -40,9 +40,11 @@ fn main() -> ExitCode {
 const fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Serve(_) => "what was begun is kept: give the same command again",
-        Command::Evict(_) | Command::Rekey | Command::Send { .. } | Command::SystemId(_) => {
-            "the running leader may have done it all the same"
-        }
+        Command::Evict(_)
+        | Command::Rekey
+        | Command::Kem(_)
+        | Command::Send { .. }
+        | Command::SystemId(_) => "the running leader may have done it all the same",
         Command::Drone(_) => "what was fetched is kept: give the same command again",
         Command::Status(_) => "give the same command again",
     }
@@ -81,6 +83,9 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
                 ask_and_print(&config, Request::EvictSlot(slot.unwrap_or_default())).await
             }
             Command::Rekey => ask_and_print(&config, Request::Rekey).await,
+            Command::Kem(KemCommand::Renew { name }) => {
+                ask_and_print(&config, Request::RenewKem(name.map(|name| name.to_string()))).await
+            }
             Command::Send { channel, text, json } => {
                 Error::check_message(&text)?;
                 let request = Request::Send { channel: channel.to_string(), text };

@@ -87,6 +87,7 @@ struct Gauges {
     deputies: Gauge,
     relays: Gauge,
     relayed: Gauge,
+    classical: Gauge,
 }
 
 impl Default for Metrics {
@@ -215,6 +216,7 @@ impl Metrics {
         gauges.deputies.set(number(status.deputies));
         gauges.relays.set(number(relayed.0));
         gauges.relayed.set(number(relayed.1));
+        gauges.classical.set(number(machine.classical_pairs()));
         let revocations = (status.revocation_number, status.revocations_next_update);
         self.group.set(status.epoch, status.valid_until, revocations);
         let seen = *self.copy_seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,6 +304,11 @@ impl Gauges {
                 "relayed_connections",
                 "Connections of drones that relays hold: one for each relay that a drone is connected to",
                 &self.relayed,
+            ),
+            (
+                "classical_pairs",
+                "Members whose pair with this leader has no second factor against quantum computers",
+                &self.classical,
             ),
         ];
         register(registry, &gauges);

@@ -40,7 +40,14 @@ fn board(bench: &Bench, name: &str) -> Board {
 fn board_with_patience(bench: &Bench, name: &str, patience: TimeLimit) -> Board {
     let floor = quiver_service::clock::unix_now() - 60;
     let token = bench.token(name).encode().to_vec();
-    Board::new(Parts { deployment: bench.deployment(), token, group: "alpha", floor, patience })
+    Board::new(Parts {
+        deployment: bench.deployment(),
+        kem: bench.kem(),
+        token,
+        group: "alpha",
+        floor,
+        patience,
+    })
 }
 
 /// Makes an epoch and waits until the boards hold it.

@@ -153,6 +153,9 @@ impl LeaderHost {
             LeaderEvent::Barred(name) => tracing::info!(%name, "{name} evicted while it is away"),
             LeaderEvent::NobodyInSlot(slot) => tracing::warn!("no member is in slot {slot}"),
             LeaderEvent::NoSuchMember(name) => tracing::warn!(%name, "{name} is not a member"),
+            LeaderEvent::KemForgotten { keys } => {
+                tracing::info!(keys, "second factor forgotten, to be made anew");
+            }
             LeaderEvent::NotLeading => tracing::warn!("not done: this leader does not lead"),
             LeaderEvent::Refused { peer, reason } => {
                 tracing::warn!(%reason, "refused {}: {reason}", self.peer(machine, *peer));

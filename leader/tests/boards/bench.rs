@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use quiver_ainq::{Deployment, IssuedToken, Ristretto255};
-use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::deployment_file::{DeploymentFile, KemSetting};
 use quiver_service::token_file::{self, Wanted};
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};
@@ -38,8 +38,16 @@ impl Bench {
         token_file::read(&path, &self.deployment(), Wanted::Edge).expect("token")
     }
 
+    fn file(&self) -> DeploymentFile {
+        DeploymentFile::read(&self.path("kgc-data/deployment.toml")).expect("read")
+    }
+
+    pub(crate) fn kem(&self) -> KemSetting {
+        self.file().kem
+    }
+
     pub(crate) fn deployment(&self) -> Deployment<Ristretto255> {
-        DeploymentFile::read(&self.path("kgc-data/deployment.toml")).expect("read").pin().expect("pin")
+        self.file().pin().expect("pin")
     }
 
     /// A leader that is a gateway for these lines; waits until it listens.

@@ -13,6 +13,7 @@ use quiver_group::edge::{EdgeStatus, EdgeTiming};
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Route, Snapshot, Via};
+use quiver_service::deployment_file::KemSetting;
 use quiver_service_testing::{eventually, now};
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -59,6 +60,8 @@ impl TimeLimit {
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) deployment: Deployment<Ristretto255>,
+    /// What its file says of a second factor.
+    pub(crate) kem: KemSetting,
     /// Token to enrol with, encoded.
     pub(crate) token: Vec<u8>,
     pub(crate) group: &'static str,
@@ -212,7 +215,7 @@ impl Running {
                 Some(IssuedToken::decode(&parts.token).expect("token")),
             )
         };
-        let edge = Edge::new(config, flash.as_ref()).expect("restore");
+        let edge = Edge::new(config, flash.as_ref()).expect("restore").with_kem(parts.kem);
         let enrolled = edge.status().name.is_some();
         let wants = Wants::new(Some(parts.group), !enrolled).expect("wants");
         let boot = OsRng.r#gen();

@@ -176,6 +176,16 @@ impl<S: Suite> Edge<S> {
         self.membership.leader_name(&self.config.deployment)
     }
 
+    /// Second factor that the deployment says.
+    pub const fn kem_setting(&self) -> KemSetting {
+        self.membership.kem_setting()
+    }
+
+    /// State of κ with the leader of the epoch held; `None` without a second factor.
+    pub fn kem_state(&self) -> Option<crate::KemState> {
+        self.membership.kem_state(&self.config.deployment)
+    }
+
     /// Key of this drone, once enrolled.
     pub fn keypair(&self) -> Option<&DroneKeypair<S>> {
         self.enrolment.keypair()

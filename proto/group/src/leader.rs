@@ -32,7 +32,7 @@ mod test_support;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Admission, EquivocationProof, Header, KemTerm, Role, Roster, SlotChanges, Suite};
+use quiver_ainq::{Admission, EquivocationProof, Header, KemTerm, Name, Role, Roster, SlotChanges, Suite};
 use quiver_crypto::Secret;
 use quiver_kem::KemSetting;
 use quiver_machine::{
@@ -500,9 +500,14 @@ impl<S: Suite> Leader<S> {
     fn command(&mut self, now: Now, command: LeaderCommand, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         match (command, &mut self.term) {
-            (LeaderCommand::Rekey | LeaderCommand::Evict(_) | LeaderCommand::EvictSlot(_), None) => {
-                cx.event(LeaderEvent::NotLeading);
-            }
+            (
+                LeaderCommand::Rekey
+                | LeaderCommand::Evict(_)
+                | LeaderCommand::EvictSlot(_)
+                | LeaderCommand::RenewKem(_),
+                None,
+            ) => cx.event(LeaderEvent::NotLeading),
+            (LeaderCommand::RenewKem(name), Some(_)) => self.renew_kem(now, name, rng),
             (LeaderCommand::Rekey, Some(term)) => term.rekey(&mut cx),
             (LeaderCommand::Evict(name), Some(term)) => term.evict_name(&mut cx, name),
             (LeaderCommand::EvictSlot(slot), Some(term)) => term.evict_slot(&mut cx, slot),
@@ -512,6 +517,27 @@ impl<S: Suite> Leader<S> {
             (LeaderCommand::Send { channel, data }, Some(term)) => term.send_message(&mut cx, channel, &data),
             (LeaderCommand::Send { .. }, None) => cx.event(LeaderEvent::SendFailed("no term is open yet")),
             (LeaderCommand::ClockConfirmed(confirmed), _) => self.failover.clock_confirmed = confirmed,
+        }
+    }
+
+    /// Forgets κ with a member, or all κ, and opens a term, in which those that have none are absent: they
+    /// join again, and make one.
+    fn renew_kem(&mut self, now: Now, name: Option<Name>, rng: &mut dyn CryptoRngCore) {
+        let mut drone = None;
+        if let Some(name) = name {
+            let member = self.roster().iter().find(|(_, public)| public.identity.name == name);
+            let Some((_, public)) = member else {
+                return self.base.out.event(LeaderEvent::NoSuchMember(name));
+            };
+            drone = Some(public.handle());
+        }
+        let keys = self.base.store.kem.forget(drone.as_ref());
+        self.base.out.event(LeaderEvent::KemForgotten { keys });
+        if keys > 0 {
+            // §24.8: with the opening, the driver puts a checkpoint without κ in place of the log.
+            self.end_term();
+            self.open_term(now, rng);
+            self.announce(now, rng);
         }
     }
 

@@ -30,6 +30,15 @@ mod statements;
 /// follows.
 pub const KEM_LIFETIME: core::time::Duration = core::time::Duration::from_secs(30 * 86_400);
 
+/// State of κ (§24), the second factor that a drone shares with a leader. Nothing of it is secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KemState {
+    /// Its parameter set, and g: the number of the leader's terms to which it was stepped.
+    pub term: quiver_ainq::KemTerm,
+    /// Time of the exchange that it comes from, by the clock of whoever says it.
+    pub made: quiver_ainq::UnixTime,
+}
+
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 pub use group_channel::Source;
 #[cfg(feature = "services")]

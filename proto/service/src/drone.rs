@@ -10,6 +10,7 @@
 //! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
 //! | [`running`] | a running drone, as the tasks beside its machine reach it |
 //! | [`send`] | who passes messages on to the group, whether one was confirmed, what is said about it |
+//! | [`kem_row`] | the second factor of a pair, as a status says it |
 //! | [`request`] | what subcommands ask of the running service, and the answers |
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
 //! | [`watch`] | a status that is shown again and again |
@@ -30,6 +31,7 @@ mod error;
 pub mod feature;
 pub mod fetch;
 pub mod health;
+pub mod kem_row;
 pub mod keys;
 pub mod mavlink;
 pub mod metrics;

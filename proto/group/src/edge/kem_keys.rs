@@ -12,7 +12,7 @@ use quiver_kem::{DecapsulationKey, KemSetting, SEED_LEN};
 use quiver_message::{JoinCiphertext, KemOffer};
 use rand_core::CryptoRngCore;
 
-use crate::KEM_LIFETIME;
+use crate::{KEM_LIFETIME, KemState};
 
 /// Maximum number of leaders with which an edge has κ. Of more, the oldest κ goes.
 const MAX_LEADERS: usize = 16;
@@ -51,6 +51,11 @@ impl<S: Suite> KemKeys<S> {
     /// What the deployment says.
     pub(in crate::edge) const fn setting(&self) -> KemSetting {
         self.setting
+    }
+
+    /// State of κ with a leader.
+    pub(in crate::edge) fn state(&self, leader: &Handle) -> Option<KemState> {
+        self.keys.get(leader).map(|held| KemState { term: held.key.term(), made: held.made })
     }
 
     /// Checks that a header is of the set that the deployment says. No other is followed, whoever signed it.

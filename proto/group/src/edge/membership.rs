@@ -137,6 +137,18 @@ impl<S: Suite> GroupMember<S> {
         Some(self.member.as_ref()?.header.header(deployment)?.core.leader.identity.name)
     }
 
+    /// Second factor that the deployment says.
+    pub(super) const fn kem_setting(&self) -> quiver_kem::KemSetting {
+        self.kem.setting()
+    }
+
+    /// State of κ with the leader of the epoch held; `None` without a second factor.
+    #[must_use]
+    pub fn kem_state(&self, deployment: &Deployment<S>) -> Option<crate::KemState> {
+        let header = self.member.as_ref()?.header.header(deployment)?;
+        self.kem.state(&header.core.leader.handle())
+    }
+
     /// A secret that all synced members of the epoch can derive under this name; `None` unless synced.
     #[must_use]
     pub fn export(&self, name: &Name) -> Option<Secret<32>> {

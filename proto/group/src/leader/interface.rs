@@ -43,8 +43,8 @@ pub struct LeaderConfig<S: Suite> {
 }
 
 impl<S: Suite> LeaderConfig<S> {
-    /// A leader of at most 4,096 members, whose keys travel [flat](StrategyKind::Flat), in a deployment of one
-    /// KGC.
+    /// A leader of at most 4,096 members, whose keys travel [flat](StrategyKind::Flat), in a deployment of
+    /// one KGC.
     pub fn new(deployment: Deployment<S>, group: Name, token: Option<IssuedToken<S>>) -> Self {
         Self {
             deployment,
@@ -123,6 +123,9 @@ pub enum LeaderCommand {
     /// Remove the holder of this slot. A member by name stays evicted, as with [`Evict`](Self::Evict); an
     /// anonymous one cannot: its credential can be shown again.
     EvictSlot(Slot),
+    /// Renew κ (§24.5) with this member, or with all drones: it is forgotten, and the term that opens then
+    /// lists those that have none as absent, so that they join again and make one.
+    RenewKem(Option<Name>),
     /// Let this drone join although its identity does not list the group.
     Allow(Serial),
     /// Say something to the group, signed.
@@ -205,6 +208,11 @@ pub enum LeaderEvent {
     NoSuchMember(Name),
     /// No member has this slot.
     NobodyInSlot(Slot),
+    /// κ was forgotten on command. A term opens next, unless there was none.
+    KemForgotten {
+        /// Number of drones that make another.
+        keys: usize,
+    },
     /// Only the leader in office makes epochs: this one does not lead, or not yet. Nothing was done.
     NotLeading,
     /// A request was refused.

@@ -8,6 +8,7 @@ use quiver_ainq::{
     Anonymous, DroneKeypair, DronePublicKey, Epoch, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
+use quiver_kem::KemSetting;
 use quiver_machine::{Now, Offence, Peer};
 use rand_core::CryptoRngCore;
 
@@ -15,6 +16,7 @@ use super::Leader;
 use super::context::Base;
 use super::failover::standby::stands_by;
 use super::term::Term;
+use crate::KemState;
 use crate::group_channel::SenderPolicy;
 
 /// State of a leader.
@@ -176,6 +178,22 @@ impl<S: Suite> Leader<S> {
     /// The members by name.
     pub fn members(&self) -> impl Iterator<Item = (Slot, &Name)> {
         self.roster().iter().map(|(slot, public)| (slot, &public.identity.name))
+    }
+
+    /// Second factor that the deployment says.
+    pub const fn kem_setting(&self) -> KemSetting {
+        self.base.store.kem.setting()
+    }
+
+    /// State of κ with the member in a slot; `None` if there is none, and for an anonymous one.
+    pub fn kem_state(&self, slot: Slot) -> Option<KemState> {
+        self.roster().get(slot).and_then(|public| self.base.store.kem.state(&public.handle()))
+    }
+
+    /// Number of members whose pair with this leader rests on the curve alone: all that have a key in a term
+    /// without a second factor.
+    pub fn classical_pairs(&self) -> usize {
+        self.term.as_ref().filter(|term| term.leadership.kem().is_none()).map_or(0, Term::keyed)
     }
 
     /// The anonymous members.

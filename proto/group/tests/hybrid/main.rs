@@ -141,6 +141,67 @@ fn old_key_is_renewed_at_the_next_join() {
     assert_eq!(world.ciphertexts_since(start).len(), 0);
 }
 
+/// Numbers of encapsulation keys and of ciphertexts that were sent when an operator had κ renewed.
+fn renewed(world: &mut World, of: Option<&str>) -> (usize, usize) {
+    let start = world.recorded.len();
+    world.command::<Leader<S>>(Node::Leader(0), LeaderCommand::RenewKem(of.map(name)));
+    world.run_until("all are in again", |world| world.follow(0, 0..3));
+    (keys(&world.requests_since(start)).len(), world.ciphertexts_since(start).len())
+}
+
+#[test]
+fn key_is_renewed_on_demand_with_one_member_or_all_and_no_disk_has_the_one_before() {
+    let mut world = World::grouped(41, 1, 3);
+    let had = |world: &World| {
+        let states: Vec<_> = (0..3).map(|edge| world.edge(edge).kem_state().unwrap()).collect();
+        (states, world.leader(0).checkpoint())
+    };
+    let key = |world: &World, edge: usize| {
+        let state = world.states(edge).pop().unwrap();
+        let bytes = state.as_bytes();
+        bytes[bytes.len() - 37..bytes.len() - 5].to_vec()
+    };
+    let before: Vec<_> = (0..3).map(|edge| key(&world, edge)).collect();
+    let (states, disk) = had(&world);
+    world.run_for(Duration::from_secs(100));
+    assert_eq!(renewed(&mut world, Some("edge-1")), (1, 1));
+    let (after, _) = had(&world);
+    // One exchange is younger; all count the term that opened.
+    let younger: Vec<_> = states.iter().zip(&after).map(|(old, new)| new.made > old.made).collect();
+    assert_eq!(younger, [false, true, false]);
+    assert!(states.iter().zip(&after).all(|(old, new)| new.term.g() == old.term.g() + 1));
+    assert_eq!(renewed(&mut world, None), (3, 3));
+    // What was on the leader's disk is no part of what follows, stepped or not.
+    let (_, renewed_disk) = had(&world);
+    let has = |records: &[quiver_group::LeaderRecord], key: &[u8]| {
+        records.iter().any(|record| record.as_bytes().windows(32).any(|window| window == key))
+    };
+    for (edge, old) in before.iter().enumerate() {
+        assert!(has(&disk, old) && !has(&renewed_disk, old), "edge {edge}");
+        assert!(has(&renewed_disk, &key(&world, edge)), "both have the new one");
+    }
+}
+
+#[test]
+fn renewal_of_a_stranger_or_where_nothing_is_shared_opens_no_term() {
+    let mut world = World::grouped(42, 1, 2);
+    let g = world.kem(0).unwrap().g();
+    world.command::<Leader<S>>(Node::Leader(0), LeaderCommand::RenewKem(Some(name("edge-9"))));
+    assert!(world.leader_events(0).contains(&LeaderEvent::NoSuchMember(name("edge-9"))));
+    assert_eq!(world.kem(0).unwrap().g(), g);
+    let mut world = World::with(43, 1, StrategyKind::Flat, false);
+    for node in [Node::Leader(0), Node::Edge(0)] {
+        world.settings.insert(node, KemSetting::None);
+    }
+    world.restart(Node::Leader(0));
+    world.form(1);
+    assert_eq!((world.leader(0).classical_pairs(), world.edge(0).kem_state()), (1, None));
+    world.command::<Leader<S>>(Node::Leader(0), LeaderCommand::RenewKem(None));
+    assert!(world.leader_events(0).contains(&LeaderEvent::KemForgotten { keys: 0 }));
+    world.run_for(Duration::from_secs(5));
+    assert!(world.follow(0, [0]) && world.synced(0));
+}
+
 #[test]
 fn drone_that_lost_its_disk_makes_a_new_one() {
     let mut world = World::grouped(5, 1, 2);

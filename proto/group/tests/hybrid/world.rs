@@ -210,6 +210,10 @@ impl World {
         self.machine(Node::Leader(leader))
     }
 
+    pub(crate) fn edge(&self, edge: usize) -> &Edge<S> {
+        self.machine(Node::Edge(edge))
+    }
+
     pub(crate) fn synced(&self, edge: usize) -> bool {
         let machine = self.node::<Edge<S>>(Node::Edge(edge)).machine();
         machine.is_some_and(|machine| machine.status().synced)

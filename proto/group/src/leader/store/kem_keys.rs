@@ -8,7 +8,7 @@ use quiver_ainq::{Error, Handle, KemKey, KemTag, KemTerm, Roster, Serial, Slot, 
 use quiver_kem::{KemSet, KemSetting};
 
 use super::Change;
-use crate::KEM_LIFETIME;
+use crate::{KEM_LIFETIME, KemState};
 
 /// Maximum number of drones with which a leader keeps κ: twice as many as a group has members. Further ones
 /// make one at every join.
@@ -77,6 +77,25 @@ impl<S: Suite> KemKeys<S> {
         if self.keys.len() < MAX_KEYS || self.keys.contains_key(&drone) {
             self.keys.insert(drone, HeldKey { key, made });
         }
+    }
+
+    /// Forgets κ with a drone, or all κ, and returns how many. The caller opens a term, which makes it
+    /// durable.
+    pub(in crate::leader) fn forget(&mut self, drone: Option<&Handle>) -> usize {
+        match drone {
+            Some(drone) => usize::from(self.keys.remove(drone).is_some()),
+            None => core::mem::take(&mut self.keys).len(),
+        }
+    }
+
+    /// What the deployment says.
+    pub(in crate::leader) const fn setting(&self) -> KemSetting {
+        self.setting
+    }
+
+    /// State of κ with a drone.
+    pub(in crate::leader) fn state(&self, drone: &Handle) -> Option<KemState> {
+        self.keys.get(drone).map(|held| KemState { term: held.key.term(), made: held.made })
     }
 
     /// Counts a term that is about to be opened, and steps every κ; what was before is erased. Forgets κ of
