@@ -1,8 +1,9 @@
-//! Detection power of `sim check`, for `models/detection`: what a CPU minute buys, which faults took place, and after how many
-//! CPU seconds each planted flaw is found. `detection SEEDS LIMIT`: seeds for the rates, seeds for each search at most.
+//! Detection power of `sim check`, a measurement at a time, for `models/detection`.
 //!
-//! Prints lines of words with tabs between them: `rate STRATEGY SEEDS CPU-SECONDS VIRTUAL-SECONDS`,
-//! `action KIND COUNT`, `planted FLAW CPU-SECONDS SEEDS FOUND` with the medians of five searches and how many of them found it.
+//! `detection list` prints what there is to measure: `arrangement NAME` and `planted FLAW`.
+//! `detection rate ARRANGEMENT STRATEGY FIRST SEEDS` lives through seeds and prints `rate SEEDS CPU-SECONDS VIRTUAL-SECONDS`
+//! and `action KIND COUNT`, what took place. `detection search FLAW FIRST LIMIT` looks for a planted flaw and prints
+//! `search SEEDS CPU-SECONDS found|missed`. Between words are tabs.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -11,66 +12,127 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
-use quiver_world::Sabotage;
 use quiver_world::check::{CheckSetup, Checker, find_planted};
+use quiver_world::scenario::{Reading, Scenario, shipped};
+use quiver_world::{Sabotage, WorldSuite};
 
-/// Searches for one flaw, each among other seeds.
-const SEARCHES: u64 = 5;
+/// Result of a measurement, or why there is none.
+type Measured<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Planted flaws, each in worlds in which it can show.
-fn planted() -> Vec<CheckSetup> {
-    let with = |sabotage| CheckSetup { edges: 8, sabotage, ..CheckSetup::default() };
-    let quorum = |sabotage| CheckSetup { kgcs: 5, ..with(sabotage) };
+/// Worlds in which random lives are checked, with the names of what is special about them.
+fn arrangements() -> Vec<(&'static str, CheckSetup)> {
+    let plain = CheckSetup::default();
     vec![
-        with(Sabotage::TransmitBeforePersist),
-        with(Sabotage::LoseRecords),
-        with(Sabotage::StaleState),
-        with(Sabotage::SameDice),
-        with(Sabotage::MissDeadlines),
-        with(Sabotage::HideGroup),
-        CheckSetup { leaders: 3, ..with(Sabotage::KeepProofs) },
-        CheckSetup { relays: 1, ..with(Sabotage::KeepDrones) },
-        quorum(Sabotage::ForgetPins),
-        quorum(Sabotage::LowDegree),
-        quorum(Sabotage::EarlyRelease),
+        ("one leader", plain),
+        ("three leaders", CheckSetup { leaders: 3, ..plain }),
+        ("five KGCs", CheckSetup { kgcs: 5, ..plain }),
+        ("three relays", CheckSetup { relays: 3, ..plain }),
+        ("admission", CheckSetup { edges: 10, admission: true, ..plain }),
     ]
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut words = std::env::args().skip(1);
-    let mut number = || words.next().ok_or("detection SEEDS LIMIT").map(|word| word.parse::<u64>());
-    let (seeds, limit) = (number()??, number()??.min(100_000));
+/// World in which a planted flaw can show.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Random lives.
+    Lives(CheckSetup),
+    /// A shipped scenario.
+    Scenario(&'static str),
+}
+
+/// Planted flaws, each with the world in which it can show. Quorums of random lives have just more than half of their KGCs
+/// as threshold, and none can have a lower degree: `LowDegree` is a test's.
+fn planted() -> Vec<(Sabotage, Place)> {
+    let plain = CheckSetup { edges: 8, ..CheckSetup::default() };
+    let quorum = CheckSetup { kgcs: 5, ..plain };
+    let lives = |sabotage, setup| (sabotage, Place::Lives(CheckSetup { sabotage, ..setup }));
+    vec![
+        lives(Sabotage::TransmitBeforePersist, plain),
+        lives(Sabotage::LoseRecords, plain),
+        lives(Sabotage::StaleState, plain),
+        lives(Sabotage::SameDice, plain),
+        lives(Sabotage::MissDeadlines, plain),
+        lives(Sabotage::HideGroup, plain),
+        lives(Sabotage::KeepProofs, CheckSetup { leaders: 3, ..plain }),
+        lives(Sabotage::KeepDrones, CheckSetup { relays: 1, ..plain }),
+        lives(Sabotage::ForgetPins, quorum),
+        lives(Sabotage::EarlyRelease, quorum),
+        (Sabotage::KeepDatagramKey, Place::Scenario("mavlink")),
+        (Sabotage::ForgetDatagrams, Place::Scenario("mavlink")),
+    ]
+}
+
+fn rate(arrangement: &str, strategy: &str, first: u64, seeds: u64) -> Measured {
+    let known = arrangements().into_iter().find(|(name, _)| *name == arrangement);
+    let (_, setup) = known.ok_or("no such arrangement")?;
+    let checker = Checker::new(CheckSetup { strategy: strategy.parse::<StrategyKind>()?, ..setup })?;
     let mut actions = BTreeMap::<&str, u64>::new();
-    for strategy in StrategyKind::ALL {
-        let checker = Checker::new(CheckSetup { strategy, ..CheckSetup::default() })?;
-        let (cpu, mut time) = (ProcessTime::now(), Duration::ZERO);
-        for seed in 1..=seeds {
-            let outcome = checker.check(seed)?;
-            time += outcome.time;
-            for (kind, count) in outcome.actions {
-                *actions.entry(kind).or_default() += count;
-            }
+    let (cpu, mut time) = (ProcessTime::now(), Duration::ZERO);
+    for seed in first..first.saturating_add(seeds) {
+        let outcome = checker.check(seed)?;
+        if let Some(violation) = outcome.violation {
+            return Err(format!("seed {seed}, {arrangement}, {strategy}: {violation:?}").into());
         }
-        println!("rate\t{strategy}\t{seeds}\t{:.3}\t{:.0}", cpu.elapsed().as_secs_f64(), time.as_secs_f64());
+        time += outcome.time;
+        for (kind, count) in outcome.actions {
+            *actions.entry(kind).or_default() += count;
+        }
     }
+    println!("rate\t{seeds}\t{:.3}\t{:.0}", cpu.elapsed().as_secs_f64(), time.as_secs_f64());
     for (kind, count) in actions {
         println!("action\t{kind}\t{count}");
     }
-    for setup in planted() {
-        let (mut seconds, mut needed, mut found) = (Vec::new(), Vec::new(), 0);
-        for search in 0..SEARCHES {
-            let first = search * 100_000 + 1;
-            let cpu = ProcessTime::now();
-            let seed = find_planted(setup, first..first + limit)?;
-            seconds.push(cpu.elapsed());
-            needed.push(seed.map_or(limit, |seed| seed - first + 1));
-            found += u64::from(seed.is_some());
-        }
-        seconds.sort_unstable();
-        needed.sort_unstable();
-        let middle = seconds.len() / 2;
-        let flaw = setup.sabotage;
-        println!("planted\t{flaw:?}\t{:.2}\t{}\t{found}", seconds[middle].as_secs_f64(), needed[middle]);
-    }
     Ok(())
+}
+
+/// Returns true if a scenario with this seed breaks an invariant.
+fn breaks(name: &str, sabotage: Sabotage, seed: u64) -> Measured<bool> {
+    let reading = Reading { seed: Some(seed), ..Reading::default() };
+    let mut scenario = Scenario::parse(name, shipped(name).ok_or("no such scenario")?, reading)?;
+    scenario.setup.sabotage = sabotage;
+    Ok(!scenario.run(WorldSuite::Toy)?.violations.is_empty())
+}
+
+fn search(flaw: &str, first: u64, limit: u64) -> Measured {
+    let known = planted().into_iter().find(|(sabotage, _)| format!("{sabotage:?}") == flaw);
+    let (sabotage, place) = known.ok_or("no such planted flaw")?;
+    let seeds = first..first.saturating_add(limit);
+    let cpu = ProcessTime::now();
+    let found = match place {
+        Place::Lives(setup) => find_planted(setup, seeds)?,
+        Place::Scenario(name) => {
+            let mut found = None;
+            for seed in seeds {
+                if breaks(name, sabotage, seed)? {
+                    found = Some(seed);
+                    break;
+                }
+            }
+            found
+        }
+    };
+    let (needed, word) = found.map_or((limit, "missed"), |seed| (seed - first + 1, "found"));
+    println!("search\t{needed}\t{:.3}\t{word}", cpu.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn main() -> Measured {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["list"] => {
+            for (name, _) in arrangements() {
+                println!("arrangement\t{name}");
+            }
+            for (sabotage, _) in planted() {
+                println!("planted\t{sabotage:?}");
+            }
+            Ok(())
+        }
+        ["rate", arrangement, strategy, first, seeds] => {
+            rate(arrangement, strategy, first.parse()?, seeds.parse()?)
+        }
+        ["search", flaw, first, limit] => search(flaw, first.parse()?, limit.parse()?),
+        _ => Err("detection list | rate ARRANGEMENT STRATEGY FIRST SEEDS | search FLAW FIRST LIMIT".into()),
+    }
 }
