@@ -120,6 +120,8 @@ pub(crate) struct Rules<'a> {
     members: BTreeSet<Node>,
     /// Members that the term opened without: their slots are theirs until they join again.
     absent: BTreeSet<Node>,
+    /// Slots that headers gave away and did not take back: whoever joined may not have heard of it.
+    seated: BTreeSet<Slot>,
     pub(crate) made: BTreeMap<Epoch, Made>,
     /// Keys of a tree's nodes after the epoch, as whoever was given them has them.
     nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
@@ -216,6 +218,7 @@ impl<'a> Rules<'a> {
             pairs: BTreeMap::new(),
             members: BTreeSet::new(),
             absent: BTreeSet::new(),
+            seated: BTreeSet::new(),
             made: BTreeMap::new(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
@@ -619,7 +622,9 @@ impl<'a> Rules<'a> {
             require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
             self.members.remove(holder);
             self.absent.remove(holder);
+            self.seated.remove(&run);
         }
+        self.seated.extend(core.added.iter());
         for slot in core.absent.iter() {
             // §9.1: who has no unused spare point at the new leader, or (§24.3) no κ with it, joins again.
             require(core.kind == Kind::Open, "absent members without a new term")?;
@@ -878,7 +883,7 @@ impl<'a> Rules<'a> {
     /// §8.4, §9.1: wraps of an opening go to everybody who listens, also to who has left, was evicted or is absent. They
     /// have nothing for its slot, unless the slot is another member's now.
     fn leaves_out(&self, wraps: &Wraps, slot: Slot, adds: bool) -> Verdict {
-        let taken = adds && self.members.iter().any(|member| self.slot_of(member) == Some(slot));
+        let taken = adds && self.seated.contains(&slot);
         let wrap = wraps.branch(slot).is_some_and(|branch| branch[0].wrap.is_some());
         require(taken || !wrap, "a wrap of an opening for a slot that nobody has")
     }

@@ -153,8 +153,11 @@ impl Wraps {
     }
 
     /// Flags of the nodes above a slot, from the leaf to the root: the node itself, as far as it is known.
-    /// `None` if this part lacks a node above the slot.
+    /// `None` if this part lacks a node above the slot, or the tree has no such slot.
     pub(crate) fn branch(&self, slot: u32) -> Option<Vec<Child>> {
+        if slot >> self.height > 0 {
+            return None;
+        }
         let mut branch = vec![Child::default(); usize::from(self.height) + 1];
         branch[usize::from(self.height)] =
             Child { refreshed: self.first & 32 > 0, added: self.first & 64 > 0, ..Child::default() };
