@@ -1,9 +1,9 @@
 //! Detection power of `sim check`, a measurement at a time, for `models/detection`.
 //!
-//! `detection list` prints what there is to measure: `arrangement NAME` and `planted FLAW`.
-//! `detection rate ARRANGEMENT STRATEGY FIRST SEEDS` lives through seeds and prints `rate SEEDS CPU-SECONDS VIRTUAL-SECONDS`
-//! and `action KIND COUNT`, what took place. `detection search FLAW FIRST LIMIT` looks for a planted flaw and prints
-//! `search SEEDS CPU-SECONDS found|missed`. Between words are tabs.
+//! `detection list` prints what there is to measure: `arrangement NAME` and `planted FLAW`. `detection rate
+//! ARRANGEMENT STRATEGY FIRST SEEDS` lives through seeds and prints `rate SEEDS CPU-SECONDS VIRTUAL-SECONDS`
+//! and `action KIND COUNT`, what took place. `detection search FLAW FIRST LIMIT` looks for a planted flaw and
+//! prints `search SEEDS CPU-SECONDS found|missed`. Between words are tabs.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -40,8 +40,8 @@ enum Place {
     Scenario(&'static str),
 }
 
-/// Planted flaws, each with the world in which it can show. Quorums of random lives have just more than half of their KGCs
-/// as threshold, and none can have a lower degree: `LowDegree` is a test's.
+/// Planted flaws, each with the world in which it can show. Quorums of random lives have just more than half
+/// of their KGCs as threshold, and none can have a lower degree: `LowDegree` is a test's.
 fn planted() -> Vec<(Sabotage, Place)> {
     let plain = CheckSetup { edges: 8, ..CheckSetup::default() };
     let quorum = CheckSetup { kgcs: 5, ..plain };

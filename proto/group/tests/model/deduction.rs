@@ -1,7 +1,8 @@
-//! Deduction over a recorded run: which epochs can be read by whoever has all that was sent, and a captured state.
+//! Deduction over a recorded run: which epochs can be read by whoever has all that was sent, and a captured
+//! state.
 //!
-//! It knows nothing of when a key may be used: every captured value is tried on everything that was ever sent for its place,
-//! and so is what follows from it by steps. What it finds is confirmed by the headers' tags.
+//! It knows nothing of when a key may be used: every captured value is tried on everything that was ever sent
+//! for its place, and so is what follows from it by steps. What it finds is confirmed by the headers' tags.
 
 use std::collections::BTreeSet;
 

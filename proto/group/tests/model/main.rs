@@ -1,11 +1,11 @@
-//! Recorded runs against the rules of the models (`models/`): every message and every key of a run is one that they
-//! allow, and a run with one step altered, left out, added or moved is refused.
+//! Recorded runs against the rules of the models (`models/`): every message and every key of a run is one
+//! that they allow, and a run with one step altered, left out, added or moved is refused.
 //!
-//! The rules are those of both strategies, over links and over a shared medium, with a leader that restarts or is followed
-//! by its deputy, and members that restart, leave and are evicted; of a second factor, of enrolment with one KGC and with a
-//! quorum, of datagrams, and of members without a name. Who may send what, and what binds which field, is read from
-//! `models/messages.tsv`; what is hashed, derived and signed from `models/terms.tsv`, of which the models' constructors are
-//! made.
+//! The rules are those of both strategies, over links and over a shared medium, with a leader that restarts
+//! or is followed by its deputy, and members that restart, leave and are evicted; of a second factor, of
+//! enrolment with one KGC and with a quorum, of datagrams, and of members without a name. Who may send what,
+//! and what binds which field, is read from `models/messages.tsv`; what is hashed, derived and signed from
+//! `models/terms.tsv`, of which the models' constructors are made.
 
 mod deduction;
 mod rules;
@@ -53,8 +53,8 @@ const SHOWN: &str = "header for a leader";
 /// Kinds of steps on which no rule depends: refusals and lists are no terms of the models.
 const UNBOUND: [&str; 3] = ["Refusal", "RevocationQuery", "RevocationList"];
 
-/// Fields that the exchange of an admission binds within, of which the rules know number and order alone: proto/admission
-/// tests what becomes of a step that is altered.
+/// Fields that the exchange of an admission binds within, of which the rules know number and order alone:
+/// proto/admission tests what becomes of a step that is altered.
 const WITHIN: [&str; 2] = ["AdmissionProof.step", "AdmissionStep.step"];
 
 /// Counts how many changed runs were refused, of how many, for each kind of step.
@@ -69,7 +69,8 @@ impl Tally {
     }
 }
 
-/// The run that is changed, of a group with this plan. It is accepted as it is, and recorded once for all tests.
+/// The run that is changed, of a group with this plan. It is accepted as it is, and recorded once for all
+/// tests.
 fn accepted(plan: Plan) -> (Table, &'static Recording) {
     static RUNS: [OnceLock<Recording>; Plan::ALL.len()] = [const { OnceLock::new() }; Plan::ALL.len()];
     let place = Plan::ALL.iter().position(|one| *one == plan).expect("one of all");
@@ -278,10 +279,10 @@ fn a_run_with_one_altered_field_is_refused() {
 
 #[test]
 fn a_run_without_one_of_its_steps_is_refused() {
-    // A message may be lost. What nothing after it depends on is missed by nobody: the header says of an eviction what the
-    // notice says, and a drone goes on without knowing that its point has come. A header that a leader is sent has no keys, and
-    // is in what members and deputies are sent, too.
-    // No rule depends on a KGC's knowing that a drone is enrolled, on a manifest, or on who heard a datagram.
+    // A message may be lost. What nothing after it depends on is missed by nobody: the header says of an
+    // eviction what the notice says, and a drone goes on without knowing that its point has come. A header
+    // that a leader is sent has no keys, and is in what members and deputies are sent, too. No rule depends
+    // on a KGC's knowing that a drone is enrolled, on a manifest, or on who heard a datagram.
     let needless =
         ["EvictionNotice", "SpareAck", "EnrolDone", "manifest", "delivered", "received", "heard", SHOWN];
     for plan in Plan::ALL {
@@ -295,7 +296,8 @@ fn a_run_without_one_of_its_steps_is_refused() {
             if all >= most || refused > 0 && all >= enough {
                 continue;
             }
-            // With what repeats it, which would do as well. A copy of what was left out before is none of its own.
+            // With what repeats it, which would do as well. A copy of what was left out before is none of its
+            // own.
             let same = |step: &Step| match (step, &run.steps[place]) {
                 (Step::Sent { from, bytes, .. }, Step::Sent { from: sender, bytes: message, .. }) => {
                     from == sender && bytes == message
@@ -421,7 +423,8 @@ fn what_is_captured_opens_no_epoch_before_its_own() {
                 let before: Vec<_> = read.iter().filter(|read| *read < epoch).collect();
                 assert!(before.is_empty(), "{plan:?}: {node}, captured in {epoch}, reads {before:?}");
                 captured += 1;
-                // Had it not stepped its W, it would read the epochs since it joined: the deduction is not blind.
+                // Had it not stepped its W, it would read the epochs since it joined: the deduction is not
+                // blind.
                 let read = readable(&rules, &table, &[without_steps(held)]);
                 found += usize::from(held.first.1 < epoch.counter && read.iter().any(|read| read < epoch));
                 members.entry(*epoch).or_default().push(state);
@@ -443,7 +446,8 @@ fn what_is_captured_opens_no_epoch_before_its_own() {
     }
 }
 
-/// Whoever computed every T, and captured κ of a pair, opens the terms since then (SECURITY.md says so), and none before.
+/// Whoever computed every T, and captured κ of a pair, opens the terms since then (SECURITY.md says so), and
+/// none before.
 #[test]
 fn a_second_factor_that_is_captured_opens_no_term_before_its_own() {
     let (table, run) = accepted(Plan::KEM);
@@ -507,8 +511,9 @@ fn a_run_is_refused_by_a_table_with_one_altered_term() {
         })
         .map(|(name, _)| name)
         .collect();
-    // What such runs have none of, deliveries, envelopes and what KGCs sign beside keys, or what the test does not compute: the
-    // core's encoding, rosters, operators' signatures. To the models κ is one term; the code makes it of two (`hash kem`).
+    // What such runs have none of, deliveries, envelopes and what KGCs sign beside keys, or what the test
+    // does not compute: the core's encoding, rosters, operators' signatures. To the models κ is one term; the
+    // code makes it of two (`hash kem`).
     let elsewhere = [
         "hash answer",
         "hash asked",

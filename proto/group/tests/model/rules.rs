@@ -1,7 +1,8 @@
-//! The rules of the models, applied to a recorded run: which step may follow those before it, and which terms it has.
+//! The rules of the models, applied to a recorded run: which step may follow those before it, and which terms
+//! it has.
 //!
-//! Every key is derived from the pairwise secrets alone, by `models/terms.tsv`; so a tag, a mask, a seal or a signature
-//! that the machines compute over anything else is refused.
+//! Every key is derived from the pairwise secrets alone, by `models/terms.tsv`; so a tag, a mask, a seal or a
+//! signature that the machines compute over anything else is refused.
 
 mod admission;
 mod datagrams;
@@ -42,8 +43,8 @@ fn lp(bytes: &[u8]) -> Vec<u8> {
     Writer::new().lp(bytes).finish()
 }
 
-/// W of the epoch in which a pair began, that epoch's counter, A, the member's slot, and what W was made of where there is a
-/// second factor.
+/// W of the epoch in which a pair began, that epoch's counter, A, the member's slot, and what W was made of
+/// where there is a second factor.
 #[derive(Clone)]
 pub(crate) struct Pair {
     pub(crate) w: Secret<32>,
@@ -62,7 +63,8 @@ pub(crate) struct Made {
     pub(crate) key: Option<Secret<32>>,
 }
 
-/// Keys that a member had once it had an epoch: W of its slot's leaf, and of a tree the keys above it by level.
+/// Keys that a member had once it had an epoch: W of its slot's leaf, and of a tree the keys above it by
+/// level.
 #[derive(Clone)]
 pub(crate) struct Held {
     pub(crate) slot: Slot,
@@ -145,8 +147,8 @@ pub(crate) struct Rules<'a> {
     inbox: Vec<(Node, Name, Vec<u8>)>,
 }
 
-/// The rules after the first steps of an accepted run. Of a run that is changed at one place, what stands before that place
-/// is not checked again.
+/// The rules after the first steps of an accepted run. Of a run that is changed at one place, what stands
+/// before that place is not checked again.
 pub(crate) struct Prefix<'a> {
     run: &'a Recording,
     rules: Rules<'a>,
@@ -484,8 +486,8 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// A signature under a drone's key. What was verified once is remembered, because a test checks the same run hundreds of
-    /// times with one step changed.
+    /// A signature under a drone's key. What was verified once is remembered, because a test checks the same
+    /// run hundreds of times with one step changed.
     fn verify(
         &self,
         signature: &Signature<S>,
@@ -661,7 +663,8 @@ impl<'a> Rules<'a> {
         Ok(self.pairs.get(member).and_then(|pairs| pairs.last()).ok_or("it has no key with the leader")?)
     }
 
-    /// A tag under A of a pair that the member has or had: after a term opened, it may know the former one alone.
+    /// A tag under A of a pair that the member has or had: after a term opened, it may know the former one
+    /// alone.
     fn tag(&self, member: Node, slot: Slot, tag: &[u8; 32], name: &str, values: &[(&str, &[u8])]) -> Verdict {
         let pairs = self.pairs.get(member).ok_or("it has no key with the leader")?;
         let holds = |pair: &Pair| pair.slot == slot && self.table.prf(name, &pair.a, values).expose() == tag;
@@ -754,8 +757,8 @@ impl<'a> Rules<'a> {
         Ok(())
     }
 
-    /// Pairs that a member may have with its leader in an epoch: the one it has, or one that the epoch makes, with a point of
-    /// a request to join, or with a spare one where a term opens.
+    /// Pairs that a member may have with its leader in an epoch: the one it has, or one that the epoch makes,
+    /// with a point of a request to join, or with a spare one where a term opens.
     fn pairs_for(
         &self,
         to: Node,
@@ -814,7 +817,8 @@ impl<'a> Rules<'a> {
         require(*tag.expose() == header.tag, "a key of which the tag is not")
     }
 
-    /// §8.4: wraps that the header binds. A member that has the epoch before, or begins with this one, follows.
+    /// §8.4: wraps that the header binds. A member that has the epoch before, or begins with this one,
+    /// follows.
     fn wraps(&mut self, to: Node, header: &Header<S>, delta: &Delta, newcomers: &Newcomers) -> Verdict {
         let (core, epoch) = (&header.core, header.core.epoch);
         let wraps = Wraps::read(delta.as_bytes()).ok_or("no wraps")?;
@@ -828,7 +832,8 @@ impl<'a> Rules<'a> {
         if !to.starts_with("edge-") || self.states.get(&(to, epoch)).is_some_and(|held| held.path.is_some()) {
             return Ok(());
         }
-        // §6.1: a newcomer finds its n_e in the list, which nobody signs; the tag shows that the slot is its own.
+        // §6.1: a newcomer finds its n_e in the list, which nobody signs; the tag shows that the slot is its
+        // own.
         let asked = |(slot, start): (Slot, &[u8; 8])| {
             let mine = self.waiting.iter().find(|(node, nonce)| *node == to && nonce.starts_with(start))?;
             Some((slot, mine.1.clone()))
@@ -880,8 +885,8 @@ impl<'a> Rules<'a> {
         self.give(to, header, &pair, key, Some(path), joins)
     }
 
-    /// §8.4, §9.1: wraps of an opening go to everybody who listens, also to who has left, was evicted or is absent. They
-    /// have nothing for its slot, unless the slot is another member's now.
+    /// §8.4, §9.1: wraps of an opening go to everybody who listens, also to who has left, was evicted or is
+    /// absent. They have nothing for its slot, unless the slot is another member's now.
     fn leaves_out(&self, wraps: &Wraps, slot: Slot, adds: bool) -> Verdict {
         let taken = adds && self.seated.contains(&slot);
         let wrap = wraps.branch(slot).is_some_and(|branch| branch[0].wrap.is_some());
@@ -921,7 +926,8 @@ impl<'a> Rules<'a> {
         Some(keys)
     }
 
-    /// §10.1: a deputy's question, signed to the leader that it asks, under a challenge of that one, with a rising number.
+    /// §10.1: a deputy's question, signed to the leader that it asks, under a challenge of that one, with a
+    /// rising number.
     fn stand_by(&mut self, from: Node, to: Node, question: &StandBy) -> Verdict {
         let session = (from, question.nonce.to_vec());
         let known = self.cookies.get(&question.challenge[..]) == Some(&(from, question.nonce.to_vec()));
@@ -1004,7 +1010,8 @@ impl<'a> Rules<'a> {
         Ok(())
     }
 
-    /// E_now of the request that a welcome answers; of all of its requests where another message repeats that.
+    /// E_now of the request that a welcome answers; of all of its requests where another message repeats
+    /// that.
     fn one_time_points(&self, to: Node, nonce: Option<&[u8]>) -> Vec<Vec<u8>> {
         let of_node = self
             .asked

@@ -140,8 +140,8 @@ impl Table {
         (term.label.clone(), Self::input(term, values))
     }
 
-    /// The table with one term altered, for each of them: its fields in reverse, or another label if it has one at most.
-    /// A signature's label is one of the code's.
+    /// The table with one term altered, for each of them: its fields in reverse, or another label if it has
+    /// one at most. A signature's label is one of the code's.
     pub(crate) fn alterations(&self) -> impl Iterator<Item = (String, Self)> {
         self.terms.iter().map(|((operation, name), term)| {
             let mut term = term.clone();

@@ -215,7 +215,8 @@ struct World {
     authority: Option<VerifiedAuthority<S>>,
 }
 
-/// Exchanges of a KEM, of which the secret is computed once more from the random numbers that the leader drew.
+/// Exchanges of a KEM, of which the secret is computed once more from the random numbers that the leader
+/// drew.
 #[derive(Default)]
 struct Exchanges {
     /// Encapsulation keys by the nonces of the requests.
@@ -250,8 +251,8 @@ impl Exchanges {
     }
 }
 
-/// Drones enrol and join, keys are renewed, members send, restart, leave and are evicted, and the leader restarts or is
-/// followed by its deputy.
+/// Drones enrol and join, keys are renewed, members send, restart, leave and are evicted, and the leader
+/// restarts or is followed by its deputy.
 pub(crate) fn record(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     if plan.anonymous {
         return record_anonymous(seed, faults, plan);
@@ -308,7 +309,8 @@ pub(crate) fn record(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     world.recording()
 }
 
-/// Drones join by a policy, keys are renewed, members send, ask, leave and are evicted, and the leader restarts.
+/// Drones join by a policy, keys are renewed, members send, ask, leave and are evicted, and the leader
+/// restarts.
 fn record_anonymous(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     let mut world = World::begin(seed, faults, plan);
     world.run(60);
@@ -715,7 +717,8 @@ impl World {
         }
     }
 
-    /// Members send datagrams of every kind: signed and not, alone and several together, announcements, manifests.
+    /// Members send datagrams of every kind: signed and not, alone and several together, announcements,
+    /// manifests.
     fn exchange_datagrams(&mut self) {
         let begin = self.net.time();
         for node in SPEAKERS {

@@ -1,5 +1,5 @@
-//! Admission without a name (docs/admission.md, A4, A5). The exchange within is no term of the models: its steps are
-//! bytes here, of which number and order are known.
+//! Admission without a name (docs/admission.md, A4, A5). The exchange within is no term of the models: its
+//! steps are bytes here, of which number and order are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,8 @@ pub(super) struct Admissions {
 }
 
 impl Rules<'_> {
-    /// §A4.2: what a leader of the group demands, under its signature, is a policy that the KGC signed for this group.
+    /// §A4.2: what a leader of the group demands, under its signature, is a policy that the KGC signed for
+    /// this group.
     pub(super) fn admission_challenge(
         &mut self,
         from: Node,

@@ -1,7 +1,7 @@
 //! Enrolments, with one KGC and with a quorum (docs/protocol.md, §3).
 //!
-//! What a KGC seals is opened by the products of scalars and points that the suite computed; so it is known which
-//! partial key a drone was given, and that its key is that one.
+//! What a KGC seals is opened by the products of scalars and points that the suite computed; so it is known
+//! which partial key a drone was given, and that its key is that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The second factor of pairwise secrets (docs/protocol.md, §24): one exchange for a drone and a leader, whose secret
-//! steps with the leader's terms.
+//! The second factor of pairwise secrets (docs/protocol.md, §24): one exchange for a drone and a leader,
+//! whose secret steps with the leader's terms.
 
 use std::collections::BTreeMap;
 
