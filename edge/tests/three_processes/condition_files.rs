@@ -127,7 +127,8 @@ fn damaged_files_and_files_of_others_leave_no_file_behind() {
     flipped[good.len() - 150_000] ^= 1;
     refuse(&flipped, 1, &["after the first 0 bytes"]);
     refuse(&good[..50], 1, &["header is damaged"]);
-    refuse(b"hello", 1, &["no age file"]);
+    refuse(b"hello", 2, &["no age file"]);
+    refuse(b"", 2, &["no age file"]);
     let (mac, letter) = (b"\n--- ", 5);
     let place = good.windows(mac.len()).position(|window| window == mac).expect("a MAC") + letter;
     flipped = good.clone();

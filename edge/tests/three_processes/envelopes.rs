@@ -98,14 +98,15 @@ fn damaged_and_truncated_envelopes_leave_no_file_behind() {
     swarm.bench.ok("leader", &seal);
     let good = fs::read(swarm.bench.path("good.env")).expect("read");
     let open = ["envelope", "open", "bad.env", "--out", "out.bin", "-d", "edge-1-data"];
-    let refuse = |bad: &[u8], part: &str| {
+    let refuse_with = |code, bad: &[u8], part: &str| {
         fs::write(swarm.bench.path("bad.env"), bad).expect("write");
-        swarm.bench.refused("edge", &open, 1, &["bad.env", part]);
+        swarm.bench.refused("edge", &open, code, &["bad.env", part]);
         let left =
             fs::read_dir(swarm.bench.path("")).expect("list").map(|entry| entry.expect("entry").file_name());
         let left: Vec<_> = left.filter(|name| name.to_string_lossy().contains("unfinished")).collect();
         assert!(!swarm.bench.path("out.bin").exists() && left.is_empty(), "{left:?}");
     };
+    let refuse = |bad: &[u8], part: &str| refuse_with(1, bad, part);
     let mut flipped = good.clone();
     flipped[good.len() - 100_000] ^= 1;
     refuse(&flipped, "chunk 0");
@@ -115,7 +116,7 @@ fn damaged_and_truncated_envelopes_leave_no_file_behind() {
     refuse(&good[..good.len() - 1], "chunk");
     refuse(&good[..100_000], "chunk");
     refuse(&good[..20], "truncated");
-    refuse(b"hello", "not a Quiver envelope");
+    refuse_with(2, b"hello", "not a Quiver envelope");
     let refused = |args: &[&str], part: &str| swarm.bench.refused("leader", args, 2, &[part]);
     refused(&["envelope", "seal", "order.bin", "--attributes", "scout", "--out", "x"], "--policy");
     refused(

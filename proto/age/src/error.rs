@@ -45,9 +45,12 @@ pub enum Error {
         /// The mistake.
         reason: String,
     },
-    /// Not an age file, or its header is damaged.
-    #[error("this is no age file, or its header is damaged")]
+    /// A file that does not begin as an age file does.
+    #[error("this is no age file")]
     NotAnAgeFile,
+    /// An age file with a damaged header.
+    #[error("the age file's header is damaged")]
+    DamagedHeader,
     /// A header longer than any that is opened here.
     #[error("the header is longer than {limit} bytes or {lines} lines")]
     HeaderTooLong {

@@ -14,6 +14,8 @@ const LINES_LIMIT: usize = 1024;
 const LAST_LINE: &[u8] = b"--- ";
 /// Beginning of an armoured file.
 const ARMOUR_START: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+/// Beginning of a file without armour: its first line, of whichever version.
+const BINARY_START: &[u8] = b"age-encryption.org/";
 /// The longest line of armour, its end included: 64 characters, and something for other kinds of line end.
 const ARMOUR_LINE: usize = 80;
 
@@ -30,11 +32,17 @@ type Armour<R> = BufReader<ArmoredReader<BufReader<ShortLines<Prefixed<R>>>>>;
 pub(crate) type Prefixed<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: Read> Input<R> {
-    /// Looks for armour.
+    /// Looks for armour, and for the beginning of a file without.
+    ///
+    /// # Errors
+    /// [`Error::NotAnAgeFile`], [`Error::Read`].
     pub(crate) fn new(mut input: R) -> Result<Self> {
         let mut first = Vec::with_capacity(ARMOUR_START.len());
         (&mut input).take(ARMOUR_START.len() as u64).read_to_end(&mut first).map_err(Error::Read)?;
         let armoured = first == ARMOUR_START;
+        if !armoured && !first.starts_with(BINARY_START) {
+            return Err(Error::NotAnAgeFile);
+        }
         let all = Cursor::new(first).chain(input);
         if !armoured {
             return Ok(Self::Binary(BufReader::new(all)));
@@ -52,7 +60,7 @@ impl<R: Read> Input<R> {
             self.take(room).read_until(b'\n', &mut header).map_err(unreadable)?;
             let line = header.get(start..).unwrap_or_default();
             if line.last() != Some(&b'\n') {
-                return Err(if header.len() < LIMIT { Error::NotAnAgeFile } else { TOO_LONG });
+                return Err(if header.len() < LIMIT { Error::DamagedHeader } else { TOO_LONG });
             }
             if line.starts_with(LAST_LINE) {
                 return Ok(header);
@@ -67,7 +75,7 @@ const TOO_LONG: Error = Error::HeaderTooLong { limit: LIMIT, lines: LINES_LIMIT 
 /// Armour that is none is the file's fault, the rest the file system's.
 fn unreadable(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Error::NotAnAgeFile,
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Error::DamagedHeader,
         _ => Error::Read(error),
     }
 }

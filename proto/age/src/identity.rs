@@ -145,7 +145,7 @@ impl Identity {
     /// The file key in a stanza; `None` if it is for no held key.
     ///
     /// # Errors
-    /// [`Error::NotAnAgeFile`] if the stanza is not formed like one, [`Error::AlteredHeader`] if the key does
+    /// [`Error::DamagedHeader`] if the stanza is not formed like one, [`Error::AlteredHeader`] if the key does
     /// not open it.
     pub fn unwrap(&self, stanza: &Stanza) -> Option<Result<FileKey>> {
         let wrapped = match WrappedKey::from_stanza(stanza)? {

@@ -30,7 +30,8 @@ impl<R: Read> Sealed<R> {
     /// Reads the header of a file, armoured or not.
     ///
     /// # Errors
-    /// [`Error::NotAnAgeFile`], [`Error::HeaderTooLong`], [`Error::NotToConditions`], [`Error::Read`].
+    /// [`Error::NotAnAgeFile`], [`Error::DamagedHeader`], [`Error::HeaderTooLong`], [`Error::NotToConditions`],
+    /// [`Error::Read`].
     pub fn read(input: R) -> Result<Self> {
         let mut rest = Input::new(input)?;
         let header = rest.read_header()?;
@@ -56,12 +57,12 @@ impl<R: Read> Sealed<R> {
         let whole = Cursor::new(self.header).chain(self.rest);
         let decryptor = Decryptor::new_buffered(whole).map_err(|error| match error {
             DecryptError::Io(error) => unreadable(error, 0),
-            _ => Error::NotAnAgeFile,
+            _ => Error::DamagedHeader,
         })?;
         let opened = decryptor.decrypt(std::iter::once(identity as &dyn age::Identity));
         let inner = opened.map_err(|error| match error {
             DecryptError::Io(error) => unreadable(error, 0),
-            DecryptError::InvalidHeader => Error::NotAnAgeFile,
+            DecryptError::InvalidHeader => Error::DamagedHeader,
             _ => Error::AlteredHeader,
         })?;
         Ok(Plaintext { inner })
@@ -104,11 +105,11 @@ impl age::Identity for Onlooker {
 fn wrapped_keys(header: &[u8]) -> Result<Vec<WrappedKey>> {
     // The nonce that follows a header is not looked at for this.
     let decryptor = Decryptor::new_buffered(header.chain(&[0; NONCE_LENGTH][..]));
-    let decryptor = decryptor.map_err(|_| Error::NotAnAgeFile)?;
+    let decryptor = decryptor.map_err(|_| Error::DamagedHeader)?;
     let onlooker = Onlooker::default();
     match decryptor.decrypt(std::iter::once(&onlooker as &dyn age::Identity)) {
         Err(DecryptError::NoMatchingKeys) if !onlooker.malformed.get() => Ok(onlooker.seen.into_inner()),
-        _ => Err(Error::NotAnAgeFile),
+        _ => Err(Error::DamagedHeader),
     }
 }
 

@@ -46,9 +46,9 @@ impl WrappedKey {
     /// Reads a stanza; `None` if it is of another type.
     ///
     /// # Errors
-    /// [`Error::NotAnAgeFile`] if it is of this type and not formed like it.
+    /// [`Error::DamagedHeader`] if it is of this type and not formed like it.
     pub fn from_stanza(stanza: &Stanza) -> Option<Result<Self>> {
-        (stanza.tag == TAG).then(|| Self::parse(stanza).ok_or(Error::NotAnAgeFile))
+        (stanza.tag == TAG).then(|| Self::parse(stanza).ok_or(Error::DamagedHeader))
     }
 
     fn parse(stanza: &Stanza) -> Option<Self> {

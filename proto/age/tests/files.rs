@@ -175,7 +175,14 @@ fn header_cut_anywhere_is_no_header() {
     let file = sealed(&[kgc.recipient(PHASE)], Format::Binary, b"");
     let nonce = payload(&file) - 16;
     for length in 0..nonce {
-        assert!(matches!(Sealed::read(&file[..length]).err(), Some(Error::NotAnAgeFile)), "{length} bytes");
+        let error = Sealed::read(&file[..length]).err();
+        // What is shorter than the first line's beginning could be anything.
+        let told = match error {
+            Some(Error::NotAnAgeFile) => length < 19,
+            Some(Error::DamagedHeader) => length >= 19,
+            _ => false,
+        };
+        assert!(told, "{length} bytes: {error:?}");
     }
     for length in nonce..file.len() {
         let (out, result) = open(&file[..length], &kgc.identity(&[PHASE]));
@@ -247,7 +254,7 @@ fn header_without_end_is_not_read_to_its_end() {
     for start in ["age-encryption.org/v1\n-> ", "-----BEGIN AGE ENCRYPTED FILE-----\n"] {
         let mut endless = Endless(0);
         let refused = Sealed::read(start.as_bytes().chain(&mut endless)).err();
-        assert!(matches!(refused, Some(Error::HeaderTooLong { .. } | Error::NotAnAgeFile)), "{refused:?}");
+        assert!(matches!(refused, Some(Error::HeaderTooLong { .. } | Error::DamagedHeader)), "{refused:?}");
         assert!(endless.0 < 100_000, "{} bytes were read", endless.0);
     }
     let lines = "-> a\n\n".repeat(2000);

@@ -86,7 +86,10 @@ impl From<Error> for DroneError {
 const fn exit(error: &AgeError) -> Exit {
     match error {
         AgeError::NoKey { .. } | AgeError::OtherMaster { .. } => Exit::Refused,
-        AgeError::NoRecipients | AgeError::TooManyRecipients | AgeError::TooManyKeys => Exit::Usage,
+        AgeError::NotAnAgeFile
+        | AgeError::NoRecipients
+        | AgeError::TooManyRecipients
+        | AgeError::TooManyKeys => Exit::Usage,
         _ => Exit::Failed,
     }
 }
