@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 const REPORT: Duration = Duration::from_secs(30);
 /// Time between two looks for an awaited file.
 const LOOK: Duration = Duration::from_millis(200);
-/// The longest time for which a token can be used, in seconds: ten years.
+/// The longest time for which a token, an identity or a policy is good, in seconds: ten years.
 const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
 /// Issues tokens. Needs neither the KGC nor its passphrase where the registry is elsewhere. `protection` is that of the
@@ -223,18 +223,20 @@ impl IssuedLine {
     }
 }
 
+/// Refuses an end that lies in the past, or so far ahead that nobody can mean it. `example` says what to give.
+pub(crate) fn check_end(flag: &str, end: UnixTime, now: UnixTime, example: &str) -> Result<()> {
+    if end <= now {
+        return Err(Error::Terms(format!("{flag} lies in the past")));
+    }
+    if end > now.saturating_add(LONGEST) {
+        return Err(Error::Terms(format!("{flag} lies more than ten years ahead; give {example}")));
+    }
+    Ok(())
+}
+
 fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<TokenGrant> {
-    if args.expires <= now {
-        return Err(Error::Terms("--expires lies in the past".into()));
-    }
-    if args.expires > now.saturating_add(LONGEST) {
-        return Err(Error::Terms(
-            "--expires lies more than ten years ahead; give a time by which the drone will have enrolled, such as 7d".into(),
-        ));
-    }
-    if args.not_after <= now {
-        return Err(Error::Terms("--not-after lies in the past".into()));
-    }
+    check_end("--expires", args.expires, now, "a time by which the drone will have enrolled, such as 7d")?;
+    check_end("--not-after", args.not_after, now, "when the identity ends, such as 365d")?;
     Ok(TokenGrant { name, role, groups: args.group.clone(), not_after: args.not_after, expiry: args.expires })
 }
 

@@ -357,7 +357,9 @@ fn what_will_be_missing_later_is_said_now() {
     let said = bench.ok(&[&issue[..], &["edge-2", "--group", "alpha"]].concat());
     assert_eq!(said.lines().count(), 1, "{said}");
     for expires in ["99999999d", "9999-12-31T00:00:00Z"] {
-        bench.refused(&[&issue[..], &["edge-3", "--expires", expires]].concat(), 2, "ten years");
+        for flag in ["--expires", "--not-after"] {
+            bench.refused(&[&issue[..], &["edge-3", flag, expires]].concat(), 2, "ten years");
+        }
     }
     assert!(!bench.path("edge-3.token").exists());
 }

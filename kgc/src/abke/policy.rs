@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::registry::Writer;
 use crate::signing::Signing;
 use crate::store::SignedText;
+use crate::token::check_end;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.
 pub(crate) fn run(
@@ -40,9 +41,7 @@ pub(crate) fn run(
     let compiled = Policy::compile(&text, known.service.schema());
     let size = compiled.map_err(|error| wrong(content.explain(error)))?.statistics();
     let now = clock::unix_now();
-    if args.not_after <= now {
-        return Err(Error::Terms("--not-after lies in the past".into()));
-    }
+    check_end("--not-after", args.not_after, now, "when the policy ends, such as 30d")?;
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
     let by = writer.protection(protection)?;

@@ -114,8 +114,8 @@ pub fn describe_list(number: u64, next_update: Option<UnixTime>) -> String {
 /// # Errors
 /// In words.
 pub fn parse_time(text: &str) -> Result<UnixTime, String> {
-    if let Ok(duration) = humantime::parse_duration(text) {
-        return Ok(unix_now().saturating_add(duration.as_secs()));
+    if humantime::parse_duration(text).is_ok() {
+        return crate::duration::parse(text).map(|length| unix_now().saturating_add(length.as_secs()));
     }
     match humantime::parse_rfc3339_weak(text) {
         Ok(time) => Ok(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()),
@@ -206,6 +206,8 @@ mod tests {
         assert!((before + 3600..=unix_now() + 3600).contains(&parsed));
         assert!(parse_time("soon").expect_err("refused").starts_with("neither a duration from now"));
         assert!(parse_time("-5m").expect_err("refused").starts_with("\"-5m\" lies in the past; give "));
+        assert!(parse_time("5M").expect_err("refused").contains("write m for minutes, or months"));
+        assert!(parse_time("11years").expect_err("refused").contains("longer than ten years"));
         assert!(parse_time("10").expect_err("refused").starts_with("\"10\" has no unit; write 10d or 10h"));
     }
 }
