@@ -78,7 +78,7 @@ pub struct CommonArgs {
 }
 
 /// Reads where metrics are served.
-fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
         "write the IP address of this machine and the port, such as 127.0.0.1:9464 or [::1]:9464".to_string()
     })?;

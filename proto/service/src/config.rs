@@ -18,7 +18,7 @@ use figment::{Figment, Metadata, Profile, Provider, Source};
 use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::CommonArgs;
+use crate::arguments::{CommonArgs, metrics_address};
 use crate::logging::{self, Export, LogFormat};
 use crate::{Error, Result, private_file};
 
@@ -35,7 +35,16 @@ pub struct ServiceSettings {
     /// Collector of what a running service does about each request.
     pub otlp: Option<String>,
     /// Address to serve metrics and health at.
+    #[serde(deserialize_with = "metrics_setting")]
     pub metrics: Option<SocketAddr>,
+}
+
+/// Reads it from a file or a variable, by the rules of the flag.
+fn metrics_setting<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<SocketAddr>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| metrics_address(&text).map_err(serde::de::Error::custom)).transpose()
 }
 
 impl ServiceSettings {
@@ -376,6 +385,25 @@ mod tests {
         let text = read_file(file.path(), None).expect_err("refused").to_string();
         assert!(text.starts_with(&format!("configuration: {}: ", file.path().display())), "{text}");
         assert!(text.contains("line 2") && !text.contains("key ``"), "{text}");
+    }
+
+    #[test]
+    fn address_of_metrics_is_that_of_one_machine_in_a_file_too() {
+        let read = |address: &str| {
+            let file = file(&format!("metrics = \"{address}\""));
+            let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
+            Layers::read(&common, "unset").expect("read").part(ServiceSettings::of("unset"))
+        };
+        for (address, complaint) in [
+            ("224.0.0.1:9464", "no address of one machine"),
+            ("255.255.255.255:9464", "no address of one machine"),
+            ("[ff02::1]:9464", "no address of one machine"),
+            ("9464", "such as 127.0.0.1:9464"),
+        ] {
+            let text = read(address).expect_err("refused").to_string();
+            assert!(text.contains("key `metrics`") && text.contains(complaint), "{address}: {text}");
+        }
+        assert_eq!(read("0.0.0.0:0").expect("good").metrics, Some(([0, 0, 0, 0], 0).into()));
     }
 
     #[test]
