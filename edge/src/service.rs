@@ -95,6 +95,7 @@ where
     if task == Task::Run {
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
+        config.drone.mavlink.check_ports().await?;
     }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = match text {

@@ -58,6 +58,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
     monitoring::check_address(config.drone.metrics)?;
+    config.drone.mavlink.check_ports().await?;
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;

@@ -2,7 +2,7 @@
 //! wrong system id, a stranger, an eviction, a drone without a key, and a flood of forged tags.
 
 use std::cell::RefCell;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use quiver_mavlink::{Frame, Origin, message};
@@ -18,6 +18,27 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").expect("bind").local_addr().expect("address").port()
+}
+
+#[test]
+fn port_that_is_taken_is_told_before_the_token_is_used() {
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &["--group", "alpha"]);
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("bind");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let (udp, tcp) = (udp.local_addr().expect("address"), tcp.local_addr().expect("address"));
+    let run = ["run", "-d", "edge-1-data", "--deployment", "kgc-data/deployment.toml", "--token", &token];
+    let nowhere = ["--leader", "127.0.0.1:1", "--kgc", "127.0.0.1:1"];
+    let free = free_port();
+    for (endpoint, carrier, taken) in [
+        (format!("udpin:{udp}"), "star:127.0.0.1:9".into(), udp),
+        (format!("tcpin:{tcp}"), "star:127.0.0.1:9".into(), tcp),
+        (format!("udpin:127.0.0.1:{free}"), format!("relay:{udp}"), udp),
+    ] {
+        let given = ["--mavlink", &endpoint, "--carrier", &carrier];
+        bench.refused("edge", &[&run[..], &nowhere, &given].concat(), 5, &[&taken.to_string()]);
+    }
+    assert!(!bench.path("edge-1-data").exists(), "nothing was begun");
 }
 
 /// A MAVLink program: an autopilot or a ground station.

@@ -376,6 +376,17 @@ impl Shared {
     }
 }
 
+/// Takes the port that a carrier listens at alone, and gives it back.
+pub(crate) async fn check(carrier: &Carrier) -> Result<(), BridgeError> {
+    match carrier {
+        Carrier::Udp { listen: at, .. } | Carrier::Relay(at) => {
+            let taken = bind(at).await.map(drop);
+            taken.map_err(|source| BridgeError::Open { place: carrier.to_string(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Opens a carrier; its task ends with `tasks`, or when the bridge is gone.
 pub(crate) async fn open(
     carrier: &Carrier,

@@ -171,6 +171,16 @@ impl Outward {
     }
 }
 
+/// Takes the port that an endpoint listens at, and gives it back.
+pub(crate) async fn check(endpoint: &Endpoint) -> Result<(), BridgeError> {
+    let taken = match endpoint {
+        Endpoint::UdpIn(at) => crate::carrier::bind(at).await.map(drop),
+        Endpoint::TcpIn(at) => tcp::listen(at).await.map(drop),
+        _ => Ok(()),
+    };
+    taken.map_err(|source| BridgeError::Open { place: endpoint.to_string(), source })
+}
+
 /// Opens an endpoint; its tasks end with `tasks`.
 pub(crate) async fn open(
     config: &EndpointConfig,

@@ -10,7 +10,8 @@ use quiver_mavlink::{
 };
 use zeroize::Zeroizing;
 
-use crate::carrier::Carrier;
+use crate::carrier::{self, Carrier};
+use crate::endpoint;
 use crate::error::BridgeError;
 use crate::flight_log::FlightLogSettings;
 
@@ -47,6 +48,21 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Finds out whether every port that is listened at can be had, without keeping any: before something is begun
+    /// that a taken port would leave half done.
+    ///
+    /// # Errors
+    /// [`BridgeError::Open`] of the first that cannot.
+    pub async fn check_ports(&self) -> Result<(), BridgeError> {
+        for carrier in &self.carriers {
+            carrier::check(carrier).await?;
+        }
+        for config in &self.endpoints {
+            endpoint::check(&config.endpoint).await?;
+        }
+        Ok(())
+    }
+
     /// Reads what was given; `None` if nothing was. `read_key` reads a file with a key for MAVLink signing,
     /// whose text is 64 hexadecimal digits.
     ///

@@ -162,6 +162,17 @@ impl MavlinkSettings {
         if self.mavlink_state.is_zero() { settings } else { settings.with_state_every(self.mavlink_state) }
     }
 
+    /// Finds out whether every port that is listened at can be had, before a token is used.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub async fn check_ports(&self) -> Result<()> {
+        match self.read()? {
+            Some(settings) => Ok(settings.check_ports().await?),
+            None => Ok(()),
+        }
+    }
+
     /// Opens endpoints and carriers; `None` if nothing is given.
     ///
     /// # Errors
