@@ -170,7 +170,32 @@ fn read_flight(file: &Path) -> Result<Flight> {
 
 fn read_movements(file: &Path) -> Result<Movements> {
     let bytes = read_file(file, quiver_world::formats::movements::MAX_FILE)?;
-    Movements::read(&file.display().to_string(), &bytes).map_err(|error| SimError::Usage(error.to_string()))
+    Movements::read(&file.display().to_string(), &bytes).map_err(|error| {
+        // The error repeats words of the file, which may be a key or a passphrase that was given by mistake.
+        let whole = if is_private(file) {
+            format!(
+                "{}: these are no movements; why is not told, because the file is for its owner alone and may be a secret \
+                 (chmod 644 it to be told, if it is none)",
+                file.display()
+            )
+        } else {
+            error.to_string()
+        };
+        SimError::Usage(whole)
+    })
+}
+
+/// Returns true if nobody but its owner can read the file.
+#[cfg(unix)]
+fn is_private(file: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(file).is_ok_and(|data| data.mode() & 0o077 == 0)
+}
+
+/// Returns false: files have no mode here.
+#[cfg(not(unix))]
+const fn is_private(_: &Path) -> bool {
+    false
 }
 
 /// Refuses files of a run that cannot be written, or that the scenario has nothing for, before time goes into it.
@@ -422,6 +447,16 @@ mod tests {
             let words = [&words[..], &["--results", &results]].concat();
             let refusal = scenario(&parse(&words).unwrap()).unwrap_err().to_string();
             assert!(refusal.contains(expected), "{words:?}: {refusal}");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let secret = folder.path().join("passphrase").display().to_string();
+            std::fs::write(&secret, "c0ffee").unwrap();
+            std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+            let words = parse(&["flapping_drone", "--places", &secret]).unwrap();
+            let refusal = scenario(&words).unwrap_err().to_string();
+            assert!(refusal.contains("these are no movements") && !refusal.contains("c0ffee"), "{refusal}");
         }
         assert!(parse(&["--print"]).is_err());
         assert!(parse(&["flapping_drone", "--from-tlog", "x"]).is_err());
