@@ -25,7 +25,8 @@ pub enum Error {
     },
     /// The file system is full, or the user's quota on it or limit on a file's size is reached.
     #[error(
-        "no space left to write {path}; free some on that file system and the service goes on (nothing acknowledged was lost)"
+        "no space left to write {path}; free some on that file system: a service then goes on by itself, and a command is \
+         given again (nothing acknowledged was lost)"
     )]
     DiskFull {
         /// The file being written.
