@@ -17,6 +17,7 @@ use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
 
+use crate::metrics::clock_contradiction;
 use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
 use crate::service::situation::{ANEW, END_THE_COPY, Situation, Standing, Trouble};
 use crate::service::{EdgeNode, confirmation};
@@ -203,6 +204,8 @@ struct MachineState {
     kem: Option<KemSetting>,
     /// State of the second factor with the leader of the epoch held.
     kem_state: Option<KemState>,
+    /// Time at which the leader made the group's key.
+    key_issued: Option<u64>,
 }
 
 impl MachineState {
@@ -217,6 +220,7 @@ impl MachineState {
             duplicate,
             kem: machine.named().map(quiver_group::Edge::kem_setting),
             kem_state: machine.named().and_then(quiver_group::Edge::kem_state),
+            key_issued: machine.key_issued_at(),
         }
     }
 
@@ -418,7 +422,8 @@ pub(crate) async fn answer(
         Request::Status => {
             let machine = MachineState::read(&running).await?;
             let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
-            status.clock = node::disagreement(&running.machine);
+            let by_key = || clock_contradiction(&machine.status, machine.key_issued, clock::unix_now());
+            status.clock = node::disagreement(&running.machine).or_else(by_key);
             status.stalled = running.machine.metrics().trouble();
             json(&status)
         }

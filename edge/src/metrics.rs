@@ -1,5 +1,7 @@
 //! Metrics of an edge, and whether it is ready.
 
+use std::sync::atomic::Ordering;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,6 +18,8 @@ use quiver_service::clock;
 use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::GroupMetrics;
 use quiver_service::monitoring::{Readiness, register};
+
+use crate::service::send_queue::SendQueue;
 
 /// Seconds that a leader's clock may be ahead of this machine's before the drone is not ready.
 const CLOCKS: u64 = 60;
@@ -37,6 +41,8 @@ pub(crate) struct Metrics {
     pub(crate) troubles: Troubles,
     /// Counts of MAVLink programs, if there are any.
     pub(crate) mavlink: Option<Report>,
+    /// Messages that wait for a leader, once the drone is enrolled.
+    pub(crate) queue: Option<SendQueue>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -45,6 +51,7 @@ struct Counters {
     evictions: Counter,
     enrolment_troubles: Counter,
     memberships_dropped: Counter,
+    messages_dropped: Counter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,6 +59,7 @@ struct Gauges {
     enrolled: Gauge,
     synced: Gauge,
     starts: Gauge,
+    queued: Gauge,
 }
 
 impl Metrics {
@@ -75,12 +83,18 @@ impl Metrics {
                 "Stored memberships that could not be restored; the drone joined anew",
                 &self.counters.memberships_dropped,
             ),
+            (
+                "queued_messages_dropped",
+                "Queued messages that no leader confirmed within 24 h, since the drone has this state",
+                &self.counters.messages_dropped,
+            ),
         ];
         register(registry, &counters);
         let gauges = [
             ("enrolled", "1 once this drone has its own key", &self.gauges.enrolled),
             ("synced", "1 if it holds the group's key and knows it to be current", &self.gauges.synced),
             ("starts", "How often it was started", &self.gauges.starts),
+            ("queued_messages", "Messages that wait until a leader confirms them", &self.gauges.queued),
         ];
         register(registry, &gauges);
         self.group.register(registry);
@@ -156,6 +170,12 @@ impl Metrics {
         let revocations = (status.revocation_number, status.revocations_next_update);
         self.group.set(status.epoch, status.valid_until, revocations);
         self.gauges.starts.set(status.boot_no.into());
+        if let Some(queue) = &self.queue {
+            self.gauges.queued.set(i64::try_from(queue.len()).unwrap_or(i64::MAX));
+            // It is stored with the drone's state, so that a restart does not count from zero.
+            let dropped = queue.dropped().map_or(0, |dropped| dropped.number);
+            self.counters.messages_dropped.inner().store(dropped, Ordering::Relaxed);
+        }
         let Some(leaders) = leaders else {
             return Readiness::not_ready("enrolling: no key from the KGCs yet");
         };
@@ -187,6 +207,18 @@ fn readiness(status: &EdgeStatus, issued: Option<u64>, alone: bool, now: u64) ->
     readiness
 }
 
+/// Contradiction between this machine's clock and the times in the key of the leader that is connected.
+pub(crate) fn clock_contradiction(status: &EdgeStatus, issued: Option<u64>, now: u64) -> Option<String> {
+    status.leader.filter(|_| status.synced)?;
+    let key = if let Some(until) = status.valid_until.filter(|until| *until <= now) {
+        format!("the group key of the leader that is connected ran out at {}", clock::format(until))
+    } else {
+        let issued = issued.filter(|issued| *issued > now.saturating_add(CLOCKS))?;
+        format!("the leader made the group key at {}", clock::format(issued))
+    };
+    Some(format!("{key}, and this machine's clock says {}: set the clocks right", clock::format(now)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +248,24 @@ mod tests {
     #[test]
     fn drone_with_the_current_key_and_a_leader_is_ready() {
         assert_eq!(readiness(&status(true), Some(NOW + 5), false, NOW), Readiness::ready());
+    }
+
+    #[test]
+    fn key_that_is_over_although_its_leader_is_connected_is_the_clocks_fault() {
+        let connected = EdgeStatus { leader: Some(quiver_machine::Peer(1)), ..status(true) };
+        assert_eq!(clock_contradiction(&connected, Some(NOW), NOW), None);
+        let over = clock_contradiction(&connected, Some(NOW), NOW + 600).expect("over");
+        assert!(
+            over.contains("ran out at 2026-01-31T12:10:00Z") && over.contains("set the clocks right"),
+            "{over}"
+        );
+        let early = clock_contradiction(&connected, Some(NOW + 3600), NOW).expect("of the future");
+        assert!(
+            early.contains("at 2026-01-31T13:00:00Z") && early.contains("says 2026-01-31T12:00:00Z"),
+            "{early}"
+        );
+        // Without the leader the key just ran out.
+        assert_eq!(clock_contradiction(&status(true), Some(NOW), NOW + 600), None);
     }
 
     #[test]

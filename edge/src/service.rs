@@ -273,6 +273,8 @@ impl EdgeService<'_> {
             driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
         }
         let leaders = Some(node.dial.len());
+        let queue = SendQueue::open(&self.drone.store);
+        self.metrics.queue = Some(queue.clone());
         let _monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
@@ -282,7 +284,6 @@ impl EdgeService<'_> {
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
-        let queue = SendQueue::open(&self.drone.store);
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
         let report = self.metrics.mavlink.clone();
         let answer = move |running, request| {

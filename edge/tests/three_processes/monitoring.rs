@@ -94,8 +94,12 @@ fn every_service_says_whether_it_is_ready_and_what_it_counted() {
     counted_at_least(&edge, "quiver_edge_synced", 1.0);
     counted_at_least(&edge, "quiver_edge_keys_activated_total", 2.0);
 
+    counted(&edge, "quiver_edge_queued_messages", |waiting| waiting == 0.0);
     leader.kill();
     becomes_unready(&bench, "edge", &edge, &["no leader of the group is connected", &place_of(&leader_at)]);
+    assert!(bench.ok("edge", &["send", "-d", "edge-1-data", "later"]).starts_with("queued"));
+    counted(&edge, "quiver_edge_queued_messages", |waiting| waiting == 1.0);
+    counted(&edge, "quiver_edge_queued_messages_dropped_total", |dropped| dropped == 0.0);
     bench.refused(
         "leader",
         &["health", "--metrics", "127.0.0.1:1"],
