@@ -189,6 +189,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Keys")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) validity: Option<Duration>,
+    /// How old the second factor of a pair may be until the drone's next join renews it, such as 1d; at most
+    /// 30d [default: 30d]
+    #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Keys", hide_short_help = true)]
+    #[serde(with = "humantime_serde::option")]
+    pub(crate) kem_lifetime: Option<Duration>,
     /// Address of another leader of the group. It takes over if this one is lost and the other way round;
     /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]

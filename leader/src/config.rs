@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Serial, StrategyKind};
 use quiver_group::leader::LeaderTiming;
-use quiver_group::{Leader, LeaderConfig};
+use quiver_group::{KEM_LIFETIME, Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::{Multiaddr, PeerId};
 use quiver_service::config::{Layers, parse_dialled_addresses, parse_listened_addresses};
@@ -67,6 +67,9 @@ pub(crate) struct LeaderSettings {
     /// Time for which a member is kept that was never active in a term.
     #[serde(with = "quiver_service::duration")]
     pub(crate) absence: Duration,
+    /// Age from which a join renews the second factor of a pair.
+    #[serde(with = "quiver_service::duration")]
+    pub(crate) kem_lifetime: Duration,
     /// Addresses of the group's other leaders.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) peer: Vec<String>,
@@ -99,6 +102,7 @@ impl Default for LeaderSettings {
             resend: timing.resend,
             challenge: timing.challenge,
             absence: timing.absence,
+            kem_lifetime: KEM_LIFETIME,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
             relay: Vec::new(),
@@ -129,6 +133,10 @@ impl LeaderSettings {
             (self.validity >= seconds(5), "`validity` must be at least 5s"),
             ((seconds(5)..=longest).contains(&self.challenge), "`challenge` must lie between 5s and 1h"),
             (self.absence >= seconds(60), "`absence` must be at least 1m"),
+            (
+                (seconds(60)..=KEM_LIFETIME).contains(&self.kem_lifetime),
+                "`kem_lifetime` must lie between 1m and 30d",
+            ),
             (self.silence >= Duration::from_millis(500), "`silence` must be at least 500ms"),
             ((1..=1 << 20).contains(&self.max_members), "`max_members` must lie between 1 and 1048576"),
         ];
@@ -231,6 +239,7 @@ impl Program for Config {
         service: &DroneService<'_, Self>,
         records: Records,
     ) -> Result<impl Primary<Suite = Ristretto255>> {
-        Ok(Leader::new(self.machine(service, None)?, store::decode(records))?.with_kem(service.file.kem))
+        let machine = Leader::new(self.machine(service, None)?, store::decode(records))?;
+        Ok(machine.with_kem(service.file.kem).with_kem_lifetime(self.leader.kem_lifetime))
     }
 }

@@ -120,7 +120,8 @@ impl LeaderService<'_> {
     fn machine(&self, token: Option<IssuedToken<Ristretto255>>) -> Result<Leader<Ristretto255>> {
         let records = store::decode(self.drone.store.records()?);
         let machine = Leader::new(self.config.machine(&self.drone, token)?, records)?;
-        let machine = machine.with_kem(self.drone.file.kem);
+        let machine =
+            machine.with_kem(self.drone.file.kem).with_kem_lifetime(self.config.leader.kem_lifetime);
         let refuses = self.config.drone.refuse_stale_revocations;
         Ok(if refuses { machine.with_stale_lists_refused() } else { machine })
     }

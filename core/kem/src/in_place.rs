@@ -19,7 +19,7 @@ use crate::{KemSet, MESSAGE_LEN, SEED_LEN, SHARED_LEN};
 /// Most rows that a matrix has.
 const MAX_ROWS: usize = 4;
 
-/// What FIPS 203 calls k, `d_u` and `d_v` (table 2). η1 and η2 are 2 in both sets.
+/// Parameters k, `d_u` and `d_v` of FIPS 203 (table 2). η1 and η2 are 2 in both sets.
 #[derive(Clone, Copy)]
 struct Parameters {
     rows: u8,

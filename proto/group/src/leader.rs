@@ -119,6 +119,14 @@ impl<S: Suite> Leader<S> {
         self
     }
 
+    /// The same that renews κ at a join when it is so old: [`KEM_LIFETIME`](crate::KEM_LIFETIME) at most,
+    /// which is the default.
+    #[must_use]
+    pub fn with_kem_lifetime(mut self, lifetime: Duration) -> Self {
+        self.base.store.kem.set_lifetime(lifetime);
+        self
+    }
+
     /// A leader of anonymous members only: drones show that they satisfy a policy, and their verifier calls
     /// [`admit`](Self::admit) (§6.5). Terms open without members.
     #[must_use]

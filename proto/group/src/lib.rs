@@ -33,7 +33,7 @@ pub const KEM_LIFETIME: core::time::Duration = core::time::Duration::from_secs(3
 /// State of κ (§24), the second factor that a drone shares with a leader. Nothing of it is secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KemState {
-    /// Its parameter set, and g: the number of the leader's terms to which it was stepped.
+    /// Parameter set, and g: the number of the leader's terms to which it was stepped.
     pub term: quiver_ainq::KemTerm,
     /// Time of the exchange that it comes from, by the clock of whoever says it.
     pub made: quiver_ainq::UnixTime,

@@ -8,7 +8,7 @@ use crate::clock;
 /// Second factor of a pair, as a status says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KemRow {
-    /// Its parameter set.
+    /// Name of the parameter set.
     pub set: String,
     /// g: the number of the leader's terms to which it was stepped.
     pub terms: u64,

@@ -3,6 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use quiver_ainq::{Error, Handle, KemKey, KemTag, KemTerm, Roster, Serial, Slot, Suite, TermKeys, UnixTime};
 use quiver_kem::{KemSet, KemSetting};
@@ -23,6 +24,8 @@ const MAX_STEPS: u64 = 1 << 24;
 #[derive(Debug)]
 pub(in crate::leader) struct KemKeys<S: Suite> {
     setting: KemSetting,
+    /// Age from which a join renews κ.
+    lifetime: Duration,
     /// g of the newest term that this leader opened, 0 before the first.
     count: u64,
     keys: BTreeMap<Handle, HeldKey<S>>,
@@ -39,7 +42,13 @@ struct HeldKey<S: Suite> {
 
 impl<S: Suite> KemKeys<S> {
     pub(super) const fn new() -> Self {
-        Self { setting: KemSetting::None, count: 0, keys: BTreeMap::new(), dropped: false }
+        Self {
+            setting: KemSetting::None,
+            lifetime: KEM_LIFETIME,
+            count: 0,
+            keys: BTreeMap::new(),
+            dropped: false,
+        }
     }
 
     /// Sets what the deployment says. Without a second factor κ is forgotten.
@@ -49,6 +58,11 @@ impl<S: Suite> KemKeys<S> {
             self.keys.clear();
             self.dropped = true;
         }
+    }
+
+    /// Sets the age from which a join renews κ: no higher than drones have it.
+    pub(in crate::leader) fn set_lifetime(&mut self, lifetime: Duration) {
+        self.lifetime = lifetime.min(KEM_LIFETIME);
     }
 
     /// The change with which κ that was dropped leaves the disk, once.
@@ -68,7 +82,10 @@ impl<S: Suite> KemKeys<S> {
         (term, tag): (KemTerm, &KemTag),
         now: UnixTime,
     ) -> Option<KemKey<S>> {
-        let held = self.keys.get(drone).filter(|held| held.key.term() == term && !is_old(held, now))?;
+        let held = self
+            .keys
+            .get(drone)
+            .filter(|held| held.key.term() == term && !is_old(held, self.lifetime, now))?;
         held.key.is_named(tag).then(|| held.key.clone())
     }
 
@@ -88,7 +105,7 @@ impl<S: Suite> KemKeys<S> {
         }
     }
 
-    /// What the deployment says.
+    /// Setting of the deployment.
     pub(in crate::leader) const fn setting(&self) -> KemSetting {
         self.setting
     }
@@ -120,7 +137,7 @@ impl<S: Suite> KemKeys<S> {
         let members: BTreeMap<Handle, Slot> =
             roster.iter().map(|(slot, public)| (public.handle(), slot)).collect();
         // §24.3: one step for every term, of members and of those that may come back.
-        let mut steps = Steps { own, g: term.g(), left: MAX_STEPS };
+        let (mut steps, lifetime) = (Steps { own, g: term.g(), left: MAX_STEPS }, self.lifetime);
         for drone in members.keys() {
             // §24.7: theirs first, where there are more steps to make than are made at once.
             if let Some(held) = self.keys.get_mut(drone) {
@@ -129,7 +146,7 @@ impl<S: Suite> KemKeys<S> {
         }
         self.keys.retain(|drone, held| {
             held.key.term().set() == set
-                && (members.contains_key(drone) || !is_old(held, now))
+                && (members.contains_key(drone) || !is_old(held, lifetime, now))
                 && steps.make(&mut held.key)
         });
         let keys =
@@ -207,8 +224,8 @@ impl Steps<'_> {
 }
 
 /// Whether κ of this age is to be renewed at the next join.
-fn is_old<S: Suite>(held: &HeldKey<S>, now: UnixTime) -> bool {
-    now.saturating_sub(held.made) >= KEM_LIFETIME.as_secs()
+fn is_old<S: Suite>(held: &HeldKey<S>, lifetime: Duration, now: UnixTime) -> bool {
+    now.saturating_sub(held.made) >= lifetime.as_secs()
 }
 
 /// The change that makes κ durable.
@@ -276,6 +293,12 @@ mod tests {
         let lifetime = KEM_LIFETIME.as_secs();
         assert!(found(&keys, 1, &key(1, 1), NOW + lifetime - 1));
         assert!(!found(&keys, 1, &key(1, 1), NOW + lifetime));
+        // The operator may want it to be renewed sooner, not later: drones renew it by themselves.
+        for (set, held) in [(60, 60), (2 * lifetime, lifetime)] {
+            keys.set_lifetime(Duration::from_secs(set));
+            assert!(found(&keys, 1, &key(1, 1), NOW + held - 1));
+            assert!(!found(&keys, 1, &key(1, 1), NOW + held));
+        }
         open(&mut keys).unwrap();
         assert!(!found(&keys, 1, &key(1, 1), NOW), "of the count before");
         assert!(!found(&keys, 1, &key(1, 2), NOW), "made at that count, not stepped to it");
