@@ -35,7 +35,6 @@ Examples:
   edge envelope seal map.png --policy 'scout and sector:7' --out map.env
   edge envelope open order.env --out order.txt   # if this drone's attributes fit
   edge envelope send --policy medic 'two wounded at the bridge'   # through the running edge
-  edge relay --leader /ip4/10.0.0.1/tcp/7001 --listen /ip4/0.0.0.0/tcp/7003 --group alpha
   edge provision --deployment deployment.toml --token board-1.token    # to set up a board
 
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml
@@ -83,19 +82,6 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
-    /// Pass on what drones and their leader say to each other, without any key, until SIGTERM or SIGINT
-    ///
-    /// Hundreds or thousands of drones name the relay in place of the leader (`edge run --leader`), which then has one
-    /// connection for all of them, sends each broadcast once, and is told the relay's identity (`leader serve
-    /// --relay`). A relay can delay and drop, as any network can, and no more. Drones that name several go to another
-    /// when theirs is silent. Prints its identity and its addresses.
-    Relay(RelayArgs),
-    /// Make the keys of relays before they run, so that leaders can be told who they are
-    ///
-    /// For each NAME the file NAME.seed, which is the relay's alone (`edge relay --seed`); one that is there is kept.
-    /// Prints the identities, which are public: `leader serve --relay`, or all of them with `--publish` here and
-    /// `--relay-file` there.
-    RelayKeys(RelayKeysArgs),
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
     /// Certified fields: what this drone can show without saying who it is
@@ -164,46 +150,6 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     #[serde(skip)]
     pub(crate) json: bool,
-}
-
-/// Flags of a relay.
-#[derive(Args, Debug)]
-pub(crate) struct RelayArgs {
-    /// File of its key (mode 0600), as `edge relay-keys` makes it [default: relay.seed in the data directory, made at
-    /// the first start]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) seed: Option<PathBuf>,
-    /// Where the group's leader listens; further ones are used when the first is lost
-    #[arg(long, value_name = "ADDRESS", required = true)]
-    pub(crate) leader: Vec<String>,
-    /// Where to listen for drones; may be repeated
-    #[arg(long, value_name = "ADDRESS", default_value = "/ip4/127.0.0.1/tcp/7003")]
-    pub(crate) listen: Vec<String>,
-    /// The group whose messages are passed on
-    #[arg(long, value_name = "GROUP")]
-    pub(crate) group: Name,
-    /// The most drones at a time
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16_384))]
-    pub(crate) max_drones: u32,
-    #[command(flatten)]
-    pub(crate) monitoring: MonitoringArgs,
-}
-
-/// Flags of making relays' keys.
-#[derive(Args, Debug)]
-pub(crate) struct RelayKeysArgs {
-    /// Directory of the keys; created for its owner alone
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Write the identities to this file as well, one a line, in the order of the names
-    #[arg(long, value_name = "FILE")]
-    pub(crate) publish: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// The relays
-    #[arg(value_name = "NAME", required = true)]
-    pub(crate) names: Vec<Name>,
 }
 
 /// Checks a name, and keeps its text.

@@ -6,4 +6,8 @@ use quiver_service::drone::feature::Features;
 pub(crate) const FEATURES: Features = &[
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
+    #[cfg(feature = "relays")]
+    &quiver_relays::RelayFeature,
+    #[cfg(feature = "relays")]
+    &quiver_relays::RelayKeysFeature,
 ];

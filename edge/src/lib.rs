@@ -43,7 +43,6 @@ mod mavlink;
 mod metrics;
 mod program;
 mod provision;
-mod relay;
 mod service;
 
 pub use blocking::{

@@ -16,8 +16,8 @@ use quiver_service::{exit, terminal};
 use crate::cli::{Command, HELP};
 use crate::config::Config;
 use crate::control::{Request, Status};
+use crate::provision;
 use crate::service::{self, Printer, Start, Task};
-use crate::{provision, relay};
 
 /// Runs the program `edge` with the arguments of this process, and says its exit code.
 #[must_use]
@@ -41,12 +41,15 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let config = Config::read(match &cli.command {
         Command::Enrol(args) => layers.flags(args)?,
         Command::Run(args) => layers.flags(args)?,
-        Command::Relay(args) => layers.flags(&args.monitoring)?,
         Command::Abke(AbkeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs)?,
         Command::Drone(command) => command.flags(layers)?,
         _ => layers,
     })?;
-    let serves = matches!(cli.command, Command::Run(_) | Command::Relay(_));
+    let serves = match &cli.command {
+        Command::Run(_) => true,
+        Command::Drone(command) => command.serves(),
+        _ => false,
+    };
     let _export = config.drone.start_logging(HELP.name, serves)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
@@ -78,8 +81,6 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
                 let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
-            Command::Relay(args) => relay::run(&config.drone, &args).await,
-            Command::RelayKeys(args) => relay::make_keys(&args),
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
             Command::Abke(command) => shared.abke(command).await,
             Command::Drone(command) => shared.run(command).await,

@@ -198,13 +198,6 @@ pub(crate) struct ServeArgs {
     /// may be repeated. Without one this leader is alone
     #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub(crate) peer: Vec<String>,
-    /// Identity of a relay that drones of the group may be behind, as `edge relay` prints it (12D3KooW…); may
-    /// be repeated. Others are served as drones are
-    #[arg(long, value_name = "PEER_ID", help_heading = "Network", hide_short_help = true)]
-    pub(crate) relay: Vec<String>,
-    /// File of such identities, one a line, as `edge relay-keys --publish` writes it
-    #[arg(long, value_name = "FILE", help_heading = "Network", hide_short_help = true)]
-    pub(crate) relay_file: Option<PathBuf>,
     /// How long the leader may be silent before another opens a term. Each does so half of that later for
     /// every ordinal up to its own: with 10s, ordinal 1 after 15 s and ordinal 2 after 20 s [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Network")]

@@ -8,18 +8,14 @@ use quiver_ainq::{IssuedToken, Name, Ristretto255, Serial, StrategyKind};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{KEM_LIFETIME, Leader, LeaderConfig};
 use quiver_machine::Primary;
-use quiver_net::{Multiaddr, PeerId};
+use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::feature::{Features, ServiceParts, settings};
 use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
-use quiver_service::private_file;
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
 use crate::{mavlink, store};
-
-/// The longest file of relays: 1,024 identities and more.
-const RELAY_FILE_LIMIT: u64 = 64 * 1024;
 
 /// All settings.
 #[derive(Clone, Debug)]
@@ -76,11 +72,6 @@ pub(crate) struct LeaderSettings {
     /// Silence of the leader after which another takes over. Of no effect without other leaders.
     #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
-    /// Relays that drones may be behind, by their transport identities.
-    #[serde(deserialize_with = "quiver_service::config::list")]
-    pub(crate) relay: Vec<String>,
-    /// File of further ones.
-    pub(crate) relay_file: Option<PathBuf>,
     /// MAVLink system ids, each `NAME=ID`.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) system_id: Vec<String>,
@@ -105,25 +96,9 @@ impl Default for LeaderSettings {
             kem_lifetime: KEM_LIFETIME,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
-            relay: Vec::new(),
-            relay_file: None,
             system_id: Vec::new(),
         }
     }
-}
-
-/// Reads a relay's identity.
-fn relay_identity(text: &str) -> std::result::Result<PeerId, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "{text} is no relay's identity; give what `edge relay` or `edge relay-keys` prints (12D3KooW…)"
-        )
-    })
-}
-
-/// The error about an identity that was given as a setting.
-fn given_relay(reason: &str) -> Error {
-    Error::config(format!("`relay`: {reason}"))
 }
 
 impl LeaderSettings {
@@ -141,30 +116,12 @@ impl LeaderSettings {
             ((1..=1 << 20).contains(&self.max_members), "`max_members` must lie between 1 and 1048576"),
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
-        broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))?;
-        self.relay
-            .iter()
-            .try_for_each(|text| relay_identity(text).map(drop).map_err(|reason| given_relay(&reason)))
+        broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))
     }
 
     /// The addresses to listen on, and those of the other leaders.
     pub(crate) fn addresses(&self) -> Result<(Vec<Multiaddr>, Vec<Multiaddr>)> {
         Ok((parse_listened_addresses("listen", &self.listen)?, parse_dialled_addresses("peer", &self.peer)?))
-    }
-
-    /// The relays: those given, and those in the file.
-    pub(crate) fn relays(&self) -> Result<Vec<PeerId>> {
-        let given = self.relay.iter().map(|text| relay_identity(text).map_err(|reason| given_relay(&reason)));
-        let mut relays = given.collect::<Result<Vec<_>>>()?;
-        if let Some(path) = &self.relay_file {
-            let content = private_file::read_public(path, RELAY_FILE_LIMIT, "a list of relays' identities")?;
-            let wrong = |what: &str| Error::config(format!("{}: {what}", path.display()));
-            let text = content.text().ok_or_else(|| wrong("it is no text"))?;
-            for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-                relays.push(relay_identity(line).map_err(|reason| wrong(&content.explain(reason)))?);
-            }
-        }
-        Ok(relays)
     }
 
     /// The operator's list of drones that may join.

@@ -11,6 +11,7 @@ use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::kem_row::KemRow;
+use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
@@ -365,7 +366,7 @@ type Events = broadcast::Receiver<LeaderEvent>;
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
 async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &LeaderNode| Status::of(machine, machine.relayed(), roster, laggards);
+    let look = move |machine: &LeaderNode| Status::of(machine, machine.relay_counts(), roster, laggards);
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     status.stalled = machine.metrics().trouble();

@@ -15,4 +15,6 @@ pub(crate) const FEATURES: Features = &[
     },
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
+    #[cfg(feature = "relays")]
+    &quiver_relays::RelayedLeaderFeature,
 ];

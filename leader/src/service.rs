@@ -17,6 +17,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::ServiceContext;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::Output;
+use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::send::{Paths, Relay};
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
@@ -53,7 +54,7 @@ const EVENTS: usize = 1024;
 /// Serves until SIGTERM or SIGINT, or until the KGC refuses for good.
 pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool) -> Result<()> {
     // Now rather than once it has enrolled.
-    config.leader.relays()?;
+    config.features.iter().try_for_each(|feature| feature.check())?;
     config.leader.addresses()?;
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
@@ -165,7 +166,7 @@ impl LeaderService<'_> {
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &LeaderNode, unreached: &[_]| {
-            metrics.refresh(machine, machine.relayed(), unreached)
+            metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
         let (place, register) =
@@ -258,7 +259,7 @@ impl LeaderService<'_> {
         node.clocks = Clocks::Everybody;
         node.detect_duplicates = true;
         node.introduction = Some(Introduction::new(Service::Leader, &self.drone.deployment.fingerprint()));
-        node.relays = leader.relays()?;
+        self.config.features.iter().try_for_each(|feature| feature.configure(&mut node))?;
         let kgcs = self.drone.kgc_addresses()?.into_iter().map(|address| (Route::Kgc, address));
         let (listen, peers) = leader.addresses()?;
         node.listen = listen;
@@ -291,7 +292,7 @@ async fn confirm_clock(mut handle: Handle<LeaderNode>) {
 /// keeps its own.
 fn member_connections(machine: &LeaderNode, handed: &[Peer]) -> usize {
     let handed: BTreeSet<_> = handed.iter().collect();
-    let reached = |peer: &Peer| handed.contains(&machine.relay_of(*peer).unwrap_or(*peer));
+    let reached = |peer: &Peer| handed.contains(&machine.relay_before(*peer).unwrap_or(*peer));
     machine.member_connections().filter(reached).count()
 }
 

@@ -12,6 +12,7 @@ use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::Store;
 use quiver_service::drone::output::Output;
+use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
@@ -221,7 +222,7 @@ impl LeaderHost {
 
     /// A peer by its name, if it is known, and its address, or its relay's.
     fn peer(&self, machine: &LeaderNode, peer: Peer) -> String {
-        let place = self.places.get(&machine.relay_of(peer).unwrap_or(peer));
+        let place = self.places.get(&machine.relay_before(peer).unwrap_or(peer));
         let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {
             Some(name) => format!("{name} at {place}"),

@@ -9,6 +9,7 @@
 //! | [`store`] | the drone's state file, shared by the tasks of one process |
 //! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
 //! | [`running`] | a running drone, as the tasks beside its machine reach it |
+//! | [`relays`] | relays that the peers of a drone's machine are behind |
 //! | [`send`] | who passes messages on to the group, whether one was confirmed, what is said about it |
 //! | [`kem_row`] | the second factor of a pair, as a status says it |
 //! | [`request`] | what subcommands ask of the running service, and the answers |
@@ -37,6 +38,7 @@ pub mod mavlink;
 pub mod metrics;
 pub mod output;
 pub mod program;
+pub mod relays;
 pub mod request;
 pub mod running;
 pub mod send;

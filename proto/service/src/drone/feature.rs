@@ -69,6 +69,11 @@ pub trait CommandFeature: Sync {
 /// A feature's subcommand with its arguments.
 #[async_trait(?Send)]
 pub trait FeatureCommand: fmt::Debug {
+    /// True if it runs until a signal comes, as a service does.
+    fn serves(&self) -> bool {
+        false
+    }
+
     /// Adds the settings that it was given.
     ///
     /// # Errors

@@ -8,13 +8,13 @@ use quiver_ainq::{DroneKeypair, RevocationList, Ristretto255};
 use quiver_envelope::{EnvelopeCommand, Envelopes};
 use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
-use quiver_relay::WithRelays;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
 use super::envelope::{Holder, SendJob, attribute_keys};
 use super::fetch::{KeyClient, copy};
+use super::relays::{Outer, outer};
 use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
 use super::send::Paths;
 use super::{Error, Result};
@@ -26,10 +26,10 @@ const LOOK: Duration = Duration::from_millis(200);
 pub const ENDING: &str = "the service is ending";
 
 /// The machine of a running service: an edge or a leader, and envelopes. Leaders may have relays; edges have none.
-pub type Drone<P> = WithRelays<Node<P, Envelopes>>;
+pub type Drone<P> = Outer<Node<P, Envelopes>>;
 /// The machine of a service in this role.
 pub fn with_envelopes<P: Primary>(primary: P) -> Drone<P> {
-    Node::new(primary, Envelopes::default()).into()
+    outer(Node::new(primary, Envelopes::default()))
 }
 
 /// Commands of the drone's machine.
@@ -103,7 +103,11 @@ where
     /// # Errors
     /// If the machine has stopped.
     pub async fn identity(&self) -> Result<Identity> {
-        self.machine.inspect(|machine| Identity::of(&***machine)).await?
+        let identity = |machine: &Drone<P>| {
+            let node: &Node<P, Envelopes> = machine;
+            Identity::of(&**node)
+        };
+        self.machine.inspect(identity).await?
     }
 
     /// Waits until the drone has enrolled; its key.

@@ -44,6 +44,12 @@ pub enum DroneCommand<P: Program> {
 }
 
 impl<P: Program> DroneCommand<P> {
+    /// True if it runs until a signal comes, as a service does.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        matches!(self, Self::Feature(command) if command.0.serves())
+    }
+
     /// Adds the settings that it was given.
     ///
     /// # Errors

@@ -37,8 +37,24 @@ pub trait ServiceFeature {
 
 /// Settings of a feature, and the tasks that they ask for.
 pub trait ServicePart: fmt::Debug + Send + Sync {
+    /// Checks what its settings name, before anything is done for the service.
+    ///
+    /// # Errors
+    /// Those of the files that its settings name.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds what it needs to the configuration of the service's node.
+    ///
+    /// # Errors
+    /// Those of the files that its settings name.
+    fn configure(&self, _node: &mut NodeConfig) -> Result<()> {
+        Ok(())
+    }
+
     /// Starts its tasks beside the machine. They end with the service.
-    fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>);
+    fn start(&self, _service: &ServiceContext<'_>, _tasks: &mut JoinSet<()>) {}
 }
 
 /// Settings of a program's features.

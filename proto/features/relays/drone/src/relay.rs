@@ -20,7 +20,7 @@ use rand::rngs::OsRng;
 
 pub(crate) use self::keys::make_keys;
 use self::metrics::Metrics;
-use crate::cli::RelayArgs;
+use crate::arguments::RelayArgs;
 
 /// File of the transport key's seed, in the data directory.
 const SEED: &str = "relay.seed";

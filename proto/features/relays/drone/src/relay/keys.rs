@@ -10,7 +10,7 @@ use rand::rngs::OsRng;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use crate::cli::RelayKeysArgs;
+use crate::arguments::RelayKeysArgs;
 
 const SEED_LEN: usize = 32;
 /// The most that is read of a file given as a seed, to say what it is instead.

@@ -1,0 +1,122 @@
+//! Relays in the programs of edges and leaders.
+//!
+//! An edge's program lists [`RelayFeature`] and [`RelayKeysFeature`] among its features, a leader's
+//! [`RelayedLeaderFeature`]; nothing else of them names this crate.
+
+mod arguments;
+mod leader;
+mod relay;
+
+use async_trait::async_trait;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use quiver_service::config::Layers;
+use quiver_service::drone::feature::{
+    CommandFeature, DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand, ServiceFeature,
+};
+use quiver_service::drone::fetch::KeyClient;
+use quiver_service::drone::running::Identity;
+use quiver_service::drone::{Error, Result};
+use serde_json::Value;
+
+use self::arguments::{EXAMPLE, RELAY, RELAY_KEYS, RELAY_KEYS_MORE, RELAY_MORE, RelayArgs, RelayKeysArgs};
+
+/// The subcommand `relay`, which runs a relay.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayFeature;
+
+/// The subcommand `relay-keys`, which makes relays' keys.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayKeysFeature;
+
+/// A leader whose drones may be behind relays: the flags that say which.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayedLeaderFeature;
+
+impl DroneFeature for RelayFeature {
+    fn command(&self) -> Option<&dyn CommandFeature> {
+        Some(self)
+    }
+}
+
+impl DroneFeature for RelayKeysFeature {
+    fn command(&self) -> Option<&dyn CommandFeature> {
+        Some(self)
+    }
+}
+
+impl DroneFeature for RelayedLeaderFeature {
+    fn service(&self) -> Option<&dyn ServiceFeature> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl CommandFeature for RelayFeature {
+    fn name(&self) -> &'static str {
+        "relay"
+    }
+
+    fn subcommand(&self) -> Command {
+        let command = RelayArgs::augment_args(Command::new(self.name())).after_help(EXAMPLE);
+        command.about(RELAY).long_about(format!("{RELAY}\n\n{RELAY_MORE}"))
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(RelayArgs::from_arg_matches(arguments)?))
+    }
+
+    async fn answer(&self, _: &KeyClient, _: Identity, _: &Value) -> Result<FeatureAnswer> {
+        Err(unasked())
+    }
+}
+
+#[async_trait]
+impl CommandFeature for RelayKeysFeature {
+    fn name(&self) -> &'static str {
+        "relay-keys"
+    }
+
+    fn subcommand(&self) -> Command {
+        let command = RelayKeysArgs::augment_args(Command::new(self.name()));
+        command.about(RELAY_KEYS).long_about(format!("{RELAY_KEYS}\n\n{RELAY_KEYS_MORE}"))
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(RelayKeysArgs::from_arg_matches(arguments)?))
+    }
+
+    async fn answer(&self, _: &KeyClient, _: Identity, _: &Value) -> Result<FeatureAnswer> {
+        Err(unasked())
+    }
+}
+
+/// Refusal of a request: neither subcommand makes any, because a relay is no drone.
+fn unasked() -> Error {
+    Error::Answered("a drone is asked nothing about relays".into(), 1)
+}
+
+#[async_trait(?Send)]
+impl FeatureCommand for RelayArgs {
+    fn serves(&self) -> bool {
+        true
+    }
+
+    fn flags(&self, layers: Layers) -> quiver_service::Result<Layers> {
+        layers.flags(&self.monitoring)
+    }
+
+    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> Result<()> {
+        relay::run(caller.settings(), &self).await
+    }
+}
+
+#[async_trait(?Send)]
+impl FeatureCommand for RelayKeysArgs {
+    fn flags(&self, layers: Layers) -> quiver_service::Result<Layers> {
+        Ok(layers)
+    }
+
+    async fn run(self: Box<Self>, _: &dyn FeatureCaller) -> Result<()> {
+        relay::make_keys(&self)
+    }
+}
