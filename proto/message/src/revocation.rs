@@ -23,8 +23,8 @@ pub struct RevocationList {
 }
 
 impl RevocationQuery {
-    pub(crate) fn from_wire(wire: wire::RevocationQuery) -> Self {
-        Self { number: wire.number, max_len: wire.max_len }
+    pub(crate) fn from_wire(wire: wire::RevocationQuery) -> Result<Self, MessageError> {
+        Ok(Self { number: wire.number, max_len: wire.max_len })
     }
 
     pub(crate) fn to_wire(&self) -> wire::RevocationQuery {
