@@ -5,12 +5,10 @@ mod list;
 mod policy;
 mod setup;
 
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use quiver_admission::PolicyStatement;
 use quiver_admission::certifying::{Certifier, KIND, Terms};
 use quiver_ainq::{AuthorityStatement, Deployment, Purpose, Ristretto255};
 use quiver_crypto::Secret;
-use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 
 use self::arguments::{AbkeCommand, CertifyArgs, EXAMPLES};
@@ -28,18 +26,11 @@ const HELD: &str = "its credential stays valid until the period ends (`kgc abke 
 pub(crate) struct AdmissionFeature;
 
 impl KgcFeature for AdmissionFeature {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
+    type Command = AbkeCommand;
 
-    fn subcommand(&self, command: Command) -> Command {
-        let about = "Admission by certified fields: authorities, what they certify, policies";
-        AbkeCommand::augment_subcommands(command).about(about).long_about(None::<&str>).after_help(EXAMPLES)
-    }
-
-    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
-        Ok(Box::new(AbkeCommand::from_arg_matches(arguments)?))
-    }
+    const KIND: &'static str = KIND;
+    const ABOUT: &'static str = "Admission by certified fields: authorities, what they certify, policies";
+    const EXAMPLES: &'static str = EXAMPLES;
 
     fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
         let terms = Terms::of(statement).map_err(Error::scheme)?;
@@ -54,27 +45,21 @@ impl KgcFeature for AdmissionFeature {
 
 impl FeatureCommand for AbkeCommand {
     fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
-        run(config, protection, self)
-    }
-}
-
-fn run(config: &Config, protection: &ProtectionArgs, command: &AbkeCommand) -> Result<()> {
-    let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    let deployment = file.pin()?;
-    let deployment = &deployment;
-    if let AbkeCommand::List { json } = command {
-        return list::run(deployment, &registry::open_of(config, deployment)?, *json);
-    }
-    registry::write(config, protection, |writer| match command {
-        AbkeCommand::Setup(args) => setup::run(config, protection, deployment, writer, args),
-        AbkeCommand::Certify(args) => certify(config, deployment, writer, args),
-        AbkeCommand::Revoke { drone, authority } => {
-            let known = choose(writer, deployment, authority.as_deref())?;
-            grants::withdraw(config, writer, &known.row, drone, HELD)
+        let deployment = &config.deployment()?;
+        if let Self::List { json } = self {
+            return list::run(deployment, &registry::open_of(config, deployment)?, *json);
         }
-        AbkeCommand::Policy(args) => policy::run(config, protection, deployment, writer, args),
-        AbkeCommand::List { .. } => Ok(()),
-    })
+        registry::write(config, protection, |writer| match self {
+            Self::Setup(args) => setup::run(config, protection, deployment, writer, args),
+            Self::Certify(args) => certify(config, deployment, writer, args),
+            Self::Revoke { drone, choice } => {
+                let known = choose(writer, deployment, choice.authority.as_deref())?;
+                grants::withdraw(config, writer, &known.row, drone, HELD)
+            }
+            Self::Policy(args) => policy::run(config, protection, deployment, writer, args),
+            Self::List { .. } => Ok(()),
+        })
+    }
 }
 
 /// Certifies a drone's fields.
@@ -84,7 +69,7 @@ fn certify(
     store: &mut Store,
     args: &CertifyArgs,
 ) -> Result<()> {
-    let known = choose(store, deployment, args.authority.as_deref())?;
+    let known = choose(store, deployment, args.choice.authority.as_deref())?;
     let values: Vec<_> = args.values.iter().map(|value| (value.field.as_str(), value.value)).collect();
     let granted = known.service.grant(&values).map_err(|error| Error::Fields {
         what: format!("this cannot be certified by {}, which certifies {}", known.row.name, schema(&known)),

@@ -7,12 +7,10 @@ mod setup;
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use quiver_ainq::{AuthorityStatement, Deployment, Name, Ristretto255, VerifiedAuthority};
 use quiver_delivery::attributes::schemes::{Granting, SchemeKind, UnknownScheme};
 use quiver_delivery::attributes::{Granted, KIND};
 use quiver_policy::Schema;
-use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::terminal;
 
@@ -32,18 +30,11 @@ const HELD: &str = "a key that the drone holds opens until it is erased: the dro
 pub(crate) struct AttributeFeature;
 
 impl KgcFeature for AttributeFeature {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
+    type Command = AbeCommand;
 
-    fn subcommand(&self, command: Command) -> Command {
-        let about = "Attribute-based encryption: authorities, grants, keys";
-        AbeCommand::augment_subcommands(command).about(about).long_about(None::<&str>).after_help(EXAMPLES)
-    }
-
-    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
-        Ok(Box::new(AbeCommand::from_arg_matches(arguments)?))
-    }
+    const KIND: &'static str = KIND;
+    const ABOUT: &'static str = "Attribute-based encryption: authorities, grants, keys";
+    const EXAMPLES: &'static str = EXAMPLES;
 
     fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
         Ok(match scheme_of(statement)? {
@@ -57,7 +48,26 @@ impl KgcFeature for AttributeFeature {
 
 impl FeatureCommand for AbeCommand {
     fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
-        run(config, protection, self)
+        let deployment = &config.deployment()?;
+        let read = || registry::open_of(config, deployment);
+        match self {
+            Self::List { json } => return list::run(deployment, &read()?, *json),
+            Self::Publish { name, out } => return publish(deployment, &read()?, name, out.clone()),
+            _ => {}
+        }
+        registry::write(config, protection, |writer| match self {
+            Self::Setup(args) => setup::run(config, protection, deployment, writer, args),
+            Self::Grant(args) => {
+                let (known, granted) = chosen(writer, deployment, &args.what)?;
+                grants::make(config, writer, &known.row, &args.drone, &granted, "edge abe fetch")
+            }
+            Self::Revoke(args) => {
+                let known = choose(writer, deployment, args.choice.authority.as_deref(), None)?;
+                grants::withdraw(config, writer, &known.row, &args.drone, HELD)
+            }
+            Self::Keygen(args) => keygen::run(config, protection, deployment, writer, args),
+            Self::List { .. } | Self::Publish { .. } => Ok(()),
+        })
     }
 }
 
@@ -81,30 +91,6 @@ fn scheme_of(statement: &AuthorityStatement<Ristretto255>) -> Result<AuthoritySc
         Err(error @ UnknownScheme::Broken(_)) => Ok(AuthorityScheme::Ended(named(error))),
         Err(error) => Err(Error::Scheme(named(error))),
     }
-}
-
-fn run(config: &Config, protection: &ProtectionArgs, command: &AbeCommand) -> Result<()> {
-    let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    let deployment = file.pin()?;
-    let (deployment, read) = (&deployment, || registry::open_of(config, &deployment));
-    match command {
-        AbeCommand::List { json } => return list::run(deployment, &read()?, *json),
-        AbeCommand::Publish { name, out } => return publish(deployment, &read()?, name, out.clone()),
-        _ => {}
-    }
-    registry::write(config, protection, |writer| match command {
-        AbeCommand::Setup(args) => setup::run(config, protection, deployment, writer, args),
-        AbeCommand::Grant(args) => {
-            let (known, granted) = chosen(writer, deployment, &args.what)?;
-            grants::make(config, writer, &known.row, &args.drone, &granted, "edge abe fetch")
-        }
-        AbeCommand::Revoke(args) => {
-            let known = choose(writer, deployment, args.authority.as_deref(), None)?;
-            grants::withdraw(config, writer, &known.row, &args.drone, HELD)
-        }
-        AbeCommand::Keygen(args) => keygen::run(config, protection, deployment, writer, args),
-        AbeCommand::List { .. } | AbeCommand::Publish { .. } => Ok(()),
-    })
 }
 
 /// Writes an authority's public file.

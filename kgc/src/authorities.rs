@@ -7,6 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use quiver_ainq::{
     AuthorityStatement, Deployment, MAX_AUTHORITY_LEN, Ristretto255, SecretScalar, SignedAuthority, Suite,
     VerifiedAuthority,
@@ -147,6 +148,14 @@ pub(crate) struct Known<T> {
     pub(crate) row: AuthorityRow,
     pub(crate) statement: VerifiedAuthority<Ristretto255>,
     pub(crate) service: T,
+}
+
+/// Choice among the authorities of a kind.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AuthorityChoice {
+    /// The authority; may be left out if there is only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) authority: Option<String>,
 }
 
 /// The one that was named, or else the only one.

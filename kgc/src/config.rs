@@ -5,8 +5,10 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::DEFAULT_RATE;
 use quiver_service::config::{Layers, ServiceSettings};
+use quiver_service::deployment_file::DeploymentFile;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::HELP;
@@ -99,5 +101,13 @@ impl Config {
             false if quorum::file::path_in(&self.data_dir).exists() => Err(Error::NoKeyYet),
             false => Err(Error::NotInitialised(self.data_dir.clone())),
         }
+    }
+
+    /// The deployment that this file describes.
+    ///
+    /// # Errors
+    /// Those of [`existing_deployment`](Self::existing_deployment), and of a file that cannot be read.
+    pub(crate) fn deployment(&self) -> Result<Deployment<Ristretto255>> {
+        Ok(DeploymentFile::read(&self.existing_deployment()?)?.pin()?)
     }
 }

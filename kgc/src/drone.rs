@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, SignedRevocationList, UnixTime};
 use quiver_enrolment::{KgcRecord, RevocationUsage};
-use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
@@ -87,7 +86,7 @@ fn mark_revoked(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<
     let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
         return Ok(());
     };
-    let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin()?;
+    let deployment = config.deployment()?;
     let list = SignedRevocationList::decode(&list)?.verify(&deployment)?;
     let serials: Vec<_> = list.revoked.iter().map(|drone| hex::encode(drone.serial)).collect();
     drones.iter_mut().for_each(|drone| drone.revoked |= serials.contains(&drone.serial));

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::Result;
 
 /// The features.
-const FEATURES: &[&dyn KgcFeature] = &[
+const FEATURES: &[&dyn ListedFeature] = &[
     #[cfg(feature = "attributes")]
     &crate::attributes::AttributeFeature,
     #[cfg(feature = "admission")]
@@ -24,17 +24,15 @@ const FEATURES: &[&dyn KgcFeature] = &[
 
 /// A feature of the KGC.
 pub(crate) trait KgcFeature: Sync {
+    /// Subcommand with its arguments.
+    type Command: FeatureCommand + Subcommand + 'static;
+
     /// Name of its subcommand, and kind of its authorities in the KGC's statements.
-    fn kind(&self) -> &'static str;
-
-    /// Description of its subcommand for the command line.
-    fn subcommand(&self, command: Command) -> Command;
-
-    /// Reads the arguments of its subcommand.
-    ///
-    /// # Errors
-    /// The errors of clap.
-    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error>;
+    const KIND: &'static str;
+    /// Purpose of its subcommand, in a line.
+    const ABOUT: &'static str;
+    /// Examples, which stand below the subcommand's own.
+    const EXAMPLES: &'static str;
 
     /// Puts an authority of its kind to work.
     ///
@@ -59,6 +57,55 @@ pub(crate) trait FeatureCommand: fmt::Debug {
     fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()>;
 }
 
+/// A [`KgcFeature`] whose subcommand has any type, for the list.
+pub(crate) trait ListedFeature: Sync {
+    /// See [`KgcFeature::KIND`].
+    fn kind(&self) -> &'static str;
+
+    /// Description of its subcommand for the command line.
+    fn subcommand(&self) -> Command;
+
+    /// Reads the arguments of its subcommand.
+    ///
+    /// # Errors
+    /// The errors of clap.
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error>;
+
+    /// See [`KgcFeature::open`].
+    ///
+    /// # Errors
+    /// The errors of [`KgcFeature::open`].
+    fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService>;
+
+    /// See [`KgcFeature::purpose`].
+    fn purpose(&self, body: &[u8]) -> Option<Purpose>;
+}
+
+impl<F: KgcFeature> ListedFeature for F {
+    fn kind(&self) -> &'static str {
+        F::KIND
+    }
+
+    fn subcommand(&self) -> Command {
+        let command = F::Command::augment_subcommands(Command::new(F::KIND));
+        let command = command.subcommand_required(true).arg_required_else_help(true);
+        // The command's own documentation is for readers of the code.
+        command.about(F::ABOUT).long_about(None::<&str>).after_help(F::EXAMPLES)
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(F::Command::from_arg_matches(arguments)?))
+    }
+
+    fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
+        KgcFeature::open(self, statement, master)
+    }
+
+    fn purpose(&self, body: &[u8]) -> Option<Purpose> {
+        KgcFeature::purpose(self, body)
+    }
+}
+
 /// Service of an authority.
 #[derive(Debug)]
 pub(crate) enum AuthorityService {
@@ -69,7 +116,7 @@ pub(crate) enum AuthorityService {
 }
 
 /// The feature whose authorities are of this kind, if this build has it.
-pub(crate) fn of_kind(kind: &str) -> Option<&'static dyn KgcFeature> {
+pub(crate) fn of_kind(kind: &str) -> Option<&'static dyn ListedFeature> {
     FEATURES.iter().copied().find(|feature| feature.kind() == kind)
 }
 
@@ -106,11 +153,7 @@ impl FromArgMatches for FeatureSubcommand {
 
 impl Subcommand for FeatureSubcommand {
     fn augment_subcommands(command: Command) -> Command {
-        let complete = |feature: &&dyn KgcFeature| {
-            let command = feature.subcommand(Command::new(feature.kind()));
-            command.subcommand_required(true).arg_required_else_help(true)
-        };
-        FEATURES.iter().map(complete).fold(command, Command::subcommand)
+        FEATURES.iter().map(|feature| feature.subcommand()).fold(command, Command::subcommand)
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {

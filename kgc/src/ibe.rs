@@ -10,7 +10,6 @@ use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::{Pattern, ReleaseAuthority};
 use quiver_ibe::{Condition, Kind};
 use quiver_service::armour::{self, Kind as Armour};
-use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
@@ -24,8 +23,7 @@ use crate::store::{PolicyRow, Store};
 
 /// Runs a subcommand.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCommand) -> Result<()> {
-    let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    let deployment = file.pin()?;
+    let deployment = config.deployment()?;
     let read = || registry::open(config);
     match command {
         IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(

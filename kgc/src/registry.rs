@@ -38,8 +38,7 @@ fn fingerprint(config: &Config) -> Result<[u8; 32]> {
     if let Some(quorum) = Pinned::kept(&config.data_dir)? {
         return Ok(quorum.seat());
     }
-    let file = DeploymentFile::read(&config.existing_deployment()?)?;
-    Ok(file.pin()?.fingerprint())
+    Ok(config.deployment()?.fingerprint())
 }
 
 /// Opens the registry in the data directory, to read it.
@@ -79,7 +78,7 @@ impl Held {
         if let Some(kept) = Pinned::kept(&config.data_dir)? {
             return Ok(Self::Quorum(Box::new(QuorumState::open(&config.data_dir, &kept, by)?.0)));
         }
-        let deployment = DeploymentFile::read(&config.existing_deployment()?)?.pin()?;
+        let deployment = config.deployment()?;
         Ok(Self::Single(Box::new(Sealed::open(&config.data_dir, &deployment, by)?)))
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use quiver_ainq::{Deployment, Purpose, Ristretto255, StatementSignature};
 use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
@@ -14,6 +15,14 @@ use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::registry::Writer;
 use crate::sealed;
+
+/// Time limit for the approval of what a command has signed.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ApprovalArgs {
+    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
+    pub(crate) wait: Duration,
+}
 
 /// Signer of a command that changes the registry.
 pub(crate) struct Signing<'a> {

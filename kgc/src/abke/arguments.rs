@@ -8,6 +8,9 @@ use clap::{Args, Subcommand};
 use quiver_ainq::{Name, UnixTime};
 use quiver_service::clock::{parse_time, unix_now};
 
+use crate::authorities::AuthorityChoice;
+use crate::signing::ApprovalArgs;
+
 /// Examples, which stand below the subcommands.
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -28,9 +31,8 @@ pub(crate) enum AbkeCommand {
         /// The drone
         #[arg(value_name = "DRONE")]
         drone: Name,
-        /// The authority; may be left out if there is only one
-        #[arg(long, value_name = "NAME")]
-        authority: Option<String>,
+        #[command(flatten)]
+        choice: AuthorityChoice,
     },
     /// Sign a policy that leaders of a group may demand for joining. In a quorum `kgc serve` must run, and
     /// enough others must approve
@@ -55,9 +57,8 @@ pub(crate) struct AbkeSetupArgs {
     /// The authority's name
     #[arg(long, value_name = "NAME", default_value = "abke")]
     pub(crate) name: Name,
-    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
-    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
 }
 
 #[derive(Debug, Args)]
@@ -68,9 +69,8 @@ pub(crate) struct CertifyArgs {
     /// A value for each field: an integer, true or false, `now`, or a time as seconds since 1970: now+2h
     #[arg(value_name = "FIELD=VALUE", required = true, allow_hyphen_values = true)]
     pub(crate) values: Vec<Value>,
-    /// The authority; may be left out if there is only one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) authority: Option<String>,
+    #[command(flatten)]
+    pub(crate) choice: AuthorityChoice,
 }
 
 #[derive(Debug, Args)]
@@ -93,9 +93,8 @@ pub(crate) struct PolicyArgs {
     /// The file to write, for leaders; default: NAME.policy
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
-    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
 }
 
 /// A field and what is certified of it.

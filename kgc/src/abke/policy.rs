@@ -45,7 +45,7 @@ pub(crate) fn run(
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
     let by = writer.protection(protection)?;
-    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
     let signature = signing.sign(writer, Purpose::AbkePolicy, &statement.body())?;
     let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.

@@ -43,7 +43,7 @@ pub(crate) fn run(
         parameters: terms.parameters(),
         master: seed,
     };
-    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
     let statement = setup.carry_out(&signing, writer)?;
     write_public(&public, &statement)?;
     terminal::line(&format!(

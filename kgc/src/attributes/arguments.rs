@@ -1,11 +1,13 @@
 //! `kgc abe …`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_delivery::attributes::schemes::SchemeKind;
+
+use crate::authorities::AuthorityChoice;
+use crate::signing::ApprovalArgs;
 
 /// Examples, which stand below the subcommands.
 pub(super) const EXAMPLES: &str = "\
@@ -56,9 +58,8 @@ pub(crate) struct SetupArgs {
     /// plain attribute, no integers
     #[arg(long, visible_alias = "universe", value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// In a quorum: how long to wait until enough of the other KGCs' operators approved it
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = quiver_service::duration::parse)]
-    pub(crate) wait: Duration,
+    #[command(flatten)]
+    pub(crate) approval: ApprovalArgs,
 }
 
 /// Grant, and the authority that makes it.
@@ -97,9 +98,8 @@ pub(crate) struct RevokeArgs {
     /// The drone
     #[arg(long, value_name = "NAME")]
     pub(crate) drone: Name,
-    /// The authority; may be left out if there is only one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) authority: Option<String>,
+    #[command(flatten)]
+    pub(crate) choice: AuthorityChoice,
 }
 
 #[derive(Debug, Args)]

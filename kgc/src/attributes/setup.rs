@@ -47,7 +47,7 @@ pub(crate) fn run(
         parameters: founded.parameters,
         master: founded.master,
     };
-    let signing = Signing { config, deployment, by: &by, wait: args.wait };
+    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
     let statement = setup.carry_out(&signing, writer)?;
     // If this fails, `kgc abe publish` does it.
     write_public(&public, &statement)?;
