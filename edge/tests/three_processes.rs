@@ -34,7 +34,8 @@ mod misplaced_secrets;
 mod monitoring;
 #[path = "three_processes/queued_messages.rs"]
 mod queued_messages;
-#[path = "three_processes/quic.rs"]
+#[cfg_attr(feature = "quic", path = "three_processes/quic.rs")]
+#[cfg_attr(not(feature = "quic"), path = "three_processes/quic/absent.rs")]
 mod quic;
 #[path = "three_processes/relays.rs"]
 mod relays;

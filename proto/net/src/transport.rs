@@ -1,24 +1,21 @@
 //! The transports: authenticated, encrypted, multiplexed, with a deadline of our own.
 
+#[cfg(feature = "quic")]
+mod quic;
+#[cfg(not(feature = "quic"))]
+#[path = "transport/quic/absent.rs"]
+mod quic;
+
 use std::time::Duration;
 
-#[cfg(feature = "quic")]
-use futures::future::Either;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, MemoryTransport};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
-#[cfg(feature = "quic")]
-use libp2p::quic;
 use libp2p::{PeerId, Transport as _, noise, plaintext, tcp};
 
-#[cfg(feature = "quic")]
-use quiver_machine::MAX_MESSAGE_LEN;
-
 use crate::config::{NodeConfig, Transport};
-#[cfg(feature = "quic")]
-use crate::counted_streams::CountedMuxer;
 use crate::error::NetError;
 use crate::multiplexer::Multiplexer;
 use crate::unread::Budget;
@@ -28,15 +25,6 @@ type Connections = Boxed<(PeerId, StreamMuxerBox)>;
 /// Connections a TCP listener lets wait; a whole swarm may come at once after a restart.
 const LISTEN_BACKLOG: u32 = 4096;
 
-/// Bytes of one stream that a peer may send over QUIC before this node has read any: the longest message, so
-/// that it needs no second grant.
-#[cfg(feature = "quic")]
-const STREAM_WINDOW: u32 = MAX_MESSAGE_LEN as u32 + 4096;
-/// The same for all streams of a connection: a message and a group message at a time. libp2p's default holds
-/// 15 MB for each connection.
-#[cfg(feature = "quic")]
-const CONNECTION_WINDOW: u32 = 2 * STREAM_WINDOW;
-
 /// The transport of a configuration, whose connections keep to this budget.
 pub(crate) fn build(config: &NodeConfig, budget: &Budget) -> Result<Connections, NetError> {
     let keypair = config.key.keypair();
@@ -44,22 +32,8 @@ pub(crate) fn build(config: &NodeConfig, budget: &Budget) -> Result<Connections,
     let multiplexer = multiplexer(config, budget);
     match config.transport {
         Transport::Tcp => over_tcp(keypair, deadline, multiplexer),
-        #[cfg(not(feature = "quic"))]
-        Transport::Quic | Transport::TcpAndQuic => {
-            Err(NetError::Configuration("this build has no QUIC: build it with the feature `quic`".into()))
-        }
-        #[cfg(feature = "quic")]
-        Transport::Quic => Ok(over_quic(config)),
-        #[cfg(feature = "quic")]
-        Transport::TcpAndQuic => {
-            let tcp = over_tcp(keypair, deadline, multiplexer)?;
-            let either = over_quic(config).or_transport(tcp);
-            Ok(either
-                .map(|output, _| match output {
-                    Either::Left(output) | Either::Right(output) => output,
-                })
-                .boxed())
-        }
+        Transport::Quic => quic::alone(config),
+        Transport::TcpAndQuic => quic::beside(over_tcp(keypair, deadline, multiplexer)?, config),
         Transport::Memory => {
             let memory = MemoryTransport::default().upgrade(Version::V1Lazy);
             let memory = memory.authenticate(noise(keypair)?).multiplex_ext(multiplexer);
@@ -105,18 +79,6 @@ fn over_tcp(
     // The deadline covers the whole upgrade: a peer that accepts and never answers holds nothing up for
     // longer.
     Ok(tcp.timeout(deadline).boxed())
-}
-
-#[cfg(feature = "quic")]
-fn over_quic(config: &NodeConfig) -> Connections {
-    let mut quic = quic::Config::new(config.key.keypair());
-    quic.handshake_timeout = config.handshake_timeout;
-    quic.max_stream_data = STREAM_WINDOW;
-    quic.max_connection_data = CONNECTION_WINDOW;
-    quic.max_concurrent_stream_limit = streams(config);
-    quic::tokio::Transport::new(quic)
-        .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(CountedMuxer(muxer))))
-        .boxed()
 }
 
 /// Concurrent streams of a connection: those for messages, and as many again for the other protocols and for
