@@ -12,15 +12,12 @@
 //! | [`key_maker`] | what a scheme must do for an authority: [`KeyMaker`] |
 //! | [`keyring`] | what a drone holds: [`Keyring`] |
 //! | [`query`] | query and response: [`KeyQuery`], [`KeyResponse`] |
-#![cfg_attr(feature = "services", doc = "| [`issuer`] | the KGC's side: [`AttributeIssuer`] |")]
-#![cfg_attr(
-    all(feature = "abe", feature = "services"),
-    doc = "| [`schemes`] | the schemes of `quiver-abe` doing it |"
-)]
+//! | [`issuer`] | the KGC's side: [`AttributeIssuer`] |
+//! | [`schemes`] | the schemes of `quiver-abe` doing it |
+//!
+//! A build for drones alone has no issuer and no schemes.
 
 pub mod fetcher;
-#[cfg(feature = "services")]
-mod grants;
 #[cfg(feature = "services")]
 pub mod issuer;
 pub mod key_maker;
@@ -31,10 +28,9 @@ pub mod schemes;
 
 pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, Held};
 #[cfg(feature = "services")]
-pub use grants::Grant;
-#[cfg(feature = "services")]
 pub use issuer::{
-    AttributeIssuer, Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued,
+    AttributeIssuer, AttributeServer, Authority, Grant, IssuerCommand, IssuerConfig, IssuerError,
+    IssuerEvent, KeyIssued,
 };
 pub use key_maker::{Granted, KeyMaker, MakeError};
 pub use keyring::{Entry, HeldKey, Keyring};
@@ -44,10 +40,6 @@ pub use query::{KeyQuery, KeyResponse};
 pub const KIND: &str = "abe";
 /// Kind of authorities that certify fields for attribute-based key exchange.
 pub const CERTIFYING_KIND: &str = "abke";
-
-/// The server of attribute keys at a KGC.
-#[cfg(feature = "services")]
-pub type AttributeServer<S> = crate::DeliveryServer<AttributeIssuer<S>>;
 
 /// Returns true if an issuer may have an authority of this kind.
 fn is_kind(kind: &quiver_ainq::Name) -> bool {

@@ -11,19 +11,12 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`attributes`] | attribute keys and certified fields: their issuer, their client |
-#![cfg_attr(
-    feature = "services",
-    doc = "| [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |"
-)]
-#![cfg_attr(
-    feature = "ibe",
-    doc = "| [`release`] | shares of condition keys: their releaser, their client |"
-)]
+//! | [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |
+//! | [`release`] | shares of condition keys: their releaser, their client |
 //! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
-#![cfg_attr(
-    all(feature = "services", feature = "ibe"),
-    doc = "| [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |"
-)]
+//! | [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |
+//!
+//! A build for drones alone has neither servers nor releasers.
 #![cfg_attr(
     all(feature = "std", feature = "services", feature = "abe", feature = "ibe"),
     doc = concat!(

@@ -5,14 +5,17 @@
 //! names the keys that it holds.
 
 mod interface;
+#[cfg(feature = "services")]
+mod list_request;
+#[cfg(not(feature = "services"))]
+#[path = "fetcher/list_request/absent.rs"]
+mod list_request;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-#[cfg(feature = "services")]
-use quiver_ainq::SignedRevocationList;
 use quiver_ainq::{
     Deployment, Error, PendingDelivery, SealedDelivery, SignedAuthority, Suite, VerifiedAuthority,
 };
@@ -22,6 +25,7 @@ use quiver_message::{
 };
 
 pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, Held};
+use self::list_request::ListRequest;
 use super::query::{KeyQuery, KeyResponse};
 use crate::client::{Challenge, LONGEST_WAIT, greet};
 
@@ -37,9 +41,7 @@ pub struct Fetcher<S: Suite> {
     answered: Vec<[u8; 32]>,
     /// Authorities in whose name a request was refused in this fetch, which is not authenticated.
     refused: Vec<[u8; 32]>,
-    /// The number of the revocation list that is held, if newer ones are asked for.
-    #[cfg(feature = "services")]
-    revocations: Option<u64>,
+    revocations: ListRequest,
     deadline: Option<Duration>,
     backoff: Backoff,
 }
@@ -88,8 +90,7 @@ impl<S: Suite> Fetcher<S> {
             stage: Stage::Waiting,
             answered: Vec::new(),
             refused: Vec::new(),
-            #[cfg(feature = "services")]
-            revocations: None,
+            revocations: ListRequest::none(),
             deadline: None,
             backoff: Backoff::new(timing.retry, timing.retry_max),
         })
@@ -100,7 +101,7 @@ impl<S: Suite> Fetcher<S> {
     #[cfg(feature = "services")]
     #[must_use]
     pub fn asking_for_revocations(mut self, held: u64) -> Self {
-        self.revocations = Some(held);
+        self.revocations = ListRequest::newer_than(held);
         self
     }
 
@@ -122,30 +123,9 @@ impl<S: Suite> Fetcher<S> {
         };
         // §A5.3: asked for with every fetch, and before the keys: the answer arrives before anything is
         // published that depends on it.
-        #[cfg(feature = "services")]
-        if let Some(number) = self.revocations {
-            let query = quiver_message::RevocationQuery { number, max_len: 0 };
-            cx.send(kgc, &Message::RevocationQuery(query));
-        }
+        self.revocations.send(cx, kgc);
         self.stage = Stage::Greeting { kgc, nonce: greet(cx, kgc, Payload::AttributeKeys) };
         self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));
-    }
-
-    /// Takes a revocation list that was asked for: any KGC may have signed it, and its number decides whether
-    /// it is newer.
-    #[cfg(feature = "services")]
-    fn revocation_list(&mut self, cx: &mut FetchContext<'_, S>, from: Peer, list: &[u8]) {
-        let Some(held) = self.revocations else { return };
-        let verified = SignedRevocationList::<S>::decode(list).and_then(|list| list.verify(cx.deployment));
-        match verified {
-            Err(error) => blame(cx, from, error),
-            Ok(verified) if verified.number > held => {
-                self.revocations = Some(verified.number);
-                let (number, list) = (verified.number, list.to_vec());
-                cx.out.event(FetchEvent::RevocationList { number, list });
-            }
-            Ok(_) => {}
-        }
     }
 
     /// §4.1, step 2: the KGC's challenge and which authorities there are.
@@ -322,12 +302,7 @@ impl<S: Suite> Part<S> for Fetcher<S> {
             Message::DeliveryChallenge(challenge) => self.challenged(cx, from, challenge),
             Message::DeliveryReply(reply) => self.replied(cx, from, reply),
             Message::Refusal(refusal) => self.refused(cx, from, refusal),
-            #[cfg(feature = "services")]
-            Message::RevocationList(message) if self.revocations.is_some() => {
-                self.revocation_list(cx, from, &message.list);
-                Handled::Yes
-            }
-            _ => Handled::No,
+            _ => self.revocations.handle(cx, from, message),
         }
     }
 

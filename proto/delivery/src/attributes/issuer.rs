@@ -1,5 +1,6 @@
 //! Issues attribute keys at the KGC, for one or more attribute authorities (docs/protocol.md §4.2).
 
+mod grants;
 mod interface;
 
 use alloc::vec::Vec;
@@ -9,11 +10,12 @@ use quiver_crypto::Zeroizing;
 use quiver_machine::{Context, Rate, TokenBuckets};
 use quiver_message::{DeliveryOffer, MAX_AUTHORITIES, Payload, Reason};
 
+pub use self::grants::Grant;
+use self::grants::{GrantState, Grants, InForce, mark_of_published};
 pub use self::interface::{Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued};
-use super::grants::{GrantState, Grants, InForce, mark_of_published};
 use super::key_maker::MakeError;
 use super::query::{KeyQuery, KeyResponse, MAX_KEY_LEN};
-use crate::server::{Delivery, Issuer, MAX_REMEMBERED, Refused};
+use crate::server::{Delivery, DeliveryServer, Issuer, MAX_REMEMBERED, Refused};
 
 /// The attribute authorities of a KGC, and what drones are granted at them.
 #[derive(Debug)]
@@ -24,6 +26,9 @@ pub struct AttributeIssuer<S: Suite> {
     /// Buckets by authority and serial.
     limiter: TokenBuckets<([u8; 32], [u8; 16])>,
 }
+
+/// The server of attribute keys at a KGC.
+pub type AttributeServer<S> = DeliveryServer<AttributeIssuer<S>>;
 
 /// The context of this issuer.
 type IssuerContext<'a, S> = Context<'a, S, IssuerEvent, KeyIssued>;
