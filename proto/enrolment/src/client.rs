@@ -3,8 +3,6 @@
 
 #[cfg(feature = "threshold")]
 mod coordinator;
-#[cfg(feature = "threshold")]
-mod round;
 mod single;
 mod trouble;
 
@@ -13,17 +11,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-#[cfg(feature = "threshold")]
-use quiver_ainq::Label;
 use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
-#[cfg(feature = "threshold")]
-use quiver_message::EnrolDone;
 use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 #[cfg(feature = "threshold")]
-pub(crate) use self::coordinator::Coordinator;
+pub use self::coordinator::done;
 pub(crate) use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;
@@ -173,20 +167,6 @@ impl<S: Suite> EnrolmentClient<S> {
     ) -> Steps<S> {
         self.selection.receive(&self.shared, deployment, (now, from), message, rng)
     }
-}
-
-/// An enrolled drone's message to the KGCs of a quorum: it holds a key, so no more shares are to be made for
-/// its token.
-#[cfg(feature = "threshold")]
-pub fn done<S: Suite>(
-    deployment: &Deployment<S>,
-    keypair: &DroneKeypair<S>,
-    rng: &mut dyn CryptoRngCore,
-) -> Message<S> {
-    let public = keypair.public();
-    // §3.9: signed `enrolled` over the serial, under y: only a holder of a key can sign that.
-    let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
-    Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
 }
 
 impl<S: Suite> SharedRequest<S> {

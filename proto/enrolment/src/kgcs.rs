@@ -6,18 +6,14 @@ use alloc::vec::Vec;
 use quiver_ainq::{KgcId, Suite};
 use quiver_machine::Backoff;
 
-#[cfg(feature = "threshold")]
-use crate::client::Coordinator;
 use crate::client::{KgcSelection, Single};
-#[cfg(feature = "threshold")]
-use crate::threshold::QuorumSuite;
 
 /// The KGCs a drone enrols with.
 #[derive(Clone, Debug)]
 pub struct Kgcs<S: Suite> {
-    ids: Vec<KgcId>,
+    pub(crate) ids: Vec<KgcId>,
     /// Selection of the KGCs that are asked. Only callers that name a quorum link the arithmetic of quorums.
-    select: fn(Backoff) -> Box<dyn KgcSelection<S>>,
+    pub(crate) select: fn(Backoff) -> Box<dyn KgcSelection<S>>,
 }
 
 impl<S: Suite> Kgcs<S> {
@@ -41,17 +37,5 @@ impl<S: Suite> Kgcs<S> {
     #[must_use]
     pub fn ids(&self) -> &[KgcId] {
         &self.ids
-    }
-}
-
-#[cfg(feature = "threshold")]
-impl<S: QuorumSuite> Kgcs<S> {
-    /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
-    #[must_use]
-    pub fn quorum(ids: Vec<KgcId>) -> Self {
-        match ids.len() {
-            0 | 1 => Self { ids, ..Self::single() },
-            _ => Self { ids, select: |backoff| Box::new(Coordinator::new(backoff)) },
-        }
     }
 }

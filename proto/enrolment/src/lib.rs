@@ -26,13 +26,11 @@ mod kgcs;
 #[cfg(feature = "threshold")]
 pub mod threshold;
 
-#[cfg(feature = "threshold")]
-pub use client::done;
 pub use client::{EnrolmentClient, EnrolmentTrouble, Step, Steps};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
 pub use kgcs::Kgcs;
-#[cfg(feature = "threshold")]
-pub use threshold::QuorumSuite;
 #[cfg(feature = "services")]
 pub use threshold::{Master, MasterShare};
+#[cfg(feature = "threshold")]
+pub use {client::done, threshold::QuorumSuite};

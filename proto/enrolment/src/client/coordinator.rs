@@ -11,20 +11,23 @@
 //! are not, all get another chance after a while: the reason to set a KGC aside is not proof against it.
 
 mod contact;
+mod round;
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::enrolment::MAX_KGCS;
-use quiver_ainq::{Deployment, Error, KgcId, QuorumStatement, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, Error, KgcId, Label, QuorumStatement, Suite};
 use quiver_machine::{Backoff, Now, Peer};
-use quiver_message::{EnrolCommitment, EnrolHello, EnrolShare, Message, Refusal};
+use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolShare, Message, Refusal};
 use rand_core::CryptoRngCore;
 
 use self::contact::{Contact, Known, Stage};
-use super::round::{Culprits, Round};
+use self::round::{Culprits, Round};
 use super::{EnrolmentTrouble, KgcSelection, SharedRequest, Step, Steps};
+use crate::Kgcs;
 use crate::threshold::{QuorumSuite, Read, Verifier, frost};
 
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
@@ -36,9 +39,33 @@ const MAX_REPEATS: u8 = 3;
 /// Longest time that a KGC that refuses may make a drone wait.
 const LONGEST_REST: Duration = Duration::from_secs(240);
 
+impl<S: QuorumSuite> Kgcs<S> {
+    /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
+    #[must_use]
+    pub fn quorum(ids: Vec<KgcId>) -> Self {
+        match ids.len() {
+            0 | 1 => Self { ids, ..Self::single() },
+            _ => Self { ids, select: |backoff| Box::new(Coordinator::new(backoff)) },
+        }
+    }
+}
+
+/// An enrolled drone's message to the KGCs of a quorum: it holds a key, so no more shares are to be made for
+/// its token.
+pub fn done<S: Suite>(
+    deployment: &Deployment<S>,
+    keypair: &DroneKeypair<S>,
+    rng: &mut dyn CryptoRngCore,
+) -> Message<S> {
+    let public = keypair.public();
+    // §3.9: signed `enrolled` over the serial, under y: only a holder of a key can sign that.
+    let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
+    Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
+}
+
 /// All KGCs of a quorum, as far as they are connected.
 #[derive(Debug)]
-pub(crate) struct Coordinator<S: Suite> {
+struct Coordinator<S: Suite> {
     read: Read<S>,
     contacts: Vec<Contact>,
     known: Vec<Known<S>>,
@@ -51,7 +78,7 @@ pub(crate) struct Coordinator<S: Suite> {
 }
 
 impl<S: Suite> Coordinator<S> {
-    pub(crate) fn new(backoff: Backoff) -> Self
+    fn new(backoff: Backoff) -> Self
     where
         S: QuorumSuite,
     {

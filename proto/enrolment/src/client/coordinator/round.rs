@@ -8,8 +8,7 @@ use quiver_crypto::{Digest, Zeroizing};
 use quiver_machine::Peer;
 use quiver_message::{EnrolShare, EnrolSigning};
 
-use super::SharedRequest;
-use super::coordinator::ascending;
+use super::{SharedRequest, ascending};
 use crate::threshold::Verifier;
 
 /// The KGCs that sign, what they committed to, and the shares that have come.
