@@ -99,10 +99,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The drone enrols and fetches its attribute key, which opens what is sealed to a policy that it
     // satisfies.
     net.run_for(Duration::from_secs(10));
-    let fetched = net.node::<Drone>("wren").events.iter().find_map(|event| match event {
-        Either::Right(Either::Left(FetchEvent::Answered {
-            response: KeyResponse::Key { key, .. }, ..
-        })) => Some(key),
+    let events = net.node::<Drone>("wren").events.iter().filter_map(Either::right);
+    let fetched = events.filter_map(Either::left).find_map(|event| match event {
+        FetchEvent::Answered { response: KeyResponse::Key { key, .. }, .. } => Some(key),
         _ => None,
     });
     let key = Key::<FabeoCp>::decode(fetched.ok_or("no attribute key")?)?;
@@ -116,14 +115,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let condition = Condition::not_before(EPOCH_START + 60)?;
     let orders = conditions.master().encrypt(&IdentityPoint::of(&condition), b"return to base", rng)?;
     let opened = |net: &Net<&str>| {
-        net.node::<Drone>("wren").events.iter().find_map(|event| match event {
-            Either::Right(Either::Right(CollectEvent::Collected { key, .. })) => key.decrypt(&orders).ok(),
+        let events = net.node::<Drone>("wren").events.iter().filter_map(Either::right);
+        events.filter_map(Either::right).find_map(|event| match event {
+            CollectEvent::Collected { key, .. } => key.decrypt(&orders).ok(),
             _ => None,
         })
     };
     let (wanted, patience) = (Some(condition.clone()), Duration::from_secs(120));
     let collect = CollectCommand::Collect { condition: wanted, patience, wait: true };
-    net.command::<Drone>("wren", Either::Right(Either::Right(collect)));
+    // To the second of the parts.
+    let command = Either::Right(collect);
+    net.command::<Drone>("wren", Either::Right(command));
     net.run_for(Duration::from_secs(45));
     assert!(opened(&net).is_none(), "too early");
     net.run_for(Duration::from_secs(45));
