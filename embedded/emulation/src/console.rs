@@ -9,6 +9,9 @@ use std::thread;
 
 use quiver_service_testing::timeout::{Deadline, TIMEOUT};
 
+/// Bytes that must stay free of the heap, and of the stack.
+const MARGIN: u64 = 8 * 1024;
+
 #[derive(Debug, Default)]
 struct Transcript {
     lines: Vec<String>,
@@ -86,6 +89,23 @@ impl Console {
                 panic!("{why} {what}:\n{last}");
             }
             heard = condition.wait_timeout(heard, deadline.left()).expect("not poisoned").0;
+        }
+    }
+
+    /// Checks that the most the board ever had of heap and stack leaves some of each, and prints both.
+    ///
+    /// # Panics
+    /// If it does not, or the board does not say.
+    pub fn assert_memory(&mut self) {
+        self.type_line("status");
+        for what in ["heap", "stack"] {
+            let [peak, size]: [u64; 2] = ["peak", "size"].map(|figure| {
+                let name = format!("memory {what}-{figure} ");
+                let number = |line: &str| line.split_once(&name)?.1.trim().parse().ok();
+                self.line_that(&name, number)
+            });
+            println!("{what}: {peak} of {size} bytes");
+            assert!(peak + MARGIN <= size, "{what}: {peak} of {size} bytes");
         }
     }
 

@@ -45,6 +45,8 @@ fn board_enrols_joins_follows_ten_rekeys_and_exchanges_messages() {
     let line = swarm.leader.line("on my way");
     assert!(line.contains("edge-1"), "{line}");
     assert_eq!(swarm.deployment.keys_issued(), 2, "the leader's and the board's");
+    // It had a pair of ML-KEM made, and decapsulated.
+    swarm.boards[0].console.assert_memory();
 }
 
 #[test]
