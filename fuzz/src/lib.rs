@@ -14,6 +14,7 @@
 //! | [`admission`] | certified fields, policies over them, the ledger of answers |
 //! | [`abe`] | attribute-based encryption: one encoding each, and keys open only what their policy allows |
 //! | [`age_files`] | age files to conditions: recipients, identities, files |
+//! | [`kem`] | the second factor: keys and ciphertexts of ML-KEM, κ at rest, messages of its exchange |
 //! | [`ibe`] | identity-based encryption: conditions, shares, keys, ciphertexts |
 //! | [`abke`] | attribute-based key exchange: keys, credentials, and the messages of either side |
 //! | [`files`] | files that the services read |
@@ -37,6 +38,7 @@ pub mod decoders;
 pub mod envelopes;
 pub mod files;
 pub mod ibe;
+pub mod kem;
 pub mod links;
 pub mod machines;
 pub mod mavlink;

@@ -3,8 +3,8 @@
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
 use crate::{
-    abe, abke, admission, age_files, attribute_delivery, datagrams, decoders, envelopes, files, ibe, links,
-    machines, mavlink, policies, provisioning, quorum, quorum_member, share_release,
+    abe, abke, admission, age_files, attribute_delivery, datagrams, decoders, envelopes, files, ibe, kem,
+    links, machines, mavlink, policies, provisioning, quorum, quorum_member, share_release,
 };
 
 /// Target to feed with bytes.
@@ -47,6 +47,10 @@ pub const TARGETS: &[Target] = targets! {
     "slot_set": decoders::slot_set, decoders::seeds::slot_set;
     "spare": decoders::spare, decoders::seeds::spare;
     "ratchet": decoders::ratchet, decoders::seeds::ratchet;
+    "encapsulation_key": kem::encapsulation_key, kem::encapsulation_key_seeds;
+    "kem_ciphertext": kem::kem_ciphertext, kem::kem_ciphertext_seeds;
+    "kem_key": kem::kem_key, kem::kem_key_seeds;
+    "kem_message": kem::kem_message, kem::kem_message_seeds;
     "group_element": decoders::group::group_element, decoders::group::group_element_seeds;
     "membership": decoders::membership, decoders::seeds::membership;
     "policy_text": policies::policy_text, policies::policy_text_seeds;

@@ -13,7 +13,7 @@ fn rounds(target: &Target) -> usize {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 600,
         "quorum_input" => 200,
         "edge_snapshot" | "leader_records" | "state_file" => 500,
-        name if ["abe_", "age_", "ibe_"].iter().any(|kind| name.starts_with(kind)) => 300,
+        name if ["abe_", "age_", "ibe_", "kem_"].iter().any(|kind| name.starts_with(kind)) => 300,
         // A run for each, with pairings.
         name if name.starts_with("abke_") => 100,
         // Curve arithmetic at many steps.

@@ -2,8 +2,10 @@
 
 use arbitrary::Unstructured;
 use quiver_ainq::{
-    Delta, Element, Entry, Epoch, Header, HeaderCore, Kind, Label, Part, PathMessage, SlotSet, StrategyKind,
+    Delta, Element, Entry, Epoch, Header, HeaderCore, KemTerm, Kind, Label, Part, PathMessage, SlotSet,
+    StrategyKind,
 };
+use quiver_kem::KemSet;
 use quiver_message::{CatchUpReply, Message, Rekey, Welcome};
 
 use super::S;
@@ -67,7 +69,7 @@ fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<He
         absent: slots(u)?,
         roster_hash: u.arbitrary()?,
         revocation_number: number(u)?,
-        kem: None,
+        kem: kem_term(u)?,
     };
     let signature = leader.sign(&scene.deployment, Label::Header, &[], &mut rng(8));
     let entries_root = match part {
@@ -78,6 +80,12 @@ fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<He
     let digest = header.digest(&scene.deployment);
     header.signature = leader.sign(&scene.deployment, Label::Header, &digest, &mut rng(9));
     Ok(header)
+}
+
+fn kem_term(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<KemTerm>> {
+    let set = *u.choose(&[None, None, Some(KemSet::MlKem768), Some(KemSet::MlKem1024)])?;
+    let g = number(u)?;
+    Ok(set.and_then(|set| KemTerm::new(set, g).ok()))
 }
 
 fn number(u: &mut Unstructured<'_>) -> arbitrary::Result<u64> {
