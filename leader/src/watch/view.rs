@@ -136,6 +136,7 @@ fn framed<'a>(title: &'a str, lines: Vec<Line<'a>>) -> Paragraph<'a> {
 
 #[cfg(test)]
 mod tests {
+    use quiver_service::deployment_file::KemSetting;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -181,6 +182,8 @@ mod tests {
             listening: Vec::new(),
             stalled: None,
             duplicate: None,
+            kem: KemSetting::default(),
+            classical: 0,
             mavlink: None,
         }
     }
