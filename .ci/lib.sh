@@ -21,6 +21,7 @@ declare -A found=(
     [units]='command -v systemd-analyze'
     [packaging]='command -v pkg-config && command -v readelf && command -v dpkg-deb && command -v aarch64-linux-gnu-gcc'
     [tshark]='command -v tshark'
+    [mpi]='command -v mpirun && command -v mpicc && ls /usr/lib/llvm-*/lib/libclang*.so*'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -33,6 +34,7 @@ declare -A found=(
     [units]=systemd
     [packaging]='pkg-config binutils dpkg gcc-aarch64-linux-gnu libc6-dev-arm64-cross'
     [tshark]=tshark
+    [mpi]='openmpi-bin libopenmpi-dev libclang-dev'
 )
 # Python environments, by name, with the files that name their packages, versions and hashes (.ci/pin). Those of MAVProxy are apart,
 # because of what it depends on nothing is used but what `mavlink` has.

@@ -38,6 +38,7 @@ Examples:
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
   sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
+  mpirun -n 4 sim run --world virtual -n 100000   one world on four ranks, one digest (--features mpi; docs/simulator.md)
   sim flood                            strangers flood a leader of 1,000 drones: how long its re-keys take
   sim scenario --from-tlog f.tlog      a flight's vehicles, traffic and places; `sim scenario --help` has all formats
   cargo lab compare --radio 802.15.4   other group-keying schemes over the same radio (docs/contenders.md)

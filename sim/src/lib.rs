@@ -17,6 +17,7 @@ pub mod live;
 mod logging;
 pub mod measure;
 pub mod plan;
+mod ranks;
 mod replay;
 pub mod report;
 mod rng_stream;

@@ -138,6 +138,8 @@ pub struct Plan {
     pub toy: bool,
     /// Virtual world: whether to compute once what many drones check alike.
     pub share_verifications: bool,
+    /// Virtual world: whether to hash every step.
+    pub digest: bool,
 }
 
 impl Default for Plan {
@@ -168,6 +170,7 @@ impl Default for Plan {
             depot: None,
             toy: false,
             share_verifications: false,
+            digest: false,
         }
     }
 }
@@ -188,8 +191,9 @@ impl Plan {
         if self.world == WorldKind::Virtual {
             return virtual_world::run_plan(self).map(drop);
         }
-        if self.toy || self.radio.is_some() || self.depot.is_some() || self.share_verifications {
-            let only = "--toy, --radio, --depot and --share-verifications are for --world virtual";
+        let only_virtual = self.toy || self.share_verifications || self.digest;
+        if only_virtual || self.radio.is_some() || self.depot.is_some() {
+            let only = "--toy, --radio, --depot, --share-verifications and --digest are for --world virtual";
             return Err(SimError::Usage(only.into()));
         }
         self.check_sizes()

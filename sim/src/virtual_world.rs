@@ -13,7 +13,7 @@ use quiver_world::{AirSetup, WorldSuite};
 use crate::measure::{self, MemorySampler};
 use crate::plan::{Plan, TransportKind};
 use crate::report::RunReport;
-use crate::{Result, SimError, interrupt};
+use crate::{Result, SimError, interrupt, ranks};
 
 /// The note of a run with `--share-verifications`.
 const SHARED: &str = "Checks that many drones make of the same bytes were computed once: no figure here is a drone's computing time.";
@@ -29,6 +29,8 @@ const MAX_DELIVERIES: u64 = 1_000_000_000;
 /// of a leader's restart.
 const ROOM: u64 = 12_000;
 const ROOM_OF_TOY: u64 = 7_500;
+/// Bytes of memory that every rank takes for each drone, whoever has its machine.
+const ROOM_OF_RANK: u64 = 4_000;
 
 /// The plan as the virtual world takes it.
 ///
@@ -63,6 +65,8 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
     }
     let newcomers = plan.newcomers().min(MAX_MEMBERS - plan.drones);
     let room = if plan.toy { ROOM_OF_TOY } else { ROOM };
+    // Ranks share the machines of drones; the schedule, the links and the leader's roster each of them has.
+    let room = if ranks::count() > 1 { room / u64::from(ranks::count()) + ROOM_OF_RANK } else { room };
     let needed = room * u64::from(plan.drones + newcomers);
     if let Some(available) = measure::available_memory().filter(|available| needed > *available) {
         return refuse(format!(
@@ -89,8 +93,8 @@ pub(crate) fn run_plan(plan: &Plan) -> Result<RunPlan> {
         restart_leader: plan.restart_leader,
         air: plan.radio.as_deref().map(air).transpose()?,
         depot: plan.depot.as_deref().map(air).transpose()?,
-        traced: false,
-        ranks: None,
+        traced: plan.digest || ranks::current().is_some(),
+        ranks: ranks::current().cloned(),
     })
 }
 
@@ -137,6 +141,8 @@ pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport,
     if plan.share_verifications {
         notes.push(SHARED.into());
     }
+    notes.extend(run.trace.as_ref().map(ranks::digest));
+    notes.extend(ranks::costs());
     let report = RunReport {
         plan: plan.clone(),
         machine: Machine::here(),

@@ -7,13 +7,15 @@ use std::time::Duration;
 use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
+use quiver_crypto::Hasher;
 use quiver_report::{Progress, complain, counted, print};
 use quiver_world::WorldSuite;
 use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life, find_canary};
+use quiver_world::ranks::Ranks;
 use rayon::prelude::*;
 
 use crate::report::Outcome;
-use crate::{Result, SimError, interrupt, measure};
+use crate::{Result, SimError, interrupt, measure, ranks};
 
 /// Failing seeds that are shrunk and printed.
 const TOLD: usize = 3;
@@ -73,6 +75,9 @@ pub(super) struct CheckArgs {
     /// Re-key strategy, flat or tree; without it, every seed runs under both
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<StrategyKind>,
+    /// Print a digest of every step of all lives, the same on any number of ranks
+    #[arg(long, hide_short_help = true)]
+    digest: bool,
     /// Print nothing but failures
     #[arg(long, short)]
     quiet: bool,
@@ -85,6 +90,11 @@ impl CheckArgs {
 
     fn first_and_count(&self) -> (u64, u64) {
         self.seed.map_or((self.first, self.seeds), |seed| (seed, 1))
+    }
+
+    /// Ranks that share the lives; this process alone, if only their digest is wanted.
+    fn ranks(&self) -> Option<Ranks> {
+        ranks::current().cloned().or_else(|| Ranks::threads(u32::from(self.digest)).pop())
     }
 
     fn seeds(&self) -> Range<u64> {
@@ -181,11 +191,16 @@ impl Sums {
 
 /// Checks seeds.
 pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
+    ranks::together(|| check_seeds(args))
+}
+
+fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
+    let args = &CheckArgs { quiet: args.quiet || !ranks::is_first(), ..args.clone() };
     args.check()?;
     interrupt::listen()?;
     let mut outcome = Outcome::Passed;
     for strategy in args.strategies() {
-        if interrupt::is_requested() {
+        if ranks::is_interrupted() {
             break;
         }
         let setup = CheckSetup {
@@ -208,6 +223,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
                 complain(&format!("{strategy}: {text}"));
             }
         }
+        if let Some(ranks) = args.ranks() {
+            if share_lives(args, strategy, setup, &ranks).map_err(refused)? == Outcome::Failed {
+                outcome = Outcome::Failed;
+            }
+            continue;
+        }
         let checker = Checker::new(setup).map_err(refused)?;
         let (wall, cpu) = (measure::now(), ProcessTime::now());
         let sums = live(args, strategy, &checker).map_err(refused)?;
@@ -228,7 +249,43 @@ pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
             print(&format!("also failing: {}", others.join(" ")))?;
         }
     }
-    Ok(if outcome == Outcome::Passed && interrupt::is_requested() { Outcome::Interrupted } else { outcome })
+    let interrupted = outcome == Outcome::Passed && ranks::is_interrupted();
+    if !args.quiet {
+        // Every rank asks for them.
+        ranks::costs().iter().try_for_each(|cost| print(cost))?;
+    } else {
+        ranks::costs();
+    }
+    Ok(if interrupted { Outcome::Interrupted } else { outcome })
+}
+
+/// Lives through all seeds one after the other, each life shared by the ranks, and prints the digest of all their steps.
+fn share_lives(
+    args: &CheckArgs,
+    strategy: StrategyKind,
+    setup: CheckSetup,
+    ranks: &Ranks,
+) -> std::result::Result<Outcome, quiver_world::WorldError> {
+    let checker = Checker::over(setup, ranks)?;
+    let (wall, cpu) = (measure::now(), ProcessTime::now());
+    let (mut sums, mut hasher) = (Sums::default(), Hasher::new("quiver/1 digest of lives"));
+    for seed in args.seeds() {
+        if ranks::is_interrupted() {
+            break;
+        }
+        let life = checker.check(seed)?;
+        if let Some(violation) = life.violation.as_ref().filter(|_| ranks::is_first()) {
+            complain(&format!("seed {seed}: {violation}\nreplay: {}", args.replay(seed, strategy)));
+        }
+        hasher = hasher.fixed(&life.trace.unwrap_or_default());
+        sums = sums.and(Sums::of(seed, &life));
+    }
+    if !args.quiet {
+        // What cannot be printed fails no life.
+        let _ = print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()));
+        let _ = print(&format!("{strategy}: {}", ranks::digest(&hasher.finish())));
+    }
+    Ok(if sums.failed.is_empty() { Outcome::Passed } else { Outcome::Failed })
 }
 
 /// Text about the search for the planted flaw: which seed found it, after how many CPU seconds; an error if none did, or too

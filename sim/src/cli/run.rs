@@ -14,7 +14,7 @@ use quiver_world::trace::Trace;
 use super::{check_results, probe, show};
 use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, RunReport};
-use crate::{Result, SimError, interrupt, live, logging, replay, virtual_world};
+use crate::{Result, SimError, interrupt, live, logging, ranks, replay, virtual_world};
 
 /// Description of a run in its replay.
 const ABOUT: &str = "Drones enrol, form a group, follow its leader's new keys, leave, join and send messages; then the leader restarts.";
@@ -49,6 +49,9 @@ pub(super) struct RunArgs {
     /// distinct input
     #[arg(long, conflicts_with = "toy", hide_short_help = true)]
     share_verifications: bool,
+    /// Virtual world: print a digest of every step, the same on any number of threads and ranks
+    #[arg(long, hide_short_help = true)]
+    digest: bool,
     /// Seed for all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -151,6 +154,7 @@ impl RunArgs {
             depot: self.depot.clone(),
             toy: self.toy,
             share_verifications: self.share_verifications,
+            digest: self.digest,
         };
         plan.check()?;
         self.check_replay(&plan)?;
@@ -201,6 +205,15 @@ fn policy(file: Option<&Path>) -> Result<String> {
 
 /// Runs the plan in its world and prints the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
+    match args.world {
+        WorldKind::Live => play(args),
+        WorldKind::Virtual => ranks::together(|| play(args)),
+    }
+}
+
+fn play(args: &RunArgs) -> Result<Outcome> {
+    let output = ranks::output(&args.output);
+    let args = &RunArgs { open: args.open && ranks::is_first(), output, ..args.clone() };
     let plan = args.plan()?;
     check_results(&args.output)?;
     let progress = args.output.progress();
@@ -232,7 +245,7 @@ fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs) -> Result<
     if let Some(file) = file.filter(|_| args.open) {
         open(&file)?;
     }
-    if report.outcome() == Outcome::Failed {
+    if report.outcome() == Outcome::Failed && ranks::is_first() {
         complain(&report.failures());
     }
     shown.and(replayed)?;
@@ -246,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_the_other_world_is_refused() {
-        for words in [&["--toy"][..], &["--radio", "ble"], &["--share-verifications"]] {
+        for words in [&["--toy"][..], &["--radio", "ble"], &["--share-verifications"], &["--digest"]] {
             let refusal = parse(words).plan().unwrap_err();
             assert!(refusal.to_string().contains("--world virtual"), "{refusal}");
         }

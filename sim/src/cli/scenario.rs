@@ -14,7 +14,7 @@ use quiver_world::scenario::{Exports, Reading, Recording, SHIPPED, Scenario, shi
 use crate::measure::{self, available_memory};
 use crate::report::Outcome;
 use crate::scenario::ScenarioReport;
-use crate::{Result, SimError, interrupt, replay};
+use crate::{Result, SimError, interrupt, ranks, replay};
 
 use super::{check_results, probe};
 
@@ -100,6 +100,14 @@ const MAX_SCENARIO: usize = 1 << 20;
 
 /// Lists, prints or plays scenarios.
 pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
+    ranks::together(|| list_or_play(args))
+}
+
+fn list_or_play(args: &ScenarioArgs) -> Result<Outcome> {
+    if (args.list || args.print) && !ranks::is_first() {
+        return Ok(Outcome::Passed);
+    }
+    let args = &ScenarioArgs { output: ranks::output(&args.output), ..args.clone() };
     if args.list {
         print(&list()?)?;
         return Ok(Outcome::Passed);
@@ -139,7 +147,7 @@ fn play_all(args: &ScenarioArgs) -> Result<Outcome> {
         if outcome == Outcome::Passed || run == Outcome::Failed {
             outcome = run;
         }
-        if interrupt::is_requested() {
+        if ranks::is_interrupted() {
             break;
         }
     }
@@ -279,6 +287,11 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
     }
     check_exports(args, &scenario)?;
     scenario.setup.share_verifications = args.share_verifications;
+    scenario.setup.ranks = ranks::current().cloned();
+    if ranks::count() > 1 && (args.replay.is_some() || args.pcapng.is_some() || args.tlogs.is_some()) {
+        let what = "--replay, --pcapng and --tlogs are for a scenario in one process";
+        return Err(SimError::Usage(what.into()));
+    }
     if let Some(file) = &args.replay {
         replay::check(scenario.edges())?;
         probe("--replay", file)?;
@@ -302,6 +315,12 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
         flown.unwrap_or_default(),
         scenario.setup.seed
     );
+    let costs = ranks::costs();
+    if !ranks::is_first() {
+        scenario.setup.ranks = None;
+        let report = ScenarioReport { scenario, run, suite, started, cpu, command: String::new(), again };
+        return Ok(report.outcome());
+    }
     let exported = write_exports(args, &scenario, &exports);
     let command = measure::command_line();
     let report = ScenarioReport { scenario, run, suite, started, cpu, command, again };
@@ -315,6 +334,9 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
     let presented = present(args, &report, written.is_ok());
     if report.outcome() == Outcome::Failed {
         complain(&report.failures());
+    }
+    if !args.output.json && !args.csv && !args.output.quiet {
+        costs.iter().try_for_each(|cost| print(cost))?;
     }
     written.and(presented).and(exported)?;
     if let Some(file) = args.replay.as_ref().filter(|_| args.open) {
