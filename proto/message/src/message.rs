@@ -40,8 +40,9 @@ fn encoded(wire: &wire::Message) -> Vec<u8> {
     bytes
 }
 
-/// Declares [`Message`], and its way from and to a body on the wire, from a table of the messages that every build has and of
-/// those of each feature: where one is received, its name, and whether it is read with the leader that is expected.
+/// Declares [`Message`], and its way from and to a body on the wire, from a table of the messages that every
+/// build has and of those of each feature: where one is received, its name, and whether it is read with the
+/// leader that is expected.
 macro_rules! messages {
     (
         $wire:ident, $leader:ident;
