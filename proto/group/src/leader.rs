@@ -540,13 +540,14 @@ impl<S: Suite> Leader<S> {
             drone = Some(public.handle());
         }
         let keys = self.base.store.kem.forget(drone.as_ref());
-        self.base.out.event(LeaderEvent::KemForgotten { keys });
         if keys > 0 {
             // §24.8: with the opening, the driver puts a checkpoint without κ in place of the log.
             self.end_term();
             self.open_term(now, rng);
             self.announce(now, rng);
         }
+        // Last, because it answers an operator: κ must be gone from the disk by then.
+        self.base.out.event(LeaderEvent::KemForgotten { keys });
     }
 
     /// Begins every input: boots, and does what the last epoch left to be done.

@@ -208,7 +208,7 @@ pub enum LeaderEvent {
     NoSuchMember(Name),
     /// No member has this slot.
     NobodyInSlot(Slot),
-    /// κ was forgotten on command. A term opens next, unless there was none.
+    /// κ was forgotten on command. The term that opened for it is durable, unless there was no κ.
     KemForgotten {
         /// Number of drones that make another.
         keys: usize,
