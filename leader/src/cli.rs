@@ -37,7 +37,7 @@ Examples:
   leader status --watch                                  # live: the re-key wave, who is behind
   leader evict 7                                         # whoever has MAVLink's system id 7
   leader evict --slot 12                                 # also an anonymous member
-  leader kem renew edge-7                                # its second factor; without a name that of all
+  leader kem renew edge-7                                # its second factor; of all without a name
   leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
   leader envelope send --policy 'scout and sector:7' 'go north'     # only scouts there read it
   leader abe fetch                                       # attribute authorities and keys
