@@ -92,7 +92,7 @@ impl Console {
         }
     }
 
-    /// Checks that the most the board ever had of heap and stack leaves some of each, and prints both.
+    /// Checks that the most the board ever had of heap and stack leaves some of each.
     ///
     /// # Panics
     /// If it does not, or the board does not say.
@@ -104,7 +104,6 @@ impl Console {
                 let number = |line: &str| line.split_once(&name)?.1.trim().parse().ok();
                 self.line_that(&name, number)
             });
-            println!("{what}: {peak} of {size} bytes");
             assert!(peak + MARGIN <= size, "{what}: {peak} of {size} bytes");
         }
     }
