@@ -172,6 +172,10 @@ class Datagrams(unittest.TestCase):
                 datagram.read_slot(suite.Reader(bytes.fromhex(encoded)))
 
 
+# Messages of the second factor (§24), which the reference does not have: to it they have unknown fields.
+SECOND_FACTOR = {"JoinChallengeHybrid", "JoinHelloHybrid", "JoinRequestHeld", "JoinRequestKey"}
+
+
 class Wire(unittest.TestCase):
     def test_a_message_is_read_as_it_was_written(self):
         message = {"q": 5, "point": b"p" * 32, "signature": b"s" * 64}
@@ -184,6 +188,10 @@ class Wire(unittest.TestCase):
             encoded = bytes.fromhex("".join(path.read_text().split("---")[2].split()))
             # The recorded deployment's public key is not known, the start of its fingerprint is.
             deployment = SimpleNamespace(fingerprint=encoded[2:10])
+            if path.stem.removeprefix("encoding__") in SECOND_FACTOR:
+                with self.assertRaises(Refused, msg=path.name):
+                    wire.decode(deployment, encoded)
+                continue
             kind, fields = wire.decode(deployment, encoded)
             if kind is None:
                 continue
