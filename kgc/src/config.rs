@@ -106,7 +106,7 @@ impl Config {
     /// The deployment that this file describes.
     ///
     /// # Errors
-    /// Those of [`existing_deployment`](Self::existing_deployment), and of a file that cannot be read.
+    /// Errors of [`existing_deployment`](Self::existing_deployment), and of a file that cannot be read.
     pub(crate) fn deployment(&self) -> Result<Deployment<Ristretto255>> {
         Ok(DeploymentFile::read(&self.existing_deployment()?)?.pin()?)
     }

@@ -39,7 +39,7 @@ pub(crate) fn is_first() -> bool {
     current().is_none_or(|ranks| ranks.rank() == 0)
 }
 
-/// What this process prints and writes: all that is wanted, or nothing.
+/// Output of this process: all that is wanted at the first rank, nothing at others.
 pub(crate) fn output(wanted: &OutputArgs) -> OutputArgs {
     if is_first() {
         return wanted.clone();

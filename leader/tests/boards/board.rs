@@ -60,7 +60,7 @@ impl TimeLimit {
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) deployment: Deployment<Ristretto255>,
-    /// What its file says of a second factor.
+    /// Second factor that its deployment file says.
     pub(crate) kem: KemSetting,
     /// Token to enrol with, encoded.
     pub(crate) token: Vec<u8>,

@@ -224,7 +224,14 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             }
         }
         if let Some(ranks) = args.ranks() {
-            if share_lives(args, strategy, setup, &ranks).map_err(refused)? == Outcome::Failed {
+            let checker = Checker::over(setup, &ranks).map_err(refused)?;
+            let (wall, cpu) = (measure::now(), ProcessTime::now());
+            let (sums, digest) = share_lives(args, strategy, &checker).map_err(refused)?;
+            if !args.quiet {
+                print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()))?;
+                print(&format!("{strategy}: {}", ranks::digest(&digest)))?;
+            }
+            if !sums.failed.is_empty() {
                 outcome = Outcome::Failed;
             }
             continue;
@@ -259,15 +266,13 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
     Ok(if interrupted { Outcome::Interrupted } else { outcome })
 }
 
-/// Lives through all seeds one after the other, each life shared by the ranks, and prints the digest of all their steps.
+/// Lives through all seeds one after the other, each life shared by the ranks; returns their sums, and the digest of all
+/// their steps.
 fn share_lives(
     args: &CheckArgs,
     strategy: StrategyKind,
-    setup: CheckSetup,
-    ranks: &Ranks,
-) -> std::result::Result<Outcome, quiver_world::WorldError> {
-    let checker = Checker::over(setup, ranks)?;
-    let (wall, cpu) = (measure::now(), ProcessTime::now());
+    checker: &Checker,
+) -> std::result::Result<(Sums, [u8; 32]), quiver_world::WorldError> {
     let (mut sums, mut hasher) = (Sums::default(), Hasher::new("quiver/1 digest of lives"));
     for seed in args.seeds() {
         if ranks::is_interrupted() {
@@ -280,12 +285,7 @@ fn share_lives(
         hasher = hasher.fixed(&life.trace.unwrap_or_default());
         sums = sums.and(Sums::of(seed, &life));
     }
-    if !args.quiet {
-        // What cannot be printed fails no life.
-        let _ = print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()));
-        let _ = print(&format!("{strategy}: {}", ranks::digest(&hasher.finish())));
-    }
-    Ok(if sums.failed.is_empty() { Outcome::Passed } else { Outcome::Failed })
+    Ok((sums, hasher.finish()))
 }
 
 /// Text about the search for the planted flaw: which seed found it, after how many CPU seconds; an error if none did, or too

@@ -10,7 +10,7 @@ use quiver_world::run::{self, Run, RunPlan};
 use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun};
 use quiver_world::{Invariant, Setup, WorldSuite};
 
-/// What each of so many ranks, threads of this process, makes of a world.
+/// Results of a world at each of so many ranks, which are threads of this process.
 fn on_ranks<T: Send>(count: u32, play: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let play = &play;

@@ -38,7 +38,7 @@ pub(super) struct Air {
     payloads: Vec<Sent>,
 }
 
-/// What is numbered apart.
+/// Kinds of numbers that count apart from each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Range {
     Unsigned,
