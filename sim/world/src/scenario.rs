@@ -50,7 +50,6 @@ mod error;
 mod expect;
 mod exports;
 mod flight_plan;
-mod format;
 mod links;
 mod mobility;
 mod names;
@@ -60,6 +59,8 @@ mod settings;
 mod shipped;
 
 use std::time::Duration;
+
+use quiver_scenario_format::File;
 
 pub use self::error::ScenarioError;
 pub use self::expect::{Expectations, ExpectedTelemetry, Tally};
@@ -140,7 +141,7 @@ impl Scenario {
     /// asks for more drones than fit into memory.
     pub fn parse(file: &str, text: &str, reading: Reading) -> Result<Self, ScenarioError> {
         let source = error::SourceText { file, text };
-        let raw: format::File = toml::from_str(text).map_err(|error| source.toml(&error))?;
+        let raw = File::read(text).map_err(|error| source.toml(&error))?;
         script::read(&source, &raw, reading)
     }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
+use quiver_scenario_format::Churn;
 use rand::{Rng, RngCore};
 use toml::Spanned;
 
 use super::ScenarioError;
 use super::error::SourceText;
-use super::format::Churn;
 use super::script::{Limits, too_many};
 use super::settings::time;
 use crate::{Action, NodeId};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use quiver_scenario_format::{BurstTable, Links, Radio};
 use toml::Spanned;
 
 use super::ScenarioError;
 use super::error::SourceText;
-use super::format::{BurstTable, Links, Radio};
 use super::settings::time;
 use crate::radio::Loss;
 use crate::{Burst, LinkFaults};

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use quiver_scenario_format::Mobility;
 use rand::{Rng, RngCore};
 use toml::Spanned;
 
 use super::ScenarioError;
 use super::error::SourceText;
-use super::format::Mobility;
 use super::script::Limits;
 use super::settings::time;
 use crate::trace::{Place, Places};

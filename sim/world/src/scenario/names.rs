@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::KgcId;
+use quiver_scenario_format::Names;
 
 use super::ScenarioError;
 use super::error::SourceText;
-use super::format::Names;
 use crate::NodeId;
 use crate::node_id::NodeIndex;
 

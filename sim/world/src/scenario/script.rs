@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use quiver_ainq::KgcId;
+use quiver_scenario_format::{self as format, Names, Repeat};
 use rand::Rng;
 use toml::Spanned;
 
 use super::error::SourceText;
-use super::format::{self, Names, Repeat};
 use super::names::Census;
 use super::settings::{self, time};
 use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};

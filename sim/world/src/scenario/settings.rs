@@ -8,11 +8,11 @@ use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_link::TrickleConfig;
+use quiver_scenario_format::{self as format, RepeatsTable, Span};
 use toml::Spanned;
 
 use super::error::SourceText;
 use super::expect::ExpectedTelemetry;
-use super::format::{self, RepeatsTable, Span};
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
 use crate::admission::{FENCE, Fields, Rules, check};
