@@ -118,6 +118,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
     if results.interrupted && results.operations.is_empty() {
         return Err(SimError::Interrupted);
     }
+    let pairs = world.pairs().await;
     let workers = world.finish().await;
     let summary = world.summary();
     Ok(RunReport {
@@ -128,6 +129,7 @@ async fn play<S: QuorumSuite>(plan: &Plan, progress: &Progress) -> Result<RunRep
         workers,
         violations: results.violations,
         interrupted: results.interrupted,
+        pairs,
         checks: results.checks,
         steps: None,
         notes: Vec::new(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use quiver_quorum::Parameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,8 @@ pub struct Plan {
     pub transport: TransportKind,
     /// Re-key strategy.
     pub strategy: StrategyKind,
+    /// Second factor of pairwise secrets.
+    pub kem: KemSetting,
     /// Seed of all random choices.
     pub seed: u64,
     /// Validity of a group key. With it the expiry re-key waits for the timer; without it the leader is
@@ -149,6 +152,7 @@ impl Default for Plan {
             drones: 1000,
             transport: TransportKind::default(),
             strategy: StrategyKind::default(),
+            kem: KemSetting::None,
             seed: 1,
             expiry: None,
             leave_percent: 1.0,

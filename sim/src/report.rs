@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use quiver_report::{Machine, RunName, counted, write, write_run};
-use quiver_world::run::{Operation, Violation};
+use quiver_world::run::{Operation, Pairs, Violation};
 use serde::Serialize;
 
 use crate::Result;
@@ -77,6 +77,8 @@ pub struct RunReport {
     pub violations: Vec<Violation>,
     /// True if the user ended the run before its last operation.
     pub interrupted: bool,
+    /// Pairs of a member and its leader at the end; `None` if no leader led.
+    pub pairs: Option<Pairs>,
     /// Comparisons made.
     pub checks: u64,
     /// Steps of machines: in the virtual world.
@@ -221,6 +223,7 @@ pub(crate) mod tests {
             workers: vec![],
             violations: vec![],
             interrupted: false,
+            pairs: Some(Pairs { hybrid: 2, classical: 0 }),
             checks: 7,
             steps: None,
             notes: vec![],

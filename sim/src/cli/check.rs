@@ -8,6 +8,7 @@ use clap::Args;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
 use quiver_crypto::Hasher;
+use quiver_kem::KemSetting;
 use quiver_report::{Progress, complain, counted, print};
 use quiver_world::WorldSuite;
 use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life, find_canary};
@@ -33,6 +34,7 @@ Examples:
   sim check --relays 3                 with drones behind relays that crash, are cut off and turn hostile
   sim check --admission --seeds 50     with a policy that drones satisfy anonymously
   sim check --kgcs 3                   with a quorum of KGCs that crash, lie and fall to the adversary
+  sim check --kem none                 without a second factor of ML-KEM, which else half of the seeds have
 
 Before the seeds of each strategy a flaw is planted in a world of its own; a check that does not find it fails.
 
@@ -75,6 +77,11 @@ pub(super) struct CheckArgs {
     /// Re-key strategy, flat or tree; without it, every seed runs under both
     #[arg(long, value_name = "STRATEGY")]
     strategy: Option<StrategyKind>,
+    /// Second factor of pairwise secrets: none, ml-kem-768 or ml-kem-1024; without it, each seed draws one.
+    /// An adversary computes discrete logarithms of all that was sent: without one it opens every epoch, with
+    /// one none but what a captured drone gives it
+    #[arg(long, value_name = "SET")]
+    kem: Option<KemSetting>,
     /// Print a digest of every step of all lives, the same on any number of ranks
     #[arg(long, hide_short_help = true)]
     digest: bool,
@@ -144,6 +151,9 @@ impl CheckArgs {
         if self.admission {
             command += " --admission";
         }
+        if let Some(kem) = self.kem {
+            command += &format!(" --kem {kem}");
+        }
         command
     }
 }
@@ -210,6 +220,7 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             leaders: args.leaders,
             relays: args.relays,
             strategy,
+            kem: args.kem,
             ..CheckSetup::default()
         };
         let refused = |error: quiver_world::WorldError| SimError::Usage(error.to_string());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use quiver_report::{OutputArgs, complain, length_of_time, open};
 use quiver_world::admission::{FENCE, MAX_TEXT};
 use quiver_world::trace::Trace;
@@ -30,6 +31,9 @@ pub(super) struct RunArgs {
     /// Re-key strategy of the leader: flat or tree
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
+    /// Second factor of the keys between drones and leaders: none, ml-kem-768 or ml-kem-1024
+    #[arg(long, value_name = "SET", default_value_t)]
+    kem: KemSetting,
     /// World of the drones
     #[arg(long, value_enum, default_value_t)]
     world: WorldKind,
@@ -133,6 +137,7 @@ impl RunArgs {
             drones: self.drones,
             transport: self.transport.unwrap_or(usual.transport),
             strategy: self.strategy,
+            kem: self.kem,
             seed: self.seed,
             expiry: self.expiry,
             leave_percent: self.leave_percent,

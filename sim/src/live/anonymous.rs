@@ -200,7 +200,8 @@ impl<S: Suite> AnonymousDrone<S> {
     ) -> Result<Self> {
         let fields = admission.checkpoint.fields(index);
         let credential = admission.checkpoint.certify(index, &fields, admission.period).map_err(refused)?;
-        let config = admission.checkpoint.anonymous(credential, admission.period, setting.edge_timing);
+        let config =
+            admission.checkpoint.anonymous(credential, admission.period, (setting.edge_timing, setting.kem));
         let mut spoke = setting.spoke(index)?;
         spoke.topic = Some(group_topic(setting.group.as_str()));
         spoke.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();

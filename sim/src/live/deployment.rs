@@ -139,7 +139,7 @@ impl<S: Suite> RestartableLeader<S> {
         let records = self.disk.with(|records| records.clone());
         let machine = Leader::new(config, records)
             .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
-        let mut machine = AdmittingLeader::from(machine);
+        let mut machine = AdmittingLeader::from(machine.with_kem(setting.kem));
         if let Some(admission) = &setting.admission {
             machine = machine.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)?;
         }

@@ -112,6 +112,7 @@ impl<S: Suite> Drone<S> {
         let state = self.disk.with(|stored| stored.clone());
         let machine = Edge::new(config, state.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
+        let machine = machine.with_kem(setting.kem);
         let host = DroneHostFactory::new(self.index, setting).host(self.disk.clone(), enrolled, None);
         let life = self.lives;
         self.lives += 1;

@@ -8,6 +8,7 @@ use quiver_ainq::{Deployment, KgcId, Name, Suite};
 use quiver_enrolment::Kgcs;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
+use quiver_kem::KemSetting;
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_relay::RelayTiming;
@@ -49,6 +50,8 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) reports: Arc<dyn EventSink>,
     pub(crate) edge_timing: EdgeTiming,
     pub(crate) leader_timing: LeaderTiming,
+    /// Second factor of pairwise secrets.
+    pub(crate) kem: KemSetting,
     pub(crate) relay_timing: RelayTiming,
     /// The policy for anonymous members, if there is one.
     pub(crate) admission: Option<Arc<Admission<S>>>,
@@ -66,6 +69,7 @@ pub(crate) struct NodeSettings<S: Suite> {
 pub(crate) struct RunParameters {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
+    pub(crate) kem: KemSetting,
     pub(crate) deputies: u32,
     pub(crate) relays: u32,
     /// All of the run.
@@ -83,6 +87,7 @@ impl<S: Suite> NodeSettings<S> {
         Ok(Self {
             seed: terms.seed,
             transport: terms.transport,
+            kem: terms.kem,
             deployment,
             kgcs,
             group: name("swarm")?,

@@ -188,6 +188,7 @@ impl<S: QuorumSuite> WorkerProcess<S> {
         let terms = RunParameters {
             seed: setup.seed,
             transport: setup.transport,
+            kem: setup.kem,
             deputies: setup.deputies,
             // What the leader has to know of them is not known here.
             relays: 0,

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use quiver_ainq::KgcId;
+use quiver_kem::KemSetting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -67,6 +68,7 @@ pub(crate) enum WorkerCommand {
 pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
+    pub(crate) kem: KemSetting,
     pub(crate) deputies: u32,
     /// The numbers of the relays that the worker hosts, in front of its drones.
     pub(crate) relays: Vec<u32>,

@@ -190,6 +190,7 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
     Setup {
         seed: plan.seed,
         transport: plan.transport,
+        kem: plan.kem,
         deputies: plan.deputies,
         relays: Vec::new(),
         swarm: u32::try_from(swarm).unwrap_or(u32::MAX),

@@ -14,6 +14,7 @@ use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
 use quiver_world::ibe_orders::IbeAuthority;
+use quiver_world::run::Pairs;
 
 use super::LeaderNode;
 use super::anonymous::Admission;
@@ -98,6 +99,7 @@ impl<S: Suite> World<S> {
         let terms = RunParameters {
             seed: plan.seed,
             transport: plan.transport,
+            kem: plan.kem,
             deputies: plan.deputies,
             relays: plan.relays,
             drones: swarm + 1,
@@ -367,6 +369,17 @@ impl<S: Suite> World<S> {
             Swarm::Local(_) => Vec::new(),
             Swarm::Workers(workers) => workers.finish().await,
         }
+    }
+
+    /// Pairs of a member and the leader that leads; `None` if none does.
+    pub(crate) async fn pairs(&self) -> Option<Pairs> {
+        let leaders = [&self.leader].into_iter().chain(self.deputies.iter().map(|deputy| &deputy.node));
+        let mut pairs = None;
+        for leader in leaders {
+            let found = leader.inspect(|leader| (leader.status().epoch, Pairs::of(leader))).await.ok();
+            pairs = pairs.max(found.and_then(|(epoch, pairs)| Some((epoch?, pairs))));
+        }
+        pairs.map(|(_, pairs)| pairs)
     }
 
     /// Figures of the world at the end of a run.

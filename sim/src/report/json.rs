@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quiver_report::Machine;
-use quiver_world::run::Violation;
+use quiver_world::run::{Pairs, Violation};
 use serde::Serialize;
 
 use super::record::OperationRecord;
@@ -20,6 +20,7 @@ struct Summary<'a> {
     machine: &'a Machine,
     passed: Option<bool>,
     interrupted: bool,
+    pairs: Option<Pairs>,
     checks: u64,
     steps: Option<u64>,
     violations: &'a [Violation],
@@ -44,6 +45,7 @@ pub(super) fn render(report: &RunReport) -> String {
         machine: &report.machine,
         passed: report.outcome().passed(),
         interrupted: report.interrupted,
+        pairs: report.pairs,
         checks: report.checks,
         steps: report.steps,
         violations: &report.violations,
@@ -72,6 +74,8 @@ mod tests {
         assert_eq!(value["passed"], true);
         assert_eq!(value["machine"]["commit"], "0123456789abcdef");
         assert_eq!(value["plan"]["drones"], 2);
+        assert_eq!(value["plan"]["kem"], "none");
+        assert_eq!(value["pairs"]["hybrid"], 2);
         assert_eq!(value["plan"]["transport"], "memory");
         assert_eq!(value["operations"][1]["leader_bytes_sent"], 12_345);
         assert_eq!(value["operations"][0]["leader_cpu_s"], serde_json::Value::Null);

@@ -22,7 +22,7 @@ pub(super) fn report(run: &RunReport) -> Report {
     Report {
         slug: "run".into(),
         title: table::title(run),
-        lead: vec![outcome(run)],
+        lead: [outcome(run)].into_iter().chain(run.pairs.as_ref().map(table::pairs_text)).collect(),
         highlights: highlights(run),
         experiments: experiments.into_iter().flatten().collect(),
         sources: Vec::new(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_report::{Unit, counted, grid};
 use quiver_world::WorldSuite;
-use quiver_world::run::Operation;
+use quiver_world::run::{Operation, Pairs};
 
 use super::{Outcome, RunReport};
 use crate::plan::WorldKind;
@@ -77,10 +77,19 @@ pub(super) fn title(report: &RunReport) -> String {
     };
     let suite = if plan.toy { WorldSuite::Toy } else { WorldSuite::Ristretto255 };
     let _ = write!(title, ", suite {suite}, strategy {}, seed {}", plan.strategy, plan.seed);
+    if let Some(set) = plan.kem.set() {
+        let _ = write!(title, ", {set}");
+    }
     if plan.kgcs > 1 {
         let _ = write!(title, ", any {} of {} KGCs", plan.threshold, plan.kgcs);
     }
     title
+}
+
+/// Says how many members share a second factor with the leader.
+pub(super) fn pairs_text(pairs: &Pairs) -> String {
+    let Pairs { hybrid, classical } = pairs;
+    format!("Members that share a second factor with the leader: {hybrid}; that do not: {classical}")
 }
 
 fn footer(report: &RunReport) -> String {
@@ -109,6 +118,9 @@ fn footer(report: &RunReport) -> String {
         machine.system,
         if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
     );
+    if let Some(pairs) = &report.pairs {
+        let _ = write!(text, "\n{}", pairs_text(pairs));
+    }
     for (offence, count) in &report.offences {
         let _ = write!(text, "\n{count} × {offence}");
     }

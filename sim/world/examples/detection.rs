@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use quiver_world::check::{CheckSetup, Checker, find_planted};
 use quiver_world::scenario::{Reading, Scenario, shipped};
 use quiver_world::{Sabotage, WorldSuite};
@@ -45,6 +46,7 @@ enum Place {
 fn planted() -> Vec<(Sabotage, Place)> {
     let plain = CheckSetup { edges: 8, ..CheckSetup::default() };
     let quorum = CheckSetup { kgcs: 5, ..plain };
+    let hybrid = CheckSetup { kem: Some(KemSetting::MlKem768), ..plain };
     let lives = |sabotage, setup| (sabotage, Place::Lives(CheckSetup { sabotage, ..setup }));
     vec![
         lives(Sabotage::TransmitBeforePersist, plain),
@@ -55,6 +57,8 @@ fn planted() -> Vec<(Sabotage, Place)> {
         lives(Sabotage::HideGroup, plain),
         lives(Sabotage::KeepProofs, CheckSetup { leaders: 3, ..plain }),
         lives(Sabotage::KeepDrones, CheckSetup { relays: 1, ..plain }),
+        lives(Sabotage::LeaveOutKem, hybrid),
+        lives(Sabotage::KeepStates, hybrid),
         lives(Sabotage::ForgetPins, quorum),
         lives(Sabotage::EarlyRelease, quorum),
         (Sabotage::KeepDatagramKey, Place::Scenario("mavlink")),

@@ -76,6 +76,8 @@ pub enum Action {
     Revoke(u32),
     /// The operator commands the leaders to make a new group key.
     Rekey,
+    /// The operator renews κ with this edge, or with all.
+    RenewKem(Option<u32>),
     /// The operator certifies fields of an anonymous drone from now on: it proves them when it applies next.
     Certify {
         /// The drone.
@@ -187,6 +189,7 @@ impl Action {
             Self::Evict(_) => "eviction",
             Self::Revoke(_) => "revocation",
             Self::Rekey => "re-key",
+            Self::RenewKem(_) => "renewal of second factors",
             Self::Certify { .. } => "certification",
             Self::Decertify(_) => "withdrawn certification",
             Self::Talk { .. } => "message",
@@ -226,6 +229,8 @@ impl fmt::Display for Action {
             Self::Certify { edge, fields } => write!(f, "the operator certifies {fields} for edge-{edge}"),
             Self::Decertify(edge) => write!(f, "the operator withdraws the certification of edge-{edge}"),
             Self::Rekey => write!(f, "the operator commands a re-key"),
+            Self::RenewKem(None) => write!(f, "the operator renews all second factors"),
+            Self::RenewKem(Some(edge)) => write!(f, "the operator renews the second factor with edge-{edge}"),
             Self::Talk { node, number, signed } => {
                 write!(f, "{node} sends message {number}{}", if *signed { ", signed" } else { "" })
             }

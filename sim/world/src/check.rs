@@ -14,16 +14,19 @@ mod story;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
 use quiver_group::leader::LeaderTiming;
+use quiver_kem::KemSetting;
 use quiver_quorum::QuorumSuite;
 
 pub use self::generate::{Plan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, distinguish};
+use crate::invariants::QuantumAdversary;
 use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
 use crate::step::Sabotage;
@@ -53,6 +56,8 @@ pub struct CheckSetup {
     pub admission: bool,
     /// Re-key strategy.
     pub strategy: StrategyKind,
+    /// Second factor of pairwise secrets; `None`: every seed draws one, or none.
+    pub kem: Option<KemSetting>,
     /// Rules that drivers break, to see that the invariants notice.
     #[doc(hidden)]
     pub sabotage: Sabotage,
@@ -62,6 +67,17 @@ impl CheckSetup {
     /// KGCs that must agree: more than half.
     pub const fn threshold(&self) -> u16 {
         self.kgcs / 2 + 1
+    }
+
+    /// Second factor of a seed's life.
+    pub const fn kem_of(&self, seed: u64) -> KemSetting {
+        match (self.kem, seed >> 1 & 1, seed >> 4 & 7) {
+            (Some(kem), _, _) => kem,
+            // Whatever the start state, which goes by the lowest four bits.
+            (None, odd, more) if odd == more & 1 => KemSetting::None,
+            (None, _, more) if more < 6 => KemSetting::MlKem768,
+            (None, ..) => KemSetting::MlKem1024,
+        }
     }
 }
 
@@ -74,6 +90,7 @@ impl Default for CheckSetup {
             relays: 0,
             admission: false,
             strategy: StrategyKind::Flat,
+            kem: None,
             sabotage: Sabotage::None,
         }
     }
@@ -104,12 +121,15 @@ pub struct Outcome {
 pub struct Base<S: Suite> {
     setup: CheckSetup,
     ranks: Option<Ranks>,
+    kem: KemSetting,
     enrolled: Disks<S>,
     formed: Disks<S>,
+    /// What the adversary that computes discrete logarithms has recorded of the forming.
+    recording: QuantumAdversary<S>,
 }
 
 /// Setup of a world for the checks.
-fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
+fn world_setup(check: &CheckSetup, kem: KemSetting, seed: u64) -> Setup {
     Setup {
         seed,
         members: check.edges,
@@ -123,6 +143,7 @@ fn world_setup(check: &CheckSetup, seed: u64) -> Setup {
         leaders: check.leaders,
         relays: check.relays,
         strategy: check.strategy,
+        kem,
         // Relays are for links.
         shared_medium: check.relays == 0 && seed.is_multiple_of(2),
         // Short enough for a key to run out in most lives.
@@ -142,14 +163,14 @@ impl<S: QuorumSuite> Base<S> {
     ///
     /// # Errors
     /// As for [`World::new`].
-    pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
-        Self::over(setup, None)
+    pub fn new(setup: CheckSetup, kem: KemSetting) -> Result<Self, WorldError> {
+        Self::over(setup, kem, None)
     }
 
     /// The same, of a world that [ranks](crate::ranks) share if there are some.
-    fn over(setup: CheckSetup, ranks: Option<Ranks>) -> Result<Self, WorldError> {
+    fn over(setup: CheckSetup, kem: KemSetting, ranks: Option<Ranks>) -> Result<Self, WorldError> {
         let honest = CheckSetup { sabotage: Sabotage::None, ..setup };
-        let mut world = World::<S>::new(Setup { ranks: ranks.clone(), ..world_setup(&honest, 0) })?;
+        let mut world = World::<S>::new(Setup { ranks: ranks.clone(), ..world_setup(&honest, kem, 0) })?;
         world.start_everyone();
         // Several leaders listen first, then one leads.
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
@@ -160,13 +181,14 @@ impl<S: QuorumSuite> Base<S> {
         for edge in 0..wanting {
             world.schedule(world.time(), Action::Join(edge));
         }
-        world.run_for(patience * 2, &mut NoObserver);
-        Ok(Self { setup, ranks, enrolled, formed: world.disks() })
+        let mut recording = QuantumAdversary::default();
+        world.run_for(patience * 2, &mut recording);
+        Ok(Self { setup, ranks, kem, enrolled, formed: world.disks(), recording })
     }
 
     fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
         let (ranks, traced) = (self.ranks.clone(), self.ranks.is_some());
-        let setup = Setup { ranks, traced, ..world_setup(&self.setup, plan.seed) };
+        let setup = Setup { ranks, traced, ..world_setup(&self.setup, self.kem, plan.seed) };
         let mut world = match plan.beginning {
             StartState::Nothing => World::new(setup)?,
             StartState::Enrolled => World::from_disks(setup, &self.enrolled)?,
@@ -187,6 +209,9 @@ impl<S: QuorumSuite> Base<S> {
     pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
+        if plan.beginning == StartState::Formed {
+            invariants = invariants.with_recording(self.recording.clone());
+        }
         let mut counting = Counting { checker: &mut invariants, actions: BTreeMap::new() };
         let convergence = run_to_convergence(&mut world, plan, &mut counting);
         let actions = counting.actions;
@@ -312,9 +337,34 @@ impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
 
 /// Start states of seeds, in both groups.
 pub struct Checker {
-    toy: Base<InsecureToy>,
-    real: Base<Ristretto255>,
+    toy: Bases<InsecureToy>,
+    real: Bases<Ristretto255>,
     setup: CheckSetup,
+}
+
+/// Start states for each second factor, made when the first seed needs them.
+struct Bases<S: Suite> {
+    setup: CheckSetup,
+    ranks: Option<Ranks>,
+    bases: [OnceLock<Result<Base<S>, WorldError>>; KemSetting::ALL.len()],
+}
+
+impl<S: QuorumSuite> Bases<S> {
+    fn new(setup: CheckSetup, ranks: Option<Ranks>) -> Self {
+        Self { setup, ranks, bases: [const { OnceLock::new() }; KemSetting::ALL.len()] }
+    }
+
+    /// That of a seed's life.
+    fn of(&self, seed: u64) -> Result<&Base<S>, WorldError> {
+        let kem = self.setup.kem_of(seed);
+        let place = KemSetting::ALL.iter().position(|known| *known == kem).unwrap_or_default();
+        let made = || Base::over(self.setup, kem, self.ranks.clone());
+        self.bases[place].get_or_init(made).as_ref().map_err(Clone::clone)
+    }
+
+    fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+        self.of(plan.seed)?.run(plan)
+    }
 }
 
 /// A failing seed, and the shortest plan found that fails in the same way.
@@ -338,7 +388,7 @@ impl Checker {
     /// # Errors
     /// As for [`World::new`].
     pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
-        Ok(Self { toy: Base::new(setup)?, real: Base::new(setup)?, setup })
+        Self::with_ranks(setup, None)
     }
 
     /// The same, of lives that [ranks](crate::ranks) share: all of them check the same seeds in the same order.
@@ -346,8 +396,15 @@ impl Checker {
     /// # Errors
     /// As for [`World::new`].
     pub fn over(setup: CheckSetup, ranks: &Ranks) -> Result<Self, WorldError> {
-        let ranks = || Some(ranks.clone());
-        Ok(Self { toy: Base::over(setup, ranks())?, real: Base::over(setup, ranks())?, setup })
+        Self::with_ranks(setup, Some(ranks))
+    }
+
+    fn with_ranks(setup: CheckSetup, ranks: Option<&Ranks>) -> Result<Self, WorldError> {
+        let ranks = || ranks.cloned();
+        let checker = Self { toy: Bases::new(setup, ranks()), real: Bases::new(setup, ranks()), setup };
+        // What cannot be is refused before the first seed.
+        checker.toy.of(1)?;
+        Ok(checker)
     }
 
     /// The group that a seed computes in.
@@ -382,7 +439,11 @@ impl Checker {
     /// As for [`World::new`].
     pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
         let plan = self.plan(seed);
-        if Self::suite(seed) == WorldSuite::Toy { self.toy.explain(&plan) } else { self.real.explain(&plan) }
+        if Self::suite(seed) == WorldSuite::Toy {
+            self.toy.of(seed)?.explain(&plan)
+        } else {
+            self.real.of(seed)?.explain(&plan)
+        }
     }
 }
 
@@ -421,9 +482,9 @@ pub fn find_canary(strategy: StrategyKind) -> Result<Option<u64>, WorldError> {
 /// As for [`World::new`].
 #[doc(hidden)]
 pub fn find_planted(setup: CheckSetup, seeds: Range<u64>) -> Result<Option<u64>, WorldError> {
-    let base = Base::<InsecureToy>::new(setup)?;
+    let bases = Bases::<InsecureToy>::new(setup, None);
     for seed in seeds.filter(|seed| Checker::suite(*seed) == WorldSuite::Toy) {
-        if base.run(&Plan::new(&setup, seed))?.violation.is_some() {
+        if bases.run(&Plan::new(&setup, seed))?.violation.is_some() {
             return Ok(Some(seed));
         }
     }

@@ -18,6 +18,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
 use quiver_ibe::Condition;
+use quiver_kem::KemSetting;
 use quiver_machine::{Either, Snapshot};
 use quiver_quorum::{Parameters, QuorumSuite};
 use rand_core::RngCore;
@@ -243,8 +244,13 @@ impl<S: Suite> Fleet<S> {
     }
 
     /// The composite of a drone, restored from its state.
-    pub(crate) fn drone(&self, number: u32, state: Option<&Snapshot>) -> Result<Drone<S>, RestoreError> {
-        let edge = Edge::new(self.edge(number, true, false), state)?;
+    pub(crate) fn drone(
+        &self,
+        number: u32,
+        state: Option<&Snapshot>,
+        kem: KemSetting,
+    ) -> Result<Drone<S>, RestoreError> {
+        let edge = Edge::new(self.edge(number, true, false), state)?.with_kem(kem);
         let desk = self.archive.as_ref().map(|_| (self.deployment.clone(), CollectTiming::default()));
         Ok(Drone::new(edge, desk))
     }

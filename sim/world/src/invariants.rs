@@ -14,6 +14,7 @@ mod group_messages;
 mod ibe_orders;
 mod keys;
 mod masks;
+mod quantum;
 mod quorum;
 mod rosters;
 
@@ -34,6 +35,7 @@ use self::forgeries::Forgeries;
 use self::group_messages::GroupMessages;
 use self::ibe_orders::Orders;
 use self::masks::Masks;
+pub(crate) use self::quantum::QuantumAdversary;
 use self::quorum::Quorum;
 use crate::ranks::wire::Writer;
 use crate::{Action, Cause, DatagramEvent, Effect, NodeEvent, NodeId, Step, StepObserver, World};
@@ -111,11 +113,15 @@ pub enum Invariant {
     /// No honest node is blamed.
     #[display("no honest node blamed")]
     NoFalseBlame,
+    /// Recorded epochs stay closed to whoever computes discrete logarithms later, where there is a second
+    /// factor; of a captured drone, those before the last term that it followed.
+    #[display("closed to quantum computers")]
+    ClosedToQuantum,
 }
 
 impl Invariant {
     /// All.
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Agreement,
         Self::ForwardSecrecyAfterLeave,
         Self::BackwardSecrecyBeforeJoin,
@@ -136,6 +142,7 @@ impl Invariant {
         Self::Datagrams,
         Self::RefusedForGood,
         Self::NoFalseBlame,
+        Self::ClosedToQuantum,
     ];
 }
 
@@ -235,6 +242,7 @@ pub struct Invariants<S: Suite> {
     masks: Masks<S>,
     durability: Durability,
     compromised: CompromisedNodes<S>,
+    quantum: QuantumAdversary<S>,
     anonymous: AnonymousMembers,
     group_messages: GroupMessages,
     quorum: Quorum,
@@ -252,7 +260,7 @@ impl<S: Suite> Invariants<S> {
             violations: Vec::new(),
             impatient,
             checks: 0,
-            channel: Name::new("invariants").expect("a plain name"),
+            channel: Self::channel(),
             epochs: BTreeMap::new(),
             held: vec![None; edges],
             newest: vec![None; edges],
@@ -268,6 +276,7 @@ impl<S: Suite> Invariants<S> {
                 usize::from(world.kgc_count()),
             ),
             compromised: CompromisedNodes::default(),
+            quantum: QuantumAdversary::default(),
             anonymous: AnonymousMembers::default(),
             group_messages: GroupMessages::default(),
             quorum: Quorum::default(),
@@ -278,6 +287,17 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
+    /// The same, whose adversary has recorded what was sent before.
+    pub(crate) fn with_recording(mut self, recording: QuantumAdversary<S>) -> Self {
+        self.quantum = recording;
+        self
+    }
+
+    /// Name under which keys are exported for comparison.
+    fn channel() -> Name {
+        Name::new("invariants").expect("a plain name")
+    }
+
     /// The violations.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
@@ -285,7 +305,7 @@ impl<S: Suite> Invariants<S> {
 
     /// Number of comparisons.
     pub fn checks(&self) -> u64 {
-        self.checks + self.attacks()
+        self.checks + self.attacks() + self.quantum.attempts()
     }
 
     /// Number of epochs of all leaders.
@@ -308,6 +328,7 @@ impl<S: Suite> Invariants<S> {
 impl<S: Suite> StepObserver<S> for Invariants<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         let before = self.checks;
+        self.observe_recording(world, step);
         match step.node {
             NodeId::Kgc(_) => self.observe_kgc(world, step),
             NodeId::Leader(ordinal) => self.observe_leader(world, step, ordinal),
@@ -338,7 +359,10 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
             Action::Evict(edge) => {
                 self.asked_to_evict.insert(*edge);
             }
-            Action::Capture(edge) => self.capture(world, at, *edge),
+            Action::Capture(edge) => {
+                self.capture(world, at, *edge);
+                self.capture_second_factors(world, at, *edge);
+            }
             Action::Talk { number, .. } => self.group_messages.said(*number),
             Action::Seize(kgc) => self.seize(world, at, *kgc),
             Action::Order(number) => self.order_sealed(world, *number),

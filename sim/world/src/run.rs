@@ -12,9 +12,12 @@ mod phases;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use quiver_ainq::{Epoch, StrategyKind};
+use quiver_ainq::{Epoch, StrategyKind, Suite};
+use quiver_group::Leader;
 use quiver_group::leader::LeaderTiming;
+use quiver_kem::KemSetting;
 use quiver_quorum::QuorumSuite;
+use serde::Serialize;
 
 use self::arrivals::Arrivals;
 pub use self::operation::{Operation, Percentiles, RadioCost, Violation};
@@ -36,6 +39,8 @@ pub struct RunPlan {
     pub drones: u32,
     /// Re-key strategy of the leader.
     pub strategy: StrategyKind,
+    /// Second factor of pairwise secrets.
+    pub kem: KemSetting,
     /// Seed of all randomness.
     pub seed: u64,
     /// Number of drones that leave.
@@ -80,12 +85,30 @@ pub struct Run {
     pub checks: u64,
     /// The newest epoch.
     pub epoch: Option<Epoch>,
+    /// Pairs of a member and the leader at the end.
+    pub pairs: Pairs,
     /// Steps taken.
     pub steps: u64,
     /// True if the run was ended before its last phase: what it has is of the phases before.
     pub interrupted: bool,
     /// SHA-256 over every step, if the run is traced: the same for any number of threads and ranks.
     pub trace: Option<[u8; 32]>,
+}
+
+/// Numbers of pairs of a member and its leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Pairs {
+    /// Those that have a second factor.
+    pub hybrid: usize,
+    /// Those that rest on the curve alone.
+    pub classical: usize,
+}
+
+impl Pairs {
+    /// Pairs of a leader.
+    pub fn of<S: Suite>(leader: &Leader<S>) -> Self {
+        Self { hybrid: leader.hybrid_pairs(), classical: leader.classical_pairs() }
+    }
 }
 
 /// Progress of a run.
@@ -160,6 +183,7 @@ fn run_over<S: QuorumSuite>(
         orders: plan.orders,
         admission: plan.admission.clone().map(Rules::of),
         strategy: plan.strategy,
+        kem: plan.kem,
         shared_medium: true,
         // Keys outlive the run, so no expiry re-keys.
         leader_timing: LeaderTiming { validity: VALIDITY, ..pace.leader_timing() },

@@ -28,7 +28,7 @@
 //!
 //! | table or key | what it says |
 //! |---|---|
-//! | `[fleet]` | `members`, `strangers`, `kgcs`, `threshold`, `one-token`, `leaders`, `strategy`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
+//! | `[fleet]` | `members`, `strangers`, `kgcs`, `threshold`, `one-token`, `leaders`, `strategy`, `kem`; `stay-out`, `off`; `start-over`, `join-at`, `join-over` |
 //! | `[leader]`, `[edge]` | timings: `validity`, `batching`, `batching-max`, `resend`, `challenge`, `absence`, `silence`; `retry`, `retry-max`, `admission`, `overlap` |
 //! | `[radio]` | `preset`, `loss` or `burst = { rate, length }` of its frames, `rounds`, `coding`, `spread`, `repeats = { imin, doublings, k, intervals }`, `hostile`, `ignore-duty-cycle`, `arithmetic` |
 //! | `[links]` | faults of whole messages, whatever the radio: `delay`, `jitter`, `loss`, `burst`, `duplicate`, `reorder`, `corrupt` |
@@ -36,7 +36,7 @@
 //! | `[mavlink]` | `frames-per-second`, `frame-bytes`, `bit-rate` of each: drones send MAVLink telemetry in the group's datagrams, leaders a heartbeat |
 //! | `[churn]` | `from`, `until`, `edges`, `leaves-per-minute`, `joins-per-minute`, `crashes-per-minute`, `down` |
 //! | `[mobility]` | `from`, `until`, `edges`, `side-metres`, `range-metres`, `metres-per-second`, `step` |
-//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
+//! | `[[event]]` | `at`, `over`, `repeat`, and one of `start`, `stop`, `crash`, `join`, `leave`, `evict`, `revoke`, `capture`, `rekey`, `renew-kem`, `talk`, `links`, `links-of`, `radio`, `part`, `heal`, `skew`, `disk`, `replay`, `usurp`, `lie`, `repent`, `seize`, `order`, `approve`, `certify = { edges, x, y, battery }`, `decertify` |
 //! | `[expect]` | `members`, `outside`, `min-terms`, `min-epochs`, `min-admitted`, `min-crashes`, `min-stalls`, `min-lost`, `min-blamed`, `enrolled`, `opened`, `liars`, `mavlink = { min-delivered, max-unopened, max-unopened-at-removal, max-outage-at-removal, max-shaped, max-added-bytes, max-air, min-hostile, min-refused }` |
 //!
 //! Nodes are named `kgc` (if there is one), `kgc-1`, `kgcs`, `leader-0`, `leaders`, `edge-7`, `edge-0..9`

@@ -192,6 +192,10 @@ pub enum Sabotage {
     ForgetDatagrams,
     /// Let relays keep the connections of their drones when they lose their leader.
     KeepDrones,
+    /// Start nodes without the second factor that the deployment says.
+    LeaveOutKem,
+    /// Leave every state of a drone on its disk, where the next takes the place of the last.
+    KeepStates,
 }
 
 /// Collects the effects of a step, and writes records as the sabotage has it.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Suite};
+use quiver_ainq::{DronePublicKey, Handle, Suite};
 use zeroize::Zeroizing;
 
 use super::Edge;
@@ -18,6 +18,8 @@ pub struct CompromisedState<S: Suite> {
     pub membership: Option<Zeroizing<Vec<u8>>>,
     /// Spare pairs, unused and used, as [`SparePair::encode`](quiver_ainq::SparePair::encode) gives them.
     pub spares: Vec<Zeroizing<Vec<u8>>>,
+    /// κ by the leader that shares it, as [`KemKey::encode`](quiver_ainq::KemKey::encode) gives it.
+    pub kems: Vec<(Handle, Zeroizing<Vec<u8>>)>,
 }
 
 impl<S: Suite> Edge<S> {
@@ -29,6 +31,13 @@ impl<S: Suite> Edge<S> {
             secret: Zeroizing::new(keypair.to_bytes().to_vec()),
             membership: self.membership.membership().map(|membership| membership.encode()),
             spares: self.membership.spare_points.held().map(|spare| spare.encode()).collect(),
+            kems: self
+                .membership
+                .kem
+                .stored()
+                .into_iter()
+                .map(|(leader, key, _)| (Handle(leader), key))
+                .collect(),
         })
     }
 }

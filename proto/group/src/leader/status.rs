@@ -190,6 +190,11 @@ impl<S: Suite> Leader<S> {
         self.roster().get(slot).and_then(|public| self.base.store.kem.state(&public.handle()))
     }
 
+    /// Number of members with a key whose pair with this leader has a second factor.
+    pub fn hybrid_pairs(&self) -> usize {
+        self.term.as_ref().filter(|term| term.leadership.kem().is_some()).map_or(0, Term::keyed)
+    }
+
     /// Number of members whose pair with this leader rests on the curve alone: all that have a key in a term
     /// without a second factor.
     pub fn classical_pairs(&self) -> usize {

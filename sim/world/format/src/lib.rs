@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
@@ -84,6 +85,9 @@ pub struct Fleet {
     pub leaders: Option<Spanned<u64>>,
     #[serde(default)]
     pub strategy: StrategyKind,
+    /// Second factor of pairwise secrets.
+    #[serde(default)]
+    pub kem: KemSetting,
     /// Members that do not join by themselves at the beginning.
     pub stay_out: Option<Names>,
     /// Nodes that are not switched on at the beginning.
@@ -253,6 +257,7 @@ pub struct Event {
     pub revoke: Option<Names>,
     pub capture: Option<Names>,
     pub rekey: Option<Spanned<bool>>,
+    pub renew_kem: Option<Names>,
     /// Certifies fields of anonymous edges.
     pub certify: Option<Spanned<Certify>>,
     /// Edges for which nothing more is certified.

@@ -15,6 +15,7 @@ use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_garble::policy::{MAX_TEXT, Policy, Schema};
 use quiver_group::edge::EdgeTiming;
+use quiver_kem::KemSetting;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 
@@ -296,7 +297,12 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     /// Configuration of an anonymous edge.
-    pub fn anonymous(&self, credential: Credential, period: u64, timing: EdgeTiming) -> AnonymousConfig<S> {
+    pub fn anonymous(
+        &self,
+        credential: Credential,
+        period: u64,
+        (timing, kem): (EdgeTiming, KemSetting),
+    ) -> AnonymousConfig<S> {
         AnonymousConfig {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
@@ -307,7 +313,7 @@ impl<S: Suite> Checkpoint<S> {
             most: self.answers,
             patience: PATIENCE,
             timing,
-            kem: Default::default(),
+            kem,
         }
     }
 }

@@ -20,6 +20,7 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::{EdgeCommand, EdgeEvent};
+use quiver_kem::KemSetting;
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use quiver_message::{Message, Nonce, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome};
 use rand_chacha::ChaCha20Rng;
@@ -259,8 +260,8 @@ impl<S: Suite> TaggingLeader<S> {
     /// One machine of a drone: all its outputs.
     fn life(&mut self, drone: &mut Drone, actions: &[TagAction]) -> Result<Vec<String>, CheckpointError> {
         self.clock = BEGINNING;
-        let timing = EdgeTiming::default();
-        let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, timing);
+        let options = (EdgeTiming::default(), KemSetting::None);
+        let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, options);
         let edge = AnonymousEdge::new(config, drone.state.as_ref())
             .map_err(|_| quiver_ainq::Error::Malformed("the state of an anonymous edge"))?;
         // Every membership draws the same randomness, which therefore distinguishes none.

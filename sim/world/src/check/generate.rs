@@ -89,6 +89,9 @@ impl Plan {
         if setup.relays > 0 {
             planner.relays();
         }
+        if !setup.kem_of(seed).is_none() {
+            planner.renewals();
+        }
         let mut actions = planner.actions;
         actions.sort_by_key(|(at, _)| *at);
         Self {
@@ -213,6 +216,19 @@ impl Planner<'_> {
         for kgc in all.iter().take(usize::try_from(approving).unwrap_or(0)).copied() {
             let at = self.time();
             self.actions.push((at, Action::Approve(kgc)));
+        }
+    }
+
+    /// Renewals of the second factor, and captures of drones that stay in the group.
+    fn renewals(&mut self) {
+        for _ in 0..below(&mut self.rng, 3) {
+            let (at, edge) = (self.time(), self.edge());
+            let edge = (!self.one_in(3)).then_some(edge);
+            self.actions.push((at, Action::RenewKem(edge)));
+        }
+        for _ in 0..below(&mut self.rng, 3) {
+            let (at, edge) = (self.time(), self.edge());
+            self.actions.push((at, Action::Capture(edge)));
         }
     }
 

@@ -69,7 +69,10 @@ impl<S: Suite> Invariants<S> {
         if let Some(held) = held.filter(|held| before != Some(*held)) {
             match world.doubled(held.epoch) {
                 Some(doubled) => self.check_doubled(step, doubled, &held),
-                None => self.check_key(step, number, &held),
+                None => {
+                    self.check_key(step, number, &held);
+                    self.require_open(world, step, held.epoch);
+                }
             }
         }
         self.observe_second_header(world, step, number, before);

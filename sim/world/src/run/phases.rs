@@ -13,7 +13,7 @@ use quiver_testbed::{Traffic, nanos};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{Arrivals, Operation, Pacing, Phase, Progress, RadioCost, Run, RunPlan, Violation};
+use super::{Arrivals, Operation, Pacing, Pairs, Phase, Progress, RadioCost, Run, RunPlan, Violation};
 use crate::rng_stream::{self, RngStream, below};
 use crate::trace::{Trace, TraceRecorder};
 use crate::{Action, Invariant, NodeId, World};
@@ -131,6 +131,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             violations: self.violations,
             checks: self.checks,
             epoch: self.arrivals.newest,
+            pairs: self.world.leader(0).map(Pairs::of).unwrap_or_default(),
             steps: self.world.steps(),
             interrupted,
             trace: self.world.trace_hash(),

@@ -78,6 +78,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
         one_token,
         leaders,
         strategy: raw.fleet.strategy,
+        kem: raw.fleet.kem,
         shared_medium: raw.radio.is_some(),
         leader_timing,
         edge_timing,
@@ -253,6 +254,7 @@ impl Scripter<'_> {
             (&table.revoke, Action::Revoke),
             (&table.capture, Action::Capture),
             (&table.decertify, Action::Decertify),
+            (&table.renew_kem, |edge| Action::RenewKem(Some(edge))),
         ];
         let Some((names, action)) = kinds.iter().find_map(|(names, action)| Some((names.as_ref()?, action)))
         else {
@@ -392,6 +394,7 @@ fn count_actions(table: &format::Event) -> usize {
         table.certify.is_some(),
         table.decertify.is_some(),
         table.rekey.is_some(),
+        table.renew_kem.is_some(),
         table.talk.is_some(),
         table.links.is_some(),
         table.links_of.is_some(),

@@ -135,6 +135,7 @@ pub(super) fn subject(action: &Action) -> Option<NodeId> {
         Action::Subvert { relay, .. } => NodeId::Relay(*relay),
         Action::Seize(kgc) | Action::Lie { kgc, .. } | Action::Approve(kgc) => NodeId::Kgc(*kgc),
         Action::Rekey
+        | Action::RenewKem(_)
         | Action::Links(_)
         | Action::Radio(_)
         | Action::Part(_)

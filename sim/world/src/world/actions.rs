@@ -108,6 +108,10 @@ impl<S: Suite> World<S> {
                 steps.extend(self.submit_to_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
             }
             Action::Rekey => steps.extend(self.submit_to_leaders(&LeaderCommand::Rekey, "re-key")),
+            Action::RenewKem(edge) => {
+                let command = LeaderCommand::RenewKem(edge.map(edge_name));
+                steps.extend(self.submit_to_leaders(&command, "renew κ"));
+            }
             Action::Revoke(edge) => {
                 let serial = self.fleet.token(NodeId::Edge(*edge)).token.statement.id;
                 let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);

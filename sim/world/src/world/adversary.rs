@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Element, Epoch, EpochOutput, GroupContext, Identity, Label, Leadership,
-    MasterSecret, Name, Role, Roster, SecretValue, Slot, Suite, Times, UnverifiedPartialKey,
+    Deployment, DroneKeypair, Element, Epoch, EpochOutput, GroupContext, Identity, KemTerm, Label,
+    Leadership, MasterSecret, Name, Role, Roster, SecretValue, Slot, Suite, TermKeys, Times,
+    UnverifiedPartialKey,
 };
 use quiver_message::RekeyTemplate;
 use rand_chacha::ChaCha8Rng;
@@ -124,9 +125,18 @@ impl<S: Suite> World<S> {
             group: self.fleet.group().clone(),
             leader: leader.public().clone(),
         };
-        let strategy = self.setup.strategy;
-        let opened =
-            Leadership::open_term(context, leader, roster, spares, term, [0; 32], &times, strategy, rng);
+        let (strategy, prev) = (self.setup.strategy, [0; 32]);
+        let opened = match self.setup.kem.set() {
+            None => Leadership::open_term(context, leader, roster, spares, term, prev, &times, strategy, rng),
+            Some(set) => {
+                // It shares κ with nobody.
+                let keys = TermKeys::new(KemTerm::new(set, 1).ok()?, []);
+                let place = (term, prev);
+                Leadership::open_term_with_kem(
+                    context, leader, roster, spares, &keys, place, &times, strategy, rng,
+                )
+            }
+        };
         opened.ok().map(|(_, output)| output)
     }
 }

@@ -127,7 +127,7 @@ impl<S: Suite> World<S> {
         &mut self,
         edge: u32,
     ) -> Option<Result<Drone<S>, quiver_group::leader::RestoreError>> {
-        let fleet = std::sync::Arc::clone(&self.fleet);
+        let (fleet, kem) = (std::sync::Arc::clone(&self.fleet), self.kem());
         let checkpoint = fleet.checkpoint()?;
         let (period, own) =
             (checkpoint.period_at(self.unix()), checkpoint.period_at(self.clock(NodeId::Edge(edge)).unix));
@@ -147,7 +147,7 @@ impl<S: Suite> World<S> {
         }
         let Showing { credential, suffices, .. } = drone.credential_for(period)?.clone();
         drone.shown = Some((suffices, period));
-        let config = checkpoint.anonymous(credential, period, self.setup.edge_timing);
+        let config = checkpoint.anonymous(credential, period, (self.setup.edge_timing, kem));
         let sim_node = self.edges.get(edge as usize)?.as_deref()?;
         Some(
             AnonymousEdge::new(config, sim_node.disk.records.last()).map(|machine| Drone::new(machine, None)),

@@ -21,13 +21,13 @@ impl<S: Suite> World<S> {
     /// Their tokens are issued here, on all cores: a million of them take a while.
     pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {
         let (seed, now, options) = (self.setup.seed, self.now, self.step_options());
-        let fleet = std::sync::Arc::clone(&self.fleet);
+        let (fleet, kem) = (std::sync::Arc::clone(&self.fleet), self.kem());
         let started = edges.clone();
         self.step_edges(edges, observer, |number, sim_node| {
             if sim_node.alive() {
                 return None;
             }
-            let machine = fleet.drone(number, sim_node.disk.records.last()).ok()?;
+            let machine = fleet.drone(number, sim_node.disk.records.last(), kem).ok()?;
             let node = NodeId::Edge(number);
             sim_node.power_on(
                 now,

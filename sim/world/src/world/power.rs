@@ -31,6 +31,7 @@ impl<S: Suite> World<S> {
             return None;
         }
         let (seed, now, sabotage) = (self.setup.seed, self.now, self.setup.sabotage);
+        let kem = self.kem();
         let rng = |life| match sabotage {
             Sabotage::SameDice => rng_stream::compact(seed, RngStream::Node(node, 1)),
             _ => rng_stream::compact(seed, RngStream::Node(node, life)),
@@ -49,7 +50,7 @@ impl<S: Suite> World<S> {
                 let sim_node = self.leaders.get_mut(usize::from(ordinal))?;
                 let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
                 let machine = Leader::new(self.fleet.leader(ordinal, true), records);
-                let machine = machine.map(|machine| self.fleet.demanding(machine, unix));
+                let machine = machine.map(|machine| self.fleet.demanding(machine.with_kem(kem), unix));
                 let machine =
                     machine.map(|machine| LeaderNode::from(RoleNode::new(machine, Envelopes::default())));
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
@@ -80,7 +81,7 @@ impl<S: Suite> World<S> {
                 if sabotage == Sabotage::StaleState && records.len() > 1 {
                     records.next();
                 }
-                let machine = self.fleet.drone(number, records.next());
+                let machine = self.fleet.drone(number, records.next(), kem);
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
         };

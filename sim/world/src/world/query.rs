@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{KgcId, Suite};
+use quiver_ainq::{Handle, KemKey, KgcId, Suite};
 use quiver_enrolment::Kgc;
 use quiver_group::Leader;
+use quiver_kem::KemSetting;
 use quiver_machine::Now;
 use quiver_testbed::{SimNode, Traffic};
 use sha2::Digest;
@@ -15,6 +16,7 @@ use crate::EPOCH_START;
 use crate::air::Air;
 use crate::kgc_node::KgcNode;
 use crate::node_id::NodeIndex;
+use crate::step::Sabotage;
 use crate::{Fleet, Network, NodeId, Setup};
 
 impl<S: Suite> World<S> {
@@ -26,6 +28,14 @@ impl<S: Suite> World<S> {
     /// Setup of the world.
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// Second factor with which nodes start.
+    pub(super) fn kem(&self) -> KemSetting {
+        match self.setup.sabotage {
+            Sabotage::LeaveOutKem => KemSetting::None,
+            _ => self.setup.kem,
+        }
     }
 
     /// Keys, names and tokens.
@@ -71,6 +81,18 @@ impl<S: Suite> World<S> {
     /// An edge's machine, if it is switched on and [in this process](Self::has).
     pub fn edge(&self, number: u32) -> Option<&AnyEdge<S>> {
         self.edges.get(number as usize)?.as_ref()?.machine.as_deref().map(|drone| &*drone.edge)
+    }
+
+    /// κ that an edge shares with leaders, in its memory and on its disk.
+    pub(crate) fn second_factors(&self, number: u32) -> Vec<(Handle, KemKey<S>)> {
+        let Some(node) = self.edges.get(number as usize).and_then(Option::as_ref) else { return Vec::new() };
+        let stored = node.disk.records.iter().filter_map(|record| {
+            let drone = self.fleet.drone(number, Some(record), self.kem()).ok()?;
+            drone.edge.compromised_state()
+        });
+        let memory = self.edge(number).and_then(AnyEdge::compromised_state);
+        let keys = stored.chain(memory).flat_map(|state| state.kems);
+        keys.filter_map(|(leader, key)| Some((leader, KemKey::decode(&key).ok()?))).collect()
     }
 
     /// A leader's machine, if it is switched on.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quiver_ainq::{StrategyKind, Suite};
 use quiver_group::LeaderRecord;
+use quiver_kem::KemSetting;
 use quiver_machine::Snapshot;
 use quiver_quorum::QuorumSuite;
 use quiver_testbed::Keep;
@@ -51,6 +52,8 @@ pub struct Setup {
     pub relays: u16,
     /// Re-key strategy of the leaders.
     pub strategy: StrategyKind,
+    /// Second factor of pairwise secrets.
+    pub kem: KemSetting,
     /// True if leaders count on one transmission to reach all members. A broadcast is one step of the world
     /// then, where paths for each would be as many as members.
     pub shared_medium: bool,
@@ -106,6 +109,7 @@ impl Default for Setup {
             leaders: 1,
             relays: 0,
             strategy: StrategyKind::Flat,
+            kem: KemSetting::None,
             shared_medium: false,
             leader_timing: LeaderTiming::default(),
             edge_timing: EdgeTiming::default(),
@@ -239,7 +243,8 @@ impl<S: Suite> World<S> {
         let rng = |node| rng_stream::compact(setup.seed, RngStream::Node(node, 0));
         let (log, state) =
             if setup.durable { (Keep::All, Keep::Last) } else { (Keep::Nothing, Keep::Nothing) };
-        let state = if setup.sabotage == Sabotage::StaleState { Keep::All } else { state };
+        let hoards = matches!(setup.sabotage, Sabotage::StaleState | Sabotage::KeepStates);
+        let state = if hoards { Keep::All } else { state };
         let leader = |ordinal| SimNode::new(Keep::All, Vec::new(), rng(NodeId::Leader(ordinal)));
         let edge = |number| Some(Box::new(SimNode::new(state, Vec::new(), rng(NodeId::Edge(number)))));
         let kgc = |node| SimNode::new(log, Vec::new(), rng(node));

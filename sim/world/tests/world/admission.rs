@@ -7,6 +7,7 @@ use quiver_admission::{AdmissionError, AnonymousEvent, Ending};
 use quiver_ainq::{Pseudonym, StrategyKind};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_kem::KemSetting;
 use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
 use quiver_world::check::{CheckSetup, Checker};
 use quiver_world::run::{Operation, RunPlan, run};
@@ -324,6 +325,7 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
         let plan = RunPlan {
             drones: 12,
             strategy,
+            kem: KemSetting::None,
             seed: 1,
             leavers: 1,
             newcomers: 3,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, StrategyKind};
 use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_kem::KemSetting;
 use quiver_testbed::matching;
 use quiver_world::check::{CheckSetup, Checker, find_canary, find_planted};
 use quiver_world::scenario::{Reading, Scenario, shipped};
@@ -47,6 +48,29 @@ fn an_edge_that_starts_from_a_stale_state_is_noticed() {
 #[test]
 fn a_node_that_draws_the_same_randomness_again_is_noticed() {
     assert!(broken(Sabotage::SameDice, StrategyKind::Flat, 60).contains(&Invariant::NoMaskReuse));
+}
+
+#[test]
+fn pairs_without_the_second_factor_that_the_deployment_says_are_noticed() {
+    for strategy in StrategyKind::ALL {
+        assert_eq!(broken_with_kem(Sabotage::LeaveOutKem, strategy, 6), [Invariant::ClosedToQuantum].into());
+    }
+}
+
+#[test]
+fn second_factors_that_are_kept_from_term_to_term_are_noticed() {
+    for strategy in StrategyKind::ALL {
+        assert_eq!(broken_with_kem(Sabotage::KeepStates, strategy, 80), [Invariant::ClosedToQuantum].into());
+    }
+}
+
+/// The invariants that break in these seeds, all of them with a second factor.
+fn broken_with_kem(sabotage: Sabotage, strategy: StrategyKind, seeds: u64) -> BTreeSet<Invariant> {
+    let kem = Some(KemSetting::MlKem768);
+    let setup = CheckSetup { edges: 8, strategy, kem, sabotage, ..CheckSetup::default() };
+    let checker = Checker::new(setup).unwrap();
+    let seeds = (1..=seeds).filter(|seed| Checker::suite(*seed) == quiver_world::WorldSuite::Toy);
+    seeds.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::thread;
 
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use quiver_world::check::{CheckSetup, Checker, Outcome};
 use quiver_world::ranks::Ranks;
 use quiver_world::run::{self, Run, RunPlan};
@@ -124,6 +125,7 @@ fn plan(drones: u32, ranks: Option<Ranks>) -> RunPlan {
     RunPlan {
         drones,
         strategy: StrategyKind::Tree,
+        kem: KemSetting::None,
         seed: 1,
         leavers: 3,
         newcomers: 20,

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
+use quiver_kem::KemSetting;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run, run_while};
@@ -19,6 +20,7 @@ fn plan(drones: u32, strategy: StrategyKind, radio: &str) -> RunPlan {
     RunPlan {
         drones,
         strategy,
+        kem: KemSetting::None,
         seed: 1,
         leavers: drones.div_ceil(100),
         newcomers: drones / 10,

@@ -9,8 +9,8 @@ use quiver_ainq::{
     DroneKeypair, DronePublicKey, Entry, Frame, Header, Identity, Label, Name, Part, Role, SecretValue, Suite,
 };
 use quiver_message::{
-    CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, Message, Rekey, RevocationQuery,
-    Source,
+    CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, Rekey,
+    RevocationQuery, Source,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
@@ -214,7 +214,7 @@ impl<S: Suite> World<S> {
         rng.fill_bytes(&mut nonce);
         let drone = victim.encode();
         self.adversary.joining.insert(nonce, drone.clone());
-        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce, kem: None };
+        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce, kem: self.setup.kem.set() };
         self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
     }
 
@@ -239,6 +239,12 @@ impl<S: Suite> World<S> {
         let seed = u64::from_be_bytes(*challenge.nonce.first_chunk()?);
         let mut rng = rng_stream::generator(self.setup.seed ^ seed, RngStream::Adversary);
         let (nobody, point) = (self.nobody(&mut rng)?, SecretValue::<S>::generate(&mut rng));
+        // Signed by nobody, so that it costs no encapsulation.
+        let kem = challenge.kem.map(|term| {
+            let mut key = vec![0; term.set().key_len()];
+            rng.fill_bytes(&mut key);
+            KemOffer::Key { set: term.set(), key }
+        });
         let mut sign =
             |label| nobody.sign(self.fleet.deployment(), label, &challenge.nonce, &mut rng).encode();
         let (spare_signature, signature) = (sign(Label::Spare), sign(Label::Join));
@@ -252,7 +258,7 @@ impl<S: Suite> World<S> {
             spare_point: point.public().as_bytes().to_vec(),
             spare_signature,
             signature,
-            kem: None,
+            kem,
         })
     }
 

@@ -1,0 +1,489 @@
+//! Checks secrecy against an adversary that has recorded everything that was ever sent, and computes discrete
+//! logarithms later.
+//!
+//! In the [toy group](crate::InsecureToy) a point is its own logarithm. So of every drone whose request to
+//! join it recorded the adversary has y, and e of every one-time point: all that the drone has, but κ. It goes
+//! on as that drone, by the code of members, along everything that leaders publish. Where there is no second
+//! factor it must open every epoch that a drone holds, because otherwise its failure would prove nothing.
+//! Where there is one it guesses κ, or has it of captured drones, and must open no epoch but those of terms
+//! that its captive may have followed: of each leader the last one, and later ones.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quiver_ainq::{
+    DroneKeypair, DronePublicKey, Epoch, Error, GroupContext, Handle, Header, KemKey, KemTerm, Kind,
+    Membership, Part, RevocationList, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
+};
+use quiver_crypto::canonical::Writer;
+use quiver_group::EdgeEvent;
+use quiver_message::{JoinRequest, Message, Newcomers, Nonce};
+use sha2::{Digest, Sha256};
+
+use super::keys::show;
+use super::{Invariant, Invariants};
+use crate::{Effect, InsecureToy, NodeEvent, NodeId, Step, StepObserver, World};
+
+/// Number of one-time pairs of each drone that are kept: those of requests to join, and spare ones.
+const PAIRS: usize = 16;
+/// Number of publications that are kept for the time when a drone is captured.
+const ARCHIVE: usize = 4096;
+
+/// Publication of an epoch for members.
+#[derive(Clone)]
+struct Published<S: Suite> {
+    header: Arc<VerifiedHeader<S>>,
+    part: Part,
+    /// n_e of the request that a welcome answers.
+    nonce: Option<Nonce>,
+    newcomers: Newcomers,
+}
+
+/// A drone as the adversary can be it.
+#[derive(Clone)]
+struct Double<S: Suite> {
+    keypair: Arc<DroneKeypair<S>>,
+    /// E_now of its requests with n_e, the newest first.
+    requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
+    spares: BTreeMap<u64, Arc<SparePair<S>>>,
+    /// Membership in each term.
+    places: BTreeMap<u64, Arc<Membership<S>>>,
+    /// κ that was taken from the drone, by its leader.
+    taken: Vec<(Handle, KemKey<S>)>,
+    /// Newest term of each leader that the drone had followed when it was captured.
+    captured: Option<BTreeMap<u16, u64>>,
+}
+
+/// The adversary that computes discrete logarithms.
+pub(crate) struct QuantumAdversary<S: Suite> {
+    doubles: BTreeMap<u32, Double<S>>,
+    archive: Vec<Published<S>>,
+    /// SHA-256 of the messages in the archive: most are sent many times.
+    known: BTreeSet<[u8; 32]>,
+    /// The header that was verified last.
+    verified: Option<Arc<VerifiedHeader<S>>>,
+    opened: BTreeSet<Epoch>,
+    /// Newest term of each leader that each edge followed.
+    followed: BTreeMap<(u32, u16), u64>,
+    attempts: u64,
+}
+
+impl<S: Suite> Clone for QuantumAdversary<S> {
+    fn clone(&self) -> Self {
+        Self {
+            doubles: self.doubles.clone(),
+            archive: self.archive.clone(),
+            known: self.known.clone(),
+            verified: self.verified.clone(),
+            opened: self.opened.clone(),
+            followed: self.followed.clone(),
+            attempts: 0,
+        }
+    }
+}
+
+impl<S: Suite> Default for QuantumAdversary<S> {
+    fn default() -> Self {
+        Self {
+            doubles: BTreeMap::new(),
+            archive: Vec::new(),
+            known: BTreeSet::new(),
+            verified: None,
+            opened: BTreeSet::new(),
+            followed: BTreeMap::new(),
+            attempts: 0,
+        }
+    }
+}
+
+/// An epoch that the adversary opened as a drone, with the exported key.
+struct Opening {
+    edge: u32,
+    epoch: Epoch,
+    key: [u8; 32],
+}
+
+/// Returns true if the adversary has the recording of this world, and a group in which it can compute.
+pub(super) fn computes<S: Suite>(world: &World<S>) -> bool {
+    // Of ranks none sees all drones; anonymous members share W of another exchange, not T.
+    S::ID == InsecureToy::ID
+        && world.setup().recording
+        && world.setup().admission.is_none()
+        && !world.is_split()
+}
+
+/// The discrete logarithm of a point, if it is its own.
+fn logarithm<S: Suite>(point: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; S::SCALAR_LEN];
+    bytes.get_mut(..point.len())?.copy_from_slice(point);
+    let scalar = S::scalar_decode(&bytes)?;
+    (S::encode(&S::mul_base(&scalar)).as_ref() == point).then_some(bytes)
+}
+
+/// A one-time pair out of its public half.
+fn pair<S: Suite>(q: u64, point: &[u8]) -> Option<Arc<SparePair<S>>> {
+    let mut bytes = q.to_be_bytes().to_vec();
+    bytes.extend(logarithm::<S>(point)?);
+    SparePair::decode(&bytes).ok().map(Arc::new)
+}
+
+/// κ of these bytes, as of this set and count.
+fn key<S: Suite>(term: KemTerm, bytes: &[u8]) -> Option<KemKey<S>> {
+    let mut writer = Writer::new();
+    term.write(&mut writer);
+    KemKey::decode(&writer.fixed(bytes).finish()).ok()
+}
+
+impl<S: Suite> Double<S> {
+    /// Pairs of a drone that were recorded in a request.
+    fn record(&mut self, request: &JoinRequest) {
+        if let Some(spare) = pair(request.spare_q, &request.spare_point) {
+            self.keep(spare);
+        }
+        if self.requests.iter().all(|(nonce, _)| *nonce != request.nonce)
+            && let Some(ephemeral) = pair(0, &request.ephemeral)
+        {
+            self.requests.push_front((request.nonce, ephemeral));
+            self.requests.truncate(PAIRS);
+        }
+    }
+
+    fn keep(&mut self, spare: Arc<SparePair<S>>) {
+        self.spares.insert(spare.q(), spare);
+        if self.spares.len() > PAIRS {
+            self.spares.pop_first();
+        }
+    }
+
+    /// κ to try on a header: those that were taken, forward as members step it and as if it were of the
+    /// header's count, and one that is guessed. Nothing where there is no second factor.
+    fn factors(&self, header: &VerifiedHeader<S>) -> Vec<Option<KemKey<S>>> {
+        let Some(term) = header.core().kem else { return vec![None] };
+        let leader = header.core().leader.handle();
+        let taken = self.taken.iter().filter(|(of, _)| *of == leader).flat_map(|(_, taken)| {
+            let bytes = taken.encode();
+            let raw = bytes.get(bytes.len().saturating_sub(32)..).and_then(|raw| key(term, raw));
+            [taken.at(&leader, term).ok(), raw]
+        });
+        taken.chain([key(term, &[0; 32])]).filter(Option::is_some).collect()
+    }
+
+    /// The membership that the drone has after a publication, if the adversary gets there.
+    fn advance(
+        &self,
+        context: &GroupContext<S>,
+        published: &Published<S>,
+        slot: Option<Slot>,
+    ) -> Option<Membership<S>> {
+        let Published { header, part, nonce, newcomers } = published;
+        let core = header.core();
+        if core.kind == Kind::Open {
+            let slot = match part {
+                Part::Entry(entry) => entry.slot,
+                Part::Path(path) => path.slot,
+                Part::Delta(_) => slot.or_else(|| self.slot())?,
+            };
+            let anywhere = anywhere::<S>(header, slot)?;
+            let named = |spare: &&Arc<SparePair<S>>| match part {
+                Part::Entry(entry) => entry.q == Some(spare.q()),
+                _ => true,
+            };
+            let spares: Vec<_> = self.spares.values().rev().filter(named).collect();
+            return self.factors(header).into_iter().find_map(|kem| {
+                spares.iter().find_map(|spare| {
+                    let secrets = (Some(&***spare), kem.as_ref());
+                    anywhere.advance_with_kem(context, &self.keypair, secrets, header, part).ok()
+                })
+            });
+        }
+        let place = self.places.get(&core.epoch.term);
+        if let Some(next) = place.and_then(|place| place.advance_in_term(header, part).ok()) {
+            return Some(next);
+        }
+        if place.is_some_and(|place| place.epoch() >= core.epoch) {
+            return None;
+        }
+        let asked = |(asked, _): &&(Nonce, Arc<SparePair<S>>)| match part {
+            Part::Path(path) => path.r == *asked,
+            Part::Delta(_) => newcomers.slot_of(asked).is_some(),
+            Part::Entry(_) => *nonce == Some(*asked),
+        };
+        let (nonce, ephemeral) = self.requests.iter().find(asked)?;
+        self.factors(header).into_iter().find_map(|kem| {
+            let kem = kem.as_ref();
+            let joined = match part {
+                Part::Delta(delta) => {
+                    let slot = newcomers.slot_of(nonce).ok_or(Error::MissingEntry);
+                    slot.and_then(|slot| {
+                        let secrets = (&**ephemeral, kem);
+                        Membership::join_by_wraps_with_kem(
+                            context,
+                            &self.keypair,
+                            secrets,
+                            header,
+                            slot,
+                            delta,
+                        )
+                    })
+                }
+                part => Membership::join_with_kem(context, &self.keypair, ephemeral, kem, header, part),
+            };
+            joined.ok()
+        })
+    }
+
+    /// Slot of the newest membership.
+    fn slot(&self) -> Option<Slot> {
+        self.places.last_key_value().map(|(_, place)| place.slot())
+    }
+
+    /// Returns true if the drone was captured after it had followed no newer term of this leader.
+    fn may_open(&self, epoch: Epoch) -> bool {
+        let followed = |captured: &BTreeMap<u16, u64>| captured.get(&epoch.ordinal()).copied();
+        self.captured.as_ref().and_then(followed).is_some_and(|followed| epoch.term >= followed)
+    }
+}
+
+/// A membership before all terms, of which an opening needs nothing but group and slot.
+fn anywhere<S: Suite>(header: &VerifiedHeader<S>, slot: Slot) -> Option<Membership<S>> {
+    let mut writer = Writer::new();
+    writer.lp(S::ID.as_bytes()).lp(header.core().group.as_bytes()).fixed(&[0; 32]);
+    writer.u8(StrategyKind::Flat.code()).u32(slot).u64(0).u64(0).fixed(&[0; 32]);
+    // Under flat the chain is a step ahead of the epoch.
+    writer.u64(1).fixed(&[0; 32]).fixed(&[0; 32]);
+    Membership::restore(&writer.finish()).ok()
+}
+
+impl<S: Suite> QuantumAdversary<S> {
+    /// Number of publications that were tried.
+    pub(super) const fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
+    /// Records what a node sent, and what edges followed.
+    fn observe(&mut self, world: &World<S>, step: &Step) -> Vec<Opening> {
+        let mut openings = Vec::new();
+        if let NodeId::Edge(edge) = step.node {
+            for event in step.events() {
+                let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event else { continue };
+                let newest = self.followed.entry((edge, epoch.ordinal())).or_default();
+                *newest = epoch.term.max(*newest);
+            }
+        }
+        for effect in &step.effects {
+            let Effect::Sent { payload, .. } = effect else { continue };
+            match step.node {
+                NodeId::Edge(edge) => self.record(world, edge, payload),
+                NodeId::Leader(_) => {
+                    if world.setup().relays > 0 {
+                        for carried in quiver_relay::carried(payload) {
+                            self.overhear(world, &carried, &mut openings);
+                        }
+                    }
+                    self.overhear(world, payload, &mut openings);
+                }
+                NodeId::Kgc(_) | NodeId::Relay(_) => {}
+            }
+        }
+        openings
+    }
+
+    /// A drone's request to join, or its next spare point.
+    fn record(&mut self, world: &World<S>, edge: u32, payload: &[u8]) {
+        let deployment = world.fleet().deployment();
+        match Message::<S>::decode(deployment, payload) {
+            Ok(Message::JoinRequest(request)) => {
+                let known = self.doubles.get(&edge);
+                if known.is_none_or(|known| known.keypair.public().encode() != request.drone) {
+                    let Ok(public) = DronePublicKey::<S>::decode(&request.drone) else { return };
+                    let implicit = public.implicit(deployment).ok();
+                    let Some(y) = implicit.and_then(|point| logarithm::<S>(point.as_bytes())) else { return };
+                    let Ok(keypair) = DroneKeypair::restore(deployment, public, &y) else { return };
+                    let double = Double {
+                        keypair: Arc::new(keypair),
+                        requests: VecDeque::new(),
+                        spares: BTreeMap::new(),
+                        places: BTreeMap::new(),
+                        taken: Vec::new(),
+                        captured: None,
+                    };
+                    self.doubles.insert(edge, double);
+                }
+                if let Some(double) = self.doubles.get_mut(&edge) {
+                    double.record(&request);
+                }
+            }
+            Ok(Message::SparePublication(publication)) => {
+                let spare = pair(publication.spare.q, publication.spare.point.as_bytes());
+                if let (Some(double), Some(spare)) = (self.doubles.get_mut(&edge), spare) {
+                    double.keep(spare);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A leader's message, perhaps a publication that was not seen before.
+    fn overhear(&mut self, world: &World<S>, payload: &[u8], openings: &mut Vec<Opening>) {
+        let digest = Sha256::digest(payload).into();
+        if self.archive.len() >= ARCHIVE || self.known.contains(&digest) {
+            return;
+        }
+        let message = Message::<S>::decode(world.fleet().deployment(), payload);
+        let (header, part, nonce, newcomers) = match message {
+            Ok(Message::Rekey(rekey)) => (rekey.header, rekey.part, None, rekey.newcomers),
+            Ok(Message::Welcome(welcome)) => {
+                (welcome.header, Some(welcome.part), Some(welcome.nonce), Newcomers::default())
+            }
+            Ok(Message::CatchUpReply(reply)) => (reply.header, reply.part, None, Newcomers::default()),
+            _ => return,
+        };
+        // What the leader with two keys gives away is no secret of the group's.
+        let Some(part) = part.filter(|_| world.doubled(header.core.epoch).is_none()) else { return };
+        self.known.insert(digest);
+        let Some(header) = self.verify(world, header) else { return };
+        let published = Published { header, part, nonce, newcomers };
+        let edges: Vec<u32> = self.doubles.keys().copied().collect();
+        self.attack(world, &published, &edges, openings);
+        self.archive.push(published);
+    }
+
+    /// The header as members have it.
+    fn verify(&mut self, world: &World<S>, header: Header<S>) -> Option<Arc<VerifiedHeader<S>>> {
+        let fleet = world.fleet();
+        let digest = header.digest(fleet.deployment());
+        if let Some(known) = self.verified.as_ref().filter(|known| *known.digest() == digest) {
+            return Some(Arc::clone(known));
+        }
+        let (revocations, made) = (RevocationList::empty(), header.core.issued_at);
+        let verified = header.verify(fleet.deployment(), fleet.group(), None, &revocations, made).ok()?;
+        let verified = Arc::new(verified);
+        self.verified = Some(Arc::clone(&verified));
+        Some(verified)
+    }
+
+    /// Tries to follow a publication as each of these drones.
+    fn attack(
+        &mut self,
+        world: &World<S>,
+        published: &Published<S>,
+        edges: &[u32],
+        openings: &mut Vec<Opening>,
+    ) {
+        let (header, fleet) = (&published.header, world.fleet());
+        let context = GroupContext {
+            deployment: fleet.deployment().clone(),
+            group: fleet.group().clone(),
+            leader: header.core().leader.clone(),
+        };
+        let one_slot = match &published.part {
+            Part::Entry(entry) => Some(entry.slot),
+            Part::Path(path) => Some(path.slot),
+            Part::Delta(_) => None,
+        };
+        // Who is known to be in that slot first.
+        let in_slot = |double: &Double<S>| double.slot().is_some() && double.slot() == one_slot;
+        let mut edges = edges.to_vec();
+        edges.sort_by_key(|edge| !self.doubles.get(edge).is_some_and(in_slot));
+        self.attempts += 1;
+        for edge in edges {
+            let Some(double) = self.doubles.get_mut(&edge) else { continue };
+            let slot = world.edge(edge).and_then(|edge| edge.status().slot);
+            let Some(next) = double.advance(&context, published, slot) else { continue };
+            let exported = next
+                .group_key()
+                .map(|key| *key.export(&Invariants::<S>::channel(), header.digest()).expose());
+            double.places.insert(header.core().epoch.term, Arc::new(next));
+            while double.places.len() > PAIRS {
+                double.places.pop_first();
+            }
+            let epoch = header.core().epoch;
+            self.opened.insert(epoch);
+            openings.extend(exported.map(|key| Opening { edge, epoch, key }));
+            if one_slot.is_some() {
+                break;
+            }
+        }
+    }
+
+    /// The adversary takes κ from a drone, and tries it on everything that it recorded.
+    fn capture(&mut self, world: &World<S>, edge: u32) -> Vec<Opening> {
+        let mut openings = Vec::new();
+        let taken = world.second_factors(edge);
+        let of = self.followed.range((edge, 0)..=(edge, u16::MAX));
+        let followed: BTreeMap<u16, u64> = of.map(|((_, leader), term)| (*leader, *term)).collect();
+        let Some(double) = self.doubles.get_mut(&edge) else { return openings };
+        double.taken.extend(taken);
+        // What an earlier capture opened stays open.
+        let captured = double.captured.get_or_insert_with(|| followed.clone());
+        for (leader, term) in followed {
+            captured.entry(leader).or_insert(term);
+        }
+        for published in self.archive.clone() {
+            self.attack(world, &published, &[edge], &mut openings);
+        }
+        openings
+    }
+}
+
+/// For the time in which a group forms.
+impl<S: Suite> StepObserver<S> for QuantumAdversary<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step) {
+        if computes(world) {
+            self.observe(world, step);
+        }
+    }
+}
+
+impl<S: Suite> Invariants<S> {
+    pub(super) fn observe_recording(&mut self, world: &World<S>, step: &Step) {
+        if computes(world) {
+            let openings = self.quantum.observe(world, step);
+            self.judge_openings(world, step.at, openings);
+        }
+    }
+
+    /// The adversary takes κ from a drone.
+    pub(super) fn capture_second_factors(&mut self, world: &World<S>, at: Duration, edge: u32) {
+        if computes(world) {
+            let openings = self.quantum.capture(world, edge);
+            self.judge_openings(world, at, openings);
+        }
+    }
+
+    fn judge_openings(&mut self, world: &World<S>, at: Duration, openings: Vec<Opening>) {
+        for Opening { edge, epoch, key } in openings {
+            self.checks += 1;
+            let node = Some(NodeId::Edge(edge));
+            let double = self.quantum.doubles.get(&edge);
+            let allowed = world.setup().kem.is_none() || double.is_some_and(|double| double.may_open(epoch));
+            if !allowed {
+                let with = if double.is_some_and(|double| double.captured.is_some()) {
+                    "captured, and by discrete logarithms"
+                } else {
+                    "by discrete logarithms"
+                };
+                let detail = format!("{with}, its part of the recording opens epoch {}", show(epoch));
+                self.violate(Invariant::ClosedToQuantum, at, node, detail);
+            } else if self.epochs.get(&epoch).and_then(|made| made.key).is_some_and(|made| made != key) {
+                let detail = format!("by discrete logarithms, opens another key of epoch {}", show(epoch));
+                self.violate(Invariant::Agreement, at, node, detail);
+            }
+        }
+    }
+
+    /// An edge holds this epoch: without a second factor the recording opens it.
+    pub(super) fn require_open(&mut self, world: &World<S>, step: &Step, epoch: Epoch) {
+        if computes(world) && world.setup().kem.is_none() {
+            let open = self.quantum.opened.contains(&epoch) || self.quantum.archive.len() >= ARCHIVE;
+            self.require(Invariant::ClosedToQuantum, step, open, || {
+                format!(
+                    "discrete logarithms do not open epoch {}, though it has no second factor: the check sees \
+                     nothing",
+                    show(epoch)
+                )
+            });
+        }
+    }
+}
