@@ -5,7 +5,6 @@ mod flood;
 mod run;
 mod scale;
 mod scenario;
-mod worker;
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -19,7 +18,6 @@ use self::flood::FloodArgs;
 use self::run::RunArgs;
 use self::scale::ScaleArgs;
 use self::scenario::ScenarioArgs;
-use self::worker::WorkerArgs;
 use crate::report::{Outcome, PAGE};
 use crate::{Result, SimError, interrupt};
 
@@ -37,7 +35,7 @@ Examples:
   sim run -n 2000 --world virtual --radio 802.15.4     one slow channel for all: airtime, frames, energy
   sim run -n 20 --world virtual --radio lora-sf7 --depot wifi   enrol and join at a depot, re-key over LoRa
   sim run --kgcs 5 --threshold 3 --orders     any three of five KGCs issue keys, and release an order's
-  sim run -n 5000 --transport tcp --workers 4   four `sim worker 127.0.0.1:7400` host the drones
+  mpirun -n 5 sim run -n 5000 --transport tcp   four ranks host the drones, the first has leader and checks (--features mpi)
   mpirun -n 4 sim run --world virtual -n 100000   one world on four ranks, one digest (--features mpi; docs/simulator.md)
   sim flood                            strangers flood a leader of 1,000 drones: how long its re-keys take
   sim scenario --from-tlog f.tlog      a flight's vehicles, traffic and places; `sim scenario --help` has all formats
@@ -86,9 +84,6 @@ enum Command {
     Scale(ScaleArgs),
     /// Flood a leader over loopback. Measures its members' re-keys without a flood and under each
     Flood(FloodArgs),
-    /// Host part of the drones of a `sim run --workers N` in another process
-    #[command(long_about = worker::ABOUT)]
-    Worker(WorkerArgs),
 }
 
 impl Cli {
@@ -109,7 +104,6 @@ impl Command {
             Self::Scenario(args) => scenario::scenario(args),
             Self::Scale(args) => scale::scale(args),
             Self::Flood(args) => flood::flood(args),
-            Self::Worker(args) => worker::worker(args),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use quiver_net::NetError;
+use quiver_world::WorldError;
 
 /// Reason why a run could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum SimError {
     },
     /// This machine does not let the process open enough files.
     #[error(
-        "{0}\n(every drone takes two file descriptors in this process over TCP, one over QUIC; with `--workers` one over TCP, none over QUIC; `--transport memory` takes none)"
+        "{0}\n(every drone takes two file descriptors in this process over TCP, one over QUIC; at other ranks one over TCP, none over QUIC; behind `--relays` none; `--transport memory` takes none)"
     )]
     FileLimit(NetError),
     /// A node stopped by itself; the log has the reason.
@@ -55,10 +56,10 @@ pub enum SimError {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A worker, or the run it works for, cannot go on.
+    /// A rank, or the run whose drones it hosts, cannot go on.
     #[error("{who}: {why}")]
     Worker {
-        /// The worker.
+        /// The rank.
         who: String,
         /// The cause.
         why: String,
@@ -79,3 +80,14 @@ pub enum SimError {
 
 /// Result of a step of the simulator.
 pub type Result<T, E = SimError> = std::result::Result<T, E>;
+
+impl From<WorldError> for SimError {
+    fn from(error: WorldError) -> Self {
+        match error {
+            WorldError::LostRank(rank) => {
+                Self::Worker { who: format!("rank {rank}"), why: "it is lost, and the run is over".into() }
+            }
+            refused => Self::Usage(refused.to_string()),
+        }
+    }
+}

@@ -25,11 +25,8 @@ pub const MAX_DEPUTIES: u32 = 8;
 
 /// The most relays.
 const MAX_RELAYS: u32 = 1024;
-/// The most workers.
+/// The most ranks that host drones.
 pub const MAX_WORKERS: u32 = 1024;
-
-/// Default address on which a run listens for workers.
-pub const DEFAULT_BIND: &str = "127.0.0.1:7400";
 
 /// The most newcomers, in percent of the drones.
 pub const MAX_JOIN_PERCENT: f64 = 400.0;
@@ -125,11 +122,10 @@ pub struct Plan {
     pub deputies: u32,
     /// Number of relays between the drones and the leader, in the processes that host the drones.
     pub relays: u32,
-    /// Number of other processes that host the drones; 0 if this one does.
+    /// Number of other ranks, which host the drones; 0 if this process does.
     pub workers: u32,
-    /// Address on which this process listens for workers, `host:port`; KGCs and leaders listen on the same
-    /// host.
-    pub bind: String,
+    /// Host on which KGCs and leaders listen if drones are on other hosts; `None`: as this host's name says.
+    pub bind: Option<String>,
     /// Time limit of a step.
     #[serde(serialize_with = "seconds_always")]
     pub timeout: Duration,
@@ -168,7 +164,7 @@ impl Default for Plan {
             deputies: 0,
             relays: 0,
             workers: 0,
-            bind: DEFAULT_BIND.into(),
+            bind: None,
             timeout: Duration::from_secs(120),
             radio: None,
             depot: None,
@@ -256,11 +252,13 @@ impl Plan {
         match self.transport {
             _ if workers == 0 => Ok(()),
             _ if workers > MAX_WORKERS => {
-                Err(format!("{workers} workers are too many: at most {MAX_WORKERS}"))
+                Err(format!("{workers} ranks beside the first are too many: at most {MAX_WORKERS}"))
             }
-            TransportKind::Memory => Err("workers are other processes: give --transport tcp or quic".into()),
+            TransportKind::Memory => {
+                Err("ranks host drones in processes of their own: give --transport tcp or quic".into())
+            }
             TransportKind::Tcp | TransportKind::Quic if self.mavlink => {
-                Err("--mavlink: vehicles and ground station exchange datagrams over a medium within this process, and have no --workers"
+                Err("--mavlink: vehicles and ground station exchange datagrams over a medium within one process, and are not for ranks"
                     .into())
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
@@ -277,7 +275,7 @@ impl Plan {
         }
         if relays < workers {
             return Err(format!(
-                "{relays} relays for {workers} workers are too few: each worker hosts one at least"
+                "{relays} relays for {workers} ranks that host drones are too few: each has one at least"
             ));
         }
         if self.deputies > 0 || self.admission.is_some() {
@@ -408,10 +406,10 @@ mod tests {
     }
 
     #[test]
-    fn workers_host_drones_with_every_option_but_mavlink() {
+    fn ranks_host_drones_with_every_option_but_mavlink() {
         let spread = Plan { drones: 20, workers: 2, transport: TransportKind::Tcp, ..Plan::default() };
         let refused = refusal(&Plan { mavlink: true, ..spread.clone() });
-        assert!(refused.contains("--mavlink") && refused.contains("--workers"), "{refused}");
+        assert!(refused.contains("--mavlink") && refused.contains("ranks"), "{refused}");
         for plan in
             [Plan { envelopes: true, orders: true, ..spread.clone() }, Plan { admission: fence(), ..spread }]
         {
@@ -420,11 +418,11 @@ mod tests {
     }
 
     #[test]
-    fn relays_go_with_workers_and_not_with_deputies_or_anonymous_drones() {
+    fn relays_go_with_ranks_and_not_with_deputies_or_anonymous_drones() {
         let relayed = Plan { relays: 4, ..Plan::default() };
         let spread = Plan { workers: 4, transport: TransportKind::Tcp, ..relayed.clone() };
         assert!(relayed.check().is_ok() && spread.check().is_ok());
-        assert!(refusal(&Plan { workers: 5, ..spread }).contains("4 relays for 5 workers"));
+        assert!(refusal(&Plan { workers: 5, ..spread }).contains("4 relays for 5 ranks"));
         assert!(refusal(&Plan { deputies: 1, ..relayed.clone() }).contains("--deputies"));
         assert!(refusal(&Plan { admission: fence(), ..relayed.clone() }).contains("--admission"));
         assert!(refusal(&Plan { relays: 1025, ..relayed }).contains("at most 1024"));

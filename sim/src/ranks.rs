@@ -14,6 +14,7 @@ use cpu_time::ProcessTime;
 use quiver_report::{OutputArgs, Unit};
 use quiver_world::ranks::Ranks;
 
+use crate::live::RankLine;
 use crate::report::Outcome;
 use crate::{Result, interrupt, measure};
 
@@ -85,6 +86,19 @@ pub(crate) fn together(play: impl FnOnce() -> Result<Outcome>) -> Result<Outcome
     }
 }
 
+/// Plays on a thread of its own with lines to other ranks: the first rank with one to each of them in their order, every other
+/// with one to the first. This thread carries their messages meanwhile. Alone it plays here, without a line.
+pub(crate) fn beside_lines(play: impl FnOnce(Vec<RankLine>) -> Result<Outcome> + Send) -> Result<Outcome> {
+    if count() == 1 {
+        return play(Vec::new());
+    }
+    #[cfg(feature = "mpi")]
+    return engine::carry(play);
+    // Without MPI there is one rank.
+    #[cfg(not(feature = "mpi"))]
+    play(Vec::new())
+}
+
 /// Costs of all ranks since the process began, one sentence each; nothing outside of MPI. All ranks ask for them.
 pub(crate) fn costs() -> Vec<String> {
     let Some(ranks) = current() else { return Vec::new() };
@@ -111,7 +125,8 @@ fn waited() -> Duration {
     Duration::ZERO
 }
 
-fn host() -> String {
+/// Name of this host.
+pub(crate) fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "a host without a name".into() } else { name.trim().into() }
 }

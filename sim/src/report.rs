@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use quiver_report::{Machine, RunName, counted, write, write_run};
+use quiver_report::{Machine, RunName, counted, rename_run, replace, write, write_run};
 use quiver_world::run::{Operation, Pairs, Violation};
 use serde::Serialize;
 
@@ -20,15 +20,15 @@ use crate::plan::Plan;
 /// Name of the page to look at.
 pub const PAGE: &str = "report.html";
 
-/// State of a worker.
+/// State of a rank that hosted drones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerReport {
-    /// Number and address of the worker.
+    /// Number and host of the rank.
     pub who: String,
     /// Number of drones that it hosted.
     pub drones: usize,
-    /// Cause of its loss, with which its drones count as crashed; `None` if it went on to the end.
-    pub crashed: Option<String>,
+    /// Cause of its loss, which ended the run; `None` if it went on to the end.
+    pub lost: Option<String>,
     /// CPU time that it took; unknown if it is lost.
     #[serde(rename = "cpu_s", serialize_with = "seconds")]
     pub cpu: Option<Duration>,
@@ -105,8 +105,8 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Outcome of the run, which passed if every invariant held and no worker was lost. Workers of an
-    /// interrupted run may have been interrupted with it.
+    /// Outcome of the run, which passed if every invariant held and no rank was lost. Those of an interrupted run may
+    /// have been interrupted with it.
     pub fn outcome(&self) -> Outcome {
         match (self.violations.is_empty(), self.interrupted) {
             (true, true) => Outcome::Interrupted,
@@ -115,9 +115,9 @@ impl RunReport {
         }
     }
 
-    /// The workers that were lost, with the reason.
-    fn lost(&self) -> impl Iterator<Item = (&WorkerReport, &str)> {
-        self.workers.iter().filter_map(|worker| Some((worker, worker.crashed.as_deref()?)))
+    /// The ranks that were lost, with the reason.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = (&WorkerReport, &str)> {
+        self.workers.iter().filter_map(|worker| Some((worker, worker.lost.as_deref()?)))
     }
 
     /// The operation of this name.
@@ -140,12 +140,13 @@ impl RunReport {
         json::render(self)
     }
 
-    /// Numbers of invariants that failed and of workers that were lost, then each of them in a line, with the
-    /// drones concerned.
+    /// Numbers of invariants that failed and of ranks that were lost, then each of them in a line, with the drones
+    /// concerned.
     pub fn failures(&self) -> String {
         let lost = self.lost().map(|(worker, why)| {
             let drones = counted(worker.drones as u64, "drone");
-            format!("{} is lost with {drones}, which count as crashed: {why}", worker.who)
+            let finished = counted(self.operations.len() as u64, "operation");
+            format!("{} is lost with {drones}, and the run is over after {finished}: {why}", worker.who)
         });
         let lines: Vec<String> = self.violations.iter().map(Violation::to_string).chain(lost).collect();
         format!("{}\n{}", self.failed(), lines.join("\n"))
@@ -154,29 +155,91 @@ impl RunReport {
     /// Numbers of failures: `2 invariants failed, 1 worker lost`.
     fn failed(&self) -> String {
         let invariants = (self.violations.len(), "invariant", "failed");
-        let workers = (self.lost().count(), "worker", "lost");
-        let told = [invariants, workers].into_iter().filter(|(count, ..)| *count > 0);
+        let ranks = (self.lost().count(), "rank", "lost");
+        let told = [invariants, ranks].into_iter().filter(|(count, ..)| *count > 0);
         let told = told.map(|(count, what, how)| format!("{} {how}", counted(count as u64, what)));
         told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Name of its folder, without time and outcome.
+    fn slug(&self) -> String {
+        format!("run-{}-{}", self.plan.world.name(), self.plan.drones)
     }
 
     /// Writes `report.html`, `operations.csv`, `memory.csv`, `summary.json`, and `latencies.csv` if there are any,
     /// and whatever `more` writes, into a new folder under `results`, named by the start, the plan and the
     /// outcome. Gives the folder.
     pub fn write_under(&self, results: &Path, more: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-        let passed = self.outcome().passed();
-        let ending = if passed.is_none() { "-interrupted" } else { "" };
-        let what = format!("run-{}-{}{ending}", self.plan.world.name(), self.plan.drones);
-        write_run(results, RunName { started: self.started, what: &what, passed }, |folder| {
-            write(folder, "operations.csv", &csv::operations(self))?;
-            if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
-                write(folder, "latencies.csv", &csv::latencies(self))?;
-            }
-            write(folder, "memory.csv", &csv::memory(self))?;
-            write(folder, "summary.json", &(json::render(self) + "\n"))?;
-            write(folder, PAGE, &page::report(self).page()?)?;
+        write_run(results, self.run_name(&self.ending()), |folder| {
+            self.write_files(folder)?;
             more(folder)
         })
+    }
+
+    /// Name of its folder, without time and outcome, if it is over.
+    fn ending(&self) -> String {
+        self.slug() + if self.outcome().passed().is_none() { "-interrupted" } else { "" }
+    }
+
+    fn run_name<'a>(&self, what: &'a str) -> RunName<'a> {
+        RunName { started: self.started, what, passed: self.outcome().passed() }
+    }
+
+    fn write_files(&self, folder: &Path) -> quiver_report::Result<()> {
+        self.files()?.into_iter().try_for_each(|(name, text)| write(folder, name, &text))
+    }
+
+    /// Writes all files anew. Each is at any time the old one or the new one.
+    fn replace_files(&self, folder: &Path) -> quiver_report::Result<()> {
+        self.files()?.into_iter().try_for_each(|(name, text)| replace(folder, name, &text))
+    }
+
+    /// Names and texts of all files.
+    fn files(&self) -> quiver_report::Result<Vec<(&'static str, String)>> {
+        let mut files = vec![("operations.csv", csv::operations(self)), ("memory.csv", csv::memory(self))];
+        if self.operations.iter().any(|operation| !operation.latencies.is_empty()) {
+            files.push(("latencies.csv", csv::latencies(self)));
+        }
+        files.push(("summary.json", json::render(self) + "\n"));
+        files.push((PAGE, page::report(self).page()?));
+        Ok(files)
+    }
+}
+
+/// The folder of a run that goes on: what is finished is written as soon as it is, because whoever starts ranks ends all of
+/// them without warning if one is lost.
+#[derive(Debug, Default)]
+pub struct ReportDraft(Option<PathBuf>);
+
+impl ReportDraft {
+    /// Writes what is finished of a run under `results`, over what was finished before. What cannot be written now is no
+    /// error: the whole report comes.
+    pub fn keep(&mut self, results: &Path, report: &RunReport) {
+        let written = match self.0.take() {
+            Some(folder) => report.replace_files(&folder).map(|()| folder),
+            None => {
+                let what = report.slug() + "-unfinished";
+                let name = RunName { started: report.started, what: &what, passed: None };
+                write_run(results, name, |folder| report.write_files(folder))
+            }
+        };
+        self.0 = written.inspect_err(|error| tracing::warn!(%error, "not written")).ok();
+    }
+
+    /// Writes the whole report in its place, as [`RunReport::write_under`] writes one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(
+        self,
+        results: &Path,
+        report: &RunReport,
+        more: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<PathBuf> {
+        let Some(folder) = self.0 else { return report.write_under(results, more) };
+        report.replace_files(&folder)?;
+        more(&folder)?;
+        Ok(rename_run(results, &folder, report.run_name(&report.ending()))?)
     }
 }
 
@@ -278,29 +341,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_lost_worker_makes_the_run_fail_and_is_named() {
+    fn a_lost_rank_makes_the_run_fail_and_is_named() {
         let mut report = sample();
-        let worker = |who: &str, crashed| WorkerReport {
+        let worker = |who: &str, lost| WorkerReport {
             who: who.into(),
             drones: 1,
-            crashed,
+            lost,
             cpu: Some(Duration::from_millis(1500)),
             peak_memory: None,
         };
-        report.workers = vec![worker("worker 1", None)];
+        report.workers = vec![worker("rank 1 on a", None)];
         assert_eq!(report.outcome(), Outcome::Passed);
-        report.workers.push(worker("worker 2", Some("its connection is gone".into())));
+        report.workers.push(worker("rank 2 on b", Some("it is gone".into())));
         assert_eq!(report.outcome(), Outcome::Failed);
         let text = report.failures();
-        assert!(text.starts_with("1 worker lost\n"), "{text}");
-        assert!(report.table().contains("FAILED: 1 worker lost"), "{}", report.table());
+        assert!(text.starts_with("1 rank lost\n"), "{text}");
+        assert!(report.table().contains("FAILED: 1 rank lost"), "{}", report.table());
         assert!(
-            text.contains("worker 2") && text.contains("connection is gone") && !text.contains("worker 1")
+            text.contains("rank 2 on b is lost with 1 drone")
+                && text.contains("after 2 operations: it is gone")
+                && !text.contains("rank 1")
         );
         let summary: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(summary["workers"][0]["cpu_s"], 1.5);
-        assert_eq!(summary["workers"][1]["crashed"], "its connection is gone");
-        assert!(report.table().contains("worker 2"));
+        assert_eq!(summary["workers"][1]["lost"], "it is gone");
+        assert!(report.table().contains("rank 2 on b"));
     }
 
     #[test]
@@ -313,6 +378,43 @@ pub(crate) mod tests {
         for name in ["operations.csv", "latencies.csv", "memory.csv", "summary.json", PAGE] {
             assert!(second.join(name).is_file(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_finished_is_there_before_the_run_is_over_and_goes_when_it_is() {
+        let results = tempfile::tempdir().unwrap();
+        let whole = RunReport { interrupted: true, ..sample() };
+        let mut draft = ReportDraft::default();
+        let folder = results.path().join("2001-09-09T01-46-40Z-run-live-2-unfinished");
+        for finished in 1..=2 {
+            let operations = whole.operations.iter().take(finished).cloned().collect();
+            draft.keep(results.path(), &RunReport { operations, ..whole.clone() });
+            let table = fs::read_to_string(folder.join("operations.csv")).unwrap();
+            assert_eq!(table.lines().count(), 1 + finished, "{table}");
+            let summary = fs::read_to_string(folder.join("summary.json")).unwrap();
+            let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+            assert_eq!(summary["operations"].as_array().unwrap().len(), finished);
+            assert_eq!(summary["passed"], serde_json::Value::Null);
+        }
+        assert!(folder.join(PAGE).is_file() && folder.join("latencies.csv").is_file());
+        assert!(
+            fs::read_dir(&folder)
+                .unwrap()
+                .all(|file| file.unwrap().path().extension() != Some("draft".as_ref()))
+        );
+        let over = RunReport { interrupted: false, checks: 8, ..whole.clone() };
+        let named = draft.finish(results.path(), &over, |folder| Ok(write(folder, "more", "")?)).unwrap();
+        assert!(named.ends_with("2001-09-09T01-46-40Z-run-live-2-passed") && named.join("more").is_file());
+        assert!(!folder.exists());
+        let index = fs::read_to_string(results.path().join("index.html")).unwrap();
+        assert!(index.contains("-passed") && !index.contains("unfinished"), "{index}");
+
+        // Whatever could not be written before is said at the end.
+        let mut nowhere = ReportDraft::default();
+        let file = results.path().join("file");
+        fs::write(&file, "").unwrap();
+        nowhere.keep(&file, &whole);
+        assert!(nowhere.finish(&file, &whole, |_| Ok(())).unwrap_err().to_string().contains("file"));
     }
 
     #[test]

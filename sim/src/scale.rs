@@ -127,7 +127,7 @@ impl ScalePlan {
             let run = match plan.world {
                 WorldKind::Live => live::run(plan, &Progress::hidden()),
                 WorldKind::Virtual => {
-                    virtual_world::run(plan, &Progress::hidden(), false).map(|(run, _)| run)
+                    virtual_world::run(plan, &Progress::hidden(), false, &mut |_| {}).map(|(run, _)| run)
                 }
             };
             // A run that is interrupted has no figures of its last phases: it is left out.

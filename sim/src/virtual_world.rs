@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use quiver_report::{Machine, Progress, Step, Unit, counted};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{self, Pacing, Phase, Run, RunPlan};
+use quiver_world::run::{self, FinishedPart, Pacing, Phase, Run, RunPlan};
 use quiver_world::trace::Trace;
 use quiver_world::{AirSetup, WorldSuite};
 
@@ -107,7 +108,6 @@ fn live_only(plan: &Plan) -> Option<&'static str> {
         ("--mavlink", plan.mavlink),
         ("--deputies", plan.deputies > 0),
         ("--relays", plan.relays > 0),
-        ("--workers", plan.workers > 0),
     ];
     flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
 }
@@ -124,46 +124,76 @@ fn air(radio: &str) -> Result<AirSetup> {
     Ok(AirSetup { profile: preset.profile().with_coding(), loss, arithmetic: Arithmetic::default() })
 }
 
-/// Runs a plan in the virtual world, and records it if it is to be played again.
+/// Runs a plan in the virtual world, and records it if it is to be played again. Reports to the watcher what is finished,
+/// after each operation.
 ///
 /// # Errors
 /// If the plan is refused. A run in which an invariant failed is a [`RunReport`] of it.
-pub fn run(plan: &Plan, progress: &Progress, record: bool) -> Result<(RunReport, Option<Trace>)> {
+pub fn run(
+    plan: &Plan,
+    progress: &Progress,
+    record: bool,
+    finished: &mut dyn FnMut(RunReport),
+) -> Result<(RunReport, Option<Trace>)> {
     let run_plan = run_plan(plan)?;
     let pacing = Pacing::of(&run_plan).map_err(SimError::Usage)?;
     let (started, begin) = (measure::wall_clock(), measure::now());
     let memory = MemorySampler::start();
     let suite = if plan.toy { WorldSuite::Toy } else { WorldSuite::Ristretto255 };
-    let (run, trace) = run_over(suite, &run_plan, progress, record)?;
-    if run.interrupted && run.operations.is_empty() {
-        return Err(SimError::Interrupted);
-    }
     let mut notes: Vec<String> = pacing_note(plan, &pacing).into_iter().collect();
     if plan.share_verifications {
         notes.push(SHARED.into());
     }
-    notes.extend(run.trace.as_ref().map(ranks::digest));
-    notes.extend(ranks::costs());
-    let report = RunReport {
+    let begun = RunReport {
         plan: plan.clone(),
         machine: Machine::here(),
         started,
-        operations: run.operations,
+        operations: Vec::new(),
         workers: Vec::new(),
+        violations: Vec::new(),
+        interrupted: true,
+        pairs: None,
+        checks: 0,
+        steps: None,
+        notes,
+        offences: BTreeMap::new(),
+        kgc_cpu: None,
+        wall: Duration::ZERO,
+        peak_memory: None,
+        memory: Vec::new(),
+        command: measure::command_line(),
+        keys_digest: None,
+        choices_digest: None,
+    };
+    let mut keep = |part: FinishedPart<'_>| {
+        finished(RunReport {
+            operations: part.operations.to_vec(),
+            violations: part.violations.to_vec(),
+            checks: part.checks,
+            wall: begin.elapsed(),
+            peak_memory: measure::peak_memory(),
+            ..begun.clone()
+        });
+    };
+    let (run, trace) = run_over(suite, &run_plan, progress, record, &mut keep)?;
+    if run.interrupted && run.operations.is_empty() {
+        return Err(SimError::Interrupted);
+    }
+    let mut notes = begun.notes.clone();
+    notes.extend(run.trace.as_ref().map(ranks::digest));
+    notes.extend(ranks::costs());
+    let report = RunReport {
+        operations: run.operations,
         violations: run.violations,
         interrupted: run.interrupted,
         pairs: Some(run.pairs),
         checks: run.checks,
         steps: Some(run.steps),
         notes,
-        offences: BTreeMap::new(),
-        kgc_cpu: None,
         wall: begin.elapsed(),
         peak_memory: measure::peak_memory(),
         memory: memory.finish(),
-        command: measure::command_line(),
-        keys_digest: None,
-        choices_digest: None,
+        ..begun
     };
     Ok((report, trace))
 }
@@ -173,9 +203,15 @@ fn run_over(
     plan: &RunPlan,
     progress: &Progress,
     record: bool,
+    finished: &mut dyn FnMut(FinishedPart<'_>),
 ) -> Result<(Run, Option<Trace>)> {
     let mut bar: Option<(Phase, u32, Step)> = None;
-    let mut watch = |state: run::Progress| {
+    let mut told = 0;
+    let mut watch = |state: run::Progress, part: FinishedPart<'_>| {
+        if part.operations.len() > told {
+            told = part.operations.len();
+            finished(part);
+        }
         // More are waited for with each wave of drones that join.
         if bar.as_ref().is_none_or(|(phase, of, _)| (*phase, *of) != (state.phase, state.of)) {
             bar = Some((state.phase, state.of, progress.step(state.phase.name(), state.of as usize)));
@@ -185,7 +221,7 @@ fn run_over(
         }
         if interrupt::is_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    run::run_while(suite, plan, record, &mut watch).map_err(|error| SimError::Usage(error.to_string()))
+    run::run_while(suite, plan, record, &mut watch).map_err(SimError::from)
 }
 
 /// Says how the radio set the pace of the run.

@@ -64,20 +64,8 @@ impl Report {
     /// # Errors
     /// [`ReportError::File`] or [`ReportError::Plot`].
     pub fn write_over(&self, results: &Path, folder: &Path) -> Result<PathBuf> {
-        for (name, text) in self.contents()? {
-            let draft = format!(".{name}.draft");
-            write(folder, &draft, &text)?;
-            let (draft, path) = (folder.join(draft), folder.join(name));
-            fs::rename(draft, &path).map_err(|source| ReportError::File { path, source })?;
-        }
-        let named = results.join(self.run_name().folder());
-        let moved = folder != named && !named.exists();
-        if moved {
-            fs::rename(folder, &named).map_err(|source| ReportError::File { path: named.clone(), source })?;
-        }
-        let folder = if moved { named } else { folder.to_path_buf() };
-        index::update(results, &folder)?;
-        Ok(folder)
+        self.contents()?.iter().try_for_each(|(name, text)| replace(folder, name, text))?;
+        rename_run(results, folder, self.run_name())
     }
 
     fn run_name(&self) -> RunName<'_> {
@@ -116,6 +104,21 @@ pub fn write_run<E: From<ReportError>>(
     Ok(folder)
 }
 
+/// Gives a run's folder under `results` another name, unless that is taken, and lists it in `index.html`. Gives the folder.
+///
+/// # Errors
+/// [`ReportError::File`].
+pub fn rename_run(results: &Path, folder: &Path, name: RunName<'_>) -> Result<PathBuf> {
+    let named = results.join(name.folder());
+    let moved = folder != named && !named.exists();
+    if moved {
+        fs::rename(folder, &named).map_err(|source| ReportError::File { path: named.clone(), source })?;
+    }
+    let folder = if moved { named } else { folder.to_path_buf() };
+    index::update(results, &folder)?;
+    Ok(folder)
+}
+
 /// Writes one file of a folder.
 ///
 /// # Errors
@@ -123,6 +126,17 @@ pub fn write_run<E: From<ReportError>>(
 pub fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
     fs::write(&path, text).map_err(|source| ReportError::File { path, source })
+}
+
+/// Writes one file of a folder in the place of an older one: at any time it is the old one or the new one.
+///
+/// # Errors
+/// [`ReportError::File`].
+pub fn replace(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let draft = format!(".{name}.draft");
+    write(folder, &draft, text)?;
+    let (draft, path) = (folder.join(draft), folder.join(name));
+    fs::rename(draft, &path).map_err(|source| ReportError::File { path, source })
 }
 
 /// A time in UTC as in the names of folders: `2001-09-09T01-46-40Z`.

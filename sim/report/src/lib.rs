@@ -30,7 +30,7 @@ pub use quiver_arguments::{SCREEN, complete, parse, short_helps};
 
 pub use self::csv::{csv, csv_of_records};
 pub use self::error::{ReportError, Result};
-pub use self::files::{RunName, make_room, write, write_run};
+pub use self::files::{RunName, make_room, rename_run, replace, write, write_run};
 pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, print};
 pub use self::plot::{Axis, Ink, LegendItem, Panel, Plot, Scale, Series};

@@ -57,6 +57,9 @@ pub(super) struct CheckArgs {
     /// Run this seed alone, to replay a failure
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
+    /// Task of an array: skip as many portions of --seeds as its number says, so that tasks from 0 on take seeds of their own
+    #[arg(long, value_name = "N", conflicts_with = "seed", default_value_t = 0, hide_short_help = true)]
+    task: u64,
     /// Drones that may be in the group; two strangers beside them try to join
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     drones: u32,
@@ -95,8 +98,10 @@ impl CheckArgs {
         self.strategy.map_or_else(|| StrategyKind::ALL.to_vec(), |one| vec![one])
     }
 
+    /// The first seed and how many there are. A first seed beyond all is the last there is, which [`Self::check`] refuses.
     fn first_and_count(&self) -> (u64, u64) {
-        self.seed.map_or((self.first, self.seeds), |seed| (seed, 1))
+        let first = self.first.saturating_add(self.task.saturating_mul(self.seeds));
+        self.seed.map_or((first, self.seeds), |seed| (seed, 1))
     }
 
     /// Ranks that share the lives; this process alone, if only their digest is wanted.
@@ -223,9 +228,8 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             kem: args.kem,
             ..CheckSetup::default()
         };
-        let refused = |error: quiver_world::WorldError| SimError::Usage(error.to_string());
         let canary = ProcessTime::now();
-        let canary = canary_text(find_canary(strategy).map_err(refused)?, canary.elapsed());
+        let canary = canary_text(find_canary(strategy)?, canary.elapsed());
         match canary {
             Ok(text) if !args.quiet => print(&format!("{strategy}: {text}"))?,
             Ok(_) => {}
@@ -235,9 +239,9 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             }
         }
         if let Some(ranks) = args.ranks() {
-            let checker = Checker::over(setup, &ranks).map_err(refused)?;
+            let checker = Checker::over(setup, &ranks)?;
             let (wall, cpu) = (measure::now(), ProcessTime::now());
-            let (sums, digest) = share_lives(args, strategy, &checker).map_err(refused)?;
+            let (sums, digest) = share_lives(args, strategy, &checker)?;
             if !args.quiet {
                 print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()))?;
                 print(&format!("{strategy}: {}", ranks::digest(&digest)))?;
@@ -247,9 +251,9 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             }
             continue;
         }
-        let checker = Checker::new(setup).map_err(refused)?;
+        let checker = Checker::new(setup)?;
         let (wall, cpu) = (measure::now(), ProcessTime::now());
-        let sums = live(args, strategy, &checker).map_err(refused)?;
+        let sums = live(args, strategy, &checker)?;
         if !args.quiet {
             print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()))?;
         }
@@ -258,7 +262,7 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             complain(&format!("{} of {} failed", sums.failed.len(), counted(sums.seeds, "seed")));
         }
         for seed in sums.failed.iter().take(TOLD) {
-            if let Some(failure) = checker.explain(*seed).map_err(refused)? {
+            if let Some(failure) = checker.explain(*seed)? {
                 print(&failure_text(args, strategy, &failure))?;
             }
         }
@@ -378,6 +382,27 @@ fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: CheckArgs,
+    }
+
+    #[test]
+    fn tasks_of_an_array_take_seeds_of_their_own_without_a_gap() {
+        let args = |words: &[&str]| {
+            <Words as clap::Parser>::try_parse_from(std::iter::once(&"check").chain(words)).unwrap().args
+        };
+        let mut next = 5;
+        for task in ["0", "1", "2"] {
+            let seeds = args(&["--first", "5", "--seeds", "30", "--task", task]).seeds();
+            assert_eq!((seeds.start, seeds.end - seeds.start), (next, 30));
+            next = seeds.end;
+        }
+        let beyond = args(&["--seeds", "100000000", "--task", "18446744073709551615"]);
+        assert!(beyond.check().unwrap_err().to_string().contains("seeds end at"));
+    }
 
     #[test]
     fn a_check_that_does_not_find_the_planted_flaw_within_a_minute_fails() {

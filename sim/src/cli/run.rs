@@ -13,8 +13,9 @@ use quiver_world::admission::{FENCE, MAX_TEXT};
 use quiver_world::trace::Trace;
 
 use super::{check_results, probe, show};
-use crate::plan::{DEFAULT_BIND, Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, RunReport};
+use crate::live::RankLine;
+use crate::plan::{Plan, TransportKind, WorldKind};
+use crate::report::{Outcome, ReportDraft, RunReport};
 use crate::{Result, SimError, interrupt, live, logging, ranks, replay, virtual_world};
 
 /// Description of a run in its replay.
@@ -105,16 +106,12 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "K", default_value_t = 0)]
     deputies: u32,
     /// Number of relays between the drones and the leader. Each holds the connections of its share of the drones and one to
-    /// the leader; they run where the drones do, at least one in each worker
+    /// the leader; they run where the drones do, at least one at each rank that hosts drones
     #[arg(long, value_name = "N", default_value_t = 0)]
     relays: u32,
-    /// Wait for this many `sim worker` processes and let them host the drones (with --transport tcp or quic)
-    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true)]
-    workers: u32,
-    /// Address on which to listen for workers; the leader and the KGCs listen on the same host. The drones'
-    /// tokens go there unencrypted: keep it to a network of your own
-    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_BIND, requires = "workers", hide_short_help = true)]
-    bind: String,
+    /// Host of the first rank, under which those on other hosts reach its KGCs and leaders; as its name says if not given
+    #[arg(long, value_name = "HOST", hide_short_help = true)]
+    bind: Option<String>,
     /// Live world: time limit of a single step; 120s if not given
     #[arg(long, value_name = "DURATION", value_parser = length_of_time, hide_short_help = true)]
     timeout: Option<Duration>,
@@ -152,7 +149,7 @@ impl RunArgs {
             restart_leader: !self.no_restart_leader,
             deputies: self.deputies,
             relays: self.relays,
-            workers: self.workers,
+            workers: if self.world == WorldKind::Live { ranks::count() - 1 } else { 0 },
             bind: self.bind.clone(),
             timeout: self.timeout.unwrap_or(usual.timeout),
             radio: self.radio.clone(),
@@ -172,7 +169,11 @@ impl RunArgs {
         if self.world == WorldKind::Live {
             return Ok(());
         }
-        let given = [("--transport", self.transport.is_some()), ("--timeout", self.timeout.is_some())];
+        let given = [
+            ("--transport", self.transport.is_some()),
+            ("--timeout", self.timeout.is_some()),
+            ("--bind", self.bind.is_some()),
+        ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(SimError::Usage(format!("{flag} is for --world live"))),
             None => Ok(()),
@@ -210,13 +211,13 @@ fn policy(file: Option<&Path>) -> Result<String> {
 
 /// Runs the plan in its world and prints the report.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
-    match args.world {
-        WorldKind::Live => play(args),
-        WorldKind::Virtual => ranks::together(|| play(args)),
-    }
+    ranks::together(|| match args.world {
+        WorldKind::Live => ranks::beside_lines(|lines| play(args, lines)),
+        WorldKind::Virtual => play(args, Vec::new()),
+    })
 }
 
-fn play(args: &RunArgs) -> Result<Outcome> {
+fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<Outcome> {
     let output = ranks::output(&args.output);
     let args = &RunArgs { open: args.open && ranks::is_first(), output, ..args.clone() };
     let plan = args.plan()?;
@@ -224,21 +225,39 @@ fn play(args: &RunArgs) -> Result<Outcome> {
     let progress = args.output.progress();
     logging::start(&progress)?;
     interrupt::listen()?;
-    let (report, trace) = match plan.world {
-        WorldKind::Live => (live::run(&plan, &progress)?, None),
-        WorldKind::Virtual => virtual_world::run(&plan, &progress, args.replay.is_some())?,
+    if !ranks::is_first()
+        && let Some(line) = lines.pop()
+    {
+        return live::work(line);
+    }
+    // Whoever starts ranks ends all of them if one is lost.
+    let kept = args.output.folder().filter(|_| ranks::count() > 1);
+    let mut draft = ReportDraft::default();
+    let mut watch = |report: RunReport| {
+        if let Some(results) = kept {
+            draft.keep(results, &report);
+        }
     };
-    present(&report, trace.as_ref(), args)
+    let (report, trace) = match plan.world {
+        WorldKind::Live => (live::run_over(&plan, &progress, lines, &mut watch)?, None),
+        WorldKind::Virtual => virtual_world::run(&plan, &progress, args.replay.is_some(), &mut watch)?,
+    };
+    let outcome = present(&report, trace.as_ref(), args, draft)?;
+    match report.lost().next() {
+        // The others wait for it: an error ends them.
+        Some((worker, why)) => Err(SimError::Worker { who: worker.who.clone(), why: why.into() }),
+        None => Ok(outcome),
+    }
 }
 
 /// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
-fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs) -> Result<Outcome> {
+fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: ReportDraft) -> Result<Outcome> {
     let write_replay =
         |file: &Path, trace| replay::write(file, &report.title(), ABOUT, &report.command, trace);
     let own = args.replay.clone().flatten();
     let beside = trace.filter(|_| own.is_none());
     let more = |folder: &Path| beside.map_or(Ok(()), |trace| write_replay(&folder.join(replay::PAGE), trace));
-    let folder = args.output.folder().map(|results| report.write_under(results, more)).transpose();
+    let folder = args.output.folder().map(|results| draft.finish(results, report, more)).transpose();
     let replayed = match (&own, trace, &folder) {
         (Some(file), Some(trace), _) => write_replay(file, trace).map(|()| Some(file.clone())),
         (None, Some(_), Ok(Some(folder))) => Ok(Some(folder.join(replay::PAGE))),
@@ -276,7 +295,7 @@ mod tests {
             &["--mavlink"],
             &["--deputies", "2"],
             &["--relays", "2"],
-            &["--workers", "2"],
+            &["--bind", "127.0.0.1"],
         ] {
             let refusal = parse(&[&["--world", "virtual"], words].concat()).plan().unwrap_err();
             assert_eq!(refusal.to_string(), format!("{} is for --world live", words[0]));

@@ -303,7 +303,10 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
         telemetry: args.tlogs.is_some(),
     };
     let played = scenario.play_until(args.suite, recording, interrupt::is_requested);
-    let (run, trace, exports) = played.map_err(|error| SimError::Usage(format!("{name}: {error}")))?;
+    let (run, trace, exports) = played.map_err(|error| match SimError::from(error) {
+        SimError::Usage(text) => SimError::Usage(format!("{name}: {text}")),
+        lost => lost,
+    })?;
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let sharing = if args.share_verifications { " --share-verifications" } else { "" };

@@ -58,8 +58,6 @@ pub(crate) struct DroneLog {
     pub(crate) admitted: Option<(bool, Instant)>,
     /// True if it was evicted from the group.
     pub(crate) evicted: bool,
-    /// True if the process that hosted it is gone. Nothing is expected of it any more.
-    pub(crate) crashed: bool,
 }
 
 impl DroneLog {
@@ -120,8 +118,8 @@ pub(crate) struct Logs {
     pub(crate) leader: LeaderLog,
     /// The drones that have reported each pseudonym.
     pub(crate) pseudonyms: BTreeMap<[u8; 16], u32>,
-    /// Number of drones of the leader's newest epoch that have not crashed.
-    pub(crate) living: usize,
+    /// Number of members of the leader's newest epoch.
+    pub(crate) members: usize,
     /// The key hash H(D, P) to which the KGC bound each name.
     pub(crate) pins: BTreeMap<String, [u8; 32]>,
     /// Offences that nodes reported of each other, with their counts.
@@ -177,8 +175,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    /// Time at which the drone reached the goal; `None` if it has not. So many are waited for, without those
-    /// that crashed.
+    /// Time at which the drone reached the goal; `None` if it has not. So many are waited for.
     fn reached(self, drone: &DroneLog, logs: &Logs, waited_for: usize) -> Option<Instant> {
         match self {
             Self::Enrolled => drone.enrolled,
@@ -196,7 +193,7 @@ impl Goal {
                 let newest = logs.leader.epochs.last()?;
                 let mine = drone.keys.last()?;
                 let there =
-                    mine.epoch == newest.held.epoch && Some(mine.epoch) > after && logs.living == waited_for;
+                    mine.epoch == newest.held.epoch && Some(mine.epoch) > after && logs.members == waited_for;
                 there.then_some(mine.at)
             }
         }
@@ -208,7 +205,7 @@ impl Goal {
 pub(crate) struct Reached {
     /// Time at which each drone reached the goal.
     pub(crate) drones: Vec<(u32, Instant)>,
-    /// Drones that were late. Crashed drones are in neither list.
+    /// Drones that were late.
     pub(crate) missing: Vec<u32>,
 }
 
@@ -217,7 +214,6 @@ pub(crate) struct Reached {
 enum WaitState {
     Awaited,
     There(Instant),
-    Crashed,
 }
 
 struct Wait {
@@ -226,20 +222,11 @@ struct Wait {
     place: Vec<Option<usize>>,
     standings: Vec<(u32, WaitState)>,
     awaited: usize,
-    crashed: usize,
-    /// The drone on which all others depend.
-    source: Option<u32>,
 }
 
 impl Wait {
     fn there(&self) -> usize {
         self.standings.len() - self.awaited
-    }
-
-    /// Returns true if there is no more to wait for: all are there, or it is certain that not all will be.
-    fn is_over(&self, logs: &Logs) -> bool {
-        let lost = |drone: u32| logs.drones.get(drone as usize).is_some_and(|log| log.crashed);
-        self.awaited == 0 || self.source.is_some_and(lost)
     }
 }
 
@@ -256,14 +243,13 @@ impl State {
         let Some(Some(place)) = wait.place.get(index as usize) else {
             return false;
         };
-        let waited_for = wait.standings.len() - wait.crashed;
+        let waited_for = wait.standings.len();
         let (Some(log), Some((_, standing))) =
             (self.logs.drones.get(index as usize), wait.standings.get_mut(*place))
         else {
             return false;
         };
         let now = match wait.goal.reached(log, &self.logs, waited_for) {
-            _ if log.crashed => WaitState::Crashed,
             Some(since) => WaitState::There(since),
             None => WaitState::Awaited,
         };
@@ -292,15 +278,13 @@ impl State {
         let Some(wait) = &self.wait else { return 0 };
         let Goal::Synced { after } = wait.goal else { return wait.there() };
         let held = wait.standings.iter().filter_map(|(index, _)| self.logs.drones.get(*index as usize));
-        held.filter(|log| log.crashed || log.keys.last().map(|held| held.epoch) > after).count()
+        held.filter(|log| log.keys.last().map(|held| held.epoch) > after).count()
     }
 
-    /// Counts those of the newest epoch that are alive.
-    fn count_living(&mut self) {
-        let alive = |index: &&u32| self.logs.drones.get(**index as usize).is_some_and(|log| !log.crashed);
+    /// Counts the members of the newest epoch.
+    fn count_members(&mut self) {
         let newest = self.logs.leader.epochs.last();
-        self.logs.living =
-            newest.map_or(0, |epoch| epoch.members.iter().filter(alive).count() + epoch.anonymous.len());
+        self.logs.members = newest.map_or(0, |epoch| epoch.members.len() + epoch.anonymous.len());
     }
 }
 
@@ -337,7 +321,7 @@ impl EventLog {
             let mut state = self.lock();
             state.logs.pseudonyms.insert(pseudonym, index);
             state.logs.recognise();
-            state.count_living();
+            state.count_members();
         }
         self.record(index, |log| log.note(what, at));
     }
@@ -363,28 +347,6 @@ impl EventLog {
         }
     }
 
-    /// The process that hosted these drones is gone.
-    pub(crate) fn crashed(&self, drones: impl IntoIterator<Item = u32>) {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        for index in drones {
-            let Some(log) = state.logs.drones.get_mut(index as usize).filter(|log| !log.crashed) else {
-                continue;
-            };
-            log.crashed = true;
-            if let Some(wait) =
-                state.wait.as_mut().filter(|wait| wait.place.get(index as usize).is_some_and(Option::is_some))
-            {
-                wait.crashed += 1;
-            }
-        }
-        state.count_living();
-        let reached = state.reconsider_all();
-        if reached || state.wait.as_ref().is_some_and(|wait| wait.is_over(&state.logs)) {
-            self.reached.notify_one();
-        }
-    }
-
     /// Records an event of the leader.
     pub(crate) fn leader(&self, record: impl FnOnce(&mut LeaderLog, Instant)) {
         let now = measure::now();
@@ -395,7 +357,7 @@ impl EventLog {
             return;
         }
         state.logs.recognise();
-        state.count_living();
+        state.count_members();
         if state.reconsider_all() {
             self.reached.notify_one();
         }
@@ -418,11 +380,6 @@ impl EventLog {
 
     /// Sets the goal to be waited for, before its cause.
     pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
-        self.expect_from(goal, drones, None);
-    }
-
-    /// The same, where all depend on this drone: if it crashes, none is waited for any longer.
-    pub(crate) fn expect_from(&self, goal: Goal, drones: &[u32], source: Option<u32>) {
         let mut state = self.lock();
         let mut place = vec![None; state.logs.drones.len()];
         for (at, index) in drones.iter().enumerate() {
@@ -431,9 +388,7 @@ impl EventLog {
             }
         }
         let standings = drones.iter().map(|index| (*index, WaitState::Awaited)).collect();
-        let alive = |index: &&u32| state.logs.drones.get(**index as usize).is_none_or(|log| !log.crashed);
-        let crashed = drones.len() - drones.iter().filter(alive).count();
-        state.wait = Some(Wait { goal, place, standings, awaited: drones.len(), crashed, source });
+        state.wait = Some(Wait { goal, place, standings, awaited: drones.len() });
         for index in drones {
             state.reconsider(*index);
         }
@@ -444,14 +399,13 @@ impl EventLog {
         self.lock().progress()
     }
 
-    /// Waits until all drones are where they shall be, until the drone they depend on has crashed, or until
-    /// the time is over.
+    /// Waits until all drones are where they shall be, or until the time is over.
     pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
         let deadline = measure::now() + within;
         loop {
             let (done, over) = {
                 let state = self.lock();
-                (state.progress(), state.wait.as_ref().is_none_or(|wait| wait.is_over(&state.logs)))
+                (state.progress(), state.wait.as_ref().is_none_or(|wait| wait.awaited == 0))
             };
             step.done(done);
             if over || measure::now() >= deadline {
@@ -471,7 +425,6 @@ impl EventLog {
             match standing {
                 WaitState::There(at) => drones.push((index, at)),
                 WaitState::Awaited => missing.push(index),
-                WaitState::Crashed => {}
             }
         }
         Reached { drones, missing }
@@ -524,29 +477,6 @@ mod tests {
 
     fn hold(event_log: &EventLog, drone: u32, counter: u64) {
         event_log.drone(drone, |log, _| log.keys.push(held(counter)));
-    }
-
-    #[tokio::test]
-    async fn nobody_is_waited_for_once_the_drone_that_all_depend_on_has_crashed() {
-        let forever = Duration::from_secs(1 << 32);
-        let event_log = std::sync::Arc::new(EventLog::new(5));
-        event_log.expect_from(Goal::MessageReceived(7), &[0, 1, 2], Some(4));
-        event_log.drone(1, |log, at| {
-            log.received.insert(7, (1, at));
-        });
-        let waiting = tokio::spawn({
-            let event_log = event_log.clone();
-            async move { event_log.reached(forever, &step()).await }
-        });
-        tokio::task::yield_now().await;
-        // Others may crash.
-        event_log.crashed([2, 3]);
-        tokio::task::yield_now().await;
-        assert!(!waiting.is_finished());
-        event_log.crashed([4]);
-        let reached = waiting.await.unwrap();
-        let there: Vec<u32> = reached.drones.iter().map(|(drone, _)| *drone).collect();
-        assert_eq!((there, reached.missing), (vec![1], vec![0]));
     }
 
     #[test]
@@ -604,28 +534,5 @@ mod tests {
         assert_eq!(event_log.reached(Duration::ZERO, &step()).await.missing, [0, 1]);
         event_log.expect(Goal::Synced { after: None }, &[0]);
         assert!(event_log.reached(Duration::ZERO, &step()).await.missing.is_empty());
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_for_drones_that_crashed() {
-        let event_log = EventLog::new(3);
-        event_log.expect(Goal::Synced { after: None }, &[0, 1, 2]);
-        lead(&event_log, 1, vec![0, 1, 2]);
-        hold(&event_log, 0, 1);
-        hold(&event_log, 2, 1);
-        event_log.crashed([1]);
-        let reached = event_log.reached(Duration::from_secs(10), &step()).await;
-        assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
-        // Whether the leader has put it out or not.
-        for members in [vec![0, 1, 2], vec![0, 2]] {
-            let after = event_log.newest();
-            event_log.expect(Goal::Synced { after }, &[0, 2]);
-            let counter = after.unwrap().counter + 1;
-            lead(&event_log, counter, members);
-            hold(&event_log, 0, counter);
-            hold(&event_log, 2, counter);
-            let reached = event_log.reached(Duration::from_secs(10), &step()).await;
-            assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
-        }
     }
 }

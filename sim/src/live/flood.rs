@@ -320,7 +320,7 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
         group.check()?;
         check_files(&group)?;
         let built = tokio::select! {
-            world = World::<Ristretto255>::build(&group, progress) => Some(world?),
+            world = World::<Ristretto255>::build(&group, progress, Vec::new()) => Some(world?),
             () = interrupt::requested() => None,
         };
         let Some(mut world) = built else {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use quiver_ainq::Suite;
 use quiver_crypto::{Hasher, Secret};
 use quiver_world::Invariant;
-use quiver_world::run::{Operation, Phase, Violation};
+use quiver_world::run::{FinishedPart, Operation, Phase, Violation};
 use rand_chacha::ChaCha20Rng;
 
 use super::checker::{Checker, Sent};
@@ -37,12 +37,18 @@ pub(crate) struct PhaseResults {
 }
 
 /// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left
-/// out. If the user ends the run, the results are of the phases before.
-pub(crate) async fn run_all<S: Suite>(world: &mut World<S>) -> Result<PhaseResults> {
-    let mut run = Run::new(world);
+/// out. If the user ends the run or a worker is lost, the results are of the phases before. Whoever watches is told of each
+/// operation that is finished.
+pub(crate) async fn run_all<S: Suite>(
+    world: &mut World<S>,
+    watch: &mut (dyn FnMut(FinishedPart<'_>) + Send),
+) -> Result<PhaseResults> {
+    let loss = world.swarm.loss();
+    let mut run = Run::new(world, watch);
     let ended = tokio::select! {
         ended = run.steps() => Some(ended),
         () = interrupt::requested() => None,
+        () = loss => Some(Err(Halt::Stuck)),
     };
     match ended {
         Some(Ok(()) | Err(Halt::Stuck)) => Ok(run.results()),
@@ -57,7 +63,7 @@ pub(crate) use self::flood::flood;
 enum Halt {
     /// The run cannot go on.
     Error(SimError),
-    /// Drones did not reach the goal; a violation names them.
+    /// Drones did not reach the goal, and a violation names them; or their worker is lost.
     Stuck,
 }
 
@@ -98,10 +104,11 @@ struct Run<'w, S: Suite> {
     rng: ChaCha20Rng,
     /// Record of every choice made.
     choices: Vec<u32>,
+    watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send),
 }
 
 impl<'w, S: Suite> Run<'w, S> {
-    fn new(world: &'w mut World<S>) -> Self {
+    fn new(world: &'w mut World<S>, watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send)) -> Self {
         let rng = rng_stream::generator(world.plan.seed, RngStream::Choices, 0, 0);
         let operations = world.generation.map(|took| Operation {
             detail: format!("{} KGCs", world.plan.kgcs),
@@ -116,24 +123,27 @@ impl<'w, S: Suite> Run<'w, S> {
             sent: Vec::new(),
             rng,
             choices: Vec::new(),
+            watch,
         }
+    }
+
+    fn add_operation(&mut self, operation: Operation) {
+        self.operations.push(operation);
+        let Checker { violations, checks, .. } = &self.checker;
+        (self.watch)(FinishedPart { operations: &self.operations, violations, checks: *checks });
     }
 
     async fn steps(&mut self) -> Step {
         self.enrol().await?;
         self.connect().await?;
         self.form().await?;
-        self.drop_crashed();
         self.expire().await?;
-        self.drop_crashed();
         self.leave().await?;
-        self.drop_crashed();
         self.join().await?;
         self.send_messages(self.world.plan.messages).await?;
         if self.world.plan.mavlink {
             self.fly().await?;
         }
-        self.drop_crashed();
         if self.world.plan.envelopes {
             self.seal_envelopes().await?;
         }
@@ -141,7 +151,6 @@ impl<'w, S: Suite> Run<'w, S> {
             self.ibe_order().await?;
         }
         self.rejoin_anonymously().await?;
-        self.drop_crashed();
         if self.world.plan.deputies > 0 {
             self.lose_leader().await?;
         } else if self.world.plan.restart_leader {
@@ -225,14 +234,12 @@ impl<'w, S: Suite> Run<'w, S> {
             cpu: Some(now.cpu.saturating_sub(mark.cpu)),
             ..Operation::new(phase, reached.drones.len() + reached.missing.len(), took)
         };
-        self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));
+        self.add_operation(operation.with_latencies(mark.latencies(&reached.drones)));
     }
 
     /// Compares every key reported since the last time.
     fn check_keys(&mut self, gone: &BTreeSet<u32>) {
-        // The leader may keep those that crashed, or not.
-        let crashed = self.crashed();
-        let authorised: BTreeSet<u32> = self.members.iter().chain(gone).chain(&crashed).copied().collect();
+        let authorised: BTreeSet<u32> = self.members.iter().chain(gone).copied().collect();
         let checker = &mut self.checker;
         self.world.event_log().with_logs(|logs| {
             checker.keys(logs, &authorised);
@@ -250,30 +257,14 @@ impl<'w, S: Suite> Run<'w, S> {
         self.members.iter().copied().collect()
     }
 
-    /// The keys that these drones can export now, without those that have crashed.
+    /// The keys that these drones can export now.
     async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
-        let crashed = self.crashed();
-        let drones: Vec<u32> = drones.into_iter().filter(|drone| !crashed.contains(drone)).collect();
+        let drones: Vec<u32> = drones.into_iter().collect();
         self.world.swarm.exports(&self.world.setting, &drones).await
-    }
-
-    /// Drones whose worker is lost.
-    fn crashed(&self) -> BTreeSet<u32> {
-        self.world.event_log().with_logs(|logs| {
-            let all = (0..).zip(&logs.drones);
-            all.filter(|(_, log)| log.crashed).map(|(drone, _)| drone).collect()
-        })
-    }
-
-    /// Removes crashed drones from the members.
-    fn drop_crashed(&mut self) {
-        let crashed = self.crashed();
-        self.members.retain(|drone| !crashed.contains(drone));
     }
 
     /// Compares the keys that every drone exports, whatever it reported.
     async fn check_final_state(&mut self) -> Step {
-        self.drop_crashed();
         self.checker.after("the last step");
         let members = self.exports(self.members.iter().copied()).await?;
         let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));

@@ -72,6 +72,20 @@ impl Request {
 }
 
 impl<S: Suite> Swarm<S> {
+    /// Waits until a worker is lost; for ever if there are none.
+    pub(crate) fn loss(&self) -> impl Future<Output = ()> + use<S> {
+        let loss = match self {
+            Self::Local(_) => None,
+            Self::Workers(workers) => Some(workers.loss()),
+        };
+        async move {
+            match loss {
+                Some(loss) => loss.await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// The drones of this process.
     ///
     /// # Errors
@@ -155,7 +169,7 @@ impl<S: Suite> Swarm<S> {
         }
     }
 
-    /// The keys that these drones can export now, without those that crashed.
+    /// The keys that these drones can export now.
     pub(crate) async fn exports(
         &self,
         setting: &NodeSettings<S>,

@@ -1,18 +1,16 @@
-//! A worker process: hosts part of the drones of a run, executes its commands and reports events.
+//! A worker: a rank that hosts part of the drones of a run, executes its commands and reports events.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quiver_ainq::{Deployment, Element, IssuedToken, Ristretto255};
 use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
-use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 
 use super::SPARE_FILES;
 use super::anonymous::Admission;
@@ -20,110 +18,63 @@ use super::deployment::name;
 use super::drone::Drone;
 use super::drone_event::{DroneEvent, EventSink, Exported};
 use super::node_settings::{NodeSettings, RunParameters};
+use super::rank_line::RankLine;
 use super::relays::Relays;
 use super::swarm;
 use super::worker_message::{
     self, MessageError, MessageReader, MessageWriter, Setup, WorkerCommand, WorkerMessage,
 };
-use super::world::POLL_INTERVAL;
 use crate::measure;
 use crate::report::Outcome;
-use crate::{Result, SimError};
+use crate::{Result, SimError, ranks};
 
-/// Time limit of the last messages: many may be queued before them.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// Hosts drones for the run at this address until it is over.
+/// Hosts drones for the run at the other end of the line until it is over. What keeps the worker from going on is said
+/// there, and makes the outcome a failure.
 ///
 /// # Errors
-/// If the run is not to be reached within this time, or the worker cannot go on.
-pub fn work(run: &str, patience: Duration) -> Result<Outcome> {
+/// If the run is gone before it says whom to host.
+pub fn work(line: RankLine) -> Result<Outcome> {
     // Its drones may come with QUIC endpoints.
     map_large_blocks();
     use_small_pages();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
-    let worked = runtime.block_on(serve(run, patience));
+    let worked = runtime.block_on(serve(line));
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();
-    worked.map(|()| Outcome::Passed)
-}
-
-/// Dials until the run answers: processes that start together are ready in any order, and names resolve late.
-async fn dial(run: &str, patience: Duration) -> Result<TcpStream> {
-    let deadline = measure::now() + patience;
-    loop {
-        match TcpStream::connect(run).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) if measure::now() >= deadline => {
-                return Err(failed(run, format!("no run there within {} s: {error}", patience.as_secs())));
-            }
-            Err(error) => tracing::debug!(run, %error, "not there yet"),
-        }
-        tokio::time::sleep(10 * POLL_INTERVAL).await;
-    }
-}
-
-fn failed(run: &str, why: impl Display) -> SimError {
-    SimError::Worker { who: format!("the run at {run}"), why: why.to_string() }
-}
-
-async fn serve(run: &str, patience: Duration) -> Result<()> {
-    let (mut incoming, mut out) = worker_message::ends(dial(run, patience).await?);
-    let gone = |error: MessageError| failed(run, error);
-    out.send(&WorkerMessage::Hello { version: worker_message::VERSION.into() }).await.map_err(gone)?;
-    let setup = match incoming.next().await.map_err(gone)? {
-        WorkerCommand::Setup(setup) => setup,
-        other => return Err(failed(run, format!("unexpected command: {other:?}"))),
-    };
-    tracing::info!(run, drones = setup.swarm, "at work");
-    let hosted = host::<Ristretto255>(&setup, incoming, out).await;
-    hosted.map_err(|why| failed(run, why))
-}
-
-/// Hosts the drones. An error is sent to the run before the worker ends.
-async fn host<S: QuorumSuite>(
-    setup: &Setup,
-    incoming: MessageReader,
-    out: MessageWriter,
-) -> Result<(), String> {
-    // Unbounded, within what the drones of a plan can send: no event may be lost, and no drone may wait for
-    // the network.
-    let (messages, to_write) = mpsc::unbounded_channel();
-    let writing = tokio::spawn(write(out, to_write));
-    let worked = match WorkerProcess::<S>::new(setup, messages.clone()) {
-        Ok(process) => process.work(incoming).await,
-        Err(error) => Err(error.to_string()),
-    };
-    if let Err(why) = &worked {
-        // If this is lost too, the end of the connection says it.
-        let _ = messages.send(WorkerMessage::Failed { why: why.clone() });
-    }
-    drop(messages);
-    if tokio::time::timeout(FLUSH_TIMEOUT, writing).await.is_err() {
-        return worked.and(Err(format!("it did not take all messages within {} s", FLUSH_TIMEOUT.as_secs())));
-    }
     worked
 }
 
-/// Writes up to the last message, whatever drones send after it, or until all senders are gone.
-async fn write(mut out: MessageWriter, mut messages: mpsc::UnboundedReceiver<WorkerMessage>) {
-    while let Some(message) = messages.recv().await {
-        let mut last = message.is_last();
-        let mut written = out.feed(&message).await;
-        // As many at once as there are.
-        while !last && let (Ok(()), Ok(message)) = (&written, messages.try_recv()) {
-            last = message.is_last();
-            written = out.feed(&message).await;
-        }
-        if let (Err(error), _) | (_, Err(error)) = (written, out.flush().await) {
-            tracing::error!(%error, "the run is gone");
-            return;
-        }
-        if last {
-            return;
-        }
-    }
+async fn serve(line: RankLine) -> Result<Outcome> {
+    let failed = |why: String| SimError::Worker { who: "the run".into(), why };
+    let gone = |error: MessageError| failed(error.to_string());
+    let (mut incoming, out) = worker_message::ends(line);
+    let hello = WorkerMessage::Hello { version: worker_message::VERSION.into(), host: ranks::host() };
+    out.send(&hello).map_err(gone)?;
+    let setup = match incoming.next().await.map_err(gone)? {
+        WorkerCommand::Setup(setup) => setup,
+        other => return Err(failed(format!("unexpected command: {other:?}"))),
+    };
+    tracing::info!(drones = setup.swarm, "at work");
+    Ok(host::<Ristretto255>(&setup, incoming, out).await)
+}
+
+/// Hosts the drones. An error is sent to the run before the worker ends.
+async fn host<S: QuorumSuite>(setup: &Setup, incoming: MessageReader, out: MessageWriter) -> Outcome {
+    let writer = Arc::new(WorkerWriter {
+        began: measure::now(),
+        orders: Mutex::default(),
+        out: Mutex::new(Some(out)),
+    });
+    let worked = match WorkerProcess::<S>::new(setup, writer.clone()) {
+        Ok(process) => process.work(incoming).await,
+        Err(error) => Err(error.to_string()),
+    };
+    let Err(why) = worked else { return Outcome::Passed };
+    tracing::error!(why, "cannot go on");
+    // If this is lost too, the end of the line says it.
+    writer.send_last(&WorkerMessage::Failed { why });
+    Outcome::Failed
 }
 
 /// Sends the events of drones as messages.
@@ -131,7 +82,8 @@ struct WorkerWriter {
     began: Instant,
     /// The orders that drones received.
     orders: Mutex<BTreeMap<u32, Vec<u8>>>,
-    messages: mpsc::UnboundedSender<WorkerMessage>,
+    /// The way to the run, until the last message.
+    out: Mutex<Option<MessageWriter>>,
 }
 
 impl WorkerWriter {
@@ -140,13 +92,23 @@ impl WorkerWriter {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn out(&self) -> MutexGuard<'_, Option<MessageWriter>> {
+        // It is taken out whole.
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn micros(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn send(&self, message: WorkerMessage) {
-        // The receiver is gone: the worker is about to end.
-        let _ = self.messages.send(message);
+    /// Sends a message, unless the last one is sent. Returns whether the run can have it.
+    fn send(&self, message: &WorkerMessage) -> bool {
+        self.out().as_ref().is_some_and(|out| out.send(message).is_ok())
+    }
+
+    /// Sends the last message, whatever drones report after it, and hangs up. Returns whether the run can have it.
+    fn send_last(&self, message: &WorkerMessage) -> bool {
+        self.out().take().is_some_and(|out| out.send(message).is_ok())
     }
 }
 
@@ -155,7 +117,8 @@ impl EventSink for WorkerWriter {
         if let DroneEvent::OrderReceived(order) = &what {
             self.orders().insert(drone, order.clone());
         }
-        self.send(WorkerMessage::Event { drone, micros: self.micros(), what });
+        // If the run is gone, the worker is about to end.
+        self.send(&WorkerMessage::Event { drone, micros: self.micros(), what });
     }
 
     fn order_of(&self, drone: u32) -> Option<Vec<u8>> {
@@ -164,7 +127,7 @@ impl EventSink for WorkerWriter {
 
     fn offence(&self, who: &str, offence: &dyn Display) {
         tracing::warn!(who, %offence, "blamed a peer");
-        self.send(WorkerMessage::Blamed { who: who.into(), offence: offence.to_string() });
+        self.send(&WorkerMessage::Blamed { who: who.into(), offence: offence.to_string() });
     }
 }
 
@@ -178,13 +141,12 @@ struct WorkerProcess<S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> WorkerProcess<S> {
-    fn new(setup: &Setup, messages: mpsc::UnboundedSender<WorkerMessage>) -> Result<Self> {
+    fn new(setup: &Setup, writer: Arc<WorkerWriter>) -> Result<Self> {
         let broken = |what: &'static str| move |source| SimError::Protocol { what, source };
         let garbled = |error| SimError::Usage(format!("the KGC's key: {error}"));
         let master = hex::decode(&setup.master).map_err(garbled)?;
         let master = Element::decode(&master).map_err(broken("the KGC's key"))?;
         let deployment = Deployment::new(name(&setup.deployment)?, master);
-        let writer = Arc::new(WorkerWriter { began: measure::now(), orders: Mutex::default(), messages });
         let terms = RunParameters {
             seed: setup.seed,
             transport: setup.transport,
@@ -224,8 +186,14 @@ impl<S: QuorumSuite> WorkerProcess<S> {
                     }
                 }
             };
-            if let Some(answer) = executed.map_err(|error| error.to_string())? {
-                self.writer.messages.send(answer).map_err(|_| "the run is gone")?;
+            let answer = executed.map_err(|error| error.to_string())?;
+            let sent = match answer {
+                Some(answer) if last => self.writer.send_last(&answer),
+                Some(answer) => self.writer.send(&answer),
+                None => true,
+            };
+            if !sent {
+                return Err("the run is gone".into());
             }
             if last {
                 return Ok(());
@@ -297,26 +265,34 @@ fn addresses(texts: &[String]) -> Result<Vec<Multiaddr>> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::net::TcpListener;
+    use std::time::Duration;
 
     use super::*;
 
     #[tokio::test]
-    async fn last_message_is_written_while_drones_go_on_reporting() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (_, out) =
-            worker_message::ends(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
-        let (mut incoming, _out) = worker_message::ends(listener.accept().await.unwrap().0);
-        let (drone, messages) = mpsc::unbounded_channel();
-        let blamed = || WorkerMessage::Blamed { who: "drone".into(), offence: "none".into() };
-        drone.send(blamed()).unwrap();
-        drone.send(WorkerMessage::Finished { cpu: Duration::ZERO, peak_memory: None }).unwrap();
-        drone.send(blamed()).unwrap();
-        let written = tokio::time::timeout(FLUSH_TIMEOUT, write(out, messages)).await;
-        assert!(written.is_ok(), "it waits for the drone");
+    async fn nothing_follows_the_last_message_while_drones_go_on_reporting() {
+        let (near, far) = RankLine::pair();
+        let (mut incoming, _out) = worker_message::ends(far);
+        let (_commands, out) = worker_message::ends(near);
+        let writer =
+            WorkerWriter { began: measure::now(), orders: Mutex::default(), out: Mutex::new(Some(out)) };
+        writer.offence("drone", &"none");
+        assert!(writer.send_last(&WorkerMessage::Finished { cpu: Duration::ZERO, peak_memory: None }));
+        writer.offence("drone", &"none");
+        assert!(!writer.send(&WorkerMessage::Done));
         assert!(matches!(incoming.next().await, Ok(WorkerMessage::Blamed { .. })));
         assert!(matches!(incoming.next().await, Ok(WorkerMessage::Finished { .. })));
         assert!(matches!(incoming.next::<WorkerMessage>().await, Err(MessageError::Closed)));
-        drop(drone);
+    }
+
+    #[tokio::test]
+    async fn messages_are_bounded_and_what_is_none_is_refused() {
+        let (near, far) = RankLine::pair();
+        let (mut incoming, _out) = worker_message::ends(far);
+        let (_commands, out) = worker_message::ends(near);
+        let long = WorkerMessage::Failed { why: "x".repeat(crate::live::rank_line::LONGEST) };
+        assert!(matches!(out.send(&long), Err(MessageError::TooLong(_))));
+        out.send(&"GET / HTTP/1.1").unwrap();
+        assert!(matches!(incoming.next::<WorkerMessage>().await, Err(MessageError::Json(_))));
     }
 }

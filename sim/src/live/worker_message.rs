@@ -1,7 +1,4 @@
-//! Messages between a run and its workers: one JSON value per line over TCP.
-//!
-//! Messages are neither encrypted nor authenticated, tokens included. The drones are simulated and so are
-//! their keys; even so the port belongs on a private network.
+//! Messages between the rank that coordinates a run and those that host its drones: one JSON value each.
 //!
 //! ```text
 //! worker → run      Hello
@@ -12,31 +9,27 @@
 //! run → worker      ReadOrders                 answered by OrdersRead
 //! run → worker      Export                     answered by Exports
 //! worker → run      Event, Blamed              whenever a drone reports something
-//! run → worker      Finish                     answered by Finished, and both hang up
-//! worker → run      Failed                     in place of any answer
+//! run → worker      Finish                     answered by Finished, the worker's last message
+//! worker → run      Failed                     in place of any answer, and the last
 //! ```
 
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
 use quiver_ainq::KgcId;
 use quiver_kem::KemSetting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
+use tokio::sync::mpsc;
 
 use super::drone_event::{DroneEvent, Exported};
+use super::rank_line::{LONGEST, RankLine};
 use super::swarm::{OrderTerms, Request};
 use crate::plan::TransportKind;
 
-/// Version that both programs must share: each refuses another.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
-/// The longest line, in bytes.
-const LONGEST: usize = 1 << 20;
-/// Greatest number of drones in one line.
-pub(crate) const PER_LINE: usize = 512;
+/// Version that all ranks must share: their programs may be of different nodes.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
+/// Greatest number of drones in one message.
+pub(crate) const PER_MESSAGE: usize = 512;
 
 /// A command of a run to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,8 +91,8 @@ pub(crate) struct AdmissionSetup {
 /// A message of a worker to its run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerMessage {
-    /// The worker is there.
-    Hello { version: String },
+    /// The worker is there, on the host of this name.
+    Hello { version: String, host: String },
     /// The worker hosts this number of drones.
     Ready { drones: usize },
     /// Microseconds on its clock.
@@ -120,66 +113,49 @@ pub(crate) enum WorkerMessage {
     Failed { why: String },
 }
 
-impl WorkerMessage {
-    /// Returns true if it is the last message of a worker.
-    pub(crate) const fn is_last(&self) -> bool {
-        matches!(self, Self::Finished { .. } | Self::Failed { .. })
-    }
-}
-
-/// Reason why a line could not be read or written.
+/// Reason why a message could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MessageError {
-    /// The other end is gone.
-    #[error("the connection is closed")]
+    /// The other rank is gone.
+    #[error("it is gone")]
     Closed,
-    /// A line is too long, or the network failed.
-    #[error(transparent)]
-    Line(#[from] tokio_util::codec::LinesCodecError),
-    /// A line is malformed.
+    /// The message is longer than a line takes.
+    #[error("a message of {0} bytes is too long")]
+    TooLong(usize),
+    /// The message is malformed.
     #[error("not understood: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// Reads messages, one a line.
+/// Reads messages.
 #[derive(Debug)]
-pub(crate) struct MessageReader(FramedRead<OwnedReadHalf, LinesCodec>);
+pub(crate) struct MessageReader(mpsc::UnboundedReceiver<Vec<u8>>);
 
-/// Writes messages, one a line.
-#[derive(Debug)]
-pub(crate) struct MessageWriter(FramedWrite<OwnedWriteHalf, LinesCodec>);
+/// Writes messages.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageWriter(mpsc::UnboundedSender<Vec<u8>>);
 
-/// Splits a connection into its two directions.
-pub(crate) fn ends(stream: TcpStream) -> (MessageReader, MessageWriter) {
-    // Latencies are measured through it. Where it cannot be had, they are a little longer.
-    let _ = stream.set_nodelay(true);
-    let (reading, writing) = stream.into_split();
-    let codec = || LinesCodec::new_with_max_length(LONGEST);
-    (MessageReader(FramedRead::new(reading, codec())), MessageWriter(FramedWrite::new(writing, codec())))
+/// Splits a line into its two directions.
+pub(crate) fn ends(line: RankLine) -> (MessageReader, MessageWriter) {
+    let RankLine { outgoing, incoming } = line;
+    (MessageReader(incoming), MessageWriter(outgoing))
 }
 
 impl MessageReader {
-    /// The next line.
+    /// The next message.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<T, MessageError> {
-        let line = self.0.next().await.ok_or(MessageError::Closed)??;
-        Ok(serde_json::from_str(&line)?)
+        let message = self.0.recv().await.ok_or(MessageError::Closed)?;
+        Ok(serde_json::from_slice(&message)?)
     }
 }
 
 impl MessageWriter {
-    /// Writes a line, and what was fed before.
-    pub(crate) async fn send(&mut self, what: &impl Serialize) -> Result<(), MessageError> {
-        self.feed(what).await?;
-        self.flush().await
-    }
-
-    /// Takes a line to be written with the next that is sent, or with the next flush.
-    pub(crate) async fn feed(&mut self, what: &impl Serialize) -> Result<(), MessageError> {
-        Ok(self.0.feed(serde_json::to_string(what)?).await?)
-    }
-
-    /// Writes what was fed.
-    pub(crate) async fn flush(&mut self) -> Result<(), MessageError> {
-        Ok(SinkExt::<String>::flush(&mut self.0).await?)
+    /// Hands a message to the line, which carries it in order.
+    pub(crate) fn send(&self, what: &impl Serialize) -> Result<(), MessageError> {
+        let message = serde_json::to_vec(what)?;
+        if message.len() > LONGEST {
+            return Err(MessageError::TooLong(message.len()));
+        }
+        self.0.send(message).map_err(|_| MessageError::Closed)
     }
 }

@@ -1,38 +1,33 @@
-//! The workers of a run: each hosts every n-th drone. The drones of a lost worker count as crashed, and the
-//! run goes on.
+//! The workers of a run: ranks of which each hosts every n-th drone. The loss of one ends the run.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::StreamExt as _;
 use futures::future::{join_all, try_join_all};
-use futures::stream::FuturesUnordered;
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
 use quiver_net::Multiaddr;
 use quiver_report::{Progress, counted};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 use super::drone_event::EventSink;
 use super::event_log::EventLog;
 use super::node_settings::NodeSettings;
+use super::rank_line::RankLine;
 use super::swarm::{OrderTerms, Request};
 use super::worker_message::{
-    self, MessageError, MessageReader, MessageWriter, PER_LINE, Setup, WorkerCommand, WorkerMessage,
+    self, MessageReader, MessageWriter, PER_MESSAGE, Setup, WorkerCommand, WorkerMessage,
 };
-use crate::measure;
 use crate::plan::Plan;
 use crate::report::WorkerReport;
-use crate::{Result, SimError};
+use crate::{Result, SimError, interrupt, measure};
 
-/// Time limit of a connecting process's greeting.
-const GREETING: Duration = Duration::from_secs(10);
-/// Number of connections beside the workers' that may wait for their greeting at a time.
-const SILENT: usize = 64;
+/// Time beyond a step's after which a worker that does not answer counts as lost.
+const GRACE: Duration = Duration::from_secs(10);
+/// Time for the last answers of workers if the user has ended the run: whoever started the ranks may kill them soon.
+const HURRY: Duration = Duration::from_millis(300);
 /// Number of readings of a worker's clock. The reading with the shortest round trip counts.
 const READINGS: u32 = 8;
 
@@ -41,15 +36,15 @@ pub(crate) struct WorkerPool {
     workers: Vec<Worker>,
     /// Time limit of an answer.
     timeout: Duration,
+    /// True once any is lost.
+    losses: Arc<watch::Sender<bool>>,
 }
 
 struct Worker {
     who: String,
     drones: Vec<u32>,
-    event_log: Arc<EventLog>,
     link: tokio::sync::Mutex<Link>,
-    /// Reason why it is lost.
-    lost: Arc<Mutex<Option<String>>>,
+    loss: WorkerLoss,
     reading: JoinHandle<()>,
 }
 
@@ -59,37 +54,72 @@ struct Link {
     answers: mpsc::Receiver<WorkerMessage>,
 }
 
-/// A worker that has greeted and has no drones yet.
-struct PendingWorker {
+/// The reason why a worker is lost, if it is.
+#[derive(Clone)]
+struct WorkerLoss {
     who: String,
+    why: Arc<Mutex<Option<String>>>,
+    losses: Arc<watch::Sender<bool>>,
+}
+
+impl WorkerLoss {
+    fn mark(&self, why: String) {
+        tracing::error!(who = self.who, why, "lost a worker");
+        // A reason is written in one go.
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.losses.send_replace(true);
+    }
+
+    fn why(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A worker that has greeted and has no drones yet.
+pub(crate) struct PendingWorker {
+    who: String,
+    /// Name of its host.
+    pub(crate) host: String,
     incoming: MessageReader,
     out: MessageWriter,
 }
 
 impl WorkerPool {
-    /// Waits for the workers, and assigns drones to each.
+    /// Assigns drones to each worker.
     ///
     /// # Errors
-    /// [`SimError::Late`] if too few connect; [`SimError::Worker`] if one fails.
-    pub(crate) async fn gather<S: Suite>(
+    /// [`SimError::Worker`] if one fails.
+    pub(crate) async fn assign<S: Suite>(
         plan: &Plan,
         setting: &NodeSettings<S>,
         tokens: &[IssuedToken<S>],
         event_log: &Arc<EventLog>,
-        progress: &Progress,
+        pending: Vec<PendingWorker>,
     ) -> Result<Self> {
-        let pending = accept(plan, progress).await?;
         let count = pending.len();
         let setup = setup(plan, setting, tokens.len());
-        let workers = pending.into_iter().enumerate().map(|(nth, accept)| {
+        let losses = Arc::new(watch::Sender::new(false));
+        let workers = pending.into_iter().enumerate().map(|(nth, worker)| {
             let drones: Vec<u32> = (0..).take(tokens.len()).skip(nth).step_by(count).collect();
             let relays = (0..plan.relays).skip(nth).step_by(count).collect();
-            accept.assign(Setup { relays, ..setup.clone() }, drones, tokens, event_log.clone(), plan.timeout)
+            let why = Arc::default();
+            let loss = WorkerLoss { who: worker.who.clone(), why, losses: losses.clone() };
+            let setup = Setup { relays, ..setup.clone() };
+            worker.assign(setup, (drones, tokens), event_log.clone(), loss, plan.timeout)
         });
         let workers = try_join_all(workers).await?;
         tracing::info!(workers = workers.len(), "all workers are at work");
         // Longer than a step may take, so that a worker that is late there is late in that step.
-        Ok(Self { workers, timeout: plan.timeout + GREETING })
+        Ok(Self { workers, timeout: plan.timeout + GRACE, losses })
+    }
+
+    /// Waits until any worker is lost.
+    pub(crate) fn loss(&self) -> impl Future<Output = ()> + use<> {
+        let losses = self.losses.clone();
+        async move {
+            // The sender is here.
+            let _ = losses.subscribe().wait_for(|lost| *lost).await;
+        }
     }
 
     pub(crate) async fn enrol(&self, kgcs: &[Multiaddr], at_once: usize) -> Result<()> {
@@ -107,7 +137,7 @@ impl WorkerPool {
         self.each_worker(|worker| {
             let theirs = worker.hosted_of(drones);
             theirs
-                .chunks(PER_LINE)
+                .chunks(PER_MESSAGE)
                 .map(|drones| WorkerCommand::Ask { drones: drones.to_vec(), request })
                 .collect()
         })
@@ -125,7 +155,7 @@ impl WorkerPool {
         drones: &[u32],
         terms: &OrderTerms,
     ) -> Result<Vec<u32>> {
-        let at_once = terms.at_once.div_ceil(self.workers.len().max(1)).min(PER_LINE);
+        let at_once = terms.at_once.div_ceil(self.workers.len().max(1)).min(PER_MESSAGE);
         let (kgcs, terms) = (texts(kgcs), OrderTerms { at_once, ..terms.clone() });
         let asked = self.workers.iter().map(|worker| {
             let (kgcs, terms) = (&kgcs, &terms);
@@ -147,7 +177,7 @@ impl WorkerPool {
     }
 
     /// Sends every worker its commands, one after the other; all workers at the same time. A lost one is no
-    /// error.
+    /// error: it ends the run.
     async fn each_worker(&self, commands: impl Fn(&Worker) -> Vec<WorkerCommand>) -> Result<()> {
         let given = self.workers.iter().map(|worker| {
             let commands = commands(worker);
@@ -164,7 +194,7 @@ impl WorkerPool {
     pub(crate) async fn exports(&self, drones: &[u32]) -> Result<Vec<(u32, Option<Secret<32>>)>> {
         let asked = self.workers.iter().map(|worker| async move {
             let mut exports = Vec::new();
-            for drones in worker.hosted_of(drones).chunks(PER_LINE) {
+            for drones in worker.hosted_of(drones).chunks(PER_MESSAGE) {
                 match worker.command(&WorkerCommand::Export { drones: drones.to_vec() }, self.timeout).await {
                     Some(WorkerMessage::Exports(keys)) => exports.extend(keys),
                     _ => break,
@@ -178,7 +208,8 @@ impl WorkerPool {
 
     /// Ends the work of all workers and reports on each.
     pub(crate) async fn finish(&self) -> Vec<WorkerReport> {
-        join_all(self.workers.iter().map(|worker| worker.finish(self.timeout))).await
+        let timeout = if interrupt::is_requested() { HURRY } else { self.timeout };
+        join_all(self.workers.iter().map(|worker| worker.finish(timeout))).await
     }
 }
 
@@ -201,56 +232,44 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setu
     }
 }
 
-/// Listens until all workers have connected. Greetings are heard side by side, because whoever connects and says
-/// nothing must not keep workers waiting.
-async fn accept(plan: &Plan, progress: &Progress) -> Result<Vec<PendingWorker>> {
-    let bind = &plan.bind;
-    let failed = |error: std::io::Error| SimError::Usage(format!("--bind {bind}: {error}"));
-    let listener = TcpListener::bind(bind.as_str()).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let workers = plan.workers as usize;
-    progress.note(&format!("waiting for {}: sim worker {address}", counted(plan.workers, "worker")));
-    let step = progress.step("workers", workers);
-    let deadline = sleep(plan.timeout);
+/// Hears the greetings of all workers: the ranks from 1 on, each at the other end of its line.
+///
+/// # Errors
+/// [`SimError::Late`] if one does not greet in time; [`SimError::Worker`] if one is of another version.
+pub(crate) async fn greet(
+    lines: Vec<RankLine>,
+    plan: &Plan,
+    progress: &Progress,
+) -> Result<Vec<PendingWorker>> {
+    let count = lines.len();
+    let step = progress.step("ranks", count);
+    let deadline = tokio::time::sleep(plan.timeout);
     tokio::pin!(deadline);
-    let mut greetings = FuturesUnordered::new();
     let mut pending = Vec::new();
-    while pending.len() < workers {
-        tokio::select! {
+    for (rank, line) in (1_usize..).zip(lines) {
+        let (mut incoming, out) = worker_message::ends(line);
+        let greeted = tokio::select! {
+            greeted = incoming.next() => greeted,
             () = &mut deadline => {
-                return Err(SimError::Late {
-                    what: format!("{} of {} connected", pending.len(), counted(plan.workers, "worker")),
-                    within: plan.timeout,
-                });
+                let what = format!("{} of {} greeted", pending.len(), counted(count as u64, "rank"));
+                return Err(SimError::Late { what, within: plan.timeout });
             }
-            Some((from, greeted)) = greetings.next() => match greeted {
-                Ok(Ok((incoming, out))) => {
-                    pending.push(PendingWorker { who: format!("worker {} ({from})", pending.len() + 1), incoming, out });
-                    step.done(pending.len());
-                }
-                Ok(Err(why)) => tracing::warn!(%from, why, "rejected"),
-                Err(_) => tracing::warn!(%from, "rejected: no greeting"),
-            },
-            accepted = listener.accept(), if greetings.len() < workers + SILENT => {
-                let (stream, from) = accepted.map_err(failed)?;
-                greetings.push(async move { (from, tokio::time::timeout(GREETING, greet(stream)).await) });
+        };
+        let failed = |why: String| SimError::Worker { who: format!("rank {rank}"), why };
+        match greeted {
+            Ok(WorkerMessage::Hello { version, host }) if version == worker_message::VERSION => {
+                pending.push(PendingWorker { who: format!("rank {rank} on {host}"), host, incoming, out });
             }
+            Ok(WorkerMessage::Hello { version, .. }) => {
+                let own = worker_message::VERSION;
+                return Err(failed(format!("it is of version {version}, this run of {own}")));
+            }
+            Ok(_) => return Err(failed("it does not greet".into())),
+            Err(error) => return Err(failed(error.to_string())),
         }
+        step.done(pending.len());
     }
     Ok(pending)
-}
-
-/// Hears whether a worker of this version has connected.
-async fn greet(stream: TcpStream) -> std::result::Result<(MessageReader, MessageWriter), String> {
-    let (mut incoming, out) = worker_message::ends(stream);
-    match incoming.next().await {
-        Ok(WorkerMessage::Hello { version }) if version == worker_message::VERSION => Ok((incoming, out)),
-        Ok(WorkerMessage::Hello { version }) => {
-            Err(format!("it is of version {version}, this run of {}", worker_message::VERSION))
-        }
-        Ok(_) => Err("it is not a worker".into()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 impl PendingWorker {
@@ -258,9 +277,9 @@ impl PendingWorker {
     async fn assign<S: Suite>(
         mut self,
         setup: Setup,
-        drones: Vec<u32>,
-        tokens: &[IssuedToken<S>],
+        (drones, tokens): (Vec<u32>, &[IssuedToken<S>]),
         event_log: Arc<EventLog>,
+        loss: WorkerLoss,
         timeout: Duration,
     ) -> Result<Worker> {
         let assigned = tokio::time::timeout(timeout, self.send_drones(setup, &drones, tokens)).await;
@@ -270,18 +289,12 @@ impl PendingWorker {
             Ok(Err(error)) => return Err(failed(error)),
             Err(_) => return Err(failed("it does not answer".into())),
         };
-        let Self { who, incoming, out } = self;
+        let Self { who, incoming, out, .. } = self;
         let (sender, answers) = mpsc::channel(1);
-        let lost = Arc::new(Mutex::new(None));
-        let reader = WorkerReader {
-            drones: drones.clone(),
-            event_log: event_log.clone(),
-            began,
-            answers: sender,
-            lost: lost.clone(),
-        };
-        let reading = tokio::spawn(reader.read(who.clone(), incoming));
-        Ok(Worker { who, drones, event_log, link: Link { out, answers }.into(), lost, reading })
+        let reader =
+            WorkerReader { drones: drones.clone(), event_log, began, answers: sender, loss: loss.clone() };
+        let reading = tokio::spawn(reader.read(incoming));
+        Ok(Worker { who, drones, link: Link { out, answers }.into(), loss, reading })
     }
 
     /// Returns what its clock's zero is on the clock of this process.
@@ -291,16 +304,16 @@ impl PendingWorker {
         drones: &[u32],
         tokens: &[IssuedToken<S>],
     ) -> std::result::Result<Instant, String> {
-        self.send(&WorkerCommand::Setup(Box::new(setup))).await?;
-        let last = drones.len().div_ceil(PER_LINE).saturating_sub(1);
-        let mut lines: Vec<&[u32]> = drones.chunks(PER_LINE).collect();
-        if lines.is_empty() {
-            lines.push(&[]);
+        self.send(&WorkerCommand::Setup(Box::new(setup)))?;
+        let last = drones.len().div_ceil(PER_MESSAGE).saturating_sub(1);
+        let mut parts: Vec<&[u32]> = drones.chunks(PER_MESSAGE).collect();
+        if parts.is_empty() {
+            parts.push(&[]);
         }
-        for (nth, line) in lines.into_iter().enumerate() {
+        for (nth, part) in parts.into_iter().enumerate() {
             let token = |index: &u32| Some((*index, hex::encode(&*tokens.get(*index as usize)?.encode())));
-            let tokens = line.iter().filter_map(token).collect();
-            self.send(&WorkerCommand::Drones { tokens, last: nth == last }).await?;
+            let tokens = part.iter().filter_map(token).collect();
+            self.send(&WorkerCommand::Drones { tokens, last: nth == last })?;
         }
         match self.receive().await? {
             WorkerMessage::Ready { drones: hosted } if hosted == drones.len() => {}
@@ -309,7 +322,7 @@ impl PendingWorker {
         let mut best: Option<(Duration, Instant)> = None;
         for _ in 0..READINGS {
             let asked = measure::now();
-            self.send(&WorkerCommand::Clock).await?;
+            self.send(&WorkerCommand::Clock)?;
             let WorkerMessage::Clock { micros } = self.receive().await? else {
                 return Err("it does not report its clock".into());
             };
@@ -322,8 +335,8 @@ impl PendingWorker {
         best.map(|(_, began)| began).ok_or_else(|| "its clock runs since before this machine's".into())
     }
 
-    async fn send(&mut self, command: &WorkerCommand) -> std::result::Result<(), String> {
-        self.out.send(command).await.map_err(|error| error.to_string())
+    fn send(&self, command: &WorkerCommand) -> std::result::Result<(), String> {
+        self.out.send(command).map_err(|error| error.to_string())
     }
 
     async fn receive(&mut self) -> std::result::Result<WorkerMessage, String> {
@@ -341,11 +354,11 @@ struct WorkerReader {
     event_log: Arc<EventLog>,
     began: Instant,
     answers: mpsc::Sender<WorkerMessage>,
-    lost: Arc<Mutex<Option<String>>>,
+    loss: WorkerLoss,
 }
 
 impl WorkerReader {
-    async fn read(self, who: String, mut incoming: MessageReader) {
+    async fn read(self, mut incoming: MessageReader) {
         let why = loop {
             match incoming.next().await {
                 Ok(WorkerMessage::Failed { why }) => break why,
@@ -366,19 +379,11 @@ impl WorkerReader {
                         return;
                     }
                 }
-                Err(MessageError::Closed) => break "its connection is gone".into(),
                 Err(error) => break error.to_string(),
             }
         };
-        mark_lost(&self.lost, &who, why);
-        self.event_log.crashed(self.drones);
+        self.loss.mark(why);
     }
-}
-
-fn mark_lost(lost: &Mutex<Option<String>>, who: &str, why: String) {
-    tracing::error!(who, why, "lost a worker");
-    // A reason is written in one go.
-    lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
 }
 
 impl Worker {
@@ -389,18 +394,20 @@ impl Worker {
     /// Sends a command and waits for the answer; `None` if the worker is lost.
     async fn command(&self, command: &WorkerCommand, timeout: Duration) -> Option<WorkerMessage> {
         let mut link = self.link.lock().await;
-        link.out.send(command).await.ok()?;
+        link.out.send(command).ok()?;
         match tokio::time::timeout(timeout, link.answers.recv()).await {
             Ok(answer) => answer,
             Err(_) => {
-                mark_lost(&self.lost, &self.who, "it does not answer".into());
-                self.event_log.crashed(self.drones.iter().copied());
+                self.loss.mark("it does not answer".into());
                 None
             }
         }
     }
 
     async fn finish(&self, timeout: Duration) -> WorkerReport {
+        if let Some(why) = self.loss.why() {
+            return self.report(Some(why), None, None);
+        }
         let mut message = self.command(&WorkerCommand::Finish, timeout).await;
         // An answer that came too late for its command comes before.
         while matches!(
@@ -413,12 +420,15 @@ impl Worker {
         let (cpu, peak_memory) = match message {
             Some(WorkerMessage::Finished { cpu, peak_memory }) => (Some(cpu), peak_memory),
             _ => {
-                mark_lost(&self.lost, &self.who, "it did not answer at the end".into());
+                self.loss.mark("it did not answer at the end".into());
                 (None, None)
             }
         };
-        let crashed = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        WorkerReport { who: self.who.clone(), drones: self.drones.len(), crashed, cpu, peak_memory }
+        self.report(self.loss.why(), cpu, peak_memory)
+    }
+
+    fn report(&self, lost: Option<String>, cpu: Option<Duration>, peak_memory: Option<u64>) -> WorkerReport {
+        WorkerReport { who: self.who.clone(), drones: self.drones.len(), lost, cpu, peak_memory }
     }
 }
 

@@ -25,13 +25,14 @@ use super::event_log::{EventLog, LeaderLog};
 use super::kgc::{self, KgcHost};
 use super::node::Node;
 use super::node_settings::{NodeSettings, RunParameters, address};
+use super::rank_line::RankLine;
 use super::relays::Relays;
 use super::swarm::Swarm;
-use super::worker_pool::WorkerPool;
+use super::worker_pool::{self, PendingWorker, WorkerPool};
 use crate::measure::{self, CpuMeter};
 use crate::plan::Plan;
 use crate::report::WorkerReport;
-use crate::{Result, SimError};
+use crate::{Result, SimError, ranks};
 
 /// Number of drones that enrol at a time.
 pub(crate) const ENROLLING_AT_ONCE: usize = 256;
@@ -84,15 +85,17 @@ pub(crate) struct World<S: Suite> {
 }
 
 impl<S: Suite> World<S> {
-    /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token.
+    /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token. Drones are hosted by the workers at
+    /// the other ends of the lines, or here if there are none.
     ///
     /// Drones below `plan.drones` form the group, then come the newcomers, and the last one is an outsider:
     /// enrolled, but its identity lists no group.
-    pub(crate) async fn build(plan: &Plan, progress: &Progress) -> Result<Self>
+    pub(crate) async fn build(plan: &Plan, progress: &Progress, lines: Vec<RankLine>) -> Result<Self>
     where
         S: QuorumSuite,
     {
         let started = measure::now();
+        let workers = worker_pool::greet(lines, plan, progress).await?;
         let mut founder = Founder::new(plan, progress).await?;
         let swarm = plan.drones + plan.newcomers();
         let event_log = Arc::new(EventLog::new(swarm as usize + 1));
@@ -106,7 +109,7 @@ impl<S: Suite> World<S> {
         };
         let known = (founder.deployment.clone(), founder.master_key.kgcs());
         let mut setting = NodeSettings::new(&terms, known, event_log.clone())?;
-        let host = host(plan).await?;
+        let host = host(plan, &workers).await?;
         let groups = |index| {
             if index < swarm { vec![setting.group.clone()] } else { Vec::new() }
         };
@@ -115,9 +118,10 @@ impl<S: Suite> World<S> {
             drones.push(founder.token(&drone_name(index), Role::Edge, groups(index))?);
         }
         setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
-        let drones = match plan.workers {
-            0 => Swarm::Local((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect()),
-            _ => Swarm::Workers(WorkerPool::gather(plan, &setting, &drones, &event_log, progress).await?),
+        let drones = if workers.is_empty() {
+            Swarm::Local((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect())
+        } else {
+            Swarm::Workers(WorkerPool::assign(plan, &setting, &drones, &event_log, workers).await?)
         };
         let mut tokens = Vec::new();
         for ordinal in 0..=plan.deputies {
@@ -197,15 +201,14 @@ impl<S: Suite> World<S> {
         true
     }
 
-    /// Waits until all of these that have not crashed have acknowledged the newest epoch. Returns whether
-    /// they did in time.
+    /// Waits until all of these have acknowledged the newest epoch. Returns whether they did in time.
     pub(crate) async fn acknowledged_by(&self, members: &BTreeSet<u32>) -> Result<bool> {
         let deadline = measure::now() + self.plan.timeout;
-        let mut wait = self.progress.wait("acknowledged", self.living(members));
+        let mut wait = self.progress.wait("acknowledged", members.len());
         loop {
             let acknowledged = self.leader.inspect(|leader| leader.status().acknowledged).await?;
             wait.done(acknowledged);
-            if acknowledged >= self.living(members) {
+            if acknowledged >= members.len() {
                 return Ok(true);
             }
             if measure::now() >= deadline {
@@ -234,19 +237,6 @@ impl<S: Suite> World<S> {
         self.event_log.clone()
     }
 
-    /// Number of these that have not crashed.
-    fn living(&self, drones: &BTreeSet<u32>) -> usize {
-        self.event_log
-            .with_logs(|logs| drones.iter().filter(|drone| !logs.drones[**drone as usize].crashed).count())
-    }
-
-    /// Number of drones with these indices that have crashed.
-    fn crashed(&self, drones: Range<u32>) -> usize {
-        let (first, count) = (drones.start as usize, drones.len());
-        self.event_log
-            .with_logs(|logs| logs.drones.iter().skip(first).take(count).filter(|log| log.crashed).count())
-    }
-
     /// The index of the drone that may not join.
     pub(crate) fn outsider(&self) -> u32 {
         self.plan.drones + self.plan.newcomers()
@@ -264,9 +254,7 @@ impl<S: Suite> World<S> {
 
     /// Starts these drones and waits until the leader has their connections. Returns how many are missing.
     pub(crate) async fn start_drones(&mut self, drones: Range<u32>, bar: &'static str) -> Result<usize> {
-        let count = drones.len() - self.crashed(drones.clone());
-        let (before, end) = (self.connections().await?, drones.end);
-        let crashed_before = self.crashed(0..end);
+        let (count, before) = (drones.len(), self.connections().await?);
         let step = self.progress.step(bar, count);
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
@@ -277,9 +265,7 @@ impl<S: Suite> World<S> {
         }
         let deadline = measure::now() + self.plan.timeout;
         loop {
-            // A drone that crashes on the way, or was connected before and crashes now, is not waited for.
-            let lost = self.crashed(0..end) - crashed_before;
-            let there = (self.connections().await? + lost as u64).saturating_sub(before);
+            let there = self.connections().await?.saturating_sub(before);
             let there = usize::try_from(there).unwrap_or(usize::MAX);
             step.done(there.min(count));
             if there >= count || measure::now() >= deadline {
@@ -398,21 +384,33 @@ impl<S: Suite> World<S> {
     }
 }
 
-/// Host on which KGCs and leaders of a run listen: the one that workers dial, or loopback.
-async fn host(plan: &Plan) -> Result<IpAddr> {
-    if plan.workers == 0 {
-        return Ok(Ipv4Addr::LOCALHOST.into());
+/// Address on which KGCs and leaders of a run listen, and which drones dial: loopback, unless workers are on other hosts.
+async fn host(plan: &Plan, workers: &[PendingWorker]) -> Result<IpAddr> {
+    let own = ranks::host();
+    let wanted = match &plan.bind {
+        Some(bind) => bind,
+        None if workers.iter().all(|worker| worker.host == own) => return Ok(Ipv4Addr::LOCALHOST.into()),
+        None => &own,
+    };
+    let refused = |why: String| SimError::Usage(format!("--bind {wanted}: {why}"));
+    let found = tokio::net::lookup_host((wanted.as_str(), 0)).await;
+    let found: Vec<IpAddr> =
+        found.map_err(|error| refused(error.to_string()))?.map(|address| address.ip()).collect();
+    if plan.bind.is_some() {
+        return match found.first() {
+            Some(host) if host.is_unspecified() => {
+                Err(refused("give the address under which the other ranks reach this host".into()))
+            }
+            Some(host) => Ok(*host),
+            None => Err(refused("no such host".into())),
+        };
     }
-    let refused = |why: String| SimError::Usage(format!("--bind {}: {why}", plan.bind));
-    let mut hosts =
-        tokio::net::lookup_host(plan.bind.as_str()).await.map_err(|error| refused(error.to_string()))?;
-    match hosts.next().map(|address| address.ip()) {
-        Some(host) if host.is_unspecified() => {
-            Err(refused("give the address under which the workers reach this host".into()))
-        }
-        Some(host) => Ok(host),
-        None => Err(refused("no such host".into())),
-    }
+    found.into_iter().find(|host| !host.is_loopback()).ok_or_else(|| {
+        refused(
+            "this host's name leads to itself alone: give the address under which the other ranks reach it"
+                .into(),
+        )
+    })
 }
 
 pub(crate) async fn first_address<M>(node: &Node<M>, within: Duration, what: &str) -> Result<Multiaddr>

@@ -1,26 +1,38 @@
-//! MPI: one `Allgather` for what is short, and `Allgatherv` for the rest of what is long.
+//! MPI. The virtual world: one `Allgather` for what is short, and `Allgatherv` for the rest of what is long. The live
+//! world: messages from point to point.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use mpi::Threading;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
 use quiver_report::complain;
 use quiver_world::ranks::{Exchange, Ranks};
 
-use super::host;
+use super::{current, host};
+use crate::live::{LONGEST, RankLine};
 use crate::report::Outcome;
-use crate::{Result, SimError, measure};
+use crate::{SimError, measure};
 
 /// Bytes of each rank that the first exchange carries, with their number before them.
 const SHORT: usize = 1016;
 const BLOCK: usize = SHORT + 8;
 /// Bytes of all ranks that one exchange carries at most: MPI counts them in 31 bits.
 const MOST: usize = 1 << 30;
+
+/// Time after the last message for which the next is waited for without sleep: answers come quickly, and clocks are
+/// compared by them.
+const AWAKE: Duration = Duration::from_millis(1);
+/// Sleep between two looks for messages, after the last and long after it.
+const NAP: Duration = Duration::from_micros(200);
+const SLEEP: Duration = Duration::from_millis(1);
+/// Time after the last message from which sleeps are longer.
+const IDLE: Duration = Duration::from_millis(100);
 
 /// Nanoseconds in which this rank was in an exchange.
 static WAITED: AtomicU64 = AtomicU64::new(0);
@@ -37,7 +49,7 @@ pub(super) struct Session {
 }
 
 /// Joins the other ranks. A rank that is lost, or fails in a call, ends all.
-pub(super) fn join(place: &OnceLock<Ranks>) -> Result<Session> {
+pub(super) fn join(place: &OnceLock<Ranks>) -> crate::Result<Session> {
     let refused = || SimError::Usage("MPI cannot be started, or was before".into());
     let (universe, _) = mpi::initialize_with_threading(Threading::Funneled).ok_or_else(refused)?;
     let world = universe.world();
@@ -49,7 +61,7 @@ pub(super) fn join(place: &OnceLock<Ranks>) -> Result<Session> {
 
 impl Session {
     /// Ends the run. A failure of one rank is one of all: the others may be waiting for this one.
-    pub(super) fn end(self, played: Result<Outcome>) -> Result<Outcome> {
+    pub(super) fn end(self, played: crate::Result<Outcome>) -> crate::Result<Outcome> {
         if let Err(error) = &played
             && self.ranks.count() > 1
         {
@@ -62,9 +74,121 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if std::thread::panicking() && self.ranks.count() > 1 {
+        if thread::panicking() && self.ranks.count() > 1 {
             complain_by_name(&self.ranks, "panicked, and with it the run is over");
             SimpleCommunicator::world().abort(1);
+        }
+    }
+}
+
+/// Plays on a thread of its own, while this one, which has started MPI, makes its calls.
+pub(super) fn carry(
+    play: impl FnOnce(Vec<RankLine>) -> crate::Result<Outcome> + Send,
+) -> crate::Result<Outcome> {
+    let (rank, count) = current().map_or((0, 1), |ranks| (ranks.rank(), ranks.count()));
+    // All lines are between the first rank and another.
+    let others = if rank == 0 { 1..count } else { 0..1 };
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for other in others {
+        let (mine, line) = RankLine::pair();
+        near.push(mine);
+        far.push(FarEnd { rank: i32::try_from(other).unwrap_or(i32::MAX), line: Some(line) });
+    }
+    thread::scope(|scope| {
+        let playing = thread::Builder::new()
+            .name("world".into())
+            .spawn_scoped(scope, move || play(near))
+            .map_err(SimError::Runtime)?;
+        let mut carrier = Carrier { world: SimpleCommunicator::world(), far, last: measure::now() };
+        loop {
+            // What was sent before the end is carried after it.
+            let over = playing.is_finished();
+            let carried = carrier.send_all() | carrier.receive_all();
+            if over && !carried {
+                break;
+            }
+            carrier.rest();
+        }
+        playing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The far end of the line to a rank.
+struct FarEnd {
+    rank: i32,
+    /// `None` once the rank sent what no message is.
+    line: Option<RankLine>,
+}
+
+/// Carries messages between lines and MPI.
+struct Carrier {
+    world: SimpleCommunicator,
+    far: Vec<FarEnd>,
+    /// Time of the last message.
+    last: Instant,
+}
+
+impl Carrier {
+    /// Sends what has come out of the lines. Returns whether there was any.
+    fn send_all(&mut self) -> bool {
+        let mut sent = false;
+        for nth in 0..self.far.len() {
+            // As many as there are, but so that no line keeps the others waiting.
+            for _ in 0..1024 {
+                let Some(FarEnd { rank, line: Some(line) }) = self.far.get_mut(nth) else { break };
+                let rank = *rank;
+                let Ok(message) = line.incoming.try_recv() else { break };
+                self.send(rank, &message);
+                sent = true;
+            }
+        }
+        sent
+    }
+
+    /// Sends a message, and receives others for as long as the receiver does not take it: it may be sending, too.
+    fn send(&mut self, rank: i32, message: &[u8]) {
+        mpi::request::scope(|scope| {
+            let world = SimpleCommunicator::world();
+            let mut sending = world.process_at_rank(rank).immediate_send(scope, message);
+            while let Err(pending) = sending.test() {
+                sending = pending;
+                if !self.receive_all() {
+                    thread::yield_now();
+                }
+            }
+        });
+        self.last = measure::now();
+    }
+
+    /// Puts what has arrived into the lines. Returns whether there was any.
+    fn receive_all(&mut self) -> bool {
+        let mut received = false;
+        while let Some((message, status)) = self.world.any_process().immediate_matched_probe() {
+            let length = usize::try_from(status.count(u8::equivalent_datatype())).unwrap_or(usize::MAX);
+            let from = self.far.iter_mut().find(|end| end.rank == status.source_rank());
+            // Longer ones than any are taken, too, or MPI would keep them, and are the sender's last.
+            let mut bytes = vec![0; length];
+            message.matched_receive_into(&mut bytes[..]);
+            if let Some(end) = from {
+                if length > LONGEST {
+                    end.line = None;
+                } else if let Some(line) = &end.line {
+                    // Whoever played may be at its end.
+                    let _ = line.outgoing.send(bytes);
+                }
+            }
+            received = true;
+            self.last = measure::now();
+        }
+        received
+    }
+
+    /// Lets others compute, the longer the longer no message came.
+    fn rest(&self) {
+        match self.last.elapsed() {
+            idle if idle < AWAKE => thread::yield_now(),
+            idle if idle < IDLE => thread::sleep(NAP),
+            _ => thread::sleep(SLEEP),
         }
     }
 }
@@ -135,12 +259,13 @@ impl Exchange for Mpi {
         self.count
     }
 
-    fn all_gather(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, u32> {
         let begin = measure::now();
         let all = self.exchange(bytes);
         let waited = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         WAITED.fetch_add(waited, Ordering::Relaxed);
-        all
+        // MPI ends this process before a call returns without another rank. What cannot be counted is too much for this one.
+        all.ok_or(self.rank)
     }
 }
 

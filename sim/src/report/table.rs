@@ -126,9 +126,9 @@ fn footer(report: &RunReport) -> String {
     }
     for worker in &report.workers {
         let _ = write!(text, "\n{}: {}", worker.who, counted(worker.drones as u64, "drone"));
-        match (&worker.crashed, worker.cpu) {
+        match (&worker.lost, worker.cpu) {
             (Some(why), _) => {
-                let _ = write!(text, ", CRASHED: {why}");
+                let _ = write!(text, ", LOST: {why}");
             }
             (None, cpu) => {
                 let cpu = cpu.map_or_else(|| NOTHING.into(), Unit::duration);

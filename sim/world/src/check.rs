@@ -217,8 +217,8 @@ impl<S: QuorumSuite> Base<S> {
         let actions = counting.actions;
         let mut violation = world.all_violations(invariants.violations().to_vec()).into_iter().next();
         let [checks] = world.totals([invariants.checks()]);
-        if world.is_broken() {
-            return Err(WorldError::Ranks("a rank was lost"));
+        if let Some(rank) = world.lost_rank() {
+            return Err(WorldError::LostRank(rank));
         }
         if violation.is_none() && self.setup.admission {
             violation = unlinkable::<S>(plan.seed)?;

@@ -9,9 +9,8 @@
 pub(crate) mod wire;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Carries bytes between the ranks of a run.
 pub trait Exchange: Send + Sync {
@@ -21,10 +20,13 @@ pub trait Exchange: Send + Sync {
     /// Number of ranks.
     fn count(&self) -> u32;
 
-    /// Hands these bytes to all ranks, and gives those of all, in their order; `None` if a rank is lost.
+    /// Hands these bytes to all ranks, and gives those of all, in their order.
     ///
     /// Every rank calls it as often as all others do, and in the same order.
-    fn all_gather(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>>;
+    ///
+    /// # Errors
+    /// The number of a rank that is lost.
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, u32>;
 }
 
 /// The ranks of a run, as one of them sees them.
@@ -33,13 +35,14 @@ pub struct Ranks(Arc<Inner>);
 
 struct Inner {
     exchange: Box<dyn Exchange>,
-    lost: AtomicBool,
+    /// The rank that was lost first.
+    lost: OnceLock<u32>,
 }
 
 impl Ranks {
     /// Ranks that exchange bytes in this way.
     pub fn new(exchange: impl Exchange + 'static) -> Self {
-        Self(Arc::new(Inner { exchange: Box::new(exchange), lost: AtomicBool::new(false) }))
+        Self(Arc::new(Inner { exchange: Box::new(exchange), lost: OnceLock::new() }))
     }
 
     /// Ranks that are threads of this process.
@@ -69,22 +72,22 @@ impl Ranks {
         self.0.exchange.count()
     }
 
-    /// Returns true if another rank was lost, or sent what cannot be read.
-    pub fn is_broken(&self) -> bool {
-        self.0.lost.load(Ordering::Relaxed)
+    /// The rank that was lost, or sent what cannot be read; `None` if all are there.
+    pub fn lost(&self) -> Option<u32> {
+        self.0.lost.get().copied()
     }
 
-    /// Notes that another rank sent what cannot be read.
-    pub(crate) fn give_up(&self) {
-        self.0.lost.store(true, Ordering::Relaxed);
+    /// Notes that a rank is lost, or sent what cannot be read.
+    pub(crate) fn give_up(&self, rank: u32) {
+        self.0.lost.get_or_init(|| rank);
     }
 
     /// Hands these bytes to all ranks, and gives those of all, in their order; these alone if a rank is lost.
     pub fn all_gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        if !self.is_broken() {
+        if self.lost().is_none() {
             match self.0.exchange.all_gather(bytes) {
-                Some(all) => return all,
-                None => self.give_up(),
+                Ok(all) => return all,
+                Err(rank) => self.give_up(rank),
             }
         }
         vec![bytes.to_vec()]
@@ -122,14 +125,18 @@ impl Exchange for ThreadExchange {
         u32::try_from(self.senders.len()).unwrap_or(u32::MAX)
     }
 
-    fn all_gather(&self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, u32> {
         let bytes: Arc<[u8]> = bytes.into();
-        self.senders.iter().try_for_each(|sender| sender.send(Arc::clone(&bytes)).ok())?;
-        let receive = |receiver: &Inbox| {
+        for sender in &self.senders {
+            // One that is lost is found below, by its number: all others get these bytes, so that they find the same one.
+            let _ = sender.send(Arc::clone(&bytes));
+        }
+        let receive = |(receiver, rank): (&Inbox, u32)| {
             // A receiver is whole even after a panic.
-            Some(receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()?.to_vec())
+            let received = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            received.map(|bytes| bytes.to_vec()).map_err(|_| rank)
         };
-        self.receivers.iter().map(receive).collect()
+        self.receivers.iter().zip(0..).map(receive).collect()
     }
 }
 
@@ -140,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rank_gets_the_bytes_of_all_in_order_and_notices_a_lost_one() {
+    fn every_rank_gets_the_bytes_of_all_in_order_and_names_a_lost_one() {
         let of_rank = |ranks: Ranks| {
             for round in 0..50_u32 {
                 let own = vec![ranks.rank() as u8; (round + ranks.rank()) as usize];
@@ -150,14 +157,14 @@ mod tests {
                 assert_eq!(all, expected);
             }
             if ranks.rank() == 1 {
-                return false;
+                return ranks.lost();
             }
             assert_eq!(ranks.all_gather(&[7]), [[7]]);
-            ranks.is_broken()
+            ranks.lost()
         };
         let threads: Vec<_> =
             Ranks::threads(3).into_iter().map(|ranks| thread::spawn(move || of_rank(ranks))).collect();
-        let broken: Vec<bool> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        assert_eq!(broken, [true, false, true]);
+        let lost: Vec<Option<u32>> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(lost, [Some(1), None, Some(1)]);
     }
 }

@@ -124,6 +124,20 @@ pub struct Progress {
     pub at: Duration,
 }
 
+/// The part of a run that is finished.
+#[derive(Clone, Copy, Debug)]
+pub struct FinishedPart<'a> {
+    /// The phases, in order.
+    pub operations: &'a [Operation],
+    /// The invariants that did not hold.
+    pub violations: &'a [Violation],
+    /// Number of compared keys.
+    pub checks: u64,
+}
+
+/// Watcher of a run, which ends it or lets it go on.
+pub type RunWatcher<'a> = dyn FnMut(Progress, FinishedPart<'_>) -> ControlFlow<()> + 'a;
+
 /// Runs a plan over a suite.
 ///
 /// # Errors
@@ -154,14 +168,16 @@ pub fn run_while(
     suite: WorldSuite,
     plan: &RunPlan,
     record: bool,
-    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    watch: &mut RunWatcher<'_>,
 ) -> Result<(Run, Option<Trace>), WorldError> {
     over!(suite, S => run_over::<S>(plan, watch, record))
 }
 
 /// A watcher that ends no run.
-fn to_the_end(progress: &mut dyn FnMut(Progress)) -> impl FnMut(Progress) -> ControlFlow<()> {
-    move |state| {
+fn to_the_end(
+    progress: &mut dyn FnMut(Progress),
+) -> impl FnMut(Progress, FinishedPart<'_>) -> ControlFlow<()> {
+    move |state, _| {
         progress(state);
         ControlFlow::Continue(())
     }
@@ -169,7 +185,7 @@ fn to_the_end(progress: &mut dyn FnMut(Progress)) -> impl FnMut(Progress) -> Con
 
 fn run_over<S: QuorumSuite>(
     plan: &RunPlan,
-    watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    watch: &mut RunWatcher<'_>,
     record: bool,
 ) -> Result<(Run, Option<Trace>), WorldError> {
     let pace = Pacing::of(plan).map_err(WorldError::Radio)?;
@@ -211,5 +227,5 @@ fn run_over<S: QuorumSuite>(
     let world = World::<S>::new(setup)?;
     let recorder = record.then(|| TraceRecorder::new(&world, None));
     let phases = phases::Phases::new(world, plan.clone(), pace, watch, recorder);
-    phases.run().ok_or(WorldError::Ranks("a rank was lost"))
+    phases.run().map_err(WorldError::LostRank)
 }

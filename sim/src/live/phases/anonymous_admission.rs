@@ -59,8 +59,7 @@ impl<S: Suite> Run<'_, S> {
                 "was admitted although it does not satisfy the policy",
                 intruders,
             );
-            let crashed = |drone: &u32| logs.drones[*drone as usize].crashed;
-            let shut_out = inside.iter().map(|drone| (*drone, !admitted(drone) && !crashed(drone)));
+            let shut_out = inside.iter().map(|drone| (*drone, !admitted(drone)));
             checker.none(Invariant::Admission, "was not admitted although it satisfies the policy", shut_out);
         });
         let exports = self.exports(outside).await?;

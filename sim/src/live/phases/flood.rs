@@ -7,7 +7,7 @@ use quiver_enrolment::KgcCommand;
 use quiver_group::LeaderCommand;
 use quiver_machine::{Either, Misdeed};
 use quiver_net::Misconduct;
-use quiver_world::run::Percentiles;
+use quiver_world::run::{FinishedPart, Percentiles};
 
 use super::{Halt, PhaseResults, Run, Step};
 use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, Target};
@@ -26,7 +26,8 @@ pub(crate) async fn flood<S: Suite>(
     plan: &FloodPlan,
     floods: &[Flood],
 ) -> Result<(PhaseResults, Vec<FloodMeasurement>)> {
-    let (mut run, mut lines) = (Run::new(world), Vec::new());
+    let mut unwatched = |_: FinishedPart<'_>| {};
+    let (mut run, mut lines) = (Run::new(world, &mut unwatched), Vec::new());
     let ended = tokio::select! {
         ended = run.floods(plan, floods, &mut lines) => Some(ended),
         () = interrupt::requested() => None,

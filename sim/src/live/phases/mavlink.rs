@@ -393,7 +393,7 @@ impl<S: Suite> Run<'_, S> {
             cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
             ..Operation::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
         };
-        self.operations.push(operation);
+        self.add_operation(operation);
         Ok(())
     }
 

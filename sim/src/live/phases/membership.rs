@@ -32,7 +32,7 @@ impl<S: Suite> Run<'_, S> {
             began: self.since_start(mark.at),
             ..Operation::new(Phase::Enrol, all.len(), took)
         };
-        self.operations.push(operation.with_latencies(mark.latencies(&reached.drones)));
+        self.add_operation(operation.with_latencies(mark.latencies(&reached.drones)));
         self.expect_all_reached(Invariant::Convergence, "was not enrolled", &reached)
     }
 
@@ -77,7 +77,6 @@ impl<S: Suite> Run<'_, S> {
             return self.admit_anonymous(Phase::Form, &drones).await;
         }
         self.members = (0..self.world.plan.drones).collect();
-        self.drop_crashed();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(0..self.world.plan.drones).await?;
@@ -158,7 +157,6 @@ impl<S: Suite> Run<'_, S> {
             return self.admit_anonymous(Phase::Join, &newcomers).await;
         }
         self.members.extend(first..outsider);
-        self.drop_crashed();
         let mark = self.mark();
         self.expect_newer_key();
         self.ask_to_join(first..outsider).await?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
@@ -13,7 +12,10 @@ use quiver_testbed::{Traffic, nanos};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::{Arrivals, Operation, Pacing, Pairs, Phase, Progress, RadioCost, Run, RunPlan, Violation};
+use super::{
+    Arrivals, FinishedPart, Operation, Pacing, Pairs, Phase, Progress, RadioCost, Run, RunPlan, RunWatcher,
+    Violation,
+};
 use crate::rng_stream::{self, RngStream, below};
 use crate::trace::{Trace, TraceRecorder};
 use crate::{Action, Invariant, NodeId, World};
@@ -32,7 +34,7 @@ pub(super) struct Phases<'a, S: Suite> {
     pub(super) world: World<S>,
     pub(super) plan: RunPlan,
     pub(super) pace: Pacing,
-    watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    watch: &'a mut RunWatcher<'a>,
     /// True if the watcher ended the run. What is under way then is not recorded.
     interrupted: bool,
     pub(super) arrivals: Arrivals,
@@ -67,7 +69,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         world: World<S>,
         plan: RunPlan,
         pace: Pacing,
-        watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+        watch: &'a mut RunWatcher<'a>,
         recorder: Option<TraceRecorder>,
     ) -> Self {
         Self {
@@ -86,9 +88,11 @@ impl<'a, S: Suite> Phases<'a, S> {
         }
     }
 
-    /// Takes the phases in order; if drones got stuck in one, those after it make no sense. Gives nothing if a rank that
-    /// plays the world with this one is lost.
-    pub(super) fn run(mut self) -> Option<(Run, Option<Trace>)> {
+    /// Takes the phases in order; if drones got stuck in one, those after it make no sense.
+    ///
+    /// # Errors
+    /// The number of a rank that is lost.
+    pub(super) fn run(mut self) -> Result<(Run, Option<Trace>), u32> {
         // At a depot those that come later join at once, before all change to the radio of the field.
         let members: [fn(&mut Self) -> bool; 3] = match self.plan.depot {
             Some(_) => [Self::join_and_depart, Self::rekey, Self::leave],
@@ -108,8 +112,8 @@ impl<'a, S: Suite> Phases<'a, S> {
         let interrupted = std::mem::take(&mut self.interrupted);
         let [regressions, blamed] =
             self.world.totals([self.arrivals.regressions.into(), self.arrivals.blamed]);
-        if self.world.is_broken() {
-            return None;
+        if let Some(rank) = self.world.lost_rank() {
+            return Err(rank);
         }
         if regressions > 0 {
             let detail = format!("{regressions} times an edge went back to an older epoch");
@@ -136,7 +140,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             interrupted,
             trace: self.world.trace_hash(),
         };
-        Some((run, trace))
+        Ok((run, trace))
     }
 
     /// Sum of what this process counts over all that play the world.
@@ -243,8 +247,10 @@ impl<'a, S: Suite> Phases<'a, S> {
 
     pub(super) fn show(&mut self, phase: Phase, done: u32, of: u32) {
         let at = self.world.time();
-        let ends = (self.watch)(Progress { phase, done, of, at }).is_break();
-        self.interrupted |= self.world.anywhere(ends) || self.world.is_broken();
+        let (operations, violations, checks) = (&self.operations[..], &self.violations[..], self.checks);
+        let finished = FinishedPart { operations, violations, checks };
+        let ends = (self.watch)(Progress { phase, done, of, at }, finished).is_break();
+        self.interrupted |= self.world.anywhere(ends) || self.world.lost_rank().is_some();
     }
 
     /// The same for numbers of drones.

@@ -151,8 +151,8 @@ impl Scenario {
         let recorder = counter.recorder.take();
         let exports = counter.exporter.take().map(Exporter::finish).unwrap_or_default();
         let run = self.evaluate(&world, counter, settled, interrupted);
-        if world.is_broken() {
-            return Err(WorldError::Ranks("a rank was lost"));
+        if let Some(rank) = world.lost_rank() {
+            return Err(WorldError::LostRank(rank));
         }
         let trace = recorder.map(|recorder| recorder.finish(run.lived, &run.failures()));
         Ok((run, trace, exports))

@@ -164,9 +164,12 @@ pub enum WorldError {
     /// The radio cannot carry the plan.
     #[error("{0}")]
     Radio(String),
-    /// Ranks that play a world together cannot do this, or one of them is lost.
+    /// Ranks that play a world together cannot do this.
     #[error("{0}")]
     Ranks(&'static str),
+    /// A rank that plays the world with others is lost.
+    #[error("rank {0} was lost, and the run is over")]
+    LostRank(u32),
     /// There are relays that cannot be.
     #[error("{0}")]
     Relays(&'static str),

@@ -69,9 +69,9 @@ impl<S: Suite> World<S> {
         self.split.is_some()
     }
 
-    /// Returns true if the world cannot go on, because a rank is lost.
-    pub fn is_broken(&self) -> bool {
-        self.split.as_ref().is_some_and(|split| split.ranks.is_broken())
+    /// The rank without which the world cannot go on, if one is lost.
+    pub fn lost_rank(&self) -> Option<u32> {
+        self.split.as_ref()?.ranks.lost()
     }
 
     /// Gives the bytes of every rank, in their order.
@@ -92,12 +92,12 @@ impl<S: Suite> World<S> {
             writer.u64(number);
         }
         let mut totals = [0; N];
-        for bytes in self.gather(writer) {
+        for (bytes, rank) in self.gather(writer).into_iter().zip(0..) {
             let mut reader = Reader(&bytes);
             for total in &mut totals {
                 match reader.u64() {
                     Some(number) => *total += number,
-                    None => self.give_up(),
+                    None => self.give_up(rank),
                 }
             }
         }
@@ -121,11 +121,11 @@ impl<S: Suite> World<S> {
         let mut writer = Writer::default();
         own.iter().for_each(|item| write(&mut writer, item));
         let mut all = Vec::new();
-        for bytes in split.ranks.all_gather(&writer.0) {
+        for (bytes, rank) in split.ranks.all_gather(&writer.0).into_iter().zip(0..) {
             let mut reader = Reader(&bytes);
             while !reader.is_empty() {
                 let Some(item) = read(&mut reader) else {
-                    split.ranks.give_up();
+                    split.ranks.give_up(rank);
                     break;
                 };
                 all.push(item);
@@ -134,9 +134,9 @@ impl<S: Suite> World<S> {
         all
     }
 
-    fn give_up(&self) {
+    fn give_up(&self, rank: u32) {
         if let Some(split) = &self.split {
-            split.ranks.give_up();
+            split.ranks.give_up(rank);
         }
     }
 
@@ -171,7 +171,7 @@ impl<S: Suite> World<S> {
             None => stops,
             Some(split) => {
                 split.wants_stop = stops;
-                split.stop || split.ranks.is_broken()
+                split.stop || split.ranks.lost().is_some()
             }
         }
     }
@@ -201,17 +201,17 @@ impl<S: Suite> World<S> {
         for (edge, steps) in &steps {
             self.write_edge(&mut writer, *edge, steps);
         }
-        let own = split.ranks.rank() as usize;
-        for (rank, bytes) in split.ranks.all_gather(&writer.0).iter().enumerate() {
+        let own = split.ranks.rank();
+        for (rank, bytes) in (0..).zip(&split.ranks.all_gather(&writer.0)) {
             let mut reader = Reader(bytes);
             let stop = reader.bool();
             split.stop |= stop == Some(true);
-            if rank == own || split.ranks.is_broken() {
+            if rank == own || split.ranks.lost().is_some() {
                 continue;
             }
             while !reader.is_empty() {
                 let Some((edge, state, of_edge)) = self.read_edge(&mut reader) else {
-                    split.ranks.give_up();
+                    split.ranks.give_up(rank);
                     break;
                 };
                 if let Some(Some(away)) = split.away.get_mut(edge as usize) {

@@ -1,15 +1,17 @@
 //! Ranks that share a world give the trace of one process, whatever their number: over shipped scenarios, random lives
 //! and runs.
 
+use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
 use quiver_world::check::{CheckSetup, Checker, Outcome};
 use quiver_world::ranks::Ranks;
-use quiver_world::run::{self, Run, RunPlan};
+use quiver_world::run::{self, FinishedPart, Operation, Phase, Run, RunPlan};
 use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun};
-use quiver_world::{Invariant, Setup, WorldSuite};
+use quiver_world::{Invariant, Setup, WorldError, WorldSuite};
 
 /// Results of a world at each of so many ranks, which are threads of this process.
 fn on_ranks<T: Send>(count: u32, play: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
@@ -175,5 +177,27 @@ fn what_ranks_cannot_do_is_refused() {
             run::run(WorldSuite::Toy, &RunPlan { ranks: Some(ranks), ..plan.clone() }, &mut |_| {}).is_err()
         });
         assert_eq!(refused, [true, true]);
+    }
+}
+
+#[test]
+fn a_lost_rank_ends_a_run_with_its_number_after_what_was_finished() {
+    let play = |ranks: Ranks| {
+        let own = ranks.rank();
+        let mut finished = Vec::new();
+        let mut watch = |state: run::Progress, part: FinishedPart<'_>| {
+            assert!(own != 1 || state.phase != Phase::Leave, "rank 1 is killed here");
+            finished = part.operations.iter().map(Operation::name).collect();
+            ControlFlow::Continue(())
+        };
+        let ended = run::run_while(WorldSuite::Toy, &plan(60, Some(ranks)), false, &mut watch).map(drop);
+        (ended, finished)
+    };
+    let ends = on_ranks(3, |ranks| panic::catch_unwind(AssertUnwindSafe(|| play(ranks))).ok());
+    assert!(ends[1].is_none());
+    for end in [&ends[0], &ends[2]] {
+        let (ended, finished) = end.as_ref().unwrap();
+        assert!(matches!(ended, Err(WorldError::LostRank(1))), "{ended:?}");
+        assert_eq!(finished, &["enrol", "form group", "re-key"]);
     }
 }

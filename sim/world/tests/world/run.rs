@@ -8,7 +8,7 @@ use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{Operation, Pacing, Phase, Run, RunPlan, run, run_while};
+use quiver_world::run::{FinishedPart, Operation, Pacing, Phase, Run, RunPlan, run, run_while};
 use quiver_world::{AirSetup, WorldSuite};
 
 fn air(radio: &str) -> AirSetup {
@@ -172,7 +172,9 @@ fn an_interrupted_run_has_what_was_finished_and_nothing_that_was_not() {
     let plan = plan(30, StrategyKind::Flat, "ideal");
     let whole = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
     for phase in [Phase::Enrol, Phase::Rekey, Phase::Join, Phase::RestartLeader] {
-        let mut watch = |state: quiver_world::run::Progress| {
+        let mut told = 0;
+        let mut watch = |state: quiver_world::run::Progress, part: FinishedPart<'_>| {
+            told = part.operations.len();
             if state.phase == phase { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let (part, _) = run_while(WorldSuite::Toy, &plan, false, &mut watch).unwrap();
@@ -180,6 +182,7 @@ fn an_interrupted_run_has_what_was_finished_and_nothing_that_was_not() {
         let names = |run: &Run| run.operations.iter().map(Operation::name).collect::<Vec<_>>();
         let finished = whole.operations.iter().take_while(|operation| operation.phase != phase).count();
         assert_eq!(names(&part), names(&whole)[..finished], "{phase}");
+        assert_eq!(told, finished, "{phase}: the watcher knows what was finished");
     }
     assert!(!whole.interrupted);
 }
