@@ -5,11 +5,15 @@
 //! | sha2 | without the feature `small` | 27 KB: every round written out |
 //! | hmac-sha512 | with it | 2 KB, and more time for each block |
 
+#[cfg_attr(feature = "small", path = "sha512/small.rs")]
+#[cfg_attr(not(feature = "small"), path = "sha512/full.rs")]
+mod implementation;
+
 use zeroize::Zeroizing;
 
 /// SHA-512 over whatever it is given, piece by piece. Domains and lengths are the caller's to put in.
 #[derive(Clone)]
-pub struct Sha512(#[cfg(not(feature = "small"))] sha2::Sha512, #[cfg(feature = "small")] hmac_sha512::Hash);
+pub struct Sha512(implementation::State);
 
 impl Default for Sha512 {
     fn default() -> Self {
@@ -21,27 +25,18 @@ impl Sha512 {
     /// Starts with nothing hashed.
     #[must_use]
     pub fn new() -> Self {
-        #[cfg(not(feature = "small"))]
-        return Self(sha2::Digest::new());
-        #[cfg(feature = "small")]
-        Self(hmac_sha512::Hash::new())
+        Self(implementation::new())
     }
 
     /// Adds `bytes` as they are.
     pub fn update(&mut self, bytes: &[u8]) {
-        #[cfg(not(feature = "small"))]
-        sha2::Digest::update(&mut self.0, bytes);
-        #[cfg(feature = "small")]
-        self.0.update(bytes);
+        implementation::update(&mut self.0, bytes);
     }
 
     /// The digest.
     #[must_use]
     pub fn finish(self) -> [u8; 64] {
-        #[cfg(not(feature = "small"))]
-        return sha2::Digest::finalize(self.0).into();
-        #[cfg(feature = "small")]
-        self.0.finalize()
+        implementation::finish(self.0)
     }
 }
 

@@ -31,9 +31,9 @@ mod batch;
 #[cfg(any(test, not(feature = "std")))]
 pub(crate) mod comb;
 mod montgomery;
-#[cfg(feature = "std")]
-pub(crate) mod prepared;
-#[cfg(feature = "verification-cache")]
+#[cfg_attr(not(feature = "std"), path = "ristretto255/prepared/small.rs")]
+mod prepared;
+#[cfg_attr(not(feature = "verification-cache"), path = "ristretto255/verification_cache/absent.rs")]
 pub(super) mod verification_cache;
 
 use montgomery::FieldElement;
@@ -54,10 +54,7 @@ impl Suite for Ristretto255 {
     type Scalar = Scalar;
     type Point = RistrettoPoint;
     type Encoding = [u8; 32];
-    #[cfg(feature = "std")]
-    type Prepared = alloc::sync::Arc<prepared::Prepared>;
-    #[cfg(not(feature = "std"))]
-    type Prepared = comb::Comb;
+    type Prepared = prepared::PreparedPoint;
 
     fn mul_base(scalar: &Scalar) -> RistrettoPoint {
         RistrettoPoint::mul_base(scalar)
@@ -74,10 +71,7 @@ impl Suite for Ristretto255 {
     fn decode(bytes: &[u8]) -> Option<RistrettoPoint> {
         let bytes = bytes.try_into().ok()?;
         let decompress = |bytes: &[u8; 32]| CompressedRistretto(*bytes).decompress();
-        #[cfg(feature = "verification-cache")]
-        return verification_cache::decode(bytes, decompress);
-        #[cfg(not(feature = "verification-cache"))]
-        decompress(bytes)
+        verification_cache::decode(bytes, decompress)
     }
 
     fn is_identity(point: &RistrettoPoint) -> bool {
@@ -85,25 +79,16 @@ impl Suite for Ristretto255 {
     }
 
     fn prepare(point: &RistrettoPoint) -> Self::Prepared {
-        #[cfg(feature = "std")]
-        return alloc::sync::Arc::new(prepared::Prepared::new(*point));
-        #[cfg(not(feature = "std"))]
-        comb::Comb::new(point)
+        prepared::prepare(point)
     }
 
     fn vartime_mul_prepared(scalar: &Scalar, point: &Self::Prepared) -> RistrettoPoint {
-        #[cfg(feature = "verification-cache")]
-        return verification_cache::product(scalar, point.point(), || point.vartime_mul(scalar));
-        #[cfg(not(feature = "verification-cache"))]
-        point.vartime_mul(scalar)
+        verification_cache::product(scalar, point, || point.vartime_mul(scalar))
     }
 
     fn vartime_mul_with_base(a: &Scalar, point: &RistrettoPoint, b: &Scalar) -> RistrettoPoint {
         let compute = || RistrettoPoint::vartime_double_scalar_mul_basepoint(a, point, b);
-        #[cfg(feature = "verification-cache")]
-        return verification_cache::sum((a, point, b), compute);
-        #[cfg(not(feature = "verification-cache"))]
-        compute()
+        verification_cache::sum((a, point, b), compute)
     }
 
     fn vartime_multiscalar(scalars: &[Scalar], points: &[RistrettoPoint]) -> RistrettoPoint {

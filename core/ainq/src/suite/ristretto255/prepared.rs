@@ -1,7 +1,7 @@
 //! A public point with a table of its multiples, made when it pays off.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::RistrettoBasepointTable;
@@ -19,8 +19,16 @@ pub struct Prepared {
     table: OnceLock<RistrettoBasepointTable>,
 }
 
+/// A point that is prepared, for all who hold it.
+pub(super) type PreparedPoint = Arc<Prepared>;
+
+/// Prepares a point.
+pub(super) fn prepare(point: &RistrettoPoint) -> PreparedPoint {
+    Arc::new(Prepared::new(*point))
+}
+
 impl Prepared {
-    pub(super) const fn new(point: RistrettoPoint) -> Self {
+    const fn new(point: RistrettoPoint) -> Self {
         Self { point, uses: AtomicUsize::new(0), table: OnceLock::new() }
     }
 

@@ -14,6 +14,8 @@ use core::marker::PhantomData;
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 
+use super::prepared::Prepared;
+
 /// Results remembered per thread and operation.
 const PLACES: usize = 1 << 10;
 
@@ -95,12 +97,13 @@ pub(super) fn decode(
 /// scalar · point.
 pub(super) fn product(
     scalar: &Scalar,
-    point: &RistrettoPoint,
+    prepared: &Prepared,
     compute: impl FnOnce() -> RistrettoPoint,
 ) -> RistrettoPoint {
     if !ENABLED.get() {
         return compute();
     }
+    let point = prepared.point();
     PRODUCTS.with_borrow_mut(|memo| memo.recall(hash(&scalar.to_bytes()), (*scalar, *point), |_| compute()))
 }
 
@@ -118,13 +121,15 @@ pub(super) fn sum(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::ristretto255::prepared::prepare;
 
     /// Returns true if the second of two equal products was computed.
     fn computed_twice(scalar: u64) -> bool {
         let (scalar, point) = (Scalar::from(scalar), RistrettoPoint::mul_base(&Scalar::from(3_u8)));
-        let first = product(&scalar, &point, || scalar * point);
+        let prepared = prepare(&point);
+        let first = product(&scalar, &prepared, || scalar * point);
         let mut again = false;
-        let second = product(&scalar, &point, || {
+        let second = product(&scalar, &prepared, || {
             again = true;
             scalar * point
         });
@@ -153,7 +158,7 @@ mod tests {
         let point = RistrettoPoint::mul_base(&Scalar::from(5_u8));
         let (one, other) = (Scalar::from(7_u64), Scalar::from(7 + PLACES as u64));
         for scalar in [one, other, one] {
-            assert_eq!(product(&scalar, &point, || scalar * point), scalar * point);
+            assert_eq!(product(&scalar, &prepare(&point), || scalar * point), scalar * point);
             let sum_of = |b: Scalar| scalar * point + RistrettoPoint::mul_base(&b);
             for b in [one, other] {
                 assert_eq!(sum((&scalar, &point, &b), || sum_of(b)), sum_of(b));
