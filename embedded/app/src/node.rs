@@ -1,22 +1,16 @@
 //! The node: machine, stored state, gateway session, clock and randomness. Everything of a board but its line
 //! and console, whose input and output [`run`](crate::run) carries.
 
-#[cfg(feature = "envelopes")]
+#[cfg_attr(not(feature = "envelopes"), path = "node/attributes/absent.rs")]
 mod attributes;
-#[cfg(feature = "broadcasts")]
+#[cfg_attr(not(feature = "broadcasts"), path = "node/broadcasts/absent.rs")]
 mod broadcasts;
 mod connections;
 mod console_commands;
 #[cfg(feature = "envelopes")]
 mod envelopes;
-#[cfg(feature = "datagrams")]
+#[cfg_attr(not(feature = "datagrams"), path = "node/group_datagrams/absent.rs")]
 mod group_datagrams;
-#[cfg(not(feature = "envelopes"))]
-mod no_attributes;
-#[cfg(not(feature = "broadcasts"))]
-mod no_broadcasts;
-#[cfg(not(feature = "datagrams"))]
-mod no_group_datagrams;
 mod persistence;
 mod reports;
 
@@ -34,19 +28,10 @@ use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute,
 use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_core::CryptoRngCore;
 
-#[cfg(feature = "envelopes")]
 use self::attributes::{Attributes, Parts, parts};
-#[cfg(feature = "broadcasts")]
 use self::broadcasts::Broadcasts;
 use self::connections::Connections;
-#[cfg(feature = "datagrams")]
 use self::group_datagrams::GroupDatagrams;
-#[cfg(not(feature = "envelopes"))]
-use self::no_attributes::{Attributes, Parts, parts};
-#[cfg(not(feature = "broadcasts"))]
-use self::no_broadcasts::Broadcasts;
-#[cfg(not(feature = "datagrams"))]
-use self::no_group_datagrams::GroupDatagrams;
 use crate::clock::Clock;
 use crate::console::LineReader;
 use crate::randomness::Randomness;
