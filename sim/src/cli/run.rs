@@ -33,7 +33,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     strategy: StrategyKind,
     /// Second factor of the keys between drones and leaders: none, ml-kem-768 or ml-kem-1024
-    #[arg(long, value_name = "SET", default_value_t)]
+    #[arg(long, value_name = "SET", default_value_t, hide_short_help = true)]
     kem: KemSetting,
     /// World of the drones
     #[arg(long, value_enum, default_value_t)]
