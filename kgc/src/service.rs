@@ -13,7 +13,7 @@ use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
 use quiver_net::{
     AddressError, Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId,
-    Service, Transport, parse_dialled_address, parse_listened_address, refuse_duplicate_identity,
+    Service, Transport, parse_dialled_address, parse_listened_address, readable, refuse_duplicate_identity,
 };
 use quiver_service::config::address_form;
 use quiver_service::control::{Server, refuse_long_path};
@@ -58,11 +58,12 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let deployment = file.pin()?;
     let fingerprint = deployment.fingerprint();
     // Now rather than once files are open.
-    let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
-    let own = file.kgc_addresses();
-    // Also what drones cannot reach, which an earlier build may have written.
-    let own =
-        own.iter().map(|text| address("address in the deployment file", text)).collect::<Result<Vec<_>>>()?;
+    let listen =
+        config.listen.iter().map(|text| address("listen address", text)).collect::<Result<Vec<_>>>()?;
+    let own = reachable(&file.kgc_addresses());
+    if let Some(told) = unheard(&listen, &own) {
+        tracing::warn!("{told}");
+    }
     let by = protection.obtain(false)?;
     let open = || Sealed::open(&config.data_dir, &deployment, &by);
     let (sealed, mut master) = registry::open_when_free(config, open)?;
@@ -215,6 +216,35 @@ pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
 /// Reads an address at which others reach a KGC; an error says of what.
 pub(crate) fn dialled_address(what: &str, text: &str) -> Result<Multiaddr> {
     parse_dialled_address(text).map_err(|error| bad_address(what, text, &error))
+}
+
+/// The addresses of the deployment file at which drones can reach a KGC. An earlier build may have written others.
+fn reachable(texts: &[String]) -> Vec<Multiaddr> {
+    let dialled = texts.iter().map(|text| dialled_address("address in the deployment file", text));
+    dialled.filter_map(|dialled| dialled.inspect_err(|error| tracing::warn!("{error}")).ok()).collect()
+}
+
+/// Warning for a KGC that listens on none of the ports at which drones look for it: without `--listen` it has the port 7000,
+/// whatever `kgc init` was told. `None` if one of the ports is left to the system.
+pub(crate) fn unheard(listen: &[Multiaddr], own: &[Multiaddr]) -> Option<String> {
+    let ports: Vec<u16> = listen.iter().filter_map(port).collect();
+    if own.is_empty() || ports.contains(&0) || own.iter().filter_map(port).any(|port| ports.contains(&port)) {
+        return None;
+    }
+    let shown = |addresses: &[Multiaddr]| addresses.iter().map(readable).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "drones look for this KGC at {}, and it listens on {}: unless something forwards from there to here, give --listen with \
+         the port that they are told",
+        shown(own),
+        shown(listen)
+    ))
+}
+
+/// The port of an address.
+fn port(address: &Multiaddr) -> Option<u16> {
+    let text = address.to_string();
+    let mut parts = text.split('/').skip_while(|part| !matches!(*part, "tcp" | "udp"));
+    parts.nth(1)?.parse().ok()
 }
 
 fn bad_address(what: &str, text: &str, error: &AddressError) -> Error {

@@ -38,7 +38,7 @@ use crate::event_log::EventLog;
 use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
 use crate::registry::{self, Registrar, Verified};
-use crate::service::{PEERS, address, attribute_server, dialled_address, share_server_with};
+use crate::service::{PEERS, address, attribute_server, dialled_address, share_server_with, unheard};
 use crate::store::{Position, RegistryKey, Store};
 
 /// Events kept for subcommands that wait for one.
@@ -62,7 +62,8 @@ struct KgcParameters {
 pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<()> {
     let shutdown = Shutdown::listen()?;
     // Now rather than once files are open.
-    let listen = config.listen.iter().map(|text| address("listen address", text)).collect::<Result<_>>()?;
+    let listen =
+        config.listen.iter().map(|text| address("listen address", text)).collect::<Result<Vec<_>>>()?;
     check_addresses(config, kept)?;
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
@@ -80,12 +81,15 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
         view.version.map_or_else(|| "no shares".into(), |version| format!("shares of version {version}"));
     tracing::info!(deployment = %pinned.name, kgc = id, "quorum read: {shares}");
     let mut settings = node_config(config, &pinned, id, key.clone())?;
+    let seat = pinned.file.kgc.iter().find(|seat| seat.id == id);
+    let own = seat.map(|seat| addresses(config, seat)).transpose()?.unwrap_or_default();
+    if let Some(told) = unheard(&listen, &own) {
+        tracing::warn!("{told}");
+    }
     settings.listen = listen;
     settings.introduction =
         deployment(config)?.map(|deployment| Introduction::new(Service::Kgc, &deployment.fingerprint()));
-    for own in pinned.file.kgc.iter().filter(|seat| seat.id == id) {
-        refuse_duplicate_identity(&settings, &addresses(config, own)?).await?;
-    }
+    refuse_duplicate_identity(&settings, &own).await?;
     let (events, _) = broadcast::channel(EVENTS);
     let (ready, readied) = mpsc::unbounded_channel();
     let metrics = Metrics::default();

@@ -24,6 +24,28 @@ fn enrolled(bench: &TestDeployment, name: &str, kgc: &str) -> String {
     format!("{name}-data")
 }
 
+#[test]
+fn kgc_that_drones_find_by_a_name_serves_and_warns_if_they_are_told_another_port() {
+    let bench = TestDeployment::new().logging("info");
+    let address = ["--operator", "operator.pub", "--address", "localhost:9"];
+    bench.ok("kgc", &[&["init", "-d", "named", "--deployment", "named"][..], &address].concat());
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let at = socket.local_addr().expect("address").to_string();
+    drop(socket);
+    let kgc = bench.start("kgc", &["serve", "-d", "named", "--listen", &at]);
+    kgc.address();
+    kgc.logged(&format!("drones look for this KGC at localhost:9, and it listens on {at}"));
+    assert!(kgc.terminate().success());
+    // A port that they are told, and one that the system chooses, are nothing to warn of.
+    for listen in ["127.0.0.1:0", "127.0.0.1:9"] {
+        let kgc = bench.start("kgc", &["serve", "-d", "named", "--listen", &at, "--listen", listen]);
+        eventually("it listens, or may not", || {
+            (!kgc.is_running() || text(&kgc.out).contains("listening on")).then_some(())
+        });
+        assert!(!text(&kgc.err).contains("drones look for"), "{}", kgc.story());
+    }
+}
+
 const IN_EFFECT: &str = "in effect at the running `kgc serve`";
 
 #[test]
