@@ -1,6 +1,8 @@
 //! Five KGCs of which any three act, as processes on loopback: key generation, enrolment while one is dead
 //! and another lies, refresh, repair, revocation.
 
+#[path = "quorum/adoption.rs"]
+mod adoption;
 #[path = "quorum/bench.rs"]
 mod bench;
 #[path = "quorum/copies.rs"]

@@ -144,6 +144,14 @@ impl Bench {
         });
     }
 
+    /// Waits until a KGC has shares of this version in force.
+    pub(crate) fn in_force(&self, id: u16, version: u32) {
+        eventually(&format!("KGC {id} has version {version} in force"), || {
+            let status = self.status(id)?;
+            (status["version"] == version && status["ceremony"].is_null()).then_some(())
+        });
+    }
+
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
