@@ -213,3 +213,15 @@ fn busy_ports_and_foreign_folders_are_refused_before_anything_is_made() {
     refused(&bench.run(&["up", "other", "--programs", "thesis"]), 2, &["no program `kgc`", "cargo services"]);
     assert!(!bench.place.path().join("other").exists(), "a folder without programs is of no use");
 }
+
+#[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    let bench = Bench::new();
+    for words in [&["--help"][..], &["--version"], &["up", "--help"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("open");
+        let output = bench.command(words).stdout(full).output().expect("run");
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("cannot print the result: No space left"), "{words:?}: {told}");
+    }
+}

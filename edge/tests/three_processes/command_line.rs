@@ -222,6 +222,25 @@ fn what_can_never_work_is_refused_before_a_token_is_used() {
         |args: &[&str], told: &[&str]| bench.refused("leader", &[&serve[..], args].concat(), 2, told);
     for (listen, why) in [
         ("localhost:7001", "an address of its machine"),
+#[test]
+fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none() {
+    let bench = TestDeployment::new();
+    for program in ["kgc", "leader", "edge"] {
+        for words in [&["--help"][..], &["-h"], &["help"], &["health", "--help"], &["--version"]] {
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("open");
+            let output = bench.command(program, words).stdout(full).output().expect("run");
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{program} {words:?}: {complaint}");
+            let told = format!("{program}: cannot print the result: No space left");
+            assert!(complaint.starts_with(&told), "{program} {words:?}: {complaint}");
+            let (reader, writer) = std::io::pipe().expect("pipe");
+            drop(reader);
+            let output = bench.command(program, words).stdout(writer).output().expect("run");
+            assert_eq!(output.status.code(), Some(0), "{program} {words:?}");
+        }
+    }
+}
+
         ("224.0.0.1:7001", "no address of one machine"),
         ("255.255.255.255:7001", "no address of one machine"),
         ("/ip4/127.0.0.1/tcp/7001/ws", "not supported"),

@@ -190,3 +190,25 @@ fn plugin_tells_people_recipients_and_what_a_file_is_for() {
     let told = ask(&["inspect", dir.file("file.age").to_str().expect("text")]);
     assert_eq!(told, format!("{} {PHASE}\n", hex::encode(kgc.master().fingerprint())));
 }
+
+#[test]
+fn results_that_cannot_be_printed_are_a_failure_and_a_reader_that_went_away_is_none() {
+    let kgc = Kgc::new(9);
+    let directory = tempfile::tempdir().expect("tempdir");
+    let file = directory.path().join("file.age");
+    let mut sealed = Vec::new();
+    encrypt(&[kgc.recipient(PHASE)], Format::Binary, &content()[..], &mut sealed).expect("encrypted");
+    fs::write(&file, sealed).expect("write");
+    let file = file.to_str().expect("utf-8");
+    for words in [&["--help"][..], &["--version"], &["inspect", file], &["inspect", "--help"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("open");
+        let output = Command::new(PLUGIN).args(words).stdout(full).output().expect("run");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("cannot print the result: No space left"), "{words:?}: {told}");
+        let (reader, writer) = std::io::pipe().expect("pipe");
+        drop(reader);
+        let output = Command::new(PLUGIN).args(words).stdout(writer).output().expect("run");
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
+    }
+}

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use quiver_arguments::complete;
 pub use quiver_arguments::{SCREEN, short_helps};
+use quiver_arguments::{complete, end, matches};
 use serde::Serialize;
 
 use crate::exit::EXIT_CODES_HELP;
@@ -44,8 +44,8 @@ pub struct CommandLine<C: Subcommand> {
 #[must_use]
 pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {
     own_memory::keep_private();
-    let matches = command::<C>(help).get_matches();
-    CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let matches = matches(command::<C>(help));
+    CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| end(help.name, &error))
 }
 
 /// Describes the command line of a service to clap; `-h` is a screen of it.

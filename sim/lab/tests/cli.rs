@@ -53,6 +53,16 @@ fn reproduce_explains_itself_and_needs_to_know_what() {
 }
 
 #[test]
+fn help_that_cannot_be_printed_is_a_failure() {
+    for words in [&["--help"][..], &["--version"], &["compare", "--help"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_lab")).args(words).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        assert!(text(&output.stderr).contains("cannot print the result: No space left"), "{output:?}");
+    }
+}
+
+#[test]
 fn reproduce_says_before_it_measures_that_it_cannot_write() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

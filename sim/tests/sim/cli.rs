@@ -411,9 +411,20 @@ fn results_that_cannot_be_printed_are_an_error_and_a_reader_that_went_away_is_no
         let complaint = text(&failed.stderr);
         assert!(complaint.contains("error: cannot print the results: No space left"), "{words}: {complaint}");
     }
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    assert_eq!(sim("scenario --list", writer.into()).status.code(), Some(0));
+    for words in ["--help", "-h", "--version", "run --help", "help scale"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let failed = sim(words, full.into());
+        assert_eq!(failed.status.code(), Some(1), "{words}: {failed:?}");
+        assert!(
+            text(&failed.stderr).contains("cannot print the result: No space left"),
+            "{words}: {failed:?}"
+        );
+    }
+    for words in ["scenario --list", "--help", "--version"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(sim(words, writer.into()).status.code(), Some(0), "{words}");
+    }
 }
 
 #[test]

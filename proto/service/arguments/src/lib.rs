@@ -3,7 +3,10 @@
 //! `-h` is one screen that teaches: the first sentence about each option, the first examples. `--help` is the whole. A program
 //! writes one text for both; options that few need are hidden in the short one (`hide_short_help`).
 
-use clap::{Arg, Command, Parser};
+use std::io::{self, Write};
+use std::process;
+
+use clap::{Arg, ArgMatches, Command, Error, Parser};
 
 /// Lines of a screen, which the short help of a command does not exceed.
 pub const SCREEN: usize = 40;
@@ -14,11 +17,35 @@ const HEADING: &str = "Examples:";
 /// Names of values that are lengths of time.
 const TIMES: [&str; 2] = ["TIME", "DURATION"];
 
-/// Reads the command line of this process. What is wrong with it ends the process with exit code 2.
+/// Reads the command line of this process. A fault in it ends the process with exit code 2.
 #[must_use]
 pub fn parse<C: Parser>() -> C {
-    let matches = complete(C::command()).get_matches();
-    C::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let command = complete(C::command());
+    let name = command.get_name().to_owned();
+    C::from_arg_matches(&matches(command)).unwrap_or_else(|error| end(&name, &error))
+}
+
+/// Reads the command line of this process as this command describes it, for programs that then make something of it
+/// themselves. Ends the process as [`end`] does.
+#[must_use]
+pub fn matches(command: Command) -> ArgMatches {
+    let name = command.get_name().to_owned();
+    command.try_get_matches().unwrap_or_else(|error| end(&name, &error))
+}
+
+/// Ends the process with the answer to its command line: help and version, or the fault in it with exit code 2. Help that
+/// cannot be printed is a failure (1), as is every other result that cannot; a reader that went away (`| head`) is none.
+pub fn end(program: &str, answer: &Error) -> ! {
+    let printed = answer.print().and_then(|()| io::stdout().flush());
+    let code = match printed {
+        Err(cause) if !answer.use_stderr() && cause.kind() != io::ErrorKind::BrokenPipe => {
+            // Nothing can be done if even standard error is closed.
+            let _ = writeln!(io::stderr(), "{program}: cannot print the result: {cause}");
+            1
+        }
+        _ => answer.exit_code(),
+    };
+    process::exit(code)
 }
 
 /// Completes what a program says of its command line, subcommands included.

@@ -5,6 +5,7 @@
 
 mod plugin;
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ fn master(text: &str) -> Result<MasterPublicKey, String> {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    match run(quiver_arguments::parse::<Cli>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing can be done if even standard error is closed.
@@ -78,7 +79,7 @@ fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error>> {
     match cli.command {
         Some(Command::Recipient { master, conditions }) => {
             for condition in conditions {
-                writeln!(io::stdout(), "{}", Recipient::new(master, condition))?;
+                print(&Recipient::new(master, condition))?;
             }
         }
         Some(Command::Inspect { file: Some(file) }) => inspect(open(&file)?)?,
@@ -88,13 +89,22 @@ fn run(cli: Cli) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Prints a line. A reader that went away (`| head`) is no error.
+fn print(line: &dyn Display) -> io::Result<()> {
+    match writeln!(io::stdout(), "{line}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(io::Error::new(error.kind(), format!("cannot print the result: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
 fn open(path: &Path) -> io::Result<File> {
     File::open(path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 fn inspect(input: impl Read) -> Result<(), Box<dyn std::error::Error>> {
     for key in Sealed::read(input)?.keys() {
-        writeln!(io::stdout(), "{} {}", hex::encode(key.master), key.condition)?;
+        print(&format_args!("{} {}", hex::encode(key.master), key.condition))?;
     }
     Ok(())
 }
