@@ -31,7 +31,7 @@ use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
     Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
 };
-use quiver_service::monitoring::{self, Monitor};
+use quiver_service::monitoring::{self, Monitor, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
@@ -347,7 +347,8 @@ impl EdgeService<'_> {
         let look = move |machine: &EdgeNode, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
         let register = |registry: &mut _| self.metrics.register(registry);
-        Ok(health::monitor((&self.config.drone.data_dir, address), handle, troubles, register, look).await?)
+        let place = MonitorPlace { role: Config::NAME, data_dir: &self.config.drone.data_dir, address };
+        Ok(health::monitor(place, handle, troubles, register, look).await?)
     }
 
     /// The group to join: the one given, the one that the enrolled drone was a member of last, or the only one

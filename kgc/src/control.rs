@@ -182,7 +182,7 @@ impl SingleServer {
 /// Asks the running KGC, if there is one, of a command that needs no runtime otherwise.
 pub(crate) fn ask_if_running<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(call_if_running(&config.data_dir, request))?)
+    Ok(runtime.block_on(call_if_running(&config.data_dir, "kgc", request))?)
 }
 
 /// Has the running KGC take up a change that was just recorded. Returns when it is in effect.

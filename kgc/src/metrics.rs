@@ -16,7 +16,7 @@ use quiver_net::Handle;
 use quiver_quorum_node::QuorumEvent;
 use quiver_service::clock;
 use quiver_service::monitoring::node::{self, Refusals};
-use quiver_service::monitoring::{Monitor, Readiness, number, register};
+use quiver_service::monitoring::{Monitor, MonitorPlace, Readiness, number, register};
 
 use crate::config::Config;
 use crate::error::Result;
@@ -232,7 +232,8 @@ where
     let counted = metrics.clone();
     let look = move |machine: &M, _: &[_]| look(machine, &counted);
     let register = |registry: &mut _| metrics.register(registry);
-    Ok(node::monitor((&config.data_dir, config.metrics), handle, register, look).await?)
+    let place = MonitorPlace { role: "kgc", data_dir: &config.data_dir, address: config.metrics };
+    Ok(node::monitor(place, handle, register, look).await?)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
     Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
 };
-use quiver_service::monitoring;
+use quiver_service::monitoring::{self, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
@@ -169,8 +169,8 @@ impl LeaderService<'_> {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
-        let (place, register) =
-            ((drone.data_dir.as_path(), drone.metrics), |registry: &mut _| self.metrics.register(registry));
+        let place = MonitorPlace { role: Config::NAME, data_dir: &drone.data_dir, address: drone.metrics };
+        let register = |registry: &mut _| self.metrics.register(registry);
         let _monitor = health::monitor(place, running.machine.clone(), troubles, register, look).await?;
         running.hand_over().await;
         let mut tasks = JoinSet::new();

@@ -184,12 +184,30 @@ fn leader_counts_no_connection_of_an_evicted_drone_when_it_sends() {
 #[test]
 fn request_to_the_service_of_another_role_is_told_whose_directory_it_is() {
     let swarm = Swarm::new();
-    let told = ["an edge runs with this data directory", "check --data-dir"];
-    for asked in [&["rekey"][..], &["status"], &["evict", "edge-2"]] {
+    // Some of it the other role could do as well: it must not be done in its name.
+    let told = ["an edge runs with this data directory, and not a leader", "check --data-dir"];
+    for asked in
+        [&["rekey"][..], &["status"], &["evict", "edge-2"], &["send", "NOT-AN-EDGE'S"], &["abe", "list"]]
+    {
         swarm.bench.refused("leader", &[asked, &["-d", "edge-1-data"]].concat(), 3, &told);
+    }
+    let told = ["a leader runs with this data directory, and not an edge"];
+    for asked in [&["status"][..], &["send", "NOT-A-LEADER'S"], &["abe", "list"]] {
+        swarm.bench.refused("edge", &[asked, &["-d", "leader-data"]].concat(), 3, &told);
     }
     let told = ["a kgc runs with this data directory"];
     swarm.bench.refused("leader", &["status", "-d", "kgc-data"], 3, &told);
+    for (program, directory, told) in [
+        ("leader", "edge-1-data", "no leader answers on edge-1-data/health.sock: an edge does"),
+        ("edge", "leader-data", "no edge answers on leader-data/health.sock: a leader does"),
+        ("kgc", "edge-1-data", "no kgc answers on edge-1-data/health.sock: an edge does"),
+    ] {
+        swarm.bench.refused(program, &["health", "-d", directory], 4, &[told]);
+    }
+    swarm.bench.ok("leader", &["send", "--json", "BY-THE-LEADER"]);
+    swarm.edges[0].line("BY-THE-LEADER");
+    let said = std::fs::read_to_string(&swarm.edges[0].out).expect("read");
+    assert!(!said.contains("NOT-A"), "{said}");
 }
 
 #[test]

@@ -40,6 +40,9 @@ pub const USUAL_TIME: Duration = Duration::from_secs(30);
 /// Linux's and the BSDs' room for a socket's path (104 on the latter), less the terminating zero.
 const PATH_LIMIT: usize = 103;
 
+/// Characters of a role that are repeated.
+const ROLE_SHOWN: usize = 20;
+
 /// Path of the control socket of a data directory.
 pub fn socket_path(data_dir: &Path) -> PathBuf {
     data_dir.join("control.sock")
@@ -60,6 +63,21 @@ pub struct Call<Q> {
     pub request: Q,
     /// Channel of the answer; dropping it says that the service is ending.
     pub answer: oneshot::Sender<std::result::Result<Value, String>>,
+}
+
+/// Request as it is written: with the role of the service that is to do it, because several services can do some of
+/// the same, and none must do it in the place of another.
+#[derive(Serialize)]
+struct Written<'a, Q> {
+    role: &'a str,
+    request: &'a Q,
+}
+
+/// The same as it is read.
+#[derive(Deserialize)]
+struct Asked {
+    role: String,
+    request: Value,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,8 +103,8 @@ impl Drop for Server {
 
 impl Server {
     /// Listens in the data directory. The caller holds the directory's lock, so a socket that is already
-    /// there was left by a process that is gone. `role` is for whoever asks the wrong service. Must be called within a
-    /// tokio runtime.
+    /// there was left by a process that is gone. Requests to another `role` are refused. Must be called within a tokio
+    /// runtime.
     pub fn start<Q>(data_dir: &Path, role: &'static str) -> Result<(Self, mpsc::Receiver<Call<Q>>)>
     where
         Q: DeserializeOwned + TimeLimit + Send + 'static,
@@ -207,12 +225,9 @@ async fn answer_one<Q: DeserializeOwned + TimeLimit>(
     role: &str,
 ) {
     let answer = match line {
-        Ok(line) => match serde_json::from_slice(&line) {
+        Ok(line) => match read_request(&line, role) {
             Ok(request) => ask(request, &calls).await,
-            Err(error) => {
-                tracing::debug!("request not understood: {error}");
-                Answer::Error(not_understood(role))
-            }
+            Err(reason) => Answer::Error(reason),
         },
         Err(reason) => Answer::Error(reason),
     };
@@ -223,13 +238,26 @@ async fn answer_one<Q: DeserializeOwned + TimeLimit>(
     let _ = timeout(LINE_TIME, stream.write_all(&line)).await;
 }
 
-/// Error for a request of something that this service does not do.
-fn not_understood(role: &str) -> String {
+/// The request of a line, if it is one to a service of this role; otherwise the reason why it is none.
+fn read_request<Q: DeserializeOwned>(line: &[u8], role: &str) -> std::result::Result<Q, String> {
+    let other_version = |error: serde_json::Error| {
+        tracing::debug!("request not understood: {error}");
+        format!(
+            "the running {role} is of another version than this program, and does nothing of the kind: start it anew"
+        )
+    };
+    let asked: Asked = serde_json::from_slice(line).map_err(other_version)?;
+    if asked.role != role {
+        let (found, wanted) = (with_article(role), with_article(&asked.role));
+        return Err(format!("{found} runs with this data directory, and not {wanted}: check --data-dir"));
+    }
+    serde_json::from_value(asked.request).map_err(other_version)
+}
+
+/// A role as people speak of it: `an edge`.
+pub(crate) fn with_article(role: &str) -> String {
     let article = if role.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    format!(
-        "{article} {role} runs with this data directory, and does nothing of the kind: check --data-dir; if it is the right one, the \
-         running {role} is of another version than this program: start it anew"
-    )
+    format!("{article} {}", role.chars().filter(|c| !c.is_control()).take(ROLE_SHOWN).collect::<String>())
 }
 
 async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
@@ -267,20 +295,20 @@ async fn read_line(stream: &mut UnixStream) -> std::result::Result<Vec<u8>, Stri
 /// Those of [`call`] but [`Error::NotRunning`].
 pub async fn call_if_running<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
+    role: &str,
     request: &Q,
 ) -> Result<Option<A>> {
-    match call(data_dir, "", "", request).await {
+    match call(data_dir, role, "", request).await {
         Ok(answer) => Ok(Some(answer)),
         Err(Error::NotRunning { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Asks the service that runs with `data_dir`. `role` and `verb` are for the message that says how to start
-/// it.
+/// Asks the service of this `role` that runs with `data_dir`. `verb` is for the message that says how to start it.
 ///
 /// # Errors
-/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, [`Error::Hangs`] if it does
+/// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, also if it has another role, [`Error::Hangs`] if it does
 /// not answer in time, [`Error::Control`] otherwise.
 pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
@@ -293,7 +321,8 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     let Some(mut stream) = connect(&socket).await.map_err(|error| failed(error.to_string()))? else {
         return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
-    let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
+    let mut line =
+        serde_json::to_vec(&Written { role, request }).map_err(|error| failed(error.to_string()))?;
     line.push(b'\n');
     if line.len() as u64 > LINE_LIMIT {
         return Err(Error::Refused(format!("the request is longer than {LINE_LIMIT} bytes")));
@@ -333,7 +362,7 @@ mod tests {
     }
 
     async fn ask(data_dir: &Path, text: &str) -> Result<String> {
-        call(data_dir, "leader", "serve", &text).await
+        call(data_dir, "edge", "run", &text).await
     }
 
     #[tokio::test]
@@ -349,7 +378,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn request_of_another_role_is_told_whose_directory_it_is() {
+    async fn request_to_another_role_is_refused_although_this_one_could_do_it() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let _server = echo(directory.path());
+        let told = call::<_, String>(directory.path(), "leader", "serve", &"evict").await;
+        let told = told.expect_err("refused");
+        assert_eq!(told.exit(), crate::Exit::Refused);
+        assert!(
+            told.to_string().starts_with("an edge runs with this data directory, and not a leader"),
+            "{told}"
+        );
+    }
+
+    #[tokio::test]
+    async fn request_that_is_not_understood_is_of_another_version() {
         let directory = tempfile::tempdir().expect("tempdir");
         let _server = echo(directory.path());
         // No text, as the echo wants.
@@ -360,10 +402,10 @@ mod tests {
                 to.serialize_u32(self.0)
             }
         }
-        let told = call::<_, String>(directory.path(), "leader", "serve", &Number(7)).await;
+        let told = call::<_, String>(directory.path(), "edge", "run", &Number(7)).await;
         let told = told.expect_err("refused").to_string();
         assert!(
-            told.starts_with("an edge runs with this data directory") && !told.contains("variant"),
+            told.starts_with("the running edge is of another version") && !told.contains("invalid type"),
             "{told}"
         );
     }
@@ -393,7 +435,7 @@ mod tests {
     async fn nothing_running_is_said_so_with_the_way_to_start_it() {
         let directory = tempfile::tempdir().expect("tempdir");
         let error = ask(directory.path(), "hello").await.expect_err("nobody there");
-        assert!(error.to_string().contains("start it with `leader serve`"), "{error}");
+        assert!(error.to_string().contains("start it with `edge run`"), "{error}");
         drop(echo(directory.path()));
         assert!(matches!(ask(directory.path(), "hello").await, Err(Error::NotRunning { .. })));
     }
@@ -401,7 +443,8 @@ mod tests {
     #[tokio::test]
     async fn only_nothing_running_is_no_answer() {
         let directory = tempfile::tempdir().expect("tempdir");
-        let asked = async |text: &str| call_if_running::<_, String>(directory.path(), &text.to_owned()).await;
+        let asked =
+            async |text: &str| call_if_running::<_, String>(directory.path(), "edge", &text.to_owned()).await;
         assert_eq!(asked("hello").await.expect("no error"), None);
         let _server = echo(directory.path());
         assert_eq!(asked("hello").await.expect("answer").as_deref(), Some("hello"));

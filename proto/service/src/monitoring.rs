@@ -79,6 +79,8 @@ type Probe = Arc<dyn Fn() -> Look + Send + Sync>;
 
 /// State that the endpoint answers from.
 struct Watched {
+    /// Role of the service.
+    role: &'static str,
     registry: Registry,
     probe: Mutex<Probe>,
     look_time: Duration,
@@ -115,6 +117,17 @@ pub fn register<M: Metric + Clone>(registry: &mut Registry, metrics: &[(&str, &s
 /// A number as gauges take it; what is beyond them is their largest.
 pub fn number(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
+}
+
+/// Place where a service is watched.
+#[derive(Clone, Copy, Debug)]
+pub struct MonitorPlace<'a> {
+    /// Role of the service. Answers name it, so that none is taken for that of another.
+    pub role: &'static str,
+    /// Directory of the socket.
+    pub data_dir: &'a Path,
+    /// Address, if it is watched at one, too.
+    pub address: Option<SocketAddr>,
 }
 
 /// The endpoint; it closes when this is dropped.
@@ -161,22 +174,21 @@ impl Monitor {
     /// [`Error::Metrics`] if the address cannot be listened on, [`Error::Config`] and [`Error::Io`] if the
     /// socket cannot.
     pub async fn start(
-        data_dir: &Path,
-        address: Option<SocketAddr>,
+        place: MonitorPlace<'_>,
         registry: Registry,
         until_watched: &'static str,
     ) -> Result<Self> {
-        Self::start_with((data_dir, address), registry, until_watched, LOOK_TIME).await
+        Self::start_with(place, registry, until_watched, LOOK_TIME).await
     }
 
     async fn start_with(
-        (data_dir, address): (&Path, Option<SocketAddr>),
+        MonitorPlace { role, data_dir, address }: MonitorPlace<'_>,
         registry: Registry,
         until_watched: &'static str,
         look_time: Duration,
     ) -> Result<Self> {
         let starting: Probe = Arc::new(move || Box::pin(async move { Readiness::not_ready(until_watched) }));
-        let watched = Arc::new(Watched { registry, probe: Mutex::new(starting), look_time });
+        let watched = Arc::new(Watched { role, registry, probe: Mutex::new(starting), look_time });
         let path = data_dir.join(SOCKET);
         let listener = control::listen(&path)?;
         let accepted = async move || control::accept_own(&listener).await;

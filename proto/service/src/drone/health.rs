@@ -1,11 +1,9 @@
 //! Readiness of a leader or an edge for `/readyz`: what its machine lacks, and what went wrong around it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::monitoring::{Monitor, Readiness, node};
+use crate::monitoring::{Monitor, MonitorPlace, Readiness, node};
 use prometheus_client::registry::Registry;
 use quiver_machine::Machine;
 use quiver_net::{Handle, Unreached};
@@ -47,7 +45,7 @@ impl Troubles {
 /// # Errors
 /// Those of [`Monitor::start`].
 pub async fn monitor<M>(
-    place: (&Path, Option<SocketAddr>),
+    place: MonitorPlace<'_>,
     handle: Handle<M>,
     troubles: Troubles,
     register: impl FnOnce(&mut Registry),

@@ -185,7 +185,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
     async fn answer(&self, request: KeyRequest) -> Result<KeyAnswer> {
         let settings = self.program.settings();
         let asked = Request::<()>::Keys(request.clone());
-        if let Some(answer) = call_if_running(&settings.data_dir, &asked).await? {
+        if let Some(answer) = call_if_running(&settings.data_dir, P::NAME, &asked).await? {
             return Ok(answer);
         }
         let file = settings.read_deployment()?;

@@ -17,6 +17,8 @@ const TRANSFER_TIME: Duration = Duration::from_secs(5);
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Beginning of the name that the endpoint gives itself; the service's role follows.
+pub(super) const PRODUCT: &str = "quiver-";
 /// Methods that are answered.
 const METHODS: [&str; 2] = ["GET", "HEAD"];
 const NOT_ALLOWED: &str = "405 Method Not Allowed";
@@ -65,8 +67,9 @@ pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, watch
     let allow =
         if status == NOT_ALLOWED { format!("Allow: {}\r\n", METHODS.join(", ")) } else { String::new() };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nServer: {PRODUCT}{}\r\n{allow}Connection: close\r\n\r\n",
+        body.len(),
+        watched.role
     );
     // RFC 9110, 9.3.2: HEAD is GET without the content.
     let body = if is_head { "" } else { &body };

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SOCKET;
+use super::endpoint::PRODUCT;
 use crate::{Error, Result, control};
 
 /// Time for everything.
@@ -27,7 +28,7 @@ const HEADERS: usize = 32;
 ///
 /// # Errors
 /// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::Hangs`] if nothing comes in time over a
-/// connection, [`Error::NoAnswer`], also if there is no connection in time.
+/// connection, [`Error::NoAnswer`], also if there is no connection in time, or a service of another role answers.
 pub async fn ask(
     service: (&'static str, &'static str),
     place: (&Path, Option<SocketAddr>),
@@ -78,9 +79,12 @@ pub(super) async fn ask_within(
         }
     };
     let no_answer = |reason: String| Error::NoAnswer { role: role.into(), address: address.clone(), reason };
-    let (status, body) = answered
+    let HealthAnswer { status, server, body } = answered
         .map_err(|_| Error::Hangs { place: address.clone(), seconds: limit.as_secs() })?
         .map_err(|error| no_answer(error.to_string()))?;
+    if let Some(other) = server.filter(|other| other != role) {
+        return Err(no_answer(format!("{} does", control::with_article(&other))));
+    }
     let said = body.lines().collect::<Vec<_>>().join("; ");
     match status {
         200 => Ok(said),
@@ -99,12 +103,20 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// The status and the body of the answer to a GET. The endpoint closes the connection after it.
+/// Answer of an endpoint.
+struct HealthAnswer {
+    status: u16,
+    /// Role of the service, if it says so.
+    server: Option<String>,
+    body: String,
+}
+
+/// The answer to a GET. The endpoint closes the connection after it.
 async fn get(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     host: &dyn Display,
     path: &str,
-) -> io::Result<(u16, String)> {
+) -> io::Result<HealthAnswer> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
@@ -115,7 +127,13 @@ async fn get(
     match response.parse(&answer) {
         Ok(httparse::Status::Complete(length)) => {
             let body = answer.get(length..).unwrap_or_default();
-            Ok((response.code.ok_or_else(garbled)?, String::from_utf8_lossy(body).into_owned()))
+            let product = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("server"));
+            let product = product.and_then(|header| std::str::from_utf8(header.value).ok());
+            Ok(HealthAnswer {
+                status: response.code.ok_or_else(garbled)?,
+                server: product.and_then(|product| product.strip_prefix(PRODUCT)).map(String::from),
+                body: String::from_utf8_lossy(body).into_owned(),
+            })
         }
         _ => Err(garbled()),
     }

@@ -1,8 +1,6 @@
 //! Metrics and health of the node that a service runs.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
-use std::path::Path;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -11,7 +9,7 @@ use prometheus_client::registry::Registry;
 use quiver_machine::{Machine, Reason};
 use quiver_net::{Handle, Unreached};
 
-use super::{Monitor, Readiness, registry};
+use super::{Monitor, MonitorPlace, Readiness, registry};
 use crate::clock;
 
 /// Label of a reason.
@@ -55,7 +53,7 @@ pub fn disagreement<M: Machine>(handle: &Handle<M>) -> Option<String> {
 /// # Errors
 /// Those of [`Monitor::start`].
 pub async fn monitor<M>(
-    (data_dir, address): (&Path, Option<SocketAddr>),
+    place: MonitorPlace<'_>,
     handle: Handle<M>,
     register: impl FnOnce(&mut Registry),
     look: impl Fn(&M, &[Unreached]) -> Readiness + Clone + Send + Sync + 'static,
@@ -67,7 +65,7 @@ where
     let mut registry = registry(env!("CARGO_PKG_VERSION"));
     register(&mut registry);
     handle.metrics().register(&mut registry);
-    let monitor = Monitor::start(data_dir, address, registry, "starting").await?;
+    let monitor = Monitor::start(place, registry, "starting").await?;
     monitor.watch(move || {
         let (handle, look) = (handle.clone(), look.clone());
         Box::pin(async move {

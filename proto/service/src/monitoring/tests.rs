@@ -12,6 +12,10 @@ use super::*;
 
 const ANY: &str = "127.0.0.1:0";
 
+fn place(directory: &TempDir, address: Option<SocketAddr>) -> MonitorPlace<'_> {
+    MonitorPlace { role: "edge", data_dir: directory.path(), address }
+}
+
 async fn started(registry: Registry) -> (TempDir, Monitor, SocketAddr) {
     started_with(registry, LOOK_TIME).await
 }
@@ -19,8 +23,9 @@ async fn started(registry: Registry) -> (TempDir, Monitor, SocketAddr) {
 async fn started_with(registry: Registry, look_time: Duration) -> (TempDir, Monitor, SocketAddr) {
     let directory = tempfile::tempdir().expect("tempdir");
     let address = ANY.parse().expect("address");
-    let place = (directory.path(), Some(address));
-    let monitor = Monitor::start_with(place, registry, "starting", look_time).await.expect("starts");
+    let monitor = Monitor::start_with(place(&directory, Some(address)), registry, "starting", look_time)
+        .await
+        .expect("starts");
     let at = monitor.address().expect("serves");
     (directory, monitor, at)
 }
@@ -41,9 +46,9 @@ async fn get(at: SocketAddr, path: &str) -> String {
 async fn ready_or_not_with_the_reasons_and_alive_either_way() {
     let (directory, monitor, at) = started(registry("1.2.3")).await;
     assert!(
-        matches!(ask(("kgc", "serve"), (directory.path(), Some(at)), false).await, Err(Error::NotReady(why)) if why == "starting")
+        matches!(ask(("edge", "run"), (directory.path(), Some(at)), false).await, Err(Error::NotReady(why)) if why == "starting")
     );
-    assert_eq!(ask(("kgc", "serve"), (directory.path(), Some(at)), true).await.expect("alive"), "alive");
+    assert_eq!(ask(("edge", "run"), (directory.path(), Some(at)), true).await.expect("alive"), "alive");
     let broken = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&broken);
     monitor.watch(move || {
@@ -55,11 +60,11 @@ async fn ready_or_not_with_the_reasons_and_alive_either_way() {
         Box::pin(async move { readiness })
     });
     let refused =
-        ask(("edge", "serve"), (directory.path(), Some(at)), false).await.expect_err("not ready").to_string();
+        ask(("edge", "run"), (directory.path(), Some(at)), false).await.expect_err("not ready").to_string();
     assert_eq!(refused, "not ready: no leader is connected; the disk is full");
     assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 503"));
     broken.store(false, Ordering::Relaxed);
-    assert_eq!(ask(("edge", "serve"), (directory.path(), Some(at)), false).await.expect("ready"), "ready");
+    assert_eq!(ask(("edge", "run"), (directory.path(), Some(at)), false).await.expect("ready"), "ready");
     assert!(get(at, "/readyz").await.starts_with("HTTP/1.1 200"));
 }
 
@@ -147,7 +152,7 @@ async fn connections_that_say_nothing_keep_nobody_out() {
     }
     let answer = timeout(Duration::from_secs(3), get(at, "/healthz")).await.expect("it is served at once");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let asked = ask(("kgc", "serve"), (directory.path(), Some(at)), true);
+    let asked = ask(("edge", "run"), (directory.path(), Some(at)), true);
     let said = timeout(Duration::from_secs(3), asked).await.expect("it is served at once");
     assert_eq!(said.expect("alive"), "alive");
     drop(idle);
@@ -159,7 +164,7 @@ async fn service_that_listens_at_all_addresses_is_asked_at_its_socket() {
     // It takes connections and answers none.
     let silent = TcpListener::bind("0.0.0.0:0").await.expect("bind");
     let at = silent.local_addr().expect("address");
-    let asked = ask(("kgc", "serve"), (directory.path(), Some(at)), true);
+    let asked = ask(("edge", "run"), (directory.path(), Some(at)), true);
     let said = timeout(Duration::from_secs(3), asked).await.expect("it is not asked there");
     assert_eq!(said.expect("alive"), "alive");
 }
@@ -177,9 +182,9 @@ async fn nobody_there_and_no_address_are_said_so() {
 #[tokio::test]
 async fn without_an_address_the_service_is_asked_in_its_data_directory() {
     let directory = tempfile::tempdir().expect("tempdir");
-    let silent = Monitor::start(directory.path(), None, registry("1"), "starting").await.expect("starts");
+    let silent = Monitor::start(place(&directory, None), registry("1"), "starting").await.expect("starts");
     assert_eq!(silent.address(), None);
-    let asked = async |live| ask(("kgc", "serve"), (directory.path(), None), live).await;
+    let asked = async |live| ask(("edge", "run"), (directory.path(), None), live).await;
     assert!(matches!(asked(false).await, Err(Error::NotReady(why)) if why == "starting"));
     silent.watch(|| Box::pin(async { Readiness::ready() }));
     assert_eq!(asked(false).await.expect("ready"), "ready");
@@ -190,10 +195,23 @@ async fn without_an_address_the_service_is_asked_in_its_data_directory() {
 }
 
 #[tokio::test]
+async fn service_of_another_role_is_not_taken_for_the_one_that_is_asked() {
+    let (directory, monitor, at) = started(registry("1")).await;
+    monitor.watch(|| Box::pin(async { Readiness::ready() }));
+    for address in [None, Some(at)] {
+        let error = ask(("leader", "serve"), (directory.path(), address), false).await.expect_err("an edge");
+        assert_eq!(error.exit(), crate::Exit::NotRunning);
+        let told = error.to_string();
+        assert!(told.starts_with("no leader answers on") && told.contains(": an edge does"), "{told}");
+        assert_eq!(ask(("edge", "run"), (directory.path(), address), false).await.expect("ready"), "ready");
+    }
+}
+
+#[tokio::test]
 async fn address_in_use_is_an_error_with_the_address() {
     let (_directory, _monitor, at) = started(registry("1")).await;
     let other = tempfile::tempdir().expect("tempdir");
-    let error = Monitor::start(other.path(), Some(at), registry("1"), "starting").await.expect_err("in use");
+    let error = Monitor::start(place(&other, Some(at)), registry("1"), "starting").await.expect_err("in use");
     assert_eq!(error.exit(), crate::Exit::Busy);
     assert!(error.to_string().contains(&at.to_string()), "{error}");
 }

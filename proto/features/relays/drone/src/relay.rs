@@ -13,6 +13,7 @@ use quiver_net::{
 use quiver_relay::{Relay, RelayEvent, RelayTiming};
 use quiver_service::config::{parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::{DroneSettings, Result, health};
+use quiver_service::monitoring::MonitorPlace;
 use quiver_service::private_file::{self, Lock};
 use quiver_service::shutdown::Shutdown;
 use quiver_service::terminal;
@@ -58,7 +59,9 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
         host.peer_id
     ))?;
     let (driver, handle) = Driver::new(&node, Relay::new(most, RelayTiming::default()), host, OsRng)?;
-    let (place, troubles) = ((data_dir, settings.metrics), metrics.troubles.clone());
+    // `edge health` asks a relay, too.
+    let place = MonitorPlace { role: "edge", data_dir, address: settings.metrics };
+    let troubles = metrics.troubles.clone();
     let (register, look) = (metrics.clone(), move |relay: &Relay, _: &[_]| metrics.refresh(relay));
     let register = |registry: &mut _| register.register(registry);
     let _monitor = health::monitor(place, handle, troubles, register, look).await?;
