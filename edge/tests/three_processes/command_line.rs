@@ -75,6 +75,17 @@ fn variables_that_look_like_numbers_are_texts_where_texts_are_wanted() {
     let mut command = bench.command("leader", &["serve"]);
     command.env("QUIVER_LEADER_VALIDITY", "600");
     bench.expect_refusal("leader", command, 2, &["QUIVER_LEADER_VALIDITY", "600s"]);
+    for (variable, value, told) in [
+        ("QUIVER_LEADER_STRATEGY", "1", "`1` is not one of `flat`, `tree`"),
+        ("QUIVER_LEADER_MAX_MEMBERS", "1e3", "expected a whole number"),
+        ("QUIVER_LEADER_MAX_MEMBERS", "many", "expected a whole number"),
+        ("QUIVER_LEADER_MAX_MEMBERS", "-3", "expected a whole number"),
+        ("QUIVER_LEADER_MAX_MEMBERS", "4294967296", "expected a whole number"),
+    ] {
+        let mut command = bench.command("leader", &["serve"]);
+        command.env(variable, value);
+        bench.expect_refusal("leader", command, 2, &[&format!("variable {variable}"), told]);
+    }
     for (variable, told) in [
         ("QUIVER_LEADER_PEER", "`peer`: 7001: invalid multiaddr; write HOST:PORT"),
         ("QUIVER_LEADER_SYSTEM_ID", "7001: write NAME=ID"),

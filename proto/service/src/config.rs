@@ -134,7 +134,8 @@ impl Layers {
         let wanted = error.clone().into_iter().find(|error| {
             let is_variable =
                 error.metadata.as_ref().is_some_and(|metadata| metadata.name.contains("environment"));
-            let is_wanted = matches!(&error.kind, Kind::InvalidType(_, wanted) if wanted.contains("string"));
+            let is_text = |wanted: &str| wanted.contains("string") || wanted.starts_with("enum ");
+            let is_wanted = matches!(&error.kind, Kind::InvalidType(_, wanted) if is_text(wanted));
             is_variable && is_wanted && error.path.len() == 1
         })?;
         let key = wanted.path.first().filter(|key| !texts.contains_key(*key))?.clone();
@@ -213,8 +214,21 @@ fn reason(kind: &Kind) -> String {
         Kind::UnknownField(found, known) => {
             format!("unknown field `{found}`, expected one of {}", one_of(known))
         }
+        Kind::InvalidType(found, wanted) | Kind::InvalidValue(found, wanted) => {
+            format!("found {found}, expected {}", noun(wanted))
+        }
         Kind::UnknownVariant(found, known) => format!("`{found}` is not one of {}", one_of(known)),
         other => other.to_string(),
+    }
+}
+
+/// Noun for what the compiler calls a type of numbers; other texts as they are.
+fn noun(wanted: &str) -> &str {
+    match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        other => other,
     }
 }
 
@@ -376,7 +390,7 @@ mod tests {
     #[test]
     fn wrong_type_is_refused_with_the_key_named() {
         let text = read("seconds = \"soon\"", None).expect_err("refused").to_string();
-        assert!(text.contains("seconds"), "{text}");
+        assert!(text.contains("seconds") && text.contains("expected a whole number"), "{text}");
     }
 
     #[test]
