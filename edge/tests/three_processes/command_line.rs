@@ -223,17 +223,6 @@ fn senseless_values_and_flags_are_refused_with_the_reason() {
 }
 
 #[test]
-fn what_can_never_work_is_refused_before_a_token_is_used() {
-    let bench = TestDeployment::new();
-    let (token, lead) =
-        (bench.token("edge-1", &["--group", "alpha"]), bench.token("leader-1", &["--leads", "alpha"]));
-    let deployment = ["--deployment", "kgc-data/deployment.toml", "--kgc", NOBODY];
-    let serve = [&["serve", "-d", "l", "--token", &lead][..], &deployment].concat();
-    let leader =
-        |args: &[&str], told: &[&str]| bench.refused("leader", &[&serve[..], args].concat(), 2, told);
-    for (listen, why) in [
-        ("localhost:7001", "an address of its machine"),
-#[test]
 fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none() {
     let bench = TestDeployment::new();
     for program in ["kgc", "leader", "edge"] {
@@ -252,6 +241,17 @@ fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none(
     }
 }
 
+#[test]
+fn what_can_never_work_is_refused_before_a_token_is_used() {
+    let bench = TestDeployment::new();
+    let (token, lead) =
+        (bench.token("edge-1", &["--group", "alpha"]), bench.token("leader-1", &["--leads", "alpha"]));
+    let deployment = ["--deployment", "kgc-data/deployment.toml", "--kgc", NOBODY];
+    let serve = [&["serve", "-d", "l", "--token", &lead][..], &deployment].concat();
+    let leader =
+        |args: &[&str], told: &[&str]| bench.refused("leader", &[&serve[..], args].concat(), 2, told);
+    for (listen, why) in [
+        ("localhost:7001", "an address of its machine"),
         ("224.0.0.1:7001", "no address of one machine"),
         ("255.255.255.255:7001", "no address of one machine"),
         ("/ip4/127.0.0.1/tcp/7001/ws", "not supported"),
@@ -264,7 +264,10 @@ fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none(
     leader(&["--serial", "/tmp"], &["/tmp is a directory, and no serial line"]);
     leader(&["--serial", "/dev/none:115200"], &["write /dev/none, and the rate as --baud 115200"]);
     leader(&["--relay", "relay-1.seed"], &["relay-1.seed is no relay's identity", "edge relay-keys"]);
+    leader(&["--serial", "/dev/null"], &["/dev/null is a device of the kernel"]);
+    leader(&["--serial", "tcp:0.0.0.0:5555"], &["tcp:0.0.0.0:5555", "no address of one machine"]);
     leader(&["--otlp", "http://127.0.0.1:0"], &["write http://HOST:PORT"]);
+    leader(&["--otlp", "http://0.0.0.0:4318"], &["no collector can be reached there"]);
     let run = ["run", "-d", "one", "--leader", NOBODY, "--token", &token];
     let run = [&run[..], &deployment].concat();
     let edge = |args: &[&str], told: &[&str]| bench.refused("edge", &[&run[..], args].concat(), 2, told);
@@ -276,13 +279,21 @@ fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none(
     edge(&["--otlp", "http://user:hush-hush@127.0.0.1:4318"], &["leave out what stands before the @"]);
     let star = ["--carrier", "star:127.0.0.1:14800"];
     edge(
+        &[&star[..], &["--mavlink", "udpout:0.0.0.0:14550"]].concat(),
+        &["`udpout:0.0.0.0:14550` is not an endpoint", "this machine is 127.0.0.1"],
+    );
+    edge(
+        &["--mavlink", "udpin:127.0.0.1:14550", "--carrier", "star:127.0.0.1:14550"],
+        &["`star:127.0.0.1:14550` sends to `udpin:127.0.0.1:14550` of this process"],
+    );
+    edge(
         &[&star[..], &["--mavlink", "serial:/etc/passwd"]].concat(),
         &["/etc/passwd is a file, and no serial line"],
     );
     edge(&[&star[..], &["--mavlink", "tcp:224.0.0.1:5760"]].concat(), &["no address of one machine"]);
     edge(
         &["--mavlink", "udpin:127.0.0.1:14550", "--carrier", "star:0.0.0.0:14800"],
-        &["no address of one machine"],
+        &["this machine is 127.0.0.1"],
     );
     edge(
         &[&star[..], &["--mavlink", "udpin:127.0.0.1:14550", "--mavlink-log", &token]].concat(),

@@ -119,6 +119,15 @@ impl Carrier {
         }
     }
 
+    /// Places that it sends to.
+    pub(crate) fn destinations(&self) -> Vec<Resource> {
+        match self {
+            Self::Udp { peers, .. } => peers.iter().cloned().map(Resource::UdpPort).collect(),
+            Self::Star(to) => vec![Resource::UdpPort(to.clone())],
+            _ => Vec::new(),
+        }
+    }
+
     /// Resource of the machine that the carrier needs for itself.
     pub(crate) fn resource(&self) -> Option<Resource> {
         match self {
@@ -152,6 +161,14 @@ fn parse(text: &str) -> Result<Carrier, String> {
             let peers = addresses
                 .map(|peer| sent_to(HostPort::parse(peer, None, None)?))
                 .collect::<Result<Vec<_>, _>>()?;
+            if let Some(peer) = peers.iter().find(|peer| peer.reaches(&listen)) {
+                return Err(format!("{peer} is this end itself: behind + stand the other ends"));
+            }
+            let twice =
+                peers.iter().enumerate().find(|(at, peer)| peers.iter().take(*at).any(|one| one == *peer));
+            if let Some((_, peer)) = twice {
+                return Err(format!("{peer} is given twice"));
+            }
             if peers.is_empty() {
                 return Err(format!(
                     "nobody to send to: write udp:{rest}+HOST:PORT, with + before each peer"
@@ -187,9 +204,6 @@ fn parse(text: &str) -> Result<Carrier, String> {
 
 /// Refuses what is no address of one machine.
 fn sent_to(to: HostPort) -> Result<HostPort, String> {
-    if to.is_everywhere() {
-        return Err(format!("nothing can be sent to {to}, which is no address of one machine"));
-    }
     to.of_one_machine()
         .map_err(|reason| format!("{reason}; multicast: and broadcast: are carriers of their own"))
 }
@@ -467,8 +481,12 @@ mod tests {
             ("serial:/dev/ttyUSB0:fast", "rate"),
             ("tunnel:", "device is missing"),
             ("star:", "a port is missing"),
-            ("star:0.0.0.0:14800", "no address of one machine"),
+            ("star:0.0.0.0:14800", "this machine is 127.0.0.1"),
             ("star:224.0.0.1:14800", "carriers of their own"),
+            ("udp:127.0.0.1:1+127.0.0.1:1", "127.0.0.1:1 is this end itself"),
+            ("udp:0.0.0.0:1+h:2+localhost:1", "localhost:1 is this end itself"),
+            ("udp:[::]:1+[::1]:1", "[::1]:1 is this end itself"),
+            ("udp:0.0.0.0:1+h:2+h:2", "h:2 is given twice"),
             ("udp:127.0.0.1:1+255.255.255.255:1", "no address of one machine"),
             ("broadcast:224.0.0.1:1", "no broadcast address"),
         ] {

@@ -40,6 +40,16 @@ pub enum BridgeError {
         /// The port or device.
         what: String,
     },
+    /// What one sends, another takes in the same process.
+    #[error(
+        "`{sender}` sends to `{listener}` of this process, to which everything would come back: write the other end's address"
+    )]
+    Loop {
+        /// The endpoint or carrier that sends.
+        sender: String,
+        /// The one that listens.
+        listener: String,
+    },
     /// The system has no room for an endpoint or a carrier.
     #[error("{place}: {source}{}", advice(.source))]
     Open {

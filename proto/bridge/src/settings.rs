@@ -179,6 +179,24 @@ impl Settings {
             }
             taken.push((second, resource));
         }
+        self.check_loops(&taken)
+    }
+
+    /// Refuses what sends to a port that this process listens on itself: every frame would come back to it.
+    fn check_loops(&self, listeners: &[(String, Resource)]) -> Result<(), BridgeError> {
+        let endpoints = self.endpoints.iter().flat_map(|endpoint| {
+            let endpoint = &endpoint.endpoint;
+            endpoint.destination().map(|to| (endpoint.to_string(), to))
+        });
+        let carriers = self
+            .carriers
+            .iter()
+            .flat_map(|carrier| carrier.destinations().into_iter().map(move |to| (carrier.to_string(), to)));
+        for (sender, to) in endpoints.chain(carriers) {
+            if let Some((listener, _)) = listeners.iter().find(|(_, at)| to.reaches(at)) {
+                return Err(BridgeError::Loop { sender, listener: listener.clone() });
+            }
+        }
         Ok(())
     }
 }
@@ -239,10 +257,17 @@ mod tests {
             (&["udpin:0.0.0.0:14800"], &["udp:127.0.0.1:14800+h:1"], "UDP port 14800"),
             (&["serial:/dev/a:57600"], &["serial:/dev/a:57600"], "/dev/a"),
             (&["udpin:127.0.0.1:1", "udpin:127.0.0.1:1"], &["star:h:1"], "UDP port 1"),
+            (&["udpin:127.0.0.1:1", "udpout:127.0.0.1:1"], &["star:h:1"], "`udpout:127.0.0.1:1` sends to"),
+            (&["tcpin::1", "tcp:localhost:1"], &["star:h:1"], "`tcp:localhost:1` sends to `tcpin:0.0.0.0:1`"),
+            (&["udpin::1"], &["star:127.0.0.1:1"], "everything would come back"),
+            (&["udpin::1"], &["relay:[::1]:2", "udp::3+[::1]:2"], "`udp:0.0.0.0:3+[::1]:2` sends to"),
+            (&["serial:/dev/null"], &["star:h:1"], "which has no other end"),
         ] {
             let error = read(endpoints, carriers, None).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
+        // Neither another port nor another protocol comes back.
+        assert!(read(&["tcpin::1", "udpout:127.0.0.1:1"], &["star:127.0.0.1:2"], None).unwrap().is_some());
         assert!(read(&[], &["relay:0.0.0.0:14800"], None).unwrap().is_some(), "a relay alone is of use");
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use quiver_net::parse_dialled_address;
+
 use crate::GatewayError;
 
 /// Address of a line: `/dev/ttyACM0`, `tcp:127.0.0.1:5555`.
@@ -49,7 +51,13 @@ impl LineAddress {
     /// # Errors
     /// In words, with what to write.
     pub fn check(&self) -> Result<(), String> {
-        let Self::Device(path) = self else { return Ok(()) };
+        let path = match self {
+            Self::Device(path) => path,
+            Self::Tcp { host, port } if host.contains(':') => {
+                return check_server(&format!("[{host}]:{port}"));
+            }
+            Self::Tcp { host, port } => return check_server(&format!("{host}:{port}")),
+        };
         if let Some((device, rate)) = path.to_str().and_then(|path| path.rsplit_once(':'))
             && !rate.is_empty()
             && rate.bytes().all(|byte| byte.is_ascii_digit())
@@ -59,6 +67,11 @@ impl LineAddress {
         }
         quiver_serial::check_path(path)
     }
+}
+
+/// Refuses a server that can never be reached.
+fn check_server(place: &str) -> Result<(), String> {
+    parse_dialled_address(place).map(drop).map_err(|error| format!("tcp:{place}: {error}"))
 }
 
 impl fmt::Display for LineAddress {
@@ -78,12 +91,18 @@ mod tests {
     #[test]
     fn what_is_no_line_is_refused_and_what_may_come_is_not() {
         let check = |text: &str| text.parse::<LineAddress>().expect("an address").check();
-        for good in ["/dev/null", "/dev/none-of-these", "tcp:127.0.0.1:1"] {
+        for good in
+            ["/dev/tty", "/dev/none-of-these", "tcp:127.0.0.1:1", "tcp:[::1]:1", "tcp:bench_1.local:1"]
+        {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         let told = |text: &str| check(text).expect_err(text);
         assert!(told("/etc").contains("/etc is a directory, and no serial line"));
         assert!(told("/etc/passwd").contains("/etc/passwd is a file, and no serial line"));
+        assert!(told("/dev/null").contains("a device of the kernel, which has no other end"));
+        for nobody in ["tcp:0.0.0.0:1", "tcp:224.0.0.1:1", "tcp:999.1.1.1:1", "tcp:[::]:1"] {
+            assert!(told(nobody).starts_with(nobody), "{}", told(nobody));
+        }
         assert_eq!(told("/dev/none:115200"), "write /dev/none, and the rate as --baud 115200");
     }
 

@@ -349,7 +349,8 @@ fn read_udp(section: &mut Section<'_>, next_port: &mut u16) -> Result<EndpointCo
                 *next_port = next_port.saturating_add(1);
                 port
             });
-            Endpoint::UdpOut(HostPort { host, port })
+            let place = HostPort { host, port }.of_somebody().map_err(|reason| section.fault(reason))?;
+            Endpoint::UdpOut(place)
         }
         "server" | "eavesdropping" => {
             let port = port.ok_or_else(|| section.fault("Port is missing: a server listens on one"))?;

@@ -96,6 +96,16 @@ impl Endpoint {
         }
     }
 
+    /// Place that it sends to, if it is one that a listener of this machine could have: over UDP, or over TCP.
+    #[must_use]
+    pub fn destination(&self) -> Option<Resource> {
+        match self {
+            Self::UdpOut(to) => Some(Resource::UdpPort(to.clone())),
+            Self::Tcp(to) => Some(Resource::TcpPort(to.clone())),
+            _ => None,
+        }
+    }
+
     /// Checks that no two endpoints need the same port or device.
     ///
     /// # Errors
@@ -126,6 +136,17 @@ impl Resource {
                 a.port == b.port && (a.host == b.host || a.is_everywhere() || b.is_everywhere())
             }
             (Self::Device(a), Self::Device(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Resource {
+    /// Returns true if what is sent to this port arrives at that one, as far as the addresses tell.
+    #[must_use]
+    pub fn reaches(&self, listener: &Self) -> bool {
+        match (self, listener) {
+            (Self::UdpPort(to), Self::UdpPort(at)) | (Self::TcpPort(to), Self::TcpPort(at)) => to.reaches(at),
             _ => false,
         }
     }
@@ -166,15 +187,47 @@ impl HostPort {
     /// # Errors
     /// Says what is wrong.
     pub fn of_one_machine(self) -> Result<Self, String> {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V4(ip)) if ip.is_multicast() || ip.is_broadcast() => {
-                Err(format!("no connection can be made to `{ip}`, which is no address of one machine"))
-            }
-            Ok(IpAddr::V6(ip)) if ip.is_multicast() => {
-                Err(format!("no connection can be made to `{ip}`, which is no address of one machine"))
-            }
+        let is_of_many = match self.host.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+            Ok(IpAddr::V4(ip)) => ip.is_multicast() || ip.is_broadcast(),
+            Ok(IpAddr::V6(ip)) => ip.is_multicast(),
+            Err(_) => false,
+        };
+        if is_of_many {
+            let host = self.host;
+            return Err(format!("no connection can be made to `{host}`, which is no address of one machine"));
+        }
+        self.of_somebody()
+    }
+
+    /// Refuses addresses to which nothing can be sent: those that stand for this machine, at which programs only listen,
+    /// and those that need an interface besides.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn of_somebody(self) -> Result<Self, String> {
+        let host = &self.host;
+        let nobody = |this| {
+            Err(format!(
+                "nothing can be sent to `{host}`, at which programs only listen; this machine is {this}"
+            ))
+        };
+        match host.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+            // RFC 1122 §3.2.1.3: network 0 is this one, and never a destination.
+            Ok(IpAddr::V4(ip)) if ip.octets()[0] == 0 => nobody("127.0.0.1"),
+            Ok(IpAddr::V6(ip)) if ip.is_unspecified() => nobody("[::1]"),
+            Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Err(format!(
+                "`{host}` is an address of a link, which needs an interface, for which there is no place: give another of that machine"
+            )),
             _ => Ok(self),
         }
+    }
+
+    /// Returns true if what is sent here arrives at this listener of the same machine, as far as the addresses tell.
+    #[must_use]
+    pub fn reaches(&self, listener: &Self) -> bool {
+        let is_own = self.host.eq_ignore_ascii_case("localhost")
+            || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        self.port == listener.port && (self.host == listener.host || (is_own && listener.is_everywhere()))
     }
 }
 
@@ -279,8 +332,8 @@ fn parse(text: &str) -> Result<Endpoint, String> {
     let connect = |port| HostPort::parse(rest, None, Some(port));
     match scheme {
         "udpin" => listen(GCS_UDP_PORT).map(Endpoint::UdpIn),
-        "udpout" => connect(GCS_UDP_PORT).map(Endpoint::UdpOut),
-        "udpbcast" => connect(GCS_UDP_PORT).map(Endpoint::UdpBroadcast),
+        "udpout" => connect(GCS_UDP_PORT).and_then(HostPort::of_somebody).map(Endpoint::UdpOut),
+        "udpbcast" => connect(GCS_UDP_PORT).and_then(HostPort::of_somebody).map(Endpoint::UdpBroadcast),
         "tcp" | "tcpout" => connect(TCP_PORT).and_then(HostPort::of_one_machine).map(Endpoint::Tcp),
         "tcpin" => listen(TCP_PORT).map(Endpoint::TcpIn),
         "serial" => parse_serial(rest),

@@ -11,7 +11,7 @@
 //! | `open`, which waits for a driver, of USB for instance | a thread of those for blocking calls opens |
 
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,12 +60,23 @@ impl Device for SerialStream {
 pub fn check_path(path: &Path) -> Result<(), String> {
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let found = match metadata.file_type() {
+        found if found.is_char_device() && is_of_the_kernel(metadata.rdev()) => {
+            return Err(format!("{} is a device of the kernel, which has no other end", path.display()));
+        }
         found if found.is_char_device() => return Ok(()),
         found if found.is_dir() => "a directory",
         found if found.is_file() => "a file",
         _ => "no device of characters",
     };
     Err(format!("{} is {found}, and no serial line, such as /dev/ttyACM0", path.display()))
+}
+
+/// Returns true for the kernel's own devices (`null`, `zero`, `random`, `kmsg`), by the number of their driver. They open and
+/// take everything, so that nobody would notice that nothing is connected.
+const fn is_of_the_kernel(device: u64) -> bool {
+    // As Linux's `makedev` packs it: 12 of the driver's bits above the low 8 of the device, the others at the top.
+    const DRIVER: u64 = 1;
+    ((device >> 8) & 0xfff) | ((device >> 32) & 0xffff_f000) == DRIVER
 }
 
 /// Opens a device, as its two directions.

@@ -209,6 +209,10 @@ fn every_wrong_line_is_named_with_what_to_write() {
             "q.conf:4: [UdpEndpoint a] Port: `0` is not a port",
         ),
         (
+            "[UdpEndpoint a]\nMode = Normal\nAddress = 0.0.0.0\n".to_owned(),
+            "q.conf:1: [UdpEndpoint a]: nothing can be sent to `0.0.0.0`",
+        ),
+        (
             "[UdpEndpoint a]\nMode = Normal\nAddress = 1.2.3\n".to_owned(),
             "q.conf:3: [UdpEndpoint a] Address: `1.2.3` is neither an address nor a host's name",
         ),

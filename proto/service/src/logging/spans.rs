@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -76,6 +76,10 @@ pub(crate) fn export(role: &str, endpoint: &str) -> Result<(Spans, Export)> {
     };
     if host.is_empty() || !port.parse::<u16>().is_ok_and(|port| port != 0) {
         return Err(refused(&"write http://HOST:PORT, such as http://127.0.0.1:4318"));
+    }
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>().map(|ip| ip.to_canonical());
+    if address.is_ok_and(|ip| ip.is_unspecified() || ip.is_multicast() || ip == Ipv4Addr::BROADCAST) {
+        return Err(refused(&"no collector can be reached there: this is no address of one machine"));
     }
     let path = if rest.trim_end_matches('/').contains('/') { "" } else { "/v1/traces" };
     let exporter = SpanExporter::builder()
