@@ -133,7 +133,7 @@ typedef struct quiver_options {
   const char *deployment;
   // File of the token to enrol with (mode 0600); needed at the first start, else NULL.
   const char *token_file;
-  // What stands in that file, in place of it, or NULL.
+  // Content of that file, in place of it, or NULL.
   const uint8_t *token;
   // Its length.
   size_t token_len;
@@ -226,7 +226,7 @@ uint32_t quiver_abi_version(void);
 // too.
 int32_t quiver_check_version(uint32_t abi_version);
 
-// What the last call that failed on this thread failed at; empty if none did. Valid until the next one fails
+// Reason of the last failure on this thread; empty if there was none. Valid until the next one
 // on this thread.
 const char *quiver_last_error(void);
 

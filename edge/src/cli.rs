@@ -87,7 +87,7 @@ pub(crate) enum Command {
     /// Certified fields: what this drone can show without saying who it is
     #[command(subcommand)]
     Abke(AbkeCommand),
-    /// What leaders can do as well
+    /// Subcommands that leaders have as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),
 }

@@ -47,7 +47,7 @@ quorum.toml (public), control.sock.
 Settings: --config FILE (TOML) < QUIVER_KGC_DATA_DIR, QUIVER_KGC_LISTEN, ... < flags.",
 };
 
-/// What to do.
+/// Subcommands of the KGC.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create a deployment: master secret, registry, public deployment file
@@ -72,7 +72,7 @@ pub(crate) enum Command {
     /// One KGC of several: any t of n issue keys together, fewer cannot
     #[command(subcommand)]
     Quorum(QuorumCommand),
-    /// What a feature brings
+    /// Subcommands of features
     #[command(flatten)]
     Feature(FeatureSubcommand),
     /// Encryption to conditions: the master key, and when whose keys are released

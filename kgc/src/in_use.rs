@@ -40,7 +40,7 @@ mod tests {
         Error::Service(quiver_service::Error::InUse { path })
     }
 
-    /// What comes of a file that is free at this look, and at how many it was looked.
+    /// Outcome for a file that is free at this look, and the number of looks.
     fn looks(free_at: u32, most: u32, goes_on: bool) -> (bool, u32) {
         let mut looks = 0;
         let open = || {

@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// MAVLink's system ids: which member speaks as which
     #[command(subcommand)]
     SystemId(SystemIdCommand),
-    /// What edges can do as well
+    /// Subcommands that edges have as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),
 }

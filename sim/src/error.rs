@@ -32,10 +32,10 @@ pub enum SimError {
         /// The node.
         who: String,
     },
-    /// What a run waits for did not come in time.
+    /// An event that a run waits for did not come in time.
     #[error("{what} within {} s; --timeout gives more time", .within.as_secs_f64())]
     Late {
-        /// What did not come, as a sentence: "the leader did not enrol".
+        /// The event that did not come, as a sentence: "the leader did not enrol".
         what: String,
         /// The time limit.
         within: Duration,

@@ -1,8 +1,8 @@
 //! The second factor of pairwise secrets: κ, a secret of a drone and a leader that no point leads to.
 //!
-//! Whoever records a group and computes discrete logarithms later has every T. W starts from T and κ, so such
-//! a recording stays closed. κ comes from one exchange of ML-KEM and then steps with the terms that its
-//! leader opens.
+//! An adversary that records a group and computes discrete logarithms later has every T. W starts from T and
+//! κ, so such a recording stays closed. κ comes from one exchange of ML-KEM and then steps with the terms
+//! that its leader opens.
 //!
 //! | protocol | meaning | code |
 //! |---|---|---|

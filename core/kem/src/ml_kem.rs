@@ -10,7 +10,7 @@ use crate::in_place as implementation;
 use crate::library as implementation;
 use crate::{KemSet, MESSAGE_LEN, SEED_LEN, SHARED_LEN};
 
-/// What is wrong with an encapsulation key or a ciphertext.
+/// Fault of an encapsulation key or a ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KemError {

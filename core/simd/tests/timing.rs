@@ -1,6 +1,6 @@
 //! Tests that multiplications take no longer for one secret scalar than for others, by Welch's t-test.
 //!
-//! What measures is ignored, because it takes a processor to itself for a minute or two:
+//! Measurements are ignored, because they take a processor to itself for a minute or two:
 //!
 //! ```sh
 //! cargo test -p quiver-simd --test timing --release -- --ignored --test-threads 1

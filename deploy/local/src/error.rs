@@ -116,7 +116,7 @@ pub(crate) enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// What runs in the folder does not end.
+    /// The deployment that runs in the folder does not end.
     #[error(
         "process {process}, which runs {}, does not end; `kill -9 {process}` ends it and its services",
         path.display()

@@ -58,7 +58,7 @@ fn check_version(given: u32) -> Result<()> {
     Err(Error::new(ErrorKind::Version, text))
 }
 
-/// What the last call that failed on this thread failed at; empty if none did. Valid until the next one fails
+/// Reason of the last failure on this thread; empty if there was none. Valid until the next one
 /// on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn quiver_last_error() -> *const c_char {

@@ -28,7 +28,7 @@ pub struct QuiverOptions {
     pub deployment: *const c_char,
     /// File of the token to enrol with (mode 0600); needed at the first start, else NULL.
     pub token_file: *const c_char,
-    /// What stands in that file, in place of it, or NULL.
+    /// Content of that file, in place of it, or NULL.
     pub token: *const u8,
     /// Its length.
     pub token_len: usize,

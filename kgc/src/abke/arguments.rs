@@ -78,7 +78,7 @@ pub(crate) struct PolicyArgs {
     /// The file with the policy's text: (x - 5000)^2 + (y + 300)^2 < 250_000 and time >= 1_800_000_000
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Whose leaders may demand it
+    /// Group whose leaders may demand it
     #[arg(long, value_name = "GROUP")]
     pub(crate) group: Name,
     /// The policy's name; default: that of the file, without its ending

@@ -62,7 +62,7 @@ pub(crate) enum QuorumCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct QuorumKeyArgs {
-    /// Which of the KGCs this is: 1, 2, …
+    /// Number of this KGC: 1, 2, …
     #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) id: u16,
     /// Where drones and the other KGCs reach it, as a multiaddress; may be repeated

@@ -1,7 +1,7 @@
 //! Endpoints: where MAVLink programs on this machine, autopilots and ground stations, are connected.
 //!
 //! Each connection is a *link*: one of a serial line, of a UDP endpoint, of each client of a TCP server.
-//! Whatever goes away is opened again.
+//! An endpoint that goes away is opened again.
 
 mod cut_frames;
 mod serial;

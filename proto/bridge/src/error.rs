@@ -14,17 +14,17 @@ pub enum BridgeError {
     /// A carrier is not written as one.
     #[error("`{given}` is not a carrier: {reason}")]
     Carrier {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is wrong with it, and what to write.
+        /// Fault of it, and a text to write instead.
         reason: String,
     },
     /// A serial endpoint or carrier at a path where there is no device.
     #[error("`{given}`: {reason}")]
     NotALine {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is there.
+        /// Kind of file that is there.
         reason: String,
     },
     /// Endpoints without a carrier, or the other way round.
@@ -63,7 +63,7 @@ pub enum BridgeError {
     SigningKey {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// Fault of it.
         reason: String,
     },
 }

@@ -12,7 +12,7 @@
 //! The gateway is not trusted: an attacker that controls it, or the line, can delay, drop and send a wrong
 //! time, and no more.
 //!
-//! What is published to the group goes to boards by radio that take it as coded broadcasts, once for all of a line
+//! Messages to the group go to boards by radio that take it as coded broadcasts, once for all of a line
 //! ([`quiver_link::erasure`]), and to others in their sessions.
 //!
 //! The work that a line can cause is bounded: bytes read per second, boards, sessions begun per second, and

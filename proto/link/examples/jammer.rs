@@ -1,5 +1,5 @@
-//! What false frames cost the receiver of a coded broadcast: decodings, memory, frames, and from when on the
-//! broadcast is spoilt.
+//! Measures what false frames cost the receiver of a coded broadcast: decodings, memory, frames, and from
+//! when on the broadcast is spoilt.
 //!
 //!     cargo run --release -p quiver-link --example jammer
 

@@ -57,9 +57,9 @@ pub enum MavlinkError {
     /// An endpoint is not written as one.
     #[error("`{given}` is not an endpoint: {reason}")]
     Endpoint {
-        /// What was given.
+        /// Text that was given.
         given: String,
-        /// What is wrong with it, and what to write.
+        /// Fault of it, and a text to write instead.
         reason: String,
     },
     /// Two endpoints need the same port or device.
@@ -81,7 +81,7 @@ pub enum MavlinkError {
         line: usize,
         /// The section, or section and key.
         place: String,
-        /// What is wrong, and what to write.
+        /// Fault, and a text to write instead.
         reason: String,
     },
     /// A system id is granted already.
@@ -89,7 +89,7 @@ pub enum MavlinkError {
     SystemIdTaken {
         /// The system id.
         id: u32,
-        /// Who has it.
+        /// Drone that has it.
         holder: String,
     },
     /// A number that is no system id.

@@ -8,7 +8,7 @@
 //! more; such a source is a stream under its whole number. A timestamp counts 10 µs since 2015, grows with each frame
 //! of a link, and must not be received twice.
 //!
-//! Which timestamps were received is not kept over a restart. After one, the clock tells what is new: of a
+//! Timestamps that were received are not kept over a restart. After one, the clock tells what is new: of a
 //! stream that was not heard before, a frame of the last minute. So nothing is signed or verified while the
 //! clock is not set: everything ever recorded would be new to a clock that begins in 1970, once for each
 //! stream.

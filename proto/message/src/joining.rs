@@ -64,7 +64,7 @@ pub struct JoinRequest {
     pub spare_signature: Vec<u8>,
     /// Signature `join`, encoded.
     pub signature: Vec<u8>,
-    /// What the edge brings for the second factor. Under the signature `join`.
+    /// The edge's part of the second factor. Under the signature `join`.
     pub kem: Option<KemOffer>,
 }
 

@@ -8,7 +8,7 @@ use quiver_kem::KemSet;
 use crate::enrolment::Nonce;
 use crate::{MessageError, field, wire};
 
-/// What an edge brings to a join for the second factor.
+/// An edge's part of the second factor in a join.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KemOffer {
     /// An encapsulation key, for a new κ.

@@ -390,7 +390,7 @@ pub struct KemTerm {
     #[prost(uint64, tag = "2")]
     pub g: u64,
 }
-/// What a drone brings for the second factor: an encapsulation key, or the name of the key that both have.
+/// A drone's part of the second factor: an encapsulation key, or the name of the key that both have.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KemOffer {
     #[prost(enumeration = "KemSet", tag = "1")]
@@ -707,7 +707,7 @@ pub struct GroupMessage {
     #[prost(fixed64, tag = "11")]
     pub hedge: u64,
 }
-/// Who sent a group message: without it, "a member" is all that is known.
+/// Sender of a group message: without it, "a member" is all that is known.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Source {
     #[prost(bytes = "vec", tag = "1")]
@@ -811,7 +811,7 @@ pub struct ReplicaChunk {
 pub struct Seat {
     #[prost(uint32, tag = "1")]
     pub slot: u32,
-    /// Who holds it; empty if it is free.
+    /// Drone that holds it; empty if it is free.
     #[prost(bytes = "vec", tag = "2")]
     pub drone: ::prost::alloc::vec::Vec<u8>,
     /// The holder's unused spare point.
@@ -1140,7 +1140,7 @@ pub struct QuorumStatus {
     /// The sender wants to hear the same of the receiver.
     #[prost(bool, tag = "5")]
     pub asks: bool,
-    /// What its operator, or proof, wants revoked and the list does not name yet. Serials ascend; at most 1024.
+    /// Drones that its operator, or proof, wants revoked and the list does not name yet. Serials ascend; at most 1024.
     #[prost(message, repeated, tag = "6")]
     pub proposed: ::prost::alloc::vec::Vec<ProposedRevocation>,
 }
@@ -1188,7 +1188,7 @@ pub struct Rounds {
     /// Commitments and proof of knowledge.
     #[prost(message, optional, tag = "2")]
     pub commitments: ::core::option::Option<BothKeys>,
-    /// What the sender has got of all.
+    /// Messages that the sender has got of all.
     #[prost(message, optional, tag = "3")]
     pub echo: ::core::option::Option<Echo>,
     /// The receiver's share. Secret.
@@ -1212,7 +1212,7 @@ pub struct Echo {
 pub struct CeremonyAbort {
     #[prost(bytes = "vec", tag = "1")]
     pub session: ::prost::alloc::vec::Vec<u8>,
-    /// Whom it blames; 0 for nobody.
+    /// KGC that it blames; 0 for nobody.
     #[prost(uint32, tag = "2")]
     pub culprit: u32,
 }
@@ -1264,7 +1264,7 @@ pub struct Helper {
 pub struct RepairDelta {
     #[prost(bytes = "vec", tag = "1")]
     pub session: ::prost::alloc::vec::Vec<u8>,
-    /// Whose share is repaired.
+    /// KGC whose share is repaired.
     #[prost(uint32, tag = "2")]
     pub member: u32,
     /// Commitments to all deltas of the sender.

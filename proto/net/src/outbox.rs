@@ -24,7 +24,7 @@ pub(crate) struct Outbox {
     /// Deadlines in ascending order, as all messages have the same time to live. Entries outlive their
     /// messages.
     deadlines: VecDeque<(Instant, PeerId, OutboundRequestId)>,
-    /// What waits for strangers, answers among it.
+    /// Bytes that wait for strangers, answers among them.
     pub(crate) unsent: Unsent,
 }
 

@@ -6,8 +6,8 @@
 //! need. A connection without room is not read from: the peer's own system then holds what it sends. Some bytes of each
 //! connection need no room, so that short messages pass whatever others do.
 //!
-//! Who holds room for long while others wait for it loses the connection: whoever sends all of a message but its end
-//! would keep the room otherwise.
+//! A peer that holds room for long while others wait for it loses the connection: a sender of all of a
+//! message but its end would keep the room otherwise.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;

@@ -6,7 +6,7 @@
 //! | [`Relay`] | the relay | passes on what drones and leader say to each other, and cuts each drone's part of a broadcast |
 //! | [`WithRelays`] | the leader | makes every drone behind a relay a peer of its own to the machine that it contains |
 //!
-//! What is published to the group does not go through either: a relay is a hub of the group's topic, as a leader is,
+//! Messages to the group do not go through it either: a relay is a hub of the group's topic, as a leader is,
 //! and passes on what the leader publishes, once for all its drones.
 //!
 //! A relay is trusted with nothing. What it carries is authenticated between drone and leader, so that it can

@@ -367,7 +367,7 @@ mod tests {
             bench
         }
 
-        /// What the relay sends to its leader, and everything else that it puts out.
+        /// Messages that the relay sends to its leader, and its other outputs.
         fn input(&mut self, input: Input<'_, Infallible>) -> (Vec<(u32, Body)>, Outputs<Relay>) {
             let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
             self.relay.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));

@@ -29,7 +29,7 @@ pub(crate) struct Batch {
     pub(crate) ended: bool,
 }
 
-/// What concerns one drone, or none (0).
+/// Message that concerns one drone, or none (0).
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Frame {
     /// Given by the relay, from 1 on, never twice in a session.

@@ -71,7 +71,7 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, help_heading = GLOBAL)]
     pub log_format: Option<LogFormat>,
 
-    /// What opens the state file.
+    /// Passphrase or key that opens the state file.
     #[command(flatten)]
     #[serde(skip)]
     pub protection: ProtectionArgs,

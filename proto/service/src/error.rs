@@ -74,7 +74,7 @@ pub enum Error {
         /// The permission bits.
         mode: u32,
     },
-    /// What is to hold secrets belongs to another user, who may change it.
+    /// A file or directory for secrets belongs to another user, who may change it.
     #[error(
         "{path} belongs to user {owner}, and this runs as user {user}: `chown {user} {path}` if nobody else shall change it, or run \
          this as its owner"
@@ -212,7 +212,7 @@ pub enum Error {
         "no {role} is running with the data directory {directory} (nothing answers on {socket}); start it with `{role} {verb}`"
     )]
     NotRunning {
-        /// Which service.
+        /// Role of the service.
         role: String,
         /// The data directory.
         directory: PathBuf,
@@ -253,7 +253,7 @@ pub enum Error {
     /// Nothing answers on the address for metrics and health.
     #[error("no {role} answers on {address}: {reason}; is it running, and with the same --metrics?")]
     NoAnswer {
-        /// Which service.
+        /// Role of the service.
         role: String,
         /// The address or socket that was asked.
         address: String,

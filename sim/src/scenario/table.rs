@@ -66,7 +66,8 @@ fn head(report: &ScenarioReport) -> String {
     format!("{}\n{}\n{}", scenario.title, scenario.about, setting(report))
 }
 
-/// What the page says besides its tables: telemetry and re-keys out of range, if any, and the counts of the run.
+/// Remarks of the page besides its tables: telemetry and re-keys out of range, if any, and the counts of the
+/// run.
 pub(super) fn remarks(report: &ScenarioReport) -> Vec<String> {
     let telemetry = report.run.mavlink.as_ref().map(|mavlink| telemetry(report, mavlink)).unwrap_or_default();
     let two_hops = report.run.two_hops.as_ref().map(two_hops).unwrap_or_default();

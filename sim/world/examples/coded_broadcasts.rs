@@ -25,7 +25,7 @@ use quiver_world::{
 const REKEY: u8 = 12;
 const CATCH_UP_REQUEST: u8 = 13;
 
-/// What becomes of a re-key.
+/// Outcome of a re-key.
 #[derive(Default)]
 struct Count {
     members: usize,

@@ -21,7 +21,7 @@ pub enum FormatError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong, with the word.
+        /// Fault, with the word.
         what: String,
     },
     /// A place in bytes.
@@ -31,7 +31,7 @@ pub enum FormatError {
         file: String,
         /// The offset, from 0.
         offset: usize,
-        /// What is wrong.
+        /// Fault.
         what: String,
     },
     /// The file as a whole.
@@ -39,7 +39,7 @@ pub enum FormatError {
     Whole {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// Fault.
         what: String,
     },
 }

@@ -15,7 +15,7 @@
 //! | [`Wide`] | from 0, < 2^63 | from 0, < 2^10·p | [`dot`], sums | added, subtracted, carried |
 //! | [`Difference`] | absolutely < 2^63 | absolutely < 2^10·p | differences | carried |
 //!
-//! What keeps a [`Wide`] in its bounds is that sums are short: counting a [`Tight`] as 1 and a [`dot`] of n
+//! A [`Wide`] stays in its bounds because sums are short: counting a [`Tight`] as 1 and a [`dot`] of n
 //! products as 15n + 16, terms, each times its factor, add up to at most 2^11 (limbs of 2^52 each), and
 //! numbers, each [`dot`] below 2p, to less than 2^10·p. REVIEW.md has the sums of this module.
 //!

@@ -36,7 +36,7 @@ pub(super) struct Departure {
 }
 
 impl Departure {
-    /// What an operator is told; at most 50 bytes.
+    /// Text for an operator; at most 50 bytes.
     pub(super) fn text(self) -> String {
         let Self { system, evicted } = self;
         match evicted {

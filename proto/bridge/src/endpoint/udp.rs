@@ -31,9 +31,9 @@ const AFTER_ERROR: Duration = Duration::from_millis(20);
 
 /// Programs that sent to a listening endpoint, and are answered.
 ///
-/// Whoever sends one byte is no program, and must not be sent a stream of frames: a sender's address may be forged. So
-/// programs alone are answered that send frames, and go on to; and a crowd of new ones displaces none that has been
-/// there for a while.
+/// A sender of one byte is no program, and must not be sent a stream of frames: a sender's address may be
+/// forged. So programs alone are answered that send frames, and go on to; and a crowd of new ones displaces
+/// none that has been there for a while.
 #[derive(Debug, Default)]
 struct Peers(Vec<Peer>);
 

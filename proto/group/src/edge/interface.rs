@@ -187,9 +187,9 @@ pub enum EdgeEvent {
     },
     /// The leader's deployment says another parameter set of ML-KEM, or none: the edge does not join.
     KemDiffers {
-        /// What this edge's deployment says.
+        /// Setting of this edge's deployment.
         own: KemSetting,
-        /// What the leader's says.
+        /// Setting of the leader's.
         leader: KemSetting,
     },
     /// A peer did something wrong.

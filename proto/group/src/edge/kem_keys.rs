@@ -48,7 +48,7 @@ impl<S: Suite> KemKeys<S> {
         self.keys.retain(|_, held| Some(held.key.term().set()) == setting.set());
     }
 
-    /// What the deployment says.
+    /// Setting of the deployment.
     pub(in crate::edge) const fn setting(&self) -> KemSetting {
         self.setting
     }

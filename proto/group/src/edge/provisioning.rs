@@ -42,7 +42,7 @@ pub struct Provisioning<S: Suite> {
     pub time: UnixTime,
     /// Place of the board in a radio network, if it has a radio.
     pub radio: Option<RadioPlace>,
-    /// What the deployment says of a second factor (§24).
+    /// Second factor of the deployment (§24).
     pub kem: KemSetting,
     /// The token to enrol with, with its secret; `None` once it is used.
     pub token: Option<IssuedToken<S>>,

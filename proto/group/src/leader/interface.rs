@@ -302,9 +302,9 @@ pub enum LeaderEvent {
     KemDiffers {
         /// The peer.
         peer: Peer,
-        /// What this leader's deployment says.
+        /// Setting of this leader's deployment.
         own: KemSetting,
-        /// What the other's says.
+        /// Setting of the other's.
         other: KemSetting,
     },
     /// A peer did something wrong.

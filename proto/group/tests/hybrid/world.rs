@@ -42,7 +42,7 @@ pub(crate) struct World {
     master: Vec<u8>,
     pub(crate) strategy: StrategyKind,
     pub(crate) shared_medium: bool,
-    /// What a node's deployment says, unless it is [`KemSetting::MlKem768`].
+    /// Setting of a node's deployment, unless it is [`KemSetting::MlKem768`].
     pub(crate) settings: BTreeMap<Node, KemSetting>,
     leaders: Vec<IssuedToken<S>>,
     edges: Vec<IssuedToken<S>>,
@@ -252,7 +252,7 @@ impl World {
         Message::decode(&self.deployment, &packet.bytes).ok()
     }
 
-    /// What was sent since so many messages.
+    /// Messages sent since so many messages.
     pub(crate) fn sent_since(&self, start: usize) -> impl Iterator<Item = (&Packet, Message<S>)> {
         let sent = self.recorded.iter().skip(start);
         sent.filter_map(|packet| Some((packet, self.decode(packet)?)))

@@ -446,8 +446,8 @@ fn what_is_captured_opens_no_epoch_before_its_own() {
     }
 }
 
-/// Whoever computed every T, and captured κ of a pair, opens the terms since then (SECURITY.md says so), and
-/// none before.
+/// An adversary that computed every T, and captured κ of a pair, opens the terms since then (SECURITY.md says
+/// so), and none before.
 #[test]
 fn a_second_factor_that_is_captured_opens_no_term_before_its_own() {
     let (table, run) = accepted(Plan::KEM);

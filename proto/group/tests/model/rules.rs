@@ -74,7 +74,7 @@ pub(crate) struct Held {
     pub(crate) path: Option<Vec<Secret<32>>>,
 }
 
-/// What travelled under keys of the group, for whoever has recorded it.
+/// Messages that travelled under keys of the group, for an adversary that recorded them.
 #[derive(Clone, Default)]
 pub(crate) struct Sealed {
     pub(crate) entries: Vec<(Epoch, Slot, [u8; 32])>,
@@ -98,7 +98,7 @@ fn remembered(name: Vec<u8>, holds: impl FnOnce() -> bool) -> bool {
     held
 }
 
-/// What has happened so far.
+/// Events so far.
 #[derive(Clone)]
 pub(crate) struct Rules<'a> {
     run: &'a Recording,

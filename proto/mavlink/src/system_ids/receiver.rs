@@ -11,7 +11,7 @@ use crate::error::MavlinkError;
 /// Takes the leader's messages about the table of system ids, and knows whether the table that holds is the one
 /// that is held.
 ///
-/// Whatever is wrong leaves the table as it was. Holds one table, and the parts of one other.
+/// Holds one table, and the parts of one other. A fault leaves the table as it was.
 #[derive(Clone, Debug, Default)]
 pub struct TableReceiver {
     held: Option<(TableId, SystemIds)>,

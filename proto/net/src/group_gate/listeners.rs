@@ -26,10 +26,10 @@ fn varint_len(number: usize) -> usize {
     bits.max(1).div_ceil(7) as usize
 }
 
-/// What waits for one stranger.
+/// Bytes that wait for one stranger.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// What is left of each frame that it was given, the oldest first.
+    /// Bytes left of each frame that it was given, the oldest first.
     frames: VecDeque<usize>,
     bytes: usize,
 }
@@ -75,7 +75,7 @@ pub(super) struct Listeners {
     messages: usize,
     topic: usize,
     waiting: HashMap<PeerId, Waiting>,
-    /// What still waits for those that are being disconnected.
+    /// Bytes that still wait for those that are being disconnected.
     ending: HashMap<PeerId, usize>,
 }
 

@@ -8,7 +8,7 @@
 //! | [`Line`] | its source address, the bytes a second that it sends at most, and counts of what it sent |
 //! | [`group_frame`] | frames of group messages, right and wrong ones, as gossipsub encodes them |
 //!
-//! Whatever fails panics: a test that cannot attack has failed.
+//! Every failure panics: a test that cannot attack has failed.
 
 pub mod acts;
 pub mod group_frame;

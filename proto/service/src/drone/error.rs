@@ -62,7 +62,7 @@ pub enum Error {
     NotEnrolledInTime {
         /// The time that it had.
         within: Duration,
-        /// Who was not reached, or did not answer.
+        /// Reason: a KGC or leader was not reached, or did not answer.
         why: String,
     },
     /// The policy cannot be demanded.

@@ -30,9 +30,10 @@ pub struct MavlinkArgs {
     /// it sends goes to the group as encrypted datagrams; without a valid group key nothing passes
     #[arg(long, value_name = "ENDPOINT", help_heading = "MAVLink")]
     pub mavlink: Vec<String>,
-    /// What carries these datagrams, such as star:HOST:PORT. `star:HOST:PORT` (the leader's relay), relay:HOST:PORT
-    /// (is that relay), udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT, serial:/dev/ttyUSB0:57600 (a radio
-    /// modem), tunnel:/dev/ttyUSB0:57600 (one that takes MAVLink alone); may be repeated
+    /// Carrier of these datagrams, such as star:HOST:PORT. `star:HOST:PORT` (the leader's relay),
+    /// relay:HOST:PORT (is that relay), udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT,
+    /// serial:/dev/ttyUSB0:57600 (a radio modem), tunnel:/dev/ttyUSB0:57600 (one that takes MAVLink alone);
+    /// may be repeated
     #[arg(long, value_name = "CARRIER", help_heading = "MAVLink")]
     pub carrier: Vec<String>,
     /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]

@@ -7,7 +7,7 @@
 //! | [`deployment`] | operator, KGC, leader, edges and tokens in a temporary directory |
 //! | [`timeout`] | waiting with a deadline |
 //!
-//! Whatever fails panics with a message that says what: a test that cannot run has failed.
+//! Every failure panics with a message that names it: a test that cannot run has failed.
 
 pub mod build;
 pub mod deployment;

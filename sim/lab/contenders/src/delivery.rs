@@ -2,8 +2,8 @@
 //!
 //! A parcel becomes fragments, each of which fits one frame of the radio. The last fragment of a round asks for
 //! reports; each receiver answers at a random time within a window, so that thousands of reports do not come at once.
-//! What any receiver misses goes out again, until all have everything or the rounds are used up. Parcels go out one
-//! after the other; of those for one receiver each, a few at a time.
+//! Parcels that any receiver misses go out again, until all have everything or the rounds are used up.
+//! Parcels go out one after the other; of those for one receiver each, a few at a time.
 //!
 //! ```text
 //! fragment  1 ‖ audience u8 ‖ number u16 ‖ index u16 ‖ count u16 ‖ window u16 in 10 ms, 0 but in the last of a round ‖ bytes

@@ -106,7 +106,7 @@ fn two_hundred_random_lives_have_one_trace_on_one_to_four_ranks() {
     }
 }
 
-/// What is checked still breaks, and all ranks hear of it.
+/// A check still fails, and all ranks hear of it.
 #[test]
 fn a_planted_flaw_is_found_by_every_rank() {
     let sabotage = quiver_world::Sabotage::LoseRecords;

@@ -1,7 +1,7 @@
 //! Enrolments, with one KGC and with a quorum (docs/protocol.md, §3).
 //!
-//! What a KGC seals is opened by the products of scalars and points that the suite computed; so it is known
-//! which partial key a drone was given, and that its key is that one.
+//! Messages that a KGC seals are opened by the products of scalars and points that the suite computed; so it
+//! is known which partial key a drone was given, and that its key is that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use quiver_quorum::PublicShares;
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
 use crate::world::{KGCS, Node, THRESHOLD};
 
-/// What was opened once, by salt and ciphertext: a test checks the same run hundreds of times.
+/// Plaintexts that were opened once, by salt and ciphertext: a test checks the same run hundreds of times.
 static OPENED: Mutex<BTreeMap<Vec<u8>, Option<Vec<u8>>>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Enrolments {
     asking: BTreeMap<Digest, (Node, EnrolmentRequest<S>)>,
     /// KGCs that were asked, by the request.
     asked: BTreeSet<(Node, Digest)>,
-    /// What KGCs committed themselves to, with the request and the version of their shares.
+    /// Commitments of KGCs, with the request and the version of their shares.
     commitments: BTreeMap<(KgcId, Vec<u8>), (Digest, u32)>,
     /// Requests of packages, and who was asked for a share of which.
     packages: BTreeMap<Digest, Digest>,

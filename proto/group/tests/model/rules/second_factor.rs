@@ -19,7 +19,7 @@ pub(crate) struct Kappa {
     key: Secret<32>,
 }
 
-/// What W of a pair was made of besides T, for whoever computes all T afterwards.
+/// Inputs of a pair's W besides T, for an adversary that computes all T afterwards.
 #[derive(Clone)]
 pub(crate) struct Factor {
     pub(crate) leader: Node,
@@ -89,7 +89,7 @@ impl Factor {
 }
 
 impl Rules<'_> {
-    /// What follows the spare point in a request's statement, if there is a second factor (§24.4, §24.5).
+    /// Bytes that follow the spare point in a request's statement, if there is a second factor (§24.4, §24.5).
     pub(super) fn offer(&mut self, from: Node, to: Node, request: &JoinRequest) -> Verdict<Option<Vec<u8>>> {
         require(request.kem.is_some() == self.run.plan.kem, "another setting of the second factor")?;
         match &request.kem {

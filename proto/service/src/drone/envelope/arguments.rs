@@ -40,7 +40,7 @@ pub enum EnvelopeArgs {
 /// Recipients of an envelope.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// Who may open: attributes with `and`, `or`, `k of (…)` and comparisons
+    /// Policy of who may open: attributes with `and`, `or`, `k of (…)` and comparisons
     #[arg(
         long,
         value_name = "POLICY",
@@ -48,7 +48,7 @@ pub struct TargetArgs {
         conflicts_with = "attributes"
     )]
     pub policy: Option<String>,
-    /// What the content has: keys whose policy fits these attributes open
+    /// Attributes of the content: keys whose policy fits them open
     #[arg(long, value_name = "LIST")]
     pub attributes: Option<String>,
     /// The attribute authority: its name, or its public file (from `kgc abe setup`); only needed if several

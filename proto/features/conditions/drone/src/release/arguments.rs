@@ -30,7 +30,7 @@ pub struct IbeOptions {
     pub command: IbeCommand,
 }
 
-/// What to do with files that open when a condition is met, and with the keys that open them.
+/// Subcommands about files that open when a condition is met, and about the keys that open them.
 #[derive(Clone, Debug, Subcommand)]
 pub enum IbeCommand {
     /// Files.
@@ -41,7 +41,7 @@ pub enum IbeCommand {
     Keys(KeyArgs),
 }
 
-/// What to do about keys of conditions.
+/// Subcommands about keys of conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum KeyArgs {
     /// Collect the key of a condition that is met from the KGCs, and keep it
