@@ -34,6 +34,7 @@ use quiver_net::check_file_limit;
 use quiver_quorum::QuorumSuite;
 use quiver_relay::WithRelays;
 use quiver_report::{Machine, Progress};
+use quiver_world::formats::pcapng::Capture;
 use quiver_world::run::FinishedPart;
 
 use crate::measure::{self, MemorySampler};
@@ -169,6 +170,7 @@ async fn play<S: QuorumSuite>(
         command: measure::command_line(),
         keys_digest: None,
         choices_digest: None,
+        capture: None,
     };
     let mut finished = |part: FinishedPart<'_>| {
         watch(RunReport {
@@ -201,6 +203,7 @@ async fn play<S: QuorumSuite>(
         memory: memory.finish(),
         keys_digest: Some(summary.keys_digest),
         choices_digest: Some(results.choices_digest),
+        capture: world.capture.take().map(Capture::into_bytes),
         ..begun
     })
 }

@@ -106,6 +106,8 @@ pub struct Plan {
     pub messages: u32,
     /// True if vehicles and a ground station exchange MAVLink in the group's datagrams.
     pub mavlink: bool,
+    /// True if these datagrams are captured.
+    pub capture: bool,
     /// True if envelopes are sealed to drones with certain attributes.
     pub envelopes: bool,
     /// KGCs: one, or a quorum of which any `threshold` issue keys.
@@ -155,6 +157,7 @@ impl Default for Plan {
             join_percent: 10.0,
             messages: 10,
             mavlink: false,
+            capture: false,
             envelopes: false,
             kgcs: 1,
             threshold: 1,

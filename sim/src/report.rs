@@ -102,6 +102,8 @@ pub struct RunReport {
     pub keys_digest: Option<[u8; 32]>,
     /// Digest of which drones left and which sent messages, the same for the same seed: in the live world.
     pub choices_digest: Option<[u8; 32]>,
+    /// The group's datagrams in pcapng, if they were captured: in the live world.
+    pub capture: Option<Vec<u8>>,
 }
 
 impl RunReport {
@@ -298,6 +300,7 @@ pub(crate) mod tests {
             command: "sim -n 2".into(),
             keys_digest: Some([0xab; 32]),
             choices_digest: Some([0xcd; 32]),
+            capture: None,
         }
     }
 

@@ -164,6 +164,7 @@ pub fn run(
         command: measure::command_line(),
         keys_digest: None,
         choices_digest: None,
+        capture: None,
     };
     let mut keep = |part: FinishedPart<'_>| {
         finished(RunReport {

@@ -49,6 +49,26 @@ def tshark(capture, *words):
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout.splitlines()
 
 
+def live(capture):
+    """The datagrams of a live run, as UDP."""
+    words = [SIM, "run", "-n", "6", "--messages", "0", "--mavlink", "--no-restart-leader", "--no-results", "--pcapng", str(capture)]
+    subprocess.run(words, check=True, capture_output=True, timeout=600)
+    fields = ["frame.interface_name", "ip.src", "ip.dst", "udp.srcport", "ip.checksum.status", "frame.comment"]
+    check = ["-o", "ip.check_checksum:TRUE"]
+    rows = [line.split("\t") for line in tshark(capture, *check, "-T", "fields", *(word for one in fields for word in ("-e", one)))]
+    # 18 telemetry datagrams in each of ten seconds of each vehicle: six, of which one left and another joined.
+    assert len(rows) > 6 * 18 * 10, len(rows)
+    assert {row[0] for row in rows} == {"datagrams"} and {row[4] for row in rows} == {"1"}, rows[:3]
+    vehicles = {row[1] for row in rows} - {"10.0.0.1"}
+    assert len(vehicles) == 6 and all(one.startswith("10.0.1.") for one in vehicles), vehicles
+    assert all("10.0.0.1" in row[1:3] and row[3] == "14800" for row in rows), "the station is at one end"
+    lost = [row for row in rows if "drop: " in row[5]]
+    assert 0.1 < len(lost) / len(rows) < 0.3, (len(lost), len(rows))
+    said = " ".join(row[5] for row in rows)
+    assert said.count("epoch ") == 2 and "is evicted" in said, said[:400]
+    assert not tshark(capture, *check, "-Y", "_ws.malformed || ip.checksum.status == 0"), "well formed"
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -72,6 +92,7 @@ def main():
         assert {"0x0002", "0x0003", "0x0004"} <= set(senders), set(senders)
         announced = tshark(capture, "-Y", 'frame.comment contains "announces a signing key"')
         assert len(announced) >= 3, announced
+        live(folder / "live.pcapng")
     print("tshark and pymavlink read what sim writes, and sim reads what pymavlink writes")
 
 

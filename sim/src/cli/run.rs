@@ -77,6 +77,9 @@ pub(super) struct RunArgs {
     /// live world
     #[arg(long)]
     mavlink: bool,
+    /// Write the datagrams of --mavlink as a capture for Wireshark: UDP as carriers send it, with a comment on each that is lost
+    #[arg(long, value_name = "FILE", requires = "mavlink", hide_short_help = true)]
+    pcapng: Option<PathBuf>,
     /// Give the drones attributes, seal envelopes to some of them, and check that exactly those open them
     #[arg(long, hide_short_help = true)]
     envelopes: bool,
@@ -141,6 +144,7 @@ impl RunArgs {
             join_percent: self.join_percent,
             messages: self.messages,
             mavlink: self.mavlink,
+            capture: self.pcapng.is_some(),
             envelopes: self.envelopes,
             kgcs: self.kgcs,
             threshold: self.threshold.unwrap_or(self.kgcs / 2 + 1),
@@ -160,6 +164,7 @@ impl RunArgs {
         };
         plan.check()?;
         self.check_replay(&plan)?;
+        self.pcapng.as_deref().map_or(Ok(()), |file| probe("--pcapng", file))?;
         Ok(plan)
     }
 
@@ -265,6 +270,11 @@ fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: Rep
     };
     let file = replayed.as_ref().ok().cloned().flatten();
     let named = file.as_ref().map_or_else(String::new, |file| format!("\nReplay: {}", file.display()));
+    let captured = match (&args.pcapng, &report.capture) {
+        (Some(file), Some(capture)) => std::fs::write(file, capture)
+            .map_err(|source| quiver_report::ReportError::File { path: file.clone(), source }.into()),
+        _ => Ok(()),
+    };
     let shown = show(&args.output, folder, args.open, || report.json(), || report.table() + &named);
     if let Some(file) = file.filter(|_| args.open) {
         open(&file)?;
@@ -272,7 +282,7 @@ fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: Rep
     if report.outcome() == Outcome::Failed && ranks::is_first() {
         complain(&report.failures());
     }
-    shown.and(replayed)?;
+    shown.and(captured).and(replayed.map(drop))?;
     Ok(report.outcome())
 }
 

@@ -13,6 +13,7 @@ use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
+use quiver_world::formats::pcapng::Capture;
 use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
@@ -82,6 +83,8 @@ pub(crate) struct World<S: Suite> {
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,
     /// Time that several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
+    /// Capture of the group's datagrams, once they are sent.
+    pub(crate) capture: Option<Capture>,
 }
 
 impl<S: Suite> World<S> {
@@ -169,6 +172,7 @@ impl<S: Suite> World<S> {
             ibe_authority,
             started,
             generation: founder.generation,
+            capture: None,
         };
         world.await_leader().await?;
         for token in deputy_tokens {

@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | [`movements`] | ns-2 movements, BonnMotion | yes | yes |
 //! | [`tlog`] | telemetry logs of MAVLink ground stations | yes | yes |
-//! | [`pcapng`] | captures, a station an interface | | yes |
+//! | [`pcapng`] | captures: a station an interface; datagrams over UDP | | yes |
 
 pub mod movements;
 pub mod pcapng;

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use quiver_ainq::{EpochKeys, LEADER_SLOT, Slot, Suite};
@@ -15,6 +16,7 @@ use quiver_machine::{Either, Now};
 use quiver_mavlink::message::{Severity, status_text};
 use quiver_mavlink::{Batch, Frame, MAX_NARROW_SYSTEM, MAX_NARROW_SYSTEM_IDS, Origin, batch};
 use quiver_world::Invariant;
+use quiver_world::formats::pcapng::Capture;
 use quiver_world::run::{Operation, Phase};
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
@@ -61,9 +63,27 @@ enum To {
 /// A datagram on its way: when it arrives, its number, where, what.
 type Flying = (Duration, u64, To, Vec<u8>);
 
+/// Port of all ends in a capture: that of the examples of carriers.
+const CARRIER_PORT: u16 = 14_800;
+
+/// The address of an end in a capture, where carriers are those for UDP: 10.0.0.1 of the station, from 10.0.1.1 on of vehicles.
+fn address_of(end: To) -> SocketAddrV4 {
+    let host = match end {
+        To::Station => 1,
+        // At most 2,000, of which each network of 254 hosts has its own third byte.
+        To::Vehicle(index) => {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            ((index / 254 + 1) << 8).wrapping_add(index % 254 + 1)
+        }
+    };
+    SocketAddrV4::new(Ipv4Addr::from((10_u32 << 24).wrapping_add(host)), CARRIER_PORT)
+}
+
 /// Datagrams on their way, by the time of their arrival.
 struct Medium {
     rng: ChaCha20Rng,
+    /// Capture of all that is sent, if one is wanted.
+    capture: Option<Capture>,
     flying: BinaryHeap<Reverse<Flying>>,
     number: u64,
     datagrams: u64,
@@ -72,8 +92,15 @@ struct Medium {
 
 impl Medium {
     /// Sends a datagram. Returns whether it will arrive.
-    fn send(&mut self, now: Duration, to: To, datagram: &[u8]) -> bool {
-        if self.rng.gen_ratio(LOST, 100) {
+    fn send(&mut self, now: Duration, from: To, to: To, datagram: &[u8]) -> bool {
+        let lost = self.rng.gen_ratio(LOST, 100);
+        if let Some(capture) = &mut self.capture {
+            if lost {
+                capture.comment("drop: the medium loses it".into());
+            }
+            capture.datagram(now, address_of(from), address_of(to), datagram);
+        }
+        if lost {
             return false;
         }
         let copies = 1 + u32::from(self.rng.gen_ratio(DOUBLED, 100));
@@ -192,7 +219,7 @@ impl<S: Suite> Flight<S> {
             datagram.map(|datagram| (datagram, vehicle.datagrams.counters().sent_payloads > before))
         } {
             let (datagram, is_payload) = datagram;
-            let arrives = self.medium.send(now, To::Station, &datagram);
+            let arrives = self.medium.send(now, To::Vehicle(index), To::Station, &datagram);
             if is_payload {
                 self.sealed += 1;
                 self.medium.datagrams += 1;
@@ -211,7 +238,7 @@ impl<S: Suite> Flight<S> {
         self.take(To::Station);
         while let Some(datagram) = self.station.poll_datagram(now) {
             for index in 0..self.vehicles.len() {
-                self.medium.send(now, To::Vehicle(index), &datagram);
+                self.medium.send(now, To::Station, To::Vehicle(index), &datagram);
             }
         }
         self.take(To::Station);
@@ -223,7 +250,7 @@ impl<S: Suite> Flight<S> {
             vehicle.datagrams.handle_timeout(now);
         }
         while let Some(datagram) = vehicle.datagrams.poll_datagram(now) {
-            self.medium.send(now, To::Station, &datagram);
+            self.medium.send(now, To::Vehicle(index), To::Station, &datagram);
         }
         self.take(To::Vehicle(index));
     }
@@ -345,6 +372,7 @@ impl<S: Suite> Run<'_, S> {
         self.fly_until(&mut flight, Duration::ZERO, half).await?;
         let evicted = self.evict_vehicle(&mut flight, half).await?;
         self.fly_until(&mut flight, half, FLIGHT).await?;
+        self.world.capture = flight.medium.capture.take();
 
         let (arrived, frames) = (
             flight.vehicles.iter().map(|vehicle| vehicle.arriving.len()).sum::<usize>(),
@@ -399,6 +427,11 @@ impl<S: Suite> Run<'_, S> {
 
     async fn take_off(&mut self, drones: &[u32]) -> Step<Flight<S>> {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 1, 0);
+        let mut capture = self.world.plan.capture.then(|| Capture::of_datagrams("datagrams"));
+        let epoch = self.world.event_log().newest();
+        if let (Some(capture), Some(epoch)) = (&mut capture, epoch) {
+            capture.comment(format!("epoch {epoch}"));
+        }
         let deployment = self.world.setting.deployment.clone();
         let heard = Config { max_senders: MAX_VEHICLES + 1, ..Config::default() };
         let mut station = Datagrams::new(heard, deployment.clone());
@@ -426,7 +459,7 @@ impl<S: Suite> Run<'_, S> {
             station,
             by_slot: vehicles.iter().enumerate().map(|(index, vehicle)| (vehicle.slot, index)).collect(),
             vehicles,
-            medium: Medium { rng, flying: BinaryHeap::new(), number: 0, datagrams: 0, bytes: 0 },
+            medium: Medium { rng, capture, flying: BinaryHeap::new(), number: 0, datagrams: 0, bytes: 0 },
             taken: BTreeSet::new(),
             wrong: Vec::new(),
             signatures: Vec::new(),
@@ -517,6 +550,11 @@ impl<S: Suite> Run<'_, S> {
         self.synced(Phase::Evict, "1".into(), &mark, &BTreeSet::from([drone])).await?;
         flight.station.set_epoch(now, self.station_keys().await?, &mut flight.medium.rng);
         flight.evicted = Some(index);
+        let epoch = self.world.event_log().newest();
+        if let (Some(capture), Some(epoch)) = (&mut flight.medium.capture, epoch) {
+            capture.comment(format!("event: {} is evicted", drone_name(drone)));
+            capture.comment(format!("epoch {epoch}"));
+        }
         for (number, vehicle) in flight.vehicles.iter_mut().enumerate() {
             // Captured, it goes on with the key that it has.
             if number != index {
