@@ -68,14 +68,14 @@ pub struct Call<Q> {
 /// Request as it is written: with the role of the service that is to do it, because several services can do some of
 /// the same, and none must do it in the place of another.
 #[derive(Serialize)]
-struct Written<'a, Q> {
+struct WrittenRequest<'a, Q> {
     role: &'a str,
     request: &'a Q,
 }
 
 /// The same as it is read.
 #[derive(Deserialize)]
-struct Asked {
+struct ReadRequest {
     role: String,
     request: Value,
 }
@@ -246,7 +246,7 @@ fn read_request<Q: DeserializeOwned>(line: &[u8], role: &str) -> std::result::Re
             "the running {role} is of another version than this program, and does nothing of the kind: start it anew"
         )
     };
-    let asked: Asked = serde_json::from_slice(line).map_err(other_version)?;
+    let asked: ReadRequest = serde_json::from_slice(line).map_err(other_version)?;
     if asked.role != role {
         let (found, wanted) = (with_article(role), with_article(&asked.role));
         return Err(format!("{found} runs with this data directory, and not {wanted}: check --data-dir"));
@@ -322,7 +322,7 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
         return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
     let mut line =
-        serde_json::to_vec(&Written { role, request }).map_err(|error| failed(error.to_string()))?;
+        serde_json::to_vec(&WrittenRequest { role, request }).map_err(|error| failed(error.to_string()))?;
     line.push(b'\n');
     if line.len() as u64 > LINE_LIMIT {
         return Err(Error::Refused(format!("the request is longer than {LINE_LIMIT} bytes")));
