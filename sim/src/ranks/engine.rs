@@ -99,7 +99,7 @@ pub(super) fn carry(
             .name("world".into())
             .spawn_scoped(scope, move || play(near))
             .map_err(SimError::Runtime)?;
-        let mut carrier = Carrier { world: SimpleCommunicator::world(), far, last: measure::now() };
+        let mut carrier = LineCarrier { world: SimpleCommunicator::world(), far, last: measure::now() };
         loop {
             // What was sent before the end is carried after it.
             let over = playing.is_finished();
@@ -121,14 +121,14 @@ struct FarEnd {
 }
 
 /// Carries messages between lines and MPI.
-struct Carrier {
+struct LineCarrier {
     world: SimpleCommunicator,
     far: Vec<FarEnd>,
     /// Time of the last message.
     last: Instant,
 }
 
-impl Carrier {
+impl LineCarrier {
     /// Sends what has come out of the lines. Returns whether there was any.
     fn send_all(&mut self) -> bool {
         let mut sent = false;
