@@ -106,11 +106,12 @@ struct Opening {
 
 /// Returns true if the adversary has the recording of this world, and a group in which it can compute.
 pub(super) fn computes<S: Suite>(world: &World<S>) -> bool {
-    // Of ranks none sees all drones; anonymous members share W of another exchange, not T.
+    // Of ranks none sees all drones, and one is to check what many do. Anonymous members share W of another
+    // exchange, not T.
     S::ID == InsecureToy::ID
         && world.setup().recording
         && world.setup().admission.is_none()
-        && !world.is_split()
+        && world.setup().ranks.is_none()
 }
 
 /// The discrete logarithm of a point, if it is its own.
