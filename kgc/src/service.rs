@@ -60,7 +60,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     // Now rather than once files are open.
     let listen =
         config.listen.iter().map(|text| address("listen address", text)).collect::<Result<Vec<_>>>()?;
-    let own = reachable(&file.kgc_addresses());
+    let own = reachable(&file.kgc_addresses())?;
     if let Some(told) = unheard(&listen, &own) {
         tracing::warn!("{told}");
     }
@@ -218,10 +218,19 @@ pub(crate) fn dialled_address(what: &str, text: &str) -> Result<Multiaddr> {
     parse_dialled_address(text).map_err(|error| bad_address(what, text, &error))
 }
 
-/// The addresses of the deployment file at which drones can reach a KGC. An earlier build may have written others.
-fn reachable(texts: &[String]) -> Vec<Multiaddr> {
-    let dialled = texts.iter().map(|text| dialled_address("address in the deployment file", text));
-    dialled.filter_map(|dialled| dialled.inspect_err(|error| tracing::warn!("{error}")).ok()).collect()
+/// The addresses of the deployment file at which drones can reach a KGC. One that can only be listened on is left out with a
+/// warning, because an earlier build may have written it.
+fn reachable(texts: &[String]) -> Result<Vec<Multiaddr>> {
+    const WHAT: &str = "address in the deployment file";
+    let mut reached = Vec::new();
+    for text in texts {
+        match dialled_address(WHAT, text) {
+            Ok(dialled) => reached.push(dialled),
+            Err(error) if address(WHAT, text).is_ok() => tracing::warn!("{error}"),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(reached)
 }
 
 /// Warning for a KGC that listens on none of the ports at which drones look for it: without `--listen` it has the port 7000,

@@ -44,7 +44,7 @@ async fn air_of_a_base(vehicles: usize) -> Air {
     for (member, carrier) in medium.into_iter().enumerate() {
         let endpoint = if member == 0 { format!("udpin:127.0.0.1:{at}") } else { endpoint.clone() };
         // A carrier is to be given; the medium takes its place, and nobody opens it.
-        let settings = flags(&[&endpoint], &[&udp(9, 9)]);
+        let settings = flags(&[&endpoint], &[&udp(9, 10)]);
         let node = group.open_in_memory(member, settings, carrier).await;
         match member {
             0 => base = Some(node),
