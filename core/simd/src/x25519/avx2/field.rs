@@ -18,14 +18,14 @@
 
 use core::arch::x86_64::{
     __m256d, _mm256_add_pd, _mm256_and_si256, _mm256_blendv_pd, _mm256_castpd_si256, _mm256_castsi256_pd,
-    _mm256_cmpeq_epi64, _mm256_extract_epi64, _mm256_mul_epu32, _mm256_or_si256, _mm256_set_epi64x,
-    _mm256_set1_pd, _mm256_setzero_pd, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_sub_epi64, _mm256_sub_pd,
+    _mm256_cmpeq_epi64, _mm256_mul_epu32, _mm256_or_si256, _mm256_set1_pd, _mm256_setzero_pd,
+    _mm256_slli_epi64, _mm256_srli_epi64, _mm256_sub_epi64, _mm256_sub_pd,
 };
 
 use super::LANES;
 use super::limbs::{
-    Factors, Fold, LIMB, LOW, Limbs, P0, PLAIN, RAISE, RAISED, all, carry, plus, plus_multiple, product,
-    rippled, square,
+    Factors, Fold, LIMB, LOW, Limbs, P0, PLAIN, RAISE, RAISED, all, carry, load, plus, plus_multiple,
+    product, rippled, square, unload,
 };
 
 /// Elements that may be multiplied: each limb below 2^50 + 2^14.
@@ -65,23 +65,12 @@ impl Tight {
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn to_words(self) -> [[u64; LANES]; 4] {
         let [l0, l1, l2, l3, l4] = self.reduced();
-        let words = [
-            _mm256_or_si256(l0, _mm256_slli_epi64::<51>(l1)),
-            _mm256_or_si256(_mm256_srli_epi64::<13>(l1), _mm256_slli_epi64::<38>(l2)),
-            _mm256_or_si256(_mm256_srli_epi64::<26>(l2), _mm256_slli_epi64::<25>(l3)),
-            _mm256_or_si256(_mm256_srli_epi64::<39>(l3), _mm256_slli_epi64::<12>(l4)),
-        ];
-        words.map(
-            #[inline]
-            |word| {
-                [
-                    _mm256_extract_epi64::<0>(word).cast_unsigned(),
-                    _mm256_extract_epi64::<1>(word).cast_unsigned(),
-                    _mm256_extract_epi64::<2>(word).cast_unsigned(),
-                    _mm256_extract_epi64::<3>(word).cast_unsigned(),
-                ]
-            },
-        )
+        [
+            unload(_mm256_or_si256(l0, _mm256_slli_epi64::<51>(l1))),
+            unload(_mm256_or_si256(_mm256_srli_epi64::<13>(l1), _mm256_slli_epi64::<38>(l2))),
+            unload(_mm256_or_si256(_mm256_srli_epi64::<26>(l2), _mm256_slli_epi64::<25>(l3))),
+            unload(_mm256_or_si256(_mm256_srli_epi64::<39>(l3), _mm256_slli_epi64::<12>(l4))),
+        ]
     }
 
     /// The limbs of the elements modulo p.
@@ -90,10 +79,15 @@ impl Tight {
     fn reduced(self) -> Limbs {
         // p more, which exceeds what is below zero: every limb is between 0 and 2^52.
         let magic = _mm256_set1_pd(LOW);
-        let integers = each!(_mm256_add_pd, self.0, [magic; 5]).map(
-            #[inline]
-            |limb| _mm256_sub_epi64(_mm256_castpd_si256(limb), _mm256_castpd_si256(magic)),
-        );
+        let [l0, l1, l2, l3, l4] = each!(_mm256_add_pd, self.0, [magic; 5]);
+        let bits = _mm256_castpd_si256(magic);
+        let integers = [
+            _mm256_sub_epi64(_mm256_castpd_si256(l0), bits),
+            _mm256_sub_epi64(_mm256_castpd_si256(l1), bits),
+            _mm256_sub_epi64(_mm256_castpd_si256(l2), bits),
+            _mm256_sub_epi64(_mm256_castpd_si256(l3), bits),
+            _mm256_sub_epi64(_mm256_castpd_si256(l4), bits),
+        ];
         let p = [all(P0), all(LIMB), all(LIMB), all(LIMB), all(LIMB)];
         let (mut limbs, over) = rippled(each!(plus, integers, p));
         let [lowest, ..] = &mut limbs;
@@ -219,13 +213,8 @@ impl Wide {
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     pub(super) fn from_words(words: &[[u64; LANES]; 4]) -> Self {
-        let [w0, w1, w2, w3] = words.map(
-            #[inline]
-            |[w0, w1, w2, w3]| {
-                let [w0, w1, w2, w3] = [w0, w1, w2, w3].map(u64::cast_signed);
-                _mm256_set_epi64x(w3, w2, w1, w0)
-            },
-        );
+        let [w0, w1, w2, w3] = words;
+        let (w0, w1, w2, w3) = (load(w0), load(w1), load(w2), load(w3));
         let mask = all(LIMB);
         Self([
             _mm256_and_si256(w0, mask),

@@ -9,10 +9,13 @@
 
 use core::arch::x86_64::{
     __m256d, __m256i, _mm256_add_epi64, _mm256_add_pd, _mm256_and_si256, _mm256_castpd_si256,
-    _mm256_castsi256_pd, _mm256_fmadd_pd, _mm256_mul_epu32, _mm256_or_si256, _mm256_set1_epi64x,
-    _mm256_set1_pd, _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_sub_pd,
+    _mm256_castsi256_pd, _mm256_extract_epi64, _mm256_fmadd_pd, _mm256_mul_epu32, _mm256_or_si256,
+    _mm256_set_epi64x, _mm256_set1_epi64x, _mm256_set1_pd, _mm256_sllv_epi64, _mm256_srli_epi64,
+    _mm256_sub_pd,
 };
 use core::hint::black_box;
+
+use super::LANES;
 
 /// The 51 bits of a limb; also the limbs of p but the lowest.
 pub(super) const LIMB: i64 = (1 << 51) - 1;
@@ -105,6 +108,27 @@ pub(super) fn plus(a: __m256i, b: __m256i) -> __m256i {
 #[inline]
 pub(super) fn all(number: i64) -> __m256i {
     _mm256_set1_epi64x(number)
+}
+
+/// A vector of four words. No closure makes it, because the compiler may leave a closure out of line, and a ladder calls
+/// nothing but products.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(super) fn load(words: &[u64; LANES]) -> __m256i {
+    let [w0, w1, w2, w3] = *words;
+    _mm256_set_epi64x(w3.cast_signed(), w2.cast_signed(), w1.cast_signed(), w0.cast_signed())
+}
+
+/// The four words of a vector.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+pub(super) fn unload(vector: __m256i) -> [u64; LANES] {
+    [
+        _mm256_extract_epi64::<0>(vector).cast_unsigned(),
+        _mm256_extract_epi64::<1>(vector).cast_unsigned(),
+        _mm256_extract_epi64::<2>(vector).cast_unsigned(),
+        _mm256_extract_epi64::<3>(vector).cast_unsigned(),
+    ]
 }
 
 /// A byte of all ones or zeros as a mask of all lanes.
