@@ -237,6 +237,7 @@ enum Due {
     Arrive { from: usize, to: usize, via: Via, bytes: Arc<[u8]> },
     Broadcast { from: usize, sent: Box<Transmission>, bytes: Arc<[u8]> },
     Connect(MemberId),
+    Begin(MemberId),
 }
 
 /// A frame as an eavesdropper records it.
@@ -434,12 +435,17 @@ impl<'a> Arena<'a> {
 
     fn admit(&mut self, first: MemberId, count: u32) {
         let ids = self.outside(first, count);
+        let pace = self.contender.pace_of_newcomers();
         for id in &ids {
             self.set_standing(*id, Standing::Inside(self.made.len()));
             self.connect(*id);
         }
-        for id in &ids {
-            self.command(*id as usize + 1, Command::Join);
+        for (before, id) in (0..).zip(&ids) {
+            if pace.is_zero() {
+                self.command(*id as usize + 1, Command::Join);
+            } else {
+                self.queue.push(nanos(self.now + pace * before), Due::Begin(*id));
+            }
         }
         self.command(0, Command::Admit(ids));
     }
@@ -556,6 +562,7 @@ impl<'a> Arena<'a> {
                     self.connect(id);
                 }
             }
+            Due::Begin(id) => self.command(id as usize + 1, Command::Join),
         }
     }
 

@@ -155,4 +155,11 @@ pub trait Contender {
     fn is_whole(&self, _member: MemberId) -> bool {
         true
     }
+
+    /// Time between the first words of members that come together; zero: all at once. A scheme whose newcomers speak first
+    /// needs it on a slow channel, because requests that queue for longer than their senders wait are sent again. It
+    /// counts in the time of the event.
+    fn pace_of_newcomers(&self) -> Duration {
+        Duration::ZERO
+    }
 }

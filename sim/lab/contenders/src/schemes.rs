@@ -10,6 +10,7 @@ mod x25519;
 
 use quiver_ainq::StrategyKind;
 use quiver_crypto::Secret;
+use quiver_kem::KemSetting;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -48,6 +49,8 @@ pub enum SchemeKind {
     QuiverFlat,
     /// Quiver, a key tree.
     QuiverTree,
+    /// Quiver, a key tree, with a second factor of ML-KEM-768 in pairwise secrets.
+    QuiverTreeMlKem,
     /// AinQ as published.
     AinqAsPublished,
     /// A sealed key to each.
@@ -71,6 +74,7 @@ impl SchemeKind {
     pub const ALL: &[Self] = &[
         Self::QuiverFlat,
         Self::QuiverTree,
+        Self::QuiverTreeMlKem,
         Self::AinqAsPublished,
         Self::Pairwise,
         Self::Lkh,
@@ -88,6 +92,7 @@ impl SchemeKind {
         match self {
             Self::QuiverFlat => "Quiver, flat",
             Self::QuiverTree => "Quiver, tree",
+            Self::QuiverTreeMlKem => "Quiver, tree, ML-KEM-768",
             Self::AinqAsPublished => "AinQ as published",
             Self::Pairwise => "pairwise, sealed",
             Self::Lkh => "LKH, RFC 2627",
@@ -106,6 +111,7 @@ impl SchemeKind {
         match self {
             Self::QuiverFlat
             | Self::QuiverTree
+            | Self::QuiverTreeMlKem
             | Self::AinqAsPublished
             | Self::Pairwise
             | Self::Lkh
@@ -128,8 +134,11 @@ impl SchemeKind {
     /// [`ContenderError::Scheme`].
     pub fn build(self, setting: Setting) -> Result<Box<dyn Contender>, ContenderError> {
         Ok(match self {
-            Self::QuiverFlat => Box::new(Quiver::new(StrategyKind::Flat, setting)?),
-            Self::QuiverTree => Box::new(Quiver::new(StrategyKind::Tree, setting)?),
+            Self::QuiverFlat => Box::new(Quiver::new(StrategyKind::Flat, KemSetting::None, setting)?),
+            Self::QuiverTree => Box::new(Quiver::new(StrategyKind::Tree, KemSetting::None, setting)?),
+            Self::QuiverTreeMlKem => {
+                Box::new(Quiver::new(StrategyKind::Tree, KemSetting::MlKem768, setting)?)
+            }
             Self::AinqAsPublished => Box::new(AinqAsPublished::new(setting)?),
             Self::Pairwise => Box::new(Pairwise::new(setting)),
             Self::Lkh => Box::new(Lkh::new(setting)),

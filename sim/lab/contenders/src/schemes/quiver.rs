@@ -1,7 +1,8 @@
 //! Quiver: the machines of its services, [`Leader`] and [`Edge`], with the delivery that they have themselves.
 //!
 //! Drones are enrolled beforehand, as those of the other schemes have their long-term keys. A newcomer asks to join as
-//! it does in service: with a hello, a cookie and a signed request, which are counted.
+//! it does in service: with a hello, a cookie and a signed request, which are counted. Newcomers ask one after the other, as
+//! fast as the radio carries their exchanges, because that is how operators start them on a slow channel.
 //!
 //! One member is removed by the operator's word to the leader. A leader takes one name at a time and makes an epoch for
 //! each, which the next to be removed still opens. So several are removed as the services remove several at once: the KGC
@@ -23,6 +24,7 @@ use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcRecord};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig, LeaderRecord};
+use quiver_kem::KemSetting;
 use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use quiver_message::{Message, RevocationList};
 use quiver_testbed::EPOCH_START;
@@ -46,6 +48,7 @@ const ENROLMENT_ROUNDS: usize = 16;
 /// Quiver under one of its strategies.
 pub struct Quiver {
     strategy: StrategyKind,
+    kem: KemSetting,
     setting: Setting,
     genuine: Fleet,
     /// A deployment of the same name with other keys, for a usurper.
@@ -94,15 +97,37 @@ impl KeyCentre {
     }
 }
 
-fn failed(strategy: StrategyKind, what: String) -> ContenderError {
-    ContenderError::Scheme { scheme: name_of(strategy), what }
+fn failed(scheme: &'static str, what: String) -> ContenderError {
+    ContenderError::Scheme { scheme, what }
 }
 
-const fn name_of(strategy: StrategyKind) -> &'static str {
-    match strategy {
-        StrategyKind::Flat => "Quiver, flat",
-        StrategyKind::Tree => "Quiver, tree",
+const fn name_of(strategy: StrategyKind, kem: KemSetting) -> &'static str {
+    match (strategy, kem) {
+        (StrategyKind::Flat, KemSetting::None) => "Quiver, flat",
+        (StrategyKind::Flat, KemSetting::MlKem768) => "Quiver, flat, ML-KEM-768",
+        (StrategyKind::Flat, KemSetting::MlKem1024) => "Quiver, flat, ML-KEM-1024",
+        (StrategyKind::Tree, KemSetting::None) => "Quiver, tree",
+        (StrategyKind::Tree, KemSetting::MlKem768) => "Quiver, tree, ML-KEM-768",
+        (StrategyKind::Tree, KemSetting::MlKem1024) => "Quiver, tree, ML-KEM-1024",
     }
+}
+
+/// Bytes of a join: hello, challenge, request, welcome, acknowledgement; from a drone and from its leader.
+const JOIN_BYTES: [(usize, usize); 2] = [(210 + 450 + 54, 3), (230 + 450, 2)];
+
+/// Time that the radio takes for one join, and half as long again. With a second factor the encapsulation key and
+/// the ciphertext come on top (§24).
+fn join_pace(setting: &Setting, kem: KemSetting) -> Duration {
+    if !setting.shared_medium {
+        return Duration::ZERO;
+    }
+    let [(drone, drone_messages), (leader, leader_messages)] = JOIN_BYTES;
+    let [key, ciphertext] = kem.set().map_or([0; 2], |set| [set.key_len(), set.ciphertext_len()]);
+    // The last frame of a message is not full.
+    let frames = |bytes: usize, messages: usize| (bytes / setting.pace.capacity.max(1) + messages) as u32;
+    let exchange = setting.pace.frame * frames(drone + key, drone_messages)
+        + setting.pace.controller_frame * frames(leader + ciphertext, leader_messages);
+    exchange * 3 / 2
 }
 
 impl Fleet {
@@ -153,26 +178,32 @@ impl Fleet {
         Ok(records)
     }
 
-    fn leader(&mut self, strategy: StrategyKind, setting: &Setting) -> Result<Leader<S>, String> {
+    fn leader(
+        &mut self,
+        strategy: StrategyKind,
+        kem: KemSetting,
+        setting: &Setting,
+    ) -> Result<Leader<S>, String> {
         let config = |fleet: &Self, token| -> Result<LeaderConfig<S>, String> {
             Ok(LeaderConfig {
                 strategy,
                 shared_medium: setting.shared_medium,
                 max_members: setting.members.saturating_mul(2).clamp(64, 1 << 20),
-                timing: leader_timing(setting),
+                timing: leader_timing(setting, kem),
                 ..LeaderConfig::new(fleet.deployment.clone(), name(GROUP)?, token)
             })
         };
         if self.records.borrow().is_empty() {
             let role = Role::Leader { group: name(GROUP)?, ordinal: 0 };
             let token = self.token("leader", role)?;
-            let mut leader =
-                Leader::new(config(self, Some(token))?, []).map_err(|error| error.to_string())?;
+            let leader = Leader::new(config(self, Some(token))?, []).map_err(|error| error.to_string())?;
+            let mut leader = leader.with_kem(kem);
             let records = self.enrol(&mut leader)?;
             self.records.borrow_mut().extend(records);
         }
         let records = self.records.borrow().clone();
-        Leader::new(config(self, None)?, records).map_err(|error| error.to_string())
+        let leader = Leader::new(config(self, None)?, records).map_err(|error| error.to_string())?;
+        Ok(leader.with_kem(kem))
     }
 }
 
@@ -181,23 +212,29 @@ fn name(text: &str) -> Result<Name, String> {
 }
 
 /// Time settings for a radio: answers may take as long as the radio takes for all.
-fn leader_timing(setting: &Setting) -> LeaderTiming {
+fn leader_timing(setting: &Setting, kem: KemSetting) -> LeaderTiming {
+    let (join, default) = (join_pace(setting, kem), LeaderTiming::default());
     let all = setting.pace.frame * 8 * setting.members;
     LeaderTiming {
         validity: Duration::from_secs(30 * 86_400),
         challenge: (all * 2).clamp(Duration::from_secs(120), LeaderTiming::MAX_CHALLENGE),
         resend: (setting.pace.frame * 2 * setting.members).max(Duration::from_secs(5)),
-        ..LeaderTiming::default()
+        // Joins that come one after the other make one epoch.
+        batching: default.batching.max(join * 4),
+        batching_max: default.batching_max.max(join * setting.members * 2),
+        ..default
     }
 }
 
-fn edge_timing(setting: &Setting) -> EdgeTiming {
+fn edge_timing(setting: &Setting, kem: KemSetting) -> EdgeTiming {
     let default = EdgeTiming::default();
     let all = setting.pace.frame * 8 * setting.members;
+    let joins = join_pace(setting, kem) * setting.members;
     EdgeTiming {
-        retry: (all / 4).max(default.retry),
+        retry: (all / 4).max(joins / 4).max(default.retry),
         retry_max: (all * 2).max(default.retry_max),
-        admission: all.max(default.admission),
+        // The leader answers when the last newcomer has asked.
+        admission: (all + joins * 2).max(default.admission),
         ..default
     }
 }
@@ -223,27 +260,28 @@ impl Quiver {
     ///
     /// # Errors
     /// [`ContenderError::Scheme`].
-    pub fn new(strategy: StrategyKind, setting: Setting) -> Result<Self, ContenderError> {
-        let genuine = Fleet::new(setting.seed).map_err(|what| failed(strategy, what))?;
-        Ok(Self { strategy, setting, genuine, false_one: None, edges: BTreeMap::new() })
+    pub fn new(strategy: StrategyKind, kem: KemSetting, setting: Setting) -> Result<Self, ContenderError> {
+        let genuine = Fleet::new(setting.seed).map_err(|what| failed(name_of(strategy, kem), what))?;
+        Ok(Self { strategy, kem, setting, genuine, false_one: None, edges: BTreeMap::new() })
     }
 
     fn edge(&mut self, id: MemberId) -> Result<Edge<S>, String> {
         let config = |fleet: &Fleet, token| EdgeConfig {
-            timing: edge_timing(&self.setting),
+            timing: edge_timing(&self.setting, self.kem),
             ..EdgeConfig::new(fleet.deployment.clone(), None, token)
         };
         if !self.edges.contains_key(&id) {
             let token = self.genuine.token(&drone(id), Role::Edge)?;
             let fresh = Edge::new(config(&self.genuine, Some(token)), None);
-            let mut edge = fresh.map_err(|error| error.to_string())?;
+            let mut edge = fresh.map_err(|error| error.to_string())?.with_kem(self.kem);
             let records = self.genuine.enrol(&mut edge)?;
             let keypair = edge.keypair().ok_or_else(|| format!("{} did not enrol", drone(id)))?;
             let serial = keypair.public().identity.serial;
             self.genuine.centre.borrow_mut().serials.insert(id, serial);
             self.edges.insert(id, records.into_iter().next_back().ok_or("nothing was persisted")?);
         }
-        Edge::new(config(&self.genuine, None), self.edges.get(&id)).map_err(|error| error.to_string())
+        let edge = Edge::new(config(&self.genuine, None), self.edges.get(&id));
+        Ok(edge.map_err(|error| error.to_string())?.with_kem(self.kem))
     }
 }
 
@@ -253,7 +291,7 @@ fn drone(id: MemberId) -> String {
 
 impl Contender for Quiver {
     fn name(&self) -> &'static str {
-        name_of(self.strategy)
+        name_of(self.strategy, self.kem)
     }
 
     fn facts(&self) -> Facts {
@@ -262,33 +300,41 @@ impl Contender for Quiver {
             heals: "a newcomer's and a new term's exchange is ephemeral: a stolen long-term key opens no recording",
             proof: "symbolic, by ProVerif (models/)",
             standard: "none",
-            quantum: "no: ristretto255",
+            quantum: match self.kem {
+                KemSetting::None => "no: ristretto255",
+                KemSetting::MlKem768 => "yes, by ML-KEM-768; signatures are Schnorr's on ristretto255",
+                KemSetting::MlKem1024 => "yes, by ML-KEM-1024; signatures are Schnorr's on ristretto255",
+            },
             notes: "The services' own machines. The whole handshake of a join is counted, which no other scheme's is. \
                     Several members are removed by the KGC's list, which each member fetches over the radio.",
         }
     }
 
     fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
-        let strategy = self.strategy;
+        let (strategy, kem, scheme) = (self.strategy, self.kem, self.name());
         let fleet = match authority {
             Authority::Genuine => &mut self.genuine,
             Authority::Public => match &mut self.false_one {
                 Some(fleet) => fleet,
                 absent @ None => {
-                    let fleet = Fleet::new(!self.setting.seed).map_err(|what| failed(strategy, what))?;
+                    let fleet = Fleet::new(!self.setting.seed).map_err(|what| failed(scheme, what))?;
                     absent.insert(fleet)
                 }
             },
         };
-        let leader = fleet.leader(strategy, &self.setting).map_err(|what| failed(strategy, what))?;
+        let leader = fleet.leader(strategy, kem, &self.setting).map_err(|what| failed(scheme, what))?;
         let (records, centre) = (Rc::clone(&fleet.records), Rc::clone(&fleet.centre));
         Ok(Box::new(QuiverLeader { leader, records, centre, key: Held::default() }))
     }
 
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
-        let strategy = self.strategy;
-        let edge = self.edge(id).map_err(|what| failed(strategy, what))?;
+        let scheme = self.name();
+        let edge = self.edge(id).map_err(|what| failed(scheme, what))?;
         Ok(Box::new(QuiverEdge { edge, key: Held::default() }))
+    }
+
+    fn pace_of_newcomers(&self) -> Duration {
+        join_pace(&self.setting, self.kem)
     }
 }
 

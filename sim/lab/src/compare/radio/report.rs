@@ -90,9 +90,9 @@ fn common_size(comparison: &RadioComparison, event: Event) -> Option<u32> {
     comparison.plan.drones.iter().rev().copied().find(|drones| played(*drones))
 }
 
-const OURS: [SchemeKind; 2] = [SchemeKind::QuiverFlat, SchemeKind::QuiverTree];
+const OURS: [SchemeKind; 3] = [SchemeKind::QuiverFlat, SchemeKind::QuiverTree, SchemeKind::QuiverTreeMlKem];
 
-/// A sentence for each quantity in which another scheme is better than both of Quiver's.
+/// A sentence for each quantity in which another scheme is better than all of Quiver's.
 fn losses(comparison: &RadioComparison) -> Vec<String> {
     let mut lines = Vec::new();
     for quantity in &QUANTITIES {
@@ -122,7 +122,7 @@ fn losses(comparison: &RadioComparison) -> Vec<String> {
     }
     if lines.is_empty() {
         lines.push(
-            "In no quantity that is measured here is another scheme better than both of Quiver's.".into(),
+            "In no quantity that is measured here is another scheme better than all of Quiver's.".into(),
         );
     }
     lines
@@ -349,6 +349,7 @@ const fn ink(scheme: SchemeKind) -> (Ink, bool) {
     match scheme {
         SchemeKind::QuiverFlat => (Ink::Flat, false),
         SchemeKind::QuiverTree => (Ink::Tree, false),
+        SchemeKind::QuiverTreeMlKem => (Ink::Tree, true),
         SchemeKind::AinqAsPublished => (Ink::Paper, false),
         SchemeKind::MlsRs => (Ink::Rival, false),
         SchemeKind::Lkh => (Ink::Rival, true),
