@@ -88,7 +88,8 @@ pub fn kem_message(bytes: &[u8]) {
     decoders::message::<S>(bytes);
 }
 
-/// A join with each set: hello, challenge, request with a key and with the name of one held, ciphertext.
+/// A join with each set: hello, challenge, requests with a key, with one ahead of a
+/// leader's term and with the name of one held, ciphertext.
 pub fn kem_message_seeds() -> Vec<Vec<u8>> {
     let scene = S::scene();
     let honest = scene.honest();
@@ -120,6 +121,7 @@ pub fn kem_message_seeds() -> Vec<Vec<u8>> {
             Message::JoinHello(hello),
             Message::JoinChallenge(challenge),
             Message::JoinRequest(request(KemOffer::Key { set, key: key.clone() })),
+            Message::JoinRequest(request(KemOffer::Ahead { set, key: key.clone() })),
             Message::JoinRequest(request(KemOffer::Held { term, tag: made_key(term).tag() })),
             Message::JoinCiphertext(JoinCiphertext { nonce, term, ciphertext }),
         ]

@@ -329,6 +329,7 @@ impl<S: Suite> Edge<S> {
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         // §21.4: whoever knows another way to the leader says at once that it is there now.
         let asks_another = self.leaders.disconnected(peer);
+        self.membership.disconnected(peer);
         self.enrol(now, EnrolmentInput::Disconnected(peer), rng);
         if self.joining.is_with(peer) {
             if self.wanted.is_none() {
@@ -414,8 +415,15 @@ impl<S: Suite> Edge<S> {
             return;
         }
         let end = match message {
+            // §24.7: a member asks deputies, and no leader for a membership.
+            Message::JoinChallenge(challenge) if membership.is_member() => {
+                return membership.deputy_challenged(&mut cx, from, challenge);
+            }
             Message::JoinChallenge(challenge) => {
                 return joining.challenged(&mut cx, membership, from, challenge);
+            }
+            Message::JoinCiphertext(ciphertext) if membership.is_member() => {
+                return membership.deputy_ciphertext(&mut cx, from, ciphertext);
             }
             Message::JoinCiphertext(ciphertext) => return joining.ciphertext(&cx, from, ciphertext),
             Message::Welcome(welcome) => {
@@ -515,7 +523,7 @@ impl<S: Suite> Edge<S> {
             self.left();
         }
         let (mut cx, _, membership) = self.parts(now, rng);
-        membership.tick_spare_points(&mut cx);
+        membership.tick_leaders(&mut cx);
     }
 
     fn deadline(&self) -> Option<Duration> {

@@ -28,7 +28,8 @@ pub(crate) fn join<S: Suite>(
         .u64(spare.q)
         .fixed(spare.point.as_bytes())
         .lp(&spare.signature.encode());
-    // §24.4: the set (1), then 1 and lp(ek), or 2, g (8) and the tag (16); nothing without a second factor.
+    // §24.4: the set (1), then 1 and lp(ek), or 2, g (8) and the tag (16), or 3 and lp(ek); nothing without a
+    // second factor.
     match kem {
         None => {}
         Some(KemOffer::Key { set, key }) => {
@@ -36,6 +37,9 @@ pub(crate) fn join<S: Suite>(
         }
         Some(KemOffer::Held { term, tag }) => {
             writer.u8(term.set().code()).u8(2).u64(term.g()).fixed(tag);
+        }
+        Some(KemOffer::Ahead { set, key }) => {
+            writer.u8(set.code()).u8(3).lp(key);
         }
     }
     writer.finish()

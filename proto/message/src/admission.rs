@@ -175,7 +175,7 @@ impl AdmissionStep {
 fn fresh_offer(wire: wire::KemOffer) -> Result<KemOffer, MessageError> {
     match KemOffer::from_wire(wire)? {
         offer @ KemOffer::Key { .. } => Ok(offer),
-        KemOffer::Held { .. } => Err(MessageError::Invalid("kem")),
+        KemOffer::Ahead { .. } | KemOffer::Held { .. } => Err(MessageError::Invalid("kem")),
     }
 }
 

@@ -18,6 +18,14 @@ pub enum KemOffer {
         /// As long as the set says.
         key: Vec<u8>,
     },
+    /// An encapsulation key of a member, for a new κ with a leader that it may follow one day. The request asks for no
+    /// membership.
+    Ahead {
+        /// The parameter set.
+        set: KemSet,
+        /// As long as the set says.
+        key: Vec<u8>,
+    },
     /// The name of κ that both ends have.
     Held {
         /// Set and count of κ.
@@ -43,7 +51,7 @@ impl KemOffer {
     #[must_use]
     pub const fn set(&self) -> KemSet {
         match self {
-            Self::Key { set, .. } => *set,
+            Self::Key { set, .. } | Self::Ahead { set, .. } => *set,
             Self::Held { term, .. } => term.set(),
         }
     }
@@ -52,14 +60,13 @@ impl KemOffer {
         let set = field::present("kem.set", set_from_wire("kem.set", wire.set)?)?;
         if wire.tag.is_empty() {
             // One encoding for each offer.
-            let fits = wire.g == 0 && wire.key.len() == set.key_len();
-            return if fits {
-                Ok(Self::Key { set, key: wire.key })
-            } else {
-                Err(MessageError::Invalid("kem"))
+            return match wire.g == 0 && wire.key.len() == set.key_len() {
+                true if wire.ahead => Ok(Self::Ahead { set, key: wire.key }),
+                true => Ok(Self::Key { set, key: wire.key }),
+                false => Err(MessageError::Invalid("kem")),
             };
         }
-        if !wire.key.is_empty() {
+        if wire.ahead || !wire.key.is_empty() {
             return Err(MessageError::Invalid("kem"));
         }
         Ok(Self::Held { term: term("kem.g", set, wire.g)?, tag: field::array("kem.tag", &wire.tag)? })
@@ -69,6 +76,9 @@ impl KemOffer {
         let set = set_to_wire(Some(self.set()));
         match self {
             Self::Key { key, .. } => wire::KemOffer { set, key: key.clone(), ..wire::KemOffer::default() },
+            Self::Ahead { key, .. } => {
+                wire::KemOffer { set, key: key.clone(), ahead: true, ..wire::KemOffer::default() }
+            }
             Self::Held { term, tag } => {
                 wire::KemOffer { set, g: term.g(), tag: tag.to_vec(), ..wire::KemOffer::default() }
             }

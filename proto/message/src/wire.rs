@@ -404,6 +404,9 @@ pub struct KemOffer {
     /// 16 bytes, or none.
     #[prost(bytes = "vec", tag = "4")]
     pub tag: ::prost::alloc::vec::Vec<u8>,
+    /// With a key: the drone asks for no membership, but for a second factor with a leader that it may follow one day.
+    #[prost(bool, tag = "5")]
+    pub ahead: bool,
 }
 /// Edge to leader, signed `join`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -345,6 +345,7 @@ fn with_a_second_factor(
         ("JoinHelloHybrid", Message::JoinHello(hello)),
         ("JoinChallengeHybrid", Message::JoinChallenge(challenge)),
         ("JoinRequestKey", asks(m::KemOffer::Key { set, key: vec![8; set.key_len()] })),
+        ("JoinRequestAhead", asks(m::KemOffer::Ahead { set, key: vec![8; set.key_len()] })),
         ("JoinRequestHeld", asks(m::KemOffer::Held { term, tag: [7; 16] })),
         ("JoinCiphertext", Message::JoinCiphertext(m::JoinCiphertext { nonce, term, ciphertext })),
     ]
@@ -362,10 +363,16 @@ fn second_factors_out_of_bounds_are_refused() {
     for (set, other) in [(KemSet::MlKem768, KemSet::MlKem1024), (KemSet::MlKem1024, KemSet::MlKem768)] {
         let (own, others) = (set.key_len(), other.key_len());
         for length in [0, own - 1, own + 1, others] {
-            let kem = Some(m::KemOffer::Key { set, key: vec![8; length] });
-            check(Message::JoinRequest(m::JoinRequest { kem: kem.clone(), ..request.clone() }), "kem");
-            check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+            let key = vec![8; length];
+            for kem in [m::KemOffer::Key { set, key: key.clone() }, m::KemOffer::Ahead { set, key }] {
+                let kem = Some(kem);
+                check(Message::JoinRequest(m::JoinRequest { kem: kem.clone(), ..request.clone() }), "kem");
+                check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+            }
         }
+        // A run of admission has a key of its own alone.
+        let kem = Some(m::KemOffer::Ahead { set, key: vec![8; own] });
+        check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
         let (own, others) = (set.ciphertext_len(), other.ciphertext_len());
         let term = KemTerm::new(set, 1).unwrap();
         for length in [0, own - 1, own + 1, others] {

@@ -186,17 +186,8 @@ impl<S: Suite> Joining<S> {
             return;
         }
         let Some(group) = cx.group else { return };
-        // §6.1: the leader that answers leads this group, and is neither revoked nor refused.
-        let leads =
-            matches!(&challenge.leader.identity.role, Role::Leader { group: led, .. } if led == group);
-        if !leads {
-            return cx.blame(from, Error::NotALeader);
-        }
-        if cx.revocations.names(&challenge.leader) {
-            return cx.blame(from, Error::Revoked);
-        }
-        if cx.leaders.refuses(&challenge.leader) {
-            return cx.blame(from, Offence::RefusedLeader);
+        if let Err(offence) = may_lead(cx, group, challenge) {
+            return cx.blame(from, offence);
         }
         // §12.6: tried again when the wait for this attempt is over. By then the leader may have sent a newer
         // list.
@@ -417,8 +408,30 @@ impl<S: Suite> Attempt<S> {
 /// A membership, and κ with which it began if there is a second factor.
 type Admitted<S> = (Membership<S>, Option<Entered<S>>);
 
+/// Checks that the leader that answers may lead this group.
+///
+/// # Errors
+/// What is against it.
+pub(super) fn may_lead<S: Suite>(
+    cx: &EdgeContext<'_, S>,
+    group: &Name,
+    challenge: &JoinChallenge<S>,
+) -> Result<(), Offence> {
+    let leader = &challenge.leader;
+    // §6.1: it leads this group, and is neither revoked nor refused.
+    if !matches!(&leader.identity.role, Role::Leader { group: led, .. } if led == group) {
+        Err(Error::NotALeader.into())
+    } else if cx.revocations.names(leader) {
+        Err(Error::Revoked.into())
+    } else if cx.leaders.refuses(leader) {
+        Err(Offence::RefusedLeader)
+    } else {
+        Ok(())
+    }
+}
+
 /// The signed request that answers a challenge.
-fn join_request<S: Suite>(
+pub(super) fn join_request<S: Suite>(
     cx: &mut EdgeContext<'_, S>,
     group: &Name,
     challenge: &JoinChallenge<S>,

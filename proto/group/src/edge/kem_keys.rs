@@ -214,6 +214,13 @@ impl<S: Suite> Exchange<S> {
         }
     }
 
+    /// κ of the first ciphertext that came, and the leader that was asked.
+    pub(in crate::edge) fn made(&mut self) -> Option<(Handle, Entered<S>)> {
+        let Own::Fresh { keys, .. } = &mut self.own else { return None };
+        let key = (!keys.is_empty()).then(|| keys.swap_remove(0))?;
+        Some((self.leader, Entered { key, renewed: true }))
+    }
+
     /// Every κ that a header of this leader may have been made with.
     pub(in crate::edge) fn candidates(&self, core: &HeaderCore<S>) -> Vec<Entered<S>> {
         let (keys, renewed) = match &self.own {

@@ -1,6 +1,7 @@
 //! Follows a group as a member: its epochs, its messages, and its end.
 
 mod catch_up;
+mod deputies;
 mod early_updates;
 pub(super) mod history;
 mod leave;
@@ -20,8 +21,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Backoff, Now, Offence, Peer, Revocations, Via, earlier};
-use quiver_message::{CatchUpReply, EvictionNotice, Message, Rekey, SpareAck};
+use quiver_message::{CatchUpReply, EvictionNotice, JoinChallenge, JoinCiphertext, Message, Rekey, SpareAck};
 
+use self::deputies::Deputies;
 use self::history::{History, KeptHeader};
 pub use self::leave::{LeaveMessage, signed_leave};
 use self::member::Member;
@@ -60,6 +62,7 @@ pub struct GroupMember<S: Suite> {
     pub(super) senders: u32,
     /// The second factor that it shares with leaders.
     pub(super) kem: KemKeys<S>,
+    deputies: Deputies<S>,
     leave_message: LeaveMessage<S>,
 }
 
@@ -74,6 +77,7 @@ impl<S: Suite> GroupMember<S> {
             spare_points: SparePoints::new(),
             senders: MAX_SENDERS,
             kem: KemKeys::new(),
+            deputies: Deputies::new(),
             leave_message,
         }
     }
@@ -249,6 +253,7 @@ impl<S: Suite> GroupMember<S> {
     pub fn end(&mut self) {
         // §12.1: a deputy that has not heard of the end may open a term with the point that it knows.
         self.spare_points.discard();
+        self.deputies.reset();
         // §7.3: the newest header of a former group stays.
         if let Some(member) = self.member.take() {
             self.history.keep(member.header);
@@ -713,7 +718,39 @@ impl<S: Suite> GroupMember<S> {
     pub(super) fn introduce_soon(&mut self, cx: &EdgeContext<'_, S>) {
         if cx.leaders.are_several() && cx.keypair.is_some() && self.is_member() {
             self.spare_points.introduce_at(cx.now.monotonic + cx.timing.retry);
+            if !self.kem.setting().is_none() {
+                // §24.7: and a second factor is made with them.
+                self.deputies.ask_at(cx.now.monotonic + cx.timing.retry);
+            }
         }
+    }
+
+    /// Takes the challenge of a deputy that was asked for κ.
+    pub(super) fn deputy_challenged(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        challenge: &JoinChallenge<S>,
+    ) {
+        let Some(member) = &self.member else { return };
+        let (group, secrets) = (member.membership.group(), (&self.kem, &self.spare_points));
+        self.deputies.challenged(cx, secrets, group, (from, challenge));
+    }
+
+    /// Takes the ciphertext of a deputy that was asked for κ.
+    pub(super) fn deputy_ciphertext(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        from: Peer,
+        message: &JoinCiphertext,
+    ) {
+        let Some(member) = &self.member else { return };
+        self.deputies.ciphertext(cx, &mut self.kem, member.membership.group(), (from, message));
+    }
+
+    /// A connection is gone.
+    pub(super) fn disconnected(&mut self, peer: Peer) {
+        self.deputies.disconnected(peer);
     }
 
     /// Does what is due for the membership.
@@ -721,19 +758,23 @@ impl<S: Suite> GroupMember<S> {
         self.member.as_mut()?.tick(cx, self.leave_message)
     }
 
-    /// Does what is due for the spare points, which outlive a membership.
-    pub(super) fn tick_spare_points(&mut self, cx: &mut EdgeContext<'_, S>) {
+    /// Does what is due for the spare points, which outlive a membership, and for the deputies.
+    pub(super) fn tick_leaders(&mut self, cx: &mut EdgeContext<'_, S>) {
         let late = self.spare_points.tick(cx, self.member.as_ref().map(|member| &member.membership));
         if late && cx.leaders.leading().is_none() {
             // §9.3: perhaps the leader is in another term.
             self.request_catch_up(cx);
+        }
+        if let Some(member) = &self.member {
+            self.deputies.tick(cx, &self.kem, member.membership.group());
         }
     }
 
     /// Latest time of the next call.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
-        earlier(self.member.as_ref().and_then(Member::deadline), self.spare_points.deadline())
+        let leaders = earlier(self.spare_points.deadline(), self.deputies.deadline());
+        earlier(self.member.as_ref().and_then(Member::deadline), leaders)
     }
 }
 

@@ -10,7 +10,7 @@ use quiver_crypto::Secret;
 use quiver_group::{EdgeCommand, EdgeEvent, KEM_LIFETIME, Leader, LeaderCommand, LeaderEvent};
 use quiver_kem::{KemSet, KemSetting, encapsulate};
 use quiver_machine::{Misdeed, Offence};
-use quiver_message::{JoinCiphertext, JoinHello, KemOffer, Message, Reason};
+use quiver_message::{JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Reason};
 use quiver_testbed::{matching, name};
 
 use world::{GROUP, Node, Packet, S, World, keys};
@@ -256,8 +256,10 @@ fn leader_that_lost_the_key_asks_for_a_new_one() {
 }
 
 /// Encapsulates to the key of a request, as anybody can who sees it.
-fn forged(request: &quiver_message::JoinRequest, like: &JoinCiphertext, number: u8) -> JoinCiphertext {
-    let Some(KemOffer::Key { set, key }) = &request.kem else { panic!("a key") };
+fn forged(request: &JoinRequest, like: &JoinCiphertext, number: u8) -> JoinCiphertext {
+    let Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) = &request.kem else {
+        panic!("a key")
+    };
     let (ciphertext, _) = encapsulate(*set, key, &Secret::new([number; 32])).unwrap();
     JoinCiphertext { ciphertext, ..like.clone() }
 }
@@ -402,7 +404,7 @@ fn stranger_buys_no_encapsulation_without_a_cookie_nor_without_a_signature() {
         Message::JoinChallenge(challenge) if challenge.nonce == [5; 16] => Some(challenge.challenge),
         _ => None,
     });
-    let forged = quiver_message::JoinRequest { nonce: [5; 16], challenge: challenge.unwrap(), ..request };
+    let forged = JoinRequest { nonce: [5; 16], challenge: challenge.unwrap(), ..request };
     let forged = Message::<S>::JoinRequest(forged).encode(&world.deployment);
     world.inject(Node::Edge(stranger), Node::Leader(0), &forged);
     world.run_for(Duration::from_millis(50));
@@ -485,6 +487,14 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
     let forged =
         |event: &LeaderEvent| matches!(event, LeaderEvent::Refused { reason: Reason::BadSignature, .. });
     assert!(world.leader_events(0).iter().any(forged));
+    with_changed(|message| {
+        // No membership is asked for so, and none is given.
+        if let Message::JoinRequest(request) = message
+            && let Some(KemOffer::Key { set, key }) = request.kem.take()
+        {
+            request.kem = Some(KemOffer::Ahead { set, key });
+        }
+    });
 }
 
 #[test]
@@ -610,22 +620,227 @@ fn leader_set_to_none_forgets_its_keys() {
     assert_eq!(since.iter().filter(|record| record.erases()).count(), 1);
 }
 
-#[test]
-fn deputy_lists_who_has_no_key_with_it_and_these_make_one() {
-    let mut world = World::grouped(16, 2, 4);
+/// Two leaders and drones that want to join, whose deputy's challenges are lost.
+fn without_contact_to_the_deputy(seed: u64, drones: usize) -> World {
+    let mut world = World::new(seed, 2);
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |packet: Packet| {
+        let message = Message::<S>::decode(&deployment, &packet.bytes);
+        let lost = packet.from == Node::Leader(1) && matches!(message, Ok(Message::JoinChallenge(_)));
+        if lost { Vec::new() } else { vec![packet] }
+    }));
+    world.form(drones);
+    world
+}
+
+/// The requests for a key ahead of a leader's term, with who sent them and to whom.
+fn requests_ahead(world: &World, start: usize) -> Vec<(&Packet, JoinRequest)> {
+    let ahead = |(packet, message)| match message {
+        Message::JoinRequest(request) if matches!(request.kem, Some(KemOffer::Ahead { .. })) => {
+            Some((packet, request))
+        }
+        _ => None,
+    };
+    world.sent_since(start).filter_map(ahead).collect()
+}
+
+fn takes_over_without_an_exchange(strategy: StrategyKind, set: KemSetting) {
+    let mut world = World::with(16, 2, strategy, false);
+    let nodes = (0..2).map(Node::Leader).chain((0..4).map(Node::Edge));
+    world.settings.extend(nodes.map(|node| (node, set)));
+    (0..2).for_each(|leader| world.restart(Node::Leader(leader)));
+    let start = world.recorded.len();
+    world.form(4);
+    world.run_for(Duration::from_secs(10));
+    // One with the leader, at the join, and one with the deputy, ahead of its term.
+    assert_eq!(world.ciphertexts_since(start).len(), 8);
+    let asked: Vec<Node> = requests_ahead(&world, start).iter().map(|(packet, _)| packet.to).collect();
+    assert_eq!(asked, [Node::Leader(1); 4]);
     let start = world.recorded.len();
     world.stop(Node::Leader(0));
     world.run_until("all follow the deputy", |world| world.follow(1, 0..4));
-    assert_eq!(world.ciphertexts_since(start).len(), 4);
+    assert_eq!((world.requests_since(start).len(), world.ciphertexts_since(start).len()), (0, 0));
     assert_eq!(world.kem(1).unwrap().g(), 1, "each leader counts its own");
-    // The other way round both have theirs, and nobody joins.
+    // So it is the other way round.
     world.start(Node::Leader(0));
     world.run_for(Duration::from_secs(30));
     let start = world.recorded.len();
     world.stop(Node::Leader(1));
     world.run_until("all follow the leader", |world| world.follow(0, 0..4));
     assert_eq!((world.requests_since(start).len(), world.ciphertexts_since(start).len()), (0, 0));
-    assert_eq!(world.kem(0).unwrap().g(), 2);
+}
+
+#[test]
+fn members_make_a_key_with_a_deputy_before_it_leads_and_its_takeover_needs_no_exchange() {
+    takes_over_without_an_exchange(StrategyKind::Flat, KemSetting::MlKem768);
+    takes_over_without_an_exchange(StrategyKind::Tree, KemSetting::MlKem1024);
+}
+
+#[test]
+fn deputies_are_asked_for_nothing_where_there_is_no_second_factor_or_both_have_it() {
+    let mut world = World::new(50, 2);
+    let nodes = (0..2).map(Node::Leader).chain((0..2).map(Node::Edge));
+    world.settings.extend(nodes.map(|node| (node, KemSetting::None)));
+    (0..2).for_each(|leader| world.restart(Node::Leader(leader)));
+    world.form(2);
+    let start = world.recorded.len();
+    world.restart(Node::Edge(0));
+    world.run_for(Duration::from_secs(60));
+    let greeted = |world: &World, start: usize| {
+        let hello = |(packet, message): &(&Packet, _)| {
+            packet.to == Node::Leader(1)
+                && matches!(packet.from, Node::Edge(_))
+                && matches!(message, Message::<S>::JoinHello(_))
+        };
+        world.sent_since(start).filter(hello).count()
+    };
+    assert_eq!(greeted(&world, start), 0);
+    let mut world = World::grouped(51, 2, 2);
+    world.run_for(Duration::from_secs(10));
+    assert_eq!(requests_ahead(&world, 0).len(), 2);
+    // After a start a drone looks whether it still leads to the deputy's count: a hello, no more.
+    let start = world.recorded.len();
+    world.restart(Node::Edge(0));
+    world.restart(Node::Leader(1));
+    world.run_for(Duration::from_secs(60));
+    assert!(greeted(&world, start) > 0);
+    assert_eq!(requests_ahead(&world, start).len(), 0);
+    // It is renewed when it is old.
+    world.skip(KEM_LIFETIME);
+    world.run_until("they are in step again", |world| world.follow(0, 0..2));
+    let start = world.recorded.len();
+    world.restart(Node::Edge(0));
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(requests_ahead(&world, start).len(), 1);
+}
+
+#[test]
+fn deputy_lists_who_has_no_key_with_it_and_these_make_one() {
+    let mut world = without_contact_to_the_deputy(16, 4);
+    assert_eq!(world.ciphertexts_since(0).len(), 4);
+    world.tamper = None;
+    let start = world.recorded.len();
+    world.stop(Node::Leader(0));
+    world.run_until("all follow the deputy", |world| world.follow(1, 0..4));
+    assert_eq!((keys(&world.requests_since(start)).len(), world.ciphertexts_since(start).len()), (4, 4));
+    assert_eq!(world.kem(1).unwrap().g(), 1);
+}
+
+#[test]
+fn forged_ciphertext_in_a_deputys_name_costs_a_join_and_no_more() {
+    let mut world = World::new(52, 2);
+    let deployment = world.deployment.clone();
+    let mut request = None;
+    world.tamper = Some(Box::new(move |packet: Packet| {
+        match Message::<S>::decode(&deployment, &packet.bytes) {
+            Ok(Message::JoinRequest(asked)) if matches!(asked.kem, Some(KemOffer::Ahead { .. })) => {
+                request = Some(asked);
+            }
+            Ok(Message::JoinCiphertext(genuine)) if packet.from == Node::Leader(1) => {
+                if let Some(asked) = request.take() {
+                    let message = Message::<S>::JoinCiphertext(forged(&asked, &genuine, 1));
+                    return vec![Packet { bytes: message.encode(&deployment), ..packet }];
+                }
+            }
+            _ => {}
+        }
+        vec![packet]
+    }));
+    world.form(1);
+    world.run_for(Duration::from_secs(10));
+    let start = world.recorded.len();
+    world.stop(Node::Leader(0));
+    world.run_until("it follows the deputy", |world| world.follow(1, [0]));
+    assert_eq!((keys(&world.requests_since(start)).len(), world.ciphertexts_since(start).len()), (1, 1));
+}
+
+#[test]
+fn request_for_a_key_ahead_buys_nothing_twice_nor_for_a_stranger_and_no_membership() {
+    let mut world = World::new(53, 2);
+    world.form(2);
+    world.run_for(Duration::from_secs(10));
+    let (bytes, request) = {
+        let asked = requests_ahead(&world, 0);
+        let (packet, request) = asked.iter().find(|(packet, _)| packet.from == Node::Edge(0)).unwrap();
+        (packet.bytes.clone(), request.clone())
+    };
+    let start = world.recorded.len();
+    // The same once more, and over another's connection, where the cookie does not hold.
+    world.inject(Node::Edge(0), Node::Leader(1), &bytes);
+    world.inject(Node::Edge(1), Node::Leader(1), &bytes);
+    world.run_for(Duration::from_secs(2));
+    let replayed = |event: &LeaderEvent| {
+        matches!(event, LeaderEvent::Blamed { offence: Offence::Protocol(Error::Replay), .. })
+    };
+    let cookie = |event: &LeaderEvent| matches!(event, LeaderEvent::Blamed { offence: Offence::Cookie, .. });
+    assert!(world.leader_events(1).iter().any(replayed) && world.leader_events(1).iter().any(cookie));
+    // With a cookie of its own, and somebody else's signature, at the deputy and at the leader.
+    for (leader, reason) in [(1, Reason::BadSignature), (0, Reason::NotReady)] {
+        let nonce = [5 + leader as u8; 16];
+        let (group, drone, kem) = (request.group.clone(), request.drone.clone(), Some(KemSet::MlKem768));
+        let hello = Message::<S>::JoinHello(JoinHello { group, drone, nonce, kem }).encode(&world.deployment);
+        world.inject(Node::Edge(1), Node::Leader(leader), &hello);
+        world.run_for(Duration::from_millis(50));
+        let challenge = world.sent_since(start).find_map(|(_, message)| match message {
+            Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge.challenge),
+            _ => None,
+        });
+        let forged = JoinRequest { nonce, challenge: challenge.unwrap(), ..request.clone() };
+        let forged = Message::<S>::JoinRequest(forged).encode(&world.deployment);
+        world.inject(Node::Edge(1), Node::Leader(leader), &forged);
+        world.run_for(Duration::from_secs(2));
+        let refused = world.sent_since(start).any(|(packet, message)| {
+            packet.from == Node::Leader(leader)
+                && matches!(message, Message::Refusal(refusal) if refusal.reference == nonce && refusal.reason == reason)
+        });
+        assert!(refused, "leader {leader}");
+    }
+    assert_eq!(world.ciphertexts_since(start).len(), 0);
+    assert!(world.follow(0, 0..2));
+}
+
+/// Plays a life in which `node` dies after so many outputs, in the midst of the exchange of a member with a
+/// deputy, and comes back before the leader dies for good. Returns whether it died.
+fn life_with_a_deputy(node: Node, outputs: u32) -> bool {
+    let mut world = World::new(u64::from(outputs), 2);
+    // The deputy meets them when its challenges arrive.
+    let deployment = world.deployment.clone();
+    world.tamper = Some(Box::new(move |packet: Packet| {
+        let message = Message::<S>::decode(&deployment, &packet.bytes);
+        let lost = packet.from == Node::Leader(1) && matches!(message, Ok(Message::JoinChallenge(_)));
+        if lost { Vec::new() } else { vec![packet] }
+    }));
+    for index in 0..2 {
+        world.add_edge(&format!("edge-{index}"));
+    }
+    world.run_until("both joined", |world| world.follow(0, 0..2));
+    world.tamper = None;
+    world.crash_after(node, outputs);
+    world.run_for(Duration::from_secs(20));
+    let died = !world.alive(node);
+    world.spare(node);
+    if died {
+        world.start(node);
+    }
+    world.run_for(Duration::from_secs(20));
+    let start = world.recorded.len();
+    world.stop(Node::Leader(0));
+    world.run_until("both follow the deputy", |world| world.follow(1, 0..2));
+    // Whatever was lost, the two had κ by then.
+    assert_eq!(world.ciphertexts_since(start).len(), 0, "{node:?} died after {outputs} outputs");
+    died
+}
+
+#[test]
+fn member_and_deputy_may_die_between_any_two_outputs_of_their_exchange() {
+    for node in [Node::Leader(1), Node::Edge(1)] {
+        let mut outputs = 0;
+        while life_with_a_deputy(node, outputs) {
+            outputs += 1;
+        }
+        // A hello, a request and a record of the member.
+        assert!(outputs > 3, "{node:?} lived too quietly to prove anything: {outputs}");
+    }
 }
 
 #[test]

@@ -18,7 +18,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Secret, aead, extract};
-use quiver_message::{GroupMessage, JoinRequest, Message, Newcomers, Replica, ReplicaChunk, StandBy};
+use quiver_message::{
+    GroupMessage, JoinRequest, KemOffer, Message, Newcomers, Replica, ReplicaChunk, StandBy,
+};
 
 pub(crate) use self::datagrams::kind as kind_of_datagram;
 pub(crate) use self::second_factor::Factor;
@@ -557,6 +559,10 @@ impl<'a> Rules<'a> {
         let name = if offer.is_some() { "join_with" } else { "join" };
         let (label, statement) = self.table.statement(name, &values);
         self.verify(&decoded.signature, &decoded.drone, label, &statement)?;
+        // §24.7: it asks for no membership.
+        if matches!(request.kem, Some(KemOffer::Ahead { .. })) {
+            return Ok(());
+        }
         let e = decoded.ephemeral.as_bytes().to_vec();
         self.asked.insert((from, request.nonce.to_vec()), e);
         self.waiting.insert((from, request.nonce.to_vec()));

@@ -230,7 +230,7 @@ impl Exchanges {
     fn see(&mut self, from: Node, message: &Message<S>) {
         match message {
             Message::JoinRequest(request) => {
-                if let Some(KemOffer::Key { set, key }) = &request.kem {
+                if let Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) = &request.kem {
                     self.keys.insert(request.nonce.to_vec(), (*set, key.clone()));
                 }
             }

@@ -18,7 +18,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
-use quiver_message::{JoinRequest, Message, Newcomers, Nonce};
+use quiver_message::{JoinRequest, KemOffer, Message, Newcomers, Nonce};
 use sha2::{Digest, Sha256};
 
 use super::keys::show;
@@ -141,6 +141,10 @@ impl<S: Suite> Double<S> {
     fn record(&mut self, request: &JoinRequest) {
         if let Some(spare) = pair(request.spare_q, &request.spare_point) {
             self.keep(spare);
+        }
+        // No welcome answers one that asks for no membership.
+        if matches!(request.kem, Some(KemOffer::Ahead { .. })) {
+            return;
         }
         if self.requests.iter().all(|(nonce, _)| *nonce != request.nonce)
             && let Some(ephemeral) = pair(0, &request.ephemeral)

@@ -144,11 +144,16 @@ impl<S: Suite> JoinQueue<S> {
         }
     }
 
+    /// Remembers a challenge that was answered, for as long as it would be recognised.
+    pub(super) fn note_answered(&mut self, now: Now, peer: Peer, challenge: Challenge) {
+        self.taken.insert((peer, challenge), now.monotonic);
+        self.forget.get_or_insert(now.monotonic + self.remembered);
+    }
+
     pub(super) fn push(&mut self, now: Now, timing: &LeaderTiming, candidate: Candidate<S>) {
         // §6.4: a challenge is answered once: a replay would end its sender's membership.
-        self.taken.insert((candidate.peer, candidate.challenge), now.monotonic);
+        self.note_answered(now, candidate.peer, candidate.challenge);
         self.unverified += usize::from(candidate.implicit.is_none());
-        self.forget.get_or_insert(now.monotonic + self.remembered);
         *self.per_peer.entry(candidate.peer).or_default() += 1;
         self.joins.push(candidate);
         self.start_batch_timer(now, timing);

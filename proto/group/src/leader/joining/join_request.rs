@@ -10,7 +10,7 @@ use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, 
 
 use super::Joining;
 use super::join_queue::Candidate;
-use super::kem_exchange::{compare_kem, exchange, same_kem};
+use super::kem_exchange::{compare_kem, exchange, exchange_ahead, same_kem};
 use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
 use crate::leader::term::pending_changes::PendingChanges;
@@ -31,13 +31,24 @@ impl<S: Suite> Joining<S> {
         from: Peer,
         hello: &JoinHello,
     ) {
-        let term = match self.serves(cx, term, from, &hello.group) {
-            Ok(term) => term,
-            Err((reason, wait)) => return cx.refuse(from, reason, &hello.nonce, wait),
+        let kem = match self.serves(cx, term, from, &hello.group) {
+            Ok(term) => {
+                // §24.6: the challenge names our set, so a drone of another stops there. A deputy goes on: it is to
+                // see that this leader is there.
+                compare_kem(cx, from, hello.kem);
+                term.leadership.kem()
+            }
+            Err((reason, wait)) => {
+                cx.refuse(from, reason, &hello.nonce, wait);
+                // §24.7: a drone that wants to join goes on to another leader; a member makes κ with this one.
+                let kem = cx.store.kem.standing_by();
+                let asked = hello.kem.is_some() && hello.kem == kem.map(|kem| kem.set());
+                if term.is_ok() || hello.group != cx.config.group || !asked {
+                    return;
+                }
+                kem
+            }
         };
-        // §24.6: the challenge names our set, so a drone of another stops there. A deputy goes on: it is to
-        // see that this leader is there.
-        compare_kem(cx, from, hello.kem);
         let Some(keypair) = &cx.store.keypair else { return };
         // §6.1: n_L is a stateless cookie over n_e and the key: no state, no curve arithmetic.
         let challenge = JoinChallenge {
@@ -45,7 +56,7 @@ impl<S: Suite> Joining<S> {
             challenge: cx.cookies.bake(cx.now.monotonic, from, &[&hello.nonce, &hello.drone]),
             leader: keypair.public().clone(),
             revocation_number: cx.store.revocations.number(),
-            kem: term.leadership.kem(),
+            kem,
         };
         cx.send(from, &Message::JoinChallenge(challenge));
     }
@@ -90,6 +101,12 @@ impl<S: Suite> Joining<S> {
         if self.queue.knows(from, &request.challenge) {
             return cx.blame(from, Error::Replay);
         }
+        if let Some(KemOffer::Ahead { key, .. }) = &request.kem {
+            if let Err(reason) = self.request_ahead(cx, term, from, (request, key)) {
+                cx.refuse(from, reason, &request.nonce, Duration::ZERO);
+            }
+            return;
+        }
         let term = match self.serves(cx, term, from, &request.group) {
             Ok(term) => term,
             Err((reason, wait)) => return cx.refuse(from, reason, &request.nonce, wait),
@@ -116,6 +133,49 @@ impl<S: Suite> Joining<S> {
         if let Some(candidate) = candidate(cx, from, request, decoded) {
             self.enqueue(cx, candidate, (term.leadership.kem(), request.kem.as_ref()));
         }
+    }
+
+    /// A member asks for κ with a leader that it may follow one day (§24.7), and for no membership.
+    fn request_ahead(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        term: Leading<'_, S>,
+        from: Peer,
+        (request, key): (&JoinRequest, &[u8]),
+    ) -> Result<(), Reason> {
+        // Who leads has κ with its members since they joined.
+        let kem = cx.store.kem.standing_by().filter(|_| term.is_err() && !self.anonymous_only);
+        let kem = kem.ok_or(Reason::NotReady)?;
+        if request.group != cx.config.group {
+            return Err(Reason::WrongGroup);
+        }
+        same_kem(cx, from, request.kem.as_ref().map(KemOffer::set))?;
+        // §6.4: challenges that were answered, of all and of this connection.
+        if self.queue.is_full(cx.now) || self.queue.is_full_for(from, false) {
+            return Err(Reason::Busy);
+        }
+        let decoded = request.decode::<S>().map_err(|error| {
+            cx.blame(from, error);
+            Reason::Malformed
+        })?;
+        // §24.7: members alone, as the copy of the roster has them: as many as a group has at most.
+        let slot = cx.store.roster.find(&decoded.drone.identity.serial);
+        if slot.and_then(|slot| cx.store.roster.get(slot)) != Some(&decoded.drone) {
+            return Err(Reason::NotReady);
+        }
+        authorize(cx, &cx.store.roster, &PendingChanges::new(), &decoded)?;
+        // §10.9: a failure is spent, too.
+        if !cx.peers.affords_check(cx.now.monotonic, from) {
+            return Err(Reason::Busy);
+        }
+        let candidate = candidate(cx, from, request, decoded).ok_or(Reason::NotReady)?;
+        if let Err(error) = self.verify_join(cx, &candidate) {
+            cx.blame(from, error);
+            return Err(Reason::BadSignature);
+        }
+        // §24.4: once for every challenge that was answered.
+        self.queue.note_answered(cx.now, from, request.challenge);
+        exchange_ahead(cx, &candidate, kem, key)
     }
 
     /// A stranger's request neither waits nor takes room before it has shown that it is one (§6.4).

@@ -10,6 +10,7 @@ use quiver_message::{JoinCiphertext, KemOffer, Message, Reason};
 use super::join_queue::Candidate;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
+use crate::leader::store::kem_keys::kem_key_change;
 
 /// κ of a drone whose request waits, at the term's count.
 #[derive(Debug)]
@@ -64,20 +65,47 @@ pub(super) fn exchange<S: Suite>(
         }
         (Some(_), Some(KemOffer::Held { .. })) => Err(Reason::KemLost),
         (Some(term), Some(KemOffer::Key { set, key })) if term.set() == *set => {
-            let message = Secret::<MESSAGE_LEN>::random(cx.rng);
-            // §24.4: what is no encapsulation key is refused, though it is signed.
-            let made = encapsulate(*set, key, &message).map_err(|_| Reason::Malformed)?;
-            let (ciphertext, shared) = made;
-            let leader = cx.store.keypair.as_ref().ok_or(Reason::NotReady)?.public().handle();
-            let (deployment, group) = (&cx.config.deployment, &cx.config.group);
-            let (leader, drone, ciphertext_of) = (&leader, &drone, &ciphertext[..]);
-            let pair = KemPair { deployment, group, leader, drone, key, ciphertext: ciphertext_of };
-            let key = KemKey::derive(term, &shared, &pair);
-            let answer = JoinCiphertext { nonce: candidate.nonce, term, ciphertext };
+            let (key, answer) = encapsulate_to(cx, candidate, term, key)?;
             cx.send(candidate.peer, &Message::JoinCiphertext(answer));
             Ok(Some(JoinKey { key, renewed: true }))
         }
         // The term is not of the setting any more, or not yet.
         _ => Err(Reason::NotReady),
     }
+}
+
+/// κ with a member, ahead of a term that this leader may open one day. The checks are those of
+/// [`exchange`]; it is durable before the ciphertext is sent.
+pub(super) fn exchange_ahead<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    candidate: &Candidate<S>,
+    term: KemTerm,
+    key: &[u8],
+) -> Result<(), Reason> {
+    let (key, answer) = encapsulate_to(cx, candidate, term, key)?;
+    let (drone, now) = (candidate.request.drone.handle(), cx.now.unix);
+    // §24.7: a member that has it finds it here, whatever dies when.
+    cx.persist(&[kem_key_change(&drone, &key, now)]);
+    cx.store.kem.hold(drone, key, now);
+    cx.send(candidate.peer, &Message::JoinCiphertext(answer));
+    Ok(())
+}
+
+/// Encapsulates to a drone's key. Gives κ, and the answer with which the drone comes by it.
+fn encapsulate_to<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    candidate: &Candidate<S>,
+    term: KemTerm,
+    key: &[u8],
+) -> Result<(KemKey<S>, JoinCiphertext), Reason> {
+    let drone = candidate.request.drone.handle();
+    let message = Secret::<MESSAGE_LEN>::random(cx.rng);
+    // §24.4: what is no encapsulation key is refused, though it is signed.
+    let (ciphertext, shared) = encapsulate(term.set(), key, &message).map_err(|_| Reason::Malformed)?;
+    let leader = cx.store.keypair.as_ref().ok_or(Reason::NotReady)?.public().handle();
+    let (deployment, group) = (&cx.config.deployment, &cx.config.group);
+    let (leader, drone, ciphertext_of) = (&leader, &drone, &ciphertext[..]);
+    let pair = KemPair { deployment, group, leader, drone, key, ciphertext: ciphertext_of };
+    let key = KemKey::derive(term, &shared, &pair);
+    Ok((key, JoinCiphertext { nonce: candidate.nonce, term, ciphertext }))
 }

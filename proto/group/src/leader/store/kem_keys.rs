@@ -75,6 +75,12 @@ impl<S: Suite> KemKeys<S> {
         self.setting.set()
     }
 
+    /// Set and count with which κ is made while this leader does not lead: those of its last term, or of its first.
+    pub(in crate::leader) fn standing_by(&self) -> Option<KemTerm> {
+        // §24.7: its first term is counted 1 and takes κ as it is; others count one more, and step it.
+        self.setting.set().and_then(|set| KemTerm::new(set, self.count.max(1)).ok())
+    }
+
     /// κ that a drone names, if both have it and it is not to be renewed.
     pub(in crate::leader) fn named(
         &self,

@@ -94,10 +94,11 @@ impl Rules<'_> {
         require(request.kem.is_some() == self.run.plan.kem, "another setting of the second factor")?;
         match &request.kem {
             None => Ok(None),
-            Some(KemOffer::Key { set, key }) => {
+            Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) => {
                 let offered = Offered { asked: to, key: key.clone(), set: set.code() };
                 self.factors.offered.insert((from, request.nonce.to_vec()), offered);
-                Ok(Some([vec![set.code(), 1], lp(key)].concat()))
+                let kind = if matches!(request.kem, Some(KemOffer::Ahead { .. })) { 3 } else { 1 };
+                Ok(Some([vec![set.code(), kind], lp(key)].concat()))
             }
             Some(KemOffer::Held { term, tag }) => {
                 let leader = self.keys.get(to).ok_or("nobody knows the leader's key")?;

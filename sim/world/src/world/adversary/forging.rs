@@ -243,7 +243,8 @@ impl<S: Suite> World<S> {
         let kem = challenge.kem.map(|term| {
             let mut key = vec![0; term.set().key_len()];
             rng.fill_bytes(&mut key);
-            KemOffer::Key { set: term.set(), key }
+            let set = term.set();
+            if seed & 1 == 0 { KemOffer::Key { set, key } } else { KemOffer::Ahead { set, key } }
         });
         let mut sign =
             |label| nobody.sign(self.fleet.deployment(), label, &challenge.nonce, &mut rng).encode();
