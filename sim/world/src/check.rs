@@ -11,6 +11,7 @@
 mod generate;
 mod shrink;
 mod story;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,8 +32,8 @@ use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
 use crate::step::Sabotage;
 use crate::{
-    Action, Disks, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver, Violation,
-    World, WorldError, WorldSuite,
+    Action, Disks, Hop, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver,
+    Violation, World, WorldError, WorldSuite,
 };
 use crate::{Step, bound};
 
@@ -121,6 +122,8 @@ pub struct Outcome {
 pub struct Base<S: Suite> {
     setup: CheckSetup,
     ranks: Option<Ranks>,
+    /// True if observers are told of every hop.
+    hops: bool,
     kem: KemSetting,
     enrolled: Disks<S>,
     formed: Disks<S>,
@@ -169,12 +172,26 @@ impl<S: QuorumSuite> Base<S> {
 
     /// The same, of a world that [ranks](crate::ranks) share if there are some.
     fn over(setup: CheckSetup, kem: KemSetting, ranks: Option<Ranks>) -> Result<Self, WorldError> {
+        Self::formed(setup, kem, ranks, None)
+    }
+
+    /// The same, with an observer of the forming, which is told of every hop, if there is one.
+    fn formed(
+        setup: CheckSetup,
+        kem: KemSetting,
+        ranks: Option<Ranks>,
+        observer: Option<&mut dyn StepObserver<S>>,
+    ) -> Result<Self, WorldError> {
         let honest = CheckSetup { sabotage: Sabotage::None, ..setup };
-        let mut world = World::<S>::new(Setup { ranks: ranks.clone(), ..world_setup(&honest, kem, 0) })?;
+        let hops = observer.is_some();
+        let mut world =
+            World::<S>::new(Setup { ranks: ranks.clone(), hops, ..world_setup(&honest, kem, 0) })?;
+        let mut nobody = NoObserver;
+        let observer = observer.unwrap_or(&mut nobody);
         world.start_everyone();
         // Several leaders listen first, then one leads.
         let patience = Duration::from_secs(5) * u32::from(setup.leaders);
-        world.run_until(patience, &mut NoObserver);
+        world.run_until(patience, observer);
         let enrolled = world.disks();
         // Anonymous memberships are not durable: no edge is a member in the base.
         let wanting = if setup.admission { 0 } else { setup.edges };
@@ -182,13 +199,13 @@ impl<S: QuorumSuite> Base<S> {
             world.schedule(world.time(), Action::Join(edge));
         }
         let mut recording = QuantumAdversary::default();
-        world.run_for(patience * 2, &mut recording);
-        Ok(Self { setup, ranks, kem, enrolled, formed: world.disks(), recording })
+        world.run_for(patience * 2, &mut watch::Both(&mut recording, observer));
+        Ok(Self { setup, ranks, hops, kem, enrolled, formed: world.disks(), recording })
     }
 
     fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
         let (ranks, traced) = (self.ranks.clone(), self.ranks.is_some());
-        let setup = Setup { ranks, traced, ..world_setup(&self.setup, self.kem, plan.seed) };
+        let setup = Setup { ranks, traced, hops: self.hops, ..world_setup(&self.setup, self.kem, plan.seed) };
         let mut world = match plan.beginning {
             StartState::Nothing => World::new(setup)?,
             StartState::Enrolled => World::from_disks(setup, &self.enrolled)?,
@@ -324,6 +341,10 @@ struct AsObserver<'a, S: Suite>(&'a mut dyn ConvergenceChecker<S>);
 impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         self.0.on_step(world, step);
+    }
+
+    fn on_hop(&mut self, hop: &Hop) {
+        self.0.on_hop(hop);
     }
 
     fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {

@@ -8,7 +8,7 @@ use quiver_enrolment::Kgc;
 use quiver_group::Leader;
 use quiver_kem::KemSetting;
 use quiver_machine::Now;
-use quiver_testbed::{SimNode, Traffic};
+use quiver_testbed::{CompactRng, SimNode, Traffic};
 use sha2::Digest;
 
 use super::World;
@@ -98,6 +98,12 @@ impl<S: Suite> World<S> {
     /// A leader's machine, if it is switched on.
     pub fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
         self.leaders.get(usize::from(ordinal))?.machine.as_deref().map(|leader| &****leader)
+    }
+
+    /// The generator from which a leader draws next, for tests that compute once more what it drew.
+    #[doc(hidden)]
+    pub fn leader_generator(&self, ordinal: u16) -> Option<CompactRng> {
+        self.leaders.get(usize::from(ordinal)).map(|leader| leader.rng.clone())
     }
 
     /// Number of KGCs.

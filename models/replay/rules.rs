@@ -24,10 +24,10 @@ use quiver_message::{
 
 pub(crate) use self::datagrams::kind as kind_of_datagram;
 pub(crate) use self::second_factor::Factor;
+use crate::recording::{GROUP, Node, Recording, Step};
 use crate::suite::Overheard as S;
 use crate::table::{Table, Values};
 use crate::wire;
-use crate::world::{GROUP, LEADERS, Node, Recording, Step};
 use crate::wraps::{TreeNode, Wraps, node};
 
 type Verdict<T = ()> = Result<T, String>;
@@ -108,6 +108,10 @@ pub(crate) struct Rules<'a> {
     started: BTreeSet<Node>,
     enrolled: BTreeSet<Node>,
     nonces: BTreeMap<Vec<u8>, Node>,
+    /// Nonces of hellos that came from no node.
+    injected: BTreeSet<Vec<u8>>,
+    /// Leaders, nodes over whose connections they were asked, and the members whose questions these were.
+    misdirected: BTreeSet<(Node, Node, Node)>,
     /// Cookies and challenges that were given out, with the nonces that they answer.
     cookies: BTreeMap<Vec<u8>, (Node, Vec<u8>)>,
     issued: BTreeSet<Node>,
@@ -126,6 +130,8 @@ pub(crate) struct Rules<'a> {
     absent: BTreeSet<Node>,
     /// Slots that headers gave away and did not take back: whoever joined may not have heard of it.
     seated: BTreeSet<Slot>,
+    /// Newest epochs that took slots back.
+    taken_back: BTreeMap<Slot, Epoch>,
     pub(crate) made: BTreeMap<Epoch, Made>,
     /// Keys of a tree's nodes after the epoch, as whoever was given them has them.
     nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
@@ -136,6 +142,8 @@ pub(crate) struct Rules<'a> {
     stands_by: BTreeMap<(Node, Vec<u8>), u64>,
     copies: BTreeSet<(Node, Node, Vec<u8>, u64)>,
     copied: BTreeSet<(Node, Epoch)>,
+    /// Holders of slots in the copies that deputies were sent, and in welcomes that leaders handed to relays.
+    rosters: BTreeMap<(Node, Slot), Node>,
     /// Nodes that were given the key of an epoch, and nodes that acknowledged it.
     given: BTreeSet<(Node, Epoch)>,
     acknowledged: BTreeSet<(Node, Epoch)>,
@@ -209,6 +217,8 @@ impl<'a> Rules<'a> {
             started: BTreeSet::new(),
             enrolled: BTreeSet::new(),
             nonces: BTreeMap::new(),
+            injected: BTreeSet::new(),
+            misdirected: BTreeSet::new(),
             cookies: BTreeMap::new(),
             issued: BTreeSet::new(),
             enrolments: enrolment::Enrolments::default(),
@@ -223,6 +233,7 @@ impl<'a> Rules<'a> {
             members: BTreeSet::new(),
             absent: BTreeSet::new(),
             seated: BTreeSet::new(),
+            taken_back: BTreeMap::new(),
             made: BTreeMap::new(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
@@ -230,6 +241,7 @@ impl<'a> Rules<'a> {
             stands_by: BTreeMap::new(),
             copies: BTreeSet::new(),
             copied: BTreeSet::new(),
+            rosters: BTreeMap::new(),
             given: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             activated: BTreeSet::new(),
@@ -251,6 +263,10 @@ impl<'a> Rules<'a> {
                 Ok(())
             }
             Step::Sent { from, to, bytes } => self.sent(from, to, bytes),
+            Step::Injected { to, over, of, bytes } => {
+                self.injected(to, over, *of, bytes);
+                Ok(())
+            }
             Step::Enrolled(node) => {
                 require(self.issued.contains(node), "no reply of the KGC before it")?;
                 require(self.enrolled.insert(node), "enrolled twice")
@@ -267,9 +283,22 @@ impl<'a> Rules<'a> {
                 Ok(())
             }
             Step::Delivered { epoch, members } => {
-                let by = |member: &&Node| self.acknowledged.contains(&(**member, *epoch));
-                require(self.members.len() == *members, "another number of members")?;
-                require(self.members.iter().all(|member| by(&member)), "somebody has not acknowledged it")
+                // A header that opens a term does not say whom its leader knows: of those who were sent none
+                // of its keys, it may know nothing.
+                let of_term = |member: &Node| {
+                    let term = (*member, Epoch { counter: 0, ..*epoch })
+                        ..=(*member, Epoch { counter: u64::MAX, ..*epoch });
+                    self.given.range(term).next().is_some()
+                };
+                let known: Vec<Node> = self.members.iter().copied().filter(of_term).collect();
+                // Members that follow another leader's newer term by now were this one's.
+                if self.made.keys().next_back().is_some_and(|newest| newest.term > epoch.term) {
+                    let acknowledged = self.acknowledged.iter().filter(|(_, of)| of == epoch).count();
+                    return require(acknowledged >= *members, "fewer have acknowledged it");
+                }
+                require(known.len() == *members, "another number of members")?;
+                let by = |member: &Node| self.acknowledged.contains(&(*member, *epoch));
+                require(known.iter().all(by), "somebody has not acknowledged it")
             }
             Step::Datagram { from, bytes } => self.datagram(from, bytes),
             Step::Heard { at, slot, signer, data } => self.heard(at, *slot, signer.as_ref(), data),
@@ -296,26 +325,75 @@ impl<'a> Rules<'a> {
         *held = (*held).max((epoch, digest));
     }
 
+    /// Returns true if this is D of what a member holds, or of a newer epoch that it was given: it may have
+    /// persisted that, and died before it said so.
+    fn holds_or_persisted(&mut self, member: Node, digest: &Digest) -> bool {
+        if self.held.get(member).is_some_and(|(_, held)| held == digest) {
+            return true;
+        }
+        let newer = self.made.iter().find(|(_, made)| made.digest == *digest).map(|(epoch, _)| *epoch);
+        let held = self.held.get(member).map(|(held, _)| *held);
+        match newer
+            .filter(|epoch| held.is_none_or(|held| held < *epoch) && self.given.contains(&(member, *epoch)))
+        {
+            Some(epoch) => {
+                self.holds(member, epoch, *digest);
+                true
+            }
+            None => false,
+        }
+    }
+
     fn may(&self, role: &str, node: Node) -> bool {
         match role {
             "any" => true,
             "kgc" => node.starts_with("kgc"),
-            "leader" => LEADERS.contains(&node),
+            "leader" => self.run.group.leads(node),
             "drone" | "member" => !node.starts_with("kgc"),
             "edge" => node.starts_with("edge-"),
             _ => false,
         }
     }
 
+    /// A leader sends what is a member's to where the member's newest question came from.
     fn sent(&mut self, from: Node, to: Node, bytes: &[u8]) -> Verdict {
+        let moved = self
+            .misdirected
+            .range((from, to, "")..)
+            .map_while(|(leader, over, member)| (*leader == from && *over == to).then_some(*member));
+        let moved: Vec<Node> = moved.collect();
+        if moved.is_empty() {
+            return self.sent_to(from, to, bytes);
+        }
+        let before = self.clone();
+        let own = self.sent_to(from, to, bytes);
+        let mut verdict = own.clone();
+        for member in moved {
+            if verdict.is_err() {
+                self.clone_from(&before);
+                verdict = self.sent_to(from, member, bytes);
+            }
+        }
+        verdict.or(own)
+    }
+
+    fn sent_to(&mut self, from: Node, to: Node, bytes: &[u8]) -> Verdict {
         let table = self.table;
         let row = wire::row(table, bytes).ok_or("a message that the table does not have")?;
-        require(self.may(&row.from, from) && self.may(&row.to, to), "not its message, or not to it")?;
+        let relayed = to.starts_with("relay-") && self.run.group.leads(from);
+        require(
+            self.may(&row.from, from) && (relayed || self.may(&row.to, to)),
+            "not its message, or not to it",
+        )?;
         require(self.started.contains(from), "it was never switched on").or_else(|why| {
             // The KGC is there from the beginning.
             if from.starts_with("kgc") { Ok(()) } else { Err(why) }
         })?;
-        match Message::decode(&self.run.deployment, bytes).map_err(bad)? {
+        let message = Message::decode(&self.run.deployment, bytes).map_err(bad)?;
+        if to.starts_with("relay-") {
+            return self.handed_to_a_relay(from, &message);
+        }
+        match message {
             Message::EnrolHello(hello) => self.fresh(from, &hello.nonce),
             Message::EnrolCookie(cookie) => self.cookie(to, &cookie.nonce, &cookie.cookie),
             Message::EnrolRequest(request) => self.enrol_request(from, to, &request),
@@ -340,7 +418,8 @@ impl<'a> Rules<'a> {
                 self.fresh(from, &hello.nonce)
             }
             Message::JoinChallenge(challenge) => {
-                let ordinal = LEADERS.iter().position(|leader| *leader == from).ok_or("no leader")? as u16;
+                let ordinal = self.run.group.leaders.iter().position(|leader| *leader == from);
+                let ordinal = ordinal.ok_or("no leader")? as u16;
                 let leads = Role::Leader { group: Name::new(GROUP).map_err(bad)?, ordinal };
                 require(challenge.leader.identity.role == leads, "no leader of the group")?;
                 require(self.enrolled.contains(from), "it has no key yet")?;
@@ -372,7 +451,7 @@ impl<'a> Rules<'a> {
                 if from.starts_with("edge-") {
                     let has = self.given.contains(&(from, rekey.header.core.epoch)) && rekey.part.is_none();
                     require(
-                        has && LEADERS.contains(&to),
+                        has && self.run.group.leads(to),
                         "a header that the edge does not hold, or to no leader",
                     )?;
                 }
@@ -398,10 +477,7 @@ impl<'a> Rules<'a> {
             }
             Message::CatchUpRequest(question) => {
                 require(question.group.as_bytes() == GROUP.as_bytes(), "another group")?;
-                require(
-                    self.held.get(from).is_some_and(|(_, held)| *held == question.held),
-                    "not what it holds",
-                )?;
+                require(self.holds_or_persisted(from, &question.held), "not what it holds")?;
                 let count = question.number.first_chunk().map_or(0, |count| u64::from_be_bytes(*count));
                 let before = self.newest_question.insert(from, count);
                 require(before.is_none_or(|before| before < count), "its number does not rise")?;
@@ -463,7 +539,7 @@ impl<'a> Rules<'a> {
             Message::EvictionNotice(notice) => {
                 let told = notice.leader.encode();
                 let signed = |leader: &&Node| self.keys.get(*leader).is_some_and(|key| key.encode() == told);
-                let signer = LEADERS.iter().find(signed).ok_or("another leader")?;
+                let signer = self.run.group.leaders.iter().find(signed).ok_or("another leader")?;
                 let key = &self.keys[signer];
                 for serial in &notice.serials {
                     let named = |node: &&Node| {
@@ -484,6 +560,34 @@ impl<'a> Rules<'a> {
             Message::StandBy(question) => self.stand_by(from, to, &question),
             Message::Replica(copy) => self.replica(from, to, &copy),
             // Nothing of these is a term of the models: refusals, which nobody signs, and revocation lists.
+            _ => Ok(()),
+        }
+    }
+
+    /// §21: a leader's message for a drone, or for all, that a relay has to hand on. It may never come there;
+    /// the epoch that it is about was made.
+    fn handed_to_a_relay(&mut self, from: Node, message: &Message<S>) -> Verdict {
+        match message {
+            Message::Welcome(welcome) => {
+                self.epoch(&welcome.header)?;
+                let asked = self.asked.keys().find(|(_, nonce)| nonce[..] == welcome.nonce);
+                let (node, _) = asked.ok_or("nobody asked to join with that")?;
+                let slot = match &welcome.part {
+                    Part::Entry(entry) => entry.slot,
+                    Part::Path(path) => path.slot,
+                    Part::Delta(_) => return Err("wraps in a welcome".to_string()),
+                };
+                self.rosters.insert((from, slot), node);
+                self.of_its_leader(from, &welcome.header)
+            }
+            Message::Rekey(rekey) => {
+                self.epoch(&rekey.header)?;
+                if rekey.part.is_some() { self.of_its_leader(from, &rekey.header) } else { Ok(()) }
+            }
+            Message::CatchUpReply(answer) => {
+                self.epoch(&answer.header)?;
+                self.of_its_leader(from, &answer.header)
+            }
             _ => Ok(()),
         }
     }
@@ -510,16 +614,48 @@ impl<'a> Rules<'a> {
         require(self.nonces.insert(nonce.to_vec(), from).is_none(), "a nonce that was used")
     }
 
+    /// A hello that the adversary sends is answered as any other, and a cookie that it sends is shown, because
+    /// nothing authenticates these. A member's question that it hands on moves the member's place (§11); nothing
+    /// else has a consequence.
+    fn injected(&mut self, to: Node, over: Node, of: Option<Node>, bytes: &[u8]) {
+        self.misdirected.extend(of.map(|of| (to, over, of)));
+        match Message::decode(&self.run.deployment, bytes) {
+            Ok(Message::EnrolHello(hello)) => {
+                self.injected.insert(hello.nonce.to_vec());
+            }
+            Ok(Message::JoinHello(hello)) => {
+                self.injected.insert(hello.nonce.to_vec());
+            }
+            Ok(Message::EnrolCookie(cookie)) => {
+                self.cookies.insert(cookie.cookie.to_vec(), (to, cookie.nonce.to_vec()));
+            }
+            Ok(Message::JoinChallenge(challenge)) => {
+                self.cookies.insert(challenge.challenge.to_vec(), (to, challenge.nonce.to_vec()));
+            }
+            // §11: a question that no tag authenticates is answered, too, seldom and with nothing but what the
+            // slot's member opens.
+            Ok(Message::CatchUpRequest(question)) if of.is_none() => {
+                let had = |pairs: &Vec<Pair>| pairs.iter().any(|pair| pair.slot == question.slot);
+                let holders =
+                    self.pairs.iter().filter(|(_, pairs)| had(pairs)).map(|(node, _)| (to, over, *node));
+                self.misdirected.extend(holders);
+            }
+            _ => {}
+        }
+    }
+
     /// A cookie answers a hello.
     fn cookie(&mut self, to: Node, nonce: &[u8], cookie: &[u8]) -> Verdict {
-        require(self.nonces.get(nonce) == Some(&to), "no hello before it")?;
+        if self.nonces.get(nonce) != Some(&to) {
+            return require(self.injected.contains(nonce), "no hello before it");
+        }
         self.cookies.insert(cookie.to_vec(), (to, nonce.to_vec()));
         Ok(())
     }
 
     /// A node has one key, of its own name.
     fn key(&mut self, of: Node, key: &DronePublicKey<S>) -> Verdict {
-        require(key.identity.name.as_bytes() == of.as_bytes(), "another's key")?;
+        require(key.identity.name.as_bytes() == self.run.group.name_of(of).as_bytes(), "another's key")?;
         if let Some(known) = self.keys.get(of) {
             return require(known.encode() == key.encode(), "another key than before");
         }
@@ -589,13 +725,14 @@ impl<'a> Rules<'a> {
     fn epoch(&mut self, header: &Header<S>) -> Verdict<Digest> {
         let (core, epoch) = (&header.core, header.core.epoch);
         // §7.3: the signer leads this group under the term's ordinal.
-        let leader = LEADERS.get(usize::from(epoch.ordinal())).ok_or("another ordinal")?;
-        let leader = self.keys.get(leader).ok_or("nobody knows the leader's key")?;
+        let leader = self.run.group.opener(epoch).ok_or("another ordinal")?;
+        self.key(leader, &core.leader)?;
+        let leader = &self.keys[leader];
         require(
             core.leader.encode() == leader.encode() && core.group.as_bytes() == GROUP.as_bytes(),
             "not its leader",
         )?;
-        require(core.strategy == self.run.strategy, "another strategy")?;
+        require(core.strategy == self.run.group.strategy, "another strategy")?;
         let binds = core.strategy == StrategyKind::Tree || header.entries_root == [0; 32];
         require(binds, "an entries_root without wraps")?;
         let d0 = core.digest(&self.run.deployment);
@@ -606,37 +743,45 @@ impl<'a> Rules<'a> {
         if let Some(made) = self.made.get(&epoch) {
             return require(made.digest == digest, "two headers for one epoch").map(|()| digest);
         }
-        if let Some((newest, made)) = self.made.last_key_value() {
+        if let Some((newest, _)) = self.made.last_key_value() {
+            let before = Epoch { counter: epoch.counter.saturating_sub(1), ..epoch };
             let next = match core.kind {
                 // §A5.2: its leader's term opened with nobody, and so for nobody to see.
-                Kind::Rekey if self.run.plan.anonymous && newest.term < epoch.term => epoch.counter == 2,
-                Kind::Rekey => {
-                    Epoch { term: newest.term, counter: newest.counter + 1 } == epoch
-                        && core.prev == made.digest
+                Kind::Rekey if self.run.group.anonymous && newest.term < epoch.term => epoch.counter == 2,
+                // Of an epoch that nobody was sent nobody knows D.
+                Kind::Rekey => match self.made.get(&before) {
+                    Some(made) => core.prev == made.digest,
+                    None => self.run.silent.contains(&before),
+                },
+                // §10.4: of two leaders that do not hear each other each goes on with its own term.
+                Kind::Open => {
+                    let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
+                    let former = self.made.keys().rev().find(of_leader);
+                    epoch.counter == 1 && former.is_none_or(|former| former.term < epoch.term)
                 }
-                Kind::Open => newest.term < epoch.term && epoch.counter == 1,
             };
             require(next, "no epoch that follows the newest one")?;
         }
         self.counts(header)?;
-        if self.run.plan.anonymous && self.made.keys().all(|made| made.term < epoch.term) {
+        if self.run.group.anonymous && self.made.keys().all(|made| made.term < epoch.term) {
             // §A5.2: with a term its leader's anonymous members are forgotten.
             self.members.clear();
         }
         for run in core.removed.iter() {
-            let holder = self.holder(run).ok_or("nobody is in the slot that is removed")?;
+            let holder = self.holder(epoch, run).ok_or("nobody is in the slot that is removed")?;
             // §6.2: a join by a current member is a leave and a join.
             let rejoins = self.waiting.iter().any(|(node, _)| *node == holder);
             require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
             self.members.remove(holder);
             self.absent.remove(holder);
             self.seated.remove(&run);
+            self.taken_back.insert(run, epoch);
         }
         self.seated.extend(core.added.iter());
         for slot in core.absent.iter() {
             // §9.1: who has no unused spare point at the new leader, or (§24.3) no κ with it, joins again.
             require(core.kind == Kind::Open, "absent members without a new term")?;
-            let holder = self.holder(slot).ok_or("nobody is in the slot that is absent")?;
+            let holder = self.holder(epoch, slot).ok_or("nobody is in the slot that is absent")?;
             self.members.remove(holder);
             self.absent.insert(holder);
         }
@@ -652,13 +797,27 @@ impl<'a> Rules<'a> {
 
     /// Keys of an epoch come from whoever opened its term.
     fn of_its_leader(&self, from: Node, header: &Header<S>) -> Verdict {
-        let leader = LEADERS.get(usize::from(header.core.epoch.ordinal()));
-        require(leader == Some(&from), "keys from another than the term's leader")
+        let leader = self.run.group.opener(header.core.epoch);
+        require(leader == Some(from), "keys from another than the term's leader")
     }
 
-    /// Member or absent member with this slot.
-    fn holder(&self, slot: Slot) -> Option<Node> {
-        self.members.union(&self.absent).copied().find(|member| self.slot_of(member) == Some(slot))
+    /// Member or absent member with this slot; else the one that has it in the copy from which the leader of
+    /// this epoch opened its term, or that had it last: a message about a former holder may be under way, or
+    /// the copy older than the slot's next holder.
+    fn holder(&self, epoch: Epoch, slot: Slot) -> Option<Node> {
+        let now = self.members.union(&self.absent).copied().find(|member| self.slot_of(member) == Some(slot));
+        let copied = || {
+            let leader = self.run.group.opener(epoch)?;
+            self.rosters.get(&(leader, slot)).copied()
+        };
+        let former = || {
+            let had = |(node, pairs): (&Node, &Vec<Pair>)| {
+                let begun = pairs.iter().filter(|pair| pair.slot == slot).map(|pair| pair.begun).max()?;
+                Some((begun, *node))
+            };
+            self.pairs.iter().filter_map(had).max().map(|(_, node)| node)
+        };
+        now.or_else(copied).or_else(former)
     }
 
     fn slot_of(&self, member: Node) -> Option<Slot> {
@@ -690,7 +849,7 @@ impl<'a> Rules<'a> {
             };
             self.candidates(to, header, entry.slot, &points)?
         } else {
-            vec![self.newest_pair(to)?.clone()]
+            self.pairs.get(to).ok_or("it has no key with the leader")?.clone()
         };
         let d0 = header.core.digest(&self.run.deployment);
         let key_of = |pair: &Pair| {
@@ -756,8 +915,13 @@ impl<'a> Rules<'a> {
                 }
                 self.going.remove(to);
             }
-            self.members.insert(to);
-            self.absent.remove(to);
+            // What is sent once more about an epoch before the slot was taken back makes no member again.
+            let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
+            let newest = self.made.keys().rev().find(of_leader).is_some_and(|made| made.term == epoch.term);
+            if newest && self.taken_back.get(&slot).is_none_or(|taken| *taken <= epoch) {
+                self.members.insert(to);
+                self.absent.remove(to);
+            }
         }
         self.given.insert((to, epoch));
         Ok(())
@@ -773,9 +937,13 @@ impl<'a> Rules<'a> {
         nonce: Option<&[u8]>,
     ) -> Verdict<Vec<Pair>> {
         let core = &header.core;
-        let known = self.newest_pair(to).ok().filter(|pair| pair.begun == core.epoch || !core.adds(slot));
-        if let Some(pair) = known {
-            return Ok(vec![pair.clone()]);
+        let of_term = |pair: &&Pair| {
+            pair.begun.term == core.epoch.term && (pair.begun == core.epoch || !core.adds(slot))
+        };
+        let known: Vec<Pair> =
+            self.pairs.get(to).into_iter().flatten().rev().filter(of_term).cloned().collect();
+        if !known.is_empty() {
+            return Ok(known);
         }
         require(core.adds(slot), "it has no key with the leader")?;
         if core.kind == Kind::Rekey {
@@ -864,13 +1032,14 @@ impl<'a> Rules<'a> {
         let Some(branch) = wraps.branch(slot) else { return Ok(()) };
         let lowest = (1..branch.len()).find(|level| branch[*level].refreshed);
         if lowest.is_some_and(|level| branch[level - 1].wrap.is_none()) {
-            // §8.3: that is the leader's word that it is out.
+            // §8.3: that is the leader's word that it is out. §10.2: a deputy whose copy is older opens a term
+            // without it.
+            let leader = self.run.group.opener(epoch);
+            let joined_elsewhere = self.run.group.opener(self.newest_pair(to)?.begun) != leader;
+            let unknown = core.kind == Kind::Open && joined_elsewhere;
             return require(
-                core.removed.contains(slot),
-                &format!(
-                    "wraps of {epoch:?} without {to} in slot {slot}, which is not among {:?}",
-                    core.removed
-                ),
+                core.removed.contains(slot) || unknown,
+                &format!("wraps of {epoch:?} without {to} in slot {slot}"),
             );
         }
         let d0 = core.digest(&self.run.deployment);
@@ -944,9 +1113,11 @@ impl<'a> Rules<'a> {
         let (deputy, signature) = question.decode::<S>().map_err(bad)?;
         self.key(from, &deputy)?;
         if question.held.counter > 0 {
-            let made = self.made.get(&question.held).ok_or("it holds an epoch that nobody made")?;
-            require(made.digest == question.digest, "it holds another header")?;
-            let opened = LEADERS.get(usize::from(question.held.ordinal())) == Some(&from);
+            let own = self.run.silent.contains(&question.held);
+            let made = self.made.get(&question.held);
+            require(made.is_some() || own, "it holds an epoch that nobody made")?;
+            require(made.is_none_or(|made| made.digest == question.digest), "it holds another header")?;
+            let opened = self.run.group.opener(question.held) == Some(from);
             require(opened || self.copied.contains(&(from, question.held)), "nobody sent it a copy of that")?;
         }
         let leader = self.keys.get(to).ok_or("nobody knows the leader's key")?;
@@ -994,6 +1165,7 @@ impl<'a> Rules<'a> {
         self.verify(&copy.signature, leader, label, &statement)?;
         if !copy.chunk.is_empty() {
             for seat in ReplicaChunk::<S>::decode(&copy.chunk).map_err(bad)?.seats {
+                self.rosters.remove(&(to, seat.slot));
                 let Some(holder) = seat.holder else { continue };
                 let node = self.keys.iter().find(|(_, key)| key.encode() == holder.encode());
                 let node = *node.ok_or("a slot of a drone that never asked")?.0;
@@ -1003,6 +1175,7 @@ impl<'a> Rules<'a> {
                     ever || self.asked.keys().any(|(asked, _)| *asked == node),
                     "a slot that the member never had",
                 )?;
+                self.rosters.insert((to, seat.slot), node);
                 if let Some(spare) = seat.spare {
                     let point = self.spares.get(&(node, spare.q));
                     require(
@@ -1051,7 +1224,7 @@ impl<'a> Rules<'a> {
             let a = self.table.prf("auth", &w, &[]);
             Pair { w, a, begun: core.epoch, slot, factor }
         };
-        if self.run.plan.anonymous {
+        if self.run.group.anonymous {
             let shared = self.table.hash("shared", &shared);
             let mine = self.run.sessions.iter().filter(|session| session.node == to);
             let started = mine.map(|session| {
@@ -1077,13 +1250,13 @@ impl<'a> Rules<'a> {
     /// §13: sealed under the key of an epoch that its sender holds and is in step with, once.
     fn group_message(&mut self, from: Node, to: Node, message: &GroupMessage) -> Verdict {
         let (frame, made) = (&message.frame, self.made.get(&message.epoch).ok_or("no such epoch")?);
-        let (digest, key) = (made.digest, made.key.as_ref().ok_or("nobody was given its key")?);
+        let (digest, key) = (made.digest, made.key.clone());
         require(message.group.as_bytes() == GROUP.as_bytes(), "another group")?;
-        if LEADERS.contains(&from) {
+        if self.run.group.leads(from) {
             require(
                 frame.slot == LEADER_SLOT
                     && message.source.is_some()
-                    && LEADERS.get(usize::from(message.epoch.ordinal())) == Some(&from),
+                    && self.run.group.opener(message.epoch) == Some(from),
                 "not the leader's slot, or not signed",
             )?;
         } else {
@@ -1097,22 +1270,15 @@ impl<'a> Rules<'a> {
         }
         let (slot, start) =
             (frame.slot.to_be_bytes(), [&frame.boot_no.to_be_bytes()[..], &frame.salt].concat());
-        let traffic = self.table.prf("traffic", key, &[("digest", &digest)]);
-        let of_start = |name: &str| self.table.prf(name, &traffic, &[("slot", &slot), ("start", &start)]);
-        let mut aad = Writer::new();
-        aad.fixed(&digest).fixed(&slot).fixed(&start).u64(frame.counter).lp(message.channel.as_bytes());
-        match &message.source {
-            None => aad.u8(0),
-            Some(source) => aad.u8(1).fixed(source.handle::<S>().as_bytes()),
+        // A leader without members has nobody who opens what it says; its signature binds that, too.
+        let alone = key.is_none() && self.run.group.leads(from);
+        let text = match &key {
+            Some(key) => self.opened_message(key, &digest, message)?,
+            None => {
+                require(alone, "nobody was given its key")?;
+                Vec::new()
+            }
         };
-        let aad = aad.finish();
-        let counter = u32::try_from(frame.counter).map_err(bad)?;
-        let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&frame.hedge);
-        nonce[8..].copy_from_slice(&counter.to_be_bytes());
-        let text = aead::open(&of_start("sender"), &nonce, &aad, &frame.ciphertext).map_err(bad)?;
-        let hedge = self.table.prf("nonce", &of_start("hedge"), &[("aad", &aad), ("plaintext", &text)]);
-        require(hedge.expose()[..8] == frame.hedge, "another hedge")?;
         if let Some(source) = &message.source {
             let (drone, signature) = source.decode::<S>(None).map_err(bad)?;
             require(self.keys.get(from).is_some_and(|key| key.encode() == drone.encode()), "another's key")?;
@@ -1133,7 +1299,33 @@ impl<'a> Rules<'a> {
         let number =
             [&slot[..], &start, &frame.counter.to_be_bytes(), &[u8::from(message.source.is_some())]].concat();
         require(self.numbers.insert((to, number)), "a number that was used")?;
-        self.inbox.push((to, message.channel.clone(), text.to_vec()));
+        if !alone {
+            self.inbox.push((to, message.channel.clone(), text));
+        }
         Ok(())
+    }
+
+    /// The plaintext of a message to the group, with every key of it derived.
+    fn opened_message(&self, key: &Secret<32>, digest: &Digest, message: &GroupMessage) -> Verdict<Vec<u8>> {
+        let frame = &message.frame;
+        let (slot, start) =
+            (frame.slot.to_be_bytes(), [&frame.boot_no.to_be_bytes()[..], &frame.salt].concat());
+        let traffic = self.table.prf("traffic", key, &[("digest", digest)]);
+        let of_start = |name: &str| self.table.prf(name, &traffic, &[("slot", &slot), ("start", &start)]);
+        let mut aad = Writer::new();
+        aad.fixed(digest).fixed(&slot).fixed(&start).u64(frame.counter).lp(message.channel.as_bytes());
+        match &message.source {
+            None => aad.u8(0),
+            Some(source) => aad.u8(1).fixed(source.handle::<S>().as_bytes()),
+        };
+        let aad = aad.finish();
+        let counter = u32::try_from(frame.counter).map_err(bad)?;
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&frame.hedge);
+        nonce[8..].copy_from_slice(&counter.to_be_bytes());
+        let text = aead::open(&of_start("sender"), &nonce, &aad, &frame.ciphertext).map_err(bad)?;
+        let hedge = self.table.prf("nonce", &of_start("hedge"), &[("aad", &aad), ("plaintext", &text)]);
+        require(hedge.expose()[..8] == frame.hedge, "another hedge")?;
+        Ok(text.to_vec())
     }
 }

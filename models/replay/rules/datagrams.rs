@@ -11,7 +11,7 @@ use quiver_crypto::Secret;
 use quiver_crypto::canonical::Reader;
 
 use super::{Rules, S, Values, Verdict, bad, lp, require};
-use crate::world::{LEADERS, Node};
+use crate::recording::Node;
 
 /// Kinds of datagrams (§20.3).
 const MANIFEST: u8 = 6;
@@ -100,8 +100,8 @@ fn open(
 impl Rules<'_> {
     /// The epoch that a member sends under, its slot, and K_tr.
     fn sends_under(&self, from: Node) -> Verdict<(Epoch, Slot, Secret<32>)> {
-        let (epoch, slot) = if LEADERS.contains(&from) {
-            let of = |epoch: &&Epoch| LEADERS.get(usize::from(epoch.ordinal())) == Some(&from);
+        let (epoch, slot) = if self.run.group.leads(from) {
+            let of = |epoch: &&Epoch| self.run.group.opener(**epoch) == Some(from);
             (*self.made.keys().rev().find(of).ok_or("it leads no term")?, LEADER_SLOT)
         } else {
             let (epoch, _) = self.held.get(from).ok_or("it holds no epoch")?;

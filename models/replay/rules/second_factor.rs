@@ -1,15 +1,15 @@
 //! The second factor of pairwise secrets (docs/protocol.md, §24): one exchange for a drone and a leader,
 //! whose secret steps with the leader's terms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use quiver_ainq::{DronePublicKey, Header, KemTerm, Kind, Suite};
+use quiver_ainq::{DronePublicKey, Epoch, Header, KemTerm, Suite};
 use quiver_crypto::{Digest, Secret, extract};
 use quiver_message::{JoinCiphertext, JoinRequest, KemOffer};
 
 use super::{Rules, S, Values, Verdict, lp, require};
+use crate::recording::{GROUP, Node};
 use crate::table::Table;
-use crate::world::{LEADERS, Node};
 
 /// κ[g] of a leader and a drone.
 #[derive(Clone)]
@@ -34,8 +34,8 @@ pub(super) struct SecondFactors {
     made: BTreeMap<(Node, Node), Vec<Kappa>>,
     /// Encapsulation keys by the drone and its nonce.
     offered: BTreeMap<(Node, Vec<u8>), Offered>,
-    /// g of each leader's newest term.
-    counts: BTreeMap<Node, u64>,
+    /// Newest term of each leader that anybody was sent a header of, and its g.
+    counts: BTreeMap<Node, (u64, u64)>,
 }
 
 /// An encapsulation key, its set, and the leader that was asked.
@@ -91,7 +91,7 @@ impl Factor {
 impl Rules<'_> {
     /// Bytes that follow the spare point in a request's statement, if there is a second factor (§24.4, §24.5).
     pub(super) fn offer(&mut self, from: Node, to: Node, request: &JoinRequest) -> Verdict<Option<Vec<u8>>> {
-        require(request.kem.is_some() == self.run.plan.kem, "another setting of the second factor")?;
+        require(request.kem.is_some() == self.run.group.kem, "another setting of the second factor")?;
         match &request.kem {
             None => Ok(None),
             Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) => {
@@ -119,7 +119,11 @@ impl Rules<'_> {
         let Offered { asked, key, set } = offered.ok_or("nobody offered a key")?;
         require(*asked == from && *set == code(&answer.term), "another leader, or another set")?;
         let count = self.factors.counts.get(from);
-        require(count.is_none_or(|count| *count == answer.term.g()), "not of its term")?;
+        // Of a term that it opened it may have sent no header yet.
+        let fits = |(term, g): &(u64, u64)| {
+            (*g..=g + self.terms_of(&self.run.opened, from, *term, u64::MAX)).contains(&answer.term.g())
+        };
+        require(count.is_none_or(fits), "not of its term")?;
         let shared = self.run.shared.get(&answer.ciphertext).ok_or("no ciphertext of its own")?;
         let exchange = self.table.hash("exchange", &[("ek", &lp(key)), ("ct", &lp(&answer.ciphertext))]);
         let (leader, drone) =
@@ -128,7 +132,7 @@ impl Rules<'_> {
         let fingerprint = self.run.deployment.fingerprint();
         let values: Values<'_> = &[
             ("p_pub", &[lp(S::ID.as_bytes()), fingerprint.to_vec()].concat()),
-            ("group", &lp(crate::world::GROUP.as_bytes())),
+            ("group", &lp(GROUP.as_bytes())),
             ("leader", leader.as_bytes()),
             ("drone", drone.as_bytes()),
             ("parameters", &[*set]),
@@ -143,12 +147,24 @@ impl Rules<'_> {
     /// §24.3: every header names set and g, which rises by one with each term of the leader.
     pub(super) fn counts(&mut self, header: &Header<S>) -> Verdict {
         let core = &header.core;
-        require(core.kem.is_some() == self.run.plan.kem, "another setting of the second factor")?;
-        let leader = LEADERS[usize::from(core.epoch.ordinal())];
+        require(core.kem.is_some() == self.run.group.kem, "another setting of the second factor")?;
+        let leader = self.run.group.opener(core.epoch).ok_or("another ordinal")?;
         let Some(term) = &core.kem else { return Ok(()) };
         // A term that opens with nobody is sent to nobody.
-        let Some(before) = self.factors.counts.insert(leader, term.g()) else { return Ok(()) };
-        require(term.g() == before + u64::from(core.kind == Kind::Open), "a count that does not follow")
+        let newest = (core.epoch.term, term.g());
+        let Some((former, before)) = self.factors.counts.insert(leader, newest) else { return Ok(()) };
+        let opened = u64::from(former < core.epoch.term);
+        let silent = self.terms_of(&self.run.silent, leader, former, core.epoch.term);
+        require(term.g() == before + opened + silent, "a count that does not follow")
+    }
+
+    /// Number of terms between these two that a leader opened with one of these epochs.
+    fn terms_of(&self, epochs: &BTreeSet<Epoch>, leader: Node, after: u64, before: u64) -> u64 {
+        let between = |epoch: &&Epoch| {
+            let opens = epoch.counter == 1 && self.run.group.opener(**epoch) == Some(leader);
+            opens && (after + 1..before).contains(&epoch.term)
+        };
+        epochs.iter().filter(between).count() as u64
     }
 
     /// W[b] of a pair whose secret and context these are: one for each κ that the two have.
@@ -160,7 +176,7 @@ impl Rules<'_> {
         secret: &[u8],
     ) -> Vec<(Secret<32>, Option<Factor>)> {
         let Some(term) = &header.core.kem else { return vec![(extract(context, secret), None)] };
-        let leader = LEADERS[usize::from(header.core.epoch.ordinal())];
+        let Some(leader) = self.run.group.opener(header.core.epoch) else { return Vec::new() };
         let Some(key) = self.keys.get(leader) else { return Vec::new() };
         let made = self.factors.made.get(&(leader, to)).into_iter().flatten();
         let stepped = made.filter_map(|kappa| kappa.at(self.table, key, term.g()));

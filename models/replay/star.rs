@@ -1,6 +1,6 @@
 //! A star on the testbed whose every step is recorded: a KGC, a leader, and edges.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use quiver_admission::{
     AnonymousEvent, Demand, PolicyStatement, SignedPolicy,
 };
 use quiver_ainq::{
-    Deployment, Epoch, EpochKeys, IssuedToken, KgcId, MasterSecret, Name, OperatorSecretKey, Purpose,
-    QuorumStatement, Role, SecretScalar, Slot, StrategyKind, VerifiedAuthority,
+    Deployment, EpochKeys, IssuedToken, KgcId, MasterSecret, OperatorSecretKey, Purpose, QuorumStatement,
+    Role, SecretScalar, StrategyKind, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Source};
@@ -21,28 +21,26 @@ use quiver_enrolment::{Kgc, KgcConfig, Kgcs, MasterShare};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
-use quiver_group::{
-    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent,
-};
-use quiver_kem::{KemSet, KemSetting, encapsulate};
+use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig};
+use quiver_kem::KemSetting;
 use quiver_machine::{Machine, Now, Route};
-use quiver_message::{KemOffer, Message};
+use quiver_message::Message;
 use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
-use quiver_testbed::{CompactRng, EPOCH_START, LinkFaults, Net, copy_token, name, token_grant};
+use quiver_testbed::{EPOCH_START, LinkFaults, Net, copy_token, name, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
+use crate::recording::{
+    Epochs, Exchanges, GROUP, Group, Node, Recording, Session, Step, told_by_edge, told_by_leader,
+};
 use crate::suite::{Overheard as S, take_products, take_secrets};
 
-pub(crate) const GROUP: &str = "alpha";
-pub(crate) type Node = &'static str;
-
 /// Leaders by their ordinal.
-pub(crate) static LEADERS: [Node; 2] = ["leader", "deputy"];
+static LEADERS: [Node; 2] = ["leader", "deputy"];
 /// KGCs of a quorum, by their number less one.
-pub(crate) static KGCS: [Node; 3] = ["kgc-1", "kgc-2", "kgc-3"];
+static KGCS: [Node; 3] = ["kgc-1", "kgc-2", "kgc-3"];
 /// KGCs of the quorum that issue together.
-pub(crate) const THRESHOLD: usize = 2;
+const THRESHOLD: usize = 2;
 const EDGES: [Node; 4] = ["edge-0", "edge-1", "edge-2", "edge-3"];
 /// Edges that come at once, as many as follow by wraps (§6.1).
 const CROWD: [Node; 10] =
@@ -53,8 +51,6 @@ const SILENCE: Duration = Duration::from_secs(6);
 const SPEAKERS: [Node; 3] = ["leader", "edge-0", "edge-1"];
 /// Length of a period of credentials, in which a run ends.
 const PERIOD: Duration = Duration::from_secs(100 * 86_400);
-/// Bytes of a leader's random numbers among which its KEM's are.
-const DRAWN: usize = 1 << 12;
 
 /// Strategy of a group, how many lead it, and what else there is.
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
@@ -108,6 +104,19 @@ impl Plan {
         if self.deputy { &LEADERS } else { &LEADERS[..1] }
     }
 
+    /// The group that the rules are told of.
+    fn group(self) -> Group {
+        Group {
+            leaders: LEADERS.to_vec(),
+            kgcs: self.kgcs().to_vec(),
+            threshold: if self.quorum { THRESHOLD } else { 1 },
+            strategy: self.strategy,
+            kem: self.kem,
+            anonymous: self.anonymous,
+            twins: BTreeMap::new(),
+        }
+    }
+
     fn edges(self) -> &'static [Node] {
         if self.shared_medium { &CROWD } else { &EDGES }
     }
@@ -115,88 +124,6 @@ impl Plan {
     fn kgcs(self) -> &'static [Node] {
         if self.quorum { &KGCS } else { &["kgc"] }
     }
-}
-
-/// A step of a run.
-#[derive(Clone)]
-pub(crate) enum Step {
-    /// A node was switched on.
-    Started(Node),
-    /// A message left.
-    Sent { from: Node, to: Node, bytes: Vec<u8> },
-    /// A node has its key.
-    Enrolled(Node),
-    /// The leader was told to evict a drone.
-    Evicts(Node),
-    /// An edge uses the key of an epoch.
-    Activated { at: Node, epoch: Epoch, digest: [u8; 32], slot: Slot },
-    /// A node received a message of the group.
-    Received { at: Node, channel: Name, data: Vec<u8> },
-    /// All members have acknowledged an epoch.
-    Delivered { epoch: Epoch, members: usize },
-    /// A member sent a datagram, which all others have.
-    Datagram { from: Node, bytes: Vec<u8> },
-    /// A member received a payload of a datagram from a slot, and knows the signer if it was signed.
-    Heard { at: Node, slot: Slot, signer: Option<Name>, data: Vec<u8> },
-}
-
-/// Length and first bytes of a string, for errors that people read.
-struct Start<'a>(&'a [u8]);
-
-impl fmt::Debug for Start<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(bytes) = self;
-        write!(f, "{} bytes ", bytes.len())?;
-        bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str(if bytes.len() > 8 { "…" } else { "" })
-    }
-}
-
-impl fmt::Debug for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Started(node) => write!(f, "{node} starts"),
-            Self::Sent { from, to, bytes } => write!(f, "{from} to {to}, {:?}", Start(bytes)),
-            Self::Enrolled(node) => write!(f, "{node} has its key"),
-            Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
-            Self::Activated { at, epoch, digest, slot } => {
-                write!(f, "{at} uses {epoch:?} in slot {slot}, D of {:?}", Start(digest))
-            }
-            Self::Received { at, channel, data } => {
-                write!(f, "{at} receives {:?} on {channel:?}", Start(data))
-            }
-            Self::Delivered { epoch, members } => write!(f, "{members} members have {epoch:?}"),
-            Self::Datagram { from, bytes } => write!(f, "{from} to all, {:?}", Start(bytes)),
-            Self::Heard { at, slot, signer, data } => {
-                write!(f, "{at} hears {:?} from slot {slot}, signed by {signer:?}", Start(data))
-            }
-        }
-    }
-}
-
-/// Result of a run by which a drone without a name was admitted.
-pub(crate) struct Session {
-    pub(crate) node: Node,
-    pub(crate) nonce: Vec<u8>,
-    pub(crate) pseudonym: [u8; 16],
-    pub(crate) secret: Vec<u8>,
-}
-
-/// A run: its steps, and what its machines agreed on.
-pub(crate) struct Recording {
-    pub(crate) plan: Plan,
-    pub(crate) deployment: Deployment<S>,
-    pub(crate) strategy: StrategyKind,
-    pub(crate) steps: Vec<Step>,
-    /// Pairwise secrets that its machines computed.
-    pub(crate) secrets: BTreeSet<Vec<u8>>,
-    /// Products of a scalar and a point, in the order in which they were computed.
-    pub(crate) products: Vec<[u8; 32]>,
-    /// Shared secrets of a KEM by their ciphertexts.
-    pub(crate) shared: BTreeMap<Vec<u8>, [u8; 32]>,
-    pub(crate) sessions: Vec<Session>,
-    /// Records that leaders have written.
-    pub(crate) written: Vec<Vec<u8>>,
 }
 
 struct World {
@@ -210,45 +137,10 @@ struct World {
     packets: usize,
     events: BTreeMap<Node, usize>,
     exchanges: Exchanges,
+    epochs: Epochs,
     sessions: Vec<Session>,
     datagrams: BTreeMap<Node, Datagrams<S>>,
     authority: Option<VerifiedAuthority<S>>,
-}
-
-/// Exchanges of a KEM, of which the secret is computed once more from the random numbers that the leader
-/// drew.
-#[derive(Default)]
-struct Exchanges {
-    /// Encapsulation keys by the nonces of the requests.
-    keys: BTreeMap<Vec<u8>, (KemSet, Vec<u8>)>,
-    /// Generators of the leaders before what they did last.
-    before: BTreeMap<Node, CompactRng>,
-    shared: BTreeMap<Vec<u8>, [u8; 32]>,
-}
-
-impl Exchanges {
-    fn see(&mut self, from: Node, message: &Message<S>) {
-        match message {
-            Message::JoinRequest(request) => {
-                if let Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) = &request.kem {
-                    self.keys.insert(request.nonce.to_vec(), (*set, key.clone()));
-                }
-            }
-            Message::JoinCiphertext(answer) if !self.shared.contains_key(&answer.ciphertext) => {
-                let (set, key) = &self.keys[&answer.nonce[..]];
-                let mut drawn = vec![0; DRAWN];
-                self.before[from].clone().wake().fill_bytes(&mut drawn);
-                let found = (0..DRAWN - 32).step_by(4).find_map(|place| {
-                    let message = Secret::try_from(&drawn[place..place + 32]).ok()?;
-                    let (ciphertext, shared) = encapsulate(*set, key, &message).ok()?;
-                    (ciphertext == answer.ciphertext).then_some(shared)
-                });
-                let shared = found.expect("the leader drew what it encapsulated");
-                self.shared.insert(answer.ciphertext.clone(), *shared.expose());
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Drones enrol and join, keys are renewed, members send, restart, leave and are evicted, and the leader
@@ -411,14 +303,15 @@ impl World {
         let written =
             self.plan.leaders().iter().flat_map(records).map(|record| record.as_bytes().to_vec()).collect();
         Recording {
-            plan: self.plan,
+            group: self.plan.group(),
             deployment: self.deployment,
-            strategy: self.plan.strategy,
             steps: self.steps,
             secrets: take_secrets(),
             products: take_products(),
             shared: self.exchanges.shared,
             sessions: self.sessions,
+            opened: self.epochs.opened(),
+            silent: self.epochs.silent(),
             written,
         }
     }
@@ -464,6 +357,7 @@ impl World {
             packets: 0,
             events: BTreeMap::new(),
             exchanges: Exchanges::default(),
+            epochs: Epochs::default(),
             sessions: Vec::new(),
             datagrams: BTreeMap::new(),
             authority,
@@ -664,6 +558,7 @@ impl World {
                 } else {
                     self.new_events::<Leader<S>>(node)
                 };
+                events.iter().for_each(|event| self.epochs.told_by_leader(event));
                 events.into_iter().filter_map(|event| told_by_leader(node, event)).collect()
             } else {
                 let events = if self.plan.anonymous {
@@ -682,10 +577,11 @@ impl World {
         }
         let new = self.net.recorded.get(self.packets..).unwrap_or_default();
         for packet in new {
-            if self.plan.kem
-                && let Ok(message) = Message::decode(&self.deployment, &packet.bytes)
-            {
-                self.exchanges.see(packet.from, &message);
+            if let Ok(message) = Message::decode(&self.deployment, &packet.bytes) {
+                self.epochs.see(&message);
+                if self.plan.kem {
+                    self.exchanges.see(packet.from, &message);
+                }
             }
             self.steps.push(Step::Sent { from: packet.from, to: packet.to, bytes: packet.bytes.clone() });
         }
@@ -795,25 +691,5 @@ impl World {
         let events = &self.net.node::<M>(node).events;
         let seen = self.events.insert(node, events.len()).unwrap_or_default();
         events.get(seen..).unwrap_or_default().to_vec()
-    }
-}
-
-fn told_by_leader(at: Node, event: LeaderEvent) -> Option<Step> {
-    match event {
-        LeaderEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
-        LeaderEvent::Delivered { epoch, members } => Some(Step::Delivered { epoch, members }),
-        LeaderEvent::Message { channel, data, .. } => {
-            Some(Step::Received { at, channel, data: data.to_vec() })
-        }
-        _ => None,
-    }
-}
-
-fn told_by_edge(at: Node, event: EdgeEvent) -> Option<Step> {
-    match event {
-        EdgeEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
-        EdgeEvent::KeyActivated { epoch, digest, slot } => Some(Step::Activated { at, epoch, digest, slot }),
-        EdgeEvent::Message { channel, data, .. } => Some(Step::Received { at, channel, data: data.to_vec() }),
-        _ => None,
     }
 }

@@ -7,7 +7,7 @@ use quiver_admission::{PolicyStatement, SignedPolicy};
 use quiver_message::{AdmissionChallenge, AdmissionLeave, AdmissionProof, AdmissionStep};
 
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
-use crate::world::{GROUP, LEADERS, Node};
+use crate::recording::{GROUP, Node};
 
 /// Steps of a run so far: of the leader before the drone's commitment, behind it, and behind its opening.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Rules<'_> {
 
     /// §A4.1: offer and tables, commitment, seeds, opening, confirmation.
     pub(super) fn admission_step(&mut self, from: Node, to: Node, step: &AdmissionStep) -> Verdict {
-        let leads = LEADERS.contains(&from);
+        let leads = self.run.group.leads(from);
         let drone = if leads { to } else { from };
         let run = self.admissions.runs.get_mut(&(drone, step.nonce.to_vec())).ok_or("no such run")?;
         match (leads, *run) {

@@ -1,18 +1,21 @@
 //! Recorded runs against the rules of the models (`models/`): every message and every key of a run is one
 //! that they allow, and a run with one step altered, left out, added or moved is refused.
 //!
-//! The rules are those of both strategies, over links and over a shared medium, with a leader that restarts
-//! or is followed by its deputy, and members that restart, leave and are evicted; of a second factor, of
-//! enrolment with one KGC and with a quorum, of datagrams, and of members without a name. Who may send what,
-//! and what binds which field, is read from `models/messages.tsv`; what is hashed, derived and signed from
-//! `models/terms.tsv`, of which the models' constructors are made.
+//! The runs of the testbed (`star`) have both strategies, over links and over a shared medium, with a leader
+//! that restarts or is followed by its deputy, and members that restart, leave and are evicted; a second
+//! factor, enrolment with one KGC and with a quorum, datagrams, and members without a name. The others are
+//! random lives of the virtual world (`lives`), with the faults and the adversary of `sim check`. Who may send
+//! what, and what binds which field, is read from `models/messages.tsv`; what is hashed, derived and signed
+//! from `models/terms.tsv`, of which the models' constructors are made.
 
 mod deduction;
+mod lives;
+mod recording;
 mod rules;
+mod star;
 mod suite;
 mod table;
 mod wire;
-mod world;
 mod wraps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,18 +28,23 @@ use quiver_message::Message;
 use quiver_testbed::LinkFaults;
 
 use crate::deduction::{readable, stepped, without_steps};
+use crate::lives::{Kind, Lives};
+use crate::recording::{Recording, Step};
 use crate::rules::{Factor, Prefix, check, follow, kind_of_datagram};
+use crate::star::{Plan, record, record_random};
 use crate::table::Table;
-use crate::world::{LEADERS, Plan, Recording, Step, record, record_random};
 
 /// The kind of a step: what it is, or the name of its message.
-fn kind(table: &Table, step: &Step) -> String {
+fn kind(run: &Recording, table: &Table, step: &Step) -> String {
     match step {
         Step::Started(_) => "started".to_string(),
         Step::Sent { to, bytes, .. } => match wire::row(table, bytes) {
-            Some(row) if row.name == "Rekey" && LEADERS.contains(to) => SHOWN.to_string(),
+            Some(row) if row.name == "Rekey" && run.group.leads(to) => SHOWN.to_string(),
             row => row.map_or_else(String::new, |row| row.name.clone()),
         },
+        Step::Injected { bytes, .. } => {
+            format!("injected {}", wire::row(table, bytes).map_or("", |row| &row.name))
+        }
         Step::Enrolled(_) => "enrolled".to_string(),
         Step::Evicts(_) => "evicts".to_string(),
         Step::Activated { .. } => "activated".to_string(),
@@ -50,8 +58,16 @@ fn kind(table: &Table, step: &Step) -> String {
 /// Kind of a header that a leader is sent, without keys (§10.5).
 const SHOWN: &str = "header for a leader";
 
-/// Kinds of steps on which no rule depends: refusals and lists are no terms of the models.
-const UNBOUND: [&str; 3] = ["Refusal", "RevocationQuery", "RevocationList"];
+/// Kinds of steps on which no rule depends: refusals, lists and deliveries are none of the rules.
+const UNBOUND: [&str; 7] = [
+    "Refusal",
+    "RevocationQuery",
+    "RevocationList",
+    "DeliveryHello",
+    "DeliveryChallenge",
+    "DeliveryRequest",
+    "DeliveryReply",
+];
 
 /// Fields that the exchange of an admission binds within, of which the rules know number and order alone:
 /// proto/admission tests what becomes of a step that is altered.
@@ -85,13 +101,13 @@ fn accepted(plan: Plan) -> (Table, &'static Recording) {
 fn accept(what: &str, table: &Table, run: &Recording) {
     if let Err((place, why)) = check(run, table, &run.steps) {
         let step = &run.steps[place];
-        panic!("{what}, step {place}, {}: {why}: {step:?}", kind(table, step));
+        panic!("{what}, step {place}, {}: {why}: {step:?}", kind(run, table, step));
     }
 }
 
 /// Places of the steps that the rules bind, with their kinds.
 fn bound(run: &Recording, table: &Table) -> Vec<(usize, String)> {
-    let kinds = run.steps.iter().map(|step| kind(table, step)).enumerate();
+    let kinds = run.steps.iter().map(|step| kind(run, table, step)).enumerate();
     kinds.filter(|(_, kind)| !UNBOUND.contains(&kind.as_str())).collect()
 }
 
@@ -222,7 +238,7 @@ fn runs_have_every_kind_of_step() {
     let datagrams = ["datagram", "signed datagram", "manifest", "announcement", "heard"];
     for plan in Plan::ALL {
         let (table, run) = accepted(plan);
-        let kinds: BTreeSet<String> = run.steps.iter().map(|step| kind(&table, step)).collect();
+        let kinds: BTreeSet<String> = run.steps.iter().map(|step| kind(run, &table, step)).collect();
         let welcome = (!plan.shared_medium).then_some("Welcome");
         let of_deputies = ["StandBy", "Replica"].into_iter().filter(|_| plan.deputy);
         let others = of_deputies
@@ -345,8 +361,11 @@ fn a_run_with_a_step_added_is_refused() {
                 | Step::Activated { .. }
                 | Step::Received { .. }
                 | Step::Heard { .. }) => step.clone(),
-                // To be switched on, evicted, or told that all have acknowledged, twice, changes nothing.
-                Step::Started(_) | Step::Evicts(_) | Step::Delivered { .. } => continue,
+                // To be switched on, evicted, or told that all have acknowledged, twice, changes nothing. The
+                // adversary may send what it wants.
+                Step::Started(_) | Step::Evicts(_) | Step::Delivered { .. } | Step::Injected { .. } => {
+                    continue;
+                }
             };
             prefix.extend(place + 1);
             let refused = prefix.refuses(iter::once(&added).chain(&run.steps[place + 1..]));
@@ -547,4 +566,170 @@ fn table_has_the_labels_of_the_code() {
     assert_eq!(listed.len(), 15, "{listed:?}");
     // Not modelled, or reserved.
     assert_eq!(lacking, ["welcome", "abke", "clock"]);
+}
+
+/// Lives of each kind: a few, or as many as the environment says.
+fn lives_of_each() -> u64 {
+    std::env::var("QUIVER_MODEL_LIVES").map_or(2, |lives| lives.parse().expect("a number of lives"))
+}
+
+/// Seed of the first life.
+const FIRST_LIFE: u64 = 2;
+
+/// The first life of each kind, of which tests change steps, recorded once for all of them.
+fn changed_lives() -> &'static [(String, Recording)] {
+    static LIVES: OnceLock<Vec<(String, Recording)>> = OnceLock::new();
+    LIVES.get_or_init(|| {
+        let first = |kind| (format!("{kind:?}, seed {FIRST_LIFE}"), Lives::new(kind).record(FIRST_LIFE));
+        Kind::ALL.map(first).into()
+    })
+}
+
+#[test]
+fn random_lives_are_runs_of_the_models() {
+    let table = Table::read();
+    let mut refused = Vec::new();
+    for kind in Kind::ALL {
+        let lives = Lives::new(kind);
+        for seed in FIRST_LIFE..FIRST_LIFE + lives_of_each() {
+            let life = lives.record(seed);
+            assert!(life.steps.len() > 100, "{kind:?}, seed {seed}: {} steps", life.steps.len());
+            if let Err((place, why)) = check(&life, &table, &life.steps) {
+                let step = &life.steps[place];
+                refused.push(format!("{kind:?}, seed {seed}, step {place}, {step:?}: {why}"));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// The first place of each kind of step that the rules bind, in the first life that has it.
+fn first_places(table: &Table) -> Vec<(&'static str, &'static Recording, Vec<(usize, String)>)> {
+    let mut seen = BTreeSet::new();
+    let mut few = Vec::new();
+    for (what, life) in changed_lives() {
+        let mut places = bound(life, table);
+        places.retain(|(place, kind)| {
+            !kind.starts_with("injected")
+                && is_answered(life, &life.steps[*place])
+                && seen.insert(kind.clone())
+        });
+        few.push((&what[..], life, places));
+    }
+    few
+}
+
+/// Kinds of steps that some life has.
+fn kinds_of_lives(table: &Table, but: &[&str]) -> BTreeSet<String> {
+    first_places(table)
+        .into_iter()
+        .flat_map(|(_, _, places)| places)
+        .map(|(_, kind)| kind)
+        .filter(|kind| !but.contains(&&kind[..]))
+        .collect()
+}
+
+#[test]
+fn a_random_life_with_one_altered_field_is_refused() {
+    let table = Table::read();
+    let mut tally = Tally::default();
+    for (what, life, places) in first_places(&table) {
+        let mut prefix = Prefix::new(life, &table);
+        for (place, kind) in places {
+            let Step::Sent { from, to, bytes } = &life.steps[place] else { continue };
+            prefix.extend(place);
+            for (field, bytes) in wire::alterations(&table, bytes) {
+                let altered = Step::Sent { from, to, bytes };
+                let refused = prefix.refuses(iter::once(&altered).chain(&life.steps[place + 1..]));
+                assert!(refused, "{what}: step {place} with another {field} is taken");
+                tally.count(&kind, refused);
+            }
+        }
+    }
+    let events = ["started", "enrolled", "evicts", "activated", "received", "delivered"];
+    assert_eq!(tally.0.keys().cloned().collect::<BTreeSet<_>>(), kinds_of_lives(&table, &events));
+    assert!(tally.0.len() >= 25, "{:?}", tally.0);
+}
+
+#[test]
+fn a_random_life_with_a_step_added_or_before_its_cause_is_refused() {
+    let table = Table::read();
+    let (mut added, mut moved) = (Tally::default(), Tally::default());
+    for (what, life, places) in first_places(&table) {
+        let (mut prefix, start) = (Prefix::new(life, &table), Prefix::new(life, &table));
+        for (place, kind) in places {
+            // What has no cause may come at any time, and every edge that has a header may send it to a leader.
+            if ["started", "evicts"].contains(&kind.as_str()) {
+                continue;
+            }
+            let (before, after) = (&life.steps[..place], &life.steps[place + 1..]);
+            let refused = start.refuses(iter::once(&life.steps[place]).chain(before).chain(after));
+            assert!(refused, "{what}: step {place}, {kind}, is taken before everything else");
+            moved.count(&kind, refused);
+            let again = match &life.steps[place] {
+                // A stranger sends the same.
+                Step::Sent { to, bytes, .. } if kind != SHOWN => {
+                    Step::Sent { from: "edge-99", to, bytes: bytes.clone() }
+                }
+                step @ (Step::Enrolled(_) | Step::Activated { .. }) => step.clone(),
+                _ => continue,
+            };
+            prefix.extend(place + 1);
+            let refused = prefix.refuses(iter::once(&again).chain(after));
+            assert!(refused, "{what}: step {place}, {kind}, is taken from a stranger, or twice");
+            added.count(&kind, refused);
+        }
+    }
+    assert!(added.0.len() >= 25 && moved.0.len() >= 28, "{:?} {:?}", added.0, moved.0);
+}
+
+#[test]
+fn a_random_life_without_one_of_its_steps_is_refused() {
+    // As of the runs of the testbed; and of lives with faults of every kind no rule needs every single answer.
+    let needed = [
+        "EnrolHello",
+        "EnrolCookie",
+        "EnrolRequest",
+        "EnrolReply",
+        "EnrolCommitment",
+        "EnrolSigning",
+        "EnrolShare",
+        "enrolled",
+        "JoinHello",
+        "JoinChallenge",
+        "JoinRequest",
+        "JoinCiphertext",
+        "Welcome",
+        "Ack",
+        "Rekey",
+        "GroupMessage",
+        "SparePublication",
+        "StandBy",
+        "Replica",
+        "activated",
+        "started",
+    ];
+    let table = Table::read();
+    let mut tally = Tally::default();
+    for (_, life) in changed_lives() {
+        let mut prefix = Prefix::new(life, &table);
+        for (place, kind) in bound(life, &table) {
+            let (refused, all) = tally.0.get(&kind).copied().unwrap_or_default();
+            if !needed.contains(&kind.as_str()) || refused > 0 || all >= 24 {
+                continue;
+            }
+            // With what repeats it.
+            let same = |step: &Step| match (step, &life.steps[place]) {
+                (Step::Sent { from, bytes, .. }, Step::Sent { from: sender, bytes: message, .. }) => {
+                    from == sender && bytes == message
+                }
+                _ => false,
+            };
+            prefix.extend(place);
+            tally.count(&kind, prefix.refuses(life.steps[place + 1..].iter().filter(|step| !same(step))));
+        }
+    }
+    let refused: BTreeSet<&str> =
+        tally.0.iter().filter(|(_, (refused, _))| *refused > 0).map(|(kind, _)| &kind[..]).collect();
+    assert_eq!(refused, BTreeSet::from(needed), "{:?}", tally.0);
 }

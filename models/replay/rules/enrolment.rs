@@ -12,7 +12,7 @@ use quiver_message::{EnrolCommitment, EnrolDone, EnrolReply, EnrolRequest, Enrol
 use quiver_quorum::PublicShares;
 
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
-use crate::world::{KGCS, Node, THRESHOLD};
+use crate::recording::{Group, Node};
 
 /// Plaintexts that were opened once, by salt and ciphertext: a test checks the same run hundreds of times.
 static OPENED: Mutex<BTreeMap<Vec<u8>, Option<Vec<u8>>>> = Mutex::new(BTreeMap::new());
@@ -39,8 +39,8 @@ struct PartialKey {
 }
 
 /// Number of a KGC.
-fn id_of(node: Node) -> KgcId {
-    KGCS.iter().position(|kgc| *kgc == node).map_or(1, |place| place as KgcId + 1)
+fn id_of(group: &Group, node: Node) -> KgcId {
+    group.kgcs.iter().position(|kgc| *kgc == node).map_or(1, |place| place as KgcId + 1)
 }
 
 /// lp(suite), in front of what is hashed.
@@ -65,8 +65,11 @@ impl Rules<'_> {
         let cookie = self.cookies.get(&request.cookie[..]);
         require(cookie == Some(&(from, request.nonce.to_vec())), "not its cookie")?;
         let decoded = EnrolmentRequest::<S>::decode(&request.request).map_err(bad)?;
-        require(decoded.kgcs().contains(&id_of(to)), "not addressed to this KGC")?;
-        require(decoded.statement().identity().name.as_bytes() == from.as_bytes(), "another's token")?;
+        require(decoded.kgcs().contains(&id_of(&self.run.group, to)), "not addressed to this KGC")?;
+        require(
+            decoded.statement().identity().name.as_bytes() == self.run.group.name_of(from).as_bytes(),
+            "another's token",
+        )?;
         let (signed, proofs) =
             request.request.split_at_checked(request.request.len() - 128).ok_or("no proofs")?;
         let length = signed.first_chunk().map_or(0, |length| u32::from_be_bytes(*length)) as usize;
@@ -114,7 +117,7 @@ impl Rules<'_> {
     pub(super) fn enrol_reply(&mut self, from: Node, to: Node, reply: &EnrolReply) -> Verdict {
         self.asked_of(from, to, &reply.request_digest)?;
         let (kgc, rest) = reply.reply.split_first_chunk::<2>().ok_or("no reply")?;
-        require(KgcId::from_be_bytes(*kgc) == id_of(from), "another KGC's")?;
+        require(KgcId::from_be_bytes(*kgc) == id_of(&self.run.group, from), "another KGC's")?;
         let (a, ciphertext) = rest.split_at_checked(32).ok_or("no A")?;
         let values: Values<'_> = &[("request", &with_suite(&reply.request_digest)), ("kgc", kgc), ("a", a)];
         let text = self.unsealed(&self.table.hash("reply", values), ciphertext)?;
@@ -131,7 +134,7 @@ impl Rules<'_> {
     /// §3.7: a commitment for this request, under the quorum's own statement.
     pub(super) fn enrol_commitment(&mut self, from: Node, to: Node, made: &EnrolCommitment) -> Verdict {
         self.asked_of(from, to, &made.request_digest)?;
-        require(made.kgc == id_of(from), "another KGC's")?;
+        require(made.kgc == id_of(&self.run.group, from), "another KGC's")?;
         let statement = QuorumStatement::<S>::decode(&made.statement).map_err(bad)?;
         let deployment = &self.run.deployment;
         let all = [b"quorum", deployment.master().as_bytes(), &made.statement].concat();
@@ -141,7 +144,10 @@ impl Rules<'_> {
         let (length, rest) = made.statement.split_first_chunk().ok_or("no statement")?;
         let shares = rest.get(..u32::from_be_bytes(*length) as usize).ok_or("no shares")?;
         let shares = PublicShares::<S>::decode(shares).map_err(bad)?;
-        require(usize::from(shares.parameters().threshold()) == THRESHOLD, "another threshold")?;
+        require(
+            usize::from(shares.parameters().threshold()) == self.run.group.threshold,
+            "another threshold",
+        )?;
         let of = (made.request_digest, shares.version());
         let known = self.enrolments.commitments.insert((made.kgc, made.commitment.clone()), of);
         require(known.is_none_or(|known| known == of), "a commitment that it gave to another request")
@@ -150,8 +156,11 @@ impl Rules<'_> {
     /// §3.6: a package of commitments that this drone was given, as many as have to sign.
     pub(super) fn enrol_signing(&mut self, from: Node, to: Node, asked: &EnrolSigning) -> Verdict {
         let request = self.asked_of(to, from, &asked.request_digest)?;
-        require(asked.parts.len() == THRESHOLD, "another number of KGCs")?;
-        require(asked.parts.iter().any(|(kgc, _)| *kgc == id_of(to)), "a package without it")?;
+        require(asked.parts.len() == self.run.group.threshold, "another number of KGCs")?;
+        require(
+            asked.parts.iter().any(|(kgc, _)| *kgc == id_of(&self.run.group, to)),
+            "a package without it",
+        )?;
         let (mut versions, mut parts) = (BTreeSet::new(), (asked.parts.len() as u32).to_be_bytes().to_vec());
         for (kgc, commitment) in &asked.parts {
             let known = self.enrolments.commitments.get(&(*kgc, commitment.clone()));
@@ -183,14 +192,14 @@ impl Rules<'_> {
         let digest = self.enrolments.packages[&package];
         self.asked_of(from, to, &digest)?;
         let (kgc, rest) = share.share.split_first_chunk::<2>().ok_or("no share")?;
-        require(KgcId::from_be_bytes(*kgc) == id_of(from), "another KGC's")?;
+        require(KgcId::from_be_bytes(*kgc) == id_of(&self.run.group, from), "another KGC's")?;
         let (a, ciphertext) = rest.split_at_checked(32).ok_or("no A")?;
         let values: Values<'_> =
             &[("request", &with_suite(&digest)), ("kgc", kgc), ("package", &package), ("a", a)];
         let text = self.unsealed(&self.table.hash("share", values), ciphertext)?;
         let shares = self.enrolments.shares.entry(package).or_default();
-        shares.insert(id_of(from), text);
-        if shares.len() == THRESHOLD {
+        shares.insert(id_of(&self.run.group, from), text);
+        if shares.len() == self.run.group.threshold {
             let parts = shares.values().map(|share| S::scalar_decode(share).ok_or("no scalar"));
             let zero = S::scalar_from_u128(0);
             let sum = parts.collect::<Result<Vec<_>, _>>()?.into_iter().fold(zero, |sum, part| sum + part);

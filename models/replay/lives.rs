@@ -1,0 +1,341 @@
+//! Random lives of the virtual world, those of `sim check`, recorded as the runs of the testbed are.
+//!
+//! A life begins in a base, of which the forming is recorded, too. What travels is taken at every link: a
+//! message that an honest node sent is a step, and one that comes to a leader or a KGC over a link whose other
+//! end did not send it (repeated, forged, or altered on its way) is another kind of step. A relay is a part of
+//! the way from a leader to a drone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use quiver_ainq::{Deployment, Part, StrategyKind};
+use quiver_kem::KemSetting;
+use quiver_message::Message;
+use quiver_world::check::{Base, CheckSetup, StartState};
+use quiver_world::{Action, Cause, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
+
+use crate::recording::{Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader};
+use crate::suite::{Overheard as S, take_products, take_secrets};
+
+/// Drones that may be in the group.
+const EDGES: u32 = 6;
+
+/// Kinds of lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    strategy: StrategyKind,
+    leaders: u16,
+    kgcs: u16,
+    relays: u16,
+    kem: KemSetting,
+}
+
+impl Kind {
+    const FLAT: Self =
+        Self { strategy: StrategyKind::Flat, leaders: 1, kgcs: 1, relays: 0, kem: KemSetting::None };
+    const TREE: Self = Self { strategy: StrategyKind::Tree, ..Self::FLAT };
+    pub(crate) const ALL: [Self; 10] = [
+        Self::FLAT,
+        Self::TREE,
+        Self { leaders: 3, ..Self::FLAT },
+        Self { leaders: 3, ..Self::TREE },
+        Self { kgcs: 3, ..Self::FLAT },
+        Self { kgcs: 3, leaders: 3, ..Self::TREE },
+        Self { relays: 3, ..Self::FLAT },
+        Self { relays: 3, ..Self::TREE },
+        Self { kem: KemSetting::MlKem768, leaders: 3, ..Self::FLAT },
+        Self { kem: KemSetting::MlKem768, ..Self::TREE },
+    ];
+
+    fn setup(self) -> CheckSetup {
+        let Self { strategy, leaders, kgcs, relays, kem } = self;
+        CheckSetup { edges: EDGES, kgcs, leaders, relays, strategy, kem: Some(kem), ..CheckSetup::default() }
+    }
+
+    /// The group that the rules are told of.
+    fn group(self) -> Group {
+        let kgcs = (1..=self.kgcs).map(NodeId::Kgc);
+        // Of a quorum two strangers race for one token.
+        let twins = (self.kgcs > 1).then(|| (name(NodeId::Edge(EDGES + 1)), name(NodeId::Edge(EDGES))));
+        Group {
+            leaders: (0..self.leaders).map(NodeId::Leader).map(name).collect(),
+            kgcs: kgcs.map(name).collect(),
+            threshold: usize::from(self.setup().threshold()),
+            strategy: self.strategy,
+            kem: !self.kem.is_none(),
+            anonymous: false,
+            twins: twins.into_iter().collect(),
+        }
+    }
+}
+
+/// The name of a node, once for all runs.
+fn name(node: NodeId) -> Node {
+    static NAMES: Mutex<BTreeMap<NodeId, Node>> = Mutex::new(BTreeMap::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    names.entry(node).or_insert_with(|| Box::leak(node.to_string().into_boxed_str()))
+}
+
+/// The base of lives, and how it came about.
+pub(crate) struct Lives {
+    kind: Kind,
+    base: Base<S>,
+    enrolled: Recorder,
+    formed: Recorder,
+}
+
+impl Lives {
+    pub(crate) fn new(kind: Kind) -> Self {
+        forget_the_suite();
+        let mut formed = Recorder::new(kind);
+        let base = Base::watched(kind.setup(), kind.kem, &mut formed).expect("a world");
+        let enrolled = formed.enrolled.take().expect("edges join");
+        Self { kind, base, enrolled: *enrolled, formed }
+    }
+
+    /// Records the life of a seed, behind what brought the group to where it begins.
+    pub(crate) fn record(&self, seed: u64) -> Recording {
+        forget_the_suite();
+        let mut plan = self.base.plan(seed);
+        plan.actions.retain(|(_, action)| !is_left_out(action));
+        let mut recorder = match plan.beginning {
+            StartState::Nothing => Recorder::new(self.kind),
+            StartState::Enrolled => self.enrolled.clone(),
+            StartState::Formed => self.formed.clone(),
+        };
+        let violation = self.base.watch(&plan, &mut recorder).expect("a world");
+        assert_eq!(violation, None, "seed {seed}");
+        recorder.recording()
+    }
+}
+
+/// What another world computed on this thread is none of the next one's.
+fn forget_the_suite() {
+    take_secrets();
+    take_products();
+}
+
+/// Nodes that are not honest, and send what no honest node does: a leader with two keys, a KGC that lies, and a
+/// relay that swaps and alters.
+const fn is_left_out(action: &Action) -> bool {
+    matches!(action, Action::DoubleTerm { .. } | Action::Lie { .. } | Action::Subvert { .. })
+}
+
+/// Takes the steps of a world.
+#[derive(Clone)]
+struct Recorder {
+    group: Group,
+    relays: u16,
+    deployment: Option<Deployment<S>>,
+    steps: Vec<Step>,
+    secrets: BTreeSet<Vec<u8>>,
+    products: Vec<[u8; 32]>,
+    exchanges: Exchanges,
+    epochs: Epochs,
+    /// Nodes that sent a message.
+    senders: BTreeMap<Arc<[u8]>, BTreeSet<NodeId>>,
+    /// Messages that relays handed to drones.
+    handed: BTreeSet<(NodeId, Arc<[u8]>)>,
+    /// The recorder as it was before the first edge asked to join.
+    enrolled: Option<Box<Self>>,
+}
+
+impl Recorder {
+    fn new(kind: Kind) -> Self {
+        Self {
+            group: kind.group(),
+            relays: kind.relays,
+            deployment: None,
+            steps: Vec::new(),
+            secrets: BTreeSet::new(),
+            products: Vec::new(),
+            exchanges: Exchanges::default(),
+            epochs: Epochs::default(),
+            senders: BTreeMap::new(),
+            handed: BTreeSet::new(),
+            enrolled: None,
+        }
+    }
+
+    fn recording(self) -> Recording {
+        Recording {
+            group: self.group,
+            deployment: self.deployment.expect("a step was taken"),
+            steps: self.steps,
+            secrets: self.secrets,
+            products: self.products,
+            shared: self.exchanges.shared,
+            sessions: Vec::new(),
+            opened: self.epochs.opened(),
+            silent: self.epochs.silent(),
+            written: Vec::new(),
+        }
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Option<Message<S>> {
+        Message::decode(self.deployment.as_ref()?, bytes).ok()
+    }
+
+    /// The leader that a node knows behind one that it dials.
+    fn behind(&self, hub: NodeId) -> NodeId {
+        match hub {
+            NodeId::Relay(relay) => NodeId::Leader(relay / self.relays),
+            hub => hub,
+        }
+    }
+
+    /// A message came whose neighbour did not send it. Of these the unauthenticated ones are taken, hellos and
+    /// cookies, and questions of members, which say where their member is; nothing else may have a consequence.
+    fn received(&mut self, at: NodeId, via: NodeId, payload: &[u8]) {
+        let relayed = matches!(via, NodeId::Relay(_));
+        let batch = relayed && matches!(at, NodeId::Leader(_));
+        let messages = if batch { quiver_relay::carried(payload) } else { vec![payload.to_vec()] };
+        for bytes in messages {
+            let known = self.senders.get(&bytes[..]);
+            if known.is_some_and(|senders| relayed || senders.contains(&via)) {
+                continue;
+            }
+            let of = known.and_then(|senders| senders.first()).copied().map(name);
+            let unauthenticated = |message| {
+                matches!(
+                    message,
+                    Message::EnrolHello(_)
+                        | Message::EnrolCookie(_)
+                        | Message::JoinHello(_)
+                        | Message::JoinChallenge(_)
+                        | Message::CatchUpRequest(_)
+                )
+            };
+            if of.is_some() || self.decode(&bytes).is_some_and(unauthenticated) {
+                let to = name(self.behind(at));
+                self.steps.push(Step::Injected { to, over: name(via), of, bytes });
+            }
+        }
+    }
+
+    /// The node whose message a relay hands to a drone: its sender, or the leader of whose wraps it is a part.
+    fn sender(&self, payload: &[u8], drone: NodeId) -> Option<NodeId> {
+        if let Some(senders) = self.senders.get(payload) {
+            return senders.iter().find(|sender| **sender != drone).copied();
+        }
+        match self.decode(payload)? {
+            Message::Rekey(rekey) => match rekey.part {
+                Some(Part::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn sent(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) {
+        if let Some(message) = self.decode(bytes) {
+            self.epochs.see(&message);
+        }
+        self.steps.push(Step::Sent { from: name(from), to: name(to), bytes: bytes.to_vec() });
+    }
+}
+
+impl StepObserver<S> for Recorder {
+    fn on_step(&mut self, world: &World<S>, step: &quiver_world::Step) {
+        self.deployment.get_or_insert_with(|| world.fleet().deployment().clone());
+        self.secrets.extend(take_secrets());
+        let products = take_products();
+        if matches!(step.node, NodeId::Kgc(_)) {
+            self.products.extend(products);
+        }
+        let node = name(step.node);
+        match &step.cause {
+            Cause::Start if !step.effects.contains(&Effect::Broken) => self.steps.push(Step::Started(node)),
+            Cause::Message { via, by_group: false, payload }
+                if !matches!((step.node, via), (NodeId::Relay(_), NodeId::Leader(_))) =>
+            {
+                self.received(step.node, *via, payload);
+            }
+            _ => {}
+        }
+        for event in step.events() {
+            if let NodeEvent::Leader(event) = event {
+                self.epochs.told_by_leader(event);
+            }
+        }
+        let told = step.events().filter_map(|event| match event.clone() {
+            NodeEvent::Leader(event) => told_by_leader(node, event),
+            NodeEvent::Edge(event) => told_by_edge(node, event),
+            _ => None,
+        });
+        self.steps.extend(told);
+        for effect in &step.effects {
+            let Effect::Sent { payload, .. } = effect else { continue };
+            // A relay hands on, and says nothing itself.
+            if let NodeId::Relay(_) = step.node {
+                continue;
+            }
+            self.senders.entry(Arc::clone(payload)).or_default().insert(step.node);
+            let carried: Vec<Arc<[u8]>> = match step.node {
+                NodeId::Leader(_) if self.relays > 0 => {
+                    quiver_relay::carried(payload).into_iter().map(Arc::from).collect()
+                }
+                _ => Vec::new(),
+            };
+            for bytes in &carried {
+                self.senders.entry(Arc::clone(bytes)).or_default().insert(step.node);
+            }
+            if self.group.kem {
+                for bytes in [payload].into_iter().chain(&carried) {
+                    if let Some(message) = self.decode(bytes) {
+                        self.exchanges.see(node, &message);
+                    }
+                }
+            }
+        }
+        if let NodeId::Leader(ordinal) = step.node
+            && let Some(rng) = world.leader_generator(ordinal)
+        {
+            self.exchanges.before.insert(node, rng);
+        }
+    }
+
+    fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action) {
+        match action {
+            Action::Join(_) if self.enrolled.is_none() => self.enrolled = Some(Box::new(self.clone())),
+            // A KGC's list is the leaders' order to evict whom it names.
+            Action::Evict(edge) | Action::Revoke(edge) => {
+                self.steps.push(Step::Evicts(name(NodeId::Edge(*edge))));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_hop(&mut self, hop: &Hop) {
+        let Hop { from, to, payload, .. } = hop;
+        let sent_it = |node: &NodeId| self.senders.get(payload).is_some_and(|senders| senders.contains(node));
+        match (from, to) {
+            (NodeId::Leader(_), NodeId::Relay(_)) => {
+                for bytes in quiver_relay::carried(payload) {
+                    self.sent(*from, *to, &bytes);
+                }
+            }
+            (NodeId::Relay(_), NodeId::Edge(_)) => {
+                // Two relays may hand it the same message to the group.
+                if let Some(sender) = self.sender(payload, *to)
+                    && (!self.handed.contains(&(*to, Arc::clone(payload)))
+                        || !matches!(self.decode(payload), Some(Message::GroupMessage(_))))
+                {
+                    self.handed.insert((*to, Arc::clone(payload)));
+                    self.sent(sender, *to, payload);
+                }
+            }
+            (NodeId::Relay(_), _) => {}
+            _ if sent_it(from) => self.sent(*from, self.behind(*to), payload),
+            // A hub passes on what others say to the group.
+            (NodeId::Leader(_), NodeId::Edge(_) | NodeId::Leader(_)) => {
+                let senders = self.senders.get(payload).into_iter().flatten();
+                if let Some(sender) = senders.copied().find(|sender| sender != to) {
+                    self.sent(sender, *to, payload);
+                }
+            }
+            _ => {}
+        }
+    }
+}

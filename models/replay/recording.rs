@@ -1,0 +1,248 @@
+//! Steps of a recorded run, and the facts beside them from which its keys are derived.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use quiver_ainq::{Deployment, Epoch, Name, Slot, StrategyKind};
+use quiver_crypto::Secret;
+use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_kem::{KemSet, encapsulate};
+use quiver_message::{KemOffer, Message};
+use quiver_testbed::CompactRng;
+use rand_chacha::rand_core::RngCore;
+
+use crate::suite::Overheard as S;
+
+/// Name of the group.
+pub(crate) const GROUP: &str = "alpha";
+pub(crate) type Node = &'static str;
+/// Bytes of a leader's random numbers among which its KEM's are.
+const DRAWN: usize = 1 << 12;
+
+/// Nodes of a group, and what they do beside joining and following.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Leaders by their ordinal.
+    pub(crate) leaders: Vec<Node>,
+    /// KGCs by their number less one.
+    pub(crate) kgcs: Vec<Node>,
+    /// KGCs that issue together.
+    pub(crate) threshold: usize,
+    pub(crate) strategy: StrategyKind,
+    /// True if pairwise secrets have a second factor.
+    pub(crate) kem: bool,
+    /// True if drones join by a policy, without their names.
+    pub(crate) anonymous: bool,
+    /// Nodes that have another's token, with that one.
+    pub(crate) twins: BTreeMap<Node, Node>,
+}
+
+impl Group {
+    pub(crate) fn leads(&self, node: Node) -> bool {
+        self.leaders.contains(&node)
+    }
+
+    /// The name that stands in a node's token.
+    pub(crate) fn name_of(&self, node: Node) -> Node {
+        self.twins.get(node).copied().unwrap_or(node)
+    }
+
+    /// The leader that opened the term of an epoch.
+    pub(crate) fn opener(&self, epoch: Epoch) -> Option<Node> {
+        self.leaders.get(usize::from(epoch.ordinal())).copied()
+    }
+}
+
+/// A step of a run.
+#[derive(Clone)]
+pub(crate) enum Step {
+    /// A node was switched on.
+    Started(Node),
+    /// A message left.
+    Sent { from: Node, to: Node, bytes: Vec<u8> },
+    /// A node was handed a message over a link whose other end did not send it: repeated, forged, or altered
+    /// on its way. Names the node that did send it, elsewhere or before, if there is one.
+    Injected { to: Node, over: Node, of: Option<Node>, bytes: Vec<u8> },
+    /// A node has its key.
+    Enrolled(Node),
+    /// The leader was told to evict a drone.
+    Evicts(Node),
+    /// An edge uses the key of an epoch.
+    Activated { at: Node, epoch: Epoch, digest: [u8; 32], slot: Slot },
+    /// A node received a message of the group.
+    Received { at: Node, channel: Name, data: Vec<u8> },
+    /// All members have acknowledged an epoch.
+    Delivered { epoch: Epoch, members: usize },
+    /// A member sent a datagram, which all others have.
+    Datagram { from: Node, bytes: Vec<u8> },
+    /// A member received a payload of a datagram from a slot, and knows the signer if it was signed.
+    Heard { at: Node, slot: Slot, signer: Option<Name>, data: Vec<u8> },
+}
+
+/// Length and first bytes of a string, for errors that people read.
+struct Start<'a>(&'a [u8]);
+
+impl fmt::Debug for Start<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = self;
+        write!(f, "{} bytes ", bytes.len())?;
+        bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        f.write_str(if bytes.len() > 8 { "…" } else { "" })
+    }
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started(node) => write!(f, "{node} starts"),
+            Self::Sent { from, to, bytes } => write!(f, "{from} to {to}, {:?}", Start(bytes)),
+            Self::Injected { to, over, of, bytes } => {
+                write!(f, "the adversary to {to} over {over}, a message of {of:?}, {:?}", Start(bytes))
+            }
+            Self::Enrolled(node) => write!(f, "{node} has its key"),
+            Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
+            Self::Activated { at, epoch, digest, slot } => {
+                write!(f, "{at} uses {epoch:?} in slot {slot}, D of {:?}", Start(digest))
+            }
+            Self::Received { at, channel, data } => {
+                write!(f, "{at} receives {:?} on {channel:?}", Start(data))
+            }
+            Self::Delivered { epoch, members } => write!(f, "{members} members have {epoch:?}"),
+            Self::Datagram { from, bytes } => write!(f, "{from} to all, {:?}", Start(bytes)),
+            Self::Heard { at, slot, signer, data } => {
+                write!(f, "{at} hears {:?} from slot {slot}, signed by {signer:?}", Start(data))
+            }
+        }
+    }
+}
+
+/// Result of a run by which a drone without a name was admitted.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) node: Node,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) pseudonym: [u8; 16],
+    pub(crate) secret: Vec<u8>,
+}
+
+/// A run: its steps, and what its machines agreed on.
+#[derive(Clone)]
+pub(crate) struct Recording {
+    pub(crate) group: Group,
+    pub(crate) deployment: Deployment<S>,
+    pub(crate) steps: Vec<Step>,
+    /// Pairwise secrets that its machines computed.
+    pub(crate) secrets: BTreeSet<Vec<u8>>,
+    /// Products of a scalar and a point, in the order in which they were computed.
+    pub(crate) products: Vec<[u8; 32]>,
+    /// Shared secrets of a KEM by their ciphertexts.
+    pub(crate) shared: BTreeMap<Vec<u8>, [u8; 32]>,
+    pub(crate) sessions: Vec<Session>,
+    /// Epochs with which leaders opened terms.
+    pub(crate) opened: BTreeSet<Epoch>,
+    /// Epochs that leaders made while nobody was there to be sent them, before they made the next.
+    pub(crate) silent: BTreeSet<Epoch>,
+    /// Records that leaders have written.
+    pub(crate) written: Vec<Vec<u8>>,
+}
+
+/// Epochs that leaders made, and those of which they sent a header to anybody.
+#[derive(Clone, Default)]
+pub(crate) struct Epochs {
+    made: BTreeSet<Epoch>,
+    /// In the order in which their first header was sent.
+    sent: Vec<Epoch>,
+}
+
+impl Epochs {
+    pub(crate) fn told_by_leader(&mut self, event: &LeaderEvent) {
+        if let LeaderEvent::EpochActivated { epoch, .. } = event {
+            self.made.insert(*epoch);
+        }
+    }
+
+    pub(crate) fn see(&mut self, message: &Message<S>) {
+        let header = match message {
+            Message::Rekey(rekey) => &rekey.header,
+            Message::Welcome(welcome) => &welcome.header,
+            Message::CatchUpReply(answer) => &answer.header,
+            Message::Replica(copy) => &copy.header,
+            _ => return,
+        };
+        if !self.sent.contains(&header.core.epoch) {
+            self.sent.push(header.core.epoch);
+        }
+    }
+
+    /// Epochs with which terms opened.
+    pub(crate) fn opened(&self) -> BTreeSet<Epoch> {
+        self.made.iter().filter(|epoch| epoch.counter == 1).copied().collect()
+    }
+
+    /// Epochs that nobody was sent, or after a later one of the term.
+    pub(crate) fn silent(&self) -> BTreeSet<Epoch> {
+        let place = |epoch: &Epoch| self.sent.iter().position(|sent| sent == epoch).unwrap_or(usize::MAX);
+        let later = |epoch: &Epoch, sent: &Epoch| sent.term == epoch.term && sent.counter > epoch.counter;
+        let silent = |epoch: &&Epoch| {
+            let at = place(epoch);
+            at == usize::MAX || self.sent[..at].iter().any(|sent| later(epoch, sent))
+        };
+        self.made.iter().filter(silent).copied().collect()
+    }
+}
+
+/// Exchanges of a KEM, of which the secret is computed once more from the random numbers that the leader
+/// drew.
+#[derive(Clone, Default)]
+pub(crate) struct Exchanges {
+    /// Encapsulation keys by the nonces of the requests.
+    keys: BTreeMap<Vec<u8>, (KemSet, Vec<u8>)>,
+    /// Generators of the leaders before what they did last.
+    pub(crate) before: BTreeMap<Node, CompactRng>,
+    pub(crate) shared: BTreeMap<Vec<u8>, [u8; 32]>,
+}
+
+impl Exchanges {
+    pub(crate) fn see(&mut self, from: Node, message: &Message<S>) {
+        match message {
+            Message::JoinRequest(request) => {
+                if let Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) = &request.kem {
+                    self.keys.insert(request.nonce.to_vec(), (*set, key.clone()));
+                }
+            }
+            Message::JoinCiphertext(answer) if !self.shared.contains_key(&answer.ciphertext) => {
+                let (set, key) = &self.keys[&answer.nonce[..]];
+                let mut drawn = vec![0; DRAWN];
+                self.before[from].clone().wake().fill_bytes(&mut drawn);
+                let found = (0..DRAWN - 32).step_by(4).find_map(|place| {
+                    let message = Secret::try_from(&drawn[place..place + 32]).ok()?;
+                    let (ciphertext, shared) = encapsulate(*set, key, &message).ok()?;
+                    (ciphertext == answer.ciphertext).then_some(shared)
+                });
+                let shared = found.expect("the leader drew what it encapsulated");
+                self.shared.insert(answer.ciphertext.clone(), *shared.expose());
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(crate) fn told_by_leader(at: Node, event: LeaderEvent) -> Option<Step> {
+    match event {
+        LeaderEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
+        LeaderEvent::Delivered { epoch, members } => Some(Step::Delivered { epoch, members }),
+        LeaderEvent::Message { channel, data, .. } => {
+            Some(Step::Received { at, channel, data: data.to_vec() })
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn told_by_edge(at: Node, event: EdgeEvent) -> Option<Step> {
+    match event {
+        EdgeEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
+        EdgeEvent::KeyActivated { epoch, digest, slot } => Some(Step::Activated { at, epoch, digest, slot }),
+        EdgeEvent::Message { channel, data, .. } => Some(Step::Received { at, channel, data: data.to_vec() }),
+        _ => None,
+    }
+}
