@@ -10,7 +10,7 @@ use quiver_crypto::Secret;
 use quiver_group::{EdgeCommand, EdgeEvent, KEM_LIFETIME, Leader, LeaderCommand, LeaderEvent};
 use quiver_kem::{KemSet, KemSetting, encapsulate};
 use quiver_machine::{Misdeed, Offence};
-use quiver_message::{JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Reason};
+use quiver_message::{JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Reason, Refusal};
 use quiver_testbed::{matching, name};
 
 use world::{GROUP, Node, Packet, S, World, keys};
@@ -495,6 +495,76 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
             request.kem = Some(KemOffer::Ahead { set, key });
         }
     });
+}
+
+#[test]
+fn stranger_that_speaks_of_less_brings_nobody_in_or_on_without_the_second_factor() {
+    let mut world = World::new(61, 1);
+    for node in [Node::Leader(0), Node::Edge(0), Node::Edge(1)] {
+        world.settings.insert(node, KemSetting::None);
+    }
+    world.restart(Node::Leader(0));
+    world.form(2);
+    // What the leader signed before the deployment had a second factor.
+    let signed = |(packet, message): &(&Packet, _)| {
+        packet.from == Node::Leader(0) && matches!(message, Message::<S>::Rekey(_) | Message::Welcome(_))
+    };
+    let old: Vec<Vec<u8>> =
+        world.sent_since(0).filter(signed).map(|(packet, _)| packet.bytes.clone()).collect();
+    let classical = world.requests_since(0);
+    assert!(!old.is_empty() && !classical.is_empty());
+    world.settings.clear();
+    for node in [Node::Leader(0), Node::Edge(0), Node::Edge(1)] {
+        world.restart(node);
+    }
+    world.run_until("all follow", |world| world.follow(0, 0..2));
+    world.run_for(Duration::from_secs(10));
+    // A stranger: its drone gets no key.
+    world.stop(Node::Kgc);
+    let stranger = Node::Edge(world.add_edge("edge-2"));
+    let (key, state, start) = (world.key(0), world.edge(0).kem_state(), world.recorded.len());
+    for bytes in &old {
+        world.publish(stranger, bytes);
+        world.inject(stranger, Node::Leader(0), bytes);
+    }
+    for (set, nonce) in [(None, [7; 16]), (Some(KemSet::MlKem1024), [8; 16])] {
+        let (group, drone) = (name(GROUP), classical[0].drone.clone());
+        let hello = Message::<S>::JoinHello(JoinHello { group, drone, nonce, kem: set });
+        let hello = hello.encode(&world.deployment);
+        world.inject(stranger, Node::Leader(0), &hello);
+        world.run_for(Duration::from_millis(50));
+        let challenge = world.sent_since(start).find_map(|(_, message)| match message {
+            Message::JoinChallenge(challenge) if challenge.nonce == nonce => Some(challenge),
+            _ => None,
+        });
+        let challenge = challenge.expect("a challenge");
+        // Its own set, whatever it was asked with.
+        assert_eq!(challenge.kem.map(|term| term.set()), Some(KemSet::MlKem768));
+        let kem = set.map(|set| KemOffer::Key { set, key: vec![0; set.key_len()] });
+        let request = JoinRequest { nonce, challenge: challenge.challenge, kem, ..classical[0].clone() };
+        let request = Message::<S>::JoinRequest(request).encode(&world.deployment);
+        world.inject(stranger, Node::Leader(0), &request);
+        world.run_for(Duration::from_secs(5));
+        let refused = world.sent_since(start).any(|(_, message)| {
+            matches!(message, Message::Refusal(refusal)
+                if refusal.reference == nonce && refusal.reason == Reason::Kem768)
+        });
+        assert!(refused, "{set:?}");
+    }
+    // Nobody signs a refusal: it sets the pace, and takes nothing.
+    for reason in [Reason::KemNone, Reason::Kem1024, Reason::KemLost] {
+        let (reference, retry_after) = (vec![7; 16], Duration::ZERO);
+        let refusal = Message::<S>::Refusal(Refusal { reason, reference, retry_after });
+        let refusal = refusal.encode(&world.deployment);
+        world.inject(Node::Leader(0), Node::Edge(0), &refusal);
+    }
+    world.run_for(Duration::from_secs(30));
+    assert_eq!((world.key(0), world.edge(0).kem_state()), (key, state));
+    assert_eq!(world.leader(0).classical_pairs(), 0);
+    assert_eq!(world.ciphertexts_since(start).len(), 0);
+    world.command::<Leader<S>>(Node::Leader(0), LeaderCommand::Rekey);
+    world.run_until("all follow with it", |world| world.follow(0, 0..2));
+    assert_eq!(world.kem(0).map(|term| term.set()), Some(KemSet::MlKem768));
 }
 
 #[test]
