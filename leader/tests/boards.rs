@@ -283,7 +283,7 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
     let bench = Bench::new();
     let victim = &board_with_patience(&bench, "board-1", TimeLimit::SHORT);
     let witness = &board(&bench, "board-2");
-    let gateway = Hostile::between(&victim.line, 11);
+    let gateway = Hostile::between(&victim.line, bench.deployment(), Conduct::Hostile, 11);
     let _leader = bench.leader(&[&gateway.line, &witness.line]);
     witness.synced((0, 0));
     let mut said = Vec::new();
@@ -309,6 +309,38 @@ fn hostile_gateway_delays_and_drops_and_no_more() {
     assert!(victim.seen().offences > 0, "what it altered has reached the victim");
     let honest = witness.digests();
     assert!(victim.digests().keys().any(|epoch| honest.contains_key(epoch)), "epochs were compared");
+}
+
+#[test]
+fn gateway_brings_no_board_in_without_the_second_factor_nor_with_a_smaller_set() {
+    use quiver_service::deployment_file::KemSetting::{MlKem768, MlKem1024, None};
+    for other in [None, MlKem768] {
+        let bench = Bench::with_kem(MlKem1024);
+        let victim = &board_with_patience(&bench, "board-1", TimeLimit::SHORT);
+        let gateway = Hostile::between(&victim.line, bench.deployment(), Conduct::Downgrading(other), 12);
+        let leader = bench.leader(&[&gateway.line]);
+        // The board asks for nothing where the challenge names another set.
+        eventually("a challenge was changed", || gateway.downgraded().contains("challenge").then_some(()));
+        leader.logged(&format!("`kem` is \"{other}\" there and \"{MlKem1024}\" here"));
+        std::thread::sleep(Duration::from_secs(3));
+        assert_eq!(bench.leader_status().expect("status")["members"], 0, "{other}");
+        gateway.behave(Conduct::Replaced);
+        let (epoch, _) = bench.epoch(1);
+        victim.synced(epoch);
+        // A member follows no header that was changed so.
+        gateway.behave(Conduct::Downgrading(other));
+        bench.rekey();
+        eventually("a header was changed", || gateway.downgraded().contains("header").then_some(()));
+        std::thread::sleep(Duration::from_secs(1));
+        let status = bench.leader_status().expect("status");
+        assert_eq!(status["acknowledged"], 0, "{other}");
+        assert_eq!(status["roster"][0]["kem"]["set"], MlKem1024.to_string(), "{other}");
+        gateway.behave(Conduct::Replaced);
+        let (epoch, digest) = bench.epoch(1);
+        let held = victim.synced(epoch);
+        assert!(hex::encode(held.digest.expect("a digest")).starts_with(&digest), "{other}");
+        assert!(victim.seen().offences > 0, "what it changed was noticed");
+    }
 }
 
 /// Goes on for a few steps, and until each deed was done so often to either side. The second time an altered message

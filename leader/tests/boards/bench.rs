@@ -26,7 +26,15 @@ impl Deref for Bench {
 impl Bench {
     /// One operator, one KGC, a token for a leader of `alpha`.
     pub(crate) fn new() -> Self {
+        Self::with_kem(KemSetting::MlKem768)
+    }
+
+    /// The same in a deployment with this second factor.
+    pub(crate) fn with_kem(kem: KemSetting) -> Self {
         let deployment = TestDeployment::new().logging("info,quiver_gateway=debug");
+        let path = deployment.path("kgc-data/deployment.toml");
+        let file = DeploymentFile::read(&path).expect("read");
+        DeploymentFile { kem, ..file }.replace(&path).expect("write");
         deployment.token("leader-1", &["--leads", "alpha"]);
         let kgc = deployment.kgc(ANY);
         Self { kgc_at: kgc.address(), _kgc: kgc, deployment }

@@ -1,7 +1,7 @@
 //! A gateway that is somebody else's: it speaks the link on both sides and does as it likes with what it
 //! should relay.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
+use quiver_ainq::{Deployment, KemTerm, Ristretto255};
+use quiver_kem::KemSet;
 use quiver_link::{
     BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Report,
     Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
+use quiver_message::{KemOffer, Message};
+use quiver_service::deployment_file::KemSetting;
 use quiver_service_testing::now;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -39,6 +43,8 @@ pub(crate) enum Conduct {
     /// A gateway that has told the board one last lie, that everybody is gone but a leader that there never
     /// was, while the leader was there, and is honest from then on as if nothing had happened.
     Reformed,
+    /// It has every message name another second factor than its sender did, or none, both ways.
+    Downgrading(KemSetting),
 }
 
 /// A hostile gateway between a board and a leader; gone when dropped.
@@ -46,23 +52,32 @@ pub(crate) struct Hostile {
     pub(crate) line: String,
     conduct: Arc<Mutex<Conduct>>,
     deeds: Arc<Mutex<Deeds>>,
+    downgraded: Arc<Mutex<BTreeSet<&'static str>>>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Hostile {
-    pub(crate) fn between(board: &str, seed: u64) -> Self {
+    /// A gateway of this conduct before a board of this deployment.
+    pub(crate) fn between(
+        board: &str,
+        deployment: Deployment<Ristretto255>,
+        conduct: Conduct,
+        seed: u64,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let line = format!("tcp:{}", listener.local_addr().expect("address"));
-        let (conduct, deeds) = (Arc::new(Mutex::new(Conduct::Hostile)), Arc::new(Mutex::new(Deeds::new())));
+        let (first, conduct) = (conduct, Arc::new(Mutex::new(conduct)));
+        let (deeds, downgraded) = (Arc::new(Mutex::new(Deeds::new())), Arc::default());
         let end = Arc::new(AtomicBool::new(false));
         let board = board.trim_start_matches("tcp:").to_string();
-        let shared = (conduct.clone(), deeds.clone(), end.clone());
+        let shared = (conduct.clone(), deeds.clone(), Arc::clone(&downgraded), end.clone());
         let thread = spawn(move || {
             let (leader, _) = listener.accept().expect("the leader's gateway comes");
             let board = TcpStream::connect(board).expect("the board listens");
-            let (conduct, deeds, end) = shared;
-            let mut middle = Middle::new(board, leader, seed, deeds);
+            let (conduct, deeds, downgraded, end) = shared;
+            let downgrade = Downgrade { deployment, downgraded };
+            let mut middle = Middle::new((board, leader), first, seed, deeds, downgrade);
             while !end.load(Ordering::Relaxed) {
                 let conduct = *conduct.lock().expect("lock");
                 if middle.turn(conduct).is_err() {
@@ -71,7 +86,7 @@ impl Hostile {
                 sleep(Duration::from_millis(2));
             }
         });
-        Self { line, conduct, deeds, end, thread: Some(thread) }
+        Self { line, conduct, deeds, downgraded, end, thread: Some(thread) }
     }
 
     pub(crate) fn behave(&self, conduct: Conduct) {
@@ -83,6 +98,11 @@ impl Hostile {
         let thread = self.thread.as_ref().expect("it runs");
         assert!(!thread.is_finished(), "the gateway has ended");
         deeds::each_done(&self.deeds(), times)
+    }
+
+    /// Kinds of messages of which it had one name another second factor.
+    pub(crate) fn downgraded(&self) -> BTreeSet<&'static str> {
+        self.downgraded.lock().expect("lock").clone()
     }
 
     pub(crate) fn deeds(&self) -> Deeds {
@@ -149,13 +169,66 @@ struct Middle {
     inventions: Deck<u8>,
     next_invention: Duration,
     deeds: Arc<Mutex<Deeds>>,
+    downgrade: Downgrade,
+}
+
+/// Has messages name another second factor.
+struct Downgrade {
+    deployment: Deployment<Ristretto255>,
+    downgraded: Arc<Mutex<BTreeSet<&'static str>>>,
+}
+
+impl Downgrade {
+    /// The message with this setting; as it is if it names none.
+    fn apply(&self, setting: KemSetting, payload: Vec<u8>) -> Vec<u8> {
+        let Ok(mut message) = Message::<Ristretto255>::decode(&self.deployment, &payload) else {
+            return payload;
+        };
+        let set = setting.set();
+        let kind = match &mut message {
+            Message::JoinHello(hello) => {
+                hello.kem = set;
+                "hello"
+            }
+            Message::JoinChallenge(challenge) => {
+                challenge.kem = with_set(challenge.kem, set);
+                "challenge"
+            }
+            Message::JoinRequest(request) => {
+                // With another key, which is as long as the set says.
+                request.kem = set.map(|set| KemOffer::Key { set, key: vec![0; set.key_len()] });
+                "request"
+            }
+            Message::Welcome(welcome) => {
+                welcome.header.core.kem = with_set(welcome.header.core.kem, set);
+                "welcome"
+            }
+            Message::Rekey(rekey) => {
+                rekey.header.core.kem = with_set(rekey.header.core.kem, set);
+                "header"
+            }
+            _ => return payload,
+        };
+        self.downgraded.lock().expect("lock").insert(kind);
+        message.encode(&self.deployment)
+    }
+}
+
+fn with_set(term: Option<KemTerm>, set: Option<KemSet>) -> Option<KemTerm> {
+    term.zip(set).and_then(|(term, set)| KemTerm::new(set, term.g()).ok())
 }
 
 impl Middle {
-    fn new(board: TcpStream, leader: TcpStream, seed: u64, deeds: Arc<Mutex<Deeds>>) -> Self {
+    fn new(
+        (board, leader): (TcpStream, TcpStream),
+        conduct: Conduct,
+        seed: u64,
+        deeds: Arc<Mutex<Deeds>>,
+        downgrade: Downgrade,
+    ) -> Self {
         Self {
             started: now(),
-            conduct: Conduct::Hostile,
+            conduct,
             board: End::new(board),
             leader: End::new(leader),
             gateway: GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1),
@@ -169,6 +242,7 @@ impl Middle {
             inventions: Deck::new(&[0, 1, 2, 3, 4], seed + 3),
             next_invention: Duration::ZERO,
             deeds,
+            downgrade,
         }
     }
 
@@ -219,7 +293,7 @@ impl Middle {
 
     fn change(&mut self, conduct: Conduct) {
         match conduct {
-            Conduct::Hostile => {}
+            Conduct::Hostile | Conduct::Downgrading(_) => {}
             Conduct::Replaced => {
                 self.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), self.dice.r#gen());
                 self.pretender = None;
@@ -243,7 +317,9 @@ impl Middle {
             GatewayEvent::Wants(wants) => {
                 return self.pretender.iter_mut().for_each(|end| end.set_wants(wants.clone()));
             }
-            GatewayEvent::Transmit { to, payload } => ToGateway::Transmit { to, payload },
+            GatewayEvent::Transmit { to, payload } => {
+                ToGateway::Transmit { to, payload: self.downgraded(payload) }
+            }
             GatewayEvent::Block { peer } => ToGateway::Block { peer },
             GatewayEvent::Report(report) => ToGateway::Report(report),
             GatewayEvent::TakesBroadcasts { max_message } => ToGateway::TakesBroadcasts { max_message },
@@ -273,6 +349,13 @@ impl Middle {
         }
     }
 
+    fn downgraded(&self, payload: Vec<u8>) -> Vec<u8> {
+        match self.conduct {
+            Conduct::Downgrading(setting) => self.downgrade.apply(setting, payload),
+            _ => payload,
+        }
+    }
+
     fn altered_for_leader(&mut self, message: ToGateway) -> ToGateway {
         match message {
             ToGateway::Transmit { to, mut payload } => {
@@ -297,7 +380,9 @@ impl Middle {
                 self.peers.remove(&peer);
                 ToBoard::Disconnected { peer }
             }
-            BoardEvent::Received { from, via, bytes } => ToBoard::Received { from, via, bytes },
+            BoardEvent::Received { from, via, bytes } => {
+                ToBoard::Received { from, via, bytes: self.downgraded(bytes) }
+            }
             BoardEvent::Begun { .. } | BoardEvent::Time { .. } | BoardEvent::Lost => return,
         };
         remember(&mut self.to_board, &message, &mut self.dice);
