@@ -594,9 +594,23 @@ fn ends_whose_deployments_differ_say_so_on_both_sides_and_nothing_falls_back() {
 
 #[test]
 fn members_follow_no_leader_that_goes_on_without_the_second_factor() {
-    let mut world = World::grouped(14, 1, 3);
+    stays_with(KemSetting::MlKem768, KemSetting::None);
+}
+
+#[test]
+fn members_follow_no_leader_that_goes_on_with_a_smaller_set() {
+    stays_with(KemSetting::MlKem1024, KemSetting::MlKem768);
+}
+
+/// Members of a group with one setting follow no leader that goes on with another.
+fn stays_with(own: KemSetting, other: KemSetting) {
+    let mut world = World::new(14, 1);
+    let nodes = [Node::Leader(0)].into_iter().chain((0..3).map(Node::Edge));
+    world.settings.extend(nodes.map(|node| (node, own)));
+    world.restart(Node::Leader(0));
+    world.form(3);
     let key = world.key(0);
-    world.settings.insert(Node::Leader(0), KemSetting::None);
+    world.settings.insert(Node::Leader(0), other);
     world.restart(Node::Leader(0));
     world.run_for(Duration::from_secs(120));
     for edge in 0..3 {
@@ -604,9 +618,10 @@ fn members_follow_no_leader_that_goes_on_without_the_second_factor() {
         assert!(world.key(edge).is_none() || world.key(edge) == key, "nothing new");
         assert!(world.blamed_by_edge(edge).contains(&&Offence::Protocol(Error::OtherKem)));
     }
-    world.settings.clear();
+    world.settings.insert(Node::Leader(0), own);
     world.restart(Node::Leader(0));
     world.run_until("all follow", |world| world.follow(0, 0..3));
+    assert_eq!(world.kem(0).map(|term| term.set()), own.set());
 }
 
 #[test]
