@@ -40,6 +40,7 @@ fn five_kgcs_make_a_key_issue_refresh_repair_and_revoke_together() {
     lost_shares_are_repaired(&bench, &mut kgcs);
     drones_enrol_with_the_repaired_kgc(&bench, &mut kgcs, &fleet);
     three_operators_revoke_a_drone(&bench, &fleet);
+    deployment_file_that_was_lost_is_copied_and_not_made_up(&bench, &mut kgcs);
     quorum_vouches_for_an_attribute_authority_of_one_of_its_kgcs(&bench);
     for id in ALL {
         bench.ok(id, &["audit"]);
@@ -224,6 +225,33 @@ fn drones_enrol_with_the_repaired_kgc(bench: &Bench, kgcs: &mut [Process], fleet
     for id in ALL {
         bench.serving(id, 1);
     }
+}
+
+/// A deployment of before the second factor, whose file says none by saying nothing.
+fn deployment_file_that_was_lost_is_copied_and_not_made_up(bench: &Bench, kgcs: &mut [Process]) {
+    kgcs[3].kill();
+    let path = bench.path("kgc-4/deployment.toml");
+    let file = fs::read_to_string(&path).expect("read");
+    let of_before: String = file
+        .lines()
+        .filter(|line| !line.starts_with("kem"))
+        .fold(String::new(), |text, line| format!("{text}{line}\n"));
+    assert_ne!(file, of_before);
+    fs::remove_file(&path).expect("remove");
+    kgcs[3] = bench.serve(4);
+    let told = kgcs[3].logged("is lost");
+    assert!(told.contains("`kem`") && told.contains("copy it from another KGC"), "{told}");
+    bench.serving(4, 1);
+    assert!(!path.exists(), "it would say a second factor that drones do not have");
+    kgcs[3].kill();
+    bench.write("kgc-4/deployment.toml", &of_before);
+    kgcs[3] = bench.serve(4);
+    bench.serving(4, 1);
+    assert_eq!(fs::read_to_string(&path).expect("read"), of_before, "what it says stays");
+    kgcs[3].kill();
+    bench.write("kgc-4/deployment.toml", &file);
+    kgcs[3] = bench.serve(4);
+    bench.serving(4, 1);
 }
 
 fn three_operators_revoke_a_drone(bench: &Bench, fleet: &Fleet) {

@@ -7,7 +7,7 @@ use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Ristretto255};
 use quiver_crypto::Secret;
 use quiver_delivery::kgc::{Deliveries, KgcNode};
 use quiver_delivery::release::{Holding, ReleaseAuthority};
-use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
+use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcRecord};
 use quiver_machine::{Either, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, Multiaddr, NodeConfig, NodeKey, Service, Transport,
@@ -253,7 +253,7 @@ impl KgcParameters {
             let Ok((opening, is_open)) = handle.inspect(look).await else { break };
             if let Some(opening) = opening {
                 if let Err(error) = tokio::task::block_in_place(|| self.keep_file(&opening)) {
-                    tracing::error!(%error, "the deployment file could not be written; it is at the next start");
+                    tracing::error!(%error, "no deployment file was written");
                 }
                 if !is_open {
                     following = self.serve_drones(&handle, opening, &mut looks).await.or(following);
@@ -297,6 +297,14 @@ impl KgcParameters {
         let path = self.config.deployment_path();
         // One that cannot be read may say a second factor: it is not replaced by one that says none.
         let kept = path.exists().then(|| DeploymentFile::read(&path)).transpose()?;
+        // Shares that were refreshed, and drones, are of a deployment that had a file.
+        if kept.is_none() && (opening.share.version() > 0 || self.has_drones()?) {
+            return Err(Error::Quorum(format!(
+                "{} is lost, and only it says which second factor (`kem`) drones have been told: copy it from another KGC, \
+                 a leader or a drone, and start again",
+                path.display()
+            )));
+        }
         let mut file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
         // What the operator has set in the file there is stays, also if it says none by saying nothing.
         if let Some(kept) = &kept {
@@ -311,6 +319,14 @@ impl KgcParameters {
         file.replace(&path)?;
         tracing::info!(path = %path.display(), fingerprint = file.fingerprint, "deployment file written");
         Ok(())
+    }
+
+    /// Whether the registry has drones: they were given a deployment file.
+    fn has_drones(&self) -> Result<bool> {
+        let records = Store::open(&self.config.data_dir, &self.pinned.seat())?.records()?;
+        let is_drone =
+            |record: &KgcRecord| matches!(record, KgcRecord::Issued { .. } | KgcRecord::Pinned { .. });
+        Ok(records.iter().any(is_drone))
     }
 
     /// The newest statement about the key of encryption to conditions that the registry has.
