@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use cpu_time::{ProcessTime, ThreadTime};
+use quiver_report::quoted;
 
 /// Interval of the first memory samples.
 const FIRST_INTERVAL: Duration = Duration::from_millis(5);
@@ -76,14 +77,12 @@ fn thread_time() -> Option<Duration> {
     ThreadTime::try_now().ok().map(|time| time.as_duration())
 }
 
-/// The command line of this process.
+/// The command line of this process, for a shell.
 pub fn command_line() -> String {
-    let program = std::env::args().next().unwrap_or_default();
-    let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
-    let arguments = std::env::args().skip(1).map(|word| {
-        if word.contains([' ', '\'', '"']) { format!("'{}'", word.replace('\'', "'\\''")) } else { word }
-    });
-    std::iter::once(program.into_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_default();
+    let program = std::path::Path::new(&program).file_name().unwrap_or_default().to_owned();
+    std::iter::once(program).chain(words).map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// CPU time that this process took, all threads together.

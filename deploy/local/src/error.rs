@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use quiver_arguments::quoted;
 use quiver_service::Exit;
 
 /// Result of an operation that may fail with an [`Error`].
@@ -22,7 +23,7 @@ pub(crate) enum Error {
         path: PathBuf,
     },
     /// There is no such folder.
-    #[error("{} is no folder of quiver-local; `quiver-local up {}` makes it one", path.display(), path.display())]
+    #[error("{} is no folder of quiver-local; `quiver-local up {}` makes it one", path.display(), quoted(path))]
     NoFolder {
         /// The folder.
         path: PathBuf,
@@ -37,7 +38,7 @@ pub(crate) enum Error {
     },
     /// Another process runs the folder.
     #[error("{} runs already{}; `quiver-local status {}` says what, and `quiver-local down {}` ends it",
-        path.display(), of(*process), path.display(), path.display())]
+        path.display(), of(*process), quoted(path), quoted(path))]
     Running {
         /// The folder.
         path: PathBuf,
@@ -111,7 +112,7 @@ pub(crate) enum Error {
         log: PathBuf,
     },
     /// Nothing runs in the folder.
-    #[error("nothing runs in {}; `quiver-local up {}` starts it", path.display(), path.display())]
+    #[error("nothing runs in {}; `quiver-local up {}` starts it", path.display(), quoted(path))]
     NothingRuns {
         /// The folder.
         path: PathBuf,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use quiver_arguments::quoted;
 use quiver_service::terminal;
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ impl Reporter {
             "state_key": folder.file(STATE_KEY),
             "services": list(services),
         });
-        let place = quoted(&given.to_string_lossy());
+        let place = quoted(given);
         let endpoints = if folder.settings.mavlink { mavlink(folder) } else { String::new() };
         let sentence = format!(
             "\nThe deployment `{DEPLOYMENT}` runs in {}:\n\n{}\n{endpoints}\nIn another terminal:\n\n  \
@@ -129,16 +130,6 @@ fn mavlink(folder: &Folder) -> String {
     )
 }
 
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// Writes the files with which one continues by hand: the command lines, and the programs' place.
 ///
 /// # Errors
@@ -156,7 +147,7 @@ pub(crate) fn write_notes(folder: &Folder, programs: &Programs) -> Result<()> {
         &folder.file(PROCFILE),
         format!("{heading}{procfile}").as_bytes(),
     )?;
-    let directory = quoted(&programs.directory().to_string_lossy());
+    let directory = quoted(programs.directory());
     let path = format!(
         "# Finds the programs {}: `. ./{ENVIRONMENT}`\nPATH={directory}:$PATH\nexport PATH\n",
         names()
@@ -166,17 +157,4 @@ pub(crate) fn write_notes(folder: &Folder, programs: &Programs) -> Result<()> {
 
 fn names() -> String {
     [Program::Kgc, Program::Leader, Program::Edge].map(Program::name).join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell_where_it_needs_that() {
-        assert_eq!(quoted("demo/a-1"), "demo/a-1");
-        assert_eq!(quoted("my demo"), "'my demo'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

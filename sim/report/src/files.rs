@@ -41,9 +41,22 @@ impl RunName<'_> {
 /// [`ReportError::File`].
 pub fn make_room(results: &Path) -> Result<()> {
     let failed = |source| ReportError::File { path: results.to_path_buf(), source };
-    fs::create_dir_all(results).map_err(failed)?;
+    fs::create_dir_all(results).map_err(no_folder).map_err(failed)?;
     let probe = results.join(format!(".probe-{}", std::process::id()));
     fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(failed)
+}
+
+/// Says in words that a file stands where a folder is to be.
+fn no_folder(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            io::Error::new(error.kind(), "a file of this name is there, and no folder")
+        }
+        io::ErrorKind::NotADirectory => {
+            io::Error::new(error.kind(), "a part of the path is a file, and no folder")
+        }
+        _ => error,
+    }
 }
 
 impl Report {

@@ -26,7 +26,7 @@ mod table;
 mod terminal;
 mod unit;
 
-pub use quiver_arguments::{SCREEN, complete, parse, short_helps};
+pub use quiver_arguments::{SCREEN, complete, parse, quoted, short_helps};
 
 pub use self::csv::{csv, csv_of_records};
 pub use self::error::{ReportError, Result};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cpu_time::ProcessTime;
-use quiver_report::{OutputArgs, complain, open, print};
+use quiver_report::{OutputArgs, complain, open, print, quoted};
 use quiver_world::WorldSuite;
 use quiver_world::formats::movements::{MovementFormat, Movements};
 use quiver_world::formats::tlog::{self, Flight};
@@ -310,9 +310,9 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
     let cpu = cpu.and_then(|cpu| cpu.try_elapsed().ok()).unwrap_or_default();
     let suite = args.suite.name();
     let sharing = if args.share_verifications { " --share-verifications" } else { "" };
-    let flown =
-        args.places.as_ref().map(|file| format!(" --places {} --range {}", file.display(), args.range));
-    let source = if args.from_tlog.is_some() { format!("--from-tlog {name}") } else { name.to_owned() };
+    let flown = args.places.as_ref().map(|file| format!(" --places {} --range {}", quoted(file), args.range));
+    let file = quoted(name);
+    let source = if args.from_tlog.is_some() { format!("--from-tlog {file}") } else { file };
     let again = format!(
         "sim scenario {source}{} --seed {} --suite {suite}{sharing}",
         flown.unwrap_or_default(),
@@ -348,7 +348,7 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
     Ok(report.outcome())
 }
 
-/// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
+/// Writes and prints the report. A report that cannot be written costs no figure: it is printed all the same.
 fn present(args: &ScenarioArgs, report: &ScenarioReport, replayed: bool) -> Result<()> {
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose();
     if args.csv {

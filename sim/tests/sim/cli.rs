@@ -366,6 +366,43 @@ fn results_that_cannot_be_written_are_refused_before_the_run() {
     ] {
         let refused = refusal(&[words, &["--results", file.to_str().unwrap()]].concat());
         assert!(refused.contains(file.to_str().unwrap()) && refused.contains("--no-results"), "{refused}");
+        assert!(refused.contains("a file of this name is there, and no folder"), "{refused}");
+    }
+}
+
+#[test]
+fn reports_name_their_command_as_a_shell_takes_it_whatever_the_folder_is_called() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    for (name, typed) in [(&b"my $runs"[..], "--results 'my $runs'"), (b"\xff", r"--results $'\377'")] {
+        let name = std::ffi::OsStr::from_bytes(name);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sim"));
+        command.args(["run", "--world", "virtual", "--toy", "-n", "3", "--results"]).arg(name);
+        let output = command.current_dir(&folder).env_remove("RUST_LOG").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let summary: Value =
+            serde_json::from_str(&read(&folder.path().join(name).join("latest/summary.json"))).unwrap();
+        let told = summary["command"].as_str().unwrap();
+        assert_eq!(told, format!("sim run --world virtual --toy -n 3 {typed}"));
+    }
+}
+
+#[test]
+fn numbers_that_are_none_are_refused_in_plain_words() {
+    for words in
+        [&["-n", "1e3"][..], &["check", "--seeds", "many"], &["scenario", "mass_join", "--seed", "x"]]
+    {
+        assert!(refusal(words).contains("this is not a whole number"), "{words:?}");
+    }
+    assert!(refusal(&["-n", "2", "--seed", "-1"]).contains("the number is negative"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("few.toml");
+    for (members, told) in [("-3", "integer `-3`"), ("1e9", "floating point `1000000000.0`")] {
+        let toml = format!("title = \"\"\nabout = \"\"\nduration = \"20s\"\n[fleet]\nmembers = {members}\n");
+        std::fs::write(&file, toml).unwrap();
+        let told = format!("{told}, expected a whole number that is not negative");
+        assert!(refusal(&["scenario", file.to_str().unwrap()]).contains(&told), "{told}");
     }
 }
 

@@ -1,11 +1,17 @@
-//! Reads the command lines of all programs: help of two lengths, and values of any sign.
+//! Reads the command lines of all programs: help of two lengths, and values of any sign. Writes words of command lines
+//! that programs advise.
 //!
 //! `-h` is one screen that teaches: the first sentence about each option, the first examples. `--help` is the whole. A program
 //! writes one text for both; options that few need are hidden in the short one (`hide_short_help`).
 
+use std::error::Error as _;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, Command, Error, Parser};
 
 /// Lines of a screen, which the short help of a command does not exceed.
@@ -36,7 +42,10 @@ pub fn matches(command: Command) -> ArgMatches {
 /// Ends the process with the answer to its command line: help and version, or the fault in it with exit code 2. Help that
 /// cannot be printed is a failure (1), as is every other result that cannot; a reader that went away (`| head`) is none.
 pub fn end(program: &str, answer: &Error) -> ! {
-    let printed = answer.print().and_then(|()| io::stdout().flush());
+    let printed = match in_words(answer) {
+        Some(text) => io::stderr().write_all(text.as_bytes()),
+        None => answer.print().and_then(|()| io::stdout().flush()),
+    };
     let code = match printed {
         Err(cause) if !answer.use_stderr() && cause.kind() != io::ErrorKind::BrokenPipe => {
             // Nothing can be done if even standard error is closed.
@@ -46,6 +55,73 @@ pub fn end(program: &str, answer: &Error) -> ! {
         _ => answer.exit_code(),
     };
     process::exit(code)
+}
+
+/// Text of an error about a number, in plain words in place of the library's; `None` for every other answer.
+fn in_words(answer: &Error) -> Option<String> {
+    let source = answer.source()?;
+    let is_negative = match answer.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => {
+            value.strip_prefix('-').is_some_and(|rest| rest.parse::<u64>().is_ok())
+        }
+        _ => false,
+    };
+    let plain = match source.downcast_ref::<ParseIntError>() {
+        Some(error) => match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "the number is too large",
+            _ if is_negative => "the number is negative",
+            _ => "this is not a whole number",
+        },
+        None => source.downcast_ref::<ParseFloatError>().map(|_| "this is not a number")?,
+    };
+    Some(answer.render().to_string().replace(&source.to_string(), plain))
+}
+
+/// Writes a word, such as a path, for a POSIX shell: as it is if the shell leaves it alone, in quotes otherwise. Control
+/// characters and bytes that are no text are escaped (`$'…'`), so that the word also does nothing to a terminal.
+///
+/// For every command line that a program prints to be typed.
+#[must_use]
+pub fn quoted(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref();
+    match word.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.into(),
+        Some(text) if !text.chars().any(char::is_control) => format!("'{}'", text.replace('\'', r"'\''")),
+        _ => escaped(word.as_encoded_bytes()),
+    }
+}
+
+/// Returns true if no shell gives this character a meaning inside a word.
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-_./:,=@%+".contains(character)
+}
+
+/// `$'…'` of POSIX.1-2024: every byte that is no text, or a control character, by its number.
+fn escaped(bytes: &[u8]) -> String {
+    let mut word = String::from("$'");
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\'' | '\\' => word.extend(['\\', character]),
+                _ if character.is_control() => {
+                    let mut bytes = [0; 4];
+                    escape(&mut word, character.encode_utf8(&mut bytes).as_bytes());
+                }
+                _ => word.push(character),
+            }
+        }
+        escape(&mut word, chunk.invalid());
+    }
+    word.push('\'');
+    word
+}
+
+/// Three octal digits for each byte: digits that follow are no part of them.
+fn escape(word: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // A string takes everything.
+        let _ = write!(word, "\\{byte:03o}");
+    }
 }
 
 /// Completes what a program says of its command line, subcommands included.
@@ -222,6 +298,57 @@ Exit codes:
         }
         let told = help(&["program", "do", "--count", "-5"]);
         assert!(told.contains("-5 is not in 1..=5"), "{told}");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_it_needs_that() {
+        use std::os::unix::ffi::OsStrExt as _;
+
+        for (word, wanted) in [
+            (&b"demo/a-1"[..], "demo/a-1"),
+            (b"udpin:127.0.0.1:14550", "udpin:127.0.0.1:14550"),
+            (b"my demo", "'my demo'"),
+            (b"it's", r"'it'\''s'"),
+            (b"$HOME", "'$HOME'"),
+            (b"~", "'~'"),
+            ("für".as_bytes(), "'für'"),
+            (b"", "''"),
+            (b"a\nb", r"$'a\012b'"),
+            (b"\x1b[2J's", r"$'\033[2J\'s'"),
+            (b"\xff1", r"$'\3771'"),
+        ] {
+            let quoted = quoted(OsStr::from_bytes(word));
+            assert_eq!(quoted, wanted);
+            let printed = process::Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output();
+            assert_eq!(printed.expect("a shell").stdout, word, "{quoted}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_refused_in_plain_words() {
+        let command = || {
+            let float = Arg::new("share").long("share").value_parser(clap::value_parser!(f64));
+            let seed = Arg::new("seed").long("seed").value_parser(clap::value_parser!(u64));
+            let seed = seed.allow_hyphen_values(true);
+            complete(<Program as clap::CommandFactory>::command())
+                .mut_subcommand("do", |sub| sub.args([float, seed]))
+        };
+        for (flag, value, wanted) in [
+            ("--count", "1e3", "invalid value '1e3' for '--count <N>': this is not a whole number\n"),
+            ("--count", "", "invalid value '' for '--count <N>': this is not a whole number\n"),
+            ("--count", "99999999999999999999", "the number is too large\n"),
+            ("--seed", "-1", "invalid value '-1' for '--seed <seed>': the number is negative\n"),
+            ("--seed", "-x", "this is not a whole number\n"),
+            ("--share", "2%", "invalid value '2%' for '--share <share>': this is not a number\n"),
+        ] {
+            let refused =
+                command().try_get_matches_from(["program", "do", flag, value]).expect_err("refused");
+            let told = in_words(&refused).expect("about a number");
+            assert!(told.contains(wanted), "{told}");
+            assert!(!told.contains("invalid digit"), "{told}");
+        }
+        let other = command().try_get_matches_from(["program", "do", "--count", "7"]).expect_err("refused");
+        assert_eq!(in_words(&other), None, "it says what it takes");
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl SourceText<'_> {
     pub(super) fn toml(&self, error: &toml::de::Error) -> ScenarioError {
         // Without a place it is about the file as a whole, such as a missing table.
         let span = error.span().unwrap_or(0..0);
-        self.at(span, error.message().trim_end())
+        self.at(span, in_words(error.message().trim_end()))
     }
 
     /// Makes the error about this place.
@@ -79,6 +79,18 @@ impl SourceText<'_> {
         path.extend(inner.filter(|key| is_key(key) && path.last() != Some(key)));
         (!path.is_empty()).then(|| path.join("."))
     }
+}
+
+/// The message, with a noun in place of the compiler's name of a type of numbers.
+fn in_words(message: &str) -> String {
+    let wanted = message.rsplit_once(", expected ");
+    let named = wanted.and_then(|(found, wanted)| match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => Some((found, "a whole number that is not negative")),
+        "i8" | "i16" | "i32" | "i64" | "isize" => Some((found, "a whole number")),
+        "f32" | "f64" => Some((found, "a number")),
+        _ => None,
+    });
+    named.map_or_else(|| message.to_owned(), |(found, noun)| format!("{found}, expected {noun}"))
 }
 
 /// The name in `[name]` or `[[name]]`.
