@@ -1,5 +1,6 @@
 //! `quiver-uf2 IMAGE FILE.uf2`: converts an image (ELF) into a UF2 file, and prints its summary.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::{env, fs};
@@ -12,13 +13,12 @@ fn main() -> ExitCode {
         return fail("usage: quiver-uf2 IMAGE FILE.uf2");
     };
     match convert(Path::new(image), Path::new(file)) {
-        Ok(said) => {
-            #[expect(clippy::print_stdout, reason = "a command's answer")]
-            {
-                println!("{said}");
+        Ok(said) => match writeln!(io::stdout(), "{said}") {
+            Err(why) if why.kind() != io::ErrorKind::BrokenPipe => {
+                fail(&format!("cannot print the result: {why}"))
             }
-            ExitCode::SUCCESS
-        }
+            _ => ExitCode::SUCCESS,
+        },
         Err(why) => fail(&why),
     }
 }

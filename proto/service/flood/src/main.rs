@@ -41,7 +41,7 @@ descriptors can be counted by root alone.
 
 Exit codes:
   0  every attack stayed within its budget
-  1  one did not; standard error says which, and by how much
+  1  one did not, or the figures cannot be printed; standard error says which, and by how much
   2  wrong usage
   130  interrupted (Ctrl-C); the attacks that were finished are printed";
 
@@ -134,15 +134,19 @@ async fn report_when_interrupted(finished: Arc<Finished>, json: bool) {
     }
 }
 
-/// Prints figures, and which exceed their budget. Gives whether none does.
+/// Prints figures, and which exceed their budget. Returns true if none does, and all were printed.
 fn report(lines: &[Line], as_json: bool) -> bool {
     let written = if as_json { json(lines) } else { table(lines) };
-    let _ = io::stdout().write_all(written.as_bytes());
+    let printed = io::stdout().write_all(written.as_bytes()).and_then(|()| io::stdout().flush());
+    let printed = printed.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(tell(&format!("error: cannot print the figures: {error}"))),
+    });
     let exceeded = || lines.iter().flat_map(|line| line.passed.iter().map(move |passed| (line, passed)));
     for (line, passed) in exceeded() {
         tell(&format!("error: {}, beyond the budget in {passed}", line.name()));
     }
-    exceeded().next().is_none()
+    printed.is_ok() && exceeded().next().is_none()
 }
 
 /// Runtime of the strangers, whose threads give way to services and drones: they would be other machines, and must not cost the services
