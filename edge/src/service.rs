@@ -122,10 +122,14 @@ fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ri
     Ok(Some(token_file::read(&path, &file.pin()?, Wanted::Edge)?))
 }
 
-/// Explains why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered.
-fn unanswered(unreached: &[Unreached], troubles: &[String], deployment: &Name) -> String {
+/// Explains why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered; `connected` is
+/// true if there was a connection with one.
+fn unanswered(unreached: &[Unreached], troubles: &[String], connected: bool, deployment: &Name) -> String {
     let unreached = unreached.iter().map(Unreached::to_string);
     let said: Vec<_> = troubles.iter().cloned().chain(unreached).collect();
+    if said.is_empty() && !connected {
+        return "there was no connection to the KGC in this time; --enrol-timeout gives it more".into();
+    }
     if said.is_empty() {
         return format!(
             "the KGC is connected and has not answered; does it run, as a KGC, for deployment {deployment}? Its log \
@@ -223,7 +227,8 @@ impl EdgeService<'_> {
         let (deployment, troubles) = (self.drone.deployment.name().clone(), self.metrics.troubles.clone());
         let goal = async {
             let enrolled = timeout(within, done.recv()).await.map(drop);
-            let why = |_| unanswered(&handle.unreached(), &troubles.all(), &deployment);
+            let connected = || handle.metrics().connections_opened.get() > 0;
+            let why = |_| unanswered(&handle.unreached(), &troubles.all(), connected(), &deployment);
             enrolled.map_err(why).map_err(|why| Error::NotEnrolledInTime { within, why })
         };
         let ended = run_until(driver, &mut self.shutdown, &mut refusals, goal).await;

@@ -1,6 +1,7 @@
 //! `kgc audit`: checks the audit table and prints it.
 
 use quiver_service::secrets::ProtectionArgs;
+use quiver_service::terminal::counted;
 use quiver_service::{clock, terminal};
 
 use crate::audit_head::{self, AuditHead, HeadFile};
@@ -13,10 +14,6 @@ use crate::quorum::sealed::QuorumState;
 use crate::registry::{self, Held};
 use crate::sealed::MasterFile;
 use crate::store::{Checked, Findings, Line, Store};
-
-fn counted(lines: usize) -> String {
-    if lines == 1 { "1 line".into() } else { format!("{lines} lines") }
-}
 
 /// Prints all lines, then fails if the chain does not hold, or its end is missing.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
@@ -67,7 +64,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
         }
     };
     if !args.json {
-        terminal::line(&format!("{}, the chain holds{end}; head {head}", counted(lines.len())))?;
+        terminal::line(&format!("{}, the chain holds{end}; head {head}", counted(lines.len(), "line")))?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::DEFAULT_RATE;
 use quiver_service::config::{Layers, ServiceSettings};
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::HELP;
@@ -96,9 +97,9 @@ impl Config {
     /// The same, which must be there.
     pub(crate) fn existing_deployment(&self) -> Result<PathBuf> {
         let path = self.deployment_path();
-        match path.exists() {
+        match private_file::exists(&path)? {
             true => Ok(path),
-            false if quorum::file::path_in(&self.data_dir).exists() => Err(Error::NoKeyYet),
+            false if private_file::exists(&quorum::file::path_in(&self.data_dir))? => Err(Error::NoKeyYet),
             false => Err(Error::NotInitialised(self.data_dir.clone())),
         }
     }

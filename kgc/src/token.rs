@@ -226,7 +226,7 @@ impl IssuedLine {
 /// Refuses an end that lies in the past, or so far ahead that nobody can mean it. `example` says what to give.
 pub(crate) fn check_end(flag: &str, end: UnixTime, now: UnixTime, example: &str) -> Result<()> {
     if end <= now {
-        return Err(Error::Terms(format!("{flag} lies in the past")));
+        return Err(Error::Terms(format!("{flag} lies in the past by now; give {example}")));
     }
     if end > now.saturating_add(LONGEST) {
         return Err(Error::Terms(format!("{flag} lies more than ten years ahead; give {example}")));
@@ -242,7 +242,7 @@ fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<Toke
 
 /// Tells that there is a registry of this deployment in the data directory, and it is wanted.
 fn is_recorded(config: &Config, record: Record, deployment: &Deployment<Ristretto255>) -> Result<bool> {
-    if record == Record::Never || !Store::path_in(&config.data_dir).exists() {
+    if record == Record::Never || !private_file::exists(&Store::path_in(&config.data_dir))? {
         return Ok(false);
     }
     match registry::open_of(config, deployment) {

@@ -15,7 +15,7 @@ use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, Running};
 use quiver_service::drone::send::SendReport;
-use quiver_service::terminal::table;
+use quiver_service::terminal::{self, table};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
@@ -247,7 +247,7 @@ impl Status {
     fn describe_kem(&self) -> String {
         match self.classical {
             0 => self.kem.to_string(),
-            pairs => format!("{}; {pairs} members without", self.kem),
+            pairs => format!("{}; {} without", self.kem, terminal::counted(pairs, "member")),
         }
     }
 

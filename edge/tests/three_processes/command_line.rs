@@ -24,6 +24,29 @@ fn enrol_is_spelt_in_one_way_and_the_other_names_it() {
     assert!(complaint.contains("a similar subcommand exists: 'enrol'"), "{complaint}");
 }
 
+#[test]
+fn advice_can_be_typed_as_it_is_and_untold_connections_are_not_invented() {
+    let bench = TestDeployment::new();
+    let token = bench.token("edge-1", &["--group", "alpha"]);
+    let at = ["--deployment", "kgc-data/deployment.toml"];
+    fs::copy(bench.path(&token), bench.path("my token")).expect("copy");
+    fs::set_permissions(bench.path("my token"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    let enrol = [&["enrol", "-d", "one", "--token", "my token"][..], &at].concat();
+    bench.refused("edge", &enrol, 6, &["my token can be read", "chmod 600 'my token'"]);
+    fs::create_dir(bench.path("to kens")).expect("mkdir");
+    let run = [&["run", "-d", "one", "--token-dir", "to kens", "--leader", NOBODY][..], &at].concat();
+    bench.refused("edge", &run, 1, &["no token is left in to kens", "--out 'to kens'`"]);
+    for words in [&["status"][..], &["health"], &["send", "hello"]] {
+        let words = [words, &["-d", "my token"]].concat();
+        bench.refused("edge", &words, 2, &["my token is a file, not a directory"]);
+    }
+    let hurried = ["enrol", "-d", "one", "--token", &token, "--kgc", NOBODY, "--enrol-timeout", "0s"];
+    let output = bench.run("edge", &[&hurried[..], &at].concat());
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(8), "{told}");
+    assert!(told.contains("not enrolled within 0s: ") && !told.contains("is connected"), "{told}");
+}
+
 /// Asserts that a command ends with this code, says this, and advises to change nothing.
 fn refused_without_advice(bench: &TestDeployment, args: &[&str], code: i32, part: &str) {
     let output = bench.run("edge", args);

@@ -198,9 +198,17 @@ fn request_to_the_service_of_another_role_is_told_whose_directory_it_is() {
     let told = ["a kgc runs with this data directory"];
     swarm.bench.refused("leader", &["status", "-d", "kgc-data"], 3, &told);
     for (program, directory, told) in [
-        ("leader", "edge-1-data", "no leader answers on edge-1-data/health.sock: an edge does"),
-        ("edge", "leader-data", "no edge answers on leader-data/health.sock: a leader does"),
-        ("kgc", "edge-1-data", "no kgc answers on edge-1-data/health.sock: an edge does"),
+        (
+            "leader",
+            "edge-1-data",
+            "an edge answers on edge-1-data/health.sock, and not a leader: check --data-dir",
+        ),
+        (
+            "edge",
+            "leader-data",
+            "a leader answers on leader-data/health.sock, and not an edge: check --data-dir",
+        ),
+        ("kgc", "edge-1-data", "an edge answers on edge-1-data/health.sock, and not a kgc: check --data-dir"),
     ] {
         swarm.bench.refused(program, &["health", "-d", directory], 4, &[told]);
     }
@@ -208,6 +216,19 @@ fn request_to_the_service_of_another_role_is_told_whose_directory_it_is() {
     swarm.edges[0].line("BY-THE-LEADER");
     let said = std::fs::read_to_string(&swarm.edges[0].out).expect("read");
     assert!(!said.contains("NOT-A"), "{said}");
+}
+
+#[test]
+fn watch_whose_lines_cannot_be_printed_says_so() {
+    let swarm = Swarm::new();
+    for (program, directory) in [("leader", "leader-data"), ("edge", "edge-1-data")] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("open");
+        let mut command = swarm.bench.command(program, &["status", "--watch", "--json", "-d", directory]);
+        let output = command.stdout(full).output().expect("run");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(&format!("{program}: cannot print the result: No space left")), "{told}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use quiver_ainq::{Deployment, Name, Purpose, Ristretto255};
 use quiver_garble::policy::{MAX_TEXT, Policy};
 use quiver_service::armour::{self, Kind};
 use quiver_service::secrets::ProtectionArgs;
+use quiver_service::terminal::counted;
 use quiver_service::{clock, private_file, terminal};
 
 use super::arguments::PolicyArgs;
@@ -60,12 +61,12 @@ pub(crate) fn run(
     writer.record_policy(&signed, now)?;
     armour::write_new(&out, Kind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
-        "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{} gates, {} of them AND",
+        "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{}, {} of them AND",
         out.display(),
         policy.group,
         known.row.name,
         clock::format(policy.not_after),
-        size.gates(),
+        counted(size.gates(), "gate"),
         size.and
     ))?;
     Ok(())

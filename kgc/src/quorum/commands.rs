@@ -5,7 +5,7 @@ use std::time::Duration;
 use humantime::format_duration;
 use quiver_quorum_node::approval;
 use quiver_service::control::call;
-use quiver_service::terminal;
+use quiver_service::{private_file, terminal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,7 +22,7 @@ const REPORT: Duration = Duration::from_secs(1);
 
 /// Runs a subcommand that needs the running service.
 pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
-    if !file::path_in(&config.data_dir).exists() {
+    if !private_file::exists(&file::path_in(&config.data_dir))? {
         return Err(Error::NoQuorum(config.data_dir.clone()));
     }
     match command {

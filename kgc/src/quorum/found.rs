@@ -27,7 +27,7 @@ const LIMIT: u64 = 16 * 1024;
 
 /// Founds the quorum, and serves if that is wanted.
 pub(super) fn run(config: &Config, protection: &ProtectionArgs, args: &FoundArgs) -> Result<()> {
-    if !file::path_in(&config.data_dir).exists() {
+    if !private_file::exists(&file::path_in(&config.data_dir))? {
         found(config, protection, args)?;
     }
     if !args.serve {

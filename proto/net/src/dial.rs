@@ -284,8 +284,14 @@ pub fn readable(address: &Multiaddr) -> String {
     }
 }
 
+/// Words of libp2p's error for an address at which this node itself listens, which it leaves out.
+const OWN: &str = "no addresses for peer";
+
 /// The cause at the end of libp2p's chain of errors, which repeats addresses and causes.
 fn plain(reason: &str) -> String {
+    if reason.contains(OWN) {
+        return "this is an address of this process itself".into();
+    }
     let inner = reason.trim_end_matches([')', ']', ' ']);
     let closed = inner.rfind("(os error ").map_or(inner, |at| &inner[..at]);
     let last = closed.rsplit(": ").find(|part| !part.trim().is_empty()).unwrap_or(reason).trim();
@@ -393,6 +399,7 @@ mod tests {
         assert_eq!(plain(reason), "connection refused");
         assert_eq!(plain("closed"), "closed");
         assert_eq!(plain("I/O"), "I/O");
+        assert_eq!(plain("Dial error: no addresses for peer."), "this is an address of this process itself");
         assert_eq!(plain(""), "");
     }
 

@@ -13,6 +13,8 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Result, private_file, suite};
 
+/// UTF-8 of U+FEFF.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The longest line, in bytes: an attribute key in hex, with the statement about its authority.
 const LIMIT: u64 = 2 * 1024 * 1024;
 
@@ -101,10 +103,15 @@ impl Kind {
     }
 }
 
+/// The text without the byte order mark that some editors put before it.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// Kind of a line, by its first word.
 #[must_use]
 pub fn kind(text: &[u8]) -> Option<Kind> {
-    let first = text.trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
+    let first = without_mark(text).trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
     Kind::ALL.into_iter().find(|kind| first == kind.word().as_bytes())
 }
 
@@ -172,7 +179,10 @@ pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<Zeroizing<Vec
 }
 
 fn decode(whole: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
-    let text = whole.trim_ascii();
+    let text = without_mark(whole).trim_ascii();
+    if text.is_empty() {
+        return Err(format!("this is not {}: the file is empty", wanted.noun()));
+    }
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     if words.next().unwrap_or_default() != wanted.word().as_bytes() {
         return Err(
@@ -238,9 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn byte_order_mark_before_a_line_changes_nothing() {
+        let line = encode(Kind::Token, &[1, 2]);
+        let marked = [BYTE_ORDER_MARK, &line].concat();
+        assert_eq!(*decode(&marked, Kind::Token).expect("a token"), [1, 2]);
+        assert_eq!(secret_kind(&marked), Some("a token"), "no error may show it");
+    }
+
+    #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
         let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
-        assert!(reason("").contains("this is not a token"));
+        for empty in ["", "\n", "\u{feff}\r\n"] {
+            assert_eq!(reason(empty), "this is not a token: the file is empty");
+        }
         let operator = encode(Kind::OperatorSecretKey, &[1, 2]);
         let operator = String::from_utf8_lossy(&operator).into_owned();
         assert_eq!(reason(&operator), "this is the operator's secret key; give a token");

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use crate::private_file::refuse_if_no_directory;
 use crate::{Error, Result};
 
 /// The longest line, in bytes.
@@ -309,7 +310,7 @@ pub async fn call_if_running<Q: Serialize + TimeLimit, A: DeserializeOwned>(
 ///
 /// # Errors
 /// [`Error::NotRunning`] if nobody listens, [`Error::Refused`] with the service's reason, also if it has another role, [`Error::Hangs`] if it does
-/// not answer in time, [`Error::Control`] otherwise.
+/// not answer in time, [`Error::Io`] if this user may not ask, [`Error::NotADirectory`], [`Error::Control`] otherwise.
 pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     data_dir: &Path,
     role: &str,
@@ -318,7 +319,9 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
 ) -> Result<A> {
     let socket = socket_path(data_dir);
     let failed = |reason: String| Error::Control { socket: socket.clone(), reason };
-    let Some(mut stream) = connect(&socket).await.map_err(|error| failed(error.to_string()))? else {
+    refuse_if_no_directory(data_dir)?;
+    let unreachable = |error| Error::io("connect to", &socket, error);
+    let Some(mut stream) = connect(&socket).await.map_err(unreachable)? else {
         return Err(Error::NotRunning { role: role.into(), directory: data_dir.into(), socket, verb });
     };
     let mut line =

@@ -115,7 +115,7 @@ impl DeploymentFile {
         let kept = data_dir.join(KEPT);
         match given {
             Some(path) => Self::read(path),
-            None if kept.exists() => Self::read(&kept),
+            None if private_file::exists(&kept)? => Self::read(&kept),
             None => Err(private_file::refuse_if_no_directory(data_dir).err().unwrap_or_else(|| {
                 Error::Config("no deployment: give --deployment FILE (from `kgc init`)".into())
             })),

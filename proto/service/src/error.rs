@@ -4,7 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use quiver_arguments::quoted;
+
 use crate::Exit;
+use crate::control::with_article;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -76,8 +79,8 @@ pub enum Error {
     },
     /// A file or directory for secrets belongs to another user, who may change it.
     #[error(
-        "{path} belongs to user {owner}, and this runs as user {user}: `chown {user} {path}` if nobody else shall change it, or run \
-         this as its owner"
+        "{path} belongs to user {owner}, and this runs as user {user}: `chown {user} {}` if nobody else shall change it, or run \
+         this as its owner", quoted(.path)
     )]
     OfAnother {
         /// The file or directory.
@@ -202,7 +205,7 @@ pub enum Error {
     #[error("RUST_LOG: {0}")]
     LogFilter(String),
     /// All tokens of a directory are taken.
-    #[error("no token is left in {directory}: issue more (`kgc token issue --count N --out {directory}`)")]
+    #[error("no token is left in {directory}: issue more (`kgc token issue --count N --out {}`)", quoted(.directory))]
     NoTokenLeft {
         /// The directory.
         directory: PathBuf,
@@ -250,8 +253,8 @@ pub enum Error {
         /// The reason given.
         source: io::Error,
     },
-    /// Nothing answers on the address for metrics and health.
-    #[error("no {role} answers on {address}: {reason}; is it running, and with the same --metrics?")]
+    /// Nothing answers on the address or socket for metrics and health.
+    #[error("no {role} answers on {address}: {reason}; check that it runs, and {flag}")]
     NoAnswer {
         /// Role of the service.
         role: String,
@@ -259,6 +262,20 @@ pub enum Error {
         address: String,
         /// The failure.
         reason: String,
+        /// The flag that names the address or the directory of the socket.
+        flag: &'static str,
+    },
+    /// A service of another role answers on the address or socket for metrics and health.
+    #[error("{} answers on {address}, and not {}: check {flag}", with_article(.found), with_article(.role))]
+    OtherRole {
+        /// Role of the service that was asked for.
+        role: String,
+        /// Role of the service that answers.
+        found: String,
+        /// The address or socket that was asked.
+        address: String,
+        /// The flag that names the address or the directory of the socket.
+        flag: &'static str,
     },
     /// The service runs and does not do its work.
     #[error("not ready: {0}")]
@@ -271,7 +288,7 @@ pub enum Error {
 /// Advice about a secret file that others may read.
 fn remedy(path: &Path, ours: bool) -> String {
     if ours {
-        return format!("if you still trust it: chmod 600 {}", path.display());
+        return format!("if you still trust it: chmod 600 {}", quoted(path));
     }
     "it belongs to another user: give a copy that is yours alone".into()
 }
@@ -341,7 +358,7 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::JournalFull { .. }
             | Self::Corrupt { .. } => Exit::BadState,
-            Self::NotRunning { .. } | Self::NoAnswer { .. } => Exit::NotRunning,
+            Self::NotRunning { .. } | Self::NoAnswer { .. } | Self::OtherRole { .. } => Exit::NotRunning,
             Self::Refused(_) => Exit::Refused,
             Self::Hangs { .. } => Exit::TimedOut,
         }

@@ -50,6 +50,17 @@ fn refuse_of_another(path: &Path, owner: u32, user: u32) -> Result<()> {
     Err(Error::OfAnother { path: path.into(), owner, user })
 }
 
+/// Tells whether a file is there. A directory that this user may not look into is an error, and no place without the file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn exists(path: &Path) -> Result<bool> {
+    match fs::exists(path) {
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(false),
+        found => found.map_err(|source| Error::io("look for", path, source)),
+    }
+}
+
 /// Refuses a path at which there is something else than a directory, so that none can be made there.
 ///
 /// # Errors
@@ -448,6 +459,20 @@ mod tests {
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
+    }
+
+    #[test]
+    fn place_that_cannot_be_looked_at_is_no_place_without_a_file() {
+        let directory = tempfile::tempdir().expect("tempdir");
+        let file = directory.path().join("file");
+        fs::write(&file, "").expect("write");
+        assert!(exists(&file).expect("there"));
+        for missing in [directory.path().join("none"), file.join("below")] {
+            assert!(!exists(&missing).expect("not there"), "{}", missing.display());
+        }
+        // As root no permission is missing; the system refuses such a name to everybody.
+        let refused = exists(&directory.path().join("x".repeat(300))).expect_err("refused").to_string();
+        assert!(refused.starts_with("cannot look for "), "{refused}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use quiver_crypto::Secret;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::arguments::GLOBAL;
+use crate::armour::BYTE_ORDER_MARK;
 use crate::{Error, Result, private_file, state_file};
 
 /// The environment variable that may hold the passphrase.
@@ -128,6 +129,11 @@ impl Protection {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let refuse =
             |reason: &str| Err(Error::BadProtection { origin: origin.into(), reason: reason.into() });
+        if text.starts_with(BYTE_ORDER_MARK) {
+            return refuse(
+                "it begins with a byte order mark (U+FEFF), which an editor put there: save it without one",
+            );
+        }
         if line.is_empty() {
             return refuse("the passphrase is empty");
         }

@@ -11,10 +11,18 @@ pub fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => {
-            other.map_err(|error| io::Error::new(error.kind(), format!("cannot print the result: {error}")))
-        }
+        other => other.map_err(unprinted),
     }
+}
+
+/// Says of an error of standard output that it is of printing.
+pub fn unprinted(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot print the result: {error}"))
+}
+
+/// A count with its noun: `1 line`, `2 lines`.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Writes a value to standard output as JSON for programs and people.
@@ -140,6 +148,11 @@ mod tests {
         assert!(told(&["127.0.0.1:7001"]).expect("told").ends_with("--listen 0.0.0.0:7001"));
         assert_eq!(told(&["10.0.0.1:7001"]), None);
         assert_eq!(told(&[]), None);
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "gate")), ["0 gates", "1 gate", "2 gates"]);
     }
 
     #[test]

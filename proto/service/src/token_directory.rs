@@ -54,7 +54,7 @@ pub fn take(directory: &Path, data_dir: &Path) -> Result<PathBuf> {
 /// [`Error::Io`].
 pub fn spend(directory: &Path, data_dir: &Path) -> Result<()> {
     let path = data_dir.join(MARK);
-    if !path.exists() {
+    if !private_file::exists(&path)? {
         return Ok(());
     }
     let mark = mark(data_dir)?;

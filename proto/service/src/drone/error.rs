@@ -58,7 +58,7 @@ pub enum Error {
     )]
     EnrolmentRefused(Reason),
     /// The KGC was not reached, or did not answer.
-    #[error("not enrolled within {within:?}: {why}. What was begun is kept; try again")]
+    #[error("not enrolled within {}: {why}. What was begun is kept; try again", humantime::format_duration(*.within))]
     NotEnrolledInTime {
         /// The time that it had.
         within: Duration,

@@ -12,6 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::{Error, Result};
 use crate::duration;
 use crate::shutdown::Shutdown;
+use crate::terminal;
 
 /// Clears the terminal.
 const CLEAR: &str = "\x1b[2J";
@@ -163,7 +164,7 @@ fn print(text: &str) -> io::Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => Err(terminal::unprinted(error)),
     }
 }
 

@@ -13,12 +13,17 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::SOCKET;
 use super::endpoint::PRODUCT;
+use crate::private_file::refuse_if_no_directory;
 use crate::{Error, Result, control};
 
 /// Time for everything.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// Bytes of an answer.
 const LIMIT: u64 = 64 * 1024;
+/// Flag that names the address of a service.
+const METRICS_FLAG: &str = "--metrics";
+/// Flag that names the directory of its socket.
+const DIRECTORY_FLAG: &str = "--data-dir";
 /// Headers of an answer.
 const HEADERS: usize = 32;
 
@@ -28,7 +33,7 @@ const HEADERS: usize = 32;
 ///
 /// # Errors
 /// [`Error::NotReady`] with the reasons, [`Error::NotRunning`], [`Error::Hangs`] if nothing comes in time over a
-/// connection, [`Error::NoAnswer`], also if there is no connection in time, or a service of another role answers.
+/// connection, [`Error::NoAnswer`], also if there is no connection in time, [`Error::OtherRole`].
 pub async fn ask(
     service: (&'static str, &'static str),
     place: (&Path, Option<SocketAddr>),
@@ -48,17 +53,21 @@ pub(super) async fn ask_within(
     let has_socket = data_dir.join(SOCKET).symlink_metadata().is_ok();
     let is_own = |address: &SocketAddr| address.ip().is_unspecified() && has_socket;
     let metrics = metrics.filter(|address| address.port() != 0 && !is_own(address));
-    let (address, answered) = match metrics.map(reachable) {
+    let (address, flag, answered) = match metrics.map(reachable) {
         Some(address) => {
-            let no_answer =
-                |reason: String| Error::NoAnswer { role: role.into(), address: address.to_string(), reason };
+            let no_answer = |reason: String| Error::NoAnswer {
+                role: role.into(),
+                address: address.to_string(),
+                reason,
+                flag: METRICS_FLAG,
+            };
             let end = Instant::now() + limit;
             // A machine that is not there does not refuse a connection: nothing is known of a service that hangs.
             let stream = match timeout_at(end, TcpStream::connect(address)).await {
                 Ok(connected) => connected.map_err(|error| no_answer(error.to_string()))?,
                 Err(_) => return Err(no_answer(format!("no connection within {} s", limit.as_secs()))),
             };
-            (address.to_string(), timeout_at(end, get(stream, &address, path)).await)
+            (address.to_string(), METRICS_FLAG, timeout_at(end, get(stream, &address, path)).await)
         }
         None => {
             let socket = data_dir.join(SOCKET);
@@ -66,7 +75,9 @@ pub(super) async fn ask_within(
                 role: role.into(),
                 address: socket.display().to_string(),
                 reason: error.to_string(),
+                flag: DIRECTORY_FLAG,
             };
+            refuse_if_no_directory(data_dir)?;
             let Some(stream) = control::connect(&socket).await.map_err(no_answer)? else {
                 return Err(Error::NotRunning {
                     role: role.into(),
@@ -75,15 +86,17 @@ pub(super) async fn ask_within(
                     verb,
                 });
             };
-            (socket.display().to_string(), timeout(limit, get(stream, &"localhost", path)).await)
+            let answered = timeout(limit, get(stream, &"localhost", path)).await;
+            (socket.display().to_string(), DIRECTORY_FLAG, answered)
         }
     };
-    let no_answer = |reason: String| Error::NoAnswer { role: role.into(), address: address.clone(), reason };
+    let no_answer =
+        |reason: String| Error::NoAnswer { role: role.into(), address: address.clone(), reason, flag };
     let HealthAnswer { status, server, body } = answered
         .map_err(|_| Error::Hangs { place: address.clone(), seconds: limit.as_secs() })?
         .map_err(|error| no_answer(error.to_string()))?;
-    if let Some(other) = server.filter(|other| other != role) {
-        return Err(no_answer(format!("{} does", control::with_article(&other))));
+    if let Some(found) = server.filter(|found| found != role) {
+        return Err(Error::OtherRole { role: role.into(), found, address, flag });
     }
     let said = body.lines().collect::<Vec<_>>().join("; ");
     match status {

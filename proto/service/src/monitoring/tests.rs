@@ -175,6 +175,7 @@ async fn nobody_there_and_no_address_are_said_so() {
     monitor.close().await;
     let refused = ask(("leader", "serve"), (directory.path(), Some(at)), false).await.expect_err("nobody");
     assert!(refused.to_string().contains("no leader answers on 127.0.0.1"), "{refused}");
+    assert!(refused.to_string().ends_with("check that it runs, and --metrics"), "{refused}");
     let nobody = ask(("leader", "serve"), (directory.path(), None), false).await.expect_err("nobody");
     assert!(nobody.to_string().contains("start it with `leader serve`"), "{nobody}");
 }
@@ -202,7 +203,9 @@ async fn service_of_another_role_is_not_taken_for_the_one_that_is_asked() {
         let error = ask(("leader", "serve"), (directory.path(), address), false).await.expect_err("an edge");
         assert_eq!(error.exit(), crate::Exit::NotRunning);
         let told = error.to_string();
-        assert!(told.starts_with("no leader answers on") && told.contains(": an edge does"), "{told}");
+        let flag = if address.is_some() { "--metrics" } else { "--data-dir" };
+        assert!(told.starts_with("an edge answers on "), "{told}");
+        assert!(told.ends_with(&format!(", and not a leader: check {flag}")), "{told}");
         assert_eq!(ask(("edge", "run"), (directory.path(), address), false).await.expect("ready"), "ready");
     }
 }

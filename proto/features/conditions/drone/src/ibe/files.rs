@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quiver_age::Error as AgeError;
 use quiver_service::drone::atomic_file::AtomicFile;
-use quiver_service::{Error as ServiceError, private_file};
+use quiver_service::{Error as ServiceError, private_file, terminal};
 
 use crate::{Error, Result};
 
@@ -74,7 +74,7 @@ impl Output {
                 Ok(Some(told(&self.name)))
             }
             Kind::Stream(mut stream) => {
-                stream.flush()?;
+                stream.flush().map_err(terminal::unprinted)?;
                 Ok(None)
             }
         }
@@ -85,6 +85,7 @@ impl Output {
 pub(super) fn blame(error: AgeError, input: &str, output: &str) -> Error {
     match error {
         AgeError::Read(source) => ServiceError::io("read", Path::new(input), source).into(),
+        AgeError::Write(source) if output == OUTPUT => terminal::unprinted(source).into(),
         AgeError::Write(source) => ServiceError::io("write", Path::new(output), source).into(),
         error => Error::AgeFile { file: input.into(), error },
     }
