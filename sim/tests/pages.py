@@ -246,8 +246,9 @@ def pages_are_whole_on_narrow_and_wide_screens(browser):
     results = browser.folder / "results"
     sim("scale", "-n", "5,10,20", "--world", "virtual", "--toy", "--radio", "802.15.4", "--quiet", "--results", results)
     sim("scenario", "flapping_drone", "--suite", "toy", "--quiet", "--results", results)
+    run(PROGRAMS / "lab", "compare", "--drones", 8, "--budget", "1s", "--quiet", "--results", results)
     pages = [results / "index.html", *results.glob("2*/report.html")]
-    assert len(pages) == 4, pages
+    assert len(pages) == 5, pages
     out_of_sight = """selector => [...document.querySelectorAll(selector)].filter(it => it.checkVisibility()).filter(it => {
         const { left, right } = it.getBoundingClientRect();
         return left < 0 || right > innerWidth;
