@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use quiver_ainq::{Deployment, Epoch, Name, Slot, StrategyKind};
+use quiver_ainq::{Deployment, Epoch, Name, Slot, StrategyKind, Suite, VerifiedAuthority};
 use quiver_crypto::Secret;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_kem::{KemSet, encapsulate};
@@ -116,13 +116,11 @@ impl fmt::Debug for Step {
     }
 }
 
-/// Result of a run by which a drone without a name was admitted.
+/// The authority that certifies fields of drones, and the fingerprint of its slot keys.
 #[derive(Clone)]
-pub(crate) struct Session {
-    pub(crate) node: Node,
-    pub(crate) nonce: Vec<u8>,
-    pub(crate) pseudonym: [u8; 16],
-    pub(crate) secret: Vec<u8>,
+pub(crate) struct Certification {
+    pub(crate) authority: VerifiedAuthority<S>,
+    pub(crate) slots: [u8; 32],
 }
 
 /// A run: its steps, and what its machines agreed on.
@@ -137,7 +135,9 @@ pub(crate) struct Recording {
     pub(crate) products: Vec<[u8; 32]>,
     /// Shared secrets of a KEM by their ciphertexts.
     pub(crate) shared: BTreeMap<Vec<u8>, [u8; 32]>,
-    pub(crate) sessions: Vec<Session>,
+    /// Scalars of drones that apply without a name, by A_C.
+    pub(crate) ephemeral: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) certification: Option<Certification>,
     /// Epochs with which leaders opened terms.
     pub(crate) opened: BTreeSet<Epoch>,
     /// Epochs that leaders made while nobody was there to be sent them, before they made the next.
@@ -192,22 +192,41 @@ impl Epochs {
 }
 
 /// Exchanges of a KEM, of which the secret is computed once more from the random numbers that the leader
-/// drew.
+/// drew, and keys A_C of drones without a name, from those that they drew.
 #[derive(Clone, Default)]
 pub(crate) struct Exchanges {
     /// Encapsulation keys by the nonces of the requests.
     keys: BTreeMap<Vec<u8>, (KemSet, Vec<u8>)>,
-    /// Generators of the leaders before what they did last.
+    /// Generators of the leaders, and of drones without a name, before what they did last.
     pub(crate) before: BTreeMap<Node, CompactRng>,
     pub(crate) shared: BTreeMap<Vec<u8>, [u8; 32]>,
+    pub(crate) ephemeral: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Exchanges {
+    /// The scalar of A_C, from the random numbers that the drone drew.
+    fn draw(&mut self, from: Node, a_c: &[u8]) {
+        let mut drawn = vec![0; DRAWN];
+        self.before[from].clone().wake().fill_bytes(&mut drawn);
+        let found = (0..DRAWN - 64).step_by(4).find_map(|place| {
+            let scalar = S::scalar_from_wide(drawn[place..place + 64].try_into().ok()?);
+            let point = S::mul_base(&scalar);
+            (S::encode(&point)[..] == *a_c).then_some(scalar)
+        });
+        let scalar = found.expect("the drone drew what it shows");
+        self.ephemeral.insert(a_c.to_vec(), S::scalar_encode(&scalar).to_vec());
+    }
+
     pub(crate) fn see(&mut self, from: Node, message: &Message<S>) {
         match message {
             Message::JoinRequest(request) => {
                 if let Some(KemOffer::Key { set, key } | KemOffer::Ahead { set, key }) = &request.kem {
                     self.keys.insert(request.nonce.to_vec(), (*set, key.clone()));
+                }
+            }
+            Message::AdmissionProof(proof) => {
+                if let Some(a_c) = proof.step.get(1..33).filter(|a_c| !self.ephemeral.contains_key(*a_c)) {
+                    self.draw(from, &a_c.to_vec());
                 }
             }
             Message::JoinCiphertext(answer) if !self.shared.contains_key(&answer.ciphertext) => {

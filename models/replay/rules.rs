@@ -407,7 +407,7 @@ impl<'a> Rules<'a> {
                 self.fresh(from, &hello.nonce)
             }
             Message::AdmissionChallenge(challenge) => self.admission_challenge(from, to, &challenge),
-            Message::AdmissionProof(proof) => self.admission_proof(from, &proof),
+            Message::AdmissionProof(proof) => self.admission_proof(from, to, &proof),
             Message::AdmissionStep(step) => self.admission_step(from, to, &step),
             Message::AdmissionLeave(leave) => self.admission_leave(from, &leave),
             Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
@@ -788,6 +788,11 @@ impl<'a> Rules<'a> {
         let (root, tag) = (header.entries_root, header.tag);
         self.made.insert(epoch, Made { digest, d0, root, tag, key: None });
         Ok(digest)
+    }
+
+    /// Secrets W of the runs by which drones were admitted.
+    pub(crate) fn admitted(&self) -> impl Iterator<Item = &Secret<32>> {
+        self.admissions.sessions.iter().map(|session| &session.secret)
     }
 
     /// The key of a node after an epoch, if anybody was given it.
@@ -1226,11 +1231,11 @@ impl<'a> Rules<'a> {
         };
         if self.run.group.anonymous {
             let shared = self.table.hash("shared", &shared);
-            let mine = self.run.sessions.iter().filter(|session| session.node == to);
+            let mine = self.admissions.sessions.iter().filter(|session| session.node == to);
             let started = mine.map(|session| {
                 let values: Values<'_> =
                     &[("shared", &shared), ("pseudonym", &session.pseudonym), ("slot", &slot.to_be_bytes())];
-                pair((extract(&self.table.hash("anonymous", values), &session.secret), None))
+                pair((extract(&self.table.hash("anonymous", values), session.secret.expose()), None))
             });
             return Ok(started.collect());
         }

@@ -31,7 +31,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::recording::{
-    Epochs, Exchanges, GROUP, Group, Node, Recording, Session, Step, told_by_edge, told_by_leader,
+    Certification, Epochs, Exchanges, GROUP, Group, Node, Recording, Step, told_by_edge, told_by_leader,
 };
 use crate::suite::{Overheard as S, take_products, take_secrets};
 
@@ -138,7 +138,6 @@ struct World {
     events: BTreeMap<Node, usize>,
     exchanges: Exchanges,
     epochs: Epochs,
-    sessions: Vec<Session>,
     datagrams: BTreeMap<Node, Datagrams<S>>,
     authority: Option<VerifiedAuthority<S>>,
 }
@@ -205,9 +204,12 @@ pub(crate) fn record(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
 /// restarts.
 fn record_anonymous(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     let mut world = World::begin(seed, faults, plan);
-    world.run(60);
-    world.lead("leader", LeaderCommand::Rekey);
-    world.run(20);
+    // Under loss a run may end before its drone is admitted, and the next begins after a while.
+    world.run(240);
+    for _ in 0..2 {
+        world.lead("leader", LeaderCommand::Rekey);
+        world.run(20);
+    }
     world.edge("edge-0", EdgeCommand::Send { channel: name("chat"), data: b"up".to_vec(), signed: false });
     world.lead("leader", LeaderCommand::Send { channel: name("orders"), data: b"home".to_vec() });
     world.run(5);
@@ -215,8 +217,11 @@ fn record_anonymous(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     world.run(5);
     world.edge("edge-2", EdgeCommand::Leave);
     world.run(30);
-    let slot = world.net.machine::<AnonymousEdge<S>>("edge-3").status().slot.expect("a member");
-    world.steps.push(Step::Evicts("edge-3"));
+    // One that is a member by now.
+    let slot_of = |edge: &Node| world.net.machine::<AnonymousEdge<S>>(edge).status().slot;
+    let evicted = ["edge-3", "edge-1", "edge-0"].into_iter().find_map(|edge| Some((edge, slot_of(&edge)?)));
+    let (evicted, slot) = evicted.expect("a member");
+    world.steps.push(Step::Evicts(evicted));
     world.lead("leader", LeaderCommand::EvictSlot(slot));
     world.run(30);
     // Its members are forgotten, and apply again.
@@ -291,7 +296,7 @@ fn deal(
 }
 
 fn terms() -> Terms {
-    Terms::new(Schema::parse("medic: bool").unwrap(), PERIOD).unwrap()
+    Terms::new(Schema::parse("medic: bool, pilot: bool").unwrap(), PERIOD).unwrap()
 }
 
 impl World {
@@ -302,6 +307,10 @@ impl World {
         };
         let written =
             self.plan.leaders().iter().flat_map(records).map(|record| record.as_bytes().to_vec()).collect();
+        let certification = self
+            .authority
+            .clone()
+            .map(|authority| Certification { authority, slots: self.certification().key().fingerprint() });
         Recording {
             group: self.plan.group(),
             deployment: self.deployment,
@@ -309,7 +318,8 @@ impl World {
             secrets: take_secrets(),
             products: take_products(),
             shared: self.exchanges.shared,
-            sessions: self.sessions,
+            ephemeral: self.exchanges.ephemeral,
+            certification,
             opened: self.epochs.opened(),
             silent: self.epochs.silent(),
             written,
@@ -358,7 +368,6 @@ impl World {
             events: BTreeMap::new(),
             exchanges: Exchanges::default(),
             epochs: Epochs::default(),
-            sessions: Vec::new(),
             datagrams: BTreeMap::new(),
             authority,
         };
@@ -436,14 +445,14 @@ impl World {
         }
     }
 
-    /// A leader that admits whoever shows that it is a medic, and the slot keys of the period.
+    /// A leader that admits whoever shows that it is a medic and a pilot, and the slot keys of the period.
     fn start_admitting(&mut self, node: Node, config: LeaderConfig<S>, authority: VerifiedAuthority<S>) {
         let policy = PolicyStatement {
             authority: *authority.fingerprint(),
             group: name(GROUP),
             name: name("medics"),
             not_after: EPOCH_START + 2 * PERIOD.as_secs(),
-            text: "medic".into(),
+            text: "medic and pilot".into(),
         };
         let policy = SignedPolicy::sign(&self.master, &self.deployment, policy, &mut self.rng).unwrap();
         let policy = policy.verify(&self.deployment).unwrap();
@@ -480,7 +489,7 @@ impl World {
         self.steps.push(Step::Started(edge));
         self.net.subscribe(edge);
         if let Some(authority) = self.authority.clone() {
-            let attributes = terms().schema().encode(&[("medic", 1)]).unwrap();
+            let attributes = terms().schema().encode(&[("medic", 1), ("pilot", 1)]).unwrap();
             let credential = self.certification().certify(&attributes, &mut self.rng).unwrap();
             let config = AnonymousConfig {
                 deployment: self.deployment.clone(),
@@ -562,7 +571,6 @@ impl World {
                 events.into_iter().filter_map(|event| told_by_leader(node, event)).collect()
             } else {
                 let events = if self.plan.anonymous {
-                    self.see_session(node);
                     let of_edge = |event| match event {
                         AnonymousEvent::Edge(event) => Some(event),
                         _ => None,
@@ -579,29 +587,24 @@ impl World {
         for packet in new {
             if let Ok(message) = Message::decode(&self.deployment, &packet.bytes) {
                 self.epochs.see(&message);
-                if self.plan.kem {
+                if self.plan.kem || self.plan.anonymous {
                     self.exchanges.see(packet.from, &message);
                 }
             }
             self.steps.push(Step::Sent { from: packet.from, to: packet.to, bytes: packet.bytes.clone() });
         }
         self.packets = self.net.recorded.len();
+        for edge in self.plan.edges().iter().filter(|_| self.plan.anonymous) {
+            if self.net.has(edge) {
+                let rng = self.net.node::<AnonymousEdge<S>>(edge).generator();
+                self.exchanges.before.insert(edge, rng);
+            }
+        }
         for leader in self.plan.leaders().iter().filter(|_| self.plan.kem) {
             if self.net.has(leader) {
                 let rng = self.net.node::<Leader<S>>(leader).generator();
                 self.exchanges.before.insert(leader, rng);
             }
-        }
-    }
-
-    /// Takes up what a drone agreed on with the leader that admitted it.
-    fn see_session(&mut self, node: Node) {
-        let Some(machine) = self.net.node::<AnonymousEdge<S>>(node).machine() else { return };
-        if let Some((nonce, pseudonym, secret)) = machine.compromised_run()
-            && self.sessions.iter().all(|session| session.nonce != nonce)
-        {
-            let (nonce, secret) = (nonce.to_vec(), secret.to_vec());
-            self.sessions.push(Session { node, nonce, pseudonym: pseudonym.0, secret });
         }
     }
 

@@ -117,8 +117,13 @@ impl Table {
     }
 
     pub(crate) fn prf(&self, name: &str, key: &Secret<32>, values: Values<'_>) -> Secret<32> {
+        self.prf_in(S::ID, name, key, values)
+    }
+
+    /// The same with another name in the suite's place.
+    pub(crate) fn prf_in(&self, suite: &str, name: &str, key: &Secret<32>, values: Values<'_>) -> Secret<32> {
         let term = self.term("prf", name);
-        prf(key, S::ID, &term.label, &[&Self::input(term, values)])
+        prf(key, suite, &term.label, &[&Self::input(term, values)])
     }
 
     pub(crate) fn hash(&self, name: &str, values: Values<'_>) -> Digest {

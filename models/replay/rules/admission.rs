@@ -1,29 +1,104 @@
-//! Admission without a name (docs/admission.md, A4, A5). The exchange within is no term of the models: its
-//! steps are bytes here, of which number and order are known.
+//! Admission without a name (docs/admission.md, A4, A5). From what drone and leader agreed on by A_C and A_S,
+//! and nothing else, every commitment, confirmation and secret of a run is derived over all bytes of its steps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use quiver_abke::exchange::Policy;
 use quiver_admission::{PolicyStatement, SignedPolicy};
+use quiver_ainq::{Name, Signature, Suite};
+use quiver_crypto::canonical::Reader;
+use quiver_crypto::{Digest, Secret, extract};
 use quiver_message::{AdmissionChallenge, AdmissionLeave, AdmissionProof, AdmissionStep};
 
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
 use crate::recording::{GROUP, Node};
+use crate::table::Table;
 
-/// Steps of a run so far: of the leader before the drone's commitment, behind it, and behind its opening.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Progress {
-    offered: usize,
-    committed: bool,
-    seeded: bool,
-    opened: bool,
+/// Name of the exchange, in the place of the suite.
+const EXCHANGE: &str = "QUIVER-ABKE-v1";
+/// Cryptography of the exchange, as its context names it.
+const CRYPTOGRAPHY: &str = "BLS12-381, ristretto255, privacy-free half gates over AES-128, SHA-256";
+
+/// Kinds of the exchange's messages, in their first byte.
+const HELLO: u8 = 1;
+const OFFER: u8 = 2;
+const COMMITMENT: u8 = 3;
+const SEEDS: u8 = 4;
+const OPENING: u8 = 5;
+const CONFIRMATION: u8 = 6;
+
+/// A policy as a leader demands it.
+#[derive(Clone)]
+struct Demanded {
+    leader: Node,
+    id: Digest,
+    circuit: Arc<Policy>,
+}
+
+/// A run so far.
+#[derive(Clone)]
+struct Run {
+    demanded: Demanded,
+    /// nonce ‖ c.
+    channel: Vec<u8>,
+    hello: Vec<u8>,
+    /// ctx, A_S, and the digest of the offer.
+    offered: Option<(Digest, Vec<u8>, Digest)>,
+    tables: Vec<u8>,
+    committed: Option<Vec<u8>>,
+    seeds: Option<Vec<u8>>,
+    agreed: Option<Agreed>,
     confirmed: bool,
+}
+
+/// Values that follow from a run's transcript and what A_C and A_S give.
+#[derive(Clone)]
+struct Agreed {
+    server: Secret<32>,
+    pseudonym: Vec<u8>,
+    pairwise: Secret<32>,
+}
+
+/// Result of a run by which a drone without a name was admitted.
+#[derive(Clone)]
+pub(super) struct Session {
+    pub(super) node: Node,
+    pub(super) pseudonym: Vec<u8>,
+    pub(super) secret: Secret<32>,
 }
 
 #[derive(Clone, Default)]
 pub(super) struct Admissions {
-    runs: BTreeMap<(Node, Vec<u8>), Progress>,
+    /// Demands that were sent with a cookie.
+    demands: BTreeMap<Vec<u8>, Demanded>,
+    runs: BTreeMap<(Node, Vec<u8>), Run>,
     /// First steps: each has a fresh key.
     shown: BTreeSet<Vec<u8>>,
+    pub(super) sessions: Vec<Session>,
+}
+
+/// The bytes of a step behind its kind.
+fn body(kind: u8, step: &[u8]) -> Verdict<&[u8]> {
+    match step.split_first() {
+        Some((first, body)) if *first == kind => Ok(body),
+        _ => Err("a step of another kind".to_string()),
+    }
+}
+
+/// The same of a step that has so many.
+fn fixed(kind: u8, step: &[u8], length: usize) -> Verdict<&[u8]> {
+    body(kind, step).and_then(|body| {
+        require(body.len() == length, "a step of another length")?;
+        Ok(body)
+    })
+}
+
+/// A hash of the exchange.
+fn hash(table: &Table, name: &str, kind: &str, values: &[(&str, &[u8])]) -> Digest {
+    let kind = lp(kind.as_bytes());
+    let values: Vec<_> = [("kind", &kind[..])].into_iter().chain(values.iter().copied()).collect();
+    table.hash(name, &values)
 }
 
 impl Rules<'_> {
@@ -43,47 +118,162 @@ impl Rules<'_> {
         let policy = SignedPolicy::<S>::decode(&challenge.policy).map_err(bad)?;
         let deployment = &self.run.deployment;
         let all = [b"policy", deployment.master().as_bytes(), &challenge.policy].concat();
-        let verified = remembered(all, || policy.verify(deployment).is_ok());
-        require(verified, "a policy that the KGC did not sign")?;
+        let signed = remembered(all, || policy.clone().verify(deployment).is_ok());
+        require(signed, "a policy that the KGC did not sign")?;
         // lp(body) ‖ signature.
         let (length, rest) = challenge.policy.split_first_chunk().ok_or("no policy")?;
         let body = rest.get(..u32::from_be_bytes(*length) as usize).ok_or("no body")?;
         let statement = PolicyStatement::decode(body).map_err(bad)?;
         require(statement.group.as_bytes() == GROUP.as_bytes(), "a policy for another group")?;
+        // §A3: the id, and the circuit that the text and the authority's fields give.
+        let p_pub = [lp(S::ID.as_bytes()), deployment.master().as_bytes().to_vec()].concat();
+        let id = self.table.hash("policy", &[("p_pub", &p_pub), ("body", &lp(body))]);
+        let certification = self.run.certification.as_ref().ok_or("no authority certifies fields")?;
+        let group = Name::new(GROUP).map_err(bad)?;
+        let verified = policy.verify(deployment).map_err(bad)?;
+        let circuit = verified.exchangeable(&group, &certification.authority, 0).map_err(bad)?;
+        let demanded = Demanded { leader: from, id, circuit };
+        self.admissions.demands.insert(challenge.cookie.to_vec(), demanded);
         self.cookie(to, &challenge.nonce, &challenge.cookie)
     }
 
     /// §A4.1: a cookie is good for one run, which begins with a key that no other has.
-    pub(super) fn admission_proof(&mut self, from: Node, proof: &AdmissionProof) -> Verdict {
+    pub(super) fn admission_proof(&mut self, from: Node, to: Node, proof: &AdmissionProof) -> Verdict {
         let cookie = self.cookies.remove(&proof.cookie[..]);
         require(cookie == Some((from, proof.nonce.to_vec())), "not its cookie, or one that was taken")?;
         require(self.admissions.shown.insert(proof.step.clone()), "a key that was shown before")?;
-        self.admissions.runs.insert((from, proof.nonce.to_vec()), Progress::default());
+        let demanded = self.admissions.demands.get(&proof.cookie[..]).ok_or("nobody demanded anything")?;
+        require(demanded.leader == to, "not the leader that demanded it")?;
+        require(body(HELLO, &proof.step)?.len() > 32, "no A_C and key")?;
+        let run = Run {
+            demanded: demanded.clone(),
+            channel: [&proof.nonce[..], &proof.cookie].concat(),
+            hello: proof.step.clone(),
+            offered: None,
+            tables: Vec::new(),
+            committed: None,
+            seeds: None,
+            agreed: None,
+            confirmed: false,
+        };
+        self.admissions.runs.insert((from, proof.nonce.to_vec()), run);
         Ok(())
     }
 
     /// §A4.1: offer and tables, commitment, seeds, opening, confirmation.
-    pub(super) fn admission_step(&mut self, from: Node, to: Node, step: &AdmissionStep) -> Verdict {
+    pub(super) fn admission_step(&mut self, from: Node, to: Node, message: &AdmissionStep) -> Verdict {
         let leads = self.run.group.leads(from);
-        let drone = if leads { to } else { from };
-        let run = self.admissions.runs.get_mut(&(drone, step.nonce.to_vec())).ok_or("no such run")?;
-        match (leads, *run) {
-            (true, Progress { committed: false, .. }) => run.offered += 1,
-            (true, Progress { seeded: false, .. }) => run.seeded = true,
-            (true, Progress { opened: true, confirmed: false, .. }) => {
+        let name = (if leads { to } else { from }, message.nonce.to_vec());
+        let mut run = self.admissions.runs.get(&name).cloned().ok_or("no such run")?;
+        require((if leads { from } else { to }) == run.demanded.leader, "not the leader of the run")?;
+        require(message.ciphertext.is_empty(), "a second factor that the run does not have")?;
+        let step = &message.step[..];
+        match (leads, &run) {
+            (true, Run { offered: None, .. }) => run.offered = Some(self.offer_of_run(&run, step)?),
+            (true, Run { committed: None, .. }) => {
+                run.tables.extend(step);
+                let most = run.demanded.circuit.tables_len();
+                require(!step.is_empty() && run.tables.len() <= most, "not the tables of the circuit")?;
+            }
+            (true, Run { seeds: None, .. }) => run.seeds = Some(fixed(SEEDS, step, 64)?.to_vec()),
+            (true, Run { agreed: Some(agreed), confirmed: false, .. }) => {
+                let confirmation = fixed(CONFIRMATION, step, 32)?;
+                require(confirmation == agreed.server.expose(), "another confirmation of the leader")?;
+                let Agreed { pseudonym, pairwise, .. } = agreed.clone();
+                self.admissions.sessions.push(Session { node: to, pseudonym, secret: pairwise });
                 run.confirmed = true;
                 // The welcome that is due answers the run.
-                self.asked.insert((drone, step.nonce.to_vec()), Vec::new());
-                self.waiting.insert((drone, step.nonce.to_vec()));
+                self.asked.insert(name.clone(), Vec::new());
+                self.waiting.insert(name.clone());
             }
-            (false, Progress { committed: false, offered: 1.., .. }) if step.step.is_empty() => {}
-            (false, Progress { committed: false, offered: 1.., .. }) => run.committed = true,
-            (false, Progress { seeded: true, opened: false, .. }) if !step.step.is_empty() => {
-                run.opened = true;
+            (false, Run { offered: Some(_), committed: None, .. }) if step.is_empty() => {}
+            (false, Run { offered: Some(_), committed: None, .. }) => {
+                let whole = run.tables.len() == run.demanded.circuit.tables_len();
+                require(whole, "a commitment before all tables were there")?;
+                run.committed = Some(fixed(COMMITMENT, step, 32)?.to_vec());
+            }
+            (false, Run { seeds: Some(_), agreed: None, .. }) => {
+                run.agreed = Some(self.agreement(&run, step)?);
             }
             _ => return Err("a step out of turn".to_string()),
         }
+        self.admissions.runs.insert(name, run);
         Ok(())
+    }
+
+    /// §A4.2: the leader signs the context of the run.
+    fn offer_of_run(&self, run: &Run, offer: &[u8]) -> Verdict<(Digest, Vec<u8>, Digest)> {
+        let mut reader = Reader::new(body(OFFER, offer)?);
+        let cut = |_| "an offer cut short".to_string();
+        let (a_s, nonce) = (reader.take(32).map_err(cut)?.to_vec(), reader.take(32).map_err(cut)?.to_vec());
+        let signature = Signature::decode(reader.lp(256).map_err(cut)?).map_err(bad)?;
+        let certification = self.run.certification.as_ref().ok_or("no authority certifies fields")?;
+        let leader = self.keys.get(run.demanded.leader).ok_or("nobody knows the leader's key")?;
+        let (a_c, key) = run.hello[1..].split_at(32);
+        let key = hash(self.table, "exchange_key", "public key", &[("key", &lp(key))]);
+        let ctx = hash(
+            self.table,
+            "exchange_context",
+            "context",
+            &[
+                ("cryptography", &lp(CRYPTOGRAPHY.as_bytes())),
+                ("policy", &run.demanded.id),
+                ("circuit", &run.demanded.circuit.digest()),
+                ("slots", &certification.slots),
+                ("leader", &lp(&leader.encode())),
+                ("channel", &lp(&run.channel)),
+                ("key", &key),
+                ("a_c", a_c),
+                ("a_s", &a_s),
+                ("nonce", &nonce),
+            ],
+        );
+        let (label, statement) = self.table.statement("exchange", &[("ctx", &ctx)]);
+        self.verify(&signature, leader, label, &statement)?;
+        Ok((ctx, a_s, hash(self.table, "exchange_offer", "offer", &[("offer", &lp(offer))])))
+    }
+
+    /// The opening opens the commitment, and confirms what follows from all messages and from A_C and A_S.
+    fn agreement(&self, run: &Run, opening: &[u8]) -> Verdict<Agreed> {
+        let table = self.table;
+        let (ctx, a_s, offer) = run.offered.as_ref().ok_or("no offer")?;
+        let (committed, seeds) = run.committed.as_ref().zip(run.seeds.as_ref()).ok_or("no seeds")?;
+        let opening = fixed(OPENING, opening, 80)?;
+        let ((label, rest), wire) = (opening[16..].split_at(32), &opening[..16]);
+        let (rho, confirmation) = (Secret::try_from(label).map_err(|_| "no ρ")?, rest);
+        let com = table.prf_in(EXCHANGE, "exchange_commitment", &rho, &[("ctx", ctx), ("label", wire)]);
+        require(com.expose()[..] == committed[..], "it opens another commitment")?;
+        let tables = hash(table, "exchange_tables", "tables", &[("tables", &run.tables)]);
+        let transcript = hash(
+            table,
+            "exchange_transcript",
+            "transcript",
+            &[
+                ("ctx", ctx),
+                ("offer", offer),
+                ("tables", &tables),
+                ("com", committed),
+                ("seeds", seeds),
+                ("label", wire),
+                ("rho", rho.expose()),
+            ],
+        );
+        let scalar = self.run.ephemeral.get(&run.hello[1..33]).ok_or("nobody drew A_C")?;
+        let scalar = S::scalar_decode(scalar).ok_or("no scalar")?;
+        let shared = S::mul(&scalar, &S::decode(a_s).ok_or("A_S is no point")?);
+        let agreed = extract(&transcript, S::encode(&shared).as_ref());
+        let derived = |name: &str| table.prf_in(EXCHANGE, name, &agreed, &[("ctx", ctx)]);
+        require(
+            derived("exchange_client").expose()[..] == confirmation[..],
+            "another confirmation of the drone",
+        )?;
+        let pseudonym = hash(table, "exchange_pseudonym", "pseudonym", &[("transcript", &transcript)]);
+        let salt = hash(table, "exchange_pairwise", "pairwise", &[("ctx", ctx)]);
+        Ok(Agreed {
+            server: derived("exchange_server"),
+            pseudonym: pseudonym[..16].to_vec(),
+            pairwise: extract(&salt, derived("exchange_secret").expose()),
+        })
     }
 
     /// §A5.1: an anonymous member leaves with a tag, as it has no key to sign with.

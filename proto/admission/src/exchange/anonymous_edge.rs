@@ -236,14 +236,6 @@ impl<S: Suite> AnonymousEdge<S> {
         self.membership.epoch_keys(now, None)
     }
 
-    /// Nonce, pseudonym and secret of a run that was admitted and waits for its welcome, as an adversary that
-    /// compromised the drone has them.
-    #[cfg(feature = "compromise")]
-    pub fn compromised_run(&self) -> Option<(Nonce, Pseudonym, &[u8])> {
-        let Run::Admitted(admitted) = &self.run else { return None };
-        Some((admitted.nonce, admitted.pseudonym, admitted.secret.expose()))
-    }
-
     /// Shares the header, as [`Edge::share_header`](quiver_group::Edge::share_header) does.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         self.membership.share_header(shared);
