@@ -11,6 +11,7 @@
 
 mod acceptance;
 mod encoding;
+mod short;
 
 use core::str::FromStr;
 
@@ -20,6 +21,7 @@ use quiver_crypto::{Digest, Hasher};
 pub use self::acceptance::VerifiedHeader;
 pub(crate) use self::acceptance::check_leader;
 use self::encoding::{USUAL_LEN, encode_start};
+pub use self::short::{PrevStart, ShortHeader};
 use crate::slots::{Slot, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, KemTerm, Name, Signature, Suite, UnixTime};
 

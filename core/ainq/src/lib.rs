@@ -98,7 +98,10 @@ pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenG
 
 pub use equivocation::EquivocationProof;
 pub use group_key::GroupKey;
-pub use header::{Entry, Epoch, GroupContext, Header, HeaderCore, Kind, StrategyKind, VerifiedHeader};
+pub use header::{
+    Entry, Epoch, GroupContext, Header, HeaderCore, Kind, PrevStart, ShortHeader, StrategyKind,
+    VerifiedHeader,
+};
 pub use kem::{KEM_TAG_LEN, KemKey, KemPair, KemTag, KemTerm, MAX_KEM_STEPS, TermKeys};
 pub use leadership::{Batch, EpochOutput, Join, Leadership, Times};
 pub use membership::Membership;

@@ -101,7 +101,24 @@ impl<S: Suite> HeaderCore<S> {
         writer.fixed(&self.roster_hash).u64(self.revocation_number);
     }
 
-    fn decode(reader: &mut Reader<'_>, deployment: &Deployment<S>) -> Result<Self, Error> {
+    /// Reads the core off the front of what [`Header::encode`] wrote. Points of the leader's key are not decoded again
+    /// if it is the expected one.
+    ///
+    /// # Errors
+    /// As [`Header::decode`]. The fields are not checked against each other.
+    pub fn decode_expecting(
+        bytes: &[u8],
+        deployment: &Deployment<S>,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, Error> {
+        Self::read(&mut Reader::new(bytes), deployment, leader)
+    }
+
+    fn read(
+        reader: &mut Reader<'_>,
+        deployment: &Deployment<S>,
+        expected: Option<&DronePublicKey<S>>,
+    ) -> Result<Self, Error> {
         // §1.1: distinguishes another suite or deployment from a broken header.
         if reader.lp(255)? != S::ID.as_bytes() {
             return Err(Error::WrongSuite);
@@ -112,7 +129,7 @@ impl<S: Suite> HeaderCore<S> {
         let (there, kem);
         Ok(Self {
             group: Name::from_bytes(reader.lp(Name::MAX_LEN)?)?,
-            leader: DronePublicKey::read(reader)?,
+            leader: DronePublicKey::read_expecting(reader, expected)?,
             epoch: Epoch { term: reader.u64()?, counter: reader.u64()? },
             prev: reader.array()?,
             nonce: reader.array()?,
@@ -161,7 +178,7 @@ impl<S: Suite> Header<S> {
     /// point, a scalar or the form.
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
-        let core = HeaderCore::decode(&mut reader, deployment)?;
+        let core = HeaderCore::read(&mut reader, deployment, None)?;
         let (entries_root, tag) = (reader.array()?, reader.array()?);
         // §7.3, 1: the shape is checked before the signature.
         core.check_shape(&entries_root)?;

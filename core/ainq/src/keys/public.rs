@@ -214,6 +214,18 @@ impl<S: Suite> DronePublicKey<S> {
         }
     }
 
+    /// Reads the canonical encoding off the front of `reader` as [`decode_expecting`](Self::decode_expecting) decodes it.
+    pub(crate) fn read_expecting(reader: &mut Reader<'_>, expected: Option<&Self>) -> Result<Self, Error> {
+        if let Some(expected) = expected {
+            let (encoded, mut ahead) = (expected.encode(), reader.clone());
+            if ahead.take(encoded.len()).is_ok_and(|bytes| bytes == encoded) {
+                *reader = ahead;
+                return Ok(expected.clone());
+            }
+        }
+        Self::read(reader)
+    }
+
     /// Reads the canonical encoding off the front of `reader`.
     ///
     /// # Errors

@@ -48,6 +48,7 @@ mod kem;
 mod nonces;
 mod rosters;
 mod secrecy;
+mod short_headers;
 mod swarm;
 mod traffic;
 mod tree;
