@@ -19,6 +19,7 @@
 //! | [`Welcome`] | leader → edge | `JoinRequest` | signature `header`, tag |
 //! | [`Ack`] | edge → leader | `Welcome`, `Rekey`, `CatchUpReply` | MAC under A_i |
 //! | [`Rekey`] | leader → edges | – | signature `header`, tag |
+//! | [`ShortRekey`] | leader → edges | – | signature `header` over the whole header, tag |
 //! | [`CatchUpRequest`] | edge → leader | – | MAC under A_i (if the leader still shares one) |
 //! | [`CatchUpReply`] | leader → edge | `CatchUpRequest` | signature `header`, MAC under A_i |
 //! | [`SparePublication`] | edge → leader | – | signature `spare` |
@@ -78,6 +79,7 @@ mod part;
 pub mod quorum;
 mod refusal;
 mod revocation;
+mod short_rekey;
 #[cfg(feature = "services")]
 mod template;
 mod traffic;
@@ -125,6 +127,7 @@ pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
 pub use quorum::QuorumMessage;
 pub use refusal::{Reason, Refusal};
 pub use revocation::{RevocationList, RevocationQuery};
+pub use short_rekey::ShortRekey;
 #[cfg(feature = "services")]
 pub use template::{RekeyParts, RekeyTemplate};
 pub use traffic::{GroupMessage, MAX_PAYLOAD_LEN, Source};

@@ -118,6 +118,7 @@ messages! {
     EVERYWHERE RevocationQuery(wire);
     EVERYWHERE RevocationList(wire);
     EVERYWHERE JoinCiphertext(wire);
+    EVERYWHERE ShortRekey<S>(wire);
     "services" {
         EVERYWHERE StandBy(wire);
         EVERYWHERE Replica<S>(wire);
@@ -153,6 +154,7 @@ impl<S: Suite> Message<S> {
     pub const fn is_publication(&self) -> bool {
         match self {
             Self::Rekey(_)
+            | Self::ShortRekey(_)
             | Self::GroupMessage(_)
             | Self::EvictionNotice(_)
             | Self::RevocationList(_)

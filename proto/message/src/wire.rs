@@ -4,15 +4,15 @@ pub struct Message {
     /// First 8 bytes of the deployment's fingerprint, which covers suite, name and the KGC's public key.
     #[prost(bytes = "vec", tag = "1")]
     pub deployment: ::prost::alloc::vec::Vec<u8>,
-    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37, 50, 51, 52, 53, 54"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35, 37"))]
-    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 37"))]
+    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37, 38, 50, 51, 52, 53, 54"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "envelopes"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 32, 33, 34, 35, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 30, 31, 32, 33, 34, 35, 37, 38"))]
+    #[cfg_attr(all(not(feature = "services"), feature = "delivery", feature = "envelopes", feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 37, 38"))]
     pub body: ::core::option::Option<message::Body>,
 }
 /// Nested message and enum types in `Message`.
@@ -102,6 +102,8 @@ pub mod message {
         EpochChanges(super::EpochChanges),
         #[prost(message, tag = "37")]
         JoinCiphertext(super::JoinCiphertext),
+        #[prost(message, tag = "38")]
+        ShortRekey(super::ShortRekey),
         #[prost(message, tag = "50")]
         #[cfg(feature = "services")]
         AdmissionHello(super::AdmissionHello),
@@ -587,6 +589,48 @@ pub mod rekey {
         #[prost(bytes, tag = "4")]
         Path(::prost::alloc::vec::Vec<u8>),
     }
+}
+/// Leader to everybody, in place of a Rekey with a delta: a new epoch of a tree for those who hold the one before in the same
+/// term. Of the header it has what the receiver does not know; the rest is that of the epoch before, and of the delta. The
+/// signature is over the whole header.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShortRekey {
+    #[prost(uint64, tag = "1")]
+    pub term: u64,
+    #[prost(uint64, tag = "2")]
+    pub counter: u64,
+    /// The first 8 bytes of `prev`.
+    #[prost(bytes = "vec", tag = "3")]
+    pub prev: ::prost::alloc::vec::Vec<u8>,
+    /// As in Header, and so are the fields below without a word of their own.
+    #[prost(bytes = "vec", tag = "4")]
+    pub nonce: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint64, tag = "5")]
+    pub issued_at: u64,
+    /// valid_until − issued_at.
+    #[prost(uint64, tag = "6")]
+    pub lifetime: u64,
+    #[prost(bytes = "vec", tag = "7")]
+    pub point: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "8")]
+    pub removed: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "9")]
+    pub added: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "10")]
+    pub changes: ::prost::alloc::vec::Vec<u8>,
+    /// Empty if it is as before.
+    #[prost(bytes = "vec", tag = "11")]
+    pub roster_hash: ::prost::alloc::vec::Vec<u8>,
+    /// 0 if it is as before.
+    #[prost(uint64, tag = "12")]
+    pub revocation_number: u64,
+    #[prost(bytes = "vec", tag = "13")]
+    pub tag: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "14")]
+    pub signature: ::prost::alloc::vec::Vec<u8>,
+    /// As in Rekey. The header's `height` and `entries_root` are its own.
+    #[prost(bytes = "vec", tag = "15")]
+    pub delta: ::prost::alloc::vec::Vec<u8>,
 }
 /// Member to leader: which epoch are we in?
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -93,10 +93,13 @@ impl Fixture {
     fn tree_messages(&mut self) -> Vec<(&'static str, Message<S>)> {
         let (mut leadership, joined) = self.group(StrategyKind::Tree);
         let part = Part::Path(leadership.path_message(0, &[1; 16]).unwrap());
+        let before = joined.header.core.clone();
         let welcome = m::Welcome { nonce: [1; 16], header: joined.header, part };
         let renewed = leadership.rekey(&self.leader, Batch::default(), &TIMES, &mut self.rng).unwrap();
         let header = renewed.header;
-        let delta = Some(Part::Delta(renewed.wraps.unwrap().whole()));
+        let wraps = renewed.wraps.unwrap().whole();
+        let short = m::ShortRekey { header: header.shorten(&before).unwrap(), wraps: wraps.clone() };
+        let delta = Some(Part::Delta(wraps));
         let mut path = |r| Some(Part::Path(leadership.path_message(0, &r).unwrap()));
         let (pushed, answer) = (path([2; 16]), path([3; 16]));
         let reply = m::CatchUpReply { number: [3; 16], header: header.clone(), part: answer, tag: [7; 32] };
@@ -104,6 +107,7 @@ impl Fixture {
             ("WelcomePath", Message::Welcome(welcome)),
             ("RekeyDelta", Message::Rekey(m::Rekey::new(header.clone(), delta))),
             ("RekeyPath", Message::Rekey(m::Rekey::new(header, pushed))),
+            ("ShortRekey", Message::ShortRekey(short)),
             ("CatchUpReplyPath", Message::CatchUpReply(reply)),
         ]
     }
