@@ -14,12 +14,14 @@
 //! | [`Disk`] | keeps records; can be full or fail |
 //! | [`EventQueue`] | orders events by time |
 //! | [`Network`] | loses, delays, duplicates, reorders, corrupts and partitions messages |
+//! | [`HeaderReader`] | completes short headers, for those who observe all that is sent |
 //! | [`CompactRng`] | a generator of random numbers that takes 40 bytes at rest |
 
 mod credentials;
 mod disk;
 mod driver;
 mod event_queue;
+mod header_reader;
 mod net;
 mod network;
 mod node;
@@ -31,6 +33,7 @@ pub use self::credentials::{copy_token, issue_keypair, name, token_grant};
 pub use self::disk::{Disk, DiskState, Keep};
 pub use self::driver::{DrainEnd, OutputSink, drain};
 pub use self::event_queue::{EventQueue, QueuedEvent};
+pub use self::header_reader::HeaderReader;
 pub use self::net::{Id, Net, PATIENCE, Packet, Tamper, TestNode, run_until};
 pub use self::network::{Arrival, Burst, LinkFaults, Network, NodeSet, Partition, Traffic, nanos};
 pub use self::node::{FaultInjection, NEVER, SimNode, Stimulus};

@@ -9,8 +9,8 @@
 //! | leader CPU | check key packages, commit, serialise, apply | check join requests, make the epoch, encode, step the chains |
 //! | member CPU | parse, verify and apply a commit | verify the header, unwrap, step |
 //! | newcomer CPU | `Welcome` and tree: verify all of it | verify the header, agree with the leader, unwrap |
-//! | broadcast | the same for several receivers, once: commit; welcome and tree if several join | header and wraps, slots of newcomers that follow by these |
-//! | unicast | welcome and tree if one joins | path messages of fewer than eight newcomers, under `tree` |
+//! | broadcast | the same for several receivers, once: commit; welcome and tree if several join | header and wraps, slots of newcomers that follow by these; within a term of `tree` the message with a short header |
+//! | unicast | welcome and tree if one joins | path messages of fewer than eight newcomers, with the header, under `tree` |
 //!
 //! Messages of newcomers are not counted. [`quiver_mls`] lists the choices in favour of MLS.
 

@@ -13,6 +13,7 @@ use quiver_group::EdgeCommand;
 use quiver_machine::{Either, Route, Snapshot};
 use quiver_message::Message;
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
+use quiver_testbed::HeaderReader;
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
 use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -42,6 +43,8 @@ pub(crate) struct Admission<S: Suite> {
     certified: u32,
     pub(crate) watch: FrameRecorder,
     deployment: Deployment<S>,
+    /// Headers that leaders sent, by which short ones are completed.
+    headers: Mutex<HeaderReader<S>>,
     /// The first step of an admission that a leader saw.
     shown: Mutex<Option<Vec<u8>>>,
 }
@@ -69,7 +72,15 @@ impl<S: Suite> Admission<S> {
                 }
             }
         }
-        Ok(Some(Arc::new(Self { checkpoint, period, certified, watch, deployment, shown: Mutex::default() })))
+        Ok(Some(Arc::new(Self {
+            checkpoint,
+            period,
+            certified,
+            watch,
+            deployment,
+            headers: Mutex::default(),
+            shown: Mutex::default(),
+        })))
     }
 
     /// Restores the admission of a run elsewhere, for the drones that are hosted here.
@@ -83,6 +94,7 @@ impl<S: Suite> Admission<S> {
             certified: setup.certified,
             watch: FrameRecorder::default(),
             deployment: deployment.clone(),
+            headers: Mutex::default(),
             shown: Mutex::default(),
         })
     }
@@ -95,7 +107,18 @@ impl<S: Suite> Admission<S> {
 
     /// Records a frame between a leader and a peer, or to the group.
     pub(crate) fn saw(&self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
-        self.watch.saw(peer, request, message);
+        // A short header tells the group what the whole one tells a single drone.
+        let expanded = |bytes: &[u8]| {
+            let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+            headers.expanded(&self.deployment, bytes)
+        };
+        match peer {
+            None => self.watch.saw(peer, request, &expanded(message)),
+            Some(_) => {
+                [request, message].into_iter().for_each(|bytes| drop(expanded(bytes)));
+                self.watch.saw(peer, request, message);
+            }
+        }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.is_none()
             && let Ok(Message::AdmissionProof(proof)) = Message::<S>::decode(&self.deployment, message)

@@ -6,6 +6,7 @@ use quiver_ainq::{
     Batch, Delta, Entry, EpochOutput, GroupContext, Header, Join, Leadership, Membership, Part, PathMessage,
     RevocationList, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
 };
+use quiver_message::{Message, ShortRekey};
 use rand_core::RngCore;
 
 use super::event::{Event, Sample};
@@ -31,6 +32,8 @@ pub(super) struct QuiverGroup {
     strategy: StrategyKind,
     leadership: Leadership<S>,
     member: Membership<S>,
+    /// The header of the newest epoch, which completes a short one.
+    newest: Header<S>,
     /// First members of the group, by slot.
     founders: Vec<JoinRequest<S>>,
     /// Members that join later.
@@ -41,6 +44,8 @@ pub(super) struct QuiverGroup {
 struct Sent {
     output: EpochOutput<S>,
     header: Vec<u8>,
+    /// Messages with short headers and the wraps in place of both, if members that hold the epoch before follow by them.
+    short: Vec<Vec<u8>>,
     /// All entries one after another.
     entries: Vec<u8>,
     /// All wraps, in as few messages as can be, or as many as a leader sends newcomers that follow.
@@ -56,36 +61,38 @@ impl QuiverGroup {
         let newcomers = JoinRequest::many(&mut swarm, Event::JoinTenth.movers(drones))?;
         let (deployment, leader) = (swarm.deployment.clone(), swarm.leader.public().clone());
         let context = GroupContext { deployment, group: swarm.group.clone(), leader };
-        let (leadership, member, _) = form(&mut swarm, &context, strategy, &founders)?;
-        Ok(Self { swarm, context, strategy, leadership, member, founders, newcomers })
+        let (leadership, (member, newest), _) = form(&mut swarm, &context, strategy, &founders)?;
+        Ok(Self { swarm, context, strategy, leadership, member, newest, founders, newcomers })
     }
 
     fn form(&mut self) -> Result<Sample> {
-        let (leadership, member, sample) =
+        let (leadership, (member, newest), sample) =
             form(&mut self.swarm, &self.context, self.strategy, &self.founders)?;
-        (self.leadership, self.member) = (leadership, member);
+        (self.leadership, self.member, self.newest) = (leadership, member, newest);
         Ok(sample)
     }
 
     fn expire(&mut self) -> Result<Sample> {
-        let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, Batch::default()));
+        let (sent, leader) =
+            clocked(|| send(&mut self.swarm, &mut self.leadership, Batch::default(), Some(&self.newest)));
         self.taken(&sent?, leader)
     }
 
     /// Lets the members of these slots go, in one epoch.
     fn dismiss(&mut self, slots: &[Slot]) -> Result<Sample> {
         let batch = Batch { removals: slots.to_vec(), ..Batch::default() };
-        let (sent, leader) = clocked(|| send(&mut self.swarm, &mut self.leadership, batch));
+        let (sent, leader) =
+            clocked(|| send(&mut self.swarm, &mut self.leadership, batch, Some(&self.newest)));
         self.taken(&sent?, leader)
     }
 
     /// Admits the first so many of the waiting drones. Returns their slots, too.
     fn admit(&mut self, count: u32) -> Result<(Sample, Vec<Slot>)> {
-        let Self { swarm, leadership, newcomers, .. } = self;
+        let Self { swarm, leadership, newcomers, newest, .. } = self;
         let newcomers = newcomers.get(..count as usize).ok_or(LabError::WrongKey("nobody waits"))?;
         let (sent, leader) = clocked(|| {
             let joins = checked(swarm, newcomers)?;
-            send(swarm, leadership, joining(joins))
+            send(swarm, leadership, joining(joins), Some(newest))
         });
         let sent = sent?;
         let newcomer = self.newcomers.first().ok_or(LabError::WrongKey("nobody waits"))?;
@@ -102,7 +109,8 @@ impl QuiverGroup {
             let founder = self.founders.get(*slot as usize).ok_or(LabError::WrongKey("no such slot"))?;
             joins.extend(unchecked(&self.swarm, std::slice::from_ref(founder))?);
         }
-        let sent = send(&mut self.swarm, &mut self.leadership, Batch { joins, ..Batch::default() })?;
+        let batch = Batch { joins, ..Batch::default() };
+        let sent = send(&mut self.swarm, &mut self.leadership, batch, Some(&self.newest))?;
         if sent.output.assigned != slots {
             return Err(LabError::WrongKey("other slots than before"));
         }
@@ -113,14 +121,17 @@ impl QuiverGroup {
     fn taken(&mut self, sent: &Sent, leader: f64) -> Result<Sample> {
         let slot = self.member.slot();
         let founder = self.founders.get(slot as usize).ok_or(LabError::WrongKey("no such slot"))?;
-        let part = sent.part(slot)?;
+        let bytes = sent.bytes(slot)?;
         let (next, member) = clocked(|| {
-            let header = sent.verified(&self.swarm)?;
-            let next =
-                self.member.advance(&self.context, &founder.drone.keypair, None, &header, &part.decoded()?);
+            let (header, part) = match &bytes {
+                Bytes::Short(message) => self.completed(message)?,
+                bytes => (sent.verified(&self.swarm)?, bytes.decoded()?),
+            };
+            let next = self.member.advance(&self.context, &founder.drone.keypair, None, &header, &part);
             next.map_err(protocol("following"))
         });
         self.member = next?;
+        self.newest = sent.output.header.clone();
         check(&self.leadership, &self.member, "re-key")?;
         Ok(Sample {
             leader,
@@ -129,6 +140,17 @@ impl QuiverGroup {
             broadcast: sent.broadcast(),
             unicast: sent.unicast(),
         })
+    }
+
+    /// The header and the wraps of a message with a short header.
+    fn completed(&self, message: &[u8]) -> Result<(VerifiedHeader<S>, Part)> {
+        const NONE: LabError = LabError::WrongKey("no short header");
+        let Ok(Message::ShortRekey(short)) = Message::decode(&self.swarm.deployment, message) else {
+            return Err(NONE);
+        };
+        let header = short.header.rebuild(&self.newest.core, self.member.digest(), &short.wraps);
+        let header = header.map_err(protocol("completing a header"))?;
+        Ok((verified(&self.swarm, header)?, Part::Delta(short.wraps)))
     }
 
     /// Chooses `count` slots, evenly spread, but not the member's.
@@ -162,6 +184,8 @@ impl ComparedSystem for QuiverGroup {
 
 /// Encoded part of an epoch for one member, beside the header.
 enum Bytes {
+    /// The whole message, with a short header.
+    Short(Vec<u8>),
     Entry(Vec<u8>),
     Delta(Vec<u8>),
     Path(Vec<u8>),
@@ -170,6 +194,7 @@ enum Bytes {
 impl Bytes {
     fn decoded(&self) -> Result<Part> {
         let part = match self {
+            Self::Short(_) => return Err(LabError::WrongKey("no part alone")),
             Self::Entry(bytes) => Entry::decode(bytes).map(Part::Entry),
             Self::Delta(bytes) => Delta::decode(bytes).map(Part::Delta),
             Self::Path(bytes) => PathMessage::decode(bytes).map(Part::Path),
@@ -179,7 +204,14 @@ impl Bytes {
 }
 
 impl Sent {
-    /// Part of a member that was there before.
+    /// What a member takes that was there before.
+    fn bytes(&self, slot: Slot) -> Result<Bytes> {
+        let place = self.deltas.iter().position(|delta| delta.covers(slot));
+        let short = place.and_then(|place| self.short.get(place));
+        short.map_or_else(|| self.part(slot), |message| Ok(Bytes::Short(message.clone())))
+    }
+
+    /// Part of a member that is beside a whole header.
     fn part(&self, slot: Slot) -> Result<Bytes> {
         if let Some(delta) = self.deltas.iter().find(|delta| delta.covers(slot)) {
             return Ok(Bytes::Delta(delta.encode()));
@@ -190,22 +222,30 @@ impl Sent {
     }
 
     fn verified(&self, swarm: &Swarm<S>) -> Result<VerifiedHeader<S>> {
-        let none = RevocationList::empty();
         let header = Header::decode(&self.header, &swarm.deployment);
-        let header =
-            header.and_then(|header| header.verify(&swarm.deployment, &swarm.group, None, &none, NOW));
-        header.map_err(protocol("verifying a header"))
+        verified(swarm, header.map_err(protocol("decoding a header"))?)
     }
 
     fn broadcast(&self) -> usize {
+        if !self.short.is_empty() {
+            return self.short.iter().map(Vec::len).sum();
+        }
         let wraps: usize = self.deltas.iter().map(|delta| delta.as_bytes().len()).sum();
         let followers = if self.output.newcomers_follow { self.output.assigned.len() } else { 0 };
         self.header.len() * self.deltas.len().max(1) + self.entries.len() + wraps + followers * PLACEMENT_LEN
     }
 
     fn unicast(&self) -> usize {
-        self.paths.iter().map(Vec::len).sum()
+        // A newcomer is sent the whole header, if not everybody is.
+        let header = if self.short.is_empty() { 0 } else { self.header.len() };
+        self.paths.iter().map(|path| header + path.len()).sum()
     }
+}
+
+/// The header as a drone believes it.
+fn verified(swarm: &Swarm<S>, header: Header<S>) -> Result<VerifiedHeader<S>> {
+    let header = header.verify(&swarm.deployment, &swarm.group, None, &RevocationList::empty(), NOW);
+    header.map_err(protocol("verifying a header"))
 }
 
 /// A batch of joins as over a medium that all share: several newcomers follow by the wraps under `tree`.
@@ -213,14 +253,29 @@ fn joining(joins: Vec<Join<S>>) -> Batch<S> {
     Batch { by_wraps: joins.len() >= SEVERAL, joins, ..Batch::default() }
 }
 
-/// All that a leader does for one epoch.
-fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -> Result<Sent> {
+/// All that a leader does for one epoch, which builds on the one with this header.
+fn send(
+    swarm: &mut Swarm<S>,
+    leadership: &mut Leadership<S>,
+    batch: Batch<S>,
+    before: Option<&Header<S>>,
+) -> Result<Sent> {
     let output =
         leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng).map_err(protocol("re-keying"))?;
     let header = output.header.encode(&swarm.deployment);
     let most = if output.newcomers_follow { JOINING_PART } else { Delta::MAX_LEN };
     let deltas = output.wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
-    let deltas = deltas.into_iter().map(|(_, delta)| delta).collect();
+    let deltas: Vec<Delta> = deltas.into_iter().map(|(_, delta)| delta).collect();
+    // As a leader: newcomers that follow by the wraps hold no epoch before.
+    let before = before.filter(|_| !output.newcomers_follow);
+    let short = before.and_then(|before| output.header.shorten(&before.core));
+    let short = short.map(|header| {
+        let message = |wraps: &Delta| {
+            let short = ShortRekey { header: header.clone(), wraps: wraps.clone() };
+            Message::ShortRekey(short).encode(&swarm.deployment)
+        };
+        deltas.iter().map(message).collect()
+    });
     let entries = output.entries.iter().flat_map(Entry::encode).collect();
     let mut paths = Vec::new();
     if leadership.strategy() == StrategyKind::Tree && !output.newcomers_follow {
@@ -231,7 +286,7 @@ fn send(swarm: &mut Swarm<S>, leadership: &mut Leadership<S>, batch: Batch<S>) -
         }
     }
     leadership.settle();
-    Ok(Sent { output, header, entries, deltas, paths })
+    Ok(Sent { output, header, short: short.unwrap_or_default(), entries, deltas, paths })
 }
 
 /// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.
@@ -240,7 +295,7 @@ fn form(
     context: &GroupContext<S>,
     strategy: StrategyKind,
     founders: &[JoinRequest<S>],
-) -> Result<(Leadership<S>, Membership<S>, Sample)> {
+) -> Result<(Leadership<S>, (Membership<S>, Header<S>), Sample)> {
     let (roster, spares) = (Roster::new(), BTreeMap::new());
     let (leader, rng) = (&swarm.leader, &mut swarm.rng);
     let opened =
@@ -248,7 +303,7 @@ fn form(
     let (mut leadership, _) = opened.map_err(protocol("opening a term"))?;
     let (sent, leader) = clocked(|| {
         let joins = checked(swarm, founders)?;
-        send(swarm, &mut leadership, joining(joins))
+        send(swarm, &mut leadership, joining(joins), None)
     });
     let (sent, middle) = (sent?, founders.len() / 2);
     let founder = founders.get(middle).ok_or(LabError::WrongKey("nobody is there"))?;
@@ -256,7 +311,7 @@ fn form(
     check(&leadership, &member, "forming")?;
     let (broadcast, unicast) = (sent.broadcast(), sent.unicast());
     let sample = Sample { leader, member: None, newcomer: Some(newcomer), broadcast, unicast };
-    Ok((leadership, member, sample))
+    Ok((leadership, (member, sent.output.header), sample))
 }
 
 /// Admits the newcomer of this number. Returns the seconds it took, too.

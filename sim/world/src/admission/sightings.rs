@@ -5,52 +5,54 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::Suite;
 use quiver_machine::Destination;
+use quiver_testbed::HeaderReader;
 
 use super::links::{COMPARED, EVERYBODY, Sighting};
 use crate::{Cause, Effect, NodeId, Step, World};
 
 /// Messages of the drones with the lowest numbers, as many as are compared.
 #[derive(Clone, Debug, Default)]
-pub struct Sightings {
+pub struct Sightings<S: Suite> {
     seen: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
-    /// Messages of leaders to the whole group.
+    /// Messages of leaders to the whole group, with whole headers in place of short ones: the one tells what the other
+    /// does.
     told: Vec<Vec<u8>>,
+    headers: HeaderReader<S>,
     /// Membership of a drone in which a connection was made, by drone, leader and number.
     lives: BTreeMap<(u32, NodeId, u32), u32>,
 }
 
-impl Sightings {
+impl<S: Suite> Sightings<S> {
     /// Records the messages of a leader's step that it received from anonymous drones or sends to one. What
     /// it says to the whole group is the same for all.
-    pub fn note<S: Suite>(&mut self, world: &World<S>, step: &Step) {
+    pub fn note(&mut self, world: &World<S>, step: &Step) {
         let NodeId::Leader(_) = step.node else { return };
         if let Cause::Message { via: via @ NodeId::Edge(drone), payload, .. } = &step.cause
             && let Some(connection) = world.connection(step.node, *via)
         {
             self.keep(world, step.node, (*drone, connection), payload);
         }
+        let admits = world.fleet().checkpoint().is_some();
+        let deployment = world.fleet().deployment();
         for effect in &step.effects {
             match effect {
                 Effect::Sent { to: Destination::Peer(peer), payload } => {
+                    if admits {
+                        self.headers.note(deployment, payload);
+                    }
                     if let (NodeId::Edge(drone), connection) = world.behind(*peer) {
                         self.keep(world, step.node, (drone, connection), payload);
                     }
                 }
-                Effect::Sent { to: Destination::Group, payload } if world.fleet().checkpoint().is_some() => {
-                    self.told.push(payload.to_vec());
+                Effect::Sent { to: Destination::Group, payload } if admits => {
+                    self.told.push(self.headers.expanded(deployment, payload));
                 }
                 _ => {}
             }
         }
     }
 
-    fn keep<S: Suite>(
-        &mut self,
-        world: &World<S>,
-        leader: NodeId,
-        (drone, connection): (u32, u32),
-        bytes: &[u8],
-    ) {
+    fn keep(&mut self, world: &World<S>, leader: NodeId, (drone, connection): (u32, u32), bytes: &[u8]) {
         if drone as usize >= COMPARED || !world.is_anonymous(drone) {
             return;
         }

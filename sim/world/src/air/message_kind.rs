@@ -40,8 +40,8 @@ pub(crate) fn purpose(payload: &[u8]) -> u8 {
     match field(payload) {
         2..=5 | 32..=35 => 0,
         7..=9 | 37 | 50..=53 => 1,
-        // Welcome, re-key, reply to a catch-up.
-        10 | 12 | 14 => 2,
+        // Welcome, re-key, reply to a catch-up, short re-key.
+        10 | 12 | 14 | 38 => 2,
         // Acknowledgement, catch-up, spare points.
         11 | 13 | 15 | 16 => 3,
         19 | 30 | 31 => 4,
@@ -58,7 +58,7 @@ pub(super) fn kind(payload: &[u8]) -> Kind {
         9 => Kind::JoinRequest,
         10 => Kind::Welcome,
         11 => Kind::Ack,
-        12 => Kind::Rekey,
+        12 | 38 => Kind::Rekey,
         13 => Kind::CatchUpRequest,
         14 => Kind::CatchUpReply,
         15 => Kind::SparePublication,
@@ -114,5 +114,8 @@ mod tests {
         let mut group = vec![0; HEAD];
         group.extend([0x9a, 0x01]);
         assert_eq!(kind(&group), Kind::GroupMessage);
+        let mut short = vec![0; HEAD];
+        short.extend([0xb2, 0x02]);
+        assert!(is_rekey(&short) && is_about_an_epoch(&short) && purpose(&short) == 2);
     }
 }

@@ -74,9 +74,13 @@ impl<S: Suite> Invariants<S> {
         let Cause::Message { payload, .. } = &step.cause else { return };
         let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
         let message = Message::<S>::decode(world.fleet().deployment(), payload);
-        if let Ok(Message::Rekey(rekey)) = message
-            && ends(&rekey.header, &held)
-        {
+        let ended = match message {
+            Ok(Message::Rekey(rekey)) => ends(&rekey.header, &held),
+            // A genuine one that is played again may say so, as a whole header may.
+            Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
+            _ => false,
+        };
+        if ended {
             return;
         }
         let now = world.edge(number).and_then(|edge| edge.status().epoch);

@@ -7,11 +7,11 @@
 //! again.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use quiver_ainq::{Header, Part, PathNonce, Slot, Suite};
 use quiver_message::Message;
+use quiver_testbed::HeaderReader;
 
 use super::{Invariant, Invariants};
 use crate::{NodeId, Step, World};
@@ -41,7 +41,7 @@ pub(super) struct Masks<S: Suite> {
     deltas: BTreeMap<[u8; 32], [u8; 32]>,
     /// Sealed paths by epoch, slot and nonce.
     paths: BTreeMap<([u8; 32], Slot, PathNonce), Vec<u8>>,
-    suite: PhantomData<S>,
+    headers: HeaderReader<S>,
 }
 
 impl<S: Suite> Masks<S> {
@@ -53,7 +53,7 @@ impl<S: Suite> Masks<S> {
             differences: BTreeMap::new(),
             deltas: BTreeMap::new(),
             paths: BTreeMap::new(),
-            suite: PhantomData,
+            headers: HeaderReader::new(),
         }
     }
 
@@ -147,8 +147,8 @@ impl<S: Suite> Invariants<S> {
 
     fn observe_made(&mut self, world: &World<S>, step: &Step, payload: &[u8]) {
         let deployment = world.fleet().deployment();
-        let message = Message::<S>::decode(deployment, payload);
-        let Some((header, part)) = message.ok().and_then(published) else { return };
+        let message = self.masks.headers.decode(deployment, payload);
+        let Some((header, part)) = message.and_then(published) else { return };
         if world.doubled(header.core.epoch).is_some() {
             // Shown, not made by this leader: what its maker gives away is no secret of the group's.
             return;

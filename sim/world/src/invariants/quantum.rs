@@ -19,6 +19,7 @@ use quiver_ainq::{
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
 use quiver_message::{JoinRequest, KemOffer, Message, Newcomers, Nonce};
+use quiver_testbed::HeaderReader;
 use sha2::{Digest, Sha256};
 
 use super::keys::show;
@@ -61,6 +62,7 @@ pub(crate) struct QuantumAdversary<S: Suite> {
     archive: Vec<Published<S>>,
     /// SHA-256 of the messages in the archive: most are sent many times.
     known: BTreeSet<[u8; 32]>,
+    headers: HeaderReader<S>,
     /// The header that was verified last.
     verified: Option<Arc<VerifiedHeader<S>>>,
     opened: BTreeSet<Epoch>,
@@ -75,6 +77,7 @@ impl<S: Suite> Clone for QuantumAdversary<S> {
             doubles: self.doubles.clone(),
             archive: self.archive.clone(),
             known: self.known.clone(),
+            headers: self.headers.clone(),
             verified: self.verified.clone(),
             opened: self.opened.clone(),
             followed: self.followed.clone(),
@@ -89,6 +92,7 @@ impl<S: Suite> Default for QuantumAdversary<S> {
             doubles: BTreeMap::new(),
             archive: Vec::new(),
             known: BTreeSet::new(),
+            headers: HeaderReader::new(),
             verified: None,
             opened: BTreeSet::new(),
             followed: BTreeMap::new(),
@@ -335,13 +339,13 @@ impl<S: Suite> QuantumAdversary<S> {
         if self.archive.len() >= ARCHIVE || self.known.contains(&digest) {
             return;
         }
-        let message = Message::<S>::decode(world.fleet().deployment(), payload);
-        let (header, part, nonce, newcomers) = match message {
-            Ok(Message::Rekey(rekey)) => (rekey.header, rekey.part, None, rekey.newcomers),
-            Ok(Message::Welcome(welcome)) => {
+        let (header, part, nonce, newcomers) = match self.headers.decode(world.fleet().deployment(), payload)
+        {
+            Some(Message::Rekey(rekey)) => (rekey.header, rekey.part, None, rekey.newcomers),
+            Some(Message::Welcome(welcome)) => {
                 (welcome.header, Some(welcome.part), Some(welcome.nonce), Newcomers::default())
             }
-            Ok(Message::CatchUpReply(reply)) => (reply.header, reply.part, None, Newcomers::default()),
+            Some(Message::CatchUpReply(reply)) => (reply.header, reply.part, None, Newcomers::default()),
             _ => return,
         };
         // What the leader with two keys gives away is no secret of the group's.

@@ -22,7 +22,7 @@ const BETWEEN_PERIODS: Duration = Duration::from_millis(1_500);
 
 /// Anonymous members, as drones and leader report them.
 #[derive(Debug, Default)]
-pub(super) struct AnonymousMembers {
+pub(super) struct AnonymousMembers<S: Suite> {
     inside: BTreeSet<u32>,
     outside: BTreeSet<u32>,
     /// All pseudonyms of drones and of the leader.
@@ -30,10 +30,10 @@ pub(super) struct AnonymousMembers {
     given: BTreeSet<[u8; 16]>,
     /// Refusals of drones whose credential was in order.
     troubles: Vec<String>,
-    pub(super) sightings: Sightings,
+    pub(super) sightings: Sightings<S>,
 }
 
-impl AnonymousMembers {
+impl<S: Suite> AnonymousMembers<S> {
     pub(super) fn edge(&mut self, number: u32, event: &AnonymousEvent) {
         match event {
             AnonymousEvent::Admitted { pseudonym, .. } => {

@@ -26,7 +26,7 @@ struct Place {
 
 /// Notes the events for which a run waits.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct Arrivals<S: Suite> {
     edges: Vec<Place>,
     pub(super) enrolled: u32,
     /// Epochs made.
@@ -50,12 +50,12 @@ pub(super) struct Arrivals {
     pub(super) orders_opened: BTreeSet<u32>,
     pub(super) openings: u32,
     /// Anonymous members.
-    pub(super) anonymous: AnonymousMembers,
+    pub(super) anonymous: AnonymousMembers<S>,
     /// Records the run, if it is to be played again.
     pub(super) recorder: Option<TraceRecorder>,
 }
 
-impl Arrivals {
+impl<S: Suite> Arrivals<S> {
     pub(super) fn new(edges: u32, recorder: Option<TraceRecorder>) -> Self {
         Self { edges: vec![Place::default(); edges as usize], recorder, ..Self::default() }
     }
@@ -146,7 +146,7 @@ impl Arrivals {
     }
 }
 
-impl<S: Suite> StepObserver<S> for Arrivals {
+impl<S: Suite> StepObserver<S> for Arrivals<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
         if let Some(recorder) = &mut self.recorder {
             recorder.on_step(world, step);

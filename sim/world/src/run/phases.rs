@@ -37,7 +37,7 @@ pub(super) struct Phases<'a, S: Suite> {
     watch: &'a mut RunWatcher<'a>,
     /// True if the watcher ended the run. What is under way then is not recorded.
     interrupted: bool,
-    pub(super) arrivals: Arrivals,
+    pub(super) arrivals: Arrivals<S>,
     rng: ChaCha8Rng,
     pub(super) operations: Vec<Operation>,
     pub(super) violations: Vec<Violation>,

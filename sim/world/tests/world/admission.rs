@@ -35,7 +35,7 @@ struct Scene {
 
 struct Counter {
     invariants: Invariants<S>,
-    sightings: Sightings,
+    sightings: Sightings<S>,
     /// Events that leaders and drones reported about memberships.
     events: Vec<(NodeId, NodeEvent)>,
 }

@@ -12,6 +12,7 @@ use quiver_message::{
     CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, Rekey,
     RevocationQuery, Source,
 };
+use quiver_testbed::HeaderReader;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
@@ -121,17 +122,18 @@ impl<S: Suite> World<S> {
     ) -> Option<Header<S>> {
         let deployment = self.fleet.deployment();
         let skipped = if rng.next_u32().is_multiple_of(4) { below(rng, 64) } else { 0 };
-        let heard = self.recorded.iter().rev().take(RECENT);
-        let headers =
-            heard.filter_map(|(from, _, payload)| match (from, Message::<S>::decode(deployment, payload)) {
-                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::Rekey(rekey))) => Some(rekey.header),
-                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::CatchUpReply(reply))) => {
-                    Some(reply.header)
-                }
-                (NodeId::Leader(_) | NodeId::Relay(_), Ok(Message::Welcome(welcome))) => Some(welcome.header),
-                _ => None,
-            });
-        headers.filter(wanted).take(usize::try_from(skipped).unwrap_or(0) + 1).last()
+        let heard = self.recorded.iter().skip(self.recorded.len().saturating_sub(RECENT));
+        let heard = heard.filter(|(from, _, _)| matches!(from, NodeId::Leader(_) | NodeId::Relay(_)));
+        let mut reader = HeaderReader::new();
+        let headers = heard.filter_map(|(_, _, payload)| match reader.decode(deployment, payload)? {
+            Message::Rekey(rekey) => Some(rekey.header),
+            Message::CatchUpReply(reply) => Some(reply.header),
+            Message::Welcome(welcome) => Some(welcome.header),
+            _ => None,
+        });
+        let headers: Vec<Header<S>> = headers.filter(wanted).collect();
+        let skipped = usize::try_from(skipped).unwrap_or(0);
+        headers.into_iter().rev().take(skipped + 1).last()
     }
 
     /// Copies a publication, with up to eight bits of its last third flipped.
