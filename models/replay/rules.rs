@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{
-    Delta, DronePublicKey, Entry, Epoch, Header, Kind, LEADER_SLOT, Label, Name, Part, PathMessage, Role,
-    Signature, Slot, SpareStatement, StrategyKind, Suite,
+    Delta, DronePublicKey, Entry, Epoch, Header, HeaderCore, Kind, LEADER_SLOT, Label, Name, Part,
+    PathMessage, Role, Signature, Slot, SpareStatement, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Digest, Secret, aead, extract};
@@ -58,6 +58,7 @@ pub(crate) struct Pair {
 
 #[derive(Clone)]
 pub(crate) struct Made {
+    core: HeaderCore<S>,
     pub(crate) digest: Digest,
     pub(crate) d0: Digest,
     pub(crate) root: Digest,
@@ -446,6 +447,17 @@ impl<'a> Rules<'a> {
                 self.in_step.insert(to);
                 Ok(())
             }
+            Message::ShortRekey(short) => {
+                // §7.6: the epoch before was made, and it and the wraps complete the header.
+                let epoch = short.header.epoch;
+                let before = epoch.counter.checked_sub(1).map(|counter| Epoch { counter, ..epoch });
+                let before = before.and_then(|before| self.made.get(&before));
+                let before = before.ok_or("a short header that builds on no epoch")?;
+                let header = short.header.rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
+                self.epoch(&header)?;
+                self.of_its_leader(from, &header)?;
+                self.wraps(to, &header, &short.wraps, &Newcomers::default())
+            }
             Message::Rekey(rekey) => {
                 // §10.5: an edge shows a leader the newest header that it holds, and nobody anything else.
                 if from.starts_with("edge-") {
@@ -786,7 +798,7 @@ impl<'a> Rules<'a> {
             self.absent.insert(holder);
         }
         let (root, tag) = (header.entries_root, header.tag);
-        self.made.insert(epoch, Made { digest, d0, root, tag, key: None });
+        self.made.insert(epoch, Made { core: core.clone(), digest, d0, root, tag, key: None });
         Ok(digest)
     }
 

@@ -444,8 +444,8 @@ impl<S: Suite> Edge<S> {
                 return joining.refused(&mut cx, from, refusal);
             }
             #[cfg(feature = "services")]
-            Message::Rekey(rekey) if !membership.is_member() => {
-                return joining.waiting(&mut cx, membership, from, rekey);
+            epoch @ (Message::Rekey(_) | Message::ShortRekey(_)) if !membership.is_member() => {
+                return joining.waiting(&mut cx, membership, from, epoch);
             }
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
             message => membership.handle(&mut cx, (from, via), message),

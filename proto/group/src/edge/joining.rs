@@ -156,13 +156,20 @@ impl<S: Suite> Joining<S> {
         cx: &mut EdgeContext<'_, S>,
         member: &mut GroupMember<S>,
         from: Peer,
-        rekey: &mut Rekey<S>,
+        message: &mut Message<S>,
     ) {
-        let followed = self.attempt.as_mut().and_then(|attempt| attempt.follow(cx, member, rekey));
-        if let Some((leader, admitted)) = followed {
-            return self.admitted(cx, member, leader, admitted, &rekey.header);
-        }
-        let epoch = rekey.header.core.epoch;
+        let epoch = match message {
+            Message::Rekey(rekey) => {
+                let followed = self.attempt.as_mut().and_then(|attempt| attempt.follow(cx, member, rekey));
+                if let Some((leader, admitted)) = followed {
+                    return self.admitted(cx, member, leader, admitted, &rekey.header);
+                }
+                rekey.header.core.epoch
+            }
+            // §7.6: who holds no epoch yet cannot complete its header.
+            Message::ShortRekey(short) => short.header.epoch,
+            _ => return,
+        };
         if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.leader == from) {
             attempt.newest = attempt.newest.max(Some(epoch));
         }

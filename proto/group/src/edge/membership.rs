@@ -8,6 +8,7 @@ mod leave;
 pub(super) mod member;
 mod messages;
 mod rekey;
+mod short_rekey;
 mod spare_points;
 
 use alloc::boxed::Box;
@@ -295,6 +296,7 @@ impl<S: Suite> GroupMember<S> {
     ) -> Option<MembershipEnd> {
         match message {
             Message::Rekey(rekey) => return self.rekey(cx, (from, via), rekey),
+            Message::ShortRekey(short) => return self.short_rekey(cx, (from, via), short),
             Message::CatchUpReply(reply) => return self.catch_up_reply(cx, from, reply),
             Message::Refusal(refusal) => return self.member.as_mut()?.refused(cx, from, refusal),
             Message::EvictionNotice(notice) => return self.eviction_notice(cx, from, notice),
@@ -580,7 +582,9 @@ impl<S: Suite> GroupMember<S> {
     /// The epoch held is a new one: perhaps the wraps of the next came before it.
     fn apply_early_update(&mut self, cx: &mut EdgeContext<'_, S>, from: Peer) -> Option<MembershipEnd> {
         let member = self.member.as_mut()?;
-        let early = member.early.next(&member.membership)?;
+        let Some(early) = member.early.next(&member.membership) else {
+            return self.apply_early_short(cx, from);
+        };
         let (header, part) = (early.header, Part::Delta(early.delta));
         match rekey::interpret(cx, member, (&self.spare_points, &self.kem), &header, Some(&part)) {
             Err(error) => {

@@ -48,7 +48,7 @@ fn leaver_that_kept_its_one_time_point_cannot_follow_a_deputy_that_was_shown_the
             world.recorded.iter().rev().find(|packet| {
                 packet.to == Node::Edge(1) && matches!(decode(&world, packet), Message::Rekey(_))
             });
-        let shown = shown.unwrap().bytes.clone();
+        let shown = decode(&world, shown.unwrap()).encode(&world.deployment);
         world.network.heal();
         world.part(&[Node::Leader(1)], &[Node::Leader(0)]);
         world.inject(Node::Edge(1), Node::Leader(1), &shown);
@@ -74,7 +74,7 @@ fn leaver_that_followed_a_deputy_that_had_not_heard_is_out_as_soon_as_it_hears()
         .iter()
         .rev()
         .find(|packet| packet.to == Node::Edge(1) && matches!(decode(&world, packet), Message::Rekey(_)));
-    let header = header.unwrap().bytes.clone();
+    let header = decode(&world, header.unwrap()).encode(&world.deployment);
     // The state of members from here on does not contain the leave.
     world.command_leader(0, LeaderCommand::Rekey);
     world.run_for(Duration::from_millis(500));

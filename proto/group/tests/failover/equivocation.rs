@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, Epoch, EquivocationProof, Error, Header, Label, Role};
+use quiver_ainq::{DroneKeypair, Epoch, EquivocationProof, Error, Header, Label, Role, StrategyKind};
 use quiver_enrolment::KgcEvent;
 use quiver_group::leader::Stance;
-use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_group::{EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_machine::Offence;
-use quiver_message::{Message, Rekey};
+use quiver_message::{Message, Rekey, ShortRekey};
 
 use crate::world::{GROUP, Node, Packet, S, World, decode, name};
 
@@ -99,6 +99,40 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     world.run_until("all follow the deputy", |world| world.leading() == [1] && world.follow(1, 0..4));
     let stale = newest_header(&world);
     assert_refused(&mut world, stale);
+}
+
+#[test]
+fn a_short_header_that_contradicts_the_one_held_is_proof_like_a_whole_one() {
+    if crate::STRATEGY == StrategyKind::Flat {
+        return;
+    }
+    let mut world = World::grouped(9, 2, 4);
+    let (before, mark) = (newest_header(&world), world.recorded.len());
+    world.command_leader(0, LeaderCommand::Rekey);
+    world.run_for(Duration::from_secs(1));
+    let short = world.recorded[mark..].iter().find_map(|packet| {
+        match Message::<S>::decode(&world.deployment, &packet.bytes).unwrap() {
+            Message::ShortRekey(short) if packet.from == Node::Leader(0) => Some(short),
+            _ => None,
+        }
+    });
+    let ShortRekey { mut header, wraps } = short.expect("the expiry went to everybody");
+    // Another epoch of the same number, which the leader tells one member.
+    header.nonce = [7; 32];
+    let digest = before.digest(&world.deployment);
+    let second = header.clone().rebuild(&before.core, &digest, &wraps).unwrap();
+    let keypair = world.stolen_key(0);
+    let digest = second.digest(&world.deployment);
+    header.signature = keypair.sign(&world.deployment, Label::Header, &digest, &mut world.rng);
+    let bytes = Message::ShortRekey(ShortRekey { header, wraps }).encode(&world.deployment);
+    world.inject(Node::Leader(0), Node::Edge(2), &bytes);
+    world.run_until("the deputy's term", |world| world.follow(1, 0..4));
+    world.run_for(Duration::from_secs(5));
+    for edge in 0..4 {
+        let found = |event: &&EdgeEvent| matches!(event, EdgeEvent::Equivocation { .. });
+        assert_eq!(world.edge_events(edge).iter().filter(found).count(), 1, "edge {edge}");
+    }
+    assert_eq!(world.leading(), [1], "the culprit leads no more");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A mesh on the testbed: a KGC, leaders that dial one another, and edges that dial every leader. Messages
 //! take a while.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -17,8 +18,8 @@ use quiver_machine::{Offence, Route, Snapshot};
 use quiver_message::Message;
 pub(crate) use quiver_testbed::{EPOCH_START, copy_token as copy, name};
 use quiver_testbed::{
-    LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode, deref_to_net, issue_keypair, matching,
-    token_grant,
+    HeaderReader, LinkFaults, Net, NodeSet, PATIENCE, Partition, TestNode, deref_to_net, issue_keypair,
+    matching, token_grant,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -49,6 +50,8 @@ pub(crate) struct World {
     pub(crate) leader_tokens: Vec<IssuedToken<S>>,
     /// One for each edge.
     pub(crate) tokens: Vec<IssuedToken<S>>,
+    /// Headers of so many of the recorded messages.
+    headers: RefCell<(usize, HeaderReader<S>)>,
 }
 
 deref_to_net!(World, Node);
@@ -67,7 +70,9 @@ impl World {
         let operator = OperatorSecretKey::<S>::generate(&mut rng);
         let master = master.encode().to_vec();
         let (net, leader_tokens, tokens) = (Net::new(seed), Vec::new(), Vec::new());
-        let mut world = Self { net, silence, rng, deployment, operator, master, leader_tokens, tokens };
+        let headers = RefCell::default();
+        let mut world =
+            Self { net, silence, rng, deployment, operator, master, leader_tokens, tokens, headers };
         world.skip(Duration::from_secs(100));
         world.set_latency(Duration::from_millis(5));
         world.start(Node::Kgc);
@@ -435,7 +440,16 @@ impl World {
     }
 }
 
-/// Decodes a message.
+/// Decodes a message. A short header is completed by those that were recorded.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
-    Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
+    let message = Message::<S>::decode(&world.deployment, &packet.bytes).unwrap();
+    if !matches!(message, Message::ShortRekey(_)) {
+        return message;
+    }
+    let (read, headers) = &mut *world.headers.borrow_mut();
+    for recorded in world.recorded.get(*read..).unwrap_or_default() {
+        headers.note(&world.deployment, &recorded.bytes);
+    }
+    *read = world.recorded.len();
+    headers.read(&world.deployment, message)
 }

@@ -119,7 +119,7 @@ fn a_request_to_join_that_ends_with_the_process_leaves_no_one_time_secret() {
     let deployment = world.deployment.clone();
     world.lose_where(move |packet| {
         let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
-        matches!(message, Message::Welcome(_) | Message::Rekey(_))
+        matches!(message, Message::Welcome(_) | Message::Rekey(_) | Message::ShortRekey(_))
     });
     let edge = world.add_edge("late");
     world.run_until("asked", |world| world.state(edge).is_some_and(|state| spare(&state).is_some()));

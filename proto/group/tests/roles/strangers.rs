@@ -8,7 +8,7 @@ use quiver_machine::Misdeed;
 use quiver_message::{CatchUpRequest, Message, Rekey, RevocationQuery};
 
 use super::hostile::forge_request;
-use crate::world::{Node, S, World};
+use crate::world::{Node, S, World, decode};
 
 /// Number of messages of this kind since so many had been sent.
 fn sent_since(world: &World, before: usize, kind: impl Fn(&Message<S>) -> bool) -> usize {
@@ -62,16 +62,12 @@ fn known_epoch_published_to_the_group_is_acknowledged_by_nobody() {
     let mut world = World::grouped(33, 6);
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(5));
-    let rekey = |f: &&crate::world::Packet| {
-        f.from == Node::Leader
-            && matches!(Message::<S>::decode(&world.deployment, &f.bytes), Ok(Message::Rekey(_)))
-    };
+    let rekey =
+        |f: &&crate::world::Packet| f.from == Node::Leader && matches!(decode(&world, f), Message::Rekey(_));
     let Some(newest) = world.recorded.iter().rev().find(rekey) else {
         panic!("an epoch was distributed");
     };
-    let Ok(Message::Rekey(newest)) = Message::<S>::decode(&world.deployment, &newest.bytes) else {
-        unreachable!()
-    };
+    let Message::Rekey(newest) = decode(&world, newest) else { unreachable!() };
     let bare = Message::<S>::Rekey(Rekey::new(newest.header, None)).encode(&world.deployment);
     world.run_for(Duration::from_secs(5));
     let before = world.recorded.len();

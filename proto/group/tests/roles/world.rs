@@ -1,6 +1,7 @@
 //! A star on the testbed: a KGC, a leader, and edges that dial both. Links are instant and sound unless a
 //! test says otherwise.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -16,7 +17,7 @@ use quiver_group::{
 };
 use quiver_machine::{Machine, Now, Offence, Route, Snapshot};
 use quiver_message::{Message, RevocationList};
-use quiver_testbed::{Net, PATIENCE, TestNode, deref_to_net, matching, token_grant};
+use quiver_testbed::{HeaderReader, Net, PATIENCE, TestNode, deref_to_net, matching, token_grant};
 pub(crate) use quiver_testbed::{copy_token as copy, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -49,6 +50,8 @@ pub(crate) struct World {
     pub(crate) shared_medium: bool,
     /// One for each edge.
     pub(crate) tokens: Vec<IssuedToken<S>>,
+    /// Headers of so many of the recorded messages.
+    headers: RefCell<(usize, HeaderReader<S>)>,
 }
 
 deref_to_net!(World, Node);
@@ -72,6 +75,7 @@ impl World {
             shared_medium: crate::SHARED_MEDIUM,
             leader_timing: LeaderTiming { validity: Duration::from_secs(10_000), ..LeaderTiming::default() },
             tokens: Vec::new(),
+            headers: RefCell::default(),
         };
         world.skip(Duration::from_secs(100));
         world.start_kgc();
@@ -332,7 +336,16 @@ impl World {
     }
 }
 
-/// Decodes a message.
+/// Decodes a message. A short header is completed by those that were recorded.
 pub(crate) fn decode(world: &World, packet: &Packet) -> Message<S> {
-    Message::<S>::decode(&world.deployment, &packet.bytes).unwrap()
+    let message = Message::<S>::decode(&world.deployment, &packet.bytes).unwrap();
+    if !matches!(message, Message::ShortRekey(_)) {
+        return message;
+    }
+    let (read, headers) = &mut *world.headers.borrow_mut();
+    for recorded in world.recorded.get(*read..).unwrap_or_default() {
+        headers.note(&world.deployment, &recorded.bytes);
+    }
+    *read = world.recorded.len();
+    headers.read(&world.deployment, message)
 }

@@ -7,9 +7,9 @@ use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_message::{Message, Rekey};
 use quiver_testbed::matching;
 
-use crate::withhold;
 use crate::world::{Node, Packet, S, World, decode};
 use crate::wraps::questions;
+use crate::{is_epoch, withhold};
 
 #[test]
 fn who_is_out_takes_no_notice_of_what_follows() {
@@ -80,7 +80,7 @@ fn members_are_shown_whether_they_are_out_in_2_kb() {
     let (even, odd) = halves(&world);
     // One of those who leave has missed the epoch before.
     let late = even[7];
-    let missed = withhold(&mut world, late, |message| matches!(message, Message::Rekey(_)));
+    let missed = withhold(&mut world, late, is_epoch);
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_millis(100));
     assert!(!missed.borrow().is_empty() && !world.agree([late]));

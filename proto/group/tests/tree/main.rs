@@ -3,6 +3,7 @@
 mod catching_up;
 mod leader_messages;
 mod leaves;
+mod short_headers;
 mod wraps;
 
 #[path = "../roles/beside.rs"]
@@ -24,6 +25,11 @@ const SHARED_MEDIUM: bool = false;
 /// Returns true if the leader tells everybody a new epoch.
 fn is_delta(world: &World, packet: &Packet) -> bool {
     matches!(decode(world, packet), Message::Rekey(rekey) if matches!(rekey.part, Some(Part::Delta(_))))
+}
+
+/// Returns true if a message brings an epoch to a member that did not ask.
+fn is_epoch(message: &Message<S>) -> bool {
+    matches!(message, Message::Rekey(_) | Message::ShortRekey(_))
 }
 
 /// A path that nobody asked for.

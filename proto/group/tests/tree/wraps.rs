@@ -2,7 +2,7 @@
 //! their way.
 
 use quiver_ainq::{Delta, Part};
-use quiver_message::{Message, Rekey};
+use quiver_message::{Message, Rekey, ShortRekey};
 
 use crate::world::{Node, S, World, decode};
 
@@ -12,18 +12,29 @@ pub(crate) fn questions(world: &World, edge: usize, mark: usize) -> usize {
     sent.filter(|packet| matches!(decode(world, packet), Message::CatchUpRequest(_))).count()
 }
 
+/// Wraps with another last bit.
+fn changed(wraps: &Delta) -> Delta {
+    let mut bytes = wraps.encode();
+    *bytes.last_mut().unwrap() ^= 1;
+    Delta::decode(&bytes).unwrap()
+}
+
 /// Changes the last bit of all wraps on their way to an edge, from now on.
 pub(crate) fn change_wraps(world: &mut World, edge: usize) {
     let deployment = world.deployment.clone();
     world.change_with(move |packet| {
-        if let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. })) =
-            Message::<S>::decode(&deployment, &packet.bytes)
-            && packet.to == Node::Edge(edge)
-        {
-            let mut bytes = delta.encode();
-            *bytes.last_mut().unwrap() ^= 1;
-            let part = Some(Part::Delta(Delta::decode(&bytes).unwrap()));
-            packet.bytes = Message::<S>::Rekey(Rekey::new(header, part)).encode(&deployment);
+        if packet.to != Node::Edge(edge) {
+            return;
         }
+        let message = match Message::<S>::decode(&deployment, &packet.bytes) {
+            Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. })) => {
+                Message::Rekey(Rekey::new(header, Some(Part::Delta(changed(&delta)))))
+            }
+            Ok(Message::ShortRekey(ShortRekey { header, wraps })) => {
+                Message::ShortRekey(ShortRekey { header, wraps: changed(&wraps) })
+            }
+            _ => return,
+        };
+        packet.bytes = message.encode(&deployment);
     });
 }

@@ -180,7 +180,10 @@ fn who_heard_the_opening_alone_is_sent_the_newest_epoch() {
     // What follows the opening is lost on the way to one, and nothing else would make it ask.
     world.tamper = Some(Box::new(move |packet| {
         let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
-        let later = matches!(&message, Message::Rekey(rekey) if rekey.header.core.epoch.counter == 2);
+        let later = match &message {
+            Message::Rekey(rekey) => rekey.header.core.epoch.counter == 2,
+            message => matches!(message, Message::ShortRekey(_)),
+        };
         if packet.to == Node::Edge(1) && later { vec![] } else { vec![packet] }
     }));
     world.start_leader();

@@ -5,7 +5,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use quiver_ainq::{Deployment, Epoch, Header, MAX_GROUPS, Name, Suite};
+use quiver_ainq::{
+    Deployment, DronePublicKey, Epoch, Header, HeaderCore, MAX_GROUPS, Name, Signature, Suite,
+};
 use quiver_machine::Peer;
 use quiver_message::{Message, Rekey};
 
@@ -123,6 +125,21 @@ impl<S: Suite> KeptHeader<S> {
     /// The header. What was encoded in this deployment decodes in it, so there always is one.
     pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
         Header::decode(&self.bytes, deployment).ok()
+    }
+
+    /// The fields under the tag of the header. Points of the leader's key are not decoded again if it is the expected one.
+    pub(super) fn core(
+        &self,
+        deployment: &Deployment<S>,
+        leader: Option<&DronePublicKey<S>>,
+    ) -> Option<HeaderCore<S>> {
+        HeaderCore::decode_expecting(&self.bytes, deployment, leader).ok()
+    }
+
+    /// Returns true if it is the header with this tag and signature, which its bytes end with.
+    pub(super) fn ends_with(&self, tag: &[u8; 32], signature: &Signature<S>) -> bool {
+        let before = self.bytes.strip_suffix(&signature.encode()[..]);
+        before.is_some_and(|before| before.ends_with(tag))
     }
 
     /// Sends a leader the header, which it or one like it signed.

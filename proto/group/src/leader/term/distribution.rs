@@ -158,8 +158,8 @@ impl<S: Suite> Term<S> {
             self.distribution.paths = Some(cx.now.monotonic);
             return;
         }
-        // §7.5: under tree the wraps are broadcast.
-        let mut common = self.current.common_messages().peekable();
+        // §7.5, §7.6: under tree the wraps are broadcast, to those who hold the epoch before with a short header.
+        let mut common = self.current.common_messages(&cx.config.deployment).peekable();
         if common.peek().is_some() {
             return common.for_each(|message| cx.out.send_encoded_to_group(message));
         }
@@ -175,7 +175,8 @@ impl<S: Suite> Term<S> {
     fn broadcast_opening(&mut self, cx: &mut LeaderContext<'_, S>) {
         let until = cx.now.monotonic + cx.config.timing.resend / 2;
         self.distribution.opening = OpeningBroadcast::Sent(until);
-        self.current.common_messages().for_each(|message| cx.out.send_encoded_to_group(message));
+        let messages = self.current.common_messages(&cx.config.deployment);
+        messages.for_each(|message| cx.out.send_encoded_to_group(message));
     }
 
     /// Broadcasts the opening at once if it is about to be, because the term goes on.

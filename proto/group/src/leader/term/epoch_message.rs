@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use quiver_ainq::{
-    Delta, Deployment, Entry, EpochOutput, Header, Kind, Part, PathMessage, Slot, SlotChanges, Suite,
-    WrapTree,
+    Delta, Deployment, Entry, EpochOutput, Header, HeaderCore, Kind, Part, PathMessage, ShortHeader, Slot,
+    SlotChanges, Suite, WrapTree,
 };
-use quiver_message::{EpochChanges, Message, Nonce, RekeyTemplate};
+use quiver_message::{EpochChanges, Message, Nonce, RekeyTemplate, ShortRekey};
 
 /// The most members for whom a term is opened by wraps over a shared medium: each has to listen to all of them,
 /// a megabyte.
@@ -32,14 +32,18 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     deltas: Vec<(Range<Slot>, Delta)>,
     /// Newcomers that follow by the wraps for all, by ascending slot, with n_e.
     newcomers: Vec<(Slot, Nonce)>,
+    /// The header for everybody at once, where all to whom the wraps are of use hold the epoch before.
+    short: Option<ShortHeader<S>>,
     /// The header, encoded once for everybody it is sent to.
     template: RekeyTemplate<S>,
 }
 
 impl<S: Suite> EpochMessage<S> {
+    /// An epoch that was just made. `before`: the epoch that it builds on in its term, if there is one.
     pub(in crate::leader) fn new(
         deployment: &Deployment<S>,
         output: &mut EpochOutput<S>,
+        before: Option<&HeaderCore<S>>,
         newcomers: Vec<(Slot, Nonce)>,
         shared_medium: bool,
     ) -> Self {
@@ -57,7 +61,10 @@ impl<S: Suite> EpochMessage<S> {
         };
         let deltas = wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
         let wraps = wraps.filter(|_| !opens);
+        // §7.6: newcomers that follow by the wraps hold no epoch before.
+        let short = before.filter(|_| newcomers.is_empty());
         Self {
+            short: short.and_then(|before| output.header.shorten(before)),
             template: RekeyTemplate::new(deployment, &output.header),
             header: output.header.clone(),
             changes: core::mem::take(&mut output.changes),
@@ -88,8 +95,15 @@ impl<S: Suite> EpochMessage<S> {
     }
 
     /// The encoded messages for everybody, if wraps go to everybody.
-    pub(in crate::leader) fn common_messages(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub(in crate::leader) fn common_messages(
+        &self,
+        deployment: &Deployment<S>,
+    ) -> impl Iterator<Item = Vec<u8>> {
         self.deltas.iter().map(|(slots, delta)| {
+            if let Some(header) = &self.short {
+                let short = ShortRekey { header: header.clone(), wraps: delta.clone() };
+                return Message::ShortRekey(short).encode(deployment);
+            }
             // §6.1: each part names the newcomers that follow by it.
             let from = self.newcomers.partition_point(|(slot, _)| *slot < slots.start);
             let to = self.newcomers.partition_point(|(slot, _)| *slot < slots.end);

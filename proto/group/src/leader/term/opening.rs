@@ -133,6 +133,7 @@ impl<S: Suite> Term<S> {
             current: EpochMessage::new(
                 &cx.config.deployment,
                 &mut output,
+                None,
                 Vec::new(),
                 cx.config.shared_medium,
             ),

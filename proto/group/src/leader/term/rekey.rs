@@ -272,7 +272,12 @@ impl<S: Suite> Term<S> {
         let newcomers = newcomers.iter().zip(&changes.candidates);
         let mut newcomers: Vec<_> = newcomers.map(|(slot, candidate)| (*slot, candidate.nonce)).collect();
         newcomers.sort_unstable();
-        let next = EpochMessage::new(&cx.config.deployment, output, newcomers, cx.config.shared_medium);
+        // §7.6: if any member of the epoch before is left: of a term that opened with nobody, nobody holds that.
+        let newcomers_len = output.assigned.len() + output.admitted.len();
+        let stays = self.leadership.roster().len() > newcomers_len;
+        let before = Some(&self.current.header.core).filter(|_| stays);
+        let next =
+            EpochMessage::new(&cx.config.deployment, output, before, newcomers, cx.config.shared_medium);
         let mut before = core::mem::replace(&mut self.current, next);
         before.end_broadcast();
         let opening = self.opening.get_or_insert(before);
