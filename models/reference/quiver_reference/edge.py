@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 
 from . import ristretto, tree, wire
-from .header import MAX_SLOTS, OPEN, Header, contains
+from .header import MAX_SLOTS, OPEN, Header, completed, contains
 from .identity import KeyPair, PublicKey, RevocationList
 from .ristretto import BASE, ORDER, Refused
 from .suite import (
@@ -184,7 +184,7 @@ class Edge:
         try:
             kind, fields = wire.decode(self.deployment, message)
             # §13.6: what is taken from the group's topic.
-            if by_gossip and kind not in ("rekey", "eviction_notice", "revocation_list", "equivocation_proof",
+            if by_gossip and kind not in ("rekey", "short_rekey", "eviction_notice", "revocation_list", "equivocation_proof",
                                           "group_message"):
                 return
             handler = getattr(self, f"on_{kind}", None)
@@ -457,6 +457,38 @@ class Edge:
         elif not self.question:
             # A newer epoch that cannot be followed: the leader that sent it is asked first (§10.5).
             self.ask(now, peer)
+
+    def on_short_rekey(self, now, peer, fields, by_gossip):
+        """§7.6: the header that is held completes it; what does not verify makes the member ask, and no more."""
+        member = self.member
+        if member is None:
+            return
+        held, epoch = member.header.epoch, (fields["term"], fields["counter"])
+        if epoch < held:
+            raise Refused("stale")
+        before, digest = member.fields, member.header.digest
+        if epoch == held:
+            if all(fields[name] == before[name] for name in ("tag", "signature")):
+                if not by_gossip and member.key:
+                    self.acknowledge()
+                return
+            # Another header for the epoch held, completed with the fields of the one that is there.
+            before, digest = before | {"counter": before["counter"] - 1}, before["prev"]
+        try:
+            whole = completed(before, digest, fields, tree.Wraps(fields["delta"]))
+            if whole:
+                self.on_rekey(now, peer, {"header": whole, "delta": fields["delta"]}, by_gossip)
+                return
+        except Refused:
+            self.ask_by_hearsay(now, peer)
+            raise
+        # It builds on an epoch that was missed.
+        self.ask_by_hearsay(now, peer)
+
+    def ask_by_hearsay(self, now, peer):
+        """§13.6: a question because of what nobody is known to have sent."""
+        if self.member and not self.question:
+            self.ask(now, self.next_leader() if self.leaders() else peer)
 
     def on_same_epoch(self, now, peer, fields, by_gossip):
         """The epoch that is held comes once more: acknowledged again; with a path that is lacked, that is taken."""
@@ -736,8 +768,7 @@ class Edge:
             return
         epoch = fields["term"], fields["counter"]
         if epoch > member.header.epoch:
-            if not self.question:
-                self.ask(now, self.next_leader() if self.leaders() else peer)
+            self.ask_by_hearsay(now, peer)
             return
         channel = member.channel
         if epoch != member.header.epoch:

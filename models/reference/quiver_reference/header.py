@@ -36,6 +36,25 @@ def contains(runs, slot):
     return any(start <= slot < start + length for start, length in runs)
 
 
+def completed(before, digest, short, wraps):
+    """§7.6: the fields of a header in its short form, with those of the epoch before, its D, and the wraps.
+
+    None if it builds on another epoch.
+    """
+    follows = short["term"] == before["term"] and short["counter"] == before["counter"] + 1
+    if not follows or short["prev"] != digest[:8] or before["strategy"] != TREE:
+        return None
+    own = {name: short[name] for name in ("roster_hash", "revocation_number") if short[name]}
+    if any(before[name] == value for name, value in own.items()):
+        raise Refused("a field of a short header that is as before")
+    same = {name: short[name] for name in ("counter", "nonce", "issued_at", "point", "removed", "added", "changes",
+                                           "tag", "signature")}
+    return before | same | own | {
+        "prev": digest, "valid_until": short["issued_at"] + short["lifetime"], "kind": REKEY, "absent": b"",
+        "height": wraps.height, "entries_root": wraps.root(),
+    }
+
+
 @dataclass(frozen=True)
 class Header:
     """An epoch, as its leader signed it."""

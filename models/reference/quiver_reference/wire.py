@@ -51,6 +51,11 @@ BODIES = {
     20: ("revocation_query", {1: ("number", "number"), 2: ("max_len", "number")}),
     21: ("revocation_list", {1: ("list", "bytes")}),
     24: ("equivocation_proof", {1: ("first", HEADER), 2: ("second", HEADER)}),
+    38: ("short_rekey", {1: ("term", "number"), 2: ("counter", "number"), 3: ("prev", "bytes"), 4: ("nonce", "bytes"),
+                         5: ("issued_at", "number"), 6: ("lifetime", "number"), 7: ("point", "bytes"),
+                         8: ("removed", "bytes"), 9: ("added", "bytes"), 10: ("changes", "bytes"),
+                         11: ("roster_hash", "bytes"), 12: ("revocation_number", "number"), 13: ("tag", "bytes"),
+                         14: ("signature", "bytes"), 15: ("delta", "bytes")}),
 }
 NUMBERS = {kind: (number, fields) for number, (kind, fields) in BODIES.items()}
 # Fields whose absence says something: `optional` ones, and those of a `oneof`. A spare point has a q, an entry may.

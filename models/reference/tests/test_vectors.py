@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from quiver_reference import datagram, ristretto, suite, tree, wire
-from quiver_reference.header import LEADER_SLOT, ZERO, Header
+from quiver_reference.header import LEADER_SLOT, ZERO, Header, completed
 from quiver_reference.identity import PublicKey
 from quiver_reference.ristretto import BASE, ORDER, Refused
 
@@ -199,6 +199,19 @@ class Wire(unittest.TestCase):
             kinds.setdefault(kind, []).append((deployment, fields))
         self.assertEqual(set(kinds), {kind for kind, _ in wire.BODIES.values()})
         self.read_headers(kinds)
+        self.complete_a_short_header(kinds)
+
+    def complete_a_short_header(self, kinds):
+        """§7.6: with the header of the welcome before it, it is the whole header of the same epoch."""
+        ((_, short),), (_, welcome) = kinds["short_rekey"], kinds["welcome"][-1]
+        (whole,) = [fields for _, fields in kinds["rekey"] if fields.get("delta") == short["delta"]]
+        wraps, prev, before = tree.Wraps(short["delta"]), whole["header"]["prev"], welcome["header"]
+        self.assertEqual(completed(before, prev, short, wraps), whole["header"])
+        for other in ({"counter": short["counter"] + 1}, {"term": short["term"] + 1}, {"prev": bytes(8)}):
+            self.assertIsNone(completed(before, prev, short | other, wraps))
+        for name in ("roster_hash", "revocation_number"):
+            with self.assertRaises(Refused):
+                completed(before, prev, short | {name: before[name]}, wraps)
 
     def read_headers(self, kinds):
         """Headers, public keys and wraps within them have their form, too."""
