@@ -10,7 +10,7 @@ use quiver_ainq::{
     UnverifiedPartialKey,
 };
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_message::{Message, RevocationQuery};
+use quiver_message::{Message, RevocationQuery, ShortRekey};
 
 use crate::scene::{GROUP, START, Staged, canonical, name, rng};
 
@@ -60,9 +60,25 @@ pub fn message<S: Staged>(bytes: &[u8]) {
     let deployment = &S::scene().deployment;
     let Ok(message) = Message::<S>::decode(deployment, bytes) else { return };
     assert_eq!(message.encode(deployment), bytes, "two encodings of one message");
-    if let Message::JoinRequest(request) = message {
-        let _ = request.decode::<S>();
+    match message {
+        Message::JoinRequest(request) => drop(request.decode::<S>()),
+        Message::ShortRekey(short) => completed(short),
+        _ => {}
     }
+}
+
+/// A short header, completed with the epoch before it as a member does.
+fn completed<S: Staged>(short: ShortRekey<S>) {
+    let (scene, tree) = (S::scene(), S::scene().tree());
+    let before = &tree.joined.0;
+    let whole = short.header.rebuild(&before.core, &before.digest(&scene.deployment), &short.wraps);
+    let Ok(whole) = whole else { return };
+    let again = whole.shorten(&before.core).expect("it builds on that epoch");
+    assert_eq!(again.epoch, whole.core.epoch);
+    let digest = whole.digest(&scene.deployment);
+    let verified = whole.verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START);
+    let honest = digest == tree.header.digest(&scene.deployment);
+    assert!(verified.is_err() || honest, "a short header that no leader signed");
 }
 
 /// Messages of the second suite that need no machine to make.
@@ -76,8 +92,16 @@ pub fn bls_message_seeds() -> Vec<Vec<u8>> {
         Message::RevocationList(list),
         Message::Rekey(quiver_message::Rekey::new(header.clone(), Some(entry.clone()))),
         Message::Welcome(quiver_message::Welcome { nonce: [3; 16], header, part: entry }),
+        Message::ShortRekey(short()),
     ];
     messages.iter().map(|message| message.encode(&scene.deployment)).collect()
+}
+
+/// The re-key of the tree as it goes to everybody.
+fn short<S: Staged>() -> ShortRekey<S> {
+    let tree = S::scene().tree();
+    let header = tree.header.shorten(&tree.joined.0.core).expect("it follows");
+    ShortRekey { header, wraps: tree.delta.clone() }
 }
 
 /// Identities.

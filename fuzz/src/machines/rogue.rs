@@ -2,11 +2,11 @@
 
 use arbitrary::Unstructured;
 use quiver_ainq::{
-    Delta, Element, Entry, Epoch, Header, HeaderCore, KemTerm, Kind, Label, Part, PathMessage, SlotSet,
-    StrategyKind,
+    Delta, Element, Entry, Epoch, Header, HeaderCore, KemTerm, Kind, Label, Part, PathMessage, ShortHeader,
+    SlotSet, StrategyKind,
 };
 use quiver_kem::KemSet;
-use quiver_message::{CatchUpReply, Message, Rekey, Welcome};
+use quiver_message::{CatchUpReply, Message, Rekey, ShortRekey, Welcome};
 
 use super::S;
 use crate::scene::{GROUP, START, Staged, name, rng};
@@ -15,15 +15,37 @@ use crate::scene::{GROUP, START, Staged, name, rng};
 pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
     let part = part(u)?;
     let header = header(u, part.as_ref())?;
-    let message = match (u.int_in_range(0..=3_u8)?, part) {
+    let message = match (u.int_in_range(0..=4_u8)?, part) {
         (0, Some(part)) => Message::Welcome(Welcome { nonce: u.arbitrary()?, header, part }),
         (1, part) => {
             let (number, tag) = (u.arbitrary()?, u.arbitrary()?);
             Message::CatchUpReply(CatchUpReply { number, header, part, tag })
         }
+        (2, Some(Part::Delta(wraps))) => Message::ShortRekey(ShortRekey { header: short(header), wraps }),
         (_, part) => Message::<S>::Rekey(Rekey::new(header, part)),
     };
     Ok(message.encode(&S::scene().deployment))
+}
+
+/// The short form of a header, with all that may be left out.
+fn short(header: Header<S>) -> ShortHeader<S> {
+    let Header { core, tag, signature, .. } = header;
+    let [a, b, c, d, e, f, g, h, ..] = core.prev;
+    ShortHeader {
+        epoch: core.epoch,
+        prev: [a, b, c, d, e, f, g, h],
+        nonce: core.nonce,
+        issued_at: core.issued_at,
+        valid_until: core.valid_until.max(core.issued_at),
+        point: core.point,
+        removed: core.removed,
+        added: core.added,
+        changes: core.changes,
+        roster_hash: Some(core.roster_hash),
+        revocation_number: Some(core.revocation_number).filter(|number| *number > 0),
+        tag,
+        signature,
+    }
 }
 
 /// Content beside a header: an entry, wraps of a small tree, a path, or nothing.
