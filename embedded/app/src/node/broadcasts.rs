@@ -62,8 +62,8 @@ fn limits() -> AssemblerLimits {
     AssemblerLimits { sources: 2, messages: AT_ONCE, source_bytes: KEPT, ..limits }
 }
 
-/// Returns true if bytes are a message of this deployment, and its wraps those that its header binds. What a
-/// false frame spoilt is tried again with other frames; the header's signature is for the machine to verify.
+/// Returns true if bytes are a message of this deployment, and its wraps those that its header binds, if that is whole.
+/// What a false frame spoilt is tried again with other frames; the header's signature is for the machine to verify.
 fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
     match Message::decode(deployment, bytes) {
         Ok(Message::Rekey(rekey)) => match &rekey.part {

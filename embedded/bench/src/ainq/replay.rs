@@ -170,10 +170,24 @@ fn signature<H: Host>(script: &Script<'_>, step: &Step<'_>, probe: &mut Probe<'_
     verified.map(|()| sample).map_err(|_| FAILED)
 }
 
+/// The header of a message; a short one is completed with that of the message before it that has one.
 fn header(script: &Script<'_>, step: &Step<'_>) -> Result<Header<S>> {
-    match Message::<S>::decode(&script.deployment, step.bytes) {
-        Ok(Message::Welcome(welcome)) => Ok(welcome.header),
-        Ok(Message::Rekey(rekey)) => Ok(rekey.header),
-        _ => Err(BenchError::Failed("the script's message")),
+    let mut newest: Option<Header<S>> = None;
+    for told in &script.steps {
+        match Message::<S>::decode(&script.deployment, told.bytes) {
+            Ok(Message::Welcome(welcome)) => newest = Some(welcome.header),
+            Ok(Message::Rekey(rekey)) => newest = Some(rekey.header),
+            Ok(Message::ShortRekey(short)) => {
+                let before = newest.take().ok_or(BenchError::Failed("the script's message"))?;
+                let digest = before.digest(&script.deployment);
+                let whole = short.header.rebuild(&before.core, &digest, &short.wraps);
+                newest = Some(whole.map_err(|_| BenchError::Failed("a short header"))?);
+            }
+            _ => {}
+        }
+        if core::ptr::eq(told, step) {
+            break;
+        }
     }
+    newest.ok_or(BenchError::Failed("the script's message"))
 }
