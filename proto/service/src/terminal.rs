@@ -11,12 +11,12 @@ pub fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(unprinted),
+        other => other.map_err(|error| unprinted(&error)),
     }
 }
 
 /// Says of an error of standard output that it is of printing.
-pub fn unprinted(error: io::Error) -> io::Error {
+pub fn unprinted(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot print the result: {error}"))
 }
 

@@ -164,7 +164,7 @@ fn print(text: &str) -> io::Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(terminal::unprinted(error)),
+        Err(error) => Err(terminal::unprinted(&error)),
     }
 }
 

@@ -74,7 +74,7 @@ impl Output {
                 Ok(Some(told(&self.name)))
             }
             Kind::Stream(mut stream) => {
-                stream.flush().map_err(terminal::unprinted)?;
+                stream.flush().map_err(|error| terminal::unprinted(&error))?;
                 Ok(None)
             }
         }
@@ -85,7 +85,7 @@ impl Output {
 pub(super) fn blame(error: AgeError, input: &str, output: &str) -> Error {
     match error {
         AgeError::Read(source) => ServiceError::io("read", Path::new(input), source).into(),
-        AgeError::Write(source) if output == OUTPUT => terminal::unprinted(source).into(),
+        AgeError::Write(source) if output == OUTPUT => terminal::unprinted(&source).into(),
         AgeError::Write(source) => ServiceError::io("write", Path::new(output), source).into(),
         error => Error::AgeFile { file: input.into(), error },
     }
