@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     use super::*;
     use quiver_world::Invariant;
-    use quiver_world::run::Phase;
+    use quiver_world::run::{KeptFactors, Phase};
 
     pub(crate) fn sample() -> RunReport {
         RunReport {
@@ -288,7 +288,11 @@ pub(crate) mod tests {
             workers: vec![],
             violations: vec![],
             interrupted: false,
-            pairs: Some(Pairs { hybrid: 2, classical: 0 }),
+            pairs: Some(Pairs {
+                hybrid: 2,
+                classical: 0,
+                kept: Some(KeptFactors { terms: 3, youngest_s: 4, oldest_s: 65 }),
+            }),
             checks: 7,
             steps: None,
             notes: vec![],

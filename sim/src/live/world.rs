@@ -18,7 +18,7 @@ use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
 use super::LeaderNode;
-use super::anonymous::Admission;
+use super::anonymous::{Admission, unix_time};
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;
@@ -364,9 +364,10 @@ impl<S: Suite> World<S> {
     /// Pairs of a member and the leader that leads; `None` if none does.
     pub(crate) async fn pairs(&self) -> Option<Pairs> {
         let leaders = [&self.leader].into_iter().chain(self.deputies.iter().map(|deputy| &deputy.node));
-        let mut pairs = None;
+        let (now, mut pairs) = (unix_time(), None);
         for leader in leaders {
-            let found = leader.inspect(|leader| (leader.status().epoch, Pairs::of(leader))).await.ok();
+            let found =
+                leader.inspect(move |leader| (leader.status().epoch, Pairs::of(leader, now))).await.ok();
             pairs = pairs.max(found.and_then(|(epoch, pairs)| Some((epoch?, pairs))));
         }
         pairs.map(|(_, pairs)| pairs)

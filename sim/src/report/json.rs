@@ -76,6 +76,7 @@ mod tests {
         assert_eq!(value["plan"]["drones"], 2);
         assert_eq!(value["plan"]["kem"], "none");
         assert_eq!(value["pairs"]["hybrid"], 2);
+        assert_eq!(value["pairs"]["kept"]["oldest_s"], 65);
         assert_eq!(value["plan"]["transport"], "memory");
         assert_eq!(value["operations"][1]["leader_bytes_sent"], 12_345);
         assert_eq!(value["operations"][0]["leader_cpu_s"], serde_json::Value::Null);

@@ -22,7 +22,10 @@ pub(super) fn report(run: &RunReport) -> Report {
     Report {
         slug: "run".into(),
         title: table::title(run),
-        lead: [outcome(run)].into_iter().chain(run.pairs.as_ref().map(table::pairs_text)).collect(),
+        lead: [outcome(run)]
+            .into_iter()
+            .chain(run.pairs.map(|pairs| table::pairs_text(&pairs, run.plan.kem)))
+            .collect(),
         highlights: highlights(run),
         experiments: experiments.into_iter().flatten().collect(),
         sources: Vec::new(),

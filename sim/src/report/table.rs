@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use quiver_kem::KemSetting;
 use quiver_report::{Unit, counted, grid};
 use quiver_world::WorldSuite;
-use quiver_world::run::{Operation, Pairs};
+use quiver_world::run::{KeptFactors, Operation, Pairs};
 
 use super::{Outcome, RunReport};
 use crate::plan::WorldKind;
@@ -86,10 +87,19 @@ pub(super) fn title(report: &RunReport) -> String {
     title
 }
 
-/// Says how many members share a second factor with the leader.
-pub(super) fn pairs_text(pairs: &Pairs) -> String {
-    let Pairs { hybrid, classical } = pairs;
-    format!("Members that share a second factor with the leader: {hybrid}; that do not: {classical}")
+/// Says how many members share a second factor with the leader, and which and how old it is.
+pub(super) fn pairs_text(pairs: &Pairs, kem: KemSetting) -> String {
+    let Pairs { hybrid, classical, kept } = pairs;
+    let kept = kept.map(|KeptFactors { terms, youngest_s, oldest_s }| {
+        let age = if youngest_s == oldest_s {
+            format!("{oldest_s} s old")
+        } else {
+            format!("{youngest_s} to {oldest_s} s old")
+        };
+        format!(" ({kem}, term {terms}, {age})")
+    });
+    let kept = kept.unwrap_or_default();
+    format!("Members that share a second factor with the leader: {hybrid}{kept}; that do not: {classical}")
 }
 
 fn footer(report: &RunReport) -> String {
@@ -119,7 +129,7 @@ fn footer(report: &RunReport) -> String {
         if machine.optimised { "" } else { " (built without optimisation: times mean nothing)" },
     );
     if let Some(pairs) = &report.pairs {
-        let _ = write!(text, "\n{}", pairs_text(pairs));
+        let _ = write!(text, "\n{}", pairs_text(pairs, report.plan.kem));
     }
     for (offence, count) in &report.offences {
         let _ = write!(text, "\n{count} × {offence}");

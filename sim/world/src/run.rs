@@ -12,7 +12,7 @@ mod phases;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use quiver_ainq::{Epoch, StrategyKind, Suite};
+use quiver_ainq::{Epoch, StrategyKind, Suite, UnixTime};
 use quiver_group::Leader;
 use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
@@ -102,12 +102,37 @@ pub struct Pairs {
     pub hybrid: usize,
     /// Those that rest on the curve alone.
     pub classical: usize,
+    /// Second factors that the leader keeps; `None` without any, and of anonymous members, whose are of one
+    /// term alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptFactors>,
+}
+
+/// Second factors that a leader shares with its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct KeptFactors {
+    /// Number of the leader's terms to which all were stepped.
+    pub terms: u64,
+    /// Age of the youngest, in seconds.
+    pub youngest_s: u64,
+    /// Age of the oldest, in seconds.
+    pub oldest_s: u64,
 }
 
 impl Pairs {
-    /// Pairs of a leader.
-    pub fn of<S: Suite>(leader: &Leader<S>) -> Self {
-        Self { hybrid: leader.hybrid_pairs(), classical: leader.classical_pairs() }
+    /// Pairs of a leader, at this time by its clock.
+    pub fn of<S: Suite>(leader: &Leader<S>, now: UnixTime) -> Self {
+        let states = leader.members().filter_map(|(slot, _)| leader.kem_state(slot));
+        let kept = states.fold(None, |kept: Option<KeptFactors>, state| {
+            let age = now.saturating_sub(state.made);
+            let (youngest, oldest) = kept.map_or((age, age), |kept| (kept.youngest_s, kept.oldest_s));
+            Some(KeptFactors {
+                terms: state.term.g(),
+                youngest_s: youngest.min(age),
+                oldest_s: oldest.max(age),
+            })
+        });
+        Self { hybrid: leader.hybrid_pairs(), classical: leader.classical_pairs(), kept }
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | what | as |
 //! |---|---|
-//! | a node's power, key, links, capture, story | [`facts`](Trace::facts): `[since the fact before, node, what, argument]` |
+//! | a node's power, key, second factor, links, capture, story | [`facts`](Trace::facts): `[since the fact before, node, what, argument]` |
 //! | a message over one link | [`hops`](Trace::hops): `[since the hop before, from, to, purpose, time under way or -1 if lost]` |
 //! | epochs, faults, what operators and the adversary do | [`events`](Trace::events) |
 //! | where drones are | [`places`](Trace::places) |
@@ -47,6 +47,9 @@ pub enum What {
     CutOff = 5,
     /// An event befell the node: index in [`Trace::texts`].
     Story = 6,
+    /// A drone shares this second factor with the leader of the epoch that it holds (index in
+    /// [`Trace::kems`]), or none (-1). -2 of a drone that was admitted without a name.
+    SecondFactor = 7,
 }
 
 /// A fact: microseconds since the one before, node, [`What`], argument.
@@ -55,6 +58,10 @@ pub type Fact = (u64, u32, u8, i64);
 /// A hop: microseconds since the one before, from, to, index in [`PURPOSES`], microseconds under way (-1:
 /// lost).
 pub type HopRow = (u64, u32, u32, u8, i64);
+
+/// A second factor: name of its parameter set, number of the leader's terms to which it was stepped, and time
+/// of the exchange that it comes from.
+pub type SecondFactor = (String, u64, u64);
 
 /// Kind of an event on the time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -161,6 +168,8 @@ pub struct Trace {
     /// The epochs: round, ordinal of the leader, counter.
     #[serde(serialize_with = "numbers")]
     pub epochs: Vec<Epoch>,
+    /// Second factors of drones and leaders.
+    pub kems: Vec<SecondFactor>,
     /// Names of purposes: [`PURPOSES`].
     pub purposes: [&'static str; 6],
     /// Texts of stories.

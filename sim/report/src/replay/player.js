@@ -1,12 +1,12 @@
 // Plays a trace: the model of its state at any time, the map, the time line, the controls.
 //
 // What tests (and anyone at the console) may use, `window.quiver`:
-//   stateAt(t)   the state at t microseconds: { time, newest, leader, deputies, drones: { name: { state, epoch, cut } } }
+//   stateAt(t)   the state at t microseconds: { time, newest, leader, deputies, drones: { name: { state, epoch, cut, kem } } }
 //   shown()      the same of what is drawn
 //   seek(t), step(±1), play(), pause(), select(name), where(name), speed, time, end, playing, frames, error
 'use strict';
 (() => {
-  const WHAT = { on: 0, off: 1, holds: 2, leads: 3, captured: 4, cut: 5, story: 6 };
+  const WHAT = { on: 0, off: 1, holds: 2, leads: 3, captured: 4, cut: 5, story: 6, kem: 7 };
   const SPEEDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
   const [SHORTEST, MOST_DRAWN, MOST_TRAILS, FRAMES] = [400_000, 3000, 500, 5000];
   // Where nothing happens for so many seconds of a viewer's time, it is skipped, but for so much before the next thing.
@@ -47,6 +47,8 @@
       this.on = new Uint8Array(this.count);
       this.cut = new Uint8Array(this.count);
       this.captured = new Uint8Array(this.count);
+      // Of an edge the second factor that it shares with the leader of its epoch.
+      this.kem = new Int32Array(this.count).fill(-1);
       // Of an edge the epoch it holds, of a leader the epoch it leads with.
       this.epoch = new Int32Array(this.count).fill(-1);
     }
@@ -59,6 +61,7 @@
         if (what === WHAT.on || what === WHAT.off) this.on[node] = what === WHAT.on;
         else if (what === WHAT.cut) this.cut[node] = argument;
         else if (what === WHAT.captured) this.captured[node] = argument;
+        else if (what === WHAT.kem) this.kem[node] = argument;
         else if (what === WHAT.holds || what === WHAT.leads) this.epoch[node] = argument;
         if (what === WHAT.leads && argument >= 0 && (this.newest < 0 || this.rank[argument] > this.rank[this.newest])) this.newest = argument;
       }
@@ -80,11 +83,19 @@
       return { leader: leading[0] ?? null, others: leading.slice(1), deputies: leaders.filter(node => this.epoch[node] < 0) };
     }
 
+    // The second factor of a drone with its leader, in words.
+    factor(node) {
+      if (this.epoch[node] < 0 || this.kem[node] < -1) return null;
+      if (this.kem[node] < 0) return 'classical';
+      const [set, terms, made] = this.trace.kems[this.kem[node]];
+      return `${set}, term ${terms}, ${Math.floor((this.time - made) / 1e6)} s old`;
+    }
+
     describe() {
       const { leader, deputies } = this.reign();
       const drones = {};
       for (let node = this.hubs; node < this.count; node++) {
-        drones[this.names[node]] = { state: this.state(node), epoch: this.epochName(this.epoch[node]), cut: Boolean(this.cut[node]) };
+        drones[this.names[node]] = { state: this.state(node), epoch: this.epochName(this.epoch[node]), cut: Boolean(this.cut[node]), kem: this.factor(node) };
       }
       return {
         time: this.time, newest: this.epochName(this.newest), drones,
@@ -105,6 +116,7 @@
         if (what === WHAT.story) lines.push([time, this.trace.texts[argument]]);
         else if (what === WHAT.holds) lines.push([time, argument < 0 ? 'holds no key any more' : `holds the key of ${this.epochName(argument)}`]);
         else if (what === WHAT.leads) lines.push([time, argument < 0 ? 'leads no more' : `leads with epoch ${this.epochName(argument)}`]);
+        else if (what === WHAT.kem && argument >= -1) lines.push([time, argument < 0 ? 'shares no second factor with a leader' : `shares ${this.trace.kems[argument][0]} with its leader, term ${this.trace.kems[argument][1]}`]);
         else if (what === WHAT.cut) lines.push([time, argument ? 'is cut off: no leader and it hear each other' : 'hears a leader again']);
       }
       for (const event of this.trace.events) if (event.kind === 'violation' && event.node === node) lines.push([event.at, event.text]);
@@ -302,7 +314,7 @@
       const epoch = model.epochName(model.epoch[node]);
       if (node < trace.kgcs) return `${model.names[node]}${model.on[node] ? '' : ', off'}`;
       if (node < model.hubs) return `${model.names[node]}, ${!model.on[node] ? 'off' : epoch ? `leads with epoch ${epoch}` : 'stands by'}`;
-      return `${model.names[node]}, ${{ down: 'off' }[model.state(node)] ?? model.state(node)}${epoch ? `, epoch ${epoch}` : ''}${model.cut[node] ? ', cut off' : ''}`;
+      return `${model.names[node]}, ${{ down: 'off' }[model.state(node)] ?? model.state(node)}${epoch ? `, epoch ${epoch}` : ''}${model.factor(node) ? `, ${model.factor(node)}` : ''}${model.cut[node] ? ', cut off' : ''}`;
     };
 
     function dip() {

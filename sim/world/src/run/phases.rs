@@ -130,12 +130,13 @@ impl<'a, S: Suite> Phases<'a, S> {
             let failures: Vec<_> = self.violations.iter().map(|it| (None, None, it.to_string())).collect();
             recorder.finish(self.world.time(), &failures)
         });
+        let now = self.world.clock(NodeId::Leader(0)).unix;
         let run = Run {
             operations: self.operations,
             violations: self.violations,
             checks: self.checks,
             epoch: self.arrivals.newest,
-            pairs: self.world.leader(0).map(Pairs::of).unwrap_or_default(),
+            pairs: self.world.leader(0).map(|leader| Pairs::of(leader, now)).unwrap_or_default(),
             steps: self.world.steps(),
             interrupted,
             trace: self.world.trace_hash(),

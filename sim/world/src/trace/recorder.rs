@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant, replace};
 use std::time::Duration;
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::{Epoch, Suite};
-use quiver_group::LeaderEvent;
+use quiver_group::{Edge, KemState, LeaderEvent};
 
 use super::descriptions::{self, Lasting, describe};
-use super::{EventKind, Fact, HopRow, PURPOSES, Place, Places, Trace, TraceEvent, What, micros};
+use super::{
+    EventKind, Fact, HopRow, PURPOSES, Place, Places, SecondFactor, Trace, TraceEvent, What, micros,
+};
 use crate::admission::Fields;
 use crate::air::purpose;
 use crate::node_id::NodeIndex;
@@ -35,6 +38,9 @@ pub struct TraceRecorder {
     places: Option<Places>,
     epochs: BTreeMap<Epoch, i64>,
     texts: BTreeMap<String, i64>,
+    kems: BTreeMap<SecondFactor, i64>,
+    /// Second factors of drones with the leaders that they follow, with when they were made.
+    shared: BTreeMap<NodeId, (KemState, u64)>,
     facts: Vec<(u64, u32, What, i64)>,
     hops: Vec<(u64, HopRow)>,
     counted: BTreeMap<u64, [u32; 6]>,
@@ -60,6 +66,8 @@ impl TraceRecorder {
             places: places.or_else(|| certified_places(world)),
             epochs: BTreeMap::new(),
             texts: BTreeMap::new(),
+            kems: BTreeMap::new(),
+            shared: BTreeMap::new(),
             facts: Vec::new(),
             hops: Vec::new(),
             counted: BTreeMap::new(),
@@ -116,6 +124,7 @@ impl TraceRecorder {
             edges: self.edges,
             end: self.full.unwrap_or(micros(end)),
             epochs: by_index(self.epochs),
+            kems: by_index(self.kems),
             purposes: PURPOSES,
             texts: by_index(self.texts),
             facts,
@@ -173,15 +182,38 @@ impl TraceRecorder {
         }
     }
 
-    /// A drone holds, or a leader leads since, this epoch.
-    fn epoch(&mut self, at: Duration, node: NodeId, epoch: Option<Epoch>) {
+    /// A drone holds, or a leader leads since, this epoch. Returns whether it is another than before.
+    fn epoch(&mut self, at: Duration, node: NodeId, epoch: Option<Epoch>) -> bool {
         let Some(last) = self.last.get_mut(self.nodes.index(node)).filter(|last| last.1 != epoch) else {
-            return;
+            return false;
         };
         last.1 = epoch;
         let index = epoch.map_or(-1, |epoch| self.index(epoch));
         let what = if let NodeId::Leader(_) = node { What::Leads } else { What::Holds };
         self.fact(at, node, what, index);
+        true
+    }
+
+    /// A drone shares this second factor with the leader of its epoch, or none.
+    fn second_factor(&mut self, at: Duration, node: NodeId, state: Option<KemState>) {
+        let Some(state) = state else {
+            if self.shared.remove(&node).is_some() {
+                self.fact(at, node, What::SecondFactor, -1);
+            }
+            return;
+        };
+        let before = self.shared.get(&node).copied();
+        if before.is_some_and(|(known, _)| known == state) {
+            return;
+        }
+        // A step leaves the time of its exchange as it was.
+        let stepped = before.filter(|(known, _)| known.made == state.made && known.term.g() < state.term.g());
+        let made = stepped.map_or(micros(at), |(_, made)| made);
+        self.shared.insert(node, (state, made));
+        let next = self.kems.len() as i64;
+        let factor = (state.term.set().to_string(), state.term.g(), made);
+        let index = *self.kems.entry(factor).or_insert(next);
+        self.fact(at, node, What::SecondFactor, index);
     }
 
     fn index(&mut self, epoch: Epoch) -> i64 {
@@ -196,10 +228,19 @@ impl TraceRecorder {
         match node {
             NodeId::Kgc(_) | NodeId::Relay(_) => {}
             NodeId::Leader(ordinal) => {
-                self.epoch(at, node, world.leader(ordinal).and_then(|leader| leader.status().epoch));
+                let epoch = world.leader(ordinal).and_then(|leader| leader.status().epoch);
+                self.epoch(at, node, epoch);
             }
             NodeId::Edge(number) => {
-                self.epoch(at, node, world.edge(number).and_then(|edge| edge.status().epoch));
+                let edge = world.edge(number);
+                // It changes with the epoch alone, and looking for it decodes a header.
+                if self.epoch(at, node, edge.and_then(|edge| edge.status().epoch)) {
+                    match edge.map(AnyEdge::named) {
+                        // Of its run of admission, and nobody keeps it.
+                        Some(None) => self.fact(at, node, What::SecondFactor, -2),
+                        named => self.second_factor(at, node, named.flatten().and_then(Edge::kem_state)),
+                    }
+                }
             }
         }
     }
@@ -228,7 +269,9 @@ impl TraceRecorder {
                 let text = descriptions::epoch(node, *epoch, *kind, (*members, *added, *removed));
                 self.event(at, EventKind::Epoch, Some(node), text);
             }
-            NodeEvent::Leader(LeaderEvent::SteppedDown { .. }) => self.epoch(at, node, None),
+            NodeEvent::Leader(LeaderEvent::SteppedDown { .. }) => {
+                self.epoch(at, node, None);
+            }
             _ => {}
         }
         let Some(text) = describe(event) else { return };
@@ -332,6 +375,7 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
                 Effect::Reported(event) => self.heard(step, event),
                 Effect::Died => {
                     self.epoch(at, node, None);
+                    self.second_factor(at, node, None);
                     self.power(at, node, false);
                     self.story(at, node, "crashes".into());
                 }

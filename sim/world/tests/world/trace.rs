@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::Epoch;
+use quiver_kem::KemSetting;
 use quiver_world::scenario::{Reading, SHIPPED, Scenario, shipped};
 use quiver_world::trace::{EventKind, PURPOSES, Trace, TraceRecorder, What};
 use quiver_world::{
@@ -149,6 +150,40 @@ fn every_message_of_the_network_is_a_hop_and_the_lost_ones_are_lost() {
         assert_eq!((count.0, count.1), (world.traffic().sent, world.traffic().lost), "{name}");
         assert!(count.1 > 0, "{name}");
     }
+}
+
+/// Drones that hold a key when a trace ends, with the index of their second factor.
+fn members_at_the_end(trace: &Trace) -> BTreeMap<u32, i64> {
+    let (mut held, mut shared) = (BTreeMap::new(), BTreeMap::new());
+    for (_, node, what, argument) in &trace.facts {
+        if *what == What::Holds as u8 {
+            held.insert(*node, *argument);
+        } else if *what == What::SecondFactor as u8 {
+            shared.insert(*node, *argument);
+        }
+    }
+    held.retain(|_, epoch| *epoch >= 0);
+    held.into_keys().map(|node| (node, shared.get(&node).copied().unwrap_or(-1))).collect()
+}
+
+#[test]
+fn second_factors_of_drones_are_in_the_trace_with_set_terms_and_time() {
+    let classical = record("leader_lost_during_rekey");
+    assert!(classical.kems.is_empty());
+    assert!(members_at_the_end(&classical).values().all(|shared| *shared == -1));
+    let mut scenario = read("leader_lost_during_rekey");
+    scenario.setup.kem = KemSetting::MlKem768;
+    let trace = scenario.record(WorldSuite::Toy).unwrap().1;
+    let members = members_at_the_end(&trace);
+    assert_eq!(members.len(), members_at_the_end(&classical).len());
+    let factors = members.values().map(|shared| &trace.kems[usize::try_from(*shared).unwrap()]);
+    let factors: Vec<_> = factors.collect();
+    assert!(factors.iter().all(|(set, terms, made)| set == "ml-kem-768" && *terms > 0 && *made < trace.end));
+    // The leader's next term steps them, and is no new exchange.
+    let stepped = |(_, terms, made): &&&(String, u64, u64)| {
+        trace.kems.iter().any(|(_, before, at)| at == made && before < terms)
+    };
+    assert_eq!(factors.iter().filter(stepped).count(), factors.len());
 }
 
 #[test]
