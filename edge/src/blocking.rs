@@ -94,7 +94,7 @@ impl Edge {
         let work = move || {
             let start = Start { obtain, token, observer: observer.clone(), shutdown };
             let run = || runtime.block_on(service::run(&config, start, Task::Run));
-            // What it shares with this thread is the queue, which panics leave whole.
+            // It shares the queue alone with this thread, which panics leave whole.
             let ended = catch_unwind(AssertUnwindSafe(run)).map_or_else(
                 |_| Err(Error::new(ErrorKind::Panicked, "the drone has panicked: this is a bug in Quiver")),
                 |ended| ended.map_err(Error::from),
@@ -463,7 +463,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(300));
             assert!(!sender.is_finished() && !taker.is_finished());
             edge.close();
-            // What it would have answered with is gone.
+            // The thread that would have answered is gone.
             runtime.shutdown_timeout(FAREWELL);
             assert_eq!(sender.join().expect("no panic").expect_err("closed").kind(), ErrorKind::Closed);
             assert_eq!(taker.join().expect("no panic").expect_err("closed").kind(), ErrorKind::Closed);

@@ -459,7 +459,8 @@ async fn send(
         return running.send_and_report(Either::Left(command)).await;
     };
     let mut why = "no leader has confirmed it; it is sent when one is there".to_string();
-    // What waits goes first. What hinders a message of this length passes, such as a key that has run out.
+    // Waiting messages go first. A hindrance of a message of this length passes, such as a key that has run
+    // out.
     if machine.duplicate.is_some() {
         why = format!("{}; it is sent after that", confirmation::COPY);
     } else if machine.status.synced

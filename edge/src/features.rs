@@ -1,4 +1,5 @@
-//! Features of this build, a line each. What a feature brings stands in its own crates, and nothing else here names it.
+//! Features of this build, a line each. A feature's code stands in its own crates, and nothing else here
+//! names it.
 
 use quiver_service::drone::feature::Features;
 

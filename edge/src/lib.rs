@@ -32,7 +32,8 @@
 //!
 //! In here `program` reads the command line, `config` the settings; `features` lists what this build has; `service` runs the machine with the driver
 //! of `quiver-net`; through `control` the subcommands that only an edge has reach the running one; `blocking`
-//! is the drone within another program. What an edge shares with a leader is `quiver_service::drone`.
+//! is the drone within another program. The code that an edge shares with a leader is in
+//! `quiver_service::drone`.
 
 mod blocking;
 mod cli;

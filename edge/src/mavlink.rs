@@ -217,7 +217,7 @@ impl ReservedChannels {
         let counters = self.table.counters();
         if let Some(news) = &self.news {
             news.set_table_counters(counters);
-            // Who has no MAVLink programs needs no table.
+            // A drone without MAVLink programs needs no table.
             self.lacking.set(self.table.wanted());
         }
         match outcome {

@@ -98,7 +98,7 @@ mod tests {
             (read.kem.to_string(), read.token.unwrap().encode()),
             ("ml-kem-768".into(), token.encode())
         );
-        // What the deployment file says is what the board is told.
+        // The board is told the setting of the deployment file.
         for setting in ["none", "ml-kem-1024"] {
             let kem = setting.parse().unwrap();
             let file = DeploymentFile { kem, ..DeploymentFile::read(&path("ours.toml")).unwrap() };

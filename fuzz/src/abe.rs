@@ -1,6 +1,6 @@
 //! Parameters, master keys, keys and ciphertexts of attribute-based schemes: every scheme is fed with the
-//! same bytes. What decodes has one encoding, and nothing but the honest key and the honest ciphertext give
-//! the honest secret.
+//! same bytes. A value that decodes has one encoding, and nothing but the honest key and the honest
+//! ciphertext give the honest secret.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
 //! Attribute-based key exchange: keys, credentials, and every message of either side, in the state that takes
-//! it. What decodes has one encoding; nothing but the honest message leads to a key.
+//! it. A value that decodes has one encoding; nothing but the honest message leads to a key.
 
 use std::sync::Arc;
 

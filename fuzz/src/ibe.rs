@@ -1,5 +1,5 @@
-//! Identity-based encryption: conditions, and what quorums, senders and readers write. What decodes has one
-//! encoding; no share, key or ciphertext but the honest one is taken.
+//! Identity-based encryption: conditions, and what quorums, senders and readers write. A value that decodes
+//! has one encoding; no share, key or ciphertext but the honest one is taken.
 
 use std::sync::LazyLock;
 

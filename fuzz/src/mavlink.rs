@@ -41,7 +41,8 @@ pub fn stream(bytes: &[u8]) {
             assert!(!routed.unwrap_or_default().contains(&endpoints[taken % 2]), "sent back");
         });
     }
-    // What is held may be the start of a frame that ends behind it: as many bytes as the longest has end it.
+    // The bytes held may be the start of a frame that ends behind them: as many bytes as the longest has end
+    // it.
     let mut after = Vec::new();
     reader.push(&[0; LONGEST], |frame| taken += frame.bytes().len());
     reader.push(HEARTBEAT, |frame| after.push(frame.bytes().to_vec()));

@@ -3,8 +3,8 @@
 //!
 //! The registry is durable before anything leaves the KGC. The note follows it, in the background and at most
 //! every few seconds, and once more at the end of the service: no enrolment waits for it, and it never names a
-//! line that is not on the disk. What a crash or a thief can take away unnoticed are the lines of the last
-//! seconds.
+//! line that is not on the disk. A crash or a thief can take away unnoticed the lines of the last seconds
+//! alone.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

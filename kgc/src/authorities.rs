@@ -2,8 +2,9 @@
 //! master key and the secret of its delivery point.
 //!
 //! Encrypted as `master.state` is, under the same passphrase or key file. A file of its own, because a
-//! running KGC holds `master.state` for itself, and keys can be made beside it (`kgc abe keygen`). What was
-//! never recorded in the registry is left over from an interrupted set-up and counts for nothing.
+//! running KGC holds `master.state` for itself, and keys can be made beside it (`kgc abe keygen`). An
+//! authority that was never recorded in the registry is left over from an interrupted set-up and counts for
+//! nothing.
 
 use std::path::{Path, PathBuf};
 

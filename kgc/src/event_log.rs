@@ -1,5 +1,5 @@
-//! Logs what drones and other KGCs do, and names who did it. What a sentence says is in the fields as well, for
-//! JSON; a line for people does not repeat it.
+//! Logs what drones and other KGCs do, and names who did it. The fields have the sentence's content as well,
+//! for JSON; a line for people does not repeat it.
 
 use std::collections::BTreeMap;
 

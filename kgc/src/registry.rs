@@ -1,6 +1,6 @@
 //! Opens the registry: for a subcommand that reads it, for one that changes it, for a KGC that begins to serve.
 //!
-//! Public files say whose it must be. What is written is authenticated by a key in `master.state` or `quorum.state`
+//! Public files say whose it must be. A key in `master.state` or `quorum.state` authenticates every row
 //! (`store::authentication`): the running KGC has it, or the passphrase or key file opens that file.
 
 use std::ops::{Deref, DerefMut};

@@ -135,7 +135,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
 }
 
 /// Catches up with the registry before anybody can ask: a drone that was revoked while the KGC was down is on
-/// the list that the servers go by. What the machine has to say to that the driver makes durable first.
+/// the list that the servers go by. The driver makes the machine's outputs durable first.
 fn catch_up(machine: &mut KgcMachine, changes: &mut Changes) -> Result<()> {
     let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
     let new = changes.read()?;

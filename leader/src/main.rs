@@ -3,7 +3,7 @@
 //! `main` reads the command line, `config` the settings; `features` lists what this build has; `service` runs the machine with the driver of
 //! `quiver-net`; `store` compacts its state file;
 //! through `control` the subcommands that only a leader has reach the running one, and `watch` shows its
-//! status on a terminal. What a leader shares with an edge is `quiver_service::drone`.
+//! status on a terminal. The code that a leader shares with an edge is in `quiver_service::drone`.
 
 mod admission;
 mod cli;

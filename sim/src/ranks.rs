@@ -62,8 +62,8 @@ fn is_started() -> bool {
     SIZES.iter().chain(&MARKS).any(|name| env::var_os(name).is_some())
 }
 
-/// Plays with all other processes that the MPI starter started, or alone if none did. What fails here ends all of them:
-/// the others would wait for this one.
+/// Plays with all other processes that the MPI starter started, or alone if none did. A failure here ends all
+/// of them: the others would wait for this one.
 pub(crate) fn together(play: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
     if !is_started() {
         return play();

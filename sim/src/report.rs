@@ -214,8 +214,8 @@ impl RunReport {
 pub struct ReportDraft(Option<PathBuf>);
 
 impl ReportDraft {
-    /// Writes what is finished of a run under `results`, over what was finished before. What cannot be written now is no
-    /// error: the whole report comes.
+    /// Writes what is finished of a run under `results`, over what was finished before. A part that cannot be
+    /// written now is no error: the whole report comes.
     pub fn keep(&mut self, results: &Path, report: &RunReport) {
         let written = match self.0.take() {
             Some(folder) => report.replace_files(&folder).map(|()| folder),
@@ -337,7 +337,7 @@ pub(crate) mod tests {
         assert!(
             fs::read_to_string(results.path().join("index.html")).unwrap().contains("<td>interrupted</td>")
         );
-        // What failed before is not hidden by it.
+        // It hides no earlier failure.
         report.violations.push(Violation {
             invariant: Invariant::Agreement,
             step: "form".into(),
@@ -416,7 +416,7 @@ pub(crate) mod tests {
         let index = fs::read_to_string(results.path().join("index.html")).unwrap();
         assert!(index.contains("-passed") && !index.contains("unfinished"), "{index}");
 
-        // Whatever could not be written before is said at the end.
+        // The end says what could not be written before.
         let mut nowhere = ReportDraft::default();
         let file = results.path().join("file");
         fs::write(&file, "").unwrap();

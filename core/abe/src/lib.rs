@@ -25,7 +25,7 @@
 //! | [`envelope`] | messages and files on top of a scheme: tampering is noticed, senders sign, one key serves many messages |
 //! | [`error`] | why something is refused |
 //!
-//! # What this is not
+//! # Limits
 //! The encapsulations resist chosen-plaintext attacks only, and a ciphertext without its policy or with
 //! another one is not recognised as such but opens to another secret. Envelopes, which re-encapsulate and
 //! compare, do recognise it.

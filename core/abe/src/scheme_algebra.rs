@@ -13,7 +13,7 @@ use crate::{AbeError, Terms, Universe};
 /// The encoded group element that encapsulation and decapsulation agree on; the secret is derived from it.
 pub(crate) type SharedElement = Zeroizing<Vec<u8>>;
 
-/// The algebra of a scheme. Whatever implements it is a [`Scheme`](crate::Scheme).
+/// The algebra of a scheme. Every type that implements it is a [`Scheme`](crate::Scheme).
 pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// The scheme's name.
     const ID: &'static str;

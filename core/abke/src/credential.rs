@@ -201,7 +201,7 @@ impl UnverifiedCredential {
     }
 }
 
-/// Reads `count` bits out of bytes, lowest first. What is left over must be zero.
+/// Reads `count` bits out of bytes, lowest first. The bits left over must be zero.
 fn read_bits(bytes: &[u8], count: usize) -> Result<Zeroizing<Vec<bool>>, Error> {
     let mut bits = Zeroizing::new(Vec::with_capacity(bytes.len().saturating_mul(8)));
     bits.extend(bytes.iter().flat_map(|byte| (0..8).map(move |at| byte >> at & 1 == 1)));

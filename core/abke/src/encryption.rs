@@ -122,8 +122,8 @@ impl Ciphertext {
         G1::encode_uncompressed(&points).concat()
     }
 
-    /// x_{j,χ_j} for each attribute: Dec of the source. What it computes and reads does not depend on the
-    /// attributes.
+    /// x_{j,χ_j} for each attribute: Dec of the source. The operations and the memory read do not depend on
+    /// the attributes.
     ///
     /// # Errors
     /// [`Error::Attributes`] if the ciphertext is not for as many.
@@ -145,7 +145,7 @@ impl Ciphertext {
     /// Checks that this follows from the randomness: s·g, t·h and both halves for each attribute.
     ///
     /// Halves are compared in a sum with weights of 128 random bits, which the points' being in the subgroup
-    /// makes as good as comparing each. What it takes in time depends on no attribute.
+    /// makes as good as comparing each. Its time depends on no attribute.
     ///
     /// # Errors
     /// [`Error::Attributes`] if the ciphertext is not for as many as the key has.

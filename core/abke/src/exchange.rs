@@ -17,13 +17,13 @@
 //! client's key, A_C, A_S and the server's nonce. The server signs it, and everything that is derived takes
 //! it in: labels, masks and seeds of one run are of no use in another.
 //!
-//! # What each side is protected from
+//! # Attacks that each side resists
 //! * **A server that garbles something else**, or encrypts something else than labels: the client commits to
-//!   the result, sees the seeds, and computes all anew. What the server could learn before is com, which
-//!   hides; what it learns after is that it was caught.
-//! * **Selective failure.** What the client checks are both halves for each attribute and all that was
-//!   garbled, none of which depends on its attributes; so whether and when it gives up does not either. A
-//!   client that cannot evaluate commits to a random label, and gives up where it would have otherwise.
+//!   the result, sees the seeds, and computes all anew. Before that the server could learn com alone, which
+//!   hides; afterwards it learns that it was caught.
+//! * **Selective failure.** The client checks both halves for each attribute and all that was garbled, none
+//!   of which depends on its attributes; so whether and when it gives up does not either. A client that
+//!   cannot evaluate commits to a random label, and gives up where it would have otherwise.
 //! * **A client without the attributes** has no label of 1 to commit to before the seeds, and cannot open
 //!   anything else after them.
 //! * **A third party** in between: hello and ctx are in the signature, and all messages in the key, which

@@ -59,7 +59,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is different from the source
+//! # Differences from the source
 //! * **Decoding.** All checks of a key are linear, so the key of identities is valid and decrypts everything,
 //!   and points of small order pass a batch's check once in so many times. So each point of a key is moved
 //!   into the subgroup and refused if it becomes the identity, on its own and before any pairing with it

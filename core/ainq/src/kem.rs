@@ -133,7 +133,7 @@ impl<S: Suite> KemKey<S> {
         self.term
     }
 
-    /// κ at a count of its leader's. What was before is erased.
+    /// κ at a count of its leader's. The state before it is erased.
     ///
     /// # Errors
     /// [`Error::Stale`] if it is past that, [`Error::Exhausted`] if it is more than [`MAX_KEM_STEPS`] ahead

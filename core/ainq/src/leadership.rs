@@ -214,7 +214,7 @@ impl<S: Suite> Leadership<S> {
         // §8.2, 1: removals first: a freed slot may be filled again at once.
         let freed = batch.freed(&self.roster)?;
         let newcomers_follow = batch.adds_by_wraps() && self.strategy() == StrategyKind::Tree;
-        // Who was in a slot that is filled again would take the newcomer's wrap for its own.
+        // The former member of a slot that is filled again would take the newcomer's wrap for its own.
         let reusable = if newcomers_follow { &BTreeSet::new() } else { &freed };
         let (newcomers, admitted) = batch.placed(&self.roster, reusable)?;
         let assigned: Vec<Slot> = newcomers.iter().map(|newcomer| newcomer.slot).collect();

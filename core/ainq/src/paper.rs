@@ -16,7 +16,7 @@
 //! | K_g, t_g | group key, its validity | [`Secret`], `t_g` of [`Broadcast`] |
 //! | C_i = K_g ⊕ H1(V,T_i,…,t_g) | wrapped group key | `wrapped` of [`Broadcast`] |
 //!
-//! # What is wrong with it
+//! # Flaws
 //! Of the construction: the mask does not change when only the group does, so C ⊕ C' = K ⊕ K' and a leaver
 //! reads on; and a broadcast is made of public keys alone, so anybody can make one. Of published prototypes:
 //! partial keys used unchecked, H0 and H1 one function, randomness that can be guessed, the master secret

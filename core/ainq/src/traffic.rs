@@ -16,11 +16,11 @@
 //! copies of one sender repeat a nonce only for the same message, which is then the same frame, or with a
 //! probability of 2^-64.
 //!
-//! The seal says "a member sent this", not which one: every member knows K_tr. Whatever must have a certain
-//! source carries that source's signature besides, and the seal binds whose: the signature cannot be cut off.
-//! For the same reason a hostile member can silence the *unsigned* messages of another until the next epoch,
-//! with a frame in its name that claims a later start; nothing short of a signature on every frame would
-//! prevent that. Signed ones are counted by signer, apart.
+//! The seal says "a member sent this", not which one: every member knows K_tr. A message that must have a
+//! certain source carries that source's signature besides, and the seal binds whose: the signature cannot be
+//! cut off. For the same reason a hostile member can silence the *unsigned* messages of another until the
+//! next epoch, with a frame in its name that claims a later start; nothing short of a signature on every
+//! frame would prevent that. Signed ones are counted by signer, apart.
 
 mod epoch_keys;
 mod receiver;

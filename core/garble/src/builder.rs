@@ -247,7 +247,7 @@ impl Emitter {
     }
 }
 
-/// A wire by its number. What does not fit is no wire of any circuit, and refused as such.
+/// A wire by its number. A number that does not fit is no wire of any circuit, and refused as such.
 fn wire(number: usize) -> Wire {
     u32::try_from(number).unwrap_or(Wire::MAX)
 }

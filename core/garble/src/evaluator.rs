@@ -10,8 +10,8 @@ use crate::label::LABEL_LEN;
 use crate::walk::{Side, Walk};
 use crate::{Error, Label, Operand, Program, Result, Scheme, Step};
 
-/// Evaluates a garbled circuit step by step, with one label for each input. What it takes in time does not
-/// depend on the labels.
+/// Evaluates a garbled circuit step by step, with one label for each input. Its time does not depend on the
+/// labels.
 pub struct Evaluator<S: Scheme> {
     walk: Walk<S::Evaluated>,
     scheme: PhantomData<S>,

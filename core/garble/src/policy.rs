@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Integers are exact: every result is as wide as it has to be, so that nothing wraps around, and what would
-//! need more than [`MAX_WIDTH`] bits is refused. Comparisons may be chained: `20 <= battery < 80`. What is
-//! true or false for all values of the fields is refused, since it is not what anybody meant. Numbers may
-//! have underscores. `#` starts a comment.
+//! need more than [`MAX_WIDTH`] bits is refused. Comparisons may be chained: `20 <= battery < 80`. A
+//! comparison that is true or false for all values of the fields is refused, since nobody means one. Numbers
+//! may have underscores. `#` starts a comment.
 
 mod compile;
 mod error;

@@ -51,7 +51,7 @@ impl Ciphertext {
 }
 
 impl MasterPublicKey {
-    /// Encrypts to an identity once. Who does so often has an [`Encryptor`].
+    /// Encrypts to an identity once. An [`Encryptor`] does so often.
     ///
     /// # Errors
     /// [`Error::MessageLength`] unless the message has 1 to 32 bytes.

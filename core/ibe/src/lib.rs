@@ -90,5 +90,5 @@ pub const SCHEME: &str = "bf-fullident-bls12381";
 /// KGCs of a quorum, and shares that are combined, at most.
 pub const MAX_SHARES: usize = quiver_sharing::MAX_SHARES;
 
-/// Bytes of a message at most: |σ|. What is longer goes under a key that is the message.
+/// Bytes of a message at most: |σ|. A longer text goes under a key that is the message.
 pub const MAX_MESSAGE_LEN: usize = 32;

@@ -8,7 +8,7 @@ use core::str::FromStr;
 pub enum KemSet {
     /// Category 3 of NIST: a key search on AES-192.
     MlKem768,
-    /// Category 5: a key search on AES-256. What CNSA 2.0 asks for.
+    /// Category 5: a key search on AES-256. CNSA 2.0 asks for it.
     MlKem1024,
 }
 

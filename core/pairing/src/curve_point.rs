@@ -1,8 +1,8 @@
 //! Points of the first curve that are not known to lie in G1, and their uncompressed form.
 //!
-//! Decoding an uncompressed point takes no square root. What takes time then is finding out whether the point
-//! lies in the subgroup, so that there are two ways from here to a [`G1`]: [`CurvePoint::in_subgroup`]
-//! checks, and refuses; [`CurvePoint::clear_cofactor`] maps into the subgroup at half the price.
+//! Decoding an uncompressed point takes no square root. The check that the point lies in the subgroup takes
+//! the time then, so that there are two ways from here to a [`G1`]: [`CurvePoint::in_subgroup`] checks, and
+//! refuses; [`CurvePoint::clear_cofactor`] maps into the subgroup at half the price.
 
 use alloc::vec::Vec;
 

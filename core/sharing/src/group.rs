@@ -24,7 +24,7 @@ pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Outpu
     fn identity() -> Self;
 
     /// Σ scalar · point over pairs of the two slices, for points and scalars that are public or weighted at
-    /// random. What one slice has more than the other is left out.
+    /// random. The rest of a longer slice is left out.
     #[must_use]
     fn combine(points: &[Self], scalars: &[Self::Scalar]) -> Self {
         points.iter().zip(scalars).fold(Self::identity(), |sum, (&point, &scalar)| sum + point * scalar)

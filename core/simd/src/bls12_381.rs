@@ -60,8 +60,7 @@ impl Lanes {
         if allowed() < Allowed::Avx512 { None } else { Ifma::detect().map(Self) }
     }
 
-    /// scalar · point for each pair, of points of order r. What one slice has more than the other is left
-    /// out.
+    /// scalar · point for each pair, of points of order r. The rest of a longer slice is left out.
     #[must_use]
     pub fn multiply_each(self, points: &[Jacobian], scalars: &[Scalar]) -> Vec<Jacobian> {
         let pairs = points.chunks(LANES).zip(scalars.chunks(LANES));
@@ -87,7 +86,7 @@ impl Lanes {
 
     /// Σ (a + b·z²) · point, column by column: points of order r and weights [a, b] are in rows of so many
     /// columns, one row after the other; z is the absolute value of the curve's parameter. As many sums as
-    /// columns. What one slice has more than the other is left out.
+    /// columns. The rest of a longer slice is left out.
     ///
     /// A point that is not of order r has its part of order r multiplied so, and any other part by something
     /// else.

@@ -109,7 +109,8 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, or takes one that this program made, and locks it. What other programs made is left as it is.
+    /// Makes the folder, or takes one that this program made, and locks it. Files of other programs are left
+    /// as they are.
     ///
     /// # Errors
     /// [`Error::Foreign`], [`Error::Damaged`], [`Error::Running`], [`Error::Service`], [`Error::Io`].

@@ -1,4 +1,5 @@
-//! Set-up of a deployment: the operator's key, the KGC and tokens, by the programs themselves. What is there stays.
+//! Set-up of a deployment: the operator's key, the KGC and tokens, by the programs themselves. Files that are
+//! there stay.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -152,7 +153,7 @@ impl Setup<'_> {
                 break status;
             }
             if let Err(interrupted) = self.signals.pause(POLL) {
-                // What it has begun is made anew by the next `up`.
+                // The next `up` makes anew everything that it has begun.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(interrupted);

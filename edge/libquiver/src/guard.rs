@@ -14,7 +14,7 @@ thread_local! {
 
 /// Does what a function of the interface does, and says its code.
 pub(crate) fn guard(work: impl FnOnce() -> Result<()>) -> i32 {
-    // What a panic may have left half done is the handle's, whose locks are whole between two statements.
+    // A panic may have left half done only what the handle has, whose locks are whole between two statements.
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Error::new(ErrorKind::Panicked, "libquiver has panicked: this is a bug in Quiver"))
     });

@@ -1,5 +1,5 @@
-//! `libquiver`: Quiver's edge drone for C and whatever speaks C. What it does is [`quiver_edge`]'s; here
-//! pointers become references, errors become codes, and panics stop.
+//! `libquiver`: Quiver's edge drone for C and whatever speaks C. [`quiver_edge`] does the work; here pointers
+//! become references, errors become codes, and panics stop.
 //!
 //! Rules of the interface, for whoever calls it:
 //!

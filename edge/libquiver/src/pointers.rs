@@ -31,7 +31,7 @@ pub(crate) unsafe fn write<T>(what: &str, pointer: *mut T, value: T) -> Result<(
     if pointer.is_null() {
         return Err(usage(format!("`{what}` is NULL")));
     }
-    // SAFETY: not NULL; the caller vouches for the rest. What was there is not read.
+    // SAFETY: not NULL; the caller vouches for the rest. The memory's former content is not read.
     unsafe { pointer.write(value) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Quiver's edge drone for Python: the extension module `quiver._quiver`. What it does is `quiver_edge`'s; here
+//! Quiver's edge drone for Python: the extension module `quiver._quiver`. `quiver_edge` does the work; here
 //! arguments, events and errors become Python's. The interpreter is not held while a call waits, and Ctrl-C
 //! ends the wait.
 

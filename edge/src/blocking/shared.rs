@@ -77,7 +77,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whatever is changed is whole between two statements.
+        // Every change is whole between two statements.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -335,7 +335,7 @@ impl SendQueue {
             let group = status.group.as_ref().map(Name::to_string).unwrap_or_default();
             let Some((place, message)) = self.first_of(&group) else {
                 *self.hindrance() = None;
-                // What is for another group waits for a start in that one, or for its end.
+                // A message for another group waits for a start in that one, or for its end.
                 let _ = timeout(OTHERS, self.pushed.notified()).await;
                 continue;
             };
@@ -356,7 +356,7 @@ impl SendQueue {
                     *self.hindrance() = None;
                     self.drop_sent(place);
                 }
-                // Whatever hinders it passes, or its time does.
+                // The hindrance passes, or its time does.
                 Err(reason) => {
                     self.hinder(&reason);
                     sleep(LOOK).await;

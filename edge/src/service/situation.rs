@@ -195,8 +195,8 @@ impl Situation {
 
     fn keep(&self, trouble: Trouble) {
         let mut known = self.known();
-        // What the leader signed outlasts refusals, which nothing authenticates; and what was told first says
-        // since when.
+        // The leader's signed statements outlast refusals, which nothing authenticates; and what was told
+        // first says since when.
         let stays = known.trouble.as_ref().is_some_and(|known| {
             known.standing == trouble.standing
                 || (known.standing == Standing::Evicted && trouble.standing == Standing::Refused)

@@ -40,7 +40,7 @@ pub trait Datagrams {
     fn mtu(&self) -> usize;
 
     /// Tells the radio its network and address, or that there is none, at the start and after provisioning. A
-    /// line has no use for it. What [`mtu`](Self::mtu) says may be different afterwards.
+    /// line has no use for it. [`mtu`](Self::mtu) may give another size afterwards.
     fn set_address(&mut self, _address: Option<RadioAddress>) {}
 
     /// Frames that were too long, had a wrong checksum or another version since the start.

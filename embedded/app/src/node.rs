@@ -395,7 +395,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Returns true if the board has what it wants of others: it is enrolled and, if it has a group, in sync
-    /// with it, connected to a leader, and has an answer from one that is not old. Who is connected is the
+    /// with it, connected to a leader, and has an answer from one that is not old. The connection is the
     /// gateway's word alone; an answer is a leader's.
     fn is_served(&self, now: Duration) -> bool {
         let Some(status) = self.status() else { return true };

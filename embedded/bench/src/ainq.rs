@@ -13,10 +13,10 @@
 //! | … `-unsigned` | a re-key without its header's signature (decoding and checking it), measured in the same iteration and taken off |
 //!
 //! First keys and re-keys are messages to the real [`Edge`](quiver_group::Edge), as a real leader sent them:
-//! [`Script`]. What is measured is one call of `handle_input`; making its outputs durable and sending them is
-//! the driver's. For `-unsigned` the signature is decoded and checked once more by the same functions, with
-//! the leader's Y known as it is to an edge that heard the leader before, and what that took is taken off;
-//! whatever else believing the header takes (its hash, its signer, its validity) stays in.
+//! [`Script`]. The measurement is of one call of `handle_input`; making its outputs durable and sending them
+//! is the driver's. For `-unsigned` the signature is decoded and checked once more by the same functions,
+//! with the leader's Y known as it is to an edge that heard the leader before, and what that took is taken
+//! off; whatever else believing the header takes (its hash, its signer, its validity) stays in.
 
 mod keys;
 mod replay;

@@ -1,9 +1,8 @@
 //! The bench shell: the same benchmarks, with the same output, on a board, in emulation and natively.
 //!
 //! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`Host`]:
-//! a clock, and where there is one a counter of instructions) and somewhere to write. What comes out names
-//! board, MCU and parameters, the number of iterations, and total, average, minimum and maximum in
-//! microseconds.
+//! a clock, and where there is one a counter of instructions) and somewhere to write. The output names board,
+//! MCU and parameters, the number of iterations, and total, average, minimum and maximum in microseconds.
 //!
 //! ```text
 //! > bench aes-cbc 1000 4

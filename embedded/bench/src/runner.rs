@@ -38,7 +38,7 @@ pub(crate) struct Probe<'a, H> {
 }
 
 impl<H: Host> Probe<'_, H> {
-    /// Executes the operation and measures it. What it gives is dropped by the caller, unmeasured.
+    /// Executes the operation and measures it. The caller drops its result, unmeasured.
     pub(crate) fn time<T>(&mut self, operation: impl FnOnce() -> T) -> (T, Sample) {
         let first = self.peaks.is_none();
         if first {

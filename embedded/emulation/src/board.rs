@@ -31,8 +31,8 @@ pub struct Ports {
 }
 
 impl Board {
-    /// Starts an emulator, which dials the ports it is given. What it and the board say goes to `log` with
-    /// the endings `out`, `err` and `console`.
+    /// Starts an emulator, which dials the ports it is given. Its own and the board's output goes to `log`
+    /// with the endings `out`, `err` and `console`.
     ///
     /// # Panics
     /// If the emulator cannot be started or does not connect.

@@ -42,7 +42,7 @@ pub struct Sent {
 }
 
 impl LockstepChip {
-    /// Starts the model with an image; no time passes yet. What it says of itself goes to `log` with the
+    /// Starts the model with an image; no time passes yet. Its output about itself goes to `log` with the
     /// endings `out` and `err`.
     ///
     /// # Panics

@@ -50,8 +50,8 @@ impl Swarm {
         self.deployment.ok("edge", &what).trim().into()
     }
 
-    /// Sets up a board under this name, and waits until it is in step with the group. What was typed to set
-    /// it up.
+    /// Sets up a board under this name, and waits until it is in step with the group. Returns the line that
+    /// was typed to set it up.
     ///
     /// # Panics
     /// If it does not enrol and join.

@@ -1,8 +1,8 @@
 //! Health tests of the hardware's random bytes: those of NIST SP 800-90B, sections 4.3 and 4.4.
 //!
 //! The nRF52840 draws its bytes from thermal noise, with a digital correction of bias that its data sheet
-//! recommends for cryptography. What passes here seeds the node's generator, which tests and hashes it once
-//! more.
+//! recommends for cryptography. Bytes that pass here seed the node's generator, which tests and hashes them
+//! once more.
 
 /// Samples (bytes) that the start-up test takes: SP 800-90B, section 4.3, asks for at least 1,024.
 pub const START_UP_SAMPLES: usize = 1024;

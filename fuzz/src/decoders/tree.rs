@@ -116,7 +116,7 @@ fn deltas<S: Staged>(bytes: &[u8]) {
     let scene = S::scene();
     let tree = scene.tree();
     let Some(delta) = canonical(bytes, Delta::decode(bytes), Delta::encode) else { return };
-    // Whoever has all wraps may cut a part of them.
+    // A holder of all wraps may cut a part of them.
     let honest = delta.root() == tree.delta.root() && delta.covers(tree.member.slot());
     let part = Part::Delta(delta.clone());
     assert_eq!(advance(scene, &tree.header, &part).is_ok(), honest, "wraps that the leader did not make");

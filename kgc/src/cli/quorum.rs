@@ -83,8 +83,8 @@ pub(crate) struct QuorumInitArgs {
 #[derive(Debug, Args)]
 pub(crate) struct FoundArgs {
     /// The directory that all KGCs have in common, and nobody else can write to: each puts its part there as
-    /// kgc-ID.toml, and takes the others' and operator.pub from there. Whoever writes to it before all have
-    /// pinned it decides who the KGCs are
+    /// kgc-ID.toml, and takes the others' and operator.pub from there. A user who writes to it before all
+    /// have pinned it decides who the KGCs are
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
     #[command(flatten)]

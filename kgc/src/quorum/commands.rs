@@ -69,7 +69,7 @@ async fn ask_and_report<A: DeserializeOwned>(
             answer = &mut answer => return answer,
             () = tokio::time::sleep(REPORT) => {}
         }
-        // Whoever asks for it alone gets an error, if there is one.
+        // A caller that asks for it alone gets an error, if there is one.
         if let Ok(status) = ask::<Status>(config, &Request::Status).await {
             let waited_for = waits(&status);
             if waited_for != reported {

@@ -120,7 +120,7 @@ fn pin(
         &format!("as KGC {own}, {fingerprint}"),
     )?;
     private_file::write_new_public(&file::path_in(&config.data_dir), pinned.file.text()?.as_bytes())?;
-    // What the quorum's key is, is known: this one is to repair its shares.
+    // The quorum's key is known: this one is to repair its shares.
     let next = match service::deployment(config)? {
         Some(_) => {
             "compare it with the other KGCs', then start `kgc serve`, and have its shares repaired: `kgc quorum repair`. It \

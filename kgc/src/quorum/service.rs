@@ -306,7 +306,7 @@ impl KgcParameters {
             )));
         }
         let mut file = self.pinned.deployment_file(&opening.deployment, &opening.statement);
-        // What the operator has set in the file there is stays, also if it says none by saying nothing.
+        // The operator's settings in the file there is stay, also if it says none by saying nothing.
         if let Some(kept) = &kept {
             file.kem = kept.kem;
         }

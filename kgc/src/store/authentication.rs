@@ -63,7 +63,7 @@ impl Table {
     /// Digests of the rows whose number is in this range, each behind its number.
     fn digests(&self, db: &Connection, from: i64, to: i64) -> rusqlite::Result<Vec<(i64, Digest)>> {
         let Self { name, columns } = self;
-        // What SQLite makes by itself, for UNIQUE, has no text.
+        // Indexes that SQLite makes by itself, for UNIQUE, have no text.
         let made = if *name == "sqlite_schema" { "AND sql IS NOT NULL" } else { "" };
         let query = format!(
             "SELECT rowid, {columns} FROM {name} WHERE rowid BETWEEN ?1 AND ?2 {made} ORDER BY rowid"

@@ -165,7 +165,7 @@ impl Granted {
         let mut tables = self.tables();
         if tables.all.of_name(name.as_str()).is_some() {
             tables.evicted.insert(name.to_string());
-            // Whoever has a slot still is marked when the table is told without it.
+            // A drone that still has a slot is marked when the table is told without it.
             if tables.all.set_evicted(name.as_str()) {
                 self.feed.news.set_table(tables.all.clone());
             }

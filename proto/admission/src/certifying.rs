@@ -316,7 +316,7 @@ impl Certificate {
     }
 
     /// Decodes a certificate of the authority with these terms, and verifies the credential against the slot
-    /// keys. Whose slot keys they are shows where they came from: a delivery, or one's own state file.
+    /// keys. The slot keys' source shows whose they are: a delivery, or one's own state file.
     ///
     /// # Errors
     /// [`CertifyError::Malformed`], [`CertifyError::Abke`].

@@ -57,8 +57,7 @@
 //! of a file.
 //!
 //! Memory does not grow with a file: both directions hold one chunk. A header is read up to 64 KiB and no
-//! further. What is random comes from the operating system, because the `age` crate takes it from there
-//! itself.
+//! further. Randomness comes from the operating system, because the `age` crate takes it from there itself.
 //!
 //! The program `age-plugin-quiver` makes the same recipients and identities known to the commands `age` and
 //! `rage`.

@@ -264,7 +264,7 @@ impl<S: Suite> Bridge<S> {
         let mut answers = JoinSet::new();
         let mut publishing = interval(PUBLISH_EVERY);
         publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // What was there before the bridge ran is taken in the first round.
+        // Keys and grants of before the bridge ran are taken in the first round.
         inputs.keys.mark_changed();
         inputs.table.mark_changed();
         inputs.obstacle.mark_changed();
@@ -339,7 +339,7 @@ impl<S: Suite> Bridge<S> {
     fn wake_at(&self) -> Instant {
         let now = Instant::now();
         let at = self.datagrams.timeout().map_or(now + IDLE, |at| self.begun + at);
-        // What is due while no carrier has room is done as soon as one has.
+        // Work that is due while no carrier has room is done as soon as one has.
         if self.has_room() { at } else { at.max(now + SHORTEST) }
     }
 
@@ -497,7 +497,7 @@ impl<S: Suite> Bridge<S> {
         if let Some(told) = self.speech.note(now, trouble) {
             let text = told.text();
             tracing::warn!(reason = %text, "MAVLink through the group: {text}");
-            // Whoever has the same key can be told, too: the ground station of a vehicle.
+            // Other members with the same key can be told, too: the ground station of a vehicle.
             let far = matches!(told, Trouble::EndsSoon | Trouble::OtherGround { .. });
             self.tell(told.severity(), &text, far);
         }
@@ -518,7 +518,7 @@ impl<S: Suite> Bridge<S> {
 
     /// Tells the router which systems are behind the group.
     fn grant(&mut self) {
-        // What kept the last frame from passing may be over.
+        // The cause that kept the last frame from passing may be over.
         self.misnumbered = false;
         let own = self.own_system();
         self.system.store(own.unwrap_or(0), Ordering::Relaxed);

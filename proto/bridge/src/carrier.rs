@@ -113,7 +113,7 @@ impl Carrier {
         match self {
             // COBS: a code byte for each 254, and the delimiter.
             Self::Serial { .. } => 4,
-            // Of one part. What waits for more of them does so in front of the line.
+            // Of one part. Datagrams of more parts wait in front of the line.
             Self::Tunnel { .. } => TUNNEL_OVERHEAD,
             _ => 0,
         }

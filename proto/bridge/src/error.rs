@@ -40,7 +40,7 @@ pub enum BridgeError {
         /// The port or device.
         what: String,
     },
-    /// What one sends, another takes in the same process.
+    /// One endpoint or carrier sends to another of the same process.
     #[error(
         "`{sender}` sends to `{listener}` of this process, to which everything would come back: write the other end's address"
     )]

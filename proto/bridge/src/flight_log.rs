@@ -1,8 +1,8 @@
 //! Flight logs: what passed, as tlogs that ground stations replay, and what was dropped and why, as JSON lines.
 //!
 //! The bridge's task formats a record into a bounded queue, and never waits for a disk. A thread for blocking
-//! work writes the queue into files. What does not fit into the queue, or cannot be written, is counted, and
-//! the link goes on.
+//! work writes the queue into files. A record that does not fit into the queue, or cannot be written, is
+//! counted, and the link goes on.
 
 mod records;
 mod series;
@@ -98,7 +98,7 @@ impl FlightLog {
         }
         let of_frame =
             |number: fn(Frame<'_>) -> u64| frame.map_or("null".to_owned(), |frame| number(frame).to_string());
-        // What is no frame is not shown, because it may have a key in it.
+        // Bytes that are no frame are not shown, because they may have a key in them.
         let shown = frame.filter(|_| !is_withheld).map(|frame| format!("\"{}\"", hex::encode(frame.bytes())));
         // Numbers, digits and texts of this crate, which need no escapes.
         let line = format!(

@@ -1,7 +1,7 @@
 //! Joins MAVLink programs on this machine to a group's datagrams, and carries those over UDP and radios.
 //!
-//! An autopilot or a ground station is connected to an *endpoint* and sees plain MAVLink. What it sends
-//! leaves this machine only as datagrams of the group (docs/protocol.md, section 20), over one or several
+//! An autopilot or a ground station is connected to an *endpoint* and sees plain MAVLink. Its frames leave
+//! this machine only as datagrams of the group (docs/protocol.md, section 20), over one or several
 //! *carriers*. Without a valid key of the group nothing passes, in either direction.
 //!
 //! | module | what it has |

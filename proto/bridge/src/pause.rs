@@ -28,10 +28,10 @@ impl Pause {
         Self { place, longest, wait: Duration::ZERO, due: None, opened: None, complaint: String::new() }
     }
 
-    /// Waits until another attempt is due; not before the first. Whoever is interrupted, by datagrams that
-    /// nobody can take meanwhile for instance, waits no longer for that.
+    /// Waits until another attempt is due; not before the first. A wait that is interrupted, by datagrams
+    /// that nobody can take meanwhile for instance, becomes no longer by that.
     pub(crate) async fn wait(&mut self) {
-        // What was open for seconds was no failure of the kind that longer waits are for.
+        // An endpoint that was open for seconds is no failure of the kind that longer waits are for.
         if self.opened.take().is_some_and(|at| at.elapsed() >= PROVEN) {
             self.wait = Duration::ZERO;
         }

@@ -171,7 +171,7 @@ impl<S: Suite> Datagrams<S> {
     fn follow(&mut self, now: Duration, keys: EpochKeys<S>, start: Start, announced: bool) {
         let limit = self.config.max_senders;
         let spread = Duration::from_millis((start.slot.wrapping_mul(61) % ANNOUNCEMENT_SPREAD).into());
-        // Who knew this start before knows it still.
+        // Members that knew this start before know it still.
         let due = if announced { (now + spread, false) } else { (now, true) };
         let Some(mut before) = self.current.take() else {
             self.current = Some(DatagramEpoch::new(keys, start, Senders::new(limit), due));
@@ -179,8 +179,8 @@ impl<S: Suite> Datagrams<S> {
         };
         let older = self.former.as_ref().map(|(older, _)| (&older.senders, older.hint()));
         let senders = Senders::following(limit, (&before.senders, before.hint()), older, &keys.traffic);
-        // §13.10, §20.8: a removed member could still send as anyone under the former key. What was received
-        // under it stays known.
+        // §13.10, §20.8: a removed member could still send as anyone under the former key. Datagrams received
+        // under it stay known.
         if keys.continues != Some(before.digest) {
             before.close();
         }
@@ -189,8 +189,8 @@ impl<S: Suite> Datagrams<S> {
         self.current = Some(DatagramEpoch::new(keys, start, senders, due));
     }
 
-    /// Closes the epoch, because there is no valid key: nothing passes, and all secrets are erased. What
-    /// waited to be sent is dropped.
+    /// Closes the epoch, because there is no valid key: nothing passes, and all secrets are erased. Payloads
+    /// that waited to be sent are dropped.
     pub fn close(&mut self) {
         if let Some(current) = &mut self.current {
             current.close();

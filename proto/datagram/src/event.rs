@@ -117,7 +117,7 @@ pub enum Event<S: Suite> {
     /// A statement is to be signed: `Edge::sign_datagram` or `Leader::sign_datagram`, then
     /// [`Datagrams::provide_signature`](crate::Datagrams::provide_signature). A second later it is given up.
     SignatureWanted(SigningRequest),
-    /// A drone signed that it sends from this slot. What it signs is held until
+    /// A drone signed that it sends from this slot. Its signed payloads are held until
     /// [`Datagrams::allow_signer`](crate::Datagrams::allow_signer), which is to follow if
     /// `may_sign_datagrams` of the group's machine agrees.
     SignerAnnounced {

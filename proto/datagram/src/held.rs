@@ -49,8 +49,8 @@ impl Held {
         (before - self.datagrams.len()) as u64
     }
 
-    /// Takes all, in the order in which they came: something is known that was not. What still cannot be
-    /// opened comes back.
+    /// Takes all, in the order in which they came: something is known that was not. Datagrams that still
+    /// cannot be opened come back.
     pub(crate) fn take(&mut self) -> VecDeque<HeldDatagram> {
         self.bytes = 0;
         core::mem::take(&mut self.datagrams)

@@ -247,7 +247,7 @@ impl Queue {
         of(self).front().filter(|first| first.order < limit)?;
         let mut taken = of(self).pop_front()?;
         let mut lens: Vec<usize> = taken.payloads.iter().map(Vec::len).collect();
-        // What was sealed before stays alone: its receivers tell it by its number.
+        // A payload that was sealed before stays alone: its receivers tell it by its number.
         while taken.before.is_none()
             && let Some(next) = of(self).front().filter(|next| next.before.is_none() && next.order < limit)
             && (mixed || next.priority == taken.priority)

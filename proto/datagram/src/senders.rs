@@ -534,7 +534,7 @@ impl<S: Suite> Senders<S> {
     }
 
     /// The slot is that of the drone with this name: another that signed there does so no more, and whoever has the
-    /// slot may announce itself. What the other signed stays received.
+    /// slot may announce itself. The other's signed payloads stay received.
     pub(crate) fn assign(&mut self, slot: Slot, name: &Name) {
         let Some(sender) = self.get_mut(slot) else { return };
         if sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name) {

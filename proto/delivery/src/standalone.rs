@@ -113,7 +113,7 @@ impl<S: Suite, P: Part<S, Event: From<(Peer, Offence)>>> Machine for Standalone<
             Input::Received { from, bytes, .. } => self.received(now, from, bytes, rng),
             Input::Command(command) => self.with_part(now, rng, |part, cx| part.command(cx, command)),
         }
-        // Whatever came, what is due is done.
+        // Due work is done, whichever input came.
         self.with_part(now, rng, |part, cx| part.tick(cx));
     }
 

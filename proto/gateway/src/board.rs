@@ -255,7 +255,7 @@ impl Board {
         }
     }
 
-    /// Sends in the session what was published to the group. Whoever relayed it, it is as good from any leader.
+    /// Sends in the session what was published to the group, which is as good from any leader.
     fn send_publication(&mut self, bytes: Vec<u8>) {
         if let Some(from) = self.peers.first(Side::Leaders) {
             self.send_to_board(&ToBoard::Received { from, via: quiver_link::Via::Group, bytes });
@@ -274,7 +274,7 @@ impl Board {
             board = %self.place, group = wants.group().unwrap_or("-"), kgc = wants.kgc, max_message, "board connected"
         );
         self.longest = usize::try_from(max_message).unwrap_or(MAX_MESSAGE).min(MAX_MESSAGE);
-        // What is longer is dropped at the node, before it waits anywhere.
+        // A longer message is dropped at the node, before it waits anywhere.
         self.longest = self.longest.saturating_sub(MESSAGE_OVERHEAD);
         self.dropped = Dropped::default();
         self.forget_broadcasts();

@@ -18,7 +18,8 @@ const WAITING: usize = 256;
 /// Notice of a board's task to the broadcasts of its line.
 #[derive(Debug)]
 pub(crate) enum Notice {
-    /// The board takes broadcasts of at most so many bytes. What it did not confirm goes to `missed`.
+    /// The board takes broadcasts of at most so many bytes. Broadcasts that it did not confirm go to
+    /// `missed`.
     Takes { board: u16, longest: usize, missed: mpsc::Sender<Vec<u8>> },
     /// The board's session has ended.
     Gone { board: u16 },

@@ -22,8 +22,8 @@ use crate::{GatewayConfig, LineAddress};
 const MAX_BOARDS: usize = 64;
 /// Datagrams from a board that wait for its task; beyond, they are lost as on any line.
 const WAITING: usize = 8;
-/// Datagrams that wait for the line. What waits longer does so in the boards' endpoints, where it can still
-/// be dropped.
+/// Datagrams that wait for the line. More of them wait in the boards' endpoints, where they can still be
+/// dropped.
 const LEAVING: usize = 2;
 /// Bytes read at a time.
 const CHUNK: usize = 2048;
@@ -100,7 +100,8 @@ fn silent(patience: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("nothing came for {} s", patience.as_secs()))
 }
 
-/// Writes until the line ends. What a line does not take is lost, as on any line, and boards ask again.
+/// Writes until the line ends. Datagrams that a line does not take are lost, as on any line, and boards ask
+/// again.
 async fn write(
     address: &LineAddress,
     leaving: &mut mpsc::Receiver<Leaving>,

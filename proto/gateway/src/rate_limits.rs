@@ -13,7 +13,7 @@ const BURST: Duration = Duration::from_millis(250);
 /// The time between two nodes that are started for the boards of a line.
 const BETWEEN_STARTS: Duration = Duration::from_millis(100);
 
-/// Bounds the bytes that are read from a line. What is not read stays with the sender.
+/// Bounds the bytes that are read from a line. Unread bytes stay with the sender.
 #[derive(Debug)]
 pub(crate) struct ReadLimiter {
     start: Instant,

@@ -115,8 +115,8 @@ impl<S: Suite> Edge<S> {
     /// Keeps track of fewer senders in an epoch than a service does: full windows of so many that sign and as
     /// many that do not, some 200 bytes each; of [eight times](quiver_ainq::traffic::REMEMBERED_PER_SENDER)
     /// as many, their last number, 16 bytes each. Twice that for as long as messages of the epoch before are
-    /// received. Who sent least recently is forgotten first, and nothing of it that was received is received
-    /// again.
+    /// received. The sender that sent least recently is forgotten first, and nothing of it that was received
+    /// is received again.
     #[must_use]
     pub const fn with_senders(mut self, senders: u32) -> Self {
         self.membership.senders = senders;

@@ -291,7 +291,7 @@ impl BoardEndpoint {
     fn lose(&mut self, now: Duration) {
         let Some(pipe) = self.pipe.take() else { return };
         self.counters.dropped += pipe.unsent();
-        // What waits is for peers that the next session does not know.
+        // Waiting messages are for peers that the next session does not know.
         self.counters.sessions_lost += 1;
         // As another start, so that nothing of this session fits the next.
         self.boot = self.boot.wrapping_add(1);

@@ -112,7 +112,7 @@ impl Trickle {
     }
 
     /// Says whether to transmit (rule 4), and begins the next interval if this one is over, twice as long, up
-    /// to Imax (rule 5). Who calls late is not made to catch up: the interval begins when it is called.
+    /// to Imax (rule 5). A late call has nothing to catch up: the interval begins when it is made.
     pub fn handle_timeout(&mut self, now: Duration, random: u64) -> TrickleStep {
         let due = self.transmits.is_some_and(|at| at <= now);
         // RFC 6206, 4.2, rule 4: only if fewer than k others were heard.

@@ -69,7 +69,7 @@ pub enum Route {
     /// pinned, and the driver has authenticated it.
     Member(KgcId),
     /// The peer is a relay of this leader: its transport identity is pinned, and the driver has authenticated
-    /// it. What it says is said by the drones behind it.
+    /// it. The drones behind it said what it says.
     Relay,
 }
 

@@ -119,7 +119,7 @@ impl<K: Ord> TokenBuckets<K> {
         if !wait.is_zero() {
             return Err(wait);
         }
-        // Who is not remembered has a full bucket: only buckets that are full again are forgotten.
+        // A key that is not remembered has a full bucket: only buckets that are full again are forgotten.
         if self.buckets.len() >= self.capacity && !self.buckets.contains_key(&key) {
             self.buckets.retain(|_, bucket| !bucket.is_full(clock));
             if self.buckets.len() >= self.capacity {

@@ -14,7 +14,8 @@
 //!
 //! Bits of the kind: 7 MAVLink 1, 6 another frame follows, 5 the target stands in the header, 4 the source has
 //! 32 bits, 3 and 2 bytes of the message id less one, 1 compatibility flags follow, 0 signed. Of MAVLink 1 all
-//! but 7 and 6 are 0. Whoever does not know bits 5 and 4 takes nothing of a batch in which one is set.
+//! but 7 and 6 are 0. A receiver that does not know bits 5 and 4 takes nothing of a batch in which one is
+//! set.
 //!
 //! Start byte, length and system id do not travel: 3 bytes, or 6 if it has 32 bits; most frames save 3 more by flags
 //! of 0 and message ids below 256. The system id is the one granted to the datagram's sender. Frames come out bit for
@@ -220,7 +221,7 @@ fn decode_one(bytes: &[u8], system_id: u32) -> Option<(Vec<u8>, Option<&[u8]>)> 
         frame.extend_from_slice(target.get(..target_len)?);
     }
     frame.extend_from_slice(content);
-    // What says that a frame follows is followed by one; what does not say so ends the payload.
+    // A head that says that a frame follows is followed by one; any other ends the payload.
     Some((frame, given_len.map(|_| rest)))
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-/// Reason of a refusal. What came from outside is never quoted beyond the line of a configuration.
+/// Reason of a refusal. It quotes no input from outside but the line of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MavlinkError {

@@ -78,7 +78,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// No start byte, too few bytes, unknown incompatibility flags, system id 0.
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), MavlinkError> {
-        // Who does not know an incompatibility flag discards the frame: it may change the format.
+        // A receiver that does not know an incompatibility flag discards the frame: it may change the format.
         if let [STX_V2, _, flags, ..] = bytes
             && flags & !KNOWN_FLAGS != 0
         {
@@ -195,7 +195,7 @@ impl<'a> Frame<'a> {
         self.incompatibility_flags() & SIGNED != 0
     }
 
-    /// Returns true if the message is known and the check sum right. What is not may be damaged, or of
+    /// Returns true if the message is known and the check sum right. Any other frame may be damaged, or of
     /// another dialect.
     #[must_use]
     pub fn is_proven(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Classes of messages, by what they make their receiver do. What is not on the list of those that make nobody
-//! act is signed by its sender.
+//! Classes of messages, by what they make their receiver do. A message that is not on the list of those that
+//! make nobody act is signed by its sender.
 
 mod table;
 

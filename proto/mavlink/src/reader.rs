@@ -41,11 +41,11 @@ const RESERVE: usize = 16 * MAX_FRAME_LEN;
 /// Reads frames of any dialect from a stream: UART, TCP, or datagrams one by one.
 ///
 /// A frame whose check sum proves it ([`Frame::is_proven`]) is whole, whatever its flags, and so is one that ends
-/// where the bytes end or where the next start byte stands. What is whole is handed over, or dropped as a whole if it
-/// has unknown flags or no system: nothing inside it is looked at, because a payload (of a log, a file, a tunnel) may
-/// be somebody's frame, and must not become one. Anything else is damage: its start byte is skipped and the search
-/// goes on behind it, so that a damaged length does not swallow the frames behind it. A damaged frame that seems whole
-/// is handed over with its wrong check sum ([`Frame::is_damaged`]).
+/// where the bytes end or where the next start byte stands. A whole frame is handed over, or dropped as a
+/// whole if it has unknown flags or no system: nothing inside it is looked at, because a payload (of a log, a
+/// file, a tunnel) may be somebody's frame, and must not become one. Anything else is damage: its start byte
+/// is skipped and the search goes on behind it, so that a damaged length does not swallow the frames behind
+/// it. A damaged frame that seems whole is handed over with its wrong check sum ([`Frame::is_damaged`]).
 ///
 /// Holds fewer than 287 bytes between calls. The work is bounded by what comes: of bytes that begin a frame everywhere,
 /// made to keep the reader busy, some are not looked at.

@@ -54,9 +54,9 @@ pub enum Dropped {
 ///   was heard once.
 /// * It does not go to an endpoint behind which its sender was heard in the last 10 s: two ways to one
 ///   vehicle make no loop.
-/// * What is granted outranks what was heard: a frame of a system that is granted where it comes from goes to
-///   where that system was heard as well, and a frame of a granted system from elsewhere does not go to where
-///   it is granted.
+/// * Grants outrank what was heard: a frame of a system that is granted where it comes from goes to where
+///   that system was heard as well, and a frame of a granted system from elsewhere does not go to where it is
+///   granted.
 /// * Frames that their check sum proves teach where their sender is; others may be damaged, and teach nothing.
 /// * System ids have 32 bits; a target is the header's where it stands there ([`Frame::target`]).
 /// * Endpoints of one group share what they heard, and send each other nothing.

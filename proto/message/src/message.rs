@@ -15,7 +15,7 @@ use crate::{MessageError, equivocation, wire};
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 
 /// Bytes of the deployment's fingerprint in every message: enough to distinguish a misconfigured peer from a
-/// broken one. What must be bound to the deployment is bound in hashes and signatures, with all of it.
+/// broken one. Hashes and signatures that bind something to the deployment have the whole of it.
 const FINGERPRINT_LEN: usize = 8;
 
 /// Numbers of the fields in which a group message stands, and in it its channel.

@@ -2,7 +2,7 @@
 //!
 //! A quorum talks before it has made the key that names a deployment, so its messages have a frame of their
 //! own, named by a fingerprint of what its members pinned. [`QuorumMessage::decode`] checks frame, lengths
-//! and lists. What FROST makes is bounded bytes here: `quiver-quorum` decodes it.
+//! and lists. The parts that FROST makes are bounded bytes here: `quiver-quorum` decodes them.
 //!
 //! | message | from → to | for |
 //! |---|---|---|

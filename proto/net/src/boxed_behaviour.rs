@@ -199,7 +199,7 @@ impl<H: ConnectionHandler> ConnectionHandler for BoxedHandler<H> {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Option<H::ToBehaviour>> {
-        // What would come is for a connection that is no more.
+        // Later events would be for a connection that is no more.
         self.events.close();
         self.within.poll_close(cx)
     }

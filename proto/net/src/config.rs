@@ -267,8 +267,8 @@ pub struct Limits {
     pub unsent: UnsentLimits,
 }
 
-/// Limits of bytes of messages to strangers, those in their turn, on their way and answers. What is beyond is
-/// not sent.
+/// Limits of bytes of messages to strangers, those in their turn, on their way and answers. Messages beyond
+/// them are not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsentLimits {
     /// Bytes for one stranger that need no room: short messages are sent whatever others do not take.

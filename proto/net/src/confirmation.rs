@@ -1,8 +1,8 @@
 //! Confirms that a peer was there after messages were handed to its connection: it is asked the time, which every
 //! node answers (docs/protocol.md, 16.1).
 //!
-//! One question to a peer is under way at a time. Whoever asks meanwhile waits for the next one, which is
-//! behind its messages: many wait for one answer, and none for more than two round trips.
+//! One question to a peer is under way at a time. A caller that asks meanwhile waits for the next one, which
+//! is behind its messages: many wait for one answer, and none for more than two round trips.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Dials the configured addresses, and again whenever a connection is lost.
 //!
 //! Every address is in one of four states: waiting for its next attempt, being prepared (a permit is taken
-//! and its name is looked up), being dialled, or up. Whatever fails leads back to waiting, twice as long as
+//! and its name is looked up), being dialled, or up. Every failure leads back to waiting, twice as long as
 //! before.
 
 use std::future::Future;

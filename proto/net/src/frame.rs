@@ -40,7 +40,7 @@ impl Frames {
     }
 
     async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
-        // Whatever was read of a frame counts as unread until the frame is whole.
+        // The bytes read of a frame count as unread until the frame is whole.
         let frame = KEEPER.scope(Arc::default(), read_frame(io)).await;
         if let Err(error) = &frame
             && error.kind() == io::ErrorKind::InvalidData

@@ -323,7 +323,7 @@ impl MeteredStream {
 
 impl Drop for MeteredStream {
     fn drop(&mut self) {
-        // What waits in it is dropped with it, and its room is free.
+        // Bytes that wait in it are dropped with it, and their room is free.
         self.account.closed(self.within.id().val());
     }
 }
@@ -345,7 +345,7 @@ impl AsyncWrite for MeteredStream {
         let this = self.get_mut();
         let written = Pin::new(&mut this.within).poll_write(cx, bytes);
         if this.stall.has_lasted(&written, cx) {
-            // What waits for this peer elsewhere goes with the connection.
+            // Messages that wait for this peer elsewhere go with the connection.
             this.account.fail("the peer takes nothing of what is sent to it");
             return Poll::Ready(Err(stalled()));
         }

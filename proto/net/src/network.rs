@@ -155,7 +155,8 @@ impl Network {
         let settings = swarm::Config::with_tokio_executor()
             .with_idle_connection_timeout(config.idle_timeout)
             .with_max_negotiating_inbound_streams(config.limits.streams)
-            // Whoever offers one protocol does not wait until it is accepted: a round trip less for each message.
+            // A node that offers one protocol does not wait until it is accepted: a round trip less for each
+            // message.
             .with_substream_upgrade_protocol_override(Version::V1Lazy);
         let peer_id = config.key.peer_id();
         let budget = Budget::new(config.limits.unread);
@@ -441,8 +442,8 @@ impl Network {
         }
     }
 
-    /// Disconnects a peer, once it has what was sent to it, and refuses it from now on. What it sends is ignored
-    /// at once.
+    /// Disconnects a peer, once it has what was sent to it, and refuses it from now on. Its messages are
+    /// ignored at once.
     pub(crate) fn block(&mut self, peer: Peer) {
         let Some(id) = self.peers.id(peer) else { return };
         let place = self.peers.place(&id);

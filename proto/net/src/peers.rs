@@ -70,8 +70,8 @@ impl Peers {
     pub(crate) fn arrived(&mut self, id: PeerId, route: Route) -> Arrived {
         let fresh = Peer(self.next_handle);
         let arrived = match self.by_id.get_mut(&id) {
-            // What this node dialled has a route, and a right, that one who dialled it has not: a new peer to
-            // the machine.
+            // A peer that this node dialled has a route, and a right, that a peer which dialled it has not: a
+            // new peer to the machine.
             Some(partner) if partner.route == Route::Inbound && route != Route::Inbound => {
                 let old = std::mem::replace(&mut partner.handle, fresh);
                 partner.route = route;

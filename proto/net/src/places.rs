@@ -3,8 +3,8 @@
 //! Anybody may connect, and a transport identity costs nothing. So a stranger, a peer that has not proven to the machine
 //! who it is, has a place for a while only, there are few places for strangers of one address, and a stranger's place
 //! goes to whoever has proven itself, or is relayed right now, when there is none left. Of strangers the one goes first
-//! that was silent for longest. Who is known by its identity from the start, the quorum's other KGCs and the relays,
-//! takes none of these places.
+//! that was silent for longest. Peers that are known by their identity from the start, the quorum's other
+//! KGCs and the relays, take none of these places.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
@@ -416,7 +416,7 @@ impl Places {
         // Those that were ended are about to go.
         let pending = self.pending.len().saturating_sub(self.handshakes.ending());
         let (most, pending) = (self.limits.pending, u32::try_from(pending).unwrap_or(u32::MAX));
-        // Who is there is known behind the handshake: until then the address has to do.
+        // The peer's identity is known behind the handshake: until then the address has to do.
         let is_familiar = from.is_some_and(|from| self.addresses.is_familiar(from));
         let share = |from: &Prefix| self.pending_from.get(from).copied().unwrap_or_default();
         if let Some(from) = from.filter(|from| share(from) >= most.div_ceil(4)) {
@@ -736,7 +736,7 @@ mod tests {
         places.expire(&mut cx);
         assert_eq!(closed(&mut places), []);
         age(&mut places, lifetime);
-        // What was not asked for is no answer.
+        // A message that was not asked for is no answer.
         places.answer(&silent, Instant::now());
         places.hear(&talks);
         places.answer(&talks, Instant::now());

@@ -6,8 +6,8 @@
 //! of life over each older one, and an older one over which none comes in time is closed.
 //!
 //! Nobody closes connections of others so: only who holds a peer's transport key opens connections of that
-//! peer. Who uses several, as a drone does that knows two addresses of its leader, answers over all of them
-//! and keeps them. The newest one is never closed, and a connection answers one question at a time.
+//! peer. A peer that uses several, as a drone does that knows two addresses of its leader, answers over all
+//! of them and keeps them. The newest one is never closed, and a connection answers one question at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;

@@ -1,10 +1,10 @@
 //! Counts bytes that came and that nobody has read yet, and stops reading from connections that have too many.
 //!
-//! A peer decides what it sends, and how slowly. What it has sent waits in a stream that no handler reads yet, or in a
-//! message of which the end is missing. Each connection has an [`Account`] of such bytes, and a node has a
-//! [`Budget`] for all connections of strangers and one for all others, so that strangers use up nothing that drones
-//! need. A connection without room is not read from: the peer's own system then holds what it sends. Some bytes of each
-//! connection need no room, so that short messages pass whatever others do.
+//! A peer decides what it sends, and how slowly. Its bytes wait in a stream that no handler reads yet, or in
+//! a message of which the end is missing. Each connection has an [`Account`] of such bytes, and a node has a
+//! [`Budget`] for all connections of strangers and one for all others, so that strangers use up nothing that
+//! drones need. A connection without room is not read from: the peer's own system then holds what it sends.
+//! Some bytes of each connection need no room, so that short messages pass whatever others do.
 //!
 //! A peer that holds room for long while others wait for it loses the connection: a sender of all of a
 //! message but its end would keep the room otherwise.
@@ -280,7 +280,7 @@ impl Account {
     pub(crate) fn closed(&self, stream: u32) {
         let mut state = lock(&self.state);
         let Some(gone) = state.streams.remove(&stream) else { return };
-        // What was not read of a stream that is dropped goes with it.
+        // The unread bytes of a stream that is dropped go with it.
         let waited: usize = gone.pieces.iter().map(|(length, _)| *length as usize + PIECE_COST).sum();
         self.discharge(&mut state, waited + gone.cost);
     }
@@ -307,7 +307,7 @@ impl Account {
                 state.reader = reader.cloned();
                 return false;
             }
-            // Who holds room for 30 s that others wait for is disconnected.
+            // A peer that holds room for 30 s that others wait for is disconnected.
             state.since.get_or_insert_with(Instant::now);
         }
         (state.unread, state.taken) = (after, taken);
@@ -373,7 +373,7 @@ impl FrameHeader {
     /// The longest body: nodes send no more than 16 KiB in one frame. Room for a body is taken when it is announced.
     const MOST: u32 = 64 << 10;
 
-    /// Reads a header. What is wrong with it otherwise is for yamux to say.
+    /// Reads a header. yamux finds its other faults.
     pub(crate) fn read(bytes: [u8; Self::LEN]) -> io::Result<Self> {
         const DATA: u8 = 0;
         const WINDOW_UPDATE: u8 = 1;

@@ -12,7 +12,7 @@ use crate::config::UnsentLimits;
 /// Bytes that a message takes beside its content.
 const MESSAGE_COST: usize = 256;
 
-/// Bytes that wait for strangers. Who has proven who it is is not counted.
+/// Bytes that wait for strangers. Peers that have proven who they are are not counted.
 pub(crate) struct Unsent {
     limits: UnsentLimits,
     strangers: HashMap<PeerId, usize>,
@@ -52,7 +52,7 @@ impl Unsent {
     /// It was taken, or is lost.
     pub(crate) fn give_back(&mut self, peer: &PeerId, message: usize) {
         if let Some(bytes) = self.strangers.get_mut(peer) {
-            // What was sent to it before it was counted is not.
+            // Messages sent to it before it was counted are not.
             let back = message.saturating_add(MESSAGE_COST).min(*bytes);
             (*bytes, self.all) = (*bytes - back, self.all.saturating_sub(back));
         }
@@ -80,7 +80,7 @@ mod tests {
         unsent.add(stranger);
         assert!(!unsent.take(&stranger, 10_000), "there is no room");
         assert!(unsent.take(&stranger, 1_000), "but for what is short");
-        // Who is none is not counted.
+        // A peer that is no stranger is not counted.
         unsent.remove(&stranger);
         assert!((0..100).all(|_| unsent.take(&stranger, 1_000_000)));
         unsent.give_back(&stranger, 1_000_000);

@@ -207,7 +207,7 @@ impl<M: Machine> WithRelays<M> {
             },
             Some(Body::Closed(_)) => {
                 if let Some(session) = &mut known.session {
-                    // What waits for a drone that is gone would only take room of others.
+                    // Messages that wait for a drone that is gone would only take room of others.
                     session.queue.forget(drone);
                 }
                 if let Some(Drone { peer, .. }) = known.drones.remove(&drone) {
@@ -297,7 +297,7 @@ impl<M: Machine> WithRelays<M> {
                     session.queue.push(number, frame(number, Body::Relayed(allowed)));
                 }
             }
-            // What drones publish comes over their relays, which pass it on as they are told.
+            // Drones' publications come over their relays, which pass them on as they are told.
             Output::Relay { peer, .. } if self.relays.contains_key(&peer) => {}
             output => return Some(output),
         }
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(told, [(1, data(b"a")), (2, data(b"b"))]);
         let peers = bench.machine.connected.clone();
         assert!(peers.len() == 2 && peers.iter().all(|peer| peer.is_relayed()) && peers[0] != peers[1]);
-        // What one does is held against it alone.
+        // One drone's deeds are held against it alone.
         assert_eq!(bench.says([(1, data(b"lie"))]), [(1, Body::Closed(End::Forgery as u32))]);
         assert_eq!(bench.says([(1, data(b"again")), (2, data(b"c"))]), [(2, data(b"c"))]);
         assert_eq!(bench.says([(2, data(b"block"))]), [(2, Body::Closed(End::Blocked as u32))]);

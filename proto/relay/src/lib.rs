@@ -9,10 +9,10 @@
 //! Messages to the group do not go through it either: a relay is a hub of the group's topic, as a leader is,
 //! and passes on what the leader publishes, once for all its drones.
 //!
-//! A relay is trusted with nothing. What it carries is authenticated between drone and leader, so that it can
-//! drop, delay and replay, which a network can, too. The leader accepts only relays whose transport identity its
-//! operator has pinned ([`Route::Relay`](quiver_machine::Route::Relay)), since one can have many peers and memory
-//! in use.
+//! A relay is trusted with nothing. Drone and leader authenticate each other's messages, so that it can drop,
+//! delay and replay them, which a network can, too. The leader accepts only relays whose transport identity
+//! its operator has pinned ([`Route::Relay`](quiver_machine::Route::Relay)), since one can have many peers
+//! and memory in use.
 //!
 //! Both ends deliver in order and without loss for as long as a session lasts (a window of batches, acknowledged). A
 //! session that stalls, or a connection that is lost, ends the connections of its drones, as if they had been

@@ -24,8 +24,9 @@ const fn cost(frame: &[u8]) -> usize {
     frame.len() + OVERHEAD
 }
 
-/// The queue. Who sends more than others waits longer, and nobody else does. What is for all drones goes when all
-/// that waited before has gone: a member that is yet to be sent its welcome has no use for the epoch after that.
+/// The queue. A sender that sends more than others waits longer, and nobody else does. A message for all
+/// drones goes when all that waited before has gone: a member that is yet to be sent its welcome has no use
+/// for the epoch after that.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     rounds: VecDeque<Round>,

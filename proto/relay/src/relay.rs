@@ -172,7 +172,7 @@ impl Relay {
         let Some(peer) = self.spare.pop_front() else { return };
         self.begin(peer, rng);
         self.out.push_back(Output::Event(RelayEvent::LeaderConnected));
-        // What the leader publishes is published here.
+        // The leader's publications are published here.
         self.out.push_back(Output::Relay { peer, allowed: true });
     }
 
@@ -417,7 +417,7 @@ mod tests {
         bench.says(11, Body::Relayed(true));
         let (told, outputs) = bench.connect(12);
         assert_eq!((told, outputs.events), (vec![], vec![RelayEvent::Full]));
-        // Whoever leaves, or is no member any more, makes room.
+        // A drone that leaves, or is no member any more, makes room.
         bench.input(Input::Disconnected { peer: Peer(3) });
         assert_eq!(bench.connect(13).0, [(12, Body::Opened(true))]);
         bench.says(12, Body::Relayed(true));

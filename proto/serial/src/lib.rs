@@ -142,7 +142,8 @@ impl<D: Device> AsyncRead for LineReader<D> {
 pub enum Sending {
     /// The bytes left, but for what the transmitter has in hand.
     Sent,
-    /// The line took nothing for as long as was allowed. What was to leave was discarded, a part of it perhaps not.
+    /// The line took nothing for as long as was allowed. The bytes that were to leave were discarded, a part
+    /// of them perhaps not.
     Discarded,
 }
 

@@ -39,7 +39,7 @@ pub struct CommandLine<C: Subcommand> {
     pub command: C,
 }
 
-/// Reads the command line of this process. What is wrong with it ends the process with exit code 2. Comes first in
+/// Reads the command line of this process. A fault in it ends the process with exit code 2. Comes first in
 /// every service, and so keeps the process's memory private before a secret is read.
 #[must_use]
 pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {

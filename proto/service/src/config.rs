@@ -249,7 +249,7 @@ pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<V
     deserializer.deserialize_any(ListVisitor)
 }
 
-/// Visitor of a text or of a list of texts. Whatever else is there is named with what is wanted.
+/// Visitor of a text or of a list of texts. Its error names the value found and what is wanted.
 struct ListVisitor;
 
 impl<'de> Visitor<'de> for ListVisitor {

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 /// In words.
 pub fn parse(text: &str) -> Result<Duration, String> {
     if text.ends_with('M') || text.contains("M ") {
-        // Whoever writes 5M means minutes, and would get months.
+        // A user who writes 5M means minutes, and would get months.
         return Err(format!("{text:?}: write m for minutes, or months"));
     }
     match humantime::parse_duration(text) {

@@ -122,7 +122,7 @@ fn is_handed_over(metadata: &fs::Metadata) -> bool {
 }
 
 /// Opens what is to be read: a file, or a pipe that the shell made for it (`<(…)`), which has no name of its
-/// own. Whatever else the path names is refused before anything is waited for or said about permissions.
+/// own. A path that names something else is refused before anything is waited for or said about permissions.
 fn open(path: &Path) -> Result<File> {
     let metadata = fs::metadata(path).map_err(|source| match source.kind() {
         ErrorKind::NotFound => Error::NoFile { path: path.into() },

@@ -66,7 +66,7 @@ impl ProtectionArgs {
     }
 }
 
-/// Reads a passphrase or key. Whatever is wrong with the file is about what opens the state file.
+/// Reads a passphrase or key. Its errors say that the file is to open the state file.
 fn read(path: &Path, decode: impl FnOnce(&[u8], &str) -> Result<Protection>) -> Result<Protection> {
     let origin = path.display().to_string();
     let read = private_file::read_decoded(path, LIMIT, |text| decode(text, &origin));
@@ -86,8 +86,8 @@ fn read(path: &Path, decode: impl FnOnce(&[u8], &str) -> Result<Protection>) -> 
     })
 }
 
-/// Names the secret that was given in the place of a passphrase. What can be meant as one passes: digits, and bytes
-/// that are no text.
+/// Names the secret that was given in the place of a passphrase. Content that can be meant as a passphrase
+/// passes: digits, and bytes that are no text.
 fn misplaced(text: &[u8]) -> Option<&'static str> {
     let is_text =
         std::str::from_utf8(text).is_ok_and(|text| !text.trim().bytes().all(|byte| byte.is_ascii_hexdigit()));

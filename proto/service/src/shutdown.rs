@@ -1,5 +1,5 @@
-//! Waits for what ends a service: a signal, or the request of the application that it is part of. What is no
-//! service yet, or never is one, a signal ends at once.
+//! Waits for what ends a service: a signal, or the request of the application that it is part of. A signal
+//! ends at once a process that is no service yet, or never is one.
 
 use std::io::stdin;
 use std::path::Path;

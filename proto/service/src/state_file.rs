@@ -17,9 +17,9 @@
 //!   joining quadratic. When the journal has outgrown the snapshot ([`StateFile::journal_outgrown`]) the
 //!   owner replaces both by a new snapshot. A file is read back whole, and none larger than 1 GiB is: an
 //!   append that would lead there is refused ([`Error::JournalFull`]), so that what was acknowledged can
-//!   always be read. **What must be forgotten must not be appended**: a superseded secret stays readable in
-//!   the journal until the next replacement. So an edge, whose state holds ratchets and one-time points,
-//!   replaces each time; a leader's records hold no group secret.
+//!   always be read. **A secret that must be forgotten must not be appended**: a superseded secret stays
+//!   readable in the journal until the next replacement. So an edge, whose state holds ratchets and one-time
+//!   points, replaces each time; a leader's records hold no group secret.
 //! * An interrupted append (`kill -9`, power) leaves a short last frame, or one of which parts were not written and read
 //!   as zeros, at its end, its beginning or in its middle: a file system writes blocks in any order. It was never
 //!   acknowledged, so nothing that depends on it left this machine, and opening drops it. Any other damage is an error,
@@ -218,7 +218,7 @@ impl StateFile {
             return Err(Error::JournalFull { path: self.path.clone(), limit: self.limit });
         }
         if let Err(source) = self.write_frame(&frame) {
-            // Whatever part of it arrived is cut off now or, if even that fails, before the next attempt or
+            // The part of it that arrived is cut off now or, if even that fails, before the next attempt or
             // by `open`.
             let _ = self.file.set_len(self.acknowledged);
             return Err(Error::io("append to", &self.path, source));

@@ -114,8 +114,8 @@ impl<'a> Presentation<'a> {
         written.map_err(|error| self.written = Err(error)).ok()
     }
 
-    /// Prints all that were written, or all reports as JSON: several are one array. What cannot be written is printed all the
-    /// same.
+    /// Prints all that were written, or all reports as JSON: several are one array. Reports that cannot be
+    /// written are printed all the same.
     fn print(self, reports: &[Report]) -> Result<()> {
         let json = || match reports {
             [report] => report.json(),

@@ -43,8 +43,8 @@ pub struct Plan {
     /// True to go on after the last size, each twice the one before, for as long as MLS keeps within the
     /// budget.
     pub onward: bool,
-    /// CPU time that one system may take for one size, its preparation included. What it had not done by then
-    /// is left out, and so is every larger size.
+    /// CPU time that one system may take for one size, its preparation included. Work not done by then is
+    /// left out, and so is every larger size.
     pub budget: Duration,
     /// Repetitions of each event.
     pub effort: Effort,

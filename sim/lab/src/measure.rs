@@ -1,8 +1,8 @@
 //! Medians of repeated measurements, in CPU time of the measuring thread.
 //!
-//! CPU time, because a machine that has other things to do stretches wall time and hardly CPU time. What an
-//! operation leaves to other threads is not counted: operations that leave something to others are measured
-//! in wall time, by [`repeat_wall`].
+//! CPU time, because a machine that has other things to do stretches wall time and hardly CPU time. Work that
+//! an operation leaves to other threads is not counted: operations that leave something to others are
+//! measured in wall time, by [`repeat_wall`].
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -109,7 +109,7 @@ pub fn write_run<E: From<ReportError>>(
 ) -> Result<PathBuf, E> {
     let folder = new_folder(results, &name.folder())?;
     if let Err(error) = content(&folder) {
-        // What matters to whoever reads is why it was not written.
+        // The reader needs the reason why it was not written.
         let _ = fs::remove_dir_all(&folder);
         return Err(error);
     }

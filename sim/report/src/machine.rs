@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(read("b").as_ref(), Some(&old));
         put("c/.git/HEAD", &new);
         assert_eq!(read("c").as_ref(), Some(&new));
-        // What is no hash is not taken for one.
+        // A text that is no hash is not taken for one.
         put("d/.git/HEAD", "ref: refs/heads/none\n");
         put("e/.git/HEAD", "something else\n");
         put("f/.git", "gitdir: nowhere\n");

@@ -235,7 +235,7 @@ fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<Outcome> {
     {
         return live::work(line);
     }
-    // Whoever starts ranks ends all of them if one is lost.
+    // The starter of ranks ends all of them if one is lost.
     let kept = args.output.folder().filter(|_| ranks::count() > 1);
     let mut draft = ReportDraft::default();
     let mut watch = |report: RunReport| {
@@ -255,7 +255,7 @@ fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<Outcome> {
     }
 }
 
-/// Writes and prints the report. What cannot be written costs no figure: it is printed all the same.
+/// Writes and prints the report. A report that cannot be written costs no figure: it is printed all the same.
 fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: ReportDraft) -> Result<Outcome> {
     let write_replay =
         |file: &Path, trace| replay::write(file, &report.title(), ABOUT, &report.command, trace);

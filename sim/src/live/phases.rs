@@ -37,8 +37,8 @@ pub(crate) struct PhaseResults {
 }
 
 /// Carries out the phases in order. If drones are stuck in one, those after it make no sense and are left
-/// out. If the user ends the run or a worker is lost, the results are of the phases before. Whoever watches is told of each
-/// operation that is finished.
+/// out. If the user ends the run or a worker is lost, the results are of the phases before. The watcher is
+/// told of each operation that is finished.
 pub(crate) async fn run_all<S: Suite>(
     world: &mut World<S>,
     watch: &mut (dyn FnMut(FinishedPart<'_>) + Send),

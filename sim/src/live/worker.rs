@@ -28,8 +28,8 @@ use crate::measure;
 use crate::report::Outcome;
 use crate::{Result, SimError, ranks};
 
-/// Hosts drones for the run at the other end of the line until it is over. What keeps the worker from going on is said
-/// there, and makes the outcome a failure.
+/// Hosts drones for the run at the other end of the line until it is over. The outcome says there what keeps
+/// the worker from going on, and is a failure.
 ///
 /// # Errors
 /// If the run is gone before it says whom to host.
@@ -152,7 +152,7 @@ impl<S: QuorumSuite> WorkerProcess<S> {
             transport: setup.transport,
             kem: setup.kem,
             deputies: setup.deputies,
-            // What the leader has to know of them is not known here.
+            // The leader's knowledge of them is not known here.
             relays: 0,
             drones: setup.swarm,
         };

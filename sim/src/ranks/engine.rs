@@ -101,7 +101,7 @@ pub(super) fn carry(
             .map_err(SimError::Runtime)?;
         let mut carrier = LineCarrier { world: SimpleCommunicator::world(), far, last: measure::now() };
         loop {
-            // What was sent before the end is carried after it.
+            // Messages sent before the end are carried after it.
             let over = playing.is_finished();
             let carried = carrier.send_all() | carrier.receive_all();
             if over && !carried {
@@ -173,7 +173,7 @@ impl LineCarrier {
                 if length > LONGEST {
                     end.line = None;
                 } else if let Some(line) = &end.line {
-                    // Whoever played may be at its end.
+                    // The player may be at its end.
                     let _ = line.outgoing.send(bytes);
                 }
             }
@@ -264,7 +264,8 @@ impl Exchange for Mpi {
         let all = self.exchange(bytes);
         let waited = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         WAITED.fetch_add(waited, Ordering::Relaxed);
-        // MPI ends this process before a call returns without another rank. What cannot be counted is too much for this one.
+        // MPI ends this process before a call returns without another rank. A length that cannot be counted
+        // is too much for this one.
         all.ok_or(self.rank)
     }
 }

@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(runs.outcome(), Outcome::Passed, "{}", runs.failures());
         let report = runs.report(making());
         let tables: Vec<&Table> = report.tables().collect();
-        // What only a radio or a deputy has is left out.
+        // Rows that only a radio or a deputy has are left out.
         assert_eq!((tables[0].rows.len(), tables[1].rows.len()), (2 * 9, 6));
         let row = ["flat".into(), "memory".into(), 9_u32.into()];
         assert!(tables[1].figure(&row, "rekey_bytes").unwrap() > 0.0);

@@ -1,7 +1,7 @@
 //! The shared radio channel: airtime, losses and energy of every message.
 //!
 //! Messages with an edge at one end go over the radio; the KGC and the leaders reach each other by other
-//! means. A message to the group is one broadcast. What a re-key costs is all that is said about the newest
+//! means. A message to the group is one broadcast. The cost of a re-key is all that is said about the newest
 //! epoch, from its broadcast to the last straggler's catch-up, and what drones compute to follow it.
 
 mod compute_cost;

@@ -423,7 +423,7 @@ impl Checker {
     fn with_ranks(setup: CheckSetup, ranks: Option<&Ranks>) -> Result<Self, WorldError> {
         let ranks = || ranks.cloned();
         let checker = Self { toy: Bases::new(setup, ranks()), real: Bases::new(setup, ranks()), setup };
-        // What cannot be is refused before the first seed.
+        // A setup that cannot be is refused before the first seed.
         checker.toy.of(1)?;
         Ok(checker)
     }

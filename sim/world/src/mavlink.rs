@@ -1,10 +1,11 @@
 //! MAVLink telemetry in the group's datagrams (§20), over the world's radio.
 //!
 //! Every member of the group has a station beside its machine: [`Datagrams`](quiver_datagram::Datagrams) as
-//! the services have it, and a stream of MAVLink frames. What it seals is one broadcast on the channel that
-//! carries the protocol's own messages, too; all stations in range receive it. Vehicles are the edges, ground
-//! stations the leaders. A captured vehicle's station is the adversary's: it keeps its key when it is evicted,
-//! goes on sending under it, and sends again, as it was and altered, what it received from others.
+//! the services have it, and a stream of MAVLink frames. Each datagram that it seals is one broadcast on the
+//! channel that carries the protocol's own messages, too; all stations in range receive it. Vehicles are the
+//! edges, ground stations the leaders. A captured vehicle's station is the adversary's: it keeps its key when
+//! it is evicted, goes on sending under it, and sends again, as it was and altered, what it received from
+//! others.
 //!
 //! | part | what it is |
 //! |---|---|

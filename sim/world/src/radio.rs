@@ -9,7 +9,7 @@
 //! Nothing here reads a clock or draws from a random source of its own: virtual time comes in as a
 //! [`Duration`] since the beginning of the world, randomness as an argument, so one seed gives one trace.
 //!
-//! # What is modelled and what is not
+//! # Scope of the model
 //! * Fragmentation, MAC and PHY overhead, channel access delay, acknowledgements, retries, inter-frame
 //!   spacing, duty cycles, independent and bursty frame loss.
 //! * Parity frames of broadcasts of several frames, as many as the loss that the sender sees demands.

@@ -184,8 +184,8 @@ pub fn record(
         .map(|(run, trace)| (run, trace.expect("a recorder was there")))
 }
 
-/// Runs a plan over a suite for as long as `watch` continues, and records it if that is wanted. Whoever watches is called
-/// several times in each phase, after at most a tenth of a second of virtual time.
+/// Runs a plan over a suite for as long as `watch` continues, and records it if that is wanted. The watcher
+/// is called several times in each phase, after at most a tenth of a second of virtual time.
 ///
 /// # Errors
 /// As for [`run`].

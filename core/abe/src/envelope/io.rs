@@ -31,7 +31,7 @@ pub enum IoError {
 /// read.
 ///
 /// # Errors
-/// [`IoError`]. What was written until then is no envelope.
+/// [`IoError`]. The bytes written until then are no envelope.
 pub fn seal(
     message: Message,
     mut from: impl Read,

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! K_msg is used for one message, so its nonces may begin at zero. The flag in the trailer's nonce is what
-//! tells a whole message from a truncated one. What is in a chunk that opened may be *held*, not yet
+//! tells a whole message from a truncated one. The content of a chunk that opened may be *held*, not yet
 //! believed: only the trailer says that the message is whole and whose it is.
 
 use alloc::vec::Vec;

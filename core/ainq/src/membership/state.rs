@@ -45,7 +45,7 @@ impl<S: Suite> Membership<S> {
         let group = Name::from_bytes(reader.lp(Name::MAX_LEN)?)?;
         let leader = Handle(reader.array()?);
         let strategy = match reader.u8()? {
-            // A tree of a version before. What of it is stored has not changed; its term goes on no more.
+            // A tree of a version before. Its stored form has not changed; its term goes on no more.
             2 | 3 => StrategyKind::Tree,
             code => StrategyKind::from_code(code)?,
         };

@@ -59,8 +59,8 @@ pub fn gen_group_key<S: Suite>(
     Ok((state, key, broadcast))
 }
 
-/// **KeyRetrieval**: T_i = y_i·V, K_g = C_i ⊕ H1(V,T_i,…,t_g). One multiplication. Whatever comes out is
-/// taken for the key.
+/// **KeyRetrieval**: T_i = y_i·V, K_g = C_i ⊕ H1(V,T_i,…,t_g). One multiplication. The result is taken for
+/// the key, right or wrong.
 ///
 /// # Errors
 /// [`Error::MissingEntry`] if the broadcast has no such entry.

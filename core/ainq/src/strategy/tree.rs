@@ -27,7 +27,7 @@ impl<S: Suite> Tree<S> {
         Self { nodes: Hierarchy::new(&[]) }
     }
 
-    /// Makes the epoch's keys and wraps. What it does to the tree is in `touched`.
+    /// Makes the epoch's keys and wraps. The changes to the tree are in `touched`.
     fn rekey(
         &mut self,
         touched: &Touched,

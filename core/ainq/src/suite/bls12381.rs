@@ -56,7 +56,7 @@ impl Suite for Bls12381G1 {
         let bytes: &[u8; 48] = bytes.try_into().ok()?;
         // Checks the curve equation and the subgroup.
         let point = G1Affine::deserialize_compressed(&bytes[..]).ok()?;
-        // Whatever freedom a decoder may leave, only the encoding that this suite writes is accepted.
+        // Only the encoding that this suite writes is accepted, although a decoder may allow others.
         (compressed(&point) == *bytes).then(|| point.into_group())
     }
 

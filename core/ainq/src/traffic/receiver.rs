@@ -186,8 +186,8 @@ impl Receiver {
     }
 
     /// The ceilings that rose since the last call, one per sender: every 64 messages, and with a sender's
-    /// first. Who wants to restore this receiver asks after each message, and makes them durable before
-    /// acting on what was opened.
+    /// first. A caller that wants to restore this receiver asks after each message, and makes them durable
+    /// before acting on what was opened.
     pub fn take_risen_ceilings(&mut self) -> Vec<Ceiling> {
         let leader = self.from_leader.as_mut().and_then(|source| source.take_risen(SenderId::Leader));
         let signed = self.signed.take_risen(SenderId::Signer);

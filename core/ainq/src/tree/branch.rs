@@ -54,8 +54,8 @@ impl<'a, W> Branch<'a, W> {
     }
 
     /// Returns true if the member on it stays in the tree: the lowest of its nodes in R has a wrap for the
-    /// child on the branch. Who leaves has none, since all nodes above its leaf are in R, or those that
-    /// anybody else remains beneath.
+    /// child on the branch. A member that leaves has none, since all nodes above its leaf are in R, or those
+    /// that anybody else remains beneath.
     pub(crate) fn remains(&self) -> bool {
         // Of the child's level, one below.
         let lowest = self.changes.iter().skip(1).position(|change| change.refreshed);

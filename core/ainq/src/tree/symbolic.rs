@@ -271,7 +271,7 @@ impl<const D: u8> Group<D> {
         let keys: Vec<Symbol> = keys.copied().collect();
         let under = leaf.0;
         self.sent.extend(keys.iter().chain([&key]).map(|key| (under, *key)));
-        // One in four is lost on the way, recorded all the same. Who holds the epoch needs none.
+        // One in four is lost on the way, recorded all the same. A member that holds the epoch needs none.
         let member = self.members.get_mut(&slot).unwrap();
         self.held.entry(member.id).or_default().insert(under);
         if self.rng.next_u32().is_multiple_of(4) || member.path.is_some() {

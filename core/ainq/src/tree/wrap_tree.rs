@@ -410,7 +410,7 @@ mod tests {
                 let branch = decoded(&tree.branch(slot));
                 prop_assert_eq!(branch.root(), tree.root());
                 prop_assert!(branch.as_bytes().len() <= 8 * (NODE_LEN + 1) + 1);
-                // Whoever is out is shown it, and nobody else.
+                // Removed members are shown it, and nobody else.
                 let changes = (removed.contains(slot), added.contains(slot));
                 if changes != (false, true) {
                     prop_assert_eq!(branch.keeps(slot), Some(!changes.0));

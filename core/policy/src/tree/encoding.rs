@@ -40,7 +40,7 @@ impl AccessTree {
         writer.finish()
     }
 
-    /// Reads an encoding. What is returned passed every check that a parsed policy passes.
+    /// Reads an encoding. The tree returned passed every check that a parsed policy passes.
     ///
     /// # Errors
     /// [`Fault::Malformed`], or the mistake of the nodes.

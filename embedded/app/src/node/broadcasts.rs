@@ -63,7 +63,8 @@ fn limits() -> AssemblerLimits {
 }
 
 /// Returns true if bytes are a message of this deployment, and its wraps those that its header binds, if that is whole.
-/// What a false frame spoilt is tried again with other frames; the header's signature is for the machine to verify.
+/// A message that a false frame spoilt is tried again with other frames; the header's signature is for the
+/// machine to verify.
 fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
     match Message::decode(deployment, bytes) {
         Ok(Message::Rekey(rekey)) => match &rekey.part {
@@ -108,7 +109,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         if self.broadcasts.whole.is_none() || !self.is_fit(now).await {
             return;
         }
-        // What is published has no sender on the link: any leader may have relayed it.
+        // A publication has no sender on the link: any leader may have relayed it.
         let (Some(from), Some((digest, bytes))) =
             (self.connections.on(Route::Leader).next(), self.broadcasts.whole.take())
         else {

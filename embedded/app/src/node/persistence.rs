@@ -77,7 +77,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// Discards the state that the flash has no room for, and goes back to the stored one: of the new one
-    /// nothing was sent, so nobody counts on it. Whatever made it so long comes again, each time after a
+    /// nothing was sent, so nobody counts on it. The cause of its length comes again, each time after a
     /// longer while, since every start writes a state.
     fn give_up(&mut self, now: Duration) {
         (self.machine, self.unsaved, self.held, self.deadline) = (None, None, None, None);

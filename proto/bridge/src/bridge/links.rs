@@ -162,7 +162,7 @@ impl Links {
 
     pub(super) fn close(&mut self, router: &mut Router, link: LinkId) {
         if let Some(closed) = self.links.remove(&link) {
-            // What was heard there is forgotten: the systems may come back over another link.
+            // Systems heard there are forgotten: they may come back over another link.
             router.remove(closed.id);
             self.by_id.remove(&closed.id);
         }
@@ -228,7 +228,7 @@ impl Links {
         }
     }
 
-    /// Hands a frame to the program, or says why not. What its operator is to be told is then in
+    /// Hands a frame to the program, or says why not. The notice for its operator is then in
     /// [`Links::take_notice`].
     pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
         const BEHIND: &str = "program is behind";

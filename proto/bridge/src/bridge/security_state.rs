@@ -65,7 +65,7 @@ impl SecurityState {
             let ends = now.checked_add(valid_for).map(|end| (end - soon, end));
             self.key = Some(LastKey { epoch, since, ends });
         }
-        // What changes is told at once, but not more often than every second.
+        // A change is told at once, but not more often than every second.
         self.due = self.due.min(now + Duration::from_secs(1));
     }
 

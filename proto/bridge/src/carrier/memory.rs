@@ -59,7 +59,7 @@ fn transmit(medium: &Mutex<Medium>, from: usize, datagram: &[u8]) {
     let Medium { members, filter } = &mut *medium;
     for (to, member) in members.iter().enumerate().filter(|(to, _)| *to != from) {
         for _ in 0..filter(from, to, datagram) {
-            // Whoever is behind loses it, as on any medium.
+            // A member that is behind loses it, as on any medium.
             let _ = member.try_send(datagram.to_vec());
         }
     }

@@ -78,7 +78,7 @@ impl Senders {
     }
 
     fn key_changed(&mut self) {
-        // Whoever was evicted has no datagram that opens under the new key.
+        // An evicted drone has no datagram that opens under the new key.
         self.0.values_mut().for_each(|sender| sender.proven = None);
     }
 

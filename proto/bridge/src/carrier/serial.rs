@@ -65,8 +65,8 @@ impl Framing for Cobs {
                 }
                 continue;
             }
-            // What does not decode is noise, or a datagram that lost bytes: the next one begins behind the
-            // delimiter.
+            // A piece that does not decode is noise, or a datagram that lost bytes: the next one begins
+            // behind the delimiter.
             if !self.overrun
                 && !self.held.is_empty()
                 && let Ok(len) = cobs::decode_in_place(&mut self.held)
@@ -84,7 +84,7 @@ pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32,
     let mut pause = Pause::new(format!("serial:{device}:{baud}"), LONGEST_WAIT);
     loop {
         tokio::select! {
-            // What comes before the first attempt waits for it.
+            // Datagrams of before the first attempt wait for it.
             biased;
             () = pause.wait() => {}
             order = port.order() => match order {
@@ -121,7 +121,8 @@ async fn exchange<F: Framing, D: Device>(
     let (outbound, mut leaving) = mpsc::channel::<(Vec<u8>, usize)>(1);
     let counters = Arc::clone(&port.counters);
     let mut writing = pin!(async move {
-        // What an earlier process sent may have been cut off: the first datagram must not be joined to it.
+        // An earlier process's last datagram may have been cut off: the first datagram must not be joined to
+        // it.
         writer.send(F::FIRST, WRITE_TIME).await?;
         while let Some((line, datagram)) = leaving.recv().await {
             match writer.send(&line, WRITE_TIME).await? {

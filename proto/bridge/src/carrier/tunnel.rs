@@ -1,5 +1,5 @@
 //! Datagrams in `TUNNEL` messages on a serial line, for radio modems that take nothing but MAVLink: SiK and RFD900
-//! with MAVLink framing, mLRS. What such a modem says of itself (`RADIO_STATUS`) goes to the programs at this end.
+//! with MAVLink framing, mLRS. Such a modem's own status (`RADIO_STATUS`) goes to the programs at this end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -130,7 +130,7 @@ pub(super) async fn serve_star(mut port: Port, at: HostPort) {
     let mut buffer = [0; LONGEST];
     loop {
         let socket = tokio::select! {
-            // What comes before the first attempt waits for it.
+            // Datagrams of before the first attempt wait for it.
             biased;
             () = pause.wait() => match connect(&at).await {
                 Ok(socket) => socket,

@@ -12,8 +12,8 @@ use crate::pause::{Pause, closed};
 
 /// The longest wait between attempts to open the device.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Time limit for a line to take a frame. What waits longer is dropped, because a command must not be late. The
-/// line stays open: opening it anew would start some autopilots anew.
+/// Time limit for a line to take a frame. A frame that waits longer is dropped, because a command must not be
+/// late. The line stays open: opening it anew would start some autopilots anew.
 const WRITE_TIME: Duration = Duration::from_secs(5);
 
 /// Opens the device again and again: it may be unplugged.
@@ -84,7 +84,7 @@ async fn write<D: Device>(
                         "it takes nothing, so frames to it are dropped: is flow control held there?"
                     );
                 }
-                // What has waited meanwhile is as old.
+                // Frames that waited meanwhile are as old.
                 outward.discard();
             }
         }
@@ -125,7 +125,7 @@ mod tests {
         let event = timeout(PATIENCE, bridge.recv()).await.expect("telemetry goes on").expect("it runs");
         assert!(matches!(event, LinkEvent::Bytes { bytes, .. } if bytes == b"telemetry"));
 
-        // What waited for as long as is allowed is dropped, and what comes afterwards goes out.
+        // A frame that waited for as long as is allowed is dropped, and the next ones go out.
         let mut read = [0; 5];
         autopilot.read_exact(&mut read).await.expect("read");
         assert_eq!(&read, b"first", "the system had room for it");

@@ -43,7 +43,7 @@ fn counted(from: IpAddr) -> IpAddr {
     }
 }
 
-/// Clients that are connected. Who connects and sends nothing keeps no program out.
+/// Clients that are connected. A client that connects and sends nothing keeps no program out.
 #[derive(Debug, Default)]
 struct Clients {
     clients: BTreeMap<u64, Client>,
@@ -211,7 +211,7 @@ mod tests {
         let mut idle: Vec<_> = (0..100).filter_map(|number| clients.admit(start, host(number))).collect();
         assert_eq!(idle.len(), MAX_CLIENTS);
         let later = start + SILENT;
-        // Who sends keeps its place.
+        // A client that sends keeps its place.
         idle[0].heard.send_replace(later);
         let mut station = clients.admit(later, host(200)).expect("one of them goes");
         let is_over = |place: &mut Place| place.end.try_recv() == Err(oneshot::error::TryRecvError::Closed);

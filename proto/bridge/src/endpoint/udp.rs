@@ -49,7 +49,7 @@ impl Peers {
     /// room, if that begins with it: this program, or one that made room for it.
     fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) -> Option<SocketAddr> {
         self.0.retain(|peer| now.duration_since(peer.heard) < REMEMBERED);
-        // Whoever sends no frame with a right check sum gets no answer: addresses are easily made up.
+        // A source that sends no frame with a right check sum gets no answer: addresses are easily made up.
         if !is_program {
             return None;
         }
@@ -180,7 +180,7 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
     let Ok(mut link) = port.open().await else { return };
     loop {
         tokio::select! {
-            // What comes before the first attempt waits for it.
+            // Frames of before the first attempt wait for it.
             biased;
             () = pause.wait() => {}
             frame = link.next_frame() => match frame {
@@ -306,7 +306,7 @@ mod tests {
             peers.hear(now, at(1, 1), has_frame(datagram));
         }
         assert_eq!(peers.addresses().count(), 0);
-        // Who has sent frames is not kept by anything else.
+        // A program that has sent frames keeps its place by nothing else.
         peers.hear(now, at(1, 1), true);
         peers.hear(now + REMEMBERED, at(1, 1), false);
         assert_eq!(peers.addresses().count(), 0);

@@ -45,7 +45,7 @@ pub(super) fn run(queue: &Queue, settings: &FlightLogSettings) {
 
 impl Log {
     fn new(kind: Kind, settings: &FlightLogSettings) -> Self {
-        // What passed has three quarters of the room: a flood of what is dropped must not displace it.
+        // Frames that passed have three quarters of the room: a flood of dropped ones must not displace them.
         let (ending, limit) = match kind {
             Kind::Passed => (".tlog", settings.limit / 4 * 3),
             Kind::Dropped => (".dropped.jsonl", settings.limit / 4),

@@ -1,8 +1,7 @@
 //! Opens datagrams and announcements. §20.4 to §20.8.
 //!
 //! In the order of cost: what it claims, the tag, which a stranger cannot make, then the signature. A window
-//! is marked last, so that nobody moves that of a signer in its name. What is wrong is counted, never
-//! answered.
+//! is marked last, so that nobody moves that of a signer in its name. Faults are counted, never answered.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -63,7 +62,7 @@ enum Of {
 }
 
 impl<S: Suite> Datagrams<S> {
-    /// Takes what the carrier received. What is wrong with it is counted, and never answered.
+    /// Takes what the carrier received. Faults are counted, and never answered.
     pub fn handle_datagram(&mut self, now: Duration, datagram: &[u8]) {
         if !self.is_open_at(now) {
             self.counters.closed += 1;
@@ -347,7 +346,7 @@ impl<S: Suite> Datagrams<S> {
         };
         // The number of the next unsigned datagram is any member's word, so that it only guides the search.
         sender.announce(number, announcement.next);
-        // What was not verified here, because the signer is known, is not taken as signed.
+        // An announcement that was not verified here, because the signer is known, is not taken as signed.
         if verified {
             sender.manifests = interval(announcement.interval);
             sender.signed.expect_from(announcement.next_signed);
@@ -452,7 +451,7 @@ impl<S: Suite> Datagrams<S> {
                     return Err(Drop(|counters| &mut counters.refused_signer));
                 }
                 (Some(_), None) => return Err(UnknownSender(Wanted { slot, key: true })),
-                // What is signed counts more than what any member can say.
+                // A signed statement counts more than one that any member can make.
                 (None, Some(_)) => {}
                 (None, None) if start.boot_no > known.start.boot_no => {}
                 (None, None) => return Err(old_start()),

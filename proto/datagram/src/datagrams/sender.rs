@@ -309,8 +309,8 @@ impl<S: Suite> Datagrams<S> {
         }
     }
 
-    /// §20.8: the key changes. What is sealed or being signed and did not leave goes back to what waits; and
-    /// commands that left in the last moments, if they are to be sent again.
+    /// §20.8: the key changes. Payloads that are sealed or being signed and did not leave go back to those
+    /// that wait, and so do commands that left in the last moments, if they are to be sent again.
     pub(super) fn give_back(&mut self, now: Duration, again: bool) {
         for pending in core::mem::take(&mut self.pending).into_iter().rev() {
             if let Purpose::Datagram { queued: Some(queued), .. } = pending.purpose {
@@ -384,7 +384,7 @@ impl<S: Suite> Datagrams<S> {
         if own.hashes.is_empty() || !due || most == 0 {
             return;
         }
-        // What does not fit goes into the next manifest, which is due at once.
+        // Hashes that do not fit go into the next manifest, which is due at once.
         let rest = own.hashes.split_off(most.min(own.hashes.len()));
         let manifest = Manifest { from: own.hashes_from, hashes: core::mem::replace(&mut own.hashes, rest) };
         own.hashes_from = manifest.end();

@@ -387,8 +387,8 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
         if spoilt { self.resume(shared, now, rng) } else { Vec::new() }
     }
 
-    /// The deadline has come. Who committed itself and did not sign is set aside; if too few are left then,
-    /// everybody is asked again.
+    /// The deadline has come. KGCs that committed themselves and did not sign are set aside; if too few are
+    /// left then, everybody is asked again.
     fn retry(&mut self, shared: &SharedRequest<S>, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         if self.contacts.is_empty() {
             self.deadline = None;

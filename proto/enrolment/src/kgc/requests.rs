@@ -1,8 +1,8 @@
 //! Answers enrolment requests at the KGC (docs/protocol.md §3.4).
 //!
 //! Order matters: cookie before any curve arithmetic; the stored reply before verification, so that a repeat
-//! is cheap; the pin durable before the first answer, so that no crash lets a token serve two keys. What a
-//! KGC of a quorum answers is in [`sharing`](super::sharing).
+//! is cheap; the pin durable before the first answer, so that no crash lets a token serve two keys. Answers
+//! of a quorum's KGC are in [`sharing`](super::sharing).
 
 use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
 use quiver_machine::{Now, Peer};

@@ -101,7 +101,7 @@ impl Leaders {
         self.refused.names(leader)
     }
 
-    /// §10.7: What a refused leader signs is as good as unsigned.
+    /// §10.7: A refused leader's signatures count as none.
     ///
     /// # Errors
     /// [`Offence::RefusedLeader`].

@@ -55,7 +55,7 @@ pub struct GroupMember<S: Suite> {
     /// The newest epoch seen of each group that this drone was a member of.
     pub(super) history: History<S>,
     /// The leader that is likely to send next, with its Y once a header of it was believed: decoding its key
-    /// and computing Y for every header would be most of what a re-key costs. What is believed does not
+    /// and computing Y for every header would be most of what a re-key costs. Whether it is believed does not
     /// depend on it.
     pub(super) expected: Option<Box<DronePublicKey<S>>>,
     pub(super) spare_points: SparePoints<S>,

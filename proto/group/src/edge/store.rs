@@ -22,7 +22,7 @@ const LONGEST_NUMBER: usize = 10;
 const HEAD_LEN: usize = 1 + 32;
 
 /// Record of an edge, persisted behind version and deployment; replaced as a whole, as it is small (about 1
-/// KB). What everybody may know is borrowed and not erased.
+/// KB). Public parts are borrowed and not erased.
 #[derive(Serialize, Deserialize)]
 struct Record<'a> {
     boot_no: u32,

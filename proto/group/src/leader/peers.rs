@@ -30,8 +30,8 @@ pub(super) struct Peers {
     /// Way by which the message being handled came.
     pub(super) via: Via,
     misdeeds: Misdeeds,
-    /// Connections over which a join request came whose signatures verified. What follows is verified with
-    /// the batch.
+    /// Connections over which a join request came whose signatures verified. Later requests over them are
+    /// verified with the batch.
     verified: BTreeSet<Peer>,
     /// Connections whose group messages are relayed.
     relayed: BTreeSet<Peer>,
@@ -74,7 +74,7 @@ impl Peers {
     }
 
     /// Spends the verification of a signature that came without a cookie, whether it will hold or not. Returns whether
-    /// it may be verified. Who is told no sends again what matters.
+    /// it may be verified. A peer that is refused sends again what matters.
     pub(super) fn affords_check(&mut self, now: Duration, peer: Peer) -> bool {
         // §10.9: no connection, and not all strangers together, oftener than their rate.
         let affords = if self.leaders.contains(&peer) || self.kgcs.contains(&peer) {

@@ -4,8 +4,8 @@
 //! segmented LRU cache (R. Karedla, J. S. Love, B. G. Wherry, *Caching strategies to improve disk system
 //! performance*, IEEE Computer 27(3), 1994): half the places are for entries that have proven themselves, and
 //! a newcomer displaces another newcomer. A message has proven itself by a second piece, a source by a message
-//! that was accepted. Whoever floods with single frames, or with addresses, displaces nothing that was heard
-//! before the flood; whoever prepares does not save a frame by it.
+//! that was accepted. A flood of single frames, or of addresses, displaces nothing that was heard before it;
+//! an attacker that prepares does not save a frame by it.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -30,7 +30,7 @@ pub struct AssemblerLimits {
     /// Sets of k pieces that are decoded before a message is given up.
     pub attempts: u32,
     /// Multiplications of bytes per second for sets of a message after its first, which is always decoded; as
-    /// many as of one second can be saved up. What false frames cost is bounded by it, whatever they are.
+    /// many as of one second can be saved up. It bounds the cost of false frames, whatever they are.
     pub retry_work: u32,
     /// Time after its first frame at which a message is forgotten.
     pub keep: Duration,

@@ -223,7 +223,7 @@ impl Broadcaster {
         let Some(state) = self.boards.get_mut(&board) else { return };
         let current = self.current.as_mut().map(|current| (&current.broadcast.id, &mut current.confirmed));
         let past = self.past.iter_mut().map(|past| (&past.id, &mut past.confirmed));
-        // What is under way first: it alone is waited for.
+        // The broadcast under way first: it alone is waited for.
         if let Some((_, confirmed)) = current.into_iter().chain(past).find(|(id, _)| id.starts_with(&digest))
         {
             confirmed.insert(board);

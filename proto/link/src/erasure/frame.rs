@@ -10,7 +10,7 @@ use crate::LinkError;
 
 /// Bytes in front of a piece: kind (1), digest (4), length (2), index (1).
 pub const CODED_OVERHEAD: usize = 8;
-/// The longest message that is coded as one, in bytes. What is longer goes out as several.
+/// The longest message that is coded as one, in bytes. A longer one goes out as several.
 pub const MAX_CODED_MESSAGE: usize = u16::MAX as usize;
 
 /// Follows the kinds of datagrams of a board's session.

@@ -2,9 +2,9 @@
 //! leader.
 //!
 //! Each message has a [`Trickle`] timer for a few intervals, as each data message of MPL has (RFC 7731,
-//! section 5.3). Whoever wants members to keep silent could send a frame or two and be counted for a
-//! repetition; so one is counted only when as many different frames as make the message came from one address,
-//! byte for byte those of the message, which members can tell because they have it.
+//! section 5.3). An attacker that wants members to keep silent could send a frame or two and be counted for a
+//! repetition; so one is counted only when as many different frames as make the message came from one
+//! address, byte for byte those of the message, which members can tell because they have it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -137,8 +137,8 @@ impl Repeated {
     fn note(&mut self, source: u64, index: usize, sources: usize) {
         if !self.others.iter().any(|(other, _)| *other == source) {
             if self.others.len() >= sources.max(1) {
-                // Bounded: addresses can be made up. Who loses its count has to repeat the message again to
-                // be counted.
+                // Bounded: addresses can be made up. A neighbour that loses its count has to repeat the
+                // message again to be counted.
                 self.others.pop_front();
             }
             self.others.push_back((source, [false; 256]));

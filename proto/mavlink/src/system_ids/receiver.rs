@@ -120,7 +120,7 @@ impl TableReceiver {
                 let digest = TableDigest::of(&table.encode());
                 (TableId { term, number, digest }, Err(table))
             }
-            // What is not narrow has another version.
+            // A table that is not narrow has another version.
             Err(narrow) => match TableMessage::decode(bytes) {
                 Ok(TableMessage { id, content }) => (id, Ok(content)),
                 Err(MavlinkError::Table("it is of another version")) => return Err(narrow),

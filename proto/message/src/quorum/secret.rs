@@ -15,8 +15,8 @@ pub struct Both<T> {
     pub ibe: T,
 }
 
-/// Bytes that are erased when dropped, never printed and compared in constant time. What a transport copies
-/// of them is not erased.
+/// Bytes that are erased when dropped, never printed and compared in constant time. A transport's copies of
+/// them are not erased.
 #[derive(Clone, derive_more::Debug)]
 #[debug("SecretBytes({} bytes)", self.0.len())]
 pub struct SecretBytes(Zeroizing<Vec<u8>>);

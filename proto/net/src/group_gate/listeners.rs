@@ -44,8 +44,8 @@ impl Waiting {
         self.bytes += frame;
     }
 
-    /// Its streams have taken so many bytes. What they took beside messages, control messages, counts no
-    /// further.
+    /// Its streams have taken so many bytes. Bytes that they took beside messages, of control messages, count
+    /// no further.
     fn take(&mut self, bytes: u64) {
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         while left > 0
@@ -122,8 +122,8 @@ impl Listeners {
 
     /// Strangers that have to go so that those who stay can be given a message of so many bytes, and what
     /// waits for each: those who are given no more whatever others have, then whoever has most, and then
-    /// others, until there is room for all who stay. What still waits for those that are being disconnected is
-    /// beside that, as long as it is no more than may wait for all.
+    /// others, until there is room for all who stay. Bytes that still wait for those that are being
+    /// disconnected are beside that, as long as they are no more than may wait for all.
     pub(super) fn make_room(&mut self, data: usize) -> Vec<(PeerId, usize)> {
         let needed = frame_len(self.topic, data) + WAITING_COST;
         let (limits, messages) = (self.limits, self.messages);

@@ -64,7 +64,7 @@ impl Network {
         // The transport has authenticated the identity; members are known by it, whoever dialled.
         let route = match self.members.get(&id) {
             Some(kgc) => {
-                // What libp2p sees to for everybody else.
+                // libp2p keeps this limit for everybody else.
                 if established > self.limits.per_peer {
                     self.swarm.close_connection(connection);
                 }

@@ -16,7 +16,7 @@ const IN_PASSING: u64 = 64;
 /// Bytes of a handshake of which nothing came: its socket and its task.
 const HANDSHAKE: u64 = 8 << 10;
 /// Memory that need not come back, after all attacks of a run together: the C library keeps free pages below one that is in
-/// use, in an arena for each thread. What is lost with each attack exceeds it after some of them.
+/// use, in an arena for each thread. A leak in each attack exceeds it after some of them.
 const KEPT: u64 = 16 * MIB;
 /// The same for each handshake that may go on at a time.
 const KEPT_OF_HANDSHAKE: u64 = 4 << 10;

@@ -26,8 +26,8 @@ const STATE_EVERY: Duration = Duration::from_secs(5);
 #[derive(Args, Clone, Debug, Default, Serialize)]
 pub struct MavlinkArgs {
     /// Where a MAVLink program (autopilot, ground station) is connected. `udpin:HOST:PORT` listens,
-    /// udpout:HOST:PORT sends, tcp:HOST:PORT, tcpin:HOST:PORT, serial:/dev/ttyACM0:57600; may be repeated. What
-    /// it sends goes to the group as encrypted datagrams; without a valid group key nothing passes
+    /// udpout:HOST:PORT sends, tcp:HOST:PORT, tcpin:HOST:PORT, serial:/dev/ttyACM0:57600; may be repeated.
+    /// Its frames go to the group as encrypted datagrams; without a valid group key nothing passes
     #[arg(long, value_name = "ENDPOINT", help_heading = "MAVLink")]
     pub mavlink: Vec<String>,
     /// Carrier of these datagrams, such as star:HOST:PORT. `star:HOST:PORT` (the leader's relay),

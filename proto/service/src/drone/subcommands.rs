@@ -193,7 +193,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
     }
 
     async fn offline(&self, file: &DeploymentFile, request: KeyRequest) -> Result<KeyAnswer> {
-        // What needs no state file is done without one.
+        // A job that needs no state file is done without one.
         if let KeyRequest::Envelope(job) = &request
             && !NodeState::exists(&self.program.settings().data_dir)
         {

@@ -116,8 +116,8 @@ where
     Ok(())
 }
 
-/// Shows the status on this terminal, and shows it anew in each interval, until a signal comes. What was shown
-/// last stays there.
+/// Shows the status on this terminal, and shows it anew in each interval, until a signal comes. The last
+/// status stays there.
 ///
 /// # Errors
 /// [`Error::NoTerminal`]; those of asking for the first time, and of standard output.

@@ -2,8 +2,8 @@
 //! [`commonware_cryptography`].
 //!
 //! Both are `FullIdent` of Boneh and Franklin on BLS12-381, computed by blst; keys of identities are
-//! signatures of BLS. All encrypt 32 bytes, and hash the identity each time. What is one-time for an identity
-//! may be kept: ours, `kept`, does.
+//! signatures of BLS. All encrypt 32 bytes, and hash the identity each time. A contender may keep one-time
+//! work for an identity: ours, `kept`, does.
 //!
 //! | variant of commonware | public keys | counterpart here |
 //! |---|---|---|

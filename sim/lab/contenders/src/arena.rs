@@ -572,7 +572,7 @@ impl<'a> Arena<'a> {
         let power = *profile.power();
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
             let Some(node) = self.nodes.get_mut(to) else { continue };
-            // Who is not there yet, hears nothing; who is removed, does, and pays for itself.
+            // A node that is not there yet hears nothing; one that is removed does, and pays for itself.
             if to > 0 && !node.connected {
                 continue;
             }

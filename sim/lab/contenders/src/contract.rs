@@ -29,7 +29,8 @@ pub fn member_of(peer: Peer) -> Option<MemberId> {
 }
 
 /// Command of the operator. To a controller, each is one new key: the arena sees the key held after an input, so that
-/// what a controller makes and replaces within one input is foreign to it. Whoever is removed must open none of them.
+/// what a controller makes and replaces within one input is foreign to it. A removed member must open none of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Order to the controller: admit these members and make a new key. The first of these commands forms the
@@ -64,8 +65,8 @@ pub struct KeyState {
     pub key: Fingerprint,
 }
 
-/// Machine of a controller or a member, with the key that it holds. Its events say, for people, what went wrong. What
-/// a scheme stores, it keeps itself.
+/// Machine of a controller or a member, with the key that it holds. Its events say, for people, what went
+/// wrong. A scheme keeps its own stored state.
 pub trait Participant: Machine<Command = Command, Event = String, Record = Infallible> {
     /// Epoch and fingerprint of the key held; `None` without one.
     fn key_state(&self) -> Option<KeyState>;

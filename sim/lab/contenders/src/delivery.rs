@@ -288,7 +288,7 @@ impl Receiver {
         let (number, index) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let (count, ticks) = (u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h]));
         let known = self.complete.contains(&number);
-        // Who has begun a parcel, or has it, goes on reporting it although it holds a key by now.
+        // A member that has begun a parcel, or has it, goes on reporting it although it holds a key by now.
         if !known && !self.assemblies.contains_key(&number) && !Filter::takes(filter, has_key) {
             return None;
         }

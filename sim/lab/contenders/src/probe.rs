@@ -207,7 +207,7 @@ fn takes_foreign_keys(contender: &mut dyn Contender, seed: u64) -> Result<bool, 
     poll(usurper.as_mut());
     usurper.handle_input(now, Input::Command(Command::Admit(members)), &mut rng);
     poll(usurper.as_mut());
-    // What goes to one after the other waits for reports that never come.
+    // Parcels for one member after the other wait for reports that never come.
     for second in 1..300 {
         let now =
             Now { monotonic: std::time::Duration::from_secs(second * 10), unix: EPOCH_START + second * 10 };

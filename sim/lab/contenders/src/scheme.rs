@@ -61,7 +61,7 @@ pub struct Received<'a> {
 
 /// A member's side of a scheme.
 pub trait KeyHolder {
-    /// Takes a parcel. What is not for this member, or is forged, changes nothing.
+    /// Takes a parcel. A parcel that is not for this member, or is forged, changes nothing.
     fn open(&mut self, received: Received<'_>);
 
     /// Epoch and fingerprint of the key held.

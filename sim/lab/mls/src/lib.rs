@@ -4,7 +4,7 @@
 //! updates, [`Member::follow`] applies another member's commit, [`Candidate::join`] joins. Everything goes in
 //! and out serialised, so that sizes are those of the wire and times include parsing.
 //!
-//! # What was chosen in favour of MLS
+//! # Choices in favour of MLS
 //! * The mandatory ciphersuite `MLS_128_DHKEMX25519_AES128GCM_SHA256_Ed25519` over aws-lc, the fastest
 //!   provider that builds with a Rust toolchain and a C compiler; see [`provider`].
 //! * Basic credentials (a name), not certificates. Commits go as signed public messages: encrypted ones are

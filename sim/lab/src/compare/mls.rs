@@ -76,7 +76,7 @@ impl MlsGroup {
         Ok(sample)
     }
 
-    /// One newcomer joins. What invites them is the same for all.
+    /// One newcomer joins. The invitation is the same for all.
     fn enter(&self, leader: &Member, newcomer: &Candidate, sent: &Sent, sample: &mut Sample) -> Result<()> {
         let invitation = sent.invitation.as_ref().ok_or(quiver_mls::Error::NoInvitation)?;
         let (joined, newcomer_time) = clocked(|| newcomer.join(invitation));

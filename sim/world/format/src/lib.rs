@@ -130,7 +130,7 @@ pub struct EdgeTable {
     pub overlap: Option<Spanned<Span>>,
 }
 
-/// Faults of links, whatever the radio. What is not given stays sound.
+/// Faults of links, whatever the radio. Links without a setting stay sound.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Links {

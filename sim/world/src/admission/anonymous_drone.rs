@@ -1,7 +1,7 @@
 //! The state of an anonymous drone: credential shown, periods used, when it comes back.
 //!
-//! Its machine makes one run and has one membership, and is then over. What decides about the next one is
-//! here, as the service decides it.
+//! Its machine makes one run and has one membership, and is then over. The decision about the next one is
+//! here, as the service makes it.
 
 use std::time::Duration;
 

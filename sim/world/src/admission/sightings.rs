@@ -23,8 +23,8 @@ pub struct Sightings<S: Suite> {
 }
 
 impl<S: Suite> Sightings<S> {
-    /// Records the messages of a leader's step that it received from anonymous drones or sends to one. What
-    /// it says to the whole group is the same for all.
+    /// Records the messages of a leader's step that it received from anonymous drones or sends to one. Its
+    /// messages to the whole group are the same for all.
     pub fn note(&mut self, world: &World<S>, step: &Step) {
         let NodeId::Leader(_) = step.node else { return };
         if let Cause::Message { via: via @ NodeId::Edge(drone), payload, .. } = &step.cause

@@ -97,7 +97,7 @@ impl Capture {
 
     /// Says something in the next packet's comment.
     pub fn comment(&mut self, text: String) {
-        // What no packet takes must not grow for ever.
+        // Comments that no packet takes must not grow for ever.
         if self.comments.len() < 64 {
             self.comments.push(text);
         }

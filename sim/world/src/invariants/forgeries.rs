@@ -32,7 +32,7 @@ impl<S: Suite> Invariants<S> {
     /// A node took a forged message: who answers it, and how often.
     pub(super) fn observe_answers(&mut self, world: &World<S>, step: &Step) {
         let Cause::Message { via, by_group, payload } = &step.cause else { return };
-        // What a relay sends is no answer of its own, and not of this message.
+        // A relay's message is no answer of its own, and not of this message.
         if !world.is_forged(payload) || matches!(step.node, NodeId::Relay(_)) {
             return;
         }

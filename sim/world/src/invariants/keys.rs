@@ -61,7 +61,7 @@ impl<S: Suite> Invariants<S> {
         }
         let held = self.holds(world, number);
         // While the disk holds a step up, the machine is ahead of its outputs: it may yet have to report an
-        // epoch that it is past. What counts is what it can use when it is done with the step.
+        // epoch that it is past. The key that it can use when it is done with the step counts.
         if let Some(held) = held.filter(|_| !world.stalled(step.node)) {
             self.rises(step, place, held.epoch, "goes back with the key that it exports");
         }

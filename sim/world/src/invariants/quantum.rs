@@ -348,7 +348,7 @@ impl<S: Suite> QuantumAdversary<S> {
             Some(Message::CatchUpReply(reply)) => (reply.header, reply.part, None, Newcomers::default()),
             _ => return,
         };
-        // What the leader with two keys gives away is no secret of the group's.
+        // The secrets that the leader with two keys gives away are none of the group's.
         let Some(part) = part.filter(|_| world.doubled(header.core.epoch).is_none()) else { return };
         self.known.insert(digest);
         let Some(header) = self.verify(world, header) else { return };
@@ -391,7 +391,7 @@ impl<S: Suite> QuantumAdversary<S> {
             Part::Path(path) => Some(path.slot),
             Part::Delta(_) => None,
         };
-        // Who is known to be in that slot first.
+        // The drone known to be in that slot comes first.
         let in_slot = |double: &Double<S>| double.slot().is_some() && double.slot() == one_slot;
         let mut edges = edges.to_vec();
         edges.sort_by_key(|edge| !self.doubles.get(edge).is_some_and(in_slot));
@@ -424,7 +424,7 @@ impl<S: Suite> QuantumAdversary<S> {
         let followed: BTreeMap<u16, u64> = of.map(|((_, leader), term)| (*leader, *term)).collect();
         let Some(double) = self.doubles.get_mut(&edge) else { return openings };
         double.taken.extend(taken);
-        // What an earlier capture opened stays open.
+        // An epoch that an earlier capture opened stays open.
         let captured = double.captured.get_or_insert_with(|| followed.clone());
         for (leader, term) in followed {
             captured.entry(leader).or_insert(term);

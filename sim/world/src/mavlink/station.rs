@@ -260,7 +260,7 @@ impl<S: Suite> Station<S> {
                 Arrival::Usual => &mut report.unopened,
             } += 1;
         }
-        // What the adversary cannot open is no refusal.
+        // A datagram that the adversary cannot open is no refusal.
         if !self.captured {
             let counters = self.datagrams.counters().iter();
             for (reason, count) in counters.filter(|(reason, count)| REFUSALS.contains(reason) && *count > 0)

@@ -3,8 +3,8 @@
 //! All drones of a large group at once would ask for far more of a channel than it has: their messages queue
 //! for longer than they wait for answers, so they ask again, and the queue grows. Operators enrol drones one
 //! after the other, and so does a run over a radio: the next one begins when the channel has had time for the
-//! one before, and half as long again. Who must ask again waits for a time in which the channel could have
-//! served everybody.
+//! one before, and half as long again. A drone that must ask again waits for a time in which the channel
+//! could have served everybody.
 
 use std::time::Duration;
 

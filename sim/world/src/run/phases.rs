@@ -35,7 +35,7 @@ pub(super) struct Phases<'a, S: Suite> {
     pub(super) plan: RunPlan,
     pub(super) pace: Pacing,
     watch: &'a mut RunWatcher<'a>,
-    /// True if the watcher ended the run. What is under way then is not recorded.
+    /// True if the watcher ended the run. The operation under way then is not recorded.
     interrupted: bool,
     pub(super) arrivals: Arrivals<S>,
     rng: ChaCha8Rng,
@@ -216,7 +216,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
-        // What a phase has not reached when it is interrupted is no fault.
+        // A goal that an interrupted phase has not reached is no fault.
         if self.interrupted {
             return;
         }

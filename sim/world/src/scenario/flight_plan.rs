@@ -157,7 +157,7 @@ mod tests {
         // With losses a vehicle may join late.
         assert!(logged > 60, "{logged} entries");
         assert_eq!(exports.left_out, Vec::<String>::new());
-        // What is recorded changes nothing of the run.
+        // A recording changes nothing of the run.
         assert_eq!(scenario.run(WorldSuite::Toy).unwrap().trace, run.trace);
     }
 }

@@ -207,7 +207,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    /// Ends a connection. Who dialled it does so again.
+    /// Ends a connection. The node that dialled it does so again.
     pub(super) fn end_connection(&mut self, node: NodeId, other: NodeId, connection: u32) {
         if self.links.connection(node, other) == Some(connection) {
             self.disconnect(node, other);

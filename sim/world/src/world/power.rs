@@ -188,7 +188,7 @@ impl<S: Suite> World<S> {
             self.relays.get_mut(usize::from(number))?.machine.as_deref_mut()?.set_hostile(dice);
             return None;
         }
-        // What it told its leader and its drones ends with their connections.
+        // Its statements to its leader and its drones end with their connections.
         if !self.hostile.remove(&number) || !self.alive(node) {
             return None;
         }

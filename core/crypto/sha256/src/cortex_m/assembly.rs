@@ -75,7 +75,7 @@ core::arch::global_asm!(
     "bic r3, \\g, \\e",
     "umaal \\h, r2, r3, r0",
     ".endm",
-    // Two rounds. sp: W, r1: K, r0 is 1. What is g in the first is h in the second: it gets its W and K once
+    // Two rounds. sp: W, r1: K, r0 is 1. The g of the first is the h of the second: it gets its W and K once
     // Ch has used it.
     ".macro quiver_sha256_rounds a, b, c, d, e, f, g, h",
     "quiver_sha256_choice \\e, \\f, \\g, \\h",

@@ -221,8 +221,8 @@ struct Addition {
 }
 
 impl Addition {
-    /// Sets the slope; returns false if there is none: with the identity, and for opposite points. What is
-    /// divided by is not zero then, because there are no points of order two.
+    /// Sets the slope; returns false if there is none: with the identity, and for opposite points. The
+    /// divisor is not zero then, because there are no points of order two.
     fn set_slope(&mut self, point: &Summand, other: &Summand) -> bool {
         if point.is_identity() || other.is_identity() {
             return false;

@@ -14,7 +14,7 @@ const BITS: usize = 255;
 pub(super) fn multiply_p1(point: &blst_p1, scalar: &[u8; 32]) -> blst_p1 {
     let mut product = blst_p1::default();
     // SAFETY: the pointers come from references and are not kept. One point is written; one point and the 32
-    // bytes that 255 bits take are read. What is written is not what is read.
+    // bytes that 255 bits take are read. The written point is none of those that are read.
     unsafe { blst_p1_mult(&mut product, point, scalar.as_ptr(), BITS) };
     product
 }
@@ -32,8 +32,8 @@ pub(super) fn double_p1(point: &blst_p1, times: u32) -> blst_p1 {
     let mut point = *point;
     let place: *mut blst_p1 = &mut point;
     for _ in 0..times {
-        // SAFETY: both pointers are the one of a point that lives here, and are not kept. What is written may
-        // be what is read.
+        // SAFETY: both pointers are the one of a point that lives here, and are not kept. The written point
+        // may be the one that is read.
         unsafe { blst_p1_double(place, place) };
     }
     point
@@ -59,8 +59,8 @@ pub(super) fn map_to_g2(u: &blst_fp2, v: &blst_fp2) -> blst_p2 {
 /// The sum of a point and one that is normalised, in constant time: whatever they are, identities too.
 pub(super) fn add_p1(point: &blst_p1, other: &blst_p1_affine) -> blst_p1 {
     let mut sum = blst_p1::default();
-    // SAFETY: the pointers come from references and are not kept. One point is written, two are read. What is
-    // written is not what is read.
+    // SAFETY: the pointers come from references and are not kept. One point is written, two are read. The
+    // written point is none of those that are read.
     unsafe { blst_p1_add_or_double_affine(&mut sum, point, other) };
     sum
 }

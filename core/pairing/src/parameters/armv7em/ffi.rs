@@ -20,8 +20,8 @@ static MODULUS: BigInt<6> = <FqConfig as MontConfig<6>>::MODULUS;
 pub(super) fn multiply(a: &BigInt<6>, b: &BigInt<6>) -> BigInt<6> {
     let mut product = BigInt([0; 6]);
     // SAFETY: the pointers come from arrays of six words of 64 bits, little-endian as the target is, which
-    // the assembly takes for twelve of 32; it writes the first, reads the others and keeps none. What is
-    // written is not what is read.
+    // the assembly takes for twelve of 32; it writes the first, reads the others and keeps none. The written
+    // array is none of those that are read.
     unsafe {
         quiver_fp_multiply(product.0.as_mut_ptr(), a.0.as_ptr(), b.0.as_ptr(), MODULUS.0.as_ptr());
     }

@@ -1,7 +1,7 @@
 //! Four elements of the field modulo p = 2^255 − 19 at once, one in each 64-bit lane of five vectors.
 //!
-//! An element is l0 + l1·2^51 + … + l4·2^204. What is multiplied has its limbs in floating point, what is added
-//! up in integers of 64 bits:
+//! An element is l0 + l1·2^51 + … + l4·2^204. A factor has its limbs in floating point, a term of a sum in
+//! integers of 64 bits:
 //!
 //! | type | each limb, absolutely | comes from | may be |
 //! |---|---|---|---|

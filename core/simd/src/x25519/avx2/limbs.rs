@@ -1,5 +1,5 @@
-//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. What sizes the limbs may have is up to
-//! the types of [`field`](super::field).
+//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. The types of [`field`](super::field)
+//! bound the sizes of the limbs.
 //!
 //! AVX2 multiplies integers of 32 bits, floating-point numbers of 53: two fused multiply-adds give a whole
 //! product of limbs, exactly, its high and its low half (the error-free transformation of T. Ogita, S. M. Rump,

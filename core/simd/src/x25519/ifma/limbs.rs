@@ -1,5 +1,5 @@
-//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. What sizes the limbs may have is up to
-//! the types of [`field`](super::field).
+//! Arithmetic on five limbs of 51 bits, in each lane of five vectors. The types of [`field`](super::field)
+//! bound the sizes of the limbs.
 
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_rol_epi64, _mm512_set1_epi64, _mm512_setzero_si512,

@@ -115,7 +115,7 @@ impl Host<Relay> for RelayHost {
     }
 
     fn listening(&mut self, address: &Multiaddr) {
-        // Who started it may have stopped reading.
+        // The program that started it may have stopped reading.
         let _ = terminal::line(&format!("listening on {address}/p2p/{}", self.peer_id));
     }
 }

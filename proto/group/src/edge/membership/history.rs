@@ -122,7 +122,7 @@ impl<S: Suite> KeptHeader<S> {
         }
     }
 
-    /// The header. What was encoded in this deployment decodes in it, so there always is one.
+    /// The header. Every header that was encoded in this deployment decodes in it, so there always is one.
     pub(super) fn header(&self, deployment: &Deployment<S>) -> Option<Header<S>> {
         Header::decode(&self.bytes, deployment).ok()
     }

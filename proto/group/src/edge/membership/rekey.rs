@@ -159,7 +159,7 @@ pub(super) fn interpret<S: Suite>(
     }
 }
 
-/// §7.3, 5: What the membership becomes with a header and what came with it: unwrap, tag.
+/// §7.3, 5: Derives the membership of a header and what came with it: unwrap, tag.
 fn derive<S: Suite>(
     cx: &EdgeContext<'_, S>,
     member: &Member<S>,

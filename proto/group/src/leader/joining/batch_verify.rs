@@ -551,7 +551,8 @@ mod tests {
             }
         }
         assert_eq!(verified(&mut fixture), 256);
-        // Whose point is newer is heard, over the connection that it joined over; shown again, it costs nothing.
+        // A member with a newer point is heard, over the connection that it joined over; shown again, the
+        // point costs nothing.
         let spare = spare_publication(&mut fixture, &member, slot, 2);
         for checks in [1, 0, 0] {
             let outputs = received(&mut fixture, 7, &spare);
@@ -638,7 +639,7 @@ mod tests {
             fixture.input(Input::Received { from: Peer(99), via: Via::Peer, bytes });
         }
         assert_eq!(verified(&mut fixture), 32);
-        // Whoever publishes them is no better off.
+        // A publisher of them is no better off.
         for bytes in past.iter().rev() {
             fixture.input(Input::Received { from: Peer(99), via: Via::Group, bytes });
         }

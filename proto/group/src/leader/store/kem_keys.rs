@@ -182,7 +182,7 @@ impl<S: Suite> KemKeys<S> {
         self.count = self.count.max(g);
         let (Some(own), count) = (own, self.count) else { return };
         let mut steps = Steps { own, g: count, left: MAX_STEPS };
-        // What is too old to be stepped is made anew.
+        // A key too old to be stepped is made anew.
         self.keys.retain(|_, held| held.key.term().g() >= count || steps.make(&mut held.key));
     }
 

@@ -1,4 +1,4 @@
-//! Envelopes as files. What is not whole and verified never has the name that was asked for.
+//! Envelopes as files. A file that is not whole and verified never has the name that was asked for.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

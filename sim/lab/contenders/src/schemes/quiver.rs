@@ -382,7 +382,7 @@ impl Machine for QuiverLeader {
                 leader.handle_input(now, Input::Received { from, via, bytes }, rng);
             }
             Input::Resumed => leader.handle_input(now, Input::Resumed, rng),
-            // Whoever the KGC enrolled for the group may come in.
+            // Every drone that the KGC enrolled for the group may come in.
             Input::Command(Command::Admit(_) | Command::Join) => {
                 leader.handle_input(now, Input::Timeout, rng);
             }

@@ -1,4 +1,4 @@
-//! Makes the report of a comparison over a radio. What Quiver loses is said first.
+//! Makes the report of a comparison over a radio. It says first where Quiver loses.
 
 use quiver_contenders::schemes::SchemeKind;
 use quiver_contenders::{Event, Outcome};

@@ -33,7 +33,7 @@ pub async fn key(
     }
     match (keys.authority()?, keys.key(condition)?) {
         (Some(authority), Some(key)) => Ok((authority, key)),
-        // What is collected is stored first.
+        // A collected key is stored first.
         _ => Err(Error::NotReleased(format!("{condition}: the key that came was not kept"))),
     }
 }
