@@ -289,13 +289,16 @@ fn send(
     Ok(Sent { output, header, short: short.unwrap_or_default(), entries, deltas, paths })
 }
 
+/// A member, and the header of the epoch that it holds.
+type HeldEpoch = (Membership<S>, Header<S>);
+
 /// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.
 fn form(
     swarm: &mut Swarm<S>,
     context: &GroupContext<S>,
     strategy: StrategyKind,
     founders: &[JoinRequest<S>],
-) -> Result<(Leadership<S>, (Membership<S>, Header<S>), Sample)> {
+) -> Result<(Leadership<S>, HeldEpoch, Sample)> {
     let (roster, spares) = (Roster::new(), BTreeMap::new());
     let (leader, rng) = (&swarm.leader, &mut swarm.rng);
     let opened =
