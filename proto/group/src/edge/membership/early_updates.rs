@@ -20,10 +20,10 @@ pub(super) struct EarlyUpdate<S: Suite> {
 
 /// Updates that came early. Mostly there are none.
 #[derive(Debug)]
-pub(super) struct EarlyUpdates<S: Suite>(Option<Box<Kept<S>>>);
+pub(super) struct EarlyUpdates<S: Suite>(Option<Box<KeptUpdates<S>>>);
 
 #[derive(Debug)]
-struct Kept<S: Suite> {
+struct KeptUpdates<S: Suite> {
     /// Wraps by ascending epoch, none twice.
     verified: Vec<EarlyUpdate<S>>,
     /// Short re-keys, unverified, in the order in which they came.
@@ -35,8 +35,8 @@ impl<S: Suite> EarlyUpdates<S> {
         Self(None)
     }
 
-    fn kept(&mut self) -> &mut Kept<S> {
-        self.0.get_or_insert_with(|| Box::new(Kept { verified: Vec::new(), short: Vec::new() }))
+    fn kept(&mut self) -> &mut KeptUpdates<S> {
+        self.0.get_or_insert_with(|| Box::new(KeptUpdates { verified: Vec::new(), short: Vec::new() }))
     }
 
     /// Keeps a wrap. Of too many the oldest go: a member that catches up gets past those first.

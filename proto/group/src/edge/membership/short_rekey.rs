@@ -9,7 +9,7 @@ use super::{GroupMember, MembershipEnd};
 use crate::edge::EdgeContext;
 
 /// A whole header and what it means, or why it does not hold.
-type Completed<S> = Result<(Step<S>, Header<S>), Offence>;
+type CompletedHeader<S> = Result<(Step<S>, Header<S>), Offence>;
 
 impl<S: Suite> GroupMember<S> {
     /// §7.6: Takes a new epoch, if the header of the epoch held completes it. Otherwise it is kept for a while, and a
@@ -104,7 +104,7 @@ impl<S: Suite> GroupMember<S> {
 
     /// The whole header of a short re-key that builds on the epoch held, checked as a whole one, and what it means.
     #[inline(never)]
-    fn rebuilt(&self, cx: &EdgeContext<'_, S>, short: &ShortRekey<S>) -> Option<Completed<S>> {
+    fn rebuilt(&self, cx: &EdgeContext<'_, S>, short: &ShortRekey<S>) -> Option<CompletedHeader<S>> {
         let member = self.member.as_ref()?;
         let before = member.header.core(cx.deployment, self.expected())?;
         let (header, digest) = (short.header.clone(), member.membership.digest());
