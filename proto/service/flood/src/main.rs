@@ -140,7 +140,10 @@ fn report(lines: &[Line], as_json: bool) -> bool {
     let printed = io::stdout().write_all(written.as_bytes()).and_then(|()| io::stdout().flush());
     let printed = printed.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(tell(&format!("error: cannot print the figures: {error}"))),
+        _ => {
+            tell(&format!("error: cannot print the figures: {error}"));
+            Err(error)
+        }
     });
     let exceeded = || lines.iter().flat_map(|line| line.passed.iter().map(move |passed| (line, passed)));
     for (line, passed) in exceeded() {
