@@ -26,6 +26,8 @@ mod failover;
 mod guide;
 #[path = "three_processes/ibe.rs"]
 mod ibe;
+#[path = "three_processes/kem_exchange.rs"]
+mod kem_exchange;
 #[path = "three_processes/mavlink.rs"]
 mod mavlink;
 #[path = "three_processes/misplaced_secrets.rs"]
