@@ -603,8 +603,11 @@ fn random_lives_are_runs_of_the_models() {
     assert!(refused.is_empty(), "{}", refused.join("\n"));
 }
 
+/// Places of steps with their kinds.
+type Places = Vec<(usize, String)>;
+
 /// The first place of each kind of step that the rules bind, in the first life that has it.
-fn first_places(table: &Table) -> Vec<(&'static str, &'static Recording, Vec<(usize, String)>)> {
+fn first_places(table: &Table) -> Vec<(&'static str, &'static Recording, Places)> {
     let mut seen = BTreeSet::new();
     let mut few = Vec::new();
     for (what, life) in changed_lives() {

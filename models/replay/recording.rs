@@ -179,15 +179,15 @@ impl Epochs {
         self.made.iter().filter(|epoch| epoch.counter == 1).copied().collect()
     }
 
-    /// Epochs that nobody was sent, or after a later one of the term.
+    /// Epochs that nobody was sent, or after a later one of the term. A leader that dies before it says that it
+    /// made one goes on from there.
     pub(crate) fn silent(&self) -> BTreeSet<Epoch> {
-        let place = |epoch: &Epoch| self.sent.iter().position(|sent| sent == epoch).unwrap_or(usize::MAX);
-        let later = |epoch: &Epoch, sent: &Epoch| sent.term == epoch.term && sent.counter > epoch.counter;
-        let silent = |epoch: &&Epoch| {
-            let at = place(epoch);
-            at == usize::MAX || self.sent[..at].iter().any(|sent| later(epoch, sent))
-        };
-        self.made.iter().filter(silent).copied().collect()
+        let before = |epoch: Epoch| (1..epoch.counter).map(move |counter| Epoch { counter, ..epoch });
+        let skipped = self.sent.iter().enumerate().flat_map(|(place, epoch)| {
+            before(*epoch).filter(move |before| !self.sent[..place].contains(before))
+        });
+        let unsent = self.made.iter().filter(|epoch| !self.sent.contains(epoch)).copied();
+        unsent.chain(skipped).collect()
     }
 }
 
@@ -226,7 +226,7 @@ impl Exchanges {
             }
             Message::AdmissionProof(proof) => {
                 if let Some(a_c) = proof.step.get(1..33).filter(|a_c| !self.ephemeral.contains_key(*a_c)) {
-                    self.draw(from, &a_c.to_vec());
+                    self.draw(from, a_c);
                 }
             }
             Message::JoinCiphertext(answer) if !self.shared.contains_key(&answer.ciphertext) => {
