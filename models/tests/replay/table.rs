@@ -84,8 +84,8 @@ impl Table {
             MessageRow { name, number: number.parse().ok(), from, to, fields }
         };
         Self {
-            terms: lines(include_str!("../terms.tsv")).map(term).collect(),
-            messages: lines(include_str!("../messages.tsv")).map(message).collect(),
+            terms: lines(include_str!("../../terms.tsv")).map(term).collect(),
+            messages: lines(include_str!("../../messages.tsv")).map(message).collect(),
         }
     }
 
