@@ -6,7 +6,8 @@
 //! on as that drone, by the code of members, along everything that leaders publish. Where there is no second
 //! factor it must open every epoch that a drone holds, because otherwise its failure would prove nothing.
 //! Where there is one it guesses κ, or has it of captured drones, and must open no epoch but those of terms
-//! that its captive may have followed: of each leader the last one, and later ones.
+//! that its captive may have followed: of each leader the last one, and later ones, and all of a leader with which
+//! the captive made κ ahead.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -105,6 +106,7 @@ impl<S: Suite> Default for QuantumAdversary<S> {
 struct Opening {
     edge: u32,
     epoch: Epoch,
+    leader: Handle,
     key: [u8; 32],
 }
 
@@ -248,9 +250,13 @@ impl<S: Suite> Double<S> {
     }
 
     /// Returns true if the drone was captured after it had followed no newer term of this leader.
-    fn may_open(&self, epoch: Epoch) -> bool {
-        let followed = |captured: &BTreeMap<u16, u64>| captured.get(&epoch.ordinal()).copied();
-        self.captured.as_ref().and_then(followed).is_some_and(|followed| epoch.term >= followed)
+    fn may_open(&self, epoch: Epoch, leader: &Handle) -> bool {
+        let Some(captured) = &self.captured else { return false };
+        match captured.get(&epoch.ordinal()) {
+            Some(followed) => epoch.term >= *followed,
+            // §24.7: κ that was made ahead of a leader's terms leads to those that it opens then.
+            None => self.taken.iter().any(|(of, _)| of == leader),
+        }
     }
 }
 
@@ -407,9 +413,9 @@ impl<S: Suite> QuantumAdversary<S> {
             while double.places.len() > PAIRS {
                 double.places.pop_first();
             }
-            let epoch = header.core().epoch;
+            let (epoch, leader) = (header.core().epoch, header.core().leader.handle());
             self.opened.insert(epoch);
-            openings.extend(exported.map(|key| Opening { edge, epoch, key }));
+            openings.extend(exported.map(|key| Opening { edge, epoch, leader, key }));
             if one_slot.is_some() {
                 break;
             }
@@ -462,11 +468,12 @@ impl<S: Suite> Invariants<S> {
     }
 
     fn judge_openings(&mut self, world: &World<S>, at: Duration, openings: Vec<Opening>) {
-        for Opening { edge, epoch, key } in openings {
+        for Opening { edge, epoch, leader, key } in openings {
             self.checks += 1;
             let node = Some(NodeId::Edge(edge));
             let double = self.quantum.doubles.get(&edge);
-            let allowed = world.setup().kem.is_none() || double.is_some_and(|double| double.may_open(epoch));
+            let allowed =
+                world.setup().kem.is_none() || double.is_some_and(|double| double.may_open(epoch, &leader));
             if !allowed {
                 let with = if double.is_some_and(|double| double.captured.is_some()) {
                     "captured, and by discrete logarithms"
