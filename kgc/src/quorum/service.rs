@@ -321,7 +321,7 @@ impl KgcParameters {
         Ok(())
     }
 
-    /// Whether the registry has drones: they were given a deployment file.
+    /// True if the registry has drones: they were given a deployment file.
     fn has_drones(&self) -> Result<bool> {
         let records = Store::open(&self.config.data_dir, &self.pinned.seat())?.records()?;
         let is_drone =

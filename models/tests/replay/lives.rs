@@ -110,7 +110,7 @@ impl Lives {
     }
 }
 
-/// What another world computed on this thread is none of the next one's.
+/// Results that another world computed on this thread are none of the next one's.
 fn forget_the_suite() {
     take_secrets();
     take_products();

@@ -226,7 +226,7 @@ impl<S: Suite> Edge<S> {
     /// to verify, and that the leader is the term's.
     ///
     /// # Errors
-    /// What is against it.
+    /// Reason against it.
     pub fn may_sign_datagrams(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
         let policy = SenderPolicy {
             deployment: &self.config.deployment,

@@ -7,7 +7,7 @@ use crate::{MessageError, field, wire};
 /// A new epoch of a tree for everybody who holds the one before.
 #[derive(Clone, Debug)]
 pub struct ShortRekey<S: Suite> {
-    /// What the header has of its own, unverified.
+    /// Fields that the header has of its own, unverified.
     pub header: ShortHeader<S>,
     /// The wraps, all or a part of them.
     pub wraps: Delta,

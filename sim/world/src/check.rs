@@ -165,7 +165,7 @@ impl<S: QuorumSuite> Base<S> {
     /// Enrols all nodes and forms the group, without a fault.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn new(setup: CheckSetup, kem: KemSetting) -> Result<Self, WorldError> {
         Self::over(setup, kem, None)
     }
@@ -222,7 +222,7 @@ impl<S: QuorumSuite> Base<S> {
     /// Runs a plan.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
@@ -407,7 +407,7 @@ impl Checker {
     /// Enrols all nodes.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn new(setup: CheckSetup) -> Result<Self, WorldError> {
         Self::with_ranks(setup, None)
     }
@@ -415,7 +415,7 @@ impl Checker {
     /// The same, of lives that [ranks](crate::ranks) share: all of them check the same seeds in the same order.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn over(setup: CheckSetup, ranks: &Ranks) -> Result<Self, WorldError> {
         Self::with_ranks(setup, Some(ranks))
     }
@@ -441,7 +441,7 @@ impl Checker {
     /// Runs a plan.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
         if Self::suite(plan.seed) == WorldSuite::Toy { self.toy.run(plan) } else { self.real.run(plan) }
     }
@@ -449,7 +449,7 @@ impl Checker {
     /// Lives through a seed.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn check(&self, seed: u64) -> Result<Outcome, WorldError> {
         self.run(&self.plan(seed))
     }
@@ -457,7 +457,7 @@ impl Checker {
     /// Shrinks the plan of a failing seed and returns its last steps; `None` if the seed does not fail.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
         let plan = self.plan(seed);
         if Self::suite(seed) == WorldSuite::Toy {
@@ -491,7 +491,7 @@ const CANARY_SEEDS: Range<u64> = 1..201;
 /// the check sees nothing, and that it found nothing elsewhere says nothing.
 ///
 /// # Errors
-/// As for [`World::new`].
+/// Errors of [`World::new`].
 pub fn find_canary(strategy: StrategyKind) -> Result<Option<u64>, WorldError> {
     let sabotage = Sabotage::LoseRecords;
     find_planted(CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() }, CANARY_SEEDS)
@@ -500,7 +500,7 @@ pub fn find_canary(strategy: StrategyKind) -> Result<Option<u64>, WorldError> {
 /// The first of these seeds, those over ristretto255 left out, that finds what a setup has planted.
 ///
 /// # Errors
-/// As for [`World::new`].
+/// Errors of [`World::new`].
 #[doc(hidden)]
 pub fn find_planted(setup: CheckSetup, seeds: Range<u64>) -> Result<Option<u64>, WorldError> {
     let bases = Bases::<InsecureToy>::new(setup, None);

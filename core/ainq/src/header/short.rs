@@ -19,11 +19,11 @@ pub struct ShortHeader<S: Suite> {
     pub epoch: Epoch,
     /// First 8 bytes of `prev`.
     pub prev: PrevStart,
-    /// As in the header.
+    /// Nonce of the header.
     pub nonce: [u8; 32],
-    /// As in the header, in seconds since 1970.
+    /// Time of the header, in seconds since 1970.
     pub issued_at: UnixTime,
-    /// As in the header, in seconds since 1970.
+    /// End of the epoch, in seconds since 1970.
     pub valid_until: UnixTime,
     /// V, present iff a member is added.
     pub point: Option<Element<S>>,
@@ -37,7 +37,7 @@ pub struct ShortHeader<S: Suite> {
     pub roster_hash: Option<Digest>,
     /// The newest revocation list, if it is another than before.
     pub revocation_number: Option<u64>,
-    /// As in the header.
+    /// Tag of the header.
     pub tag: [u8; 32],
     /// The leader's signature over the D of the whole header.
     pub signature: Signature<S>,

@@ -418,7 +418,7 @@ type Admitted<S> = (Membership<S>, Option<Entered<S>>);
 /// Checks that the leader that answers may lead this group.
 ///
 /// # Errors
-/// What is against it.
+/// Reason against it.
 pub(super) fn may_lead<S: Suite>(
     cx: &EdgeContext<'_, S>,
     group: &Name,

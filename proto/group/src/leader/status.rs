@@ -162,7 +162,7 @@ impl<S: Suite> Leader<S> {
     /// or expired (§13.4). The signature is the caller's to verify.
     ///
     /// # Errors
-    /// What is against it.
+    /// Reason against it.
     pub fn may_sign_datagrams(&self, now: Now, slot: Slot, drone: &DronePublicKey<S>) -> Result<(), Offence> {
         let store = &self.base.store;
         let policy = SenderPolicy {

@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 48000;
 /// Runs a plan once more and returns the last steps before the violation, as text.
 ///
 /// # Errors
-/// As for [`World::new`].
+/// Errors of [`World::new`].
 pub fn story<S: QuorumSuite>(
     base: &Base<S>,
     plan: &Plan,

@@ -14,7 +14,7 @@ impl<S: QuorumSuite> Base<S> {
     /// lives that begin there tell their observers of hops, too.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn watched(
         setup: CheckSetup,
         kem: KemSetting,
@@ -32,7 +32,7 @@ impl<S: QuorumSuite> Base<S> {
     /// invariant, if there is one.
     ///
     /// # Errors
-    /// As for [`World::new`].
+    /// Errors of [`World::new`].
     pub fn watch(
         &self,
         plan: &Plan,
