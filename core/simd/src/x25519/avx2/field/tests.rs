@@ -1,7 +1,7 @@
 //! The field against fiat-crypto's, whose code is generated from a proof, with limbs up to the largest the
 //! types admit.
 
-use core::arch::x86_64::{_mm256_set_epi64x, _mm256_set_pd};
+use core::arch::x86_64::{_mm256_extract_epi64, _mm256_set_epi64x, _mm256_set_pd};
 
 use fiat_crypto::curve25519_64::{
     fiat_25519_add, fiat_25519_carry, fiat_25519_carry_mul, fiat_25519_from_bytes,
