@@ -10,6 +10,9 @@ use quiver_message::ShortRekey;
 const MAX_KEPT: usize = 4;
 /// Maximum number of bytes of wraps of a short re-key that is kept: nothing shows yet that a leader made it.
 const MAX_SHORT: usize = 2048;
+/// Maximum number of runs of removed and added slots of a short re-key that is kept, of 8 bytes each: what has more is as
+/// large as a message may be.
+const MAX_RUNS: usize = 64;
 
 /// Wraps that are known to be the leader's, but not yet of use.
 #[derive(Debug)]
@@ -55,7 +58,8 @@ impl<S: Suite> EarlyUpdates<S> {
     /// §7.6: Keeps a short re-key that builds on an epoch that is not held. Of too many those go that came first:
     /// anybody can have made them.
     pub(super) fn keep_short(&mut self, early: &ShortRekey<S>) {
-        if early.wraps.as_bytes().len() > MAX_SHORT {
+        let runs = early.header.removed.runs().len() + early.header.added.runs().len();
+        if early.wraps.as_bytes().len() > MAX_SHORT || runs > MAX_RUNS {
             return;
         }
         let kept = &mut self.kept().short;
@@ -93,4 +97,58 @@ impl<S: Suite> EarlyUpdates<S> {
 pub(super) fn builds_on<S: Suite>(membership: &Membership<S>, header: &VerifiedHeader<S>) -> bool {
     // §8.4: `prev` is the D held, and the path is not missing.
     membership.has_path() && header.core().prev == *membership.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use quiver_ainq::{Epoch, Ristretto255, ShortHeader, Signature, SlotSet};
+
+    use super::*;
+
+    /// A short re-key with the form of one: its signature is the base point of ristretto255 (RFC 9496, A.1) and 1.
+    fn short(number: u8, removed: SlotSet) -> ShortRekey<Ristretto255> {
+        let mut signature = vec![
+            0xe2, 0xf2, 0xae, 0x0a, 0x6a, 0xbc, 0x4e, 0x71, 0xa8, 0x84, 0xa9, 0x61, 0xc5, 0x00, 0x51, 0x5f,
+            0x58, 0xe3, 0x0b, 0x6a, 0xa5, 0x82, 0xdd, 0x8d, 0xb6, 0xa6, 0x59, 0x45, 0xe0, 0x8d, 0x2d, 0x76,
+            1,
+        ];
+        signature.resize(Signature::<Ristretto255>::LEN, 0);
+        let header = ShortHeader {
+            epoch: Epoch { term: 1 << 16, counter: 9 },
+            prev: [0; 8],
+            nonce: [0; 32],
+            issued_at: 1_800_000_000,
+            valid_until: 1_800_000_600,
+            point: None,
+            removed,
+            added: SlotSet::new(),
+            changes: None,
+            roster_hash: None,
+            revocation_number: None,
+            tag: [number; 32],
+            signature: Signature::decode(&signature).unwrap(),
+        };
+        ShortRekey { header, wraps: Delta::from_bytes(vec![1, 0]).unwrap() }
+    }
+
+    #[test]
+    fn four_short_rekeys_are_kept_and_none_of_many_slots() {
+        let mut early = EarlyUpdates::new();
+        let kept = |early: &EarlyUpdates<_>| {
+            let short = early.0.as_ref().map(|kept| kept.short.iter().map(|short| short.header.tag[0]));
+            short.map(Vec::from_iter).unwrap_or_default()
+        };
+        let slots = |runs: u32| -> SlotSet { (0..runs).map(|run| run * 2).collect() };
+        for number in 0..10 {
+            early.keep_short(&short(number, slots(u32::from(number))));
+            early.keep_short(&short(number, slots(u32::from(number))));
+        }
+        assert_eq!(kept(&early), [6, 7, 8, 9]);
+        early.keep_short(&short(10, slots(MAX_RUNS as u32 + 1)));
+        assert_eq!(kept(&early), [6, 7, 8, 9]);
+        early.keep_short(&short(11, slots(MAX_RUNS as u32)));
+        assert_eq!(kept(&early), [7, 8, 9, 11]);
+    }
 }
