@@ -81,7 +81,8 @@ fn no_other_scheme_has_them() {
         let findings = probe(contender.as_mut(), 1).unwrap();
         assert!(findings.is_sound(), "{scheme:?} {findings:?}");
         // Ephemeral exchanges alone keep recordings closed.
-        let ephemeral = scheme.is_mls() || [SchemeKind::QuiverFlat, SchemeKind::QuiverTree].contains(scheme);
+        let ours = [SchemeKind::QuiverFlat, SchemeKind::QuiverTree, SchemeKind::QuiverTreeMlKem];
+        let ephemeral = scheme.is_mls() || ours.contains(scheme);
         assert_eq!(findings.recordings_open, !ephemeral, "{scheme:?}");
     }
 }
