@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
 
 use quiver_service::private_file;
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,9 @@ use crate::record::Record;
 pub(crate) const SETTINGS: &str = "quiver-local.toml";
 /// File that the running command holds locked.
 const LOCK: &str = "quiver-local.lock";
+/// Tries to lock it once more, and the pause before each.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Folder of logs.
 pub(crate) const LOGS: &str = "logs";
 /// Most bytes of the settings.
@@ -204,7 +209,16 @@ fn acquire(path: &Path, given: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     let lock = options.open(&file).map_err(Error::io("open", &file))?;
-    match lock.try_lock() {
+    // A process that was started while the folder was held has the lock, too, until its own program runs.
+    let mut tries = 0;
+    let locked = loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => sleep(LOCK_PAUSE),
+            locked => break locked,
+        }
+        tries += 1;
+    };
+    match locked {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             let process = Record::read(path).ok().flatten().map(|record| record.command.id);
