@@ -130,7 +130,10 @@ mod tests {
             tag: [number; 32],
             signature: Signature::decode(&signature).unwrap(),
         };
-        ShortRekey { header, wraps: Delta::from_bytes(vec![1, 0]).unwrap() }
+        // Of two slots the left one is refreshed, and the right one is sent the wrap.
+        let mut wraps = vec![0x21, 0];
+        wraps.resize(2 + 32, 0);
+        ShortRekey { header, wraps: Delta::from_bytes(wraps).unwrap() }
     }
 
     #[test]
