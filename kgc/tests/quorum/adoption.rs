@@ -5,10 +5,9 @@
 //! round after its last, and one after the other they are led to where the losses happen.
 
 use std::fs;
-use std::thread::sleep;
 use std::time::Duration;
 
-use quiver_service_testing::{Process, eventually, now};
+use quiver_service_testing::{Process, eventually, within};
 
 use crate::bench::Bench;
 
@@ -24,20 +23,13 @@ fn release(bench: &Bench, id: u16) {
 /// Time in which a KGC comes to the round that it is led to.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits until a KGC waits for another, in a round that its status describes so. False if it does not come there.
-fn waits(bench: &Bench, id: u16, other: u16, round: &str) -> bool {
-    let deadline = now() + PATIENCE;
-    while now() < deadline {
+/// Waits until a KGC waits for another, in a round that its status describes so. `None` if it does not come there.
+fn waits(bench: &Bench, id: u16, other: u16, round: &str) -> Option<()> {
+    within(PATIENCE, || {
         let status = bench.ok(id, &["quorum", "status"]);
-        let refresh = status.lines().find(|line| line.starts_with("refresh: "));
-        if refresh
-            .is_some_and(|line| line.contains(&format!("waiting for KGC {other}")) && line.contains(round))
-        {
-            return true;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    false
+        let refresh = status.lines().find(|line| line.starts_with("refresh: "))?;
+        (refresh.contains(&format!("waiting for KGC {other}")) && refresh.contains(round)).then_some(())
+    })
 }
 
 /// Leads three KGCs to where KGC 3 alone has not stored the new shares, and KGC 1 is killed. `None` if two of them wait
@@ -51,7 +43,7 @@ fn led(bench: &Bench) -> Option<[Process; 3]> {
     kgcs[2].kill();
     let _refreshes = [1, 2].map(|id| bench.start(id, &["quorum", "refresh"]));
     let together = |waiting: [(u16, u16, &str); 2]| {
-        waiting.into_iter().all(|(id, other, round)| waits(bench, id, other, round)).then_some(())
+        waiting.into_iter().try_for_each(|(id, other, round)| waits(bench, id, other, round))
     };
     together([(1, 3, "take part"), (2, 3, "take part")])?;
     hold(bench, 1);
@@ -71,8 +63,8 @@ fn led(bench: &Bench) -> Option<[Process; 3]> {
     kgcs[0].kill();
     release(bench, 3);
     // KGC 3 confirms to all but KGC 1, and is lost.
-    bench.is_in_force(2, 1, PATIENCE)?;
-    bench.is_in_force(3, 1, PATIENCE)?;
+    within(PATIENCE, || bench.has_in_force(2, 1))?;
+    within(PATIENCE, || bench.has_in_force(3, 1))?;
     Some(kgcs)
 }
 

@@ -6,11 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::sleep;
-use std::time::Duration;
 
 use quiver_service_testing::deployment::status;
-use quiver_service_testing::{Process, eventually, now};
+use quiver_service_testing::{Process, eventually};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -151,19 +149,8 @@ impl Bench {
         eventually(&format!("KGC {id} has version {version} in force"), || self.has_in_force(id, version));
     }
 
-    /// Waits for so long until a version of a KGC's shares is in force; `None` if it is not.
-    pub(crate) fn is_in_force(&self, id: u16, version: u32, patience: Duration) -> Option<()> {
-        let deadline = now() + patience;
-        while now() < deadline {
-            if let Some(()) = self.has_in_force(id, version) {
-                return Some(());
-            }
-            sleep(Duration::from_millis(20));
-        }
-        None
-    }
-
-    fn has_in_force(&self, id: u16, version: u32) -> Option<()> {
+    /// Returns `Some` once a version of a KGC's shares is in force.
+    pub(crate) fn has_in_force(&self, id: u16, version: u32) -> Option<()> {
         let status = self.status(id)?;
         (status["version"] == version && status["ceremony"].is_null()).then_some(())
     }

@@ -16,4 +16,4 @@ pub mod timeout;
 
 pub use self::deployment::TestDeployment;
 pub use self::process::{Process, text};
-pub use self::timeout::{eventually, now};
+pub use self::timeout::{eventually, now, within};

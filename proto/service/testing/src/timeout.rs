@@ -35,13 +35,18 @@ impl Deadline {
 ///
 /// # Panics
 /// After [`TIMEOUT`], with `what`.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Deadline::after(TIMEOUT);
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(TIMEOUT, look).unwrap_or_else(|| panic!("waited in vain: {what}"))
+}
+
+/// Waits for so long until `look` finds something; `None` if it does not.
+pub fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Deadline::after(patience);
     loop {
-        if let Some(found) = look() {
+        let found = look();
+        if found.is_some() || deadline.left().is_zero() {
             return found;
         }
-        assert!(!deadline.left().is_zero(), "waited in vain: {what}");
         sleep(Duration::from_millis(20));
     }
 }
