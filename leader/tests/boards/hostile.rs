@@ -43,7 +43,7 @@ pub(crate) enum Conduct {
     /// A gateway that has told the board one last lie, that everybody is gone but a leader that there never
     /// was, while the leader was there, and is honest from then on as if nothing had happened.
     Reformed,
-    /// It has every message name another second factor than its sender did, or none, both ways.
+    /// Has every message name another second factor than its sender did, or none, both ways.
     Downgrading(KemSetting),
 }
 

@@ -150,7 +150,7 @@ pub(crate) struct Recording {
 #[derive(Clone, Default)]
 pub(crate) struct Epochs {
     made: BTreeSet<Epoch>,
-    /// In the order in which their first header was sent.
+    /// Epochs in the order in which their first header was sent.
     sent: Vec<Epoch>,
 }
 

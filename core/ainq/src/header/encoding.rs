@@ -105,7 +105,7 @@ impl<S: Suite> HeaderCore<S> {
     /// if it is the expected one.
     ///
     /// # Errors
-    /// As [`Header::decode`]. The fields are not checked against each other.
+    /// Reads a header as [`Header::decode`] does. The fields are not checked against each other.
     pub fn decode_expecting(
         bytes: &[u8],
         deployment: &Deployment<S>,

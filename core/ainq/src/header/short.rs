@@ -12,7 +12,7 @@ pub type PrevStart = [u8; 8];
 
 /// A header of a re-key within a term of a tree, without the fields of the header before it.
 ///
-/// Nothing of it is verified: [`rebuild`](Self::rebuild) gives the header, whose signature covers all fields.
+/// Unverified: [`rebuild`](Self::rebuild) gives the header, whose signature covers all fields.
 #[derive(Clone, Debug)]
 pub struct ShortHeader<S: Suite> {
     /// The epoch.

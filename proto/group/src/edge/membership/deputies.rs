@@ -21,9 +21,9 @@ const MAX_ATTEMPTS: u32 = 5;
 pub(in crate::edge) struct Deputies<S: Suite> {
     /// Time from which those are asked that were not.
     start: Option<Duration>,
-    /// Those that were asked over their connections, with or without success.
+    /// Deputies that were asked over their connections, with or without success.
     asked: Vec<Peer>,
-    /// In a box, because an edge lives mostly without one.
+    /// Questions under way, in a box because an edge lives mostly without any.
     session: Option<Box<Session<S>>>,
 }
 
