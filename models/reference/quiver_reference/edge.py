@@ -12,6 +12,7 @@ from . import ristretto, tree, wire
 from .header import MAX_SLOTS, OPEN, Header, completed, contains
 from .identity import KeyPair, PublicKey, RevocationList
 from .ristretto import BASE, ORDER, Refused
+from .second_factor import LIFETIME, MAX_LEADERS, Exchange, Kappa
 from .suite import (
     SUITE, Reader, agree, extract, hash_of, hash_to_scalar, lp, open_sealed, prf, prove, same, u16, u32, u64, xor,
 )
@@ -23,6 +24,8 @@ EVERYBODY = None
 # and for which the former key opens what was on its way (§13.10).
 JOIN_RETRY, MAX_JOIN_RETRY, ASK_RETRY, SPARE_RETRY, SPENT_STAYS, OVERLAP = 15, 120, 1, 2, 60, 2
 MAX_PAYLOAD = 65_536
+# §24.7: seconds until a deputy is asked, and for how often; doubled from time to time.
+AHEAD_RETRY, AHEAD_TRIES = 2, 5
 
 
 @dataclass
@@ -48,8 +51,8 @@ class Ratchet:
     auth: bytes
 
     @classmethod
-    def derive(cls, secret, context, counter):
-        chain = extract(context, secret)
+    def derive(cls, secret, context, counter, kappa=None):
+        chain = kappa.start(context, secret) if kappa else extract(context, secret)
         return cls(chain, counter, prf(chain, "auth"))
 
     def at(self, u):
@@ -74,6 +77,16 @@ class Membership:
     path: tree.Path | None = None
     channel: Channel | None = None
     former: tuple | None = None
+
+
+@dataclass
+class Ahead:
+    """§24.7: questions to a leader that does not lead, for a second factor with it."""
+
+    again: float
+    tries: int = 0
+    nonce: bytes = b""
+    exchange: Exchange | None = None
 
 
 @dataclass
@@ -108,6 +121,8 @@ class Edge:
         self.revocations = RevocationList()
         # §13.2: raised before the first message of a start; stored with whatever leaves next.
         self.state["boot_no"] = self.state.get("boot_no", 0) + 1
+        # §24: κ by the leader's handle; whether the leader lost its own; questions for it by the peer, None when answered.
+        self.kappas, self.renews, self.ahead = {}, False, {}
         self.pairs, self.refused = [], {bytes.fromhex(serial) for serial in self.state.get("refused", [])}
         self.restore()
 
@@ -121,8 +136,13 @@ class Edge:
         if "revocations" in state:
             self.revocations = RevocationList.verify(self.deployment, bytes.fromhex(state["revocations"]))
         self.pairs = [Pair(pair["q"], int(pair["secret"], 16)) for pair in state.get("pairs", [])]
+        # §24.8: κ of another set than the deployment says is forgotten, and a membership of another ends (§24.6).
+        kept = {bytes.fromhex(leader): Kappa.restored(kappa) for leader, kappa in state.get("kappas", {}).items()}
+        self.kappas = {leader: kappa for leader, kappa in kept.items() if kappa.set == self.deployment.kem}
         held = state.get("membership")
-        if held:
+        if held and wire.decode_fields(wire.HEADER, bytes.fromhex(held["header"]))["kem"] != self.deployment.kem:
+            self.end("rejoin")
+        elif held:
             fields = wire.decode_fields(wire.HEADER, bytes.fromhex(held["header"]))
             header = Header.from_wire(self.deployment, fields)
             ratchet = Ratchet(bytes.fromhex(held["chain"]), held["u"], bytes.fromhex(held["auth"]))
@@ -134,6 +154,7 @@ class Edge:
         """Puts into `state` what lives across a restart: §15."""
         state = self.state
         state["refused"] = [serial.hex() for serial in sorted(self.refused)]
+        state["kappas"] = {leader.hex(): kappa.stored() for leader, kappa in self.kappas.items()}
         state["pairs"] = [{"q": pair.q, "secret": f"{pair.secret:x}"} for pair in self.pairs]
         member = self.member
         if member is None:
@@ -171,11 +192,13 @@ class Edge:
             if not self.question:
                 self.ask(now, peer)
             self.spare_again = self.spare_again or now + SPARE_RETRY
+            self.ahead.setdefault(peer, Ahead(now + AHEAD_RETRY))
         else:
             self.greet_leader(peer)
 
     def disconnected(self, peer):
         self.peers.pop(peer, None)
+        self.ahead.pop(peer, None)
         if self.joining and self.joining["peer"] == peer:
             self.joining = None
 
@@ -219,6 +242,8 @@ class Edge:
             self.store()
         if self.spare_again and now >= self.spare_again:
             self.publish_spares(now)
+        if self.deployment.kem:
+            self.ask_ahead(now)
 
     def next_leader(self):
         """The leaders in turns."""
@@ -238,7 +263,11 @@ class Edge:
             self.send(peer, "rekey", header=self.member.fields)
         if reason == "rejoin" and self.question and fields["reference"] == self.question.number:
             self.end("rejoin")
+        if reason in ("no second factor", "ml-kem-768", "ml-kem-1024"):
+            self.event("another second factor", own=self.deployment.kem, leader=reason, peer=peer)
         if self.joining and self.joining["peer"] == peer:
+            # §24.5: κ stays until another takes its place.
+            self.renews |= reason == "second factor lost" and fields["reference"] == self.joining["nonce"]
             # Nobody authenticates a refusal, so it only makes the edge ask another, and later.
             self.joining["again"] = min(self.joining["again"], now + max(1, fields["retry_after_ms"] / 1000))
 
@@ -310,31 +339,134 @@ class Edge:
             if serial in self.revocations.serials:
                 return
             self.joining = {"peer": peer, "nonce": os.urandom(16), "again": float("inf")}
-            drone = self.keypair.public.encode()
-            self.send(peer, "join_hello", group=self.group, drone=drone, nonce=self.joining["nonce"])
+            self.hello(peer, self.joining["nonce"])
+
+    def hello(self, peer, nonce):
+        drone = self.keypair.public.encode()
+        self.send(peer, "join_hello", group=self.group, drone=drone, nonce=nonce, kem=self.deployment.kem)
 
     def on_join_challenge(self, now, peer, fields, by_gossip):
         joining = self.joining
+        ahead = self.ahead.get(peer)
+        if ahead and ahead.nonce and fields["nonce"] == ahead.nonce and not ahead.exchange:
+            self.on_challenge_ahead(now, peer, fields)
+            return
         if not joining or joining["peer"] != peer or fields["nonce"] != joining["nonce"] or "pair" in joining:
             return
-        leader = PublicKey.decode(fields["leader"])
-        if leader.identity.leads != self.group or leader.identity.serial in self.revoked():
-            raise Refused("no leader of this group, or a revoked one")
+        leader = self.challenger(fields)
         self.ask_for_list(peer, fields["revocation_number"])
+        if self.differs(peer, fields):
+            return
+        kem, offer = self.offer(now, leader.handle(), fields.get("kem"), self.renews)
+        if offer:
+            joining["named" if isinstance(offer, Kappa) else "exchange"] = offer
         now_pair = joining["pair"] = Pair(0, ristretto.random_scalar())
         spare = joining["spare"] = self.draw_pair()
         self.join_tries += 1
         joining["again"] = now + min(JOIN_RETRY << self.join_tries - 1, MAX_JOIN_RETRY)
-        spoken = self.statement(spare)
-        drone = self.keypair.public.encode()
+        self.request(peer, fields, leader, now_pair, spare, kem)
+
+    def challenger(self, fields):
+        """The leader whose challenge this is."""
+        leader = PublicKey.decode(fields["leader"])
+        if leader.identity.leads != self.group or leader.identity.serial in self.revoked():
+            raise Refused("no leader of this group, or a revoked one")
+        return leader
+
+    def request(self, peer, fields, leader, now_pair, spare, kem):
+        """§22.9: signed, with what the second factor adds."""
+        spoken, drone = self.statement(spare), self.keypair.public.encode()
         message = (
-            lp(self.group.encode()) + lp(leader.encode()) + lp(drone) + fields["challenge"] + joining["nonce"]
+            lp(self.group.encode()) + lp(leader.encode()) + lp(drone) + fields["challenge"] + fields["nonce"]
             + now_pair.point + u64(spare.q) + spare.point + lp(spoken["signature"])
         )
+        more = {}
+        if kem:
+            more["kem"] = kem
+            # §24.4, §24.5, §24.7.
+            named = b"\2" + u64(kem["g"]) + kem["tag"] if "tag" in kem else None
+            message += bytes([kem["set"]]) + (named or (b"\3" if kem.get("ahead") else b"\1") + lp(kem["key"]))
         self.send(
-            peer, "join_request", group=self.group, drone=drone, nonce=joining["nonce"], challenge=fields["challenge"],
+            peer, "join_request", group=self.group, drone=drone, nonce=fields["nonce"], challenge=fields["challenge"],
             ephemeral=now_pair.point, spare=spoken, signature=self.keypair.sign(self.deployment, "join", message),
+            **more,
         )
+
+    # The second factor, §24 ----------------------------------------------------------------------------------------
+
+    def differs(self, peer, fields):
+        """§24.6: a leader whose challenge names another set is asked for nothing."""
+        theirs = fields.get("kem", {}).get("set", 0)
+        if theirs != self.deployment.kem:
+            self.event("another second factor", own=self.deployment.kem, leader=theirs, peer=peer)
+        return theirs != self.deployment.kem
+
+    def offer(self, now, leader, term, anew=False):
+        """§24.4, §24.5: of a request, and κ that it names, or the exchange that it begins."""
+        if not self.deployment.kem:
+            return None, None
+        held = self.kappas.get(leader)
+        kappa = held and not anew and now < held.made + LIFETIME and held.at(leader, term["g"])
+        if kappa:
+            return {"set": kappa.set, "g": kappa.g, "tag": kappa.tag()}, kappa
+        exchange = Exchange(leader, self.deployment.kem)
+        return {"set": exchange.set, "key": exchange.key()}, exchange
+
+    def on_join_ciphertext(self, now, peer, fields, by_gossip):
+        """§24.4: taken over the connection alone over which the drone asked."""
+        joining, ahead, drone = self.joining, self.ahead.get(peer), self.keypair and self.keypair.public.handle()
+        given = fields.get("term", {}), fields["ciphertext"], now
+        if joining and joining["peer"] == peer and joining["nonce"] == fields["nonce"] and "exchange" in joining:
+            joining["exchange"].take(self.deployment.fingerprint, self.group, drone, *given)
+        elif ahead and ahead.nonce == fields["nonce"] and ahead.exchange:
+            ahead.exchange.take(self.deployment.fingerprint, self.group, drone, *given)
+            (kappa,) = ahead.exchange.found.values()
+            self.hold(ahead.exchange.leader, kappa)
+            self.ahead[peer] = None
+            self.store()
+            self.event("second factor", peer=peer, g=kappa.g)
+
+    def hold(self, leader, kappa):
+        """§24.8: κ of 16 leaders; of more the oldest goes."""
+        self.kappas[leader] = kappa
+        if len(self.kappas) > MAX_LEADERS:
+            del self.kappas[min(self.kappas, key=lambda one: self.kappas[one].made)]
+
+    def kappa_for(self, header):
+        """§24.3: κ of a header's leader at its g, None without a second factor."""
+        if not header.kem:
+            return None
+        held = self.kappas.get(header.leader.handle())
+        kappa = held and held.at(header.leader.handle(), header.kem_terms)
+        if not kappa:
+            raise Refused("no second factor that leads to this term")
+        return kappa
+
+    def ask_ahead(self, now):
+        """§24.7: the leaders that do not lead, one after the other, each five times."""
+        asked = next((one for one in self.ahead.items() if one[1] and one[1].tries), None)
+        peer, ahead = asked or next((one for one in self.ahead.items() if one[1]), (None, None))
+        if not ahead or now < ahead.again:
+            return
+        if ahead.tries == AHEAD_TRIES:
+            self.ahead[peer] = None
+            return
+        ahead.tries += 1
+        ahead.nonce, ahead.exchange, ahead.again = os.urandom(16), None, now + (AHEAD_RETRY << ahead.tries)
+        self.hello(peer, ahead.nonce)
+
+    def on_challenge_ahead(self, now, peer, fields):
+        leader, ahead = self.challenger(fields), self.ahead[peer]
+        self.ahead[peer] = None
+        unused = [pair for pair in self.pairs if pair.spent is None]
+        # The one that leads makes κ when it admits the member.
+        if not self.member or not unused or leader == self.member.header.leader or self.differs(peer, fields):
+            return
+        kem, exchange = self.offer(now, leader.handle(), fields["kem"])
+        if isinstance(exchange, Exchange):
+            self.ahead[peer], ahead.exchange = ahead, exchange
+            # Its E_now is used for nothing, and its spare point is the one that is published.
+            self.request(peer, fields, leader, Pair(0, ristretto.random_scalar()), unused[-1], kem | {"ahead": 1})
 
     def draw_pair(self):
         """§9.3: numbers q go on for ever, and the pair is stored before it is published."""
@@ -358,15 +490,16 @@ class Edge:
         slot = entry["slot"] if entry else Reader(path or b"").number(4)
         if not header.adds(slot):
             raise Refused("a slot that the header does not add")
-        ratchet = self.pair_up(header, slot, joining["pair"])
-        if entry:
-            member = self.by_entry(header, fields["header"], slot, ratchet, entry)
-        else:
+
+        def member(ratchet):
+            if entry:
+                return self.by_entry(header, fields["header"], slot, ratchet, entry)
             found, key, r = tree.open_path(header, slot, ratchet.chain, path)
             if r != joining["nonce"]:
                 raise Refused("a path for another question")
-            member = Membership(slot, header, fields["header"], ratchet, key, found)
-        self.enter(now, member, "welcome")
+            return Membership(slot, header, fields["header"], ratchet, key, found)
+
+        self.enter(now, header, slot, member, "welcome")
 
     def join_by_wraps(self, now, fields):
         """§6.1: over a shared medium newcomers follow by the epoch's wraps, beside which their slots are listed."""
@@ -382,18 +515,47 @@ class Edge:
         header, slot = self.verified(now, fields["header"]), int.from_bytes(slot, "big")
         if slot >= MAX_SLOTS or not header.adds(slot) or not header.point:
             raise Refused("a slot that the header does not add")
-        ratchet = self.pair_up(header, slot, joining["pair"])
-        path, key = tree.Path(slot, {}).follow(header, tree.Wraps(fields["delta"]), ratchet.chain)
-        self.enter(now, Membership(slot, header, fields["header"], ratchet, key, path), "wraps")
 
-    def enter(self, now, member, by):
-        """A newcomer has its keys."""
-        self.check_key(member.header, member.key)
-        self.pairs, self.joining, self.join_tries, self.synced = [self.joining["spare"]], None, 0, True
+        def member(ratchet):
+            path, key = tree.Path(slot, {}).follow(header, tree.Wraps(fields["delta"]), ratchet.chain)
+            return Membership(slot, header, fields["header"], ratchet, key, path)
+
+        self.enter(now, header, slot, member, "wraps")
+
+    def enter(self, now, header, slot, member_with, by):
+        """A newcomer has its keys: with the one κ, of those that it may have, with which the tag fits (§24.4)."""
+        joining, reason = self.joining, Refused("no second factor with this leader")
+        for kappa in self.kappas_of_join(header):
+            try:
+                member = member_with(self.pair_up(header, slot, joining["pair"], kappa))
+                self.check_key(header, member.key)
+            except Refused as failure:
+                reason = failure
+                continue
+            break
+        else:
+            raise reason
+        if kappa:
+            self.hold(header.leader.handle(), kappa)
+        self.renews = False
+        self.pairs, self.joining, self.join_tries, self.synced = [joining["spare"]], None, 0, True
+        self.ahead = {peer: Ahead(now + AHEAD_RETRY) for peer in self.leaders()}
         self.activate(now, member, by)
-        self.event("joined", slot=member.slot, by=by)
+        made_by = None if not kappa else "held" if "named" in joining else "exchange"
+        self.event("joined", slot=member.slot, by=by, second_factor=made_by)
 
-    def pair_up(self, header, slot, pair):
+    def kappas_of_join(self, header):
+        """κ that was named, or those that the ciphertexts gave, at the header's g; None without a second factor."""
+        if not header.kem:
+            return [None]
+        leader, joining = header.leader.handle(), self.joining
+        exchange = joining.get("exchange")
+        if exchange and exchange.leader != leader:
+            raise Refused("another leader than the one that was asked")
+        had = exchange.found.values() if exchange else [joining["named"]] if "named" in joining else []
+        return [kappa for kappa in (one.at(leader, header.kem_terms) for one in had) if kappa]
+
+    def pair_up(self, header, slot, pair, kappa=None):
         """§14: the pair of this drone and the leader, of the epoch that makes it."""
         context = hash_of(
             "quiver/1 pair", lp(SUITE), self.deployment.master, lp(self.group.encode()), u64(header.term),
@@ -401,7 +563,7 @@ class Edge:
             u64(pair.q), pair.point,
         )
         secret = agree((self.keypair.secret + pair.secret) % ORDER, ristretto.decode(header.point))
-        return Ratchet.derive(secret, context, header.counter)
+        return Ratchet.derive(secret, context, header.counter, kappa)
 
     # Epochs, §7 and §8 ---------------------------------------------------------------------------------------------
 
@@ -441,6 +603,9 @@ class Edge:
         if self.removes(header, fields):
             self.end(why)
             return
+        if self.lacks_kappa(header, peer):
+            self.end("rejoin")
+            return
         try:
             found = self.follow(header, fields)
         except tree.Out:
@@ -478,6 +643,8 @@ class Edge:
             whole = completed(before, digest, fields, tree.Wraps(fields["delta"]))
             if whole:
                 self.on_rekey(now, peer, {"header": whole, "delta": fields["delta"]}, by_gossip)
+                if self.member and self.member.header.epoch == epoch:
+                    self.event("short header", counter=epoch[1])
                 return
         except Refused:
             self.ask_by_hearsay(now, peer)
@@ -515,6 +682,20 @@ class Edge:
             return header.kind == OPEN and contains(header.absent, member.slot)
         return contains(header.removed, member.slot) or contains(header.added, member.slot)
 
+    def lacks_kappa(self, header, peer):
+        """§24.7: a member without κ that leads to an opening's g joins again."""
+        if header.kind != OPEN:
+            return False
+        try:
+            self.kappa_for(header)
+        except Refused:
+            held = self.kappas.get(header.leader.handle())
+            if held and held.g > header.kem_terms:
+                # The leader's memory was put back: it learns from the header that it signed where it was.
+                self.send(peer, "rekey", header=self.member.fields)
+            return True
+        return False
+
     def follow(self, header, fields):
         """The membership in a newer epoch, or a reason why it cannot be followed."""
         member, entry, delta, path = self.member, fields.get("entry"), fields.get("delta"), fields.get("path")
@@ -537,11 +718,11 @@ class Edge:
 
     def follow_opening(self, header, fields):
         """§9.1: of the pairs that it holds, the unused one first; an entry names the q."""
-        member, entry = self.member, fields.get("entry")
+        member, entry, kappa = self.member, fields.get("entry"), self.kappa_for(header)
         for pair in sorted(self.pairs, key=lambda pair: -pair.q):
             if entry and entry.get("q") != pair.q:
                 continue
-            ratchet = self.pair_up(header, member.slot, pair)
+            ratchet = self.pair_up(header, member.slot, pair, kappa)
             try:
                 if entry:
                     found = self.by_entry(header, fields["header"], member.slot, ratchet, entry)
@@ -566,6 +747,9 @@ class Edge:
         opened = found.header.term != self.member.header.term
         if opened:
             used = found.used
+            # §24.3: κ of before goes with the record that has the membership.
+            if found.header.kem:
+                self.kappas[found.header.leader.handle()] = self.kappa_for(found.header)
             used.spent = now
             # §9.3: e_q stays until the next one is acknowledged, so that a higher opening can be followed.
             self.pairs = [pair for pair in self.pairs if pair.q >= used.q] + [self.draw_pair()]
@@ -604,7 +788,7 @@ class Edge:
 
     def end(self, why):
         """§9.3: however a membership ends, its keys and pairs go with it."""
-        self.member, self.pairs, self.question, self.synced = None, [], None, False
+        self.member, self.pairs, self.question, self.synced, self.ahead = None, [], None, False, {}
         self.wants_in = why == "rejoin"
         self.store()
         self.event("out", why=why)
@@ -664,6 +848,9 @@ class Edge:
             header = self.verified(now, fields["header"])
             if self.removes(header, fields):
                 self.end("removed")
+                return
+            if self.lacks_kappa(header, peer):
+                self.end("rejoin")
                 return
             self.take(now, self.follow(header, fields), fields)
         self.question = None

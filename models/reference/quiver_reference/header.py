@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from . import ristretto
 from .identity import PublicKey, name
 from .ristretto import Refused
+from .second_factor import MAX_TERMS
 from .suite import SUITE, Reader, hash_of, lp, u32, u64
 from .wire import read_shortest
 
@@ -74,6 +75,9 @@ class Header:
     added: list
     absent: list
     revocation_number: int
+    # §24.3: set and g of the second factor; 0 without one.
+    kem: int
+    kem_terms: int
     entries_root: bytes
     tag: bytes
     signature: bytes
@@ -91,19 +95,24 @@ class Header:
         } - {0, 32}:
             raise Refused("a header's lengths")
         removed, added, absent = (runs_from_wire(wire[which]) for which in ("removed", "added", "absent"))
-        there = bool(point) | bool(changes) << 1
+        kem, terms = wire["kem"], wire["kem_terms"]
+        if kem not in (0, 1, 2) or (not 1 <= terms <= MAX_TERMS if kem else terms):
+            raise Refused("a header's second factor")
+        there = bool(point) | bool(changes) << 1 | bool(kem) << 2
+        second_factor = bytes([kem]) + u64(terms) if kem else b""
         core = (
             lp(SUITE) + deployment.fingerprint + lp(group.encode()) + leader.encode()
             + u64(wire["term"]) + u64(wire["counter"]) + prev + wire["nonce"]
             + u64(wire["issued_at"]) + u64(wire["valid_until"])
-            + bytes([wire["strategy"], wire["kind"], there]) + point + changes + bytes([wire["height"]])
+            + bytes([wire["strategy"], wire["kind"], there]) + point + changes + second_factor
+            + bytes([wire["height"]])
             + runs_encoded(removed) + runs_encoded(added) + runs_encoded(absent)
             + wire["roster_hash"] + u64(wire["revocation_number"])
         )
         d0 = hash_of("quiver/1 core", core)
         header = cls(
             group, leader, wire["term"], wire["counter"], prev, wire["valid_until"], wire["strategy"], wire["kind"],
-            point, changes, wire["height"], removed, added, absent, wire["revocation_number"], root, tag,
+            point, changes, wire["height"], removed, added, absent, wire["revocation_number"], kem, terms, root, tag,
             wire["signature"], d0, hash_of("quiver/1 header", d0, root, tag),
         )
         header.check_shape(wire["issued_at"])
@@ -149,6 +158,9 @@ class Header:
         """§7.3, 1 to 4, in this order. `newest` is the newest epoch of the group that was ever accepted."""
         if self.group != group:
             raise Refused("another group")
+        if self.kem != deployment.kem:
+            # §24.6: whoever signed it.
+            raise Refused("another second factor than the deployment says")
         if self.epoch <= newest:
             raise Refused("stale")
         if newest != (0, 0) and self.round - (newest[0] >> 16) > 1 << 20:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from . import ristretto
 from .ristretto import BASE, ORDER, Refused
+from .second_factor import SETS
 from .suite import SUITE, Reader, frost_challenge, hash_of, hash_to_scalar, lp, proof_holds, prove, same, u16, u32, u64
 
 EDGE = "edge"
@@ -21,16 +22,18 @@ def name(raw):
 
 @dataclass(frozen=True)
 class Deployment:
-    """§1.1: suite, name, and the KGC's public key."""
+    """§1.1: suite, name, and the KGC's public key; §24: the set of the second factor, 0 without one."""
 
     name: str
     master: bytes
+    kem: int = 0
 
     @classmethod
     def read(cls, path):
         with open(path, "rb") as file:
             said = tomllib.load(file)
-        deployment = cls(said["deployment"], bytes.fromhex(said["master"]))
+        kem = SETS[said.get("kem", "none")]
+        deployment = cls(said["deployment"], bytes.fromhex(said["master"]), kem)
         if said["suite"] != SUITE.decode() or said["fingerprint"] != deployment.fingerprint.hex():
             raise Refused("the deployment's file contradicts itself")
         return deployment

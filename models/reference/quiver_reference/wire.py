@@ -18,19 +18,21 @@ HEADER = {
     9: ("strategy", "number"), 10: ("kind", "number"), 11: ("point", "bytes"), 12: ("height", "number"),
     13: ("removed", "bytes"), 14: ("added", "bytes"), 15: ("absent", "bytes"), 16: ("roster_hash", "bytes"),
     17: ("revocation_number", "number"), 18: ("entries_root", "bytes"), 19: ("tag", "bytes"),
-    20: ("signature", "bytes"), 21: ("changes", "bytes"),
+    20: ("signature", "bytes"), 21: ("changes", "bytes"), 22: ("kem", "number"), 23: ("kem_terms", "number"),
 }
+KEM_TERM = {1: ("set", "number"), 2: ("g", "number")}
+KEM_OFFER = {1: ("set", "number"), 2: ("key", "bytes"), 3: ("g", "number"), 4: ("tag", "bytes"), 5: ("ahead", "number")}
 BODIES = {
     2: ("enrol_hello", {1: ("nonce", "bytes")}),
     3: ("enrol_cookie", {1: ("nonce", "bytes"), 2: ("cookie", "bytes")}),
     4: ("enrol_request", {1: ("nonce", "bytes"), 2: ("cookie", "bytes"), 3: ("request", "bytes")}),
     5: ("enrol_reply", {1: ("request_digest", "bytes"), 2: ("reply", "bytes")}),
     6: ("refusal", {1: ("reason", "number"), 2: ("reference", "bytes"), 3: ("retry_after_ms", "number")}),
-    7: ("join_hello", {1: ("group", "text"), 2: ("drone", "bytes"), 3: ("nonce", "bytes")}),
+    7: ("join_hello", {1: ("group", "text"), 2: ("drone", "bytes"), 3: ("nonce", "bytes"), 4: ("kem", "number")}),
     8: ("join_challenge", {1: ("nonce", "bytes"), 2: ("challenge", "bytes"), 3: ("leader", "bytes"),
-                           4: ("revocation_number", "number")}),
+                           4: ("revocation_number", "number"), 5: ("kem", KEM_TERM)}),
     9: ("join_request", {1: ("group", "text"), 2: ("drone", "bytes"), 3: ("nonce", "bytes"), 4: ("challenge", "bytes"),
-                         5: ("ephemeral", "bytes"), 6: ("spare", SPARE), 7: ("signature", "bytes")}),
+                         5: ("ephemeral", "bytes"), 6: ("spare", SPARE), 7: ("signature", "bytes"), 8: ("kem", KEM_OFFER)}),
     10: ("welcome", {1: ("nonce", "bytes"), 2: ("header", HEADER), 3: ("entry", ENTRY), 4: ("path", "bytes")}),
     11: ("ack", {1: ("slot", "number"), 2: ("term", "number"), 3: ("counter", "number"), 4: ("tag", "bytes")}),
     12: ("rekey", {1: ("header", HEADER), 2: ("entry", ENTRY), 3: ("delta", "bytes"), 4: ("path", "bytes"),
@@ -51,6 +53,7 @@ BODIES = {
     20: ("revocation_query", {1: ("number", "number"), 2: ("max_len", "number")}),
     21: ("revocation_list", {1: ("list", "bytes")}),
     24: ("equivocation_proof", {1: ("first", HEADER), 2: ("second", HEADER)}),
+    37: ("join_ciphertext", {1: ("nonce", "bytes"), 2: ("term", KEM_TERM), 3: ("ciphertext", "bytes")}),
     38: ("short_rekey", {1: ("term", "number"), 2: ("counter", "number"), 3: ("prev", "bytes"), 4: ("nonce", "bytes"),
                          5: ("issued_at", "number"), 6: ("lifetime", "number"), 7: ("point", "bytes"),
                          8: ("removed", "bytes"), 9: ("added", "bytes"), 10: ("changes", "bytes"),
@@ -64,7 +67,7 @@ REASONS = (
     "unspecified", "bad cookie", "token expired", "token reused", "token revoked", "token foreign", "name taken",
     "malformed", "busy", "not authorised", "revoked", "evicted", "expired", "rejoin", "full", "not ready",
     "wrong group", "bad signature", "unknown authority", "round over", "admission only", "token spent",
-    "ordinal taken",
+    "ordinal taken", "no second factor", "ml-kem-768", "ml-kem-1024", "second factor lost",
 )
 
 

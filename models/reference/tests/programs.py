@@ -82,11 +82,10 @@ class Bench:
         key.write_text(os.urandom(32).hex() + "\n")
         key.chmod(0o600)
 
-    async def found(self):
-        """Makes the operator's key and the KGC's."""
+    async def found(self, kem="none"):
+        """Makes the operator's key and the KGC's, with this second factor of pairwise secrets."""
         await self.run("kgc", "operator", "new", "--out", "operator")
-        # The reference knows no second factor of pairwise secrets.
-        await self.run("kgc", "init", "--deployment", "alps", "--operator", "operator.pub", "--kem", "none")
+        await self.run("kgc", "init", "--deployment", "alps", "--operator", "operator.pub", "--kem", kem)
 
     def command(self, program, *words):
         return [PROGRAMS / program, "--key-file", "state.key", *words]
@@ -140,10 +139,10 @@ class Bench:
         return self.start("edge", "run", "--json", "-d", f"{name}-data", "--kgc", kgc, *places, "--deployment",
                           "kgc-data/deployment.toml", "--token", f"{name}.token", *more)
 
-    def reference(self, kgc, name, *leaders):
+    def reference(self, kgc, name, *leaders, deployment="kgc-data/deployment.toml"):
         """An edge of the reference; started anew, it goes on from its stored state."""
         path = self.directory
-        node = Node(path / f"{name}-reference", path / "kgc-data/deployment.toml", "alpha", path / f"{name}.token",
+        node = Node(path / f"{name}-reference", path / deployment, "alpha", path / f"{name}.token",
                     [kgc], leaders)
         self.nodes.append(node)
         node.start()

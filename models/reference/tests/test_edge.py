@@ -1,6 +1,7 @@
 """What an edge must refuse, and what it must follow: headers, entries, messages, notices, lists, proofs."""
 
 import unittest
+from dataclasses import replace
 
 from quiver_reference import libp2p, wire
 from quiver_reference.edge import EVERYBODY, LEADER, Edge
@@ -129,9 +130,7 @@ class Terms(unittest.TestCase):
 
     def open(self, leader, term, pair):
         """A term that a leader opens with the member's spare point."""
-        fields = leader.core(term, 1)
-        leader.pair_up(fields, self.group.drone.public, pair.q, pair.point)
-        return leader.finish(fields)
+        return leader.open(term, self.group.drone.public, pair.q, pair.point)
 
     def test_a_term_is_followed_with_the_spare_point_and_a_new_one_is_published(self):
         group, (pair,) = self.group, self.group.edge.pairs
@@ -170,6 +169,145 @@ class Terms(unittest.TestCase):
         self.assertEqual(events(found), ["refused"])
         self.assertEqual((group.edge.member.header.digest, len(group.sent("catch_up_request"))),
                          (group.made.header.digest, 1))
+
+
+class SecondFactor(unittest.TestCase):
+    """§24."""
+
+    def setUp(self):
+        self.group = Group(kem=1)
+        self.leader = self.group.leader.keypair.public.handle()
+
+    def rejoin(self, leader=None, **more):
+        """The request of an edge that is no member any more, and asks the leader once more."""
+        group = self.group
+        group.edge.end("rejoin")
+        group.edge.joining, group.edge.outbox = None, []
+        group.edge.tick(NOW)
+        return group.challenge(leader, **more)
+
+    def test_both_sets_make_a_pair_and_the_secret_is_stored_with_the_membership(self):
+        for kem in (1, 2):
+            group = Group(kem)
+            handle = group.leader.keypair.public.handle()
+            self.assertEqual(group.edge.kappas, {handle: group.leader.kappa})
+            again = Edge(group.kgc.deployment, GROUP, state=group.edge.state)
+            self.assertEqual((again.kappas, again.member.slot), (group.edge.kappas, 0))
+
+    def test_a_forged_ciphertext_that_comes_first_keeps_nobody_out(self):
+        group, take = self.group, self.group.give
+        hello, request = self.rejoin(kem={"set": 1, "g": 9000})
+        drone, term = group.drone.public.handle(), {"set": 1, "g": group.leader.terms}
+        forged = [group.leader.encapsulate(request["kem"]["key"], drone)[0] for _ in range(3)]
+        right, group.leader.kappa = group.leader.encapsulate(request["kem"]["key"], drone)
+        for one in forged[:3] + [forged[0], right]:
+            self.assertEqual(take("join_ciphertext", nonce=hello["nonce"], term=term, ciphertext=one), [])
+        # The fifth is one too many; of another connection or another nonce none counts.
+        late, _ = group.leader.encapsulate(request["kem"]["key"], drone)
+        take("join_ciphertext", nonce=hello["nonce"], term=term, ciphertext=late)
+        self.assertEqual(list(group.edge.joining["exchange"].found), [*forged, right])
+        for other in ({"set": 2, "g": 1}, {"set": 1, "g": 0}, {"set": 1, "g": (1 << 48) + 1}):
+            found = take("join_ciphertext", nonce=hello["nonce"], term=other, ciphertext=late)
+            self.assertEqual(events(found), ["refused"], other)
+        fields = group.leader.core(1 << 16, 3, group.made.header.digest, added=bytes([0, 1]))
+        group.leader.pair_up(fields, group.drone.public, 0, request["ephemeral"])
+        made = group.leader.finish(fields)
+        found = take("welcome", nonce=hello["nonce"], header=fields, entry=group.leader.entry(made))
+        self.assertEqual([one.get("second_factor") for one in found], [None, "exchange"])
+        self.assertEqual(group.edge.kappas[self.leader].key, group.leader.kappa.key)
+
+    def test_who_has_the_secret_names_it_and_makes_another_when_it_is_old_too_far_or_lost(self):
+        held = self.group.leader.kappa
+        for g, named in ((1, True), (7, True), (4097, True), (4098, False), (0, False)):
+            _, request = self.rejoin(kem={"set": 1, "g": g})
+            kem = request["kem"]
+            self.assertEqual((kem["tag"] != b"", kem["key"] == b""), (named, named), g)
+            if named:
+                self.assertEqual((kem["g"], kem["tag"]), (g, held.at(self.leader, g).tag()))
+                message = lp(GROUP.encode()) + lp(self.group.leader.keypair.public.encode())
+                message += lp(self.group.drone.public.encode()) + bytes(40) + request["nonce"] + request["ephemeral"]
+                message += u64(request["spare"]["q"]) + request["spare"]["point"]
+                message += lp(request["spare"]["signature"]) + bytes([1, 2]) + u64(g) + kem["tag"]
+                self.group.drone.public.verify(self.group.kgc.deployment, "join", message, request["signature"])
+        self.group.edge.kappas[self.leader] = replace(held, made=NOW - 30 * 86_400)
+        self.assertTrue(self.rejoin()[1]["kem"]["key"])
+        self.group.edge.kappas[self.leader] = held
+        # §24.5: a refusal is not signed, so κ stays; of another request it says nothing.
+        nonce = self.rejoin()[1]["nonce"]
+        for reference, anew in ((bytes(16), False), (nonce, True)):
+            self.group.give("refusal", reason=26, reference=reference, retry_after_ms=0)
+            self.assertEqual((self.group.edge.renews, self.group.edge.kappas), (anew, {self.leader: held}))
+        self.assertTrue(self.rejoin()[1]["kem"]["key"])
+
+    def test_a_term_is_followed_with_the_secret_stepped_and_the_former_one_is_gone(self):
+        group, (pair,), before = self.group, self.group.edge.pairs, self.group.leader.kappa
+        made = group.leader.open(2 << 16, group.drone.public, pair.q, pair.point)
+        found = group.give("rekey", header=made.fields, entry=group.leader.entry(made, pair.q))
+        self.assertEqual(events(found), ["epoch"])
+        self.assertEqual(group.edge.kappas[self.leader], group.leader.kappa)
+        self.assertNotIn(before.key.hex(), str(group.edge.state))
+
+    def test_an_opening_to_which_no_secret_leads_makes_the_member_join_again(self):
+        for terms, shown in ((4100, False), (0, True)):
+            self.group = group = Group(kem=1)
+            group.edge.kappas[group.leader.keypair.public.handle()] = replace(group.leader.kappa, g=3)
+            group.leader.terms, (pair,) = terms, group.edge.pairs
+            made = group.leader.open(2 << 16, group.drone.public, pair.q, pair.point)
+            group.edge.outbox = []
+            found = group.give("rekey", header=made.fields, entry=group.leader.entry(made, pair.q))
+            self.assertEqual([(one["event"], one.get("why")) for one in found], [("out", "rejoin")])
+            self.assertEqual([one["kem_terms"] for one in (two["header"] for two in group.sent("rekey"))],
+                             [1] if shown else [], "§24.7: a leader that was put back is shown what it signed")
+
+    def test_no_header_of_another_set_is_followed_whoever_signed_it(self):
+        for kem in ({"kem": 0, "kem_terms": 0}, {"kem": 2}):
+            made = self.group.leader.finish(self.group.rekey(**kem))
+            found = self.group.give("rekey", header=made.fields, entry=self.group.leader.entry(made, step=False))
+            self.assertEqual([one["reason"] for one in found], ["another second factor than the deployment says"])
+        for kem in ({"kem": 3}, {"kem_terms": 0}, {"kem_terms": (1 << 48) + 1}, {"kem": 0}):
+            fields = self.group.rekey() | kem
+            found = self.group.give("rekey", header=fields)
+            self.assertEqual([one["reason"] for one in found], ["a header's second factor"])
+
+    def test_a_leader_of_another_set_is_asked_for_nothing_and_both_settings_are_told(self):
+        for more in ({"kem": {"set": 2, "g": 1}}, {"kem": {}}):
+            _, request = self.rejoin(**more)
+            self.assertIsNone(request)
+            self.assertEqual(events(self.group.edge.events), ["another second factor"])
+
+    def test_a_membership_of_another_set_than_the_deployment_says_ends_at_the_start(self):
+        deployment = replace(self.group.kgc.deployment, kem=2)
+        edge = Edge(deployment, GROUP, state=self.group.edge.state)
+        self.assertEqual((edge.member, edge.kappas, edge.pairs), (None, {}, []))
+
+    def test_a_member_makes_a_secret_with_a_leader_that_does_not_lead_and_follows_its_term(self):
+        group, (pair,), other = self.group, self.group.edge.pairs, Leader(self.group.kgc, "leader-1", 1)
+        group.edge.outbox = []
+        group.edge.tick(NOW + 10)
+        hello, request = group.challenge(other)
+        kem = request["kem"]
+        self.assertEqual((hello["kem"], kem["ahead"], kem["set"], kem["tag"]), (1, 1, 1, b""))
+        self.assertEqual((request["spare"]["q"], request["spare"]["point"]), (pair.q, pair.point))
+        message = lp(GROUP.encode()) + lp(other.keypair.public.encode()) + lp(group.drone.public.encode()) + bytes(40)
+        message += hello["nonce"] + request["ephemeral"] + u64(pair.q) + pair.point + lp(request["spare"]["signature"])
+        message += bytes([1, 3]) + lp(kem["key"])
+        group.drone.public.verify(group.kgc.deployment, "join", message, request["signature"])
+        ciphertext, kappa = other.encapsulate(kem["key"], group.drone.public.handle())
+        found = group.give("join_ciphertext", nonce=hello["nonce"], term={"set": 1, "g": 1}, ciphertext=ciphertext)
+        self.assertEqual(events(found), ["second factor"])
+        self.assertEqual(group.edge.kappas, {self.leader: group.leader.kappa, other.keypair.public.handle(): kappa})
+        # Its first term takes κ as it is: it opened none before.
+        other.kappa, other.terms = kappa, 0
+        made = other.open((2 << 16) + 1, group.drone.public, pair.q, pair.point)
+        self.assertEqual(made.header.kem_terms, 1)
+
+    def test_a_leader_that_does_not_answer_is_asked_five_times(self):
+        group, hellos = self.group, 0
+        group.edge.outbox = []
+        for second in range(600):
+            group.edge.tick(NOW + second)
+            hellos += len(group.sent("join_hello"))
+        self.assertEqual(hellos, 5)
 
 
 class Restarts(unittest.TestCase):

@@ -9,19 +9,24 @@ from unittest import mock
 from quiver_reference import datagram
 from quiver_reference.node import Node
 from quiver_reference.ristretto import Refused
+from quiver_reference.second_factor import SETS
 
 from .programs import Bench, eventually, free_address
 
 
 class Programs(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
-        self.bench = Bench()
+        self.bench, self.kgc = Bench(), None
         self.addAsyncCleanup(self.bench.close)
-        await self.bench.found()
+
+    async def found(self, kem="none"):
+        await self.bench.found(kem)
         self.kgc = await self.bench.kgc()
 
     async def form(self, strategy, *words):
         """A leader of the group, a Rust edge, and an edge of the reference."""
+        if not self.kgc:
+            await self.found()
         await self.bench.token("leader-1", "--leads", "alpha")
         for name in ("rust-1", "reference-1"):
             await self.bench.token(name, "--group", "alpha")
@@ -89,15 +94,49 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.node.edge.state["boot_no"], boot_no + 1)
         self.assertFalse(self.node.edge.can_send(), "K_g is not stored")
 
-    async def live(self, strategy):
+    def assert_second_factor(self, kem, g, node=None, leaders=1):
+        """§24: the header names set and g, and κ is of this g, with so many leaders; without one there is neither."""
+        edge = (node or self.node).edge
+        header = edge.member.header
+        self.assertEqual(edge.deployment.kem, SETS[kem])
+        self.assertEqual((header.kem, header.kem_terms), (SETS[kem], g) if SETS[kem] else (0, 0))
+        self.assertEqual(len(edge.kappas), leaders if SETS[kem] else 0)
+        if SETS[kem]:
+            kappa = edge.kappas[header.leader.handle()]
+            self.assertEqual((kappa.set, kappa.g), (SETS[kem], g))
+
+    async def renew(self, kem, epoch):
+        """§24.5: an operator has κ made anew: the member is absent, names what it has, is refused, and brings ek."""
+        if kem == "none":
+            return epoch
+        former = next(iter(self.node.edge.kappas.values()))
+        await self.bench.run("leader", "kem", "renew", "-d", "leader-1-data", "reference-1")
+        await self.event(self.node, "out", why="rejoin")
+        await self.event(self.node, "refusal", reason="second factor lost")
+        self.assertEqual((await self.event(self.node, "joined"))["second_factor"], "exchange")
+        epoch = await self.in_step(2, after=epoch)
+        self.assertNotEqual(former.at(self.node.edge.member.header.leader.handle(), former.g + 1),
+                            next(iter(self.node.edge.kappas.values())))
+        await self.talk("after a renewal")
+        return epoch
+
+    async def live(self, strategy, kem="none"):
+        await self.found(kem)
         await self.form(strategy)
         self.assertEqual(self.node.edge.member.header.height > 0, strategy == "tree")
+        self.assertEqual((await self.event(self.node, "joined"))["second_factor"],
+                         None if kem == "none" else "exchange")
+        self.assert_second_factor(kem, 1)
         await self.talk("at first")
 
-        # Re-key on command.
+        # Re-key on command: under tree with a short header (§7.6).
         epoch = await self.in_step(2)
+        self.node.edge.events = [one for one in self.node.edge.events if one["event"] != "short header"]
         await self.bench.run("leader", "rekey", "-d", "leader-1-data")
         epoch = await self.in_step(2, after=epoch)
+        if strategy == "tree":
+            await self.event(self.node, "short header", counter=epoch[1])
+        self.assertEqual([one for one in self.node.edge.events if one["event"] == "short header"], [])
         await self.talk("after a re-key")
 
         # A member joins later, and another leaves: both of the reference.
@@ -131,6 +170,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.leader = self.bench.leader(self.kgc, "leader-1", self.listen, *self.words)
         opened = await self.in_step(2, after=epoch)
         self.assertGreater(opened[0], epoch[0])
+        self.assert_second_factor(kem, 2)
         await self.event(self.node, "spare acknowledged")
         await self.talk("after a restart of the leader")
         await self.bench.run("leader", "rekey", "-d", "leader-1-data")
@@ -143,7 +183,10 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         await self.leader.address()
         self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
         epoch = await self.in_step(2, after=epoch)
+        self.assert_second_factor(kem, 3)
         await self.talk("after restarts of both")
+        self.assertEqual([one for one in self.node.edge.events if one["event"] in ("joined", "out")], [])
+        epoch = await self.renew(kem, epoch)
 
         # At last it is evicted or revoked itself, and asks nobody for admission any more.
         if strategy == "flat":
@@ -163,6 +206,44 @@ class Programs(unittest.IsolatedAsyncioTestCase):
 
     async def test_tree_from_enrolment_to_eviction(self):
         await self.live("tree")
+
+    async def test_flat_with_a_second_factor_from_enrolment_to_eviction(self):
+        await self.live("flat", "ml-kem-768")
+
+    async def test_tree_with_a_second_factor_from_enrolment_to_eviction(self):
+        await self.live("tree", "ml-kem-1024")
+
+    async def test_who_left_and_joins_again_names_the_secret_that_it_has(self):
+        """§24.5."""
+        await self.found("ml-kem-768")
+        await self.form("tree")
+        epoch, kappas = await self.in_step(2), dict(self.node.edge.kappas)
+        await self.event(self.node, "joined")
+        self.node.edge.leave()
+        self.node.flush()
+        await self.event(self.node, "out", why="removed")
+        epoch = await self.in_step(1, after=epoch, nodes=[])
+        self.node.edge.wants_in = True
+        self.assertEqual((await self.event(self.node, "joined"))["second_factor"], "held")
+        await self.in_step(2, after=epoch)
+        self.assertEqual(self.node.edge.kappas, kappas)
+        await self.talk("once more")
+
+    async def test_deployments_that_differ_in_the_second_factor_do_not_meet(self):
+        """§24.6: either end says so, and asks for nothing."""
+        await self.found("ml-kem-768")
+        await self.form("flat")
+        await self.bench.token("reference-2", "--group", "alpha")
+        file = self.bench.directory / "kgc-data/deployment.toml"
+        own = file.read_text()
+        for kem, altered in ((0, own.replace('kem = "ml-kem-768"\n', "")), (2, own.replace("ml-kem-768", "ml-kem-1024"))):
+            self.assertNotEqual(altered, own)
+            (self.bench.directory / "other.toml").write_text(altered)
+            other = self.bench.reference(self.kgc, "reference-2", self.listen, deployment="other.toml")
+            await self.event(other, "another second factor", own=kem, leader=1)
+            self.assertIsNone(other.edge.member)
+            self.assertEqual(other.edge.kappas, {})
+            await other.stop()
 
     async def test_keys_that_run_out_are_renewed_and_nothing_is_sent_without_one(self):
         await self.form("flat", "--validity", "15s")
@@ -191,7 +272,8 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         await self.bench.run("leader", "send", "-d", "leader-1-data", "hello to a program")
         await program.line("hello to a program")
 
-    async def fail_over(self, strategy):
+    async def fail_over(self, strategy, kem="none"):
+        await self.found(kem)
         for ordinal in (0, 1):
             await self.bench.token(f"leader-{ordinal}", "--leads", "alpha", "--ordinal", str(ordinal))
         for name in ("rust-1", "reference-1"):
@@ -216,10 +298,17 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         # What a deputy has on disk is what the leader's epoch has.
         await eventually("leader 1 stands by", lambda: stands(1, stands_by_for="leader-0"))
         await eventually("the replica", lambda: stands(1, stance="standing by", members=2))
+        if kem != "none":
+            # §24.7: with the deputy, before it leads.
+            await self.event(self.node, "second factor", g=1)
+        await self.event(self.node, "joined")
 
         first.kill()
         after = await self.in_step(2, after=before, leader="leader-1")
         self.assertEqual(after[0] & 0xFFFF, 1, "the term is the deputy's")
+        self.assert_second_factor(kem, 1, leaders=2)
+        self.assertEqual([one for one in self.node.edge.events if one["event"] in ("joined", "out")], [],
+                         "it follows by its spare point, and does not join again")
         await self.talk("under the deputy", leader="leader-1")
         await self.bench.run("leader", "rekey", "-d", "leader-1-data")
         after = await self.in_step(2, after=after, leader="leader-1")
@@ -238,9 +327,16 @@ class Programs(unittest.IsolatedAsyncioTestCase):
     async def test_tree_follows_a_deputy_that_takes_over(self):
         await self.fail_over("tree")
 
+    async def test_flat_with_a_second_factor_follows_a_deputy_that_takes_over(self):
+        await self.fail_over("flat", "ml-kem-768")
+
+    async def test_tree_with_a_second_factor_follows_a_deputy_that_takes_over(self):
+        await self.fail_over("tree", "ml-kem-768")
+
     async def test_newcomers_and_an_opening_follow_by_one_broadcast_over_a_shared_medium(self):
         """§6.1, §7.5: wraps for all, in place of welcomes, entries and paths."""
         self.bench.batching = "3s"
+        await self.found("ml-kem-768")
         await self.bench.token("leader-1", "--leads", "alpha")
         listen, names = free_address(), [f"reference-{number}" for number in range(9)]
         for name in names:
@@ -266,6 +362,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
 
     async def test_many_that_leave_at_once_cost_each_member_its_part_of_the_wraps(self):
         """§7.5: over links a member is sent the part with the nodes on its path if all wraps are many."""
+        await self.found()
         await self.bench.token("leader-1", "--leads", "alpha")
         self.bench.batching = "3s"
         listen, names = free_address(), [f"reference-{number:02}" for number in range(16)]
@@ -325,6 +422,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
 
     async def test_datagrams_pass_between_the_reference_and_a_rust_edge(self):
         """MAVLink from a program at the Rust edge to the reference, which answers in kind."""
+        await self.found()
         program, radio = self.socket(), self.socket()
         endpoint, carrier = (int(free_address().split("/")[-1]) for _ in range(2))
         await self.bench.token("leader-1", "--leads", "alpha")

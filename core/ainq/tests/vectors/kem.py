@@ -78,6 +78,7 @@ def vector(name, case, g):
         "drone": drone.hex(),
         "seed": seed.hex(),
         "message": m.hex(),
+        "ciphertext": ct.hex(),
         "shared": shared.hex(),
         "secret": secret.hex(),
         "context": context.hex(),
