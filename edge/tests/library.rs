@@ -146,7 +146,7 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     let _leader = group.bench.leader(&group.kgc.address(), socket, None, &[]);
     next(&edge, |event| *event == Event::Connected { service: Service::Leader });
     next(&edge, |event| matches!(event, Event::Epoch { .. }));
-    // What it asked for when it came back is answered once it hears messages: a member hears of its eviction, a
+    // Its request after the return is answered once it hears messages: a member hears of its eviction, a
     // drone that joins is refused. The new leader's first messages may come before it follows the group's.
     eventually("it hears the new leader", || {
         // It may not have said yet that it takes messages.

@@ -30,7 +30,7 @@ impl Bench {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_quiver-local"));
         command.args(words).current_dir(self.place.path()).env("QUIVER_PROGRAMS", &self.programs);
-        // What another deployment has set is not for this one.
+        // Settings of another deployment are not for this one.
         command
             .env("QUIVER_KGC_LISTEN", "/ip4/127.0.0.1/tcp/1")
             .env("QUIVER_PASSPHRASE", "of another deployment");

@@ -176,7 +176,7 @@ fn example_joins_a_group_and_talks_by_the_shared_library() {
 
 #[test]
 fn example_joins_a_group_and_talks_by_the_static_library() {
-    // What Rust's standard library needs of the system.
+    // Libraries of the system that Rust's standard library needs.
     example_talks(&["-l:libquiver.a", "-lm", "-ldl", "-lrt", "-lgcc_s"]);
 }
 

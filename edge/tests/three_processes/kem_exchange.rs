@@ -68,7 +68,7 @@ fn nobody_is_left_with_half_a_second_factor_whoever_is_killed_in_the_exchange() 
         }
     }
     assert!(unfinished > 2, "killed after the exchange, nearly always: {unfinished}");
-    // What both ends have is the same secret: the next term is followed with it, and with no other exchange.
+    // Both ends have the same secret: the next term is followed with it, and with no other exchange.
     let (term, made) = agreed(&swarm, term - 1);
     swarm.leader.kill();
     swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);

@@ -386,7 +386,7 @@ fn grants_of_a_running_leader_survive_its_loss() {
     assert_eq!(grants, [("edge-1".into(), 1), ("edge-3".into(), 4), ("gcs".into(), 255)]);
 
     leader.kill();
-    // What the state file has, the settings cannot grant to another.
+    // The settings cannot grant to another what the state file has.
     let clash = ["serve", "--listen", ANY, "--kgc", &kgc_at, "--system-id", "edge-9=1"];
     let clash = [&clash[..], &["--deployment", "kgc-data/deployment.toml"]].concat();
     bench.refused("leader", &clash, 2, &["system_id", "edge-"]);

@@ -35,7 +35,7 @@ fn message_to_a_dead_leader_is_queued_and_arrives_after_both_were_killed() {
     let report = swarm.bench.ok("edge", &["status", "-d", "edge-1-data"]);
     assert!(report.contains("connection refused") && report.contains("queued       1"), "{report}");
     swarm.edges[0].logged("no connection to the leader at 127.0.0.1:");
-    // What waits is bounded.
+    // The queue is bounded.
     let long = "x".repeat(65_536);
     assert_eq!(send(&swarm, &long)["outcome"], "queued");
     swarm.bench.refused("edge", &["send", "-d", "edge-1-data", &long], 3, &["128 KiB", "wait already"]);

@@ -138,6 +138,6 @@ fn each_change_is_a_line_of_json() {
         watching.signal("INT");
         assert_eq!(watching.wait().code(), Some(0));
     }
-    // Whether there is an edge at all is said first.
+    // A missing edge is reported first.
     swarm.bench.refused("edge", &["status", "-d", "nowhere", "--watch", "--json"], 4, &["nowhere"]);
 }

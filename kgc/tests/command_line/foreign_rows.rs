@@ -49,7 +49,7 @@ fn foreign_rows_keep_the_kgc_from_starting_until_they_are_gone_or_accepted() {
     bench.refused("kgc", &["ibe", "release", "mission/bravo"], 7, &["row 2 of ibe_approval was inserted"]);
     tamper(&bench, "DELETE FROM ibe_approval WHERE revision = 2");
     bench.kgc(ANY).address();
-    // What is deleted does not come back: the operator accepts that, and revokes again.
+    // Deleted rows do not come back: the operator accepts that, and revokes again.
     tamper(&bench, "DELETE FROM revoked_token");
     refused(&bench, &["row 1 of revoked_token was deleted (written with line "]);
     let accepted = bench.ok("kgc", &["audit", "--accept-rows"]);
@@ -101,7 +101,7 @@ fn registry_is_not_changed_without_the_passphrase_while_no_kgc_runs() {
     }
     assert!(!bench.path("edge-1.token").exists());
     assert_eq!(count(&bench, "audit"), 1);
-    // Where the registry is elsewhere, nothing is recorded, and nothing is asked for but what opens the operator's key.
+    // A registry elsewhere records nothing, and nothing is asked for but what opens the operator's key.
     bench.ok("kgc", &["operator", "new", "--out", "plain", "--no-passphrase"]);
     let issue = ["token", "issue", "--operator", "plain.key", "--name", "edge-1", "--record", "never"];
     let mut command = bench.command("kgc", &issue);

@@ -19,7 +19,7 @@ pub(crate) struct Tty {
     /// Path of the device.
     pub(crate) path: PathBuf,
     board: String,
-    /// Whether its transmitter is held: nothing of what is written to the device leaves.
+    /// State of its transmitter: while it is held, nothing of what is written to the device leaves.
     held: Arc<AtomicBool>,
     plugged: Option<Plugged>,
     #[expect(dead_code, reason = "removed when this is dropped")]

@@ -410,7 +410,7 @@ fn a_run_with_a_step_before_its_cause_is_refused() {
         let (table, run) = accepted(plan);
         let (mut tally, start) = (Tally::default(), Prefix::new(run, &table));
         for (place, kind) in places(run, &table, plan) {
-            // What has no cause may come at any time.
+            // An event without a cause may come at any time.
             if ["started", "evicts"].contains(&kind.as_str()) {
                 continue;
             }
@@ -530,7 +530,7 @@ fn a_run_is_refused_by_a_table_with_one_altered_term() {
         })
         .map(|(name, _)| name)
         .collect();
-    // What such runs have none of, deliveries, envelopes and what KGCs sign beside keys, or what the test
+    // Events that such runs have none of, deliveries, envelopes and what KGCs sign beside keys, or what the test
     // does not compute: the core's encoding, rosters, operators' signatures. To the models κ is one term; the
     // code makes it of two (`hash kem`).
     let elsewhere = [
@@ -661,7 +661,7 @@ fn a_random_life_with_a_step_added_or_before_its_cause_is_refused() {
     for (what, life, places) in first_places(&table) {
         let (mut prefix, start) = (Prefix::new(life, &table), Prefix::new(life, &table));
         for (place, kind) in places {
-            // What has no cause may come at any time, and every edge that has a header may send it to a leader.
+            // An event without a cause may come at any time, and every edge that has a header may send it to a leader.
             if ["started", "evicts"].contains(&kind.as_str()) {
                 continue;
             }

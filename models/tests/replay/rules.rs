@@ -479,7 +479,7 @@ impl<'a> Rules<'a> {
                 }
             }
             Message::Ack(ack) => {
-                // Who is not in step persists and acknowledges an epoch that it does not use yet.
+                // An edge that is not in step persists and acknowledges an epoch that it does not use yet.
                 require(self.given.contains(&(from, ack.epoch)), "nobody gave it the key")?;
                 let digest = self.made[&ack.epoch].digest;
                 self.tag(from, ack.slot, &ack.tag, "ack", &[("digest", &digest)])?;
@@ -932,7 +932,7 @@ impl<'a> Rules<'a> {
                 }
                 self.going.remove(to);
             }
-            // What is sent once more about an epoch before the slot was taken back makes no member again.
+            // A message sent once more about an epoch before the slot was taken back makes no member again.
             let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
             let newest = self.made.keys().rev().find(of_leader).is_some_and(|made| made.term == epoch.term);
             if newest && self.taken_back.get(&slot).is_none_or(|taken| *taken <= epoch) {

@@ -176,7 +176,7 @@ fn header_cut_anywhere_is_no_header() {
     let nonce = payload(&file) - 16;
     for length in 0..nonce {
         let error = Sealed::read(&file[..length]).err();
-        // What is shorter than the first line's beginning could be anything.
+        // Text shorter than the first line's beginning could be anything.
         let told = match error {
             Some(Error::NotAnAgeFile) => length < 19,
             Some(Error::DamagedHeader) => length >= 19,

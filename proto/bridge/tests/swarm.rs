@@ -358,7 +358,7 @@ async fn of_250_vehicles_what_comes_out_is_what_went_in_less_what_the_link_lost(
     swarm.fly().await;
     let (record, sent) = (&swarm.record, VEHICLES * (LAST - FIRST) as usize);
     let late = || sent - (record.passed.len() + record.lost.len() + swarm.dropped()).min(sent);
-    // What is late at the proxy is counted when it passes.
+    // Datagrams that are late at the proxy are counted when they pass.
     eventually("the proxy has what did not wait too long", || late() <= VEHICLES).await;
     swarm.is_faulty.store(false, Ordering::Release);
     for vehicle in 0..VEHICLES {

@@ -262,7 +262,7 @@ fn retries_are_bounded_by_their_work_and_come_back_with_time() {
     };
     let first = false_message(&mut assembler, NOW);
     assert!(first.skipped > 0 && first.spoilt < 5, "{first:?}");
-    // What is new is decoded once, however little is left.
+    // New content is decoded once, however little is left.
     let second = false_message(&mut assembler, NOW);
     assert_eq!(second.spoilt, first.spoilt + 1);
     let later = false_message(&mut assembler, NOW + Duration::from_secs(2));

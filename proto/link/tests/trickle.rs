@@ -210,7 +210,7 @@ fn three_cells(each: usize, hostile: usize, seed: u64) -> (usize, usize) {
         .collect();
     let frames = code_broadcast(&message, MTU, |_| PARITY).unwrap();
     let (mut now, mut repeated) = (Duration::ZERO, 0);
-    // Who sends, the frames, and from which cell.
+    // Sender, frames, and the cell from which they are sent.
     let mut air = vec![(u64::MAX, frames, 0usize)];
     loop {
         for (source, frames, cell) in std::mem::take(&mut air) {

@@ -21,7 +21,7 @@ fn resident() -> usize {
 fn untouched_pages_of_large_blocks_take_no_memory() {
     map_large_blocks();
     let before = resident();
-    // What was freed is allocated again.
+    // Freed blocks are allocated again.
     for round in 1..=3 {
         let mut buffers = vec![vec![0_u8; 0]; BUFFERS];
         for buffer in &mut buffers {

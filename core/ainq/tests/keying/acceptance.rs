@@ -410,7 +410,7 @@ fn two_headers_under_two_keys_of_one_serial_convict_the_leader<S: Suite>() {
     };
     let second_key = another(&mut swarm, &identity);
     assert_ne!(second_key.public().handle(), swarm.leader.public().handle());
-    // Which key it names makes no difference: the serial is the drone.
+    // The key that it names makes no difference: the serial is the drone.
     assert_eq!(convicted(&mut swarm, &second_key).unwrap().identity.serial, identity.serial);
     // Another drone of the same name and role proves nothing against this one.
     let other = Identity { serial: [9; 16], ..identity };

@@ -117,7 +117,7 @@ impl Climber {
                     });
                     unwrapped.collect()
                 }
-                // What wraps nothing leads upwards by its seed, if by anything.
+                // A node that wraps nothing leads upwards by its seed, if by anything.
                 None => guessed.map(|(star, guess)| (derived::<S>(&guess.seed, "up", node), *star)).collect(),
             };
             for (seed, key) in seeds {

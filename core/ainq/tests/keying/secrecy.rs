@@ -12,7 +12,7 @@ for_each_strategy! {
     stolen_long_term_keys_open_nothing_recorded;
 }
 
-// What a captured memory opens under `tree`, where it holds a path, is explored with symbols inside the
+// Openings of a captured memory under `tree`, where it holds a path, are explored with symbols inside the
 // crate.
 for_each_suite! {
     a_captured_drone_opens_no_earlier_epoch;

@@ -113,7 +113,7 @@ fn a_short_header_with_any_other_field_does_not_verify<S: Suite>() {
         // Other wraps, another signature, and the epoch before in place of the one named.
         let mut bytes = wraps.encode();
         *bytes.last_mut().unwrap() ^= 1;
-        // Where nobody needs a wrap, the last byte is no part of one.
+        // The last byte is no part of a wrap where nobody needs one.
         if let Ok(changed) = Delta::decode(&bytes) {
             let refused = completed(&swarm, &short, before, &changed).and_then(verify);
             assert_eq!(refused.map(drop).unwrap_err(), Error::InvalidSignature);
@@ -123,7 +123,7 @@ fn a_short_header_with_any_other_field_does_not_verify<S: Suite>() {
         assert_eq!(refused.map(drop).unwrap_err(), Error::InvalidSignature);
         let gap = short.clone().rebuild(&next.header.core, &next.header.digest(&swarm.deployment), &wraps);
         assert_eq!(gap.map(drop).unwrap_err(), Error::Gap);
-        // What is as before has one form: it is left out.
+        // Unchanged parts have one form: they are left out.
         for as_before in [
             ShortHeader { roster_hash: Some(before.core.roster_hash), ..short.clone() },
             ShortHeader { revocation_number: Some(before.core.revocation_number), ..short.clone() },

@@ -431,7 +431,7 @@ fn a_term_opens_by_wraps_and_paths_are_there_at_once<S: Suite>() {
         assert!(swarm.agrees(index) && swarm.edges[index].membership.as_ref().unwrap().has_path());
         assert_eq!(given(&mut swarm, own), Err(Error::Stale));
     }
-    // Who is absent follows neither the whole nor its own part.
+    // An absent member follows neither the whole nor its own part.
     for delta in [wraps.whole(), wraps.branch(swarm.slot(3))] {
         assert_eq!(swarm.give(3, &output.header, &Part::Delta(delta)), Err(Error::MissingEntry));
     }

@@ -319,7 +319,7 @@ fn a_policy_that_is_written_has_no_contradiction() {
         assert_eq!(names(text), None, "{text}");
         assert_eq!(AccessTree::parse_new(text, &open()), AccessTree::parse(text, &open()));
     }
-    // What was written before can still be read.
+    // A policy written before can still be read.
     AccessTree::parse("altitude >= 100 and altitude <= 50", &open()).unwrap();
     let error = AccessTree::parse_new("altitude >= 100 and altitude <= 50", &open()).unwrap_err();
     assert_eq!(error.to_string(), "no value of `altitude` fulfils all that the policy demands of it");

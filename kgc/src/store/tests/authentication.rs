@@ -26,7 +26,8 @@ fn full() -> Bench {
     store.set_ibe_policy(&"mission".parse().expect("pattern"), None, NOW).expect("policy");
     let condition: Condition = "mission/alpha/phase-2".parse().expect("condition");
     store.set_ibe_approval(&condition, true, NOW).expect("approval");
-    // What takes a master key, a share, an operator or a circuit to be made, as their functions write it.
+    // Rows that only a holder of a master key, a share, an operator's key or a circuit makes, as their functions
+    // write them.
     store
         .change(NOW, |change| {
             let write = |table, sql: &str| {
@@ -403,7 +404,7 @@ fn registry_of_an_earlier_build_is_authenticated_once_and_never_again() {
     verify(&bench, &mut file).expect("authentic");
     bench.tamper("INSERT INTO ibe_approval (condition, approved, at) VALUES ('mission/a', 1, 1)");
     assert!(matches!(verify(&bench, &mut file), Err(Error::ForeignRows(_))));
-    // Whoever makes it look like one of an earlier build again gets nowhere: the file knows.
+    // Making it look like one of an earlier build again leads nowhere: the file knows.
     schema::make_version(&Connection::open(bench.path()).expect("open"), 7).expect("downgrade");
     assert!(matches!(verify(&bench, &mut file), Err(Error::OtherRegistry { .. })));
     // Nor is a file of an earlier build taken with a registry that was authenticated.

@@ -134,7 +134,7 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     ];
     let run = |world: &mut World, policy: Option<&[u8]>| {
         let (demanded, keypair) = (world.policy(FENCE, "alpha"), world.leader(1));
-        // Whatever it demands, it stands by it.
+        // The leader stands by what it demands.
         let signature = policy.map(|policy| {
             let statement = Writer::new().lp(b"alpha").lp(policy).finish();
             keypair.sign(&world.deployment, Label::Admission, &statement, &mut world.rng)

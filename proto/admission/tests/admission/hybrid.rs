@@ -163,7 +163,7 @@ fn encapsulation_key_that_is_swapped_or_taken_out_on_the_way_admits_nobody() {
         let reported = |event: &GateEvent| matches!(event, GateEvent::KemDiffers { own: mine, other: theirs, .. } if (*mine, *theirs) == (own, other));
         assert!(outcome.gate.iter().any(reported), "{:?}", outcome.gate);
     }
-    // What is no key costs no offer.
+    // Bytes that are no key cost no offer.
     let outcome = altered(&mut world, |_, message| {
         offering(message, Some(KemOffer::Key { set: SET, key: vec![255; SET.key_len()] }))
     });

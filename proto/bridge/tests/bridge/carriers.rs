@@ -51,7 +51,7 @@ async fn frames_cross_by_udp() {
 async fn frames_cross_by_multicast() {
     let carrier = format!("multicast:239.255.14.81:{}@127.0.0.1", port());
     let nodes = cross([&carrier, &carrier]).await;
-    // Whoever sends to a group that it is in hears itself, and takes nothing of it.
+    // A sender to a group that it is in hears itself, and takes nothing of it.
     eventually("own datagrams come back", || nodes.iter().all(|node| node.datagrams("own") > 0)).await;
 }
 

@@ -102,7 +102,7 @@ async fn with_the_key_at_one_end_nothing_passes_and_with_both_it_does_until_one_
     })
     .await;
     assert_eq!(vehicle.datagrams("sent"), sent);
-    // What its program sees is a text, and nothing of the group; what the station sees is what comes next.
+    // Its program sees a text, and nothing of the group; the station sees what comes next.
     assert!(text(&autopilot.receive().await).is_some());
     link.admit(0).await;
     autopilot.send(&ATTITUDE.of(1, 200)).await;

@@ -101,7 +101,7 @@ fn telemetry_of_more_than_are_verified_passes_and_their_orders_once_the_key_was_
     swarm.take(1).iter().for_each(|datagram| swarm.deliver(0, datagram));
     assert_eq!(swarm.nodes[0].datagrams.counters().unverified, MEMBERS as u64 - 255);
     assert_eq!(swarm.nodes[0].inbox.len(), MEMBERS);
-    // What an order needs is asked for.
+    // The signature that an order needs is asked for.
     swarm.now += Duration::from_secs(1);
     swarm.command(MEMBERS, b"order", true);
     for _ in 0..40 {

@@ -38,7 +38,7 @@ fn a_sender_announces_itself_at_once_with_its_key_and_a_second_later() {
     for _ in 0..400 {
         swarm.now += Duration::from_millis(20);
         swarm.telemetry(1, &[7; 40]);
-        // What is asked for when the first one leaves is signed after it. Telemetry has 52 bytes.
+        // Datagrams asked for when the first one leaves are signed after it. Telemetry has 52 bytes.
         let lens = swarm.take(1).into_iter().map(|datagram| datagram.len());
         let elapsed = (swarm.now - begun).as_millis();
         at.extend(lens.filter(|len| *len != 52).map(|len| (len > 200, elapsed)));

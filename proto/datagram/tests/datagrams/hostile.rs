@@ -386,7 +386,7 @@ fn displace(swarm: &mut Swarm, speaker: usize, listener: usize) {
     swarm.nodes[2].signs = true;
     let slot = swarm.nodes[speaker].slot;
     let known = |swarm: &Swarm| swarm.nodes[listener].datagrams.senders().any(|sender| sender.slot == slot);
-    // What the listener held may have brought a sender of that slot back.
+    // Datagrams that the listener held may have brought a sender of that slot back.
     for slot in (10..14).cycle().take(16) {
         swarm.nodes[2].boot_no += 1;
         command_from_slot(swarm, (2, slot), listener, b"noise");

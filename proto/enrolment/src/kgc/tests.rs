@@ -212,7 +212,7 @@ fn a_new_list_costs_bounded_bytes_however_many_strangers_wait_for_it_and_goes_fi
     assert!(told.len() >= 30 && told.iter().copied().eq(0..told.len() as u64), "{told:?}");
     let bytes: usize = bench.sent.iter().map(|(_, bytes)| bytes.len()).sum();
     assert!(bytes <= (32 << 20) + 100 * 64, "{bytes} bytes");
-    // Whoever was not told asks.
+    // A drone that was not told asks.
     bench.query(Peer(99), bench.list().number - 1, 0);
     assert_eq!(bench.sent.last().map(|(peer, _)| *peer), Some(Peer(99)));
 }

@@ -56,7 +56,7 @@ fn deputy_whose_clock_others_confirm_takes_over_from_a_leader_whose_keys_have_ru
     world.command_leader(1, LeaderCommand::ClockConfirmed(true));
     world.command_leader(0, LeaderCommand::Rekey);
     world.run_until("the members follow", |world| world.follow(1, 0..3) && world.leading() == [1]);
-    // When its confirmation is withdrawn it is as before.
+    // Withdrawing its confirmation makes it as before.
     world.command_leader(1, LeaderCommand::ClockConfirmed(false));
     world.run_for(LONG);
     assert_eq!(world.leading(), [1]);

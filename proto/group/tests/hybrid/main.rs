@@ -101,7 +101,7 @@ fn drone_that_comes_back_names_what_both_have_and_needs_no_bytes() {
 fn terms_of_a_leader_are_counted_and_no_disk_has_what_was_before() {
     let mut world = World::grouped(3, 1, 2);
     let g = world.kem(0).unwrap().g();
-    // Who misses terms follows the newest all the same.
+    // A member that misses terms follows the newest all the same.
     world.stop(Node::Edge(1));
     let before = world.states(0).pop().unwrap();
     let at_leader = world.leader(0).checkpoint();
@@ -171,7 +171,7 @@ fn key_is_renewed_on_demand_with_one_member_or_all_and_no_disk_has_the_one_befor
     assert_eq!(younger, [false, true, false]);
     assert!(states.iter().zip(&after).all(|(old, new)| new.term.g() == old.term.g() + 1));
     assert_eq!(renewed(&mut world, None), (3, 3));
-    // What was on the leader's disk is no part of what follows, stepped or not.
+    // Secrets from the leader's disk are no part of what follows, stepped or not.
     let (_, renewed_disk) = had(&world);
     let has = |records: &[quiver_group::LeaderRecord], key: &[u8]| {
         records.iter().any(|record| record.as_bytes().windows(32).any(|window| window == key))
@@ -505,7 +505,7 @@ fn stranger_that_speaks_of_less_brings_nobody_in_or_on_without_the_second_factor
     }
     world.restart(Node::Leader(0));
     world.form(2);
-    // What the leader signed before the deployment had a second factor.
+    // Header that the leader signed before the deployment had a second factor.
     let signed = |(packet, message): &(&Packet, _)| {
         packet.from == Node::Leader(0) && matches!(message, Message::<S>::Rekey(_) | Message::Welcome(_))
     };
@@ -911,7 +911,7 @@ fn life_with_a_deputy(node: Node, outputs: u32) -> bool {
     let start = world.recorded.len();
     world.stop(Node::Leader(0));
     world.run_until("both follow the deputy", |world| world.follow(1, 0..2));
-    // Whatever was lost, the two had κ by then.
+    // The two had κ by then, whatever was lost.
     assert_eq!(world.ciphertexts_since(start).len(), 0, "{node:?} died after {outputs} outputs");
     died
 }

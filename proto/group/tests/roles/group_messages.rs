@@ -168,7 +168,7 @@ fn a_member_that_starts_or_resumes_hears_nothing_twice() {
         world.run_for(Duration::from_secs(1));
         play(&mut world);
         assert_eq!(heard(&world, 1).len(), 3, "resumed: {resumed}");
-        // What is said since then is heard.
+        // Messages sent since then are received.
         say(&mut world, 0, b"again", true);
         assert_eq!(heard(&world, 1).len(), 4, "resumed: {resumed}");
     }

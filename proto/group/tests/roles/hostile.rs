@@ -29,7 +29,7 @@ fn a_gateway_that_tampers_with_enrolment_can_only_delay_it() {
     world.tamper = Some(flipping());
     let edge = world.add_edge("edge");
     world.run_for(Duration::from_secs(120));
-    // Whatever got through, no key that was not issued for this drone was accepted.
+    // No key that was not issued for this drone was accepted, whatever got through.
     world.tamper = None;
     world.run_until("enrolled in the end", |world| world.synced(edge));
     assert!(world.agree([edge]));

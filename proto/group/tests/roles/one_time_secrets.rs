@@ -61,7 +61,7 @@ fn no_record_has_the_one_time_secret_of_a_membership_that_is_over() {
             world.command_kgc(KgcCommand::RevokeDrones(vec![quiver_ainq::Revoked::unknown(serial)]));
         }),
         ("out of step", |world| {
-            // Whoever refuses a question in its leader's name can direct it to join again.
+            // A peer that refuses a question in its leader's name can direct it to join again.
             world.restart_edge(1);
             world.isolated.insert(Node::Edge(1));
             world.run_for(Duration::from_millis(10));

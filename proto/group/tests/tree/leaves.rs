@@ -100,7 +100,7 @@ fn members_are_shown_whether_they_are_out_in_2_kb() {
         let proof = sent.iter().find(|(to, _, _)| *to == Node::Edge(*edge)).unwrap();
         assert!((0..70).any(|slot| proof.2.keeps(slot) == Some(false)));
     }
-    // What follows is for the others, as ever.
+    // Later epochs are for the others, as ever.
     world.command_leader(LeaderCommand::Rekey);
     world.run_for(Duration::from_secs(1));
     assert!(world.agree(odd.iter().copied()));

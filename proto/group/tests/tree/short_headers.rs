@@ -61,7 +61,7 @@ fn everybody_is_sent_short_headers_and_single_drones_whole_ones() {
     assert!(of(5).iter().any(|packet| short(&world, packet).is_none()));
     let welcomes = world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(6));
     assert!(welcomes.into_iter().any(|packet| matches!(decode(&world, packet), Message::Welcome(_))));
-    // Who does not acknowledge is sent the whole header.
+    // A member that does not acknowledge is sent the whole header.
     let mark = world.recorded.len();
     let _lost = withhold(&mut world, 2, |message| matches!(message, Message::ShortRekey(_)));
     world.command_leader(LeaderCommand::Rekey);

@@ -103,7 +103,7 @@ fn newcomers_follow_by_the_broadcast_of_a_leader_that_sends_strangers_none() {
 fn the_broadcast_has_a_ninth_of_the_bytes_of_welcomes() {
     let bytes = |world: &World, mark: usize, counted: fn(&Message<S>) -> bool| -> usize {
         let packets = world.recorded[mark..].iter().filter(|packet| counted(&decode(world, packet)));
-        // What goes to the group is on the air once, and recorded for each that hears it.
+        // A message to the group is on the air once, and recorded for each that hears it.
         let mut seen = std::collections::BTreeSet::new();
         packets.filter(|packet| seen.insert(packet.bytes.clone())).map(|packet| packet.bytes.len()).sum()
     };

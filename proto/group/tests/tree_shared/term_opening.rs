@@ -96,7 +96,7 @@ fn of_an_opening_in_parts_each_member_takes_its_own() {
     assert!(world.agree(0..600));
     for edge in 0..600 {
         let told = told(&world, edge, mark);
-        // Whoever is between two parts may find its nodes in both.
+        // A member between two parts may find its nodes in both.
         assert!((1..=2).contains(&told.own) && (2..=3).contains(&told.others), "edge {edge}: {told:?}");
         assert_eq!((told.entries, told.paths, told.replies), (0, 0, 0), "edge {edge}");
         assert!(world.blamed_by_edge(edge).is_empty(), "{:?}", world.blamed_by_edge(edge));
@@ -115,7 +115,7 @@ fn who_misses_the_broadcast_is_sent_its_path() {
     world.run_for(Duration::from_secs(20));
     assert!(world.agree(0..80));
     for edge in 0..80 {
-        // What is lost is recorded as well.
+        // Lost messages are recorded as well.
         let expected = if (3..6).contains(&edge) { Told { own: 1, ..PATH } } else { BROADCAST };
         assert_eq!(told(&world, edge, mark), expected, "edge {edge}");
     }
@@ -177,7 +177,7 @@ fn who_heard_the_opening_alone_is_sent_the_newest_epoch() {
     let mut world = World::grouped(6, 5);
     world.stop(Node::Leader);
     let deployment = world.deployment.clone();
-    // What follows the opening is lost on the way to one, and nothing else would make it ask.
+    // The header after the opening is lost on the way to one, and nothing else would make it ask.
     world.tamper = Some(Box::new(move |packet| {
         let message = Message::<S>::decode(&deployment, &packet.bytes).unwrap();
         let later = match &message {

@@ -132,7 +132,7 @@ fn a_frame_without_room_for_its_senders_id_is_refused() {
     assert_eq!(decode(&encoded, 256), Err(MavlinkError::NotABatch));
     let version_1 = batch_of(&[frames()[0].bytes.clone()]);
     assert_eq!(decode(&version_1, 70_000), Err(MavlinkError::NotABatch));
-    // What says that the source has 32 bits may be of a system below 256.
+    // A frame that says that the source has 32 bits may be of a system below 256.
     let wide = batch_of(&[crate::vectors::wide_frame(9, None, 0, 50, &[1; 9])]);
     assert_eq!(Frame::parse(&decode(&wide, 9).unwrap()[0]).unwrap().system_id(), 9);
     // A target that is cut.

@@ -68,7 +68,7 @@ fn frames_of_pymavlink_are_signed_by_what_they_make_a_vehicle_do() {
         let is_telemetry = !signed.contains(&vector.name) && vector.name != "HEARTBEAT";
         assert_eq!(priority(frame) == Priority::Telemetry, is_telemetry, "{}", vector.name);
     }
-    // What an estimator is fed with is signed, and displaces no command.
+    // Measurements for an estimator are signed, and displace no command.
     let gps = frame_of(232, 151, &[1; 63]);
     assert!(is_signed(&gps));
     assert_eq!(priority(Frame::parse(&gps).unwrap()), Priority::Telemetry);
@@ -103,7 +103,7 @@ fn answers_of_files_and_shells_are_told_from_requests_by_their_content() {
     }
     // Either waits for nothing, as commands.
     assert_eq!(priority(Frame::parse(&file(128)).unwrap()), Priority::Command);
-    // What does not check is nobody's answer.
+    // A frame that does not check is nobody's answer.
     let mut damaged = file(128);
     *damaged.last_mut().unwrap() ^= 1;
     assert!(SignedMessages::default().contains(Frame::parse(&damaged).unwrap(), false));

@@ -137,7 +137,7 @@ fn a_granted_system_is_behind_the_group_whatever_was_heard() {
     assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground, second]));
     assert_eq!(bench.route(second, &heartbeat), Ok(vec![bench.ground]));
     assert_eq!(bench.route(bench.autopilot, &heartbeat), Ok(vec![bench.ground]));
-    // What comes from the group still reaches all, and a command for the system goes to the group as well.
+    // Frames from the group still reach all, and a command for the system goes to the group as well.
     assert_eq!(bench.route(bench.group, &heartbeat), Ok(vec![bench.autopilot, bench.ground, second]));
     let command = frame_from("COMMAND_LONG", 255, 190);
     assert!(bench.route(bench.ground, &command).unwrap().contains(&bench.group));

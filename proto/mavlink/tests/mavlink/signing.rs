@@ -102,7 +102,7 @@ fn while_the_clock_is_not_set_nothing_recorded_is_new_and_nothing_is_signed() {
         let verified = ours.verify(clock(TIMESTAMP + years), Frame::parse(&recorded).unwrap());
         assert_eq!(verified, Err(MavlinkError::OldSignature));
     }
-    // What another key signed is told from it, and a radio's status needs no clock.
+    // Frames that another key signed are told from these, and a radio's status needs no clock.
     let mut strangers = Signing::new(SigningKey::from_hex(&"ab".repeat(32)).unwrap(), 1);
     let (_, recorded) = signed().remove(0);
     let refused = strangers.verify(None, Frame::parse(&recorded).unwrap());

@@ -146,7 +146,7 @@ fn what_is_spread_names_its_term_and_its_number() {
     let bytes = issued.encode();
     assert_eq!(hex::encode(&bytes), "02000000000001000200000003010001ffffffffff0161");
     assert_eq!(IssuedSystemIds::decode(&bytes), Ok(issued.clone()));
-    // What is stored is not what is spread.
+    // The stored table is not the one that is spread.
     let other = Err(MavlinkError::Table("it is of another version"));
     assert_eq!(IssuedSystemIds::decode(&issued.table.encode()), other);
     for end in 0..bytes.len() {

@@ -295,7 +295,7 @@ async fn idle_strangers_keep_no_proven_drone_out() {
     again.connects(Route::Leader).await;
     again.order(Order::Tell(Route::Leader, b"i am back".to_vec())).await;
     bench.hub.receives_message(b"i am back").await;
-    // Whoever made room is on its way out.
+    // The peer that made room is on its way out.
     let within = async {
         while bench.peers().await > 24 {
             sleep(Duration::from_millis(20)).await;
@@ -331,7 +331,7 @@ async fn messages_that_never_end_take_bounded_memory_and_keep_none_out() {
     let mut drone = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
     let metrics = bench.hub.handle.metrics().clone();
     let before = ALLOCATOR.allocated();
-    // What the strangers hold themselves: a frame for each stream, and what waits in their own connections.
+    // Memory that the strangers hold themselves: a frame for each stream, and what waits in their own connections.
     let (strangers, streams) = (16, 8);
     let own = strangers * streams * (MAX_MESSAGE_LEN + 300 * 1024);
     let _strangers: Vec<_> = (0..strangers)

@@ -87,7 +87,7 @@ async fn drone_that_comes_back_gets_all_messages_long_before_a_ping_ends_its_old
         leader.order(Order::Tell(Route::Inbound, vec![number])).await;
         drone.receives_message(&[number]).await;
     }
-    // What the leader subscribes to may have gone down the dead line.
+    // The leader's subscriptions may have gone down the dead line.
     drone.order(Order::Shout(b"to all".to_vec())).await;
     let heard = async {
         while !leader

@@ -101,7 +101,7 @@ fn an_approval_is_good_for_one_repair() {
     world.until("shares are back", |world| world.all_hold(0));
     world.run_for(Duration::from_secs(60));
     let before = secrets(&world);
-    // Whoever has this member's transport key asks again within the hour.
+    // A holder of this member's transport key asks again within the hour.
     lose(&mut world, 2);
     world.command(2, QuorumCommand::Recover);
     world.run_for(Duration::from_secs(600));
@@ -121,7 +121,7 @@ fn an_approval_that_was_used_is_not_used_by_whoever_comes_next() {
     lose(&mut world, 2);
     world.command(2, QuorumCommand::Recover);
     helped_by(&mut world, &[1, 3], 2);
-    // What is gone from the member's disk right behind the answers: it reports to nobody that it has its
+    // The disk loses the shares right behind the answers: the member reports to nobody that it has its
     // shares.
     world.until("it is answered", |world| {
         let answered = |packet: &Packet| matches!(packet.message, QuorumMessage::RepairAnswer(_));

@@ -141,7 +141,7 @@ fn a_station_keeps_to_its_bit_rate_and_drops_the_oldest() {
     // Headers of the frame and of its PHY: 11 and 6 bytes.
     let octets =
         report.datagram_bytes + report.announcement_bytes + 17 * (report.datagrams + report.announcements);
-    // What the captured vehicle sends after its removal is not among them.
+    // Frames of the captured vehicle after its removal are not among them.
     let allowed = 17 * (RATE * 60 / 8 + 2 * (116 + 17) + 133);
     assert!(octets <= allowed && octets * 2 > allowed, "{octets} of {allowed}");
 }

@@ -117,7 +117,7 @@ fn a_seed_tells_how_long_its_world_lived_and_what_took_place() {
     let (plan, outcome) = (checker.plan(3), checker.check(3).unwrap());
     assert!(outcome.time > Duration::from_secs(10), "{outcome:?}");
     assert_eq!(outcome.actions["end of all faults"], 1);
-    // What the plan has took place, beside what actions bring about themselves.
+    // All of the plan took place, beside what actions bring about themselves.
     for (_, action) in &plan.actions {
         let planned = plan.actions.iter().filter(|(_, other)| other.kind() == action.kind()).count() as u64;
         assert!(

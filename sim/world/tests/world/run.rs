@@ -109,7 +109,7 @@ fn a_radio_that_must_keep_silent_for_too_long_is_refused_unless_there_is_a_depot
         let (enrol, join, expire) =
             (operation(&run, Phase::Enrol), operation(&run, Phase::Join), operation(&run, Phase::Rekey));
         assert!(airtime(join) < Duration::from_secs(1));
-        // When all come back at once they publish their spare points again and again only if they may.
+        // Drones that come back all at once publish their spare points again and again only if they may.
         let restart = operation(&run, Phase::RestartLeader);
         assert!(restart.messages.unwrap() < 12 * 22, "{:?} messages", restart.messages);
         assert!(airtime(enrol) < Duration::from_secs(1) && airtime(expire) > Duration::from_secs(1));

@@ -206,7 +206,7 @@ async fn calls_are_answered_with_keys_and_with_reasons() {
     );
     let report = ask(Some(&quorum.keypair), FUTURE).await.expect("answered");
     assert!(matches!(report.key(), Err(Error::NotReleased(_))));
-    // What is kept is told to anybody who may use the state file.
+    // Keys that are kept are told to anybody who may use the state file.
     let list = key_call::answer(&quorum.keys, None, &plan, &KeyCall::List).await.expect("listed");
     assert_eq!(list.keys.iter().map(|line| line.condition.as_str()).collect::<Vec<_>>(), [PAST]);
     assert!(list.keys.iter().all(|line| line.key.is_none()));
