@@ -24,9 +24,11 @@
 //! | [`envelope`] | envelopes as files and messages |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
+#[path = "../../features/attributes/drone/src/abe.rs"]
 pub mod abe;
 pub mod abke;
 pub mod atomic_file;
+#[path = "../../features/attributes/drone/src/envelope.rs"]
 pub mod envelope;
 mod error;
 pub mod feature;
