@@ -5,10 +5,10 @@ use quiver_service::drone::feature::Features;
 
 /// The features.
 pub(crate) const FEATURES: Features = &[
+    #[cfg(feature = "attributes")]
+    &quiver_attributes::AttributeFeature,
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
     #[cfg(feature = "relays")]
     &quiver_relays::RelayFeature,
-    #[cfg(feature = "relays")]
-    &quiver_relays::RelayKeysFeature,
 ];

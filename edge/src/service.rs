@@ -28,9 +28,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::{Paths, Relay};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{
-    Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
-};
+use quiver_service::drone::{Drone, DroneService, Error, Program as _, Result, Running, health, with_parts};
 use quiver_service::monitoring::{self, Monitor, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
@@ -218,7 +216,7 @@ impl EdgeService<'_> {
         let host = EdgeHost { enrolled, refused, ..self.host() };
         let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?
             .with_kem(self.drone.file.kem);
-        let machine: EdgeNode = with_envelopes(machine.into());
+        let machine: EdgeNode = with_parts(Config::FEATURES, machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
@@ -272,8 +270,8 @@ impl EdgeService<'_> {
             host.reserved.news = Some(bridge.feed.news.clone());
         }
         let lacking = host.reserved.lacking.clone();
-        let (mut driver, handle) =
-            Driver::new(&node, with_envelopes::<AnyEdge<Ristretto255>>(machine.into()), host, OsRng)?;
+        let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
+        let (mut driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         if let Some(bridge) = &bridge {
             driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
         }

@@ -14,6 +14,8 @@ pub(crate) const FEATURES: Features = &[
             quiver_bridge::FORGERIES_CHANNEL,
         ],
     },
+    #[cfg(feature = "attributes")]
+    &quiver_attributes::AttributeFeature,
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
     #[cfg(feature = "relays")]

@@ -20,9 +20,7 @@ use quiver_service::drone::output::Output;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::send::{Paths, Relay};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{
-    Drone, DroneService, Error, Program as _, Result, Running, health, with_envelopes,
-};
+use quiver_service::drone::{Drone, DroneService, Error, Program as _, Result, Running, health, with_parts};
 use quiver_service::monitoring::{self, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
@@ -232,7 +230,7 @@ impl LeaderService<'_> {
             refusals: ToldRefusals::default(),
             differing: ToldRefusals::default(),
         };
-        let (driver, handle) = Driver::new(node, with_envelopes(machine), host, OsRng)?;
+        let (driver, handle) = Driver::new(node, with_parts(Config::FEATURES, machine), host, OsRng)?;
         let paths = Paths { relay: |_| Relay::Peers, audience: member_connections };
         Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
     }

@@ -16,10 +16,10 @@ use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, gro
 use quiver_service::clock;
 use quiver_service::control::{Call, Server};
 use quiver_service::drone::fetch::{KeyClient, copy};
-use quiver_service::drone::request::{KeyAnswer, KeyRequest, Request, json};
+use quiver_service::drone::request::{KeyAnswer, Request, json};
 use quiver_service::drone::running::Identity;
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Error, Program as _, Result, Running, with_envelopes};
+use quiver_service::drone::{Error, Program as _, Result, Running, with_parts};
 use quiver_service::keyring::{Entry, HeldKey, Keyring};
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -123,7 +123,7 @@ impl EdgeService<'_> {
             return Ok(Some(Ending::PeriodOver));
         };
         let machine = AnonymousEdge::new(config, EdgeHost::ledger(&self.drone.store).as_ref())?;
-        let machine = with_envelopes::<AnyEdge<Ristretto255>>(machine.into());
+        let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
         node.dial = memberships.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(memberships.group.as_str()));
@@ -237,7 +237,7 @@ async fn answer(
             (Request::Role(request), Some(running)) => {
                 control::answer(running, around.clone(), request).await
             }
-            (Request::Keys(request @ (KeyRequest::List | KeyRequest::Certified | KeyRequest::Fetch)), _) => {
+            (Request::Keys(request), _) if client.answers_anonymous(&request) => {
                 let keypair = copy(client.keys().deployment(), &keypair).ok();
                 let identity = Identity { keypair, revocations: RevocationList::empty() };
                 json(&KeyAnswer::from(client.answer(identity, request).await))

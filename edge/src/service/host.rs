@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use quiver_admission::{AnonymousEvent, Ending};
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Reason, Route, Snapshot};
@@ -98,10 +97,11 @@ impl Host<EdgeNode> for EdgeHost {
                 tracing::info!(pseudonym, slot, until = ends, "admitted anonymously");
             }
             Either::Left(AnonymousEvent::Ended(why)) => self.ended(why),
-            Either::Right(EnvelopeEvent::NotSent(reason)) => {
-                self.edge_event(&status, EdgeEvent::SendFailed(reason));
+            Either::Right(event) => {
+                if let Some(reason) = event.failure() {
+                    self.edge_event(&status, EdgeEvent::SendFailed(reason));
+                }
             }
-            Either::Right(_) => {}
         }
     }
 }

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
 use quiver_ainq::{Epoch, Name, Ristretto255};
 use quiver_crypto::Secret;
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{EdgeCommand, EdgeEvent};
 use quiver_machine::{Either, Route};
 use quiver_net::Stopped;
 use quiver_service::clock;
 use quiver_service::drone::Running;
+use quiver_service::drone::feature::AnyPartEvent;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::send::Handed;
 use serde_json::json;
@@ -22,7 +22,7 @@ use serde_json::json;
 use super::confirmation;
 
 /// Event of the machine.
-pub(crate) type NodeEvent = Either<AnonymousEvent, EnvelopeEvent>;
+pub(crate) type NodeEvent = Either<AnonymousEvent, AnyPartEvent>;
 
 /// Receives what happens to the drone. Called on the driver's task: it must not block.
 pub(crate) trait Observer: Send + Sync {
@@ -115,8 +115,7 @@ impl Observer for Printer {
             Either::Left(AnonymousEvent::Ended(why)) => {
                 output.event(&json!({"event": "ended", "why": describe(why)}));
             }
-            Either::Right(EnvelopeEvent::NotSent(_)) => {}
-            Either::Right(event) => output.envelope(group, event),
+            Either::Right(event) => output.part(group, &**event),
         }
     }
 }

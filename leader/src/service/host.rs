@@ -5,12 +5,12 @@ use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Epoch, Kind, Name};
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::{LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Peer, Reason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::Store;
+use quiver_service::drone::feature::AnyPartEvent;
 use quiver_service::drone::output::Output;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
@@ -63,15 +63,17 @@ impl Host<LeaderNode> for LeaderHost {
             .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &LeaderNode, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &LeaderNode, event: Either<AdmittingLeaderEvent, AnyPartEvent>) {
         let event = match event {
             Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
             Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
                 tracing::warn!("did not admit {} anonymously: {why}", self.peer(machine, peer));
                 return self.metrics.count_denied();
             }
-            Either::Right(EnvelopeEvent::NotSent(reason)) => LeaderEvent::SendFailed(reason),
-            Either::Right(event) => return self.output.envelope(&self.group, &event),
+            Either::Right(event) => match event.failure() {
+                Some(reason) => LeaderEvent::SendFailed(reason),
+                None => return self.output.part(&self.group, &*event),
+            },
         };
         if self.reports.take(&event) {
             return;

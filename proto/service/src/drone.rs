@@ -15,21 +15,16 @@
 //! | [`request`] | what subcommands ask of the running service, and the answers |
 //! | [`subcommands`] | the subcommands that both programs have: asked of the running service, or done without one |
 //! | [`watch`] | a status that is shown again and again |
-//! | [`output`] | what a service prints: events, messages, envelopes |
+//! | [`output`] | what a service prints: events, messages |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | metrics that both have |
 //! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
-//! | [`abe`], [`abke`] | attribute keys and certified fields as shown |
-//! | [`envelope`] | envelopes as files and messages |
+//! | [`abke`] | certified fields as shown |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
-#[path = "../../features/attributes/drone/src/abe.rs"]
-pub mod abe;
 pub mod abke;
 pub mod atomic_file;
-#[path = "../../features/attributes/drone/src/envelope.rs"]
-pub mod envelope;
 mod error;
 pub mod feature;
 pub mod fetch;
@@ -52,7 +47,7 @@ pub mod watch;
 
 pub use error::{Error, Result};
 pub use program::Program;
-pub use running::{Drone, Running, with_envelopes};
+pub use running::{Drone, Running, with_parts};
 pub use service::DroneService;
 pub use settings::DroneSettings;
 pub use store::Store;

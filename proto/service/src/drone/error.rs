@@ -1,12 +1,8 @@
 //! Errors of a drone: messages that say what to do, each with its exit code.
 
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Exit;
-use quiver_abe::envelope::EnvelopeError;
-use quiver_ainq::Name;
 use quiver_bridge::BridgeError;
 use quiver_machine::{Reason, RestoreError};
 use quiver_message::MAX_PAYLOAD_LEN;
@@ -101,26 +97,6 @@ pub enum Error {
     /// Some authorities answered, and for others somebody refused.
     #[error("not every attribute authority handed out what it was asked for; what was fetched is kept")]
     Incomplete,
-    /// Policy or attributes are not what the authority's schema allows.
-    #[error("invalid policy or list of attributes:\n{0}")]
-    Target(String),
-    /// No attribute authority fits, or several do, or one is not of use.
-    #[error("{0}")]
-    Authority(String),
-    /// None of the keys fits.
-    #[error("policy not satisfied")]
-    NotSatisfied,
-    /// A file is no envelope, or a damaged one, or not its sender's.
-    #[error("{path}: {error}")]
-    Envelope {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        error: EnvelopeError,
-    },
-    /// A message out of the middle of a session, which its opening alone makes readable.
-    #[error("{0}: not an envelope of its own, but a message of a session")]
-    NotAlone(PathBuf),
     /// A feature that can be left out failed, with this exit code.
     #[error("{error}")]
     Feature {
@@ -138,19 +114,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes the error about an authority of this name.
-    pub(crate) fn authority(name: &Name, error: &dyn Display) -> Self {
-        Self::Authority(format!("attribute authority {name}: {error}"))
-    }
-
-    /// Makes the error about the envelope in this file.
-    pub(crate) fn envelope(path: &Path, error: EnvelopeError) -> Self {
-        match error {
-            EnvelopeError::NotSatisfied => Self::NotSatisfied,
-            error => Self::Envelope { path: path.into(), error },
-        }
-    }
-
     /// Refuses a text that is longer than a message of the group.
     ///
     /// # Errors
@@ -172,13 +135,13 @@ impl Error {
             Self::Bridge(error) if error.is_in_use() => Exit::Busy,
             Self::Bridge(_) => Exit::Usage,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
-            Self::MessageTooLong(_) | Self::NotAlone(_) => Exit::Usage,
-            Self::Envelope { error: EnvelopeError::NotAnEnvelope, .. } => Exit::Usage,
-            Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => Exit::Usage,
+            Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => {
+                Exit::Usage
+            }
             Self::EnrolmentRefused(_) => Exit::Refused,
             Self::NotEnrolledInTime { .. } => Exit::TimedOut,
-            Self::NotEnrolled(_) | Self::NoAddress | Self::Target(_) | Self::Authority(_) => Exit::Usage,
-            Self::Refused(_) | Self::Incomplete | Self::NotSatisfied => Exit::Refused,
+            Self::NotEnrolled(_) | Self::NoAddress => Exit::Usage,
+            Self::Refused(_) | Self::Incomplete => Exit::Refused,
             Self::Feature { exit, .. } => *exit,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Answered(_, code) => Exit::of(*code),

@@ -1,10 +1,12 @@
 //! Interface of features that can be left out of the programs of edges and leaders.
 //!
 //! A feature is a crate that nothing but the programs names, each in one line of its list
-//! ([`Program::FEATURES`]). It hooks in at two places, of which it may leave one out: a subcommand, whose requests it
-//! answers in the running service, or from the state file where none runs ([`CommandFeature`]); and a part in the
-//! running service, with flags, settings and tasks ([`ServiceFeature`]).
+//! ([`Program::FEATURES`]). It hooks in at three places, of which it may leave some out: subcommands, whose requests it
+//! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
+//! running service, with flags, settings and tasks ([`ServiceFeature`]); and a part of the service's machine, which
+//! takes messages and makes some ([`PartFeature`]).
 
+mod part;
 mod service;
 
 use std::fmt;
@@ -14,16 +16,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
+use quiver_ainq::{Deployment, Ristretto255};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroize;
 
 use super::fetch::KeyClient;
+use super::keys::Keys;
 use super::running::Identity;
+use super::send::SendReport;
 use super::{DroneSettings, Error, Program, Result};
 use crate::config::Layers;
+use crate::control::USUAL_TIME;
 
+pub(crate) use self::part::keys;
+pub use self::part::{
+    AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,
+};
 pub use self::service::{
     RunningNode, ServiceContext, ServiceFeature, ServiceFlags, ServicePart, ServiceParts, settings, values,
 };
@@ -33,13 +43,18 @@ pub type Features = &'static [&'static dyn DroneFeature];
 
 /// A feature of the programs of edges and leaders.
 pub trait DroneFeature: fmt::Debug + Sync {
-    /// The subcommand, if the feature has one.
-    fn command(&self) -> Option<&dyn CommandFeature> {
-        None
+    /// The subcommands that the feature has.
+    fn commands(&self) -> Vec<&dyn CommandFeature> {
+        Vec::new()
     }
 
     /// The part in the running service, if the feature has one.
     fn service(&self) -> Option<&dyn ServiceFeature> {
+        None
+    }
+
+    /// The part of the machine, if the feature has one.
+    fn part(&self) -> Option<&dyn PartFeature> {
         None
     }
 }
@@ -64,6 +79,30 @@ pub trait CommandFeature: Sync {
     /// # Errors
     /// Those of what is asked for.
     async fn answer(&self, client: &KeyClient, identity: Identity, call: &Value) -> Result<FeatureAnswer>;
+
+    /// Answers a request of a drone that has no state file, if it needs none.
+    fn answer_without_state(
+        &self,
+        _deployment: &Deployment<Ristretto255>,
+        _call: &Value,
+    ) -> Option<Result<FeatureAnswer>> {
+        None
+    }
+
+    /// True if its requests are answered also by a drone that is anonymous in its group. Then they must not make that
+    /// drone say anything to the group.
+    fn answers_anonymous(&self) -> bool {
+        false
+    }
+
+    /// The command that has the feature's part send to the group what this request asks for, as the drone of this
+    /// identity.
+    ///
+    /// # Errors
+    /// Those of what is asked for; [`Error::Answered`] if the feature sends nothing.
+    fn message(&self, _keys: &Keys, _identity: Identity, _call: &Value) -> Result<PartCommand> {
+        Err(Error::Answered(format!("`{}` sends nothing to the group", self.name()), 1))
+    }
 }
 
 /// A feature's subcommand with its arguments.
@@ -98,6 +137,18 @@ pub trait FeatureCaller {
     /// # Errors
     /// Those of asking, and of what is asked for.
     async fn call(&self, request: FeatureRequest) -> Result<FeatureAnswer>;
+
+    /// Has the running service send something to the group ([`CommandFeature::message`]).
+    ///
+    /// # Errors
+    /// Those of asking, and of sending.
+    async fn send(&self, request: FeatureRequest) -> Result<SendReport>;
+
+    /// Fetches what the KGCs grant this drone, and prints what came of it.
+    ///
+    /// # Errors
+    /// Those of asking and of [`Report::print`](super::fetch::Report::print).
+    async fn fetch(&self, json: bool) -> Result<()>;
 }
 
 /// A request of a feature's subcommand.
@@ -112,6 +163,26 @@ pub struct FeatureRequest {
     /// Description of what others have to answer, if they have to.
     #[serde(skip)]
     pub awaited: Option<String>,
+}
+
+impl FeatureRequest {
+    /// Makes a request of this feature, which the running service answers by itself in the usual time.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for content that JSON has no form for.
+    pub fn new(feature: &str, call: &impl Serialize) -> Result<Self> {
+        let call = serde_json::to_value(call).map_err(|error| Error::Io(error.into()))?;
+        Ok(Self { feature: feature.into(), call, time_limit: USUAL_TIME, awaited: None })
+    }
+
+    /// Reads the content of a request.
+    ///
+    /// # Errors
+    /// [`Error::Answered`] if it is of another form.
+    pub fn read<T: DeserializeOwned>(call: &Value) -> Result<T> {
+        let other = |_| Error::Answered("a request of another version: restart the service".into(), 1);
+        T::deserialize(call).map_err(other)
+    }
 }
 
 /// The answer to a [`FeatureRequest`]. Its texts are erased when it is dropped, because some are keys.
@@ -168,7 +239,7 @@ pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn Comman
 }
 
 fn commands(features: Features) -> impl Iterator<Item = &'static dyn CommandFeature> {
-    features.iter().filter_map(|feature| feature.command())
+    features.iter().flat_map(|feature| feature.commands())
 }
 
 /// The subcommand of any feature of the program `P`, for its command line.

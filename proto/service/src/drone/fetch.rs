@@ -10,8 +10,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock;
-use crate::keyring::{Entry, HeldKey};
+use crate::keyring::{Entry, HeldKey, Keyring};
+use crate::{clock, terminal};
 use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, SignedAuthority};
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::drone::abke::{first_end, until_next};
-use crate::drone::feature::{self, CommandFeature, Features};
+use crate::drone::feature::{self, CommandFeature, Features, PartCommand};
 use crate::drone::keys::Keys;
 use crate::drone::{Error, Result};
 
@@ -101,6 +101,19 @@ impl Report {
         let refused = self.refused.iter().map(|reason| format!("refused: {reason}"));
         answered.chain(refused).collect::<Vec<_>>().join("\n")
     }
+
+    /// Prints the report.
+    ///
+    /// # Errors
+    /// [`Error::Incomplete`] after printing if anything was refused, and those of standard output.
+    pub fn print(&self, json: bool) -> Result<()> {
+        if json {
+            terminal::json(self)?;
+        } else {
+            terminal::line(&self.describe())?;
+        }
+        if self.is_confirmed() { Ok(()) } else { Err(Error::Incomplete) }
+    }
 }
 
 /// A drone's client at the KGCs: one fetch at a time. Clones share that.
@@ -134,6 +147,11 @@ impl KeyClient {
     /// [`Error::Answered`] if this program was built without it.
     pub(crate) fn feature(&self, name: &str) -> Result<&'static dyn CommandFeature> {
         feature::find(self.features, name)
+    }
+
+    /// The commands that give the parts of a machine what they use of the keyring.
+    pub(crate) fn part_keys(&self, keyring: &Keyring<Ristretto255>) -> Vec<PartCommand> {
+        feature::keys(self.features, keyring)
     }
 
     /// Fetches everything that is granted to the drone with this key and stores it, each key as it comes.

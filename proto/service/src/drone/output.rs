@@ -1,11 +1,10 @@
-//! Prints a drone's service on standard output: events, messages, envelopes.
+//! Prints a drone's service on standard output: events, messages, and events of features' parts.
 
 use quiver_ainq::Name;
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::Source;
 use serde_json::Value;
 
-use super::envelope::event_line;
+use super::feature::PartEvent;
 use crate::terminal::{self, Message};
 
 /// Standard output of a service, for people or as JSON lines.
@@ -39,9 +38,9 @@ impl Output {
         self.line(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
     }
 
-    /// Prints what came of an envelope.
-    pub fn envelope(self, group: &str, event: &EnvelopeEvent) {
-        if let Some(line) = event_line::format(group, event, self.json) {
+    /// Prints an event of a feature's part.
+    pub fn part(self, group: &str, event: &dyn PartEvent) {
+        if let Some(line) = event.line(group, self.json) {
             self.line(&line);
         }
     }

@@ -1,16 +1,12 @@
 //! Drones behind relays, as a leader's machine knows them. Without the feature `relays` there are none.
 
-#[cfg(not(feature = "relays"))]
-mod absent;
-#[cfg(feature = "relays")]
-mod present;
+#[cfg_attr(feature = "relays", path = "relays/present.rs")]
+#[cfg_attr(not(feature = "relays"), path = "relays/absent.rs")]
+mod outer;
 
 use quiver_machine::Peer;
 
-#[cfg(not(feature = "relays"))]
-pub(super) use self::absent::{Outer, outer};
-#[cfg(feature = "relays")]
-pub(super) use self::present::{Outer, outer};
+pub(super) use self::outer::{Outer, outer};
 
 /// Relays of a machine's peers.
 pub trait PeerRelays {

@@ -5,16 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::abe::AuthorityLine;
 use super::abke::Certified;
-use super::envelope::{Job, SendJob};
 use super::feature::{FeatureAnswer, FeatureRequest};
 use super::fetch::Report;
 use super::{Error, Result};
 use crate::control::{TimeLimit, USUAL_TIME};
-
-/// Time limit of sealing or opening a file by the running service: files have any length.
-const FILE_TIME: Duration = Duration::from_secs(3600);
 
 /// Description of an answer that a KGC has to give.
 pub const ANSWER_OF_KGC: &str = "an answer of the KGC: is `kgc serve` running, and reachable?";
@@ -27,8 +22,8 @@ pub enum Request<Q> {
     Role(Q),
     /// One that could be answered without the service.
     Keys(KeyRequest),
-    /// Seal something and send it to the group.
-    Seal(SendJob),
+    /// Have a feature's part send something to the group.
+    Send(FeatureRequest),
 }
 
 /// A request about the keys that a drone has from the KGCs, and what is done with them.
@@ -37,14 +32,10 @@ pub enum Request<Q> {
 pub enum KeyRequest {
     /// Fetch attribute keys and credentials.
     Fetch,
-    /// List the attribute keys held.
-    List,
     /// List the certified fields.
     Certified,
     /// Something that a feature answers.
     Feature(FeatureRequest),
-    /// Seal or open a file.
-    Envelope(Job),
 }
 
 impl KeyRequest {
@@ -54,7 +45,7 @@ impl KeyRequest {
         match self {
             Self::Fetch => Some(ANSWER_OF_KGC.into()),
             Self::Feature(request) => request.awaited.clone(),
-            Self::List | Self::Certified | Self::Envelope(_) => None,
+            Self::Certified => None,
         }
     }
 }
@@ -62,8 +53,7 @@ impl KeyRequest {
 impl<Q> TimeLimit for Request<Q> {
     fn time_limit(&self) -> Duration {
         match self {
-            Self::Keys(KeyRequest::Envelope(_)) => FILE_TIME,
-            Self::Keys(KeyRequest::Feature(request)) => request.time_limit,
+            Self::Keys(KeyRequest::Feature(request)) | Self::Send(request) => request.time_limit,
             _ => USUAL_TIME,
         }
     }
@@ -75,14 +65,10 @@ impl<Q> TimeLimit for Request<Q> {
 pub enum KeyAnswer {
     /// Report of a fetch.
     Fetched(Report),
-    /// Attribute keys.
-    Keys(Vec<AuthorityLine>),
     /// Certified fields.
     Certified(Vec<Certified>),
     /// Answer of a feature.
     Feature(FeatureAnswer),
-    /// Result of a job on a file, for people.
-    Done(String),
     /// A failure: the reason, and the exit code that it would have had without the service.
     Failed(String, u8),
 }

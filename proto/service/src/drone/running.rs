@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, RevocationList, Ristretto255};
-use quiver_envelope::{EnvelopeCommand, Envelopes};
 use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
-use super::envelope::{Holder, SendJob, attribute_keys};
+use super::feature::{CommandFeature, FeatureParts, FeatureRequest, Features};
 use super::fetch::{KeyClient, copy};
 use super::relays::{Outer, outer};
 use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
@@ -25,11 +24,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Answer once the machine has stopped.
 pub const ENDING: &str = "the service is ending";
 
-/// The machine of a running service: an edge or a leader, and envelopes. Leaders may have relays; edges have none.
-pub type Drone<P> = Outer<Node<P, Envelopes>>;
-/// The machine of a service in this role.
-pub fn with_envelopes<P: Primary>(primary: P) -> Drone<P> {
-    outer(Node::new(primary, Envelopes::default()))
+/// The machine of a running service: an edge or a leader, and parts of features. Leaders may have relays; edges have none.
+pub type Drone<P> = Outer<Node<P, FeatureParts>>;
+/// The machine of a service in this role, of a program with these features.
+pub fn with_parts<P: Primary<Suite = Ristretto255>>(features: Features, primary: P) -> Drone<P> {
+    outer(Node::new(primary, FeatureParts::of(features)))
 }
 
 /// Commands of the drone's machine.
@@ -57,7 +56,7 @@ impl Identity {
 
 /// A running drone: its machine, and its client at the KGCs. Clones are of the same.
 #[derive(Debug)]
-pub struct Running<P: Primary> {
+pub struct Running<P: Primary<Suite = Ristretto255>> {
     /// The machine.
     pub machine: Handle<Drone<P>>,
     /// The client.
@@ -70,7 +69,7 @@ pub struct Running<P: Primary> {
     pub(super) sending: Arc<Mutex<()>>,
 }
 
-impl<P: Primary> Clone for Running<P> {
+impl<P: Primary<Suite = Ristretto255>> Clone for Running<P> {
     fn clone(&self) -> Self {
         Self {
             machine: self.machine.clone(),
@@ -104,7 +103,7 @@ where
     /// If the machine has stopped.
     pub async fn identity(&self) -> Result<Identity> {
         let identity = |machine: &Drone<P>| {
-            let node: &Node<P, Envelopes> = machine;
+            let node: &Node<P, FeatureParts> = machine;
             Identity::of(&**node)
         };
         self.machine.inspect(identity).await?
@@ -120,13 +119,14 @@ where
         }
     }
 
-    /// Gives the machine the attribute keys of the keyring, at the start and after every fetch.
+    /// Gives the machine's parts what they use of the keyring, at the start and after every fetch.
     pub async fn hand_over(&self) {
         match self.client.keys().keyring() {
             Ok(keyring) => {
-                let keys = EnvelopeCommand::Keys(attribute_keys(&keyring));
-                // If the machine has stopped, nobody needs keys.
-                let _ = self.machine.command(Either::Right(keys)).await;
+                for keys in self.client.part_keys(&keyring) {
+                    // If the machine has stopped, nobody needs keys.
+                    let _ = self.machine.command(Either::Right(keys)).await;
+                }
             }
             Err(error) => tracing::error!(%error, "attribute keys"),
         }
@@ -173,7 +173,7 @@ where
                     let answered = match request {
                         Request::Role(request) => role(running, request).await,
                         Request::Keys(request) => running.answer(request).await,
-                        Request::Seal(job) => running.seal(job).await,
+                        Request::Send(request) => running.send_of_feature(request).await,
                     };
                     // The caller may have stopped waiting.
                     let _ = answer.send(answered);
@@ -193,16 +193,29 @@ where
         json(&answer)
     }
 
-    /// Envelopes need no membership, so that it is not asked for.
-    async fn seal(&self, job: SendJob) -> Answered {
-        let holder = async { Holder::new(self.client.keys(), self.identity().await?) };
-        let command =
-            holder.await.and_then(|holder| holder.command(job)).map_err(|error| error.to_string())?;
+    /// Sends what a feature makes. That needs no membership, so that it is not asked for.
+    async fn send_of_feature(&self, request: FeatureRequest) -> Answered {
+        let command = async {
+            let feature = self.client.feature(&request.feature)?;
+            feature.message(self.client.keys(), self.identity().await?, &request.call)
+        };
+        let command = command.await.map_err(|error| error.to_string())?;
         self.send_and_report(Either::Right(command)).await
     }
 }
 
 impl KeyClient {
+    /// Returns true if a drone that is anonymous in its group answers this request, too.
+    #[must_use]
+    pub fn answers_anonymous(&self, request: &KeyRequest) -> bool {
+        match request {
+            KeyRequest::Fetch | KeyRequest::Certified => true,
+            KeyRequest::Feature(request) => {
+                self.feature(&request.feature).is_ok_and(CommandFeature::answers_anonymous)
+            }
+        }
+    }
+
     /// Answers a request as the drone of this identity.
     ///
     /// # Errors
@@ -214,7 +227,6 @@ impl KeyClient {
                 let keypair = identity.keypair.ok_or(Error::NotEnrolled(hint))?;
                 KeyAnswer::Fetched(self.fetch(&keypair).await?)
             }
-            KeyRequest::List => KeyAnswer::Keys(super::abe::authority_lines(&self.keys().keyring()?)),
             KeyRequest::Certified => {
                 let now = crate::clock::unix_now();
                 KeyAnswer::Certified(super::abke::certified(&self.keys().keyring()?, now))
@@ -222,11 +234,6 @@ impl KeyClient {
             KeyRequest::Feature(request) => {
                 let feature = self.feature(&request.feature)?;
                 KeyAnswer::Feature(feature.answer(self, identity, &request.call).await?)
-            }
-            KeyRequest::Envelope(job) => {
-                let holder = Holder::new(self.keys(), identity)?;
-                let done = tokio::task::spawn_blocking(move || holder.perform(&job)).await;
-                KeyAnswer::Done(done.map_err(std::io::Error::other)??)
             }
         })
     }

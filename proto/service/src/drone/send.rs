@@ -35,7 +35,7 @@ pub enum Relay {
 
 /// The ways of a role's messages to its group.
 #[derive(Debug)]
-pub struct Paths<P: Primary> {
+pub struct Paths<P: Primary<Suite = Ristretto255>> {
     /// Chooses the node that passes them on.
     pub relay: fn(&P) -> Relay,
     /// Counts how many of these connections, to which one was handed, lead to those it is for. Not asked if a
@@ -43,13 +43,13 @@ pub struct Paths<P: Primary> {
     pub audience: fn(&Drone<P>, &[Peer]) -> usize,
 }
 
-impl<P: Primary> Clone for Paths<P> {
+impl<P: Primary<Suite = Ristretto255>> Clone for Paths<P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Primary> Copy for Paths<P> {}
+impl<P: Primary<Suite = Ristretto255>> Copy for Paths<P> {}
 
 /// A message that was handed to connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

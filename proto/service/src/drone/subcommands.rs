@@ -8,10 +8,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::abe::{AbeCommand, print_lines, print_report};
 use super::abke::{AbkeCommand, print_certified};
-use super::envelope::{EnvelopeArgs, Holder, Job};
-use super::feature::{FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
+use super::feature::{self, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
 use super::request::{KeyAnswer, KeyRequest, Request};
 use super::running::Identity;
 use super::send::SendReport;
@@ -32,15 +30,9 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub enum DroneCommand<P: Program> {
     /// Whether the running service does its work; exits with 1 and says why if it does not
     Health(HealthArgs),
-    /// Attribute keys: what this drone may seal under and open
-    #[command(subcommand)]
-    Abe(AbeCommand),
     /// Subcommands of this build's features
     #[command(flatten)]
     Feature(FeatureSubcommand<P>),
-    /// Seal to whoever's attributes fit, and open what fits this drone's
-    #[command(subcommand)]
-    Envelope(EnvelopeArgs),
 }
 
 impl<P: Program> DroneCommand<P> {
@@ -57,9 +49,7 @@ impl<P: Program> DroneCommand<P> {
     pub fn flags(&self, layers: Layers) -> crate::Result<Layers> {
         match self {
             Self::Health(args) => layers.flags(args),
-            Self::Abe(AbeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs),
             Self::Feature(command) => command.0.flags(layers),
-            Self::Abe(_) | Self::Envelope(_) => Ok(layers),
         }
     }
 }
@@ -122,19 +112,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
                 let place = (settings.data_dir.as_path(), settings.metrics);
                 Ok(terminal::line(&monitoring::ask((P::NAME, P::SERVE), place, args.live).await?)?)
             }
-            DroneCommand::Abe(AbeCommand::Fetch { json, .. }) => self.fetch(json).await,
-            DroneCommand::Abe(AbeCommand::List { json }) => match self.ask(KeyRequest::List).await? {
-                KeyAnswer::Keys(lines) => print_lines(&lines, json),
-                other => Err(other.unexpected()),
-            },
             DroneCommand::Feature(command) => command.0.run(&self).await,
-            DroneCommand::Envelope(EnvelopeArgs::Seal(args)) => self.perform(args.job()?).await,
-            DroneCommand::Envelope(EnvelopeArgs::Open(args)) => self.perform(args.job()?).await,
-            DroneCommand::Envelope(EnvelopeArgs::Send(args)) => {
-                let (json, request) = (args.json, Request::<()>::Seal(args.job()));
-                let sent = call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?;
-                print_status(&sent, json, SendReport::describe)
-            }
         }
     }
 
@@ -149,20 +127,6 @@ impl<'a, P: Program> Subcommands<'a, P> {
                 KeyAnswer::Certified(lines) => print_certified(&lines, json),
                 other => Err(other.unexpected()),
             },
-        }
-    }
-
-    async fn fetch(&self, json: bool) -> Result<()> {
-        match self.ask(KeyRequest::Fetch).await? {
-            KeyAnswer::Fetched(report) => print_report(&report, json),
-            other => Err(other.unexpected()),
-        }
-    }
-
-    async fn perform(&self, job: Job) -> Result<()> {
-        match self.ask(KeyRequest::Envelope(job)).await? {
-            KeyAnswer::Done(told) => Ok(terminal::line(&told)?),
-            other => Err(other.unexpected()),
         }
     }
 
@@ -193,11 +157,13 @@ impl<'a, P: Program> Subcommands<'a, P> {
     }
 
     async fn offline(&self, file: &DeploymentFile, request: KeyRequest) -> Result<KeyAnswer> {
-        // A job that needs no state file is done without one.
-        if let KeyRequest::Envelope(job) = &request
+        // What needs no state file is answered without one.
+        if let KeyRequest::Feature(request) = &request
             && !NodeState::exists(&self.program.settings().data_dir)
+            && let feature = feature::find(P::FEATURES, &request.feature)?
+            && let Some(answer) = feature.answer_without_state(&file.pin()?, &request.call)
         {
-            return Holder::nobody(file.pin()?).perform(job).map(KeyAnswer::Done);
+            return answer.map(KeyAnswer::Feature);
         }
         let obtain = |new| self.protection.obtain(new);
         let (service, records) = DroneService::open(self.program, file, obtain, Missing::Refuse)?;
@@ -215,6 +181,18 @@ impl<P: Program> FeatureCaller for Subcommands<'_, P> {
     async fn call(&self, request: FeatureRequest) -> Result<FeatureAnswer> {
         match self.ask(KeyRequest::Feature(request)).await? {
             KeyAnswer::Feature(answer) => Ok(answer),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn send(&self, request: FeatureRequest) -> Result<SendReport> {
+        let request = Request::<()>::Send(request);
+        Ok(call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?)
+    }
+
+    async fn fetch(&self, json: bool) -> Result<()> {
+        match self.ask(KeyRequest::Fetch).await? {
+            KeyAnswer::Fetched(report) => report.print(json),
             other => Err(other.unexpected()),
         }
     }

@@ -1,14 +1,12 @@
 //! The subcommands `abe fetch` and `abe list`: attribute keys as shown.
 
-use crate::keyring::Keyring;
-use crate::terminal;
 use clap::Subcommand;
 use quiver_ainq::Ristretto255;
+use quiver_service::arguments::KgcArgs;
+use quiver_service::drone::Result;
+use quiver_service::keyring::{Entry, Keyring};
+use quiver_service::terminal;
 use serde::{Deserialize, Serialize};
-
-use crate::arguments::KgcArgs;
-use crate::drone::fetch::Report;
-use crate::drone::{Error, Result};
 
 /// Subcommands about attribute keys.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -47,7 +45,7 @@ pub struct AuthorityLine {
 
 /// The authorities of a keyring, as shown.
 pub fn authority_lines(keyring: &Keyring<Ristretto255>) -> Vec<AuthorityLine> {
-    let line = |entry: &crate::keyring::Entry<Ristretto255>| AuthorityLine {
+    let line = |entry: &Entry<Ristretto255>| AuthorityLine {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),
@@ -74,17 +72,4 @@ pub fn print_lines(lines: &[AuthorityLine], json: bool) -> Result<()> {
         })
         .collect();
     Ok(terminal::line(&terminal::table(["AUTHORITY", "SCHEME", "KEY", "FINGERPRINT"], &rows))?)
-}
-
-/// Prints what a fetch came to.
-///
-/// # Errors
-/// [`Error::Incomplete`] after printing if anything was refused, and those of standard output.
-pub fn print_report(report: &Report, json: bool) -> Result<()> {
-    if json {
-        terminal::json(report)?;
-    } else {
-        terminal::line(&report.describe())?;
-    }
-    if report.is_confirmed() { Ok(()) } else { Err(Error::Incomplete) }
 }

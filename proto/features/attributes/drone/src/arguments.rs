@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-use crate::drone::{Error, Result};
+use crate::Result;
+use crate::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
 
 const SEAL_EXAMPLES: &str = "\
 Examples:
@@ -154,5 +154,5 @@ impl SendArgs {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(Error::Io)
+    Ok(std::path::absolute(path)?)
 }

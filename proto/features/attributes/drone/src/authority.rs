@@ -1,23 +1,23 @@
 //! Chooses the authority that something is sealed under, and decodes its statement.
 
-use crate::keyring::Entry;
 use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_ainq::{Name, Ristretto255};
 use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_policy::Schema;
+use quiver_service::keyring::Entry;
 
-use super::{Recipients, TargetText};
-use crate::drone::{Error, Result};
+use crate::job::{Recipients, TargetText};
+use crate::{Error, Result};
 
 /// An authority whose scheme this program has.
-pub(super) struct Known<'a> {
-    pub(super) name: &'a Name,
-    pub(super) parameters: AnyParameters,
+pub(crate) struct Known<'a> {
+    pub(crate) name: &'a Name,
+    pub(crate) parameters: AnyParameters,
     schema: Schema,
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn new(entry: &'a Entry<Ristretto255>) -> Result<Self> {
+    pub(crate) fn new(entry: &'a Entry<Ristretto255>) -> Result<Self> {
         let (authority, name) = (&entry.authority, &entry.authority.name);
         SchemeKind::from_id(authority.scheme.as_str()).map_err(|error| Error::authority(name, &error))?;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)
@@ -27,14 +27,14 @@ impl<'a> Known<'a> {
     }
 
     /// The key in the entry, if there is one.
-    pub(super) fn key(&self, entry: &Entry<Ristretto255>) -> Result<Option<AnyKey>> {
+    pub(crate) fn key(&self, entry: &Entry<Ristretto255>) -> Result<Option<AnyKey>> {
         let decode = |bytes| AnyKey::decode(self.parameters.scheme(), bytes);
         let key = entry.key.as_ref().map(|held| decode(&held.key)).transpose();
         key.map_err(|error| Error::authority(self.name, &error))
     }
 
     /// Reads policy or attributes with this authority's schema.
-    pub(super) fn target(&self, text: &TargetText) -> Result<Target> {
+    pub(crate) fn target(&self, text: &TargetText) -> Result<Target> {
         let (text, target) = match text {
             TargetText::Policy(text) => (text, Target::policy(text, &self.schema)),
             TargetText::Attributes(text) => (text, Target::attributes(text, &self.schema)),
@@ -48,7 +48,7 @@ fn is_broken(scheme: &str) -> bool {
 }
 
 /// The one authority that fits what was asked for.
-pub(super) fn choose<'a>(entries: &[&'a Entry<Ristretto255>], to: &Recipients) -> Result<Known<'a>> {
+pub(crate) fn choose<'a>(entries: &[&'a Entry<Ristretto255>], to: &Recipients) -> Result<Known<'a>> {
     let asked = |entry: &&&Entry<Ristretto255>| {
         let named = to.authority.as_ref().is_none_or(|name| entry.authority.name.as_str() == name);
         named && to.scheme.as_ref().is_none_or(|scheme| entry.authority.scheme.as_str() == scheme)

@@ -3,26 +3,20 @@
 //! The same work is done in the running service, which has the state file open, and without one, by any
 //! program that can open the file.
 
-mod arguments;
-mod authority;
-pub(super) mod event_line;
-mod files;
-mod job;
-
 use std::fmt::Display;
 
-use crate::clock;
-use crate::keyring::{self, Entry, Keyring};
 use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Ristretto255};
 use quiver_delivery::attributes::KIND;
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
+use quiver_service::clock;
+use quiver_service::drone::Error as DroneError;
+use quiver_service::drone::keys::Keys;
+use quiver_service::drone::running::Identity;
+use quiver_service::keyring::{self, Entry, Keyring};
 
-pub use self::arguments::{EnvelopeArgs, OpenArgs, SealArgs, SendArgs, TargetArgs};
-pub use self::job::{Job, OpenJob, Recipients, SealJob, SendJob, TargetText};
-use crate::drone::keys::Keys;
-use crate::drone::running::Identity;
-use crate::drone::{Error, Result};
+use crate::job::{Job, OpenJob, SealJob, SendJob};
+use crate::{Error, Result, authority, files};
 
 /// Keys with which envelopes are sealed and opened.
 #[derive(Debug)]
@@ -41,7 +35,7 @@ impl Holder {
     /// The drone of this identity, with its keyring.
     ///
     /// # Errors
-    /// [`Error::Keyring`].
+    /// [`DroneError::Keyring`].
     pub fn new(keys: &Keys, Identity { keypair, revocations }: Identity) -> Result<Self> {
         Ok(Self { deployment: keys.deployment().clone(), keyring: keys.keyring()?, keypair, revocations })
     }
@@ -57,7 +51,7 @@ impl Holder {
     ///
     /// # Errors
     /// [`Error::Target`] with the place in the text, [`Error::Authority`], [`Error::NotSatisfied`],
-    /// [`Error::Envelope`], [`Error::NotEnrolled`], and those of files.
+    /// [`Error::Envelope`], [`DroneError::NotEnrolled`], and those of files.
     pub fn perform(&self, job: &Job) -> Result<String> {
         match job {
             Job::Seal(job) => self.seal(job),
@@ -80,7 +74,7 @@ impl Holder {
     fn seal(&self, job: &SealJob) -> Result<String> {
         let keypair = self.keypair.as_ref().filter(|_| job.signed);
         if job.signed && keypair.is_none() {
-            return Err(Error::NotEnrolled("give --unsigned to seal without a signature"));
+            return Err(DroneError::NotEnrolled("give --unsigned to seal without a signature").into());
         }
         let signer = keypair.map(|keypair| DroneSigner::new(&self.deployment, keypair));
         let file = job.authority_file.as_ref().map(|path| keyring::read_authority(path, &self.deployment));

@@ -1,14 +1,15 @@
 //! Formats events of envelopes that came over the group's gossip, as a line.
 
-use crate::terminal::Message;
 use quiver_envelope::EnvelopeEvent;
+use quiver_service::terminal::Message;
 use serde_json::json;
 
 /// Stands where a channel's name stands in group messages.
 const CHANNEL: &str = "envelope";
 
 /// A line about an event, for people or as JSON. Nothing about what was sent.
-pub(in crate::drone) fn format(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
+#[must_use]
+pub fn format(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<String> {
     let (session, opened) = match event {
         EnvelopeEvent::Opened { session, number, begun, data, author } => {
             (session, Some((number, begun, data, author.as_ref().map(|author| author.name.as_str()))))

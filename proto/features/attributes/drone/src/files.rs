@@ -4,29 +4,29 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use crate::keyring::Entry;
-use crate::{Error as ServiceError, clock, private_file};
 use quiver_abe::envelope::{
     self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
     SendingSession, Signer, Target,
 };
 use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_envelope::{Author, DroneSigner, DroneVerifier};
+use quiver_service::drone::atomic_file::AtomicFile;
+use quiver_service::keyring::Entry;
+use quiver_service::{Error as ServiceError, clock, private_file};
 use rand::rngs::OsRng;
 
-use super::authority::Known;
-use crate::drone::atomic_file::AtomicFile;
-use crate::drone::{Error, Result};
+use crate::authority::Known;
+use crate::{Error, Result};
 
 /// An envelope that was opened.
-pub(super) struct Opened {
-    pub(super) bytes: u64,
-    pub(super) created: UnixTime,
-    pub(super) author: Option<Author>,
+pub(crate) struct Opened {
+    pub(crate) bytes: u64,
+    pub(crate) created: UnixTime,
+    pub(crate) author: Option<Author>,
 }
 
 /// Seals a file into a new one. Returns how many bytes were sealed.
-pub(super) fn seal(
+pub(crate) fn seal(
     input: &Path,
     output: &Path,
     (parameters, target): (&AnyParameters, &Target),
@@ -54,7 +54,7 @@ pub(super) fn seal(
 }
 
 /// Opens an envelope into a new file, with whichever key fits.
-pub(super) fn open(
+pub(crate) fn open(
     input: &Path,
     output: &Path,
     entries: &[&Entry<Ristretto255>],
@@ -102,7 +102,7 @@ fn blame(error: IoError, input: &Path, output: &Path) -> Error {
         IoError::Read(source) => ServiceError::io("read", input, source).into(),
         IoError::Write(source) => ServiceError::io("write", output, source).into(),
         IoError::Envelope(error) => Error::envelope(input, error),
-        other => Error::Io(std::io::Error::other(other)),
+        other => std::io::Error::other(other).into(),
     }
 }
 

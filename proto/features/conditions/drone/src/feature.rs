@@ -27,8 +27,8 @@ use crate::release::{
 pub struct ConditionFeature;
 
 impl DroneFeature for ConditionFeature {
-    fn command(&self) -> Option<&dyn CommandFeature> {
-        Some(self)
+    fn commands(&self) -> Vec<&dyn CommandFeature> {
+        vec![self]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Relays in the programs of edges and leaders.
 //!
-//! An edge's program lists [`RelayFeature`] and [`RelayKeysFeature`] among its features, a leader's
-//! [`RelayedLeaderFeature`]; nothing else of them names this crate.
+//! An edge's program lists [`RelayFeature`] among its features, a leader's [`RelayedLeaderFeature`]; nothing else of them
+//! names this crate.
 
 mod arguments;
 mod leader;
@@ -20,27 +20,20 @@ use serde_json::Value;
 
 use self::arguments::{EXAMPLE, RELAY, RELAY_KEYS, RELAY_KEYS_MORE, RELAY_MORE, RelayArgs, RelayKeysArgs};
 
-/// The subcommand `relay`, which runs a relay.
+/// Relays: the subcommand `relay`, which runs one, and `relay-keys`, which makes relays' keys.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayFeature;
 
-/// The subcommand `relay-keys`, which makes relays' keys.
-#[derive(Clone, Copy, Debug)]
-pub struct RelayKeysFeature;
+/// The subcommand `relay-keys`.
+struct RelayKeysFeature;
 
 /// A leader whose drones may be behind relays: the flags that say which.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayedLeaderFeature;
 
 impl DroneFeature for RelayFeature {
-    fn command(&self) -> Option<&dyn CommandFeature> {
-        Some(self)
-    }
-}
-
-impl DroneFeature for RelayKeysFeature {
-    fn command(&self) -> Option<&dyn CommandFeature> {
-        Some(self)
+    fn commands(&self) -> Vec<&dyn CommandFeature> {
+        vec![self, &RelayKeysFeature]
     }
 }
 

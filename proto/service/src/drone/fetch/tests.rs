@@ -63,6 +63,6 @@ fn fetch_is_confirmed_only_by_answers_and_by_all_of_them() {
     assert!(Report { answered: answered.clone(), refused: vec![] }.is_confirmed());
     let partly = Report { answered, refused };
     assert!(!partly.is_confirmed());
-    let error = crate::drone::abe::print_report(&partly, false).expect_err("not everything");
+    let error = partly.print(false).expect_err("not everything");
     assert_eq!(error.exit() as u8, crate::Exit::Refused as u8);
 }
