@@ -10,8 +10,9 @@ use quiver_ainq::{
     UnverifiedPartialKey,
 };
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_message::{Message, RevocationQuery, ShortRekey};
+use quiver_message::{Extension, Message, RevocationQuery, ShortRekey};
 
+use crate::envelopes;
 use crate::scene::{GROUP, START, Staged, canonical, name, rng};
 
 pub mod deputies;
@@ -63,8 +64,15 @@ pub fn message<S: Staged>(bytes: &[u8]) {
     match message {
         Message::JoinRequest(request) => drop(request.decode::<S>()),
         Message::ShortRekey(short) => completed(short),
+        Message::Extension(_) => envelopes::message(&message, bytes),
         _ => {}
     }
+}
+
+/// A message of a feature, if it is one of this: read and written again.
+pub(crate) fn extension<S: Staged, E: Extension<S> + Into<Message<S>>>(message: &Message<S>, bytes: &[u8]) {
+    let Some(Ok(read)) = message.extension::<E>() else { return };
+    assert_eq!(read.into().encode(&S::scene().deployment), bytes, "two encodings of one message");
 }
 
 /// A short header, completed with the epoch before it as a member does.

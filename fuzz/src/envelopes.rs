@@ -8,11 +8,13 @@ use quiver_abe::envelope::{
 };
 use quiver_abe::{FabeoCp, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Hasher;
-use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand};
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeMessage};
+use quiver_message::Message;
 use quiver_policy::{AttributeSet, Schema};
 use rand_chacha::rand_core::CryptoRngCore;
 
-use crate::scene::{START, rng};
+use crate::decoders;
+use crate::scene::{START, Staged, rng};
 
 /// Signs with a hash, and recognises its own signatures: the fuzzer has no key to forge with.
 struct Signatory;
@@ -38,6 +40,11 @@ impl Verifier for Signatory {
         let expected = Hasher::new("fuzz signature").lp(statement).finish();
         (sender == self.public() && signature == expected).then_some(())
     }
+}
+
+/// A message between drones about envelopes.
+pub(crate) fn message<S: Staged>(message: &Message<S>, bytes: &[u8]) {
+    decoders::extension::<S, EnvelopeMessage>(message, bytes);
 }
 
 /// Plaintexts that the machines of the honest run seal.

@@ -87,8 +87,10 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
                         Ok(()) => return,
                         Err(error) => error.into(),
                     },
-                    (_, Some(_)) => Offence::OutOfPlace("message to a drone that fetches keys"),
-                    (_, None) => Offence::OutOfPlace("message to a server of delivery"),
+                    (message, Some(_)) => {
+                        Offence::out_of_place(&message, "message to a drone that fetches keys")
+                    }
+                    (message, None) => Offence::out_of_place(&message, "message to a server of delivery"),
                 },
             },
         };

@@ -159,7 +159,7 @@ impl<S: Suite> Kgc<S> {
             }
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
-            _ => self.blame(from, Offence::OutOfPlace("message to a KGC")),
+            message => self.blame(from, Offence::out_of_place(&message, "message to a KGC")),
         }
     }
 

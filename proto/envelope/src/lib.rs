@@ -4,6 +4,11 @@
 //! Messages sealed to the same policy share a session, so that only its first message, the opening, carries
 //! an encapsulated key. A reader that has missed it requests it, and its sender repeats it, as identical
 //! bytes. Sessions live in memory alone.
+//!
+//! | message | from → to | answers | authenticated by |
+//! |---|---|---|---|
+//! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
+//! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 #![cfg_attr(
     feature = "std",
     doc = concat!(
@@ -24,10 +29,17 @@ mod budget;
 mod event;
 mod keys;
 mod limits;
+pub mod message;
 mod part;
 mod receiver;
 mod sender;
 mod signature;
+
+/// The types generated from the `.proto` of `quiver-message`, unvalidated.
+#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated from the .proto, which documents it")]
+mod wire {
+    include!("wire.rs");
+}
 
 use core::time::Duration;
 
@@ -37,6 +49,7 @@ use quiver_machine::Offence;
 pub use self::event::{Author, EnvelopeEvent};
 pub use self::keys::{AttributeAccess, AttributeKeys};
 pub use self::limits::EnvelopeLimits;
+pub use self::message::{Envelope, EnvelopeMessage, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use self::part::{EnvelopeCommand, Envelopes};
 pub use self::signature::{DroneSigner, DroneVerifier};
 

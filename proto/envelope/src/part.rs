@@ -8,9 +8,10 @@ use core::time::Duration;
 use quiver_abe::envelope::{SessionId, Signer, Target};
 use quiver_ainq::Suite;
 use quiver_machine::{Handled, Now, Part, Peer, due};
-use quiver_message::{Message, OpeningRequest};
+use quiver_message::Message;
 
 use crate::budget::Budget;
+use crate::message::{EnvelopeMessage, OpeningRequest};
 use crate::receiver::{Received, Receiver};
 use crate::sender::{Order, Sender};
 use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING, offence};
@@ -88,7 +89,7 @@ impl Envelopes {
         // §E3: the signature goes inside the encryption; who seals unsigned names no sender.
         let signer = signed.then_some(&signer as &dyn Signer);
         let sealed = sessions.seal(cx.now, &Order { authority, target, group, data }, signer, cx.rng)?;
-        cx.publish(&Message::Envelope(sealed.message));
+        cx.publish(&EnvelopeMessage::Envelope(sealed.message).into());
         cx.out.event(EnvelopeEvent::Sent { session: sealed.session.0, number: sealed.number });
         Ok(())
     }
@@ -110,7 +111,7 @@ impl Envelopes {
                 }
                 Received::NoOpening(SessionId(session)) => {
                     // §E4.2: a drone that missed the opening asks the group for it.
-                    cx.publish(&Message::OpeningRequest(OpeningRequest { session }));
+                    cx.publish(&EnvelopeMessage::OpeningRequest(OpeningRequest { session }).into());
                 }
                 Received::Invalid(error) => offences.push(offence(&error)),
             }
@@ -150,16 +151,17 @@ impl<S: Suite> Part<S> for Envelopes {
     type Record = Infallible;
 
     fn handle(&mut self, cx: &mut Context<'_, S>, _: Peer, message: &Message<S>) -> Handled {
-        match message {
-            Message::Envelope(envelope) => return self.receive(cx, &envelope.sealed),
-            Message::OpeningRequest(request) => {
+        match message.extension() {
+            None => return Handled::No,
+            Some(Err(error)) => return Handled::Offences(alloc::vec![error.into()]),
+            Some(Ok(EnvelopeMessage::Envelope(envelope))) => return self.receive(cx, &envelope.sealed),
+            Some(Ok(EnvelopeMessage::OpeningRequest(request))) => {
                 let sessions = self.sessions.as_mut();
                 // §E4.2: the same bytes once more, at most once a second.
                 if let Some(opening) = sessions.and_then(|own| own.requested(cx.now, &request.session)) {
-                    cx.publish(&Message::Envelope(opening));
+                    cx.publish(&EnvelopeMessage::Envelope(opening).into());
                 }
             }
-            _ => return Handled::No,
         }
         Handled::Yes
     }

@@ -10,9 +10,10 @@ use quiver_abe::envelope::{
 };
 use quiver_ainq::{Name, UnixTime};
 use quiver_machine::Now;
-use quiver_message::{Envelope, MAX_ENVELOPE_LEN, MAX_PAYLOAD_LEN};
+use quiver_message::MAX_PAYLOAD_LEN;
 use rand_core::CryptoRngCore;
 
+use super::message::{Envelope, MAX_ENVELOPE_LEN};
 use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
 

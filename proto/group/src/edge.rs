@@ -47,6 +47,9 @@ use self::joining::Joining;
 pub use self::membership::{GroupMember, LeaveMessage, MembershipEnd, signed_leave};
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
 
+/// True if this edge was built to know all messages that there are: otherwise those of an unknown kind pass by.
+const KNOWS_ALL: bool = cfg!(feature = "services");
+
 /// An edge drone as a machine.
 #[derive(Debug)]
 pub struct Edge<S: Suite> {
@@ -576,8 +579,7 @@ impl<S: Suite> Primary for Edge<S> {
     fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
         match Message::decode_expecting(&self.config.deployment, bytes, self.membership.expected()) {
             Ok(message) => Some(message),
-            // Built to know some of the messages that there are: others pass by.
-            Err(MessageError::NoBody) if cfg!(not(feature = "services")) => None,
+            Err(MessageError::NoBody) if !KNOWS_ALL => None,
             Err(error) => {
                 self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() });
                 None

@@ -299,7 +299,7 @@ impl<S: Suite> Leader<S> {
             }
             // A message for a part that this leader does not have.
             message if message.is_publication() => {}
-            _ => cx.blame(from, Offence::OutOfPlace("message to a leader")),
+            message => cx.blame(from, Offence::out_of_place(&message, "message to a leader")),
         }
     }
 

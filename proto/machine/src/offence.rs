@@ -3,8 +3,8 @@
 use alloc::string::{String, ToString};
 use core::fmt::Display;
 
-use quiver_ainq::Error as AinqError;
-use quiver_message::MessageError;
+use quiver_ainq::{Error as AinqError, Suite};
+use quiver_message::{Message, MessageError};
 
 /// Offence of a peer. The machine's state is as it was before the message came.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,16 @@ pub enum Offence {
 }
 
 impl Offence {
+    /// Offence of a message that a role does not take. A message of a feature that the machine does not have is one of no
+    /// known kind to it, which is no reason to disconnect its sender (docs/protocol.md §13.8).
+    #[must_use]
+    pub const fn out_of_place<S: Suite>(message: &Message<S>, what: &'static str) -> Self {
+        match message {
+            Message::Extension(_) => Self::Message(MessageError::NoBody),
+            _ => Self::OutOfPlace(what),
+        }
+    }
+
     /// Offence of this feature.
     #[must_use]
     pub fn of_feature(feature: &'static str, error: &impl Display) -> Self {

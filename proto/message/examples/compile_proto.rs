@@ -1,7 +1,8 @@
-//! Compiles the `.proto` into `src/wire.rs`, with a compiler written in Rust:
+//! Compiles the `.proto` into `src/wire.rs` of this crate and of the crates of features, with a compiler written in Rust:
 //!
 //! ```text
 //! cargo run -p quiver-message --example compile_proto > proto/message/src/wire.rs
+//! cargo run -p quiver-message --example compile_proto envelope > proto/envelope/src/wire.rs
 //! ```
 //!
 //! The result is kept, because a build script would have everybody compile the compiler first, some forty
@@ -9,17 +10,22 @@
 
 use prost_build::Module;
 use prost_types::FileDescriptorProto;
+use prost_types::source_code_info::Location;
 
-/// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature stands for. All of
-/// `quorum.proto` is of `services`, which is all of the others, too.
-const OPTIONAL: [(&str, &[&str]); 4] = [
+/// Features whose crates have the types of their messages: the argument that names one, its file, and the names of its
+/// messages in `message.proto`. The kernel's types have none of these, and `Message` no such body.
+pub(crate) const EXTENSIONS: [(&str, &str, &[&str]); 1] =
+    [("envelope", "proto/envelope/src/wire.rs", &["Envelope", "OpeningRequest"])];
+
+/// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature of this crate stands for. All
+/// of `quorum.proto` is of `services`, which is all of the others, too.
+const OPTIONAL: [(&str, &[&str]); 3] = [
     ("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum", "Admission"]),
     ("delivery", &["Delivery"]),
-    ("envelopes", &["Envelope", "OpeningRequest"]),
     ("threshold", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
 ];
 /// Those that can be chosen by themselves.
-const FREE: [&str; 3] = ["delivery", "envelopes", "threshold"];
+const FREE: [&str; 2] = ["delivery", "threshold"];
 
 /// The feature that a message of this name in this file takes, if any.
 fn feature_of(file: &FileDescriptorProto, name: &str) -> Option<&'static str> {
@@ -30,15 +36,90 @@ fn feature_of(file: &FileDescriptorProto, name: &str) -> Option<&'static str> {
     OPTIONAL.iter().find(|(_, prefixes)| stands_for(prefixes)).map(|(feature, _)| *feature)
 }
 
+/// The name of a type without its package.
+fn own_name(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or_default()
+}
+
+/// Keeps the wanted items of a list, and the comments on them: the places of comments are paths of numbers, in which the
+/// items of this list are counted behind `prefix`.
+fn keep<T>(items: &mut Vec<T>, comments: &mut Vec<Location>, prefix: &[i32], wanted: impl Fn(&T) -> bool) {
+    let mut count = 0;
+    let places: Vec<Option<i32>> = items
+        .iter()
+        .map(|item| {
+            count += i32::from(wanted(item));
+            wanted(item).then_some(count - 1)
+        })
+        .collect();
+    items.retain(wanted);
+    comments.retain_mut(|comment| match comment.path.strip_prefix(prefix).and_then(|rest| rest.first()) {
+        None => true,
+        Some(place) => match places[*place as usize] {
+            None => false,
+            Some(new) => {
+                comment.path[prefix.len()] = new;
+                true
+            }
+        },
+    });
+}
+
+/// The part of `message.proto` that is not of an extension; of `extension` if there is one, whose other types are those of
+/// the kernel.
+fn part(file: &FileDescriptorProto, extension: Option<&[&str]>) -> FileDescriptorProto {
+    let mut file = file.clone();
+    let mut info = file.source_code_info.take().unwrap_or_default();
+    let is_extension = |name: &str| EXTENSIONS.iter().any(|(_, _, names)| names.contains(&name));
+    keep(&mut file.message_type, &mut info.location, &[4], |message| match extension {
+        None => !is_extension(message.name()),
+        Some(names) => names.contains(&message.name()),
+    });
+    if extension.is_some() {
+        keep(&mut file.enum_type, &mut info.location, &[5], |_| false);
+    }
+    for (place, message) in file.message_type.iter_mut().enumerate() {
+        if message.name() == "Message" {
+            keep(&mut message.field, &mut info.location, &[4, place as i32, 2], |field| {
+                !is_extension(own_name(field.type_name()))
+            });
+        }
+    }
+    file.source_code_info = Some(info);
+    file
+}
+
 fn condition(feature: &str) -> String {
     format!("#[cfg(feature = \"{feature}\")]")
 }
 
-/// The types of both files, as `src/wire.rs` has them.
-pub(crate) fn compiled() -> String {
+/// Descriptions of both files.
+fn described() -> Vec<FileDescriptorProto> {
     let proto = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
     let files = ["quiver/v1/message.proto", "quiver/v1/quorum.proto"];
-    let descriptors = protox::compile(files, [proto]).expect("the .proto compiles");
+    protox::compile(files, [proto]).expect("the .proto compiles").file
+}
+
+/// The types of a feature's messages, as `src/wire.rs` of its crate has them.
+pub(crate) fn extension(names: &[&str]) -> String {
+    let files = described();
+    let own = Module::from_protobuf_package_name("quiver.v1.extension");
+    let others = Module::from_protobuf_package_name("quiver.v1");
+    // Those of the kernel's types that they have are looked up.
+    let requests = vec![(own.clone(), part(&files[0], Some(names))), (others, part(&files[0], None))];
+    let mut modules = prost_build::Config::new().generate(requests).expect("types for the messages");
+    signed(&modules.remove(&own).expect("the feature's module"))
+}
+
+/// Names this program in the place of the library.
+fn signed(types: &str) -> String {
+    types.replacen("generated by prost-build", "generated by examples/compile_proto.rs of quiver-message", 1)
+}
+
+/// The kernel's types of both files, as `src/wire.rs` of this crate has them.
+pub(crate) fn compiled() -> String {
+    let mut files = described();
+    files[0] = part(&files[0], None);
     let mut config = prost_build::Config::new();
     // A header's fields are parts of the message that was received, not copies of them: of all messages it
     // has the most.
@@ -46,12 +127,11 @@ pub(crate) fn compiled() -> String {
     // The numbers of the bodies that `Message` has. A type that no body and no field has takes nothing in an image,
     // so that only those are left out.
     let mut bodies = Vec::new();
-    for file in &descriptors.file {
+    for file in &files {
         for message in &file.message_type {
             let own = feature_of(file, message.name());
             for field in &message.field {
-                let type_name = field.type_name().rsplit('.').next().unwrap_or_default();
-                let of = feature_of(&descriptors.file[0], type_name).filter(|_| own.is_none());
+                let of = feature_of(&files[0], own_name(field.type_name())).filter(|_| own.is_none());
                 let choice = field.oneof_index.map_or("", |index| message.oneof_decl[index as usize].name());
                 if let Some(feature) = of {
                     let path = format!(".quiver.v1.{}.{choice}.{}", message.name(), field.name());
@@ -64,7 +144,7 @@ pub(crate) fn compiled() -> String {
         }
     }
     let module = Module::from_protobuf_package_name("quiver.v1");
-    let requests = descriptors.file.into_iter().map(|file| (module.clone(), file)).collect();
+    let requests = files.into_iter().map(|file| (module.clone(), file)).collect();
     let mut modules = config.generate(requests).expect("types for the messages");
     let types = modules.remove(&module).expect("the package");
     only_bodies_that_are_compiled(&types, &mut bodies)
@@ -104,11 +184,7 @@ fn only_bodies_that_are_compiled(types: &str, bodies: &mut [(i32, Option<&'stati
     let begins = types.find("#[prost(\n        oneof = \"message::Body\"").expect("the body of a message");
     let ends = begins + types[begins..].find("]\n").expect("an attribute ends") + 1;
     let (before, after) = (&types[..begins], &types[ends..]);
-    format!("{before}{attributes}{after}").replacen(
-        "generated by prost-build",
-        "generated by examples/compile_proto.rs",
-        1,
-    )
+    signed(&format!("{before}{attributes}{after}"))
 }
 
 #[allow(
@@ -117,5 +193,12 @@ fn only_bodies_that_are_compiled(types: &str, bodies: &mut [(i32, Option<&'stati
     reason = "a program's output; the test that shares this has no program"
 )]
 fn main() {
-    print!("{}", compiled());
+    match std::env::args().nth(1) {
+        None => print!("{}", compiled()),
+        Some(name) => {
+            let found = EXTENSIONS.iter().find(|(argument, ..)| *argument == name);
+            let (_, _, names) = found.expect("the name of a feature that has messages");
+            print!("{}", extension(names));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use quiver_ainq::Error as AinqError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// Longer than [`MAX_MESSAGE_LEN`](crate::MAX_MESSAGE_LEN) bytes.
+    /// Longer than [`MAX_MESSAGE_LEN`](crate::MAX_MESSAGE_LEN) bytes, or than a feature's message of this kind may be.
     #[error("message of {0} bytes is longer than allowed")]
     TooLong(usize),
     /// Not protobuf, or not of this schema.

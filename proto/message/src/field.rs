@@ -11,7 +11,11 @@ use crate::MessageError;
 /// Longest encoding of a drone's public key: identity with sixteen groups, and two points.
 const MAX_DRONE_LEN: usize = 2048;
 
-pub(crate) fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], MessageError> {
+/// A field of so many bytes.
+///
+/// # Errors
+/// If it has another length.
+pub fn array<const N: usize>(field: &'static str, bytes: &[u8]) -> Result<[u8; N], MessageError> {
     bytes.try_into().map_err(|_| MessageError::Invalid(field))
 }
 
@@ -30,13 +34,19 @@ pub(crate) fn arrays<const N: usize>(
     }
 }
 
-pub(crate) fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
+/// A field of at least one byte and at most so many.
+///
+/// # Errors
+/// If it has another length.
+pub fn bounded(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
     if bytes.is_empty() || bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }
 
-/// A field that may be left out.
-#[cfg(feature = "delivery")]
-pub(crate) fn at_most(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
+/// A field of at most so many bytes, which may be left out.
+///
+/// # Errors
+/// If it is longer.
+pub fn at_most(field: &'static str, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, MessageError> {
     if bytes.len() > limit { Err(MessageError::Invalid(field)) } else { Ok(bytes) }
 }
 
@@ -44,7 +54,11 @@ pub(crate) fn present<T>(field: &'static str, value: Option<T>) -> Result<T, Mes
     value.ok_or(MessageError::Missing(field))
 }
 
-pub(crate) fn name(field: &'static str, text: &str) -> Result<Name, MessageError> {
+/// A name.
+///
+/// # Errors
+/// If the text is none.
+pub fn name(field: &'static str, text: &str) -> Result<Name, MessageError> {
     Name::new(text).map_err(|error| MessageError::Field { field, error })
 }
 
@@ -52,21 +66,35 @@ pub(crate) fn element<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Ele
     Element::decode(bytes).map_err(|error| MessageError::Field { field, error })
 }
 
-pub(crate) fn signature<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Signature<S>, MessageError> {
+/// A signature, decoded and not verified.
+///
+/// # Errors
+/// If the bytes are none.
+pub fn signature<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<Signature<S>, MessageError> {
     Signature::decode(bytes).map_err(|error| MessageError::Field { field, error })
 }
 
 /// A drone's public key as bytes, for messages that a cookie must admit before any curve arithmetic.
-pub(crate) fn undecoded_drone(field: &'static str, bytes: Vec<u8>) -> Result<Vec<u8>, MessageError> {
+///
+/// # Errors
+/// If there are none, or more than the longest key has.
+pub fn undecoded_drone(field: &'static str, bytes: Vec<u8>) -> Result<Vec<u8>, MessageError> {
     bounded(field, bytes, MAX_DRONE_LEN)
 }
 
-pub(crate) fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<DronePublicKey<S>, MessageError> {
+/// A drone's public key.
+///
+/// # Errors
+/// If it does not decode.
+pub fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<DronePublicKey<S>, MessageError> {
     drone_expecting(field, bytes, None)
 }
 
 /// Decodes a drone, as [`drone`] does, without decoding points again if it is the expected key.
-pub(crate) fn drone_expecting<S: Suite>(
+///
+/// # Errors
+/// As [`drone`].
+pub fn drone_expecting<S: Suite>(
     field: &'static str,
     bytes: &[u8],
     expected: Option<&DronePublicKey<S>>,

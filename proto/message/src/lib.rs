@@ -41,11 +41,17 @@
 //! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
 //! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
 //! | [`AdmissionLeave`] | anonymous member → leader | – | tag under A, names the epoch held |
-//! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
-//! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
 //! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
 //! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
+//!
+//! Messages of features are one variant, [`Message::Extension`]: this crate has their number and their bytes, and the crate
+//! of the feature their types, bounds and a table as the one above ([`Extension`]). In the `.proto` they stand with the
+//! others, because what travels is one protocol.
+//!
+//! | messages | crate |
+//! |---|---|
+//! | `Envelope`, `OpeningRequest` | `quiver-envelope` |
 //!
 //! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -65,12 +71,11 @@ mod deputy;
 mod enrolment;
 #[cfg(feature = "threshold")]
 mod enrolment_share;
-#[cfg(feature = "envelopes")]
-mod envelope;
 mod epoch;
 mod equivocation;
 mod error;
-mod field;
+mod extension;
+pub mod field;
 mod joining;
 mod kem;
 mod message;
@@ -113,13 +118,12 @@ pub use deputy::{EpochChanges, MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaC
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 #[cfg(feature = "threshold")]
 pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
-#[cfg(feature = "envelopes")]
-pub use envelope::{Envelope, MAX_ENVELOPE_LEN, OpeningRequest};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Newcomers, Rekey,
     SpareAck, SparePublication,
 };
 pub use error::MessageError;
+pub use extension::{Extension, ExtensionMessage, canonical};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};

@@ -9,7 +9,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
 use crate::wire::message::Body;
-use crate::{MessageError, equivocation, wire};
+use crate::{ExtensionMessage, MessageError, equivocation, wire};
 
 /// The longest encoded message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 1 << 20;
@@ -18,6 +18,11 @@ pub const MAX_MESSAGE_LEN: usize = 1 << 20;
 /// broken one. Hashes and signatures that bind something to the deployment have the whole of it.
 const FINGERPRINT_LEN: usize = 8;
 
+/// Length of the encoded field of the deployment: key, length, fingerprint.
+pub(crate) const DEPLOYMENT_LEN: usize = 2 + FINGERPRINT_LEN;
+
+/// Number of the field of the deployment.
+pub(crate) const DEPLOYMENT_FIELD: u32 = 1;
 /// Numbers of the fields in which a group message stands, and in it its channel.
 const GROUP_MESSAGE_FIELD: u32 = 19;
 /// See [`GROUP_MESSAGE_FIELD`].
@@ -33,7 +38,7 @@ pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8
 }
 
 /// Encodes into memory of its length: a vector would grow with every byte.
-fn encoded(wire: &wire::Message) -> Vec<u8> {
+pub(crate) fn encoded(wire: &impl prost::Message) -> Vec<u8> {
     let mut bytes = alloc::vec![0; wire.encoded_len()];
     // There is room for it.
     wire.encode_raw(&mut bytes.as_mut_slice());
@@ -57,6 +62,8 @@ macro_rules! messages {
         #[allow(missing_docs, reason = "each variant is the type of its name")]
         pub enum Message<S: Suite> {
             EquivocationProof(Box<EquivocationProof<S>>),
+            /// A message of a feature, which the feature's crate decodes.
+            Extension(ExtensionMessage),
             $($name(crate::$name $(<$suite>)?),)*
             $($(#[cfg(feature = $feature)] $its_name(crate::$its_name $(<$its_suite>)?),)*)*
         }
@@ -81,15 +88,17 @@ macro_rules! messages {
                 }
             }
 
-            fn to_body(&self) -> Body {
-                match self {
+            /// The body on the wire; the message itself if a feature has encoded it.
+            fn to_body(&self) -> Result<Body, &ExtensionMessage> {
+                Ok(match self {
                     Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
+                    Self::Extension(message) => return Err(message),
                     $(Self::$name(message) => Body::$name(message.to_wire()),)*
                     $($(
                         #[cfg(feature = $feature)]
                         Self::$its_name(message) => Body::$its_name(message.to_wire()),
                     )*)*
-                }
+                })
             }
         }
     };
@@ -135,10 +144,6 @@ messages! {
         AT_SERVICES DeliveryRequest(wire);
         EVERYWHERE DeliveryReply(wire);
     }
-    "envelopes" {
-        EVERYWHERE Envelope(wire);
-        EVERYWHERE OpeningRequest(&wire);
-    }
     "threshold" {
         EVERYWHERE EnrolCommitment(wire);
         AT_SERVICES EnrolSigning(wire);
@@ -159,8 +164,7 @@ impl<S: Suite> Message<S> {
             | Self::EvictionNotice(_)
             | Self::RevocationList(_)
             | Self::EquivocationProof(_) => true,
-            #[cfg(feature = "envelopes")]
-            Self::Envelope(_) | Self::OpeningRequest(_) => true,
+            Self::Extension(message) => message.is_publication(),
             _ => false,
         }
     }
@@ -189,14 +193,14 @@ impl<S: Suite> Message<S> {
         }
         // Copied once, as fields are parts of what they are read from.
         let shared = Bytes::copy_from_slice(bytes);
-        let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
+        let wire = wire::Message::decode(shared.clone()).map_err(|_| MessageError::NotProtobuf)?;
         // §1.1: the first 8 bytes of the fingerprint: distinguishes a misconfigured peer from a broken one.
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }
         // Before its form is checked: a message of an unknown kind is no offence.
         if wire.body.is_none() {
-            return Err(MessageError::NoBody);
+            return ExtensionMessage::find(&shared).map(Self::Extension).ok_or(MessageError::NoBody);
         }
         // One encoding for each message: what was signed or hashed is what is read.
         if encoded(&wire) != bytes {
@@ -207,7 +211,15 @@ impl<S: Suite> Message<S> {
 
     /// Encodes a message for this deployment.
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
-        encoded(&wire::Message { deployment: fingerprint_prefix(deployment), body: Some(self.to_body()) })
+        let deployment = fingerprint_prefix(deployment);
+        match self.to_body() {
+            Ok(body) => encoded(&wire::Message { deployment, body: Some(body) }),
+            Err(extension) => {
+                let mut bytes = encoded(&wire::Message { deployment, body: None });
+                extension.encode(&mut bytes);
+                bytes
+            }
+        }
     }
 }
 
@@ -221,18 +233,26 @@ pub fn group_message_channel(bytes: &[u8]) -> Option<&str> {
 
 /// Bytes of the first field of this number.
 fn field_bytes(mut bytes: &[u8], number: u32) -> Option<&[u8]> {
-    while !bytes.is_empty() {
-        let (found, kind) = decode_key(&mut bytes).ok()?;
-        if kind != WireType::LengthDelimited {
-            skip_field(kind, found, &mut bytes, DecodeContext::default()).ok()?;
-            continue;
-        }
-        let length = usize::try_from(decode_varint(&mut bytes).ok()?).ok()?;
-        let (field, rest) = bytes.split_at_checked(length)?;
+    loop {
+        let (found, field) = next_field(&mut bytes)?;
         if found == number {
             return Some(field);
         }
-        bytes = rest;
+    }
+}
+
+/// Takes the next field that has a length off the front, with its number, and those before it that have none.
+pub(crate) fn next_field<'a>(bytes: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
+    while !bytes.is_empty() {
+        let (number, kind) = decode_key(bytes).ok()?;
+        if kind != WireType::LengthDelimited {
+            skip_field(kind, number, bytes, DecodeContext::default()).ok()?;
+            continue;
+        }
+        let length = usize::try_from(decode_varint(bytes).ok()?).ok()?;
+        let (field, rest) = bytes.split_at_checked(length)?;
+        *bytes = rest;
+        return Some((number, field));
     }
     None
 }

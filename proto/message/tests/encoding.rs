@@ -1,18 +1,21 @@
 //! Every message: its encoding is fixed by a snapshot, it survives the way there and back, and nothing that
 //! differs from it by one bit or byte panics or passes for it with other bytes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use prost::Message as _;
+use prost::encoding::{WireType, decode_key, encode_key, encode_varint, key_len};
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, KemTerm,
     Label, Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster,
     SecretScalar, SecretValue, Signature, SparePair, StrategyKind, Times,
 };
+use quiver_envelope::{Envelope, EnvelopeMessage, MAX_ENVELOPE_LEN, OpeningRequest};
 use quiver_kem::KemSet;
 use quiver_message as m;
-use quiver_message::{Message, MessageError};
+use quiver_message::{Extension, ExtensionMessage, Message, MessageError};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -250,9 +253,157 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(with_a_quorum());
     all.extend(hybrid);
     all.extend(with_a_gate(f.leader.public(), signature));
-    all.push(("Envelope", Message::Envelope(m::Envelope { sealed: vec![8; 70] })));
-    all.push(("OpeningRequest", Message::OpeningRequest(m::OpeningRequest { session: [9; 32] })));
+    all.extend(extending(envelopes()));
     (f.deployment, all)
+}
+
+/// Envelopes, and requests for their opening.
+fn envelopes() -> Vec<(&'static str, EnvelopeMessage)> {
+    vec![
+        ("Envelope", Envelope { sealed: vec![8; 70] }.into()),
+        ("OpeningRequest", OpeningRequest { session: [9; 32] }.into()),
+    ]
+}
+
+/// Messages of a feature as those of the kernel.
+fn extending<E: Into<Message<S>>>(
+    messages: Vec<(&'static str, E)>,
+) -> impl Iterator<Item = (&'static str, Message<S>)> {
+    messages.into_iter().map(|(name, message)| (name, message.into()))
+}
+
+/// A reader of one feature's messages, which are read and written.
+type FeatureReader =
+    fn(&ExtensionMessage, Option<&DronePublicKey<S>>) -> Option<Result<Message<S>, MessageError>>;
+
+fn reader<E: Extension<S> + Into<Message<S>>>() -> (&'static [(u32, usize)], FeatureReader) {
+    (E::KINDS, |message, leader| Some(message.decode::<S, E>(leader)?.map(Into::into)))
+}
+
+/// The features that have messages: the numbers and bounds of these, and their readers.
+fn features() -> [(&'static [(u32, usize)], FeatureReader); 1] {
+    [reader::<EnvelopeMessage>()]
+}
+
+/// Decodes a message as a machine with every feature does.
+fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Message<S>, MessageError> {
+    decode_expecting(deployment, bytes, None)
+}
+
+fn decode_expecting(
+    deployment: &Deployment<S>,
+    bytes: &[u8],
+    leader: Option<&DronePublicKey<S>>,
+) -> Result<Message<S>, MessageError> {
+    let message = Message::decode_expecting(deployment, bytes, leader)?;
+    let Message::Extension(extension) = &message else { return Ok(message) };
+    let read = features().into_iter().find_map(|(_, read)| read(extension, leader));
+    read.unwrap_or(Err(MessageError::NoBody))
+}
+
+/// An encoded message with this content of the body with this number.
+fn framed(deployment: &Deployment<S>, number: u32, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![10, 8];
+    bytes.extend(&deployment.fingerprint()[..8]);
+    encode_key(number, WireType::LengthDelimited, &mut bytes);
+    encode_varint(content.len() as u64, &mut bytes);
+    [&bytes[..], content].concat()
+}
+
+/// Names of the bodies of `Message` in the `.proto`, by their numbers.
+fn bodies() -> BTreeMap<u32, String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
+    let files = protox::compile(["quiver/v1/message.proto"], [folder]).expect("the .proto compiles").file;
+    let mut messages = files.iter().flat_map(|file| &file.message_type);
+    let frame = messages.find(|message| message.name() == "Message").expect("the frame");
+    let bodies = frame.field.iter().filter(|field| field.oneof_index.is_some());
+    bodies.map(|field| (field.number() as u32, field.name().to_string())).collect()
+}
+
+#[test]
+fn every_body_of_the_proto_is_the_kernels_or_one_features_and_is_among_these_messages() {
+    let (deployment, messages) = messages();
+    let bodies = bodies();
+    let kinds: Vec<u32> =
+        features().iter().flat_map(|(kinds, _)| *kinds).map(|(number, _)| *number).collect();
+    let of_features: BTreeSet<u32> = kinds.iter().copied().collect();
+    assert_eq!(kinds.len(), of_features.len(), "two features have one number: {kinds:?}");
+    let mut tried = BTreeMap::new();
+    for (name, message) in messages {
+        let bytes = message.encode(&deployment);
+        let (number, _) = decode_key(&mut &bytes[10..]).unwrap();
+        let is_extension = matches!(message, Message::Extension(_));
+        assert_eq!(is_extension, of_features.contains(&number), "{name}");
+        let read = decode(&deployment, &bytes).unwrap();
+        assert_eq!(is_extension, matches!(read, Message::Extension(_)), "{name}");
+        tried.insert(number, name);
+    }
+    assert!(tried.keys().eq(bodies.keys()), "{tried:?} of {bodies:?}");
+}
+
+#[test]
+fn every_feature_bounds_the_content_of_its_messages() {
+    let (deployment, _) = messages();
+    for (number, most) in features().iter().flat_map(|(kinds, _)| *kinds) {
+        assert!(*most < m::MAX_MESSAGE_LEN / 2, "{number}");
+        for (len, refused) in
+            [(*most, MessageError::NotProtobuf), (most + 1, MessageError::TooLong(most + 1))]
+        {
+            let bytes = framed(&deployment, *number, &vec![0; len]);
+            assert_eq!(decode(&deployment, &bytes).unwrap_err(), refused, "{number}");
+        }
+    }
+}
+
+#[test]
+fn a_message_of_an_unknown_kind_is_none_of_a_features_whatever_its_form() {
+    let (deployment, _) = messages();
+    let unknown = (2..200).filter(|number| !bodies().contains_key(number));
+    let mut tried = 0;
+    for number in unknown {
+        let bytes = framed(&deployment, number, &[1; 40]);
+        let Ok(Message::Extension(message)) = Message::<S>::decode(&deployment, &bytes) else {
+            panic!("{number}: none")
+        };
+        assert_eq!(message.number(), number);
+        // Nobody answers it when it comes by gossip.
+        assert!(!Message::<S>::Extension(message.clone()).is_publication());
+        assert_eq!(Message::<S>::Extension(message).encode(&deployment), bytes);
+        let (frame, body) = bytes.split_at(10);
+        for bytes in [[frame, body].concat(), [frame, body, body].concat(), [body, frame].concat()] {
+            assert_eq!(decode(&deployment, &bytes).unwrap_err(), MessageError::NoBody, "{number}");
+        }
+        tried += 1;
+    }
+    assert!(tried > 100);
+    // Nor is something else than bytes with a length.
+    let bytes = [&framed(&deployment, 99, &[])[..10], &[0xf8, 0x07, 0x01]].concat();
+    assert_eq!(Message::<S>::decode(&deployment, &bytes).unwrap_err(), MessageError::NoBody);
+}
+
+#[test]
+fn a_features_message_in_another_form_is_refused_by_who_knows_its_kind() {
+    let (deployment, messages) = messages();
+    let mut tried = 0;
+    for (name, message) in messages {
+        let Message::Extension(extension) = &message else { continue };
+        let bytes = message.encode(&deployment);
+        let (frame, body) = bytes.split_at(10);
+        // Its key with a byte more than it takes: these have two bytes at most.
+        let (key, rest) = body.split_at(key_len(extension.number()));
+        let padded = match key {
+            [one] => [frame, &[one | 0x80, 0], rest].concat(),
+            key => [frame, &[key[0], key[1] | 0x80, 0], rest].concat(),
+        };
+        for other in
+            [[body, frame].concat(), [frame, body, body].concat(), [frame, frame, body].concat(), padded]
+        {
+            let refused = decode(&deployment, &other).unwrap_err();
+            assert_eq!(refused, MessageError::NotCanonical, "{name}");
+        }
+        tried += 1;
+    }
+    assert!(tried >= 2);
 }
 
 #[test]
@@ -304,7 +455,7 @@ fn deliveries() -> Vec<(&'static str, Message<S>)> {
 }
 
 fn check_refused(deployment: &Deployment<S>, message: &Message<S>, field: &'static str) {
-    let error = Message::<S>::decode(deployment, &message.encode(deployment)).unwrap_err();
+    let error = decode(deployment, &message.encode(deployment)).unwrap_err();
     assert_eq!(error, MessageError::Invalid(field));
 }
 
@@ -529,7 +680,7 @@ fn attribute_messages_out_of_bounds_are_refused() {
         ..good
     };
     let bytes = Message::<S>::DeliveryReply(longest).encode(&deployment);
-    assert!(Message::<S>::decode(&deployment, &bytes).is_ok());
+    assert!(decode(&deployment, &bytes).is_ok());
 }
 
 /// Messages between leaders and their deputies.
@@ -631,10 +782,10 @@ fn slots_are_taken_with_the_header_that_has_their_digest_and_no_other() {
         Message::EpochChanges(m::EpochChanges { header, changes })
     };
     let bytes = message(Some(changes(5).digest()), changes(5)).encode(&f.deployment);
-    assert!(matches!(Message::<S>::decode(&f.deployment, &bytes), Ok(Message::EpochChanges(_))));
+    assert!(matches!(decode(&f.deployment, &bytes), Ok(Message::EpochChanges(_))));
     for digest in [None, Some(changes(6).digest()), Some([0; 32])] {
         let bytes = message(digest, changes(5)).encode(&f.deployment);
-        let refused = Message::<S>::decode(&f.deployment, &bytes).map(drop);
+        let refused = decode(&f.deployment, &bytes).map(drop);
         assert_eq!(refused, Err(MessageError::Invalid("changes")));
     }
     // As many runs as one set may have, and one more.
@@ -642,7 +793,7 @@ fn slots_are_taken_with_the_header_that_has_their_digest_and_no_other() {
         let added = (0..runs as u32).map(|number| 2 * number).collect();
         let changes = quiver_ainq::SlotChanges { added, ..Default::default() };
         let bytes = message(Some(changes.digest()), changes).encode(&f.deployment);
-        assert_eq!(Message::<S>::decode(&f.deployment, &bytes).is_ok(), taken, "{} bytes", bytes.len());
+        assert_eq!(decode(&f.deployment, &bytes).is_ok(), taken, "{} bytes", bytes.len());
     }
 }
 
@@ -659,9 +810,18 @@ fn every_message_survives_the_way_there_and_back() {
     let (deployment, messages) = messages();
     for (name, message) in messages {
         let bytes = message.encode(&deployment);
-        let decoded = Message::<S>::decode(&deployment, &bytes).unwrap();
+        let decoded = decode(&deployment, &bytes).unwrap();
         assert_eq!(decoded.encode(&deployment), bytes, "{name}");
         assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
+    }
+    survive(envelopes());
+}
+
+/// Messages of a feature are the same once they were written and read.
+fn survive<E: Extension<S> + Into<Message<S>> + Clone + std::fmt::Debug>(messages: Vec<(&'static str, E)>) {
+    for (name, message) in messages {
+        let read: E = <E as Into<Message<S>>>::into(message.clone()).extension().unwrap().unwrap();
+        assert_eq!(format!("{read:?}"), format!("{message:?}"), "{name}");
     }
 }
 
@@ -675,12 +835,9 @@ fn a_message_is_the_same_whoever_is_expected_to_speak() {
     for (what, message) in &messages {
         let bytes = message.encode(&deployment);
         for expected in [f.leader.public(), &leader, stranger.public()] {
-            let decoded = Message::decode_expecting(&deployment, &bytes, Some(expected)).unwrap();
+            let decoded = decode_expecting(&deployment, &bytes, Some(expected)).unwrap();
             assert_eq!(decoded.encode(&deployment), bytes, "{what}");
-            assert_eq!(
-                format!("{decoded:?}"),
-                format!("{:?}", Message::decode(&deployment, &bytes).unwrap())
-            );
+            assert_eq!(format!("{decoded:?}"), format!("{:?}", decode(&deployment, &bytes).unwrap()));
         }
     }
 }
@@ -719,9 +876,7 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     let bytes = message.encode(&f.deployment);
     let expected = [&[0, 0, 0, 3][..], &[7; 8], &[0, 15, 255, 255], &[0, 1, 2, 3, 4, 5, 6, 7]].concat();
     assert!(bytes.ends_with(&expected));
-    let Message::Rekey(read) = Message::<S>::decode(&f.deployment, &bytes).unwrap() else {
-        panic!("another")
-    };
+    let Message::Rekey(read) = decode(&f.deployment, &bytes).unwrap() else { panic!("another") };
     assert_eq!((&read.newcomers, read.newcomers.is_empty()), (&newcomers, false));
     let slots = [nonces[0], nonces[1], [8; 16]].map(|nonce| read.newcomers.slot_of(&nonce));
     assert_eq!(slots, [Some(3), Some((1 << 20) - 1), None]);
@@ -732,7 +887,7 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     let mut wire = m::wire::Message::decode(&bytes[..]).unwrap();
     let Some(m::wire::message::Body::Rekey(inner)) = &mut wire.body else { panic!("another") };
     inner.newcomers.pop();
-    let refused = Message::<S>::decode(&f.deployment, &wire.encode_to_vec()).map(drop).unwrap_err();
+    let refused = decode(&f.deployment, &wire.encode_to_vec()).map(drop).unwrap_err();
     assert_eq!(refused, MessageError::Invalid("newcomers"));
 }
 
@@ -742,7 +897,7 @@ fn truncated_messages_are_errors() {
     for (name, message) in messages {
         let bytes = message.encode(&deployment);
         for len in 0..bytes.len() {
-            assert!(Message::<S>::decode(&deployment, &bytes[..len]).is_err(), "{name} cut to {len} bytes");
+            assert!(decode(&deployment, &bytes[..len]).is_err(), "{name} cut to {len} bytes");
         }
     }
 }
@@ -752,7 +907,7 @@ fn a_message_of_another_deployment_is_refused_as_such() {
     let (deployment, messages) = messages();
     let other = Deployment::new(name("other"), *deployment.master());
     for (_, message) in messages {
-        let error = Message::<S>::decode(&other, &message.encode(&deployment)).unwrap_err();
+        let error = decode(&other, &message.encode(&deployment)).unwrap_err();
         assert_eq!(error, MessageError::ForeignDeployment);
     }
 }
@@ -763,19 +918,22 @@ fn unknown_fields_and_long_messages_are_refused() {
     for (_, message) in messages {
         let mut bytes = message.encode(&deployment);
         bytes.extend([0xf8, 0x07, 0x01]);
-        assert_eq!(Message::<S>::decode(&deployment, &bytes).unwrap_err(), MessageError::NotCanonical);
+        assert_eq!(decode(&deployment, &bytes).unwrap_err(), MessageError::NotCanonical);
     }
     let long = vec![0; m::MAX_MESSAGE_LEN + 1];
-    assert_eq!(Message::<S>::decode(&deployment, &long).unwrap_err(), MessageError::TooLong(long.len()));
+    assert_eq!(decode(&deployment, &long).unwrap_err(), MessageError::TooLong(long.len()));
 }
 
 #[test]
 fn an_envelope_longer_than_messages_may_carry_is_refused() {
     let f = Fixture::new();
-    let envelope = |len| Message::<S>::Envelope(m::Envelope { sealed: vec![8; len] }).encode(&f.deployment);
-    assert!(Message::<S>::decode(&f.deployment, &envelope(m::MAX_ENVELOPE_LEN)).is_ok());
-    for len in [0, m::MAX_ENVELOPE_LEN + 1] {
-        let error = Message::<S>::decode(&f.deployment, &envelope(len)).unwrap_err();
+    let envelope = |len| {
+        let message = EnvelopeMessage::from(Envelope { sealed: vec![8; len] });
+        Message::<S>::from(message).encode(&f.deployment)
+    };
+    assert!(decode(&f.deployment, &envelope(MAX_ENVELOPE_LEN)).is_ok());
+    for len in [0, MAX_ENVELOPE_LEN + 1] {
+        let error = decode(&f.deployment, &envelope(len)).unwrap_err();
         assert_eq!(error, MessageError::Invalid("sealed"));
     }
 }
@@ -797,7 +955,7 @@ fn the_identity_element_is_no_point_in_any_message() {
         // ristretto255's identity, then a field element that is not reduced.
         for bad in [[0; 32], [0xff; 32]] {
             bytes[place..place + 32].copy_from_slice(&bad);
-            let error = Message::<S>::decode(&deployment, &bytes).unwrap_err();
+            let error = decode(&deployment, &bytes).unwrap_err();
             assert!(matches!(error, MessageError::Field { .. }), "{name}: {error:?}");
         }
         tried += 1;
@@ -814,7 +972,7 @@ proptest! {
         let place = place.index(bytes.len());
         prop_assume!(changed[place] != value);
         changed[place] = value;
-        if let Ok(message) = Message::<S>::decode(&deployment, &changed) {
+        if let Ok(message) = decode(&deployment, &changed) {
             // No two encodings of one message: whatever a relay changes is visible to the receiver.
             prop_assert_ne!(message.encode(&deployment), bytes);
         }
@@ -823,6 +981,6 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let (deployment, _) = messages();
-        let _ = Message::<S>::decode(&deployment, &bytes);
+        let _ = decode(&deployment, &bytes);
     }
 }

@@ -9,4 +9,12 @@ fn types_are_what_the_proto_says() {
         include_str!("../src/wire.rs") == compile_proto::compiled(),
         "cargo run -p quiver-message --example compile_proto > proto/message/src/wire.rs"
     );
+    for (argument, path, names) in compile_proto::EXTENSIONS {
+        let place = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        let types = std::fs::read_to_string(place).expect("types of a feature");
+        assert!(
+            types == compile_proto::extension(names),
+            "cargo run -p quiver-message --example compile_proto {argument} > {path}"
+        );
+    }
 }

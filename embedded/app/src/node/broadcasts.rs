@@ -71,6 +71,8 @@ fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
             Some(Part::Delta(delta)) => delta.root() == rekey.header.entries_root,
             _ => true,
         },
+        // To a board without envelopes they are of no known kind.
+        Ok(Message::Extension(_)) if cfg!(not(feature = "envelopes")) => false,
         Ok(message) => message.is_publication(),
         Err(_) => false,
     }

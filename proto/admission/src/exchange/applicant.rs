@@ -425,8 +425,8 @@ impl<S: Suite> Applicant<S> {
             // §A5.3: leaders send a new list to all their connections; an anonymous drone takes none from
             // them.
             Message::RevocationList(_) => {}
-            _ => {
-                let offence = Offence::OutOfPlace("message to an applicant");
+            message => {
+                let offence = Offence::out_of_place(message, "message to an applicant");
                 self.out.event(ApplicantEvent::Blamed { peer: from, offence });
             }
         }

@@ -619,7 +619,7 @@ impl<S: Suite> Machine for Gate<S> {
                 Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
                 Ok(message) => {
                     if !self.receive(now, from, &message) {
-                        let offence = Offence::OutOfPlace("message to a gate");
+                        let offence = Offence::out_of_place(&message, "message to a gate");
                         self.out.event(GateEvent::Blamed { peer: from, offence });
                     }
                 }

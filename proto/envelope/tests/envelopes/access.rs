@@ -5,10 +5,10 @@ use std::time::Duration;
 use quiver_abe::envelope::EnvelopeError;
 use quiver_ainq::{Name, Revoked};
 use quiver_enrolment::KgcCommand;
-use quiver_envelope::{EnvelopeCommand, EnvelopeEvent, FEATURE, offence};
+use quiver_envelope::{Envelope, EnvelopeCommand, EnvelopeEvent, EnvelopeMessage, FEATURE, offence};
 use quiver_group::LeaderCommand;
 use quiver_machine::{Either, Offence};
-use quiver_message::{Envelope, Message};
+use quiver_message::Message;
 
 use crate::authority::{
     envelope_edge, envelope_events, give, last_envelope, not_satisfied, opened, order, swarm,
@@ -116,7 +116,8 @@ fn what_was_sealed_as_a_file_or_said_to_another_group_is_not_shown_as_said_to_th
     let now = world.now().unix;
     for (group, read) in [(None, 0), (Some("beta"), 0), (Some("alpha"), 1)] {
         let sealed = authority.sealed("scout", b"go north", group, now);
-        let message = Message::<S>::Envelope(Envelope { sealed }).encode(&world.deployment);
+        let message = Message::<S>::from(EnvelopeMessage::Envelope(Envelope { sealed }));
+        let message = message.encode(&world.deployment);
         world.inject(Node::Leader, Node::Edge(0), &message);
         world.run_for(Duration::from_millis(500));
         assert_eq!((opened(&world, 0).len(), not_satisfied(&world, 0)), (read, 0));

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use quiver_abe::envelope::{Following, Header, SessionId};
-use quiver_message::{Envelope, Message, OpeningRequest};
+use quiver_envelope::{Envelope, EnvelopeMessage, OpeningRequest};
+use quiver_message::Message;
+use quiver_testbed::Packet;
 
 use crate::authority::{last_envelope, opened, order, swarm};
 use crate::world::{Node, S, World, decode};
@@ -11,17 +13,26 @@ use crate::world::{Node, S, World, decode};
 /// A message of a session that there is not.
 fn stray(world: &World, session: u8) -> Vec<u8> {
     let header = Header::Following(Following { session: SessionId([session; 32]), number: 1 });
-    Message::<S>::Envelope(Envelope { sealed: header.encode() }).encode(&world.deployment)
+    encoded(world, Envelope { sealed: header.encode() })
+}
+
+fn encoded(world: &World, message: impl Into<EnvelopeMessage>) -> Vec<u8> {
+    Message::<S>::from(message.into()).encode(&world.deployment)
+}
+
+/// The envelope or the request in a packet.
+fn read(world: &World, packet: &Packet<Node>) -> Option<EnvelopeMessage> {
+    decode(world, packet).extension().transpose().unwrap()
 }
 
 fn request(world: &World, session: [u8; 32]) -> Vec<u8> {
-    Message::<S>::OpeningRequest(OpeningRequest { session }).encode(&world.deployment)
+    encoded(world, OpeningRequest { session })
 }
 
 /// Openings that edge 0 asked the group for.
 fn asked(world: &World) -> usize {
     let packets = world.recorded.iter().filter(|f| f.from == Node::Edge(0) && f.to == Node::Leader);
-    packets.filter(|packet| matches!(decode(world, packet), Message::OpeningRequest(_))).count()
+    packets.filter(|packet| matches!(read(world, packet), Some(EnvelopeMessage::OpeningRequest(_)))).count()
 }
 
 #[test]
@@ -73,7 +84,7 @@ fn openings_of_all_sessions_together_are_said_again_eight_at_once_and_one_a_seco
     }
     let said = |world: &World| {
         let packets = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
-        packets.filter(|packet| matches!(decode(world, packet), Message::Envelope(_))).count()
+        packets.filter(|packet| matches!(read(world, packet), Some(EnvelopeMessage::Envelope(_)))).count()
     };
     world.run_for(Duration::from_secs(20));
     let mut repeated = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quiver_envelope::{EnvelopeMessage, OpeningRequest};
 use quiver_message::Message;
 
 use crate::authority::{envelope_leader, give, last_envelope, opened, order, swarm};
@@ -10,9 +11,9 @@ use crate::world::{Node, S, World, decode};
 /// Envelopes that went from the leader to edge 0, in order.
 fn sealed(world: &World) -> Vec<Vec<u8>> {
     let packets = world.recorded.iter().filter(|f| f.from == Node::Leader && f.to == Node::Edge(0));
-    let envelopes = packets.filter_map(|packet| match decode(world, packet) {
-        Message::Envelope(envelope) => Some(envelope.sealed),
-        _ => None,
+    let envelopes = packets.filter_map(|packet| match decode(world, packet).extension()?.unwrap() {
+        EnvelopeMessage::Envelope(envelope) => Some(envelope.sealed),
+        EnvelopeMessage::OpeningRequest(_) => None,
     });
     envelopes.collect()
 }
@@ -204,7 +205,7 @@ fn a_session_ends_with_its_time_at_both_ends() {
 #[test]
 fn requests_for_sessions_of_others_are_nobodys_affair() {
     let (mut world, _) = swarm(16, &["scout"]);
-    let request = Message::<S>::OpeningRequest(quiver_message::OpeningRequest { session: [5; 32] });
+    let request: Message<S> = EnvelopeMessage::from(OpeningRequest { session: [5; 32] }).into();
     let bytes = request.encode(&world.deployment);
     let before = world.recorded.len();
     world.inject(Node::Edge(0), Node::Leader, &bytes);

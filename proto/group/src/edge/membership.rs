@@ -32,7 +32,7 @@ use self::rekey::Step;
 use self::spare_points::SparePoints;
 use super::failover::equivocation;
 use super::kem_keys::KemKeys;
-use super::{EdgeContext, EdgeEvent, EdgeStatus};
+use super::{EdgeContext, EdgeEvent, EdgeStatus, KNOWS_ALL};
 use crate::refused::encode_proof;
 
 /// Reason why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
@@ -309,7 +309,8 @@ impl<S: Suite> GroupMember<S> {
             }
             // A message for a part that this edge does not have.
             message if message.is_publication() => {}
-            _ => cx.blame(from, Offence::OutOfPlace("message to an edge")),
+            Message::Extension(_) if !KNOWS_ALL => {}
+            message => cx.blame(from, Offence::out_of_place(message, "message to an edge")),
         }
         None
     }
