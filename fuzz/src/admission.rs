@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use quiver_admission::certifying::{Certificate, Certifier, Terms};
-use quiver_admission::{Ledger, PolicyStatement, SignedPolicy};
+use quiver_admission::{AdmissionMessage, Ledger, PolicyStatement, SignedPolicy};
 use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::KeyMaker;
 use quiver_garble::policy::Schema;
+use quiver_message::Message;
 
+use crate::decoders;
 use crate::scene::{START, Staged, canonical, name, rng};
 
 type S = Ristretto255;
@@ -16,6 +18,11 @@ type S = Ristretto255;
 fn terms() -> Terms {
     let schema = Schema::parse("x: i3, medic: bool").expect("a schema");
     Terms::new(schema, Duration::from_secs(3600)).expect("few bits")
+}
+
+/// A message between a leader and a drone without a name.
+pub(crate) fn message<S: Staged>(message: &Message<S>, bytes: &[u8]) {
+    decoders::extension::<S, AdmissionMessage<S>>(message, bytes);
 }
 
 /// An authority's certificate for a period.

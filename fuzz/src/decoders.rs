@@ -12,8 +12,8 @@ use quiver_ainq::{
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_message::{Extension, Message, RevocationQuery, ShortRekey};
 
-use crate::envelopes;
 use crate::scene::{GROUP, START, Staged, canonical, name, rng};
+use crate::{admission, envelopes};
 
 pub mod deputies;
 pub mod group;
@@ -64,7 +64,10 @@ pub fn message<S: Staged>(bytes: &[u8]) {
     match message {
         Message::JoinRequest(request) => drop(request.decode::<S>()),
         Message::ShortRekey(short) => completed(short),
-        Message::Extension(_) => envelopes::message(&message, bytes),
+        Message::Extension(_) => {
+            admission::message(&message, bytes);
+            envelopes::message(&message, bytes);
+        }
         _ => {}
     }
 }

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_admission::{AdmittingLeader, AnyEdge};
-use quiver_ainq::Ristretto255;
+use quiver_ainq::{Ristretto255, Suite};
 use quiver_allocator::{map_large_blocks, use_small_pages};
 use quiver_envelope::Envelopes;
 use quiver_machine::Node;
@@ -52,6 +52,11 @@ use self::world::World;
 type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
 /// A leader with its envelopes, and relays if the plan has them.
 type LeaderNode<S> = WithRelays<Node<AdmittingLeader<S>, Envelopes>>;
+
+/// An edge with envelopes of which it has no keys.
+fn edge_node<S: Suite>(edge: impl Into<AnyEdge<S>>) -> EdgeNode<S> {
+    EdgeNode::new(edge.into(), Envelopes::default())
+}
 
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;

@@ -30,7 +30,7 @@ use quiver_testbed::LinkFaults;
 use crate::deduction::{readable, stepped, without_steps};
 use crate::lives::{Kind, Lives};
 use crate::recording::{Recording, Step};
-use crate::rules::{Factor, Prefix, check, follow, kind_of_datagram};
+use crate::rules::{AdmissionMessage, Factor, Prefix, check, follow, kind_of_datagram};
 use crate::star::{Plan, record, record_random};
 use crate::table::Table;
 
@@ -114,15 +114,20 @@ fn is_answered(run: &Recording, step: &Step) -> bool {
         Step::Sent { bytes, .. } => Message::decode(&run.deployment, bytes).ok(),
         _ => None,
     };
-    let nonce = match decoded(step) {
-        Some(Message::JoinHello(hello)) => hello.nonce,
-        Some(Message::AdmissionHello(hello)) => hello.nonce,
+    let anonymous = |message: &Option<Message<_>>| message.as_ref()?.extension()?.ok();
+    let message = decoded(step);
+    let nonce = match (&message, anonymous(&message)) {
+        (Some(Message::JoinHello(hello)), _) => hello.nonce,
+        (_, Some(AdmissionMessage::Hello(hello))) => hello.nonce,
         _ => return true,
     };
-    run.steps.iter().any(|step| match decoded(step) {
-        Some(Message::JoinChallenge(challenge)) => challenge.nonce == nonce,
-        Some(Message::AdmissionChallenge(challenge)) => challenge.nonce == nonce,
-        _ => false,
+    run.steps.iter().any(|step| {
+        let message = decoded(step);
+        match (&message, anonymous(&message)) {
+            (Some(Message::JoinChallenge(challenge)), _) => challenge.nonce == nonce,
+            (_, Some(AdmissionMessage::Challenge(challenge))) => challenge.nonce == nonce,
+            _ => false,
+        }
     })
 }
 

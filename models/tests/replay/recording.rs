@@ -11,6 +11,7 @@ use quiver_message::{KemOffer, Message};
 use quiver_testbed::CompactRng;
 use rand_chacha::rand_core::RngCore;
 
+use crate::rules::AdmissionMessage;
 use crate::suite::Overheard as S;
 
 /// Name of the group.
@@ -224,7 +225,8 @@ impl Exchanges {
                     self.keys.insert(request.nonce.to_vec(), (*set, key.clone()));
                 }
             }
-            Message::AdmissionProof(proof) => {
+            message @ Message::Extension(_) => {
+                let Some(Ok(AdmissionMessage::Proof(proof))) = message.extension() else { return };
                 if let Some(a_c) = proof.step.get(1..33).filter(|a_c| !self.ephemeral.contains_key(*a_c)) {
                     self.draw(from, a_c);
                 }

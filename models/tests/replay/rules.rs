@@ -22,6 +22,7 @@ use quiver_message::{
     GroupMessage, JoinRequest, KemOffer, Message, Newcomers, Replica, ReplicaChunk, StandBy,
 };
 
+pub(crate) use self::admission::AdmissionMessage;
 pub(crate) use self::datagrams::kind as kind_of_datagram;
 pub(crate) use self::second_factor::Factor;
 use crate::recording::{GROUP, Node, Recording, Step};
@@ -403,14 +404,10 @@ impl<'a> Rules<'a> {
             Message::EnrolSigning(asked) => self.enrol_signing(from, to, &asked),
             Message::EnrolShare(share) => self.enrol_share(from, to, &share),
             Message::EnrolDone(done) => self.enrol_done(from, &done),
-            Message::AdmissionHello(hello) => {
-                require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
-                self.fresh(from, &hello.nonce)
-            }
-            Message::AdmissionChallenge(challenge) => self.admission_challenge(from, to, &challenge),
-            Message::AdmissionProof(proof) => self.admission_proof(from, to, &proof),
-            Message::AdmissionStep(step) => self.admission_step(from, to, &step),
-            Message::AdmissionLeave(leave) => self.admission_leave(from, &leave),
+            message @ Message::Extension(_) => match message.extension() {
+                Some(read) => self.admission(from, to, &read.map_err(bad)?),
+                None => Err("a message of no known kind".to_string()),
+            },
             Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
             Message::JoinHello(hello) => {
                 require(self.enrolled.contains(from), "it has no key yet")?;

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`certifying`] | the certification of fields, by periods: [`Terms`](certifying::Terms), [`Certifier`](certifying::Certifier) |
 //! | [`policy`] | policies, as the KGC signs them: [`SignedPolicy`] |
+//! | [`message`] | messages between leaders and drones that join without a name: [`AdmissionMessage`] |
 #![cfg_attr(
     feature = "exchange",
     doc = "| [`gate`] and others | the exchange: leaders that demand a policy, drones that satisfy it |"
@@ -31,8 +32,13 @@ extern crate alloc;
 pub mod certifying;
 #[cfg(feature = "exchange")]
 mod exchange;
+pub mod message;
 pub mod policy;
 
 #[cfg(feature = "exchange")]
 pub use exchange::*;
+pub use message::{
+    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
+    MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
+};
 pub use policy::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};

@@ -49,7 +49,9 @@ use self::context::Base;
 use self::enrolment::{Enrolment, prove_enrolment};
 use self::failover::competing_leaders::{Assessment, is_own, note_departures, publish_proof};
 use self::failover::{Action, Failover, eviction_notices, peer_hints};
-pub use self::interface::{LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming};
+pub use self::interface::{
+    AnonymousLeave, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming,
+};
 use self::joining::Joining;
 use self::joining::anonymous_join::AnonymousJoin;
 use self::revocation::RevocationPolling;
@@ -139,6 +141,22 @@ impl<S: Suite> Leader<S> {
     /// connection, with this nonce.
     pub fn admit(&mut self, now: Now, peer: Peer, nonce: Nonce, admission: Admission<S>) {
         self.joining.admit(now, &self.base.config.timing, AnonymousJoin { peer, nonce, admission });
+    }
+
+    /// Takes the leave of a member without a name, which came from this connection.
+    pub fn anonymous_leave(
+        &mut self,
+        now: Now,
+        from: Peer,
+        leave: &AnonymousLeave,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        self.begin_input(now, rng);
+        let mut cx = self.base.context(now, rng);
+        if let Some(term) = self.term.as_mut().filter(|_| leave.group == cx.config.group) {
+            term.anonymous_leave(&mut cx, from, leave);
+        }
+        self.end_input(now, rng);
     }
 
     /// Parameter set and count of the term in force, if it has a second factor.
@@ -249,11 +267,9 @@ impl<S: Suite> Leader<S> {
         }
         match message {
             Message::JoinHello(_) | Message::JoinRequest(_) => self.join(now, from, &message, rng),
-            Message::Ack(_)
-            | Message::SparePublication(_)
-            | Message::Leave(_)
-            | Message::AdmissionLeave(_)
-            | Message::GroupMessage(_) => self.member_message(now, from, &message, rng),
+            Message::Ack(_) | Message::SparePublication(_) | Message::Leave(_) | Message::GroupMessage(_) => {
+                self.member_message(now, from, &message, rng);
+            }
             Message::CatchUpRequest(request) => self.catch_up(now, from, &request, rng),
             Message::RevocationQuery(query) => revocation::answer_query(&mut cx, from, &query),
             Message::RevocationList(list) => {
@@ -328,7 +344,6 @@ impl<S: Suite> Leader<S> {
         let group = match message {
             Message::SparePublication(spare) => Some(&spare.group),
             Message::Leave(leave) => Some(&leave.group),
-            Message::AdmissionLeave(leave) => Some(&leave.group),
             Message::GroupMessage(message) => Some(&message.group),
             _ => None,
         };
@@ -353,7 +368,6 @@ impl<S: Suite> Leader<S> {
             Message::Ack(ack) => term.acknowledged(&mut cx, from, ack),
             Message::SparePublication(spare) => term.spare_published(&mut cx, from, spare),
             Message::Leave(leave) => term.leave(&mut cx, from, leave),
-            Message::AdmissionLeave(leave) => term.anonymous_leave(&mut cx, from, leave),
             Message::GroupMessage(message) => term.receive(&mut cx, from, message),
             _ => {}
         }

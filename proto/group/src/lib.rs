@@ -42,4 +42,4 @@ pub struct KemState {
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
 pub use group_channel::Source;
 #[cfg(feature = "services")]
-pub use leader::{Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};
+pub use leader::{AnonymousLeave, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run -p quiver-message --example compile_proto > proto/message/src/wire.rs
+//! cargo run -p quiver-message --example compile_proto admission > proto/admission/src/wire.rs
 //! cargo run -p quiver-message --example compile_proto envelope > proto/envelope/src/wire.rs
 //! ```
 //!
@@ -14,13 +15,19 @@ use prost_types::source_code_info::Location;
 
 /// Features whose crates have the types of their messages: the argument that names one, its file, and the names of its
 /// messages in `message.proto`. The kernel's types have none of these, and `Message` no such body.
-pub(crate) const EXTENSIONS: [(&str, &str, &[&str]); 1] =
-    [("envelope", "proto/envelope/src/wire.rs", &["Envelope", "OpeningRequest"])];
+pub(crate) const EXTENSIONS: [(&str, &str, &[&str]); 2] = [
+    (
+        "admission",
+        "proto/admission/src/wire.rs",
+        &["AdmissionHello", "AdmissionChallenge", "AdmissionProof", "AdmissionStep", "AdmissionLeave"],
+    ),
+    ("envelope", "proto/envelope/src/wire.rs", &["Envelope", "OpeningRequest"]),
+];
 
 /// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature of this crate stands for. All
 /// of `quorum.proto` is of `services`, which is all of the others, too.
 const OPTIONAL: [(&str, &[&str]); 3] = [
-    ("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum", "Admission"]),
+    ("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum"]),
     ("delivery", &["Delivery"]),
     ("threshold", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
 ];

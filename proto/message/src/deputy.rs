@@ -16,8 +16,6 @@ pub const MAX_SEATS: usize = 2048;
 /// Greatest number of evicted drones in one chunk of a replica.
 pub const MAX_REPLICA_EVICTED: usize = 2048;
 
-const MAX_SIGNATURE_LEN: usize = 128;
-
 /// A deputy's signed request: asks whether the leader is alive, and for its changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandBy {
@@ -113,7 +111,7 @@ impl StandBy {
             received: wire.received,
             held: Epoch { term: wire.term, counter: wire.counter },
             digest: field::array("digest", &wire.digest)?,
-            signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+            signature: field::bounded("signature", wire.signature, field::MAX_SIGNATURE_LEN)?,
         })
     }
 

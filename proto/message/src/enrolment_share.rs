@@ -13,7 +13,6 @@ use crate::{MessageError, field, wire};
 /// Two points of the longest suite, twice over.
 const MAX_COMMITMENT_LEN: usize = 192;
 const MAX_SHARE_LEN: usize = 512;
-const MAX_SIGNATURE_LEN: usize = 128;
 
 /// A KGC's commitment to a nonce with which it will sign, once, if the drone returns with a package that has
 /// it.
@@ -143,7 +142,7 @@ impl EnrolDone {
         Ok(Self {
             // §3.9: not decoded before the token is known to be open.
             drone: field::undecoded_drone("drone", wire.drone)?,
-            signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+            signature: field::bounded("signature", wire.signature, field::MAX_SIGNATURE_LEN)?,
         })
     }
 

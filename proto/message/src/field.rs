@@ -8,8 +8,10 @@ use quiver_ainq::{DronePublicKey, Element, Name, Run, Signature, SlotSet, Suite}
 
 use crate::MessageError;
 
-/// Longest encoding of a drone's public key: identity with sixteen groups, and two points.
-const MAX_DRONE_LEN: usize = 2048;
+/// Bound above the longest encoding of a drone's public key, in bytes: identity with sixteen groups, and two points.
+pub const MAX_DRONE_LEN: usize = 2048;
+/// Bound above the longest encoding of a signature, in bytes.
+pub const MAX_SIGNATURE_LEN: usize = 128;
 
 /// A field of so many bytes.
 ///

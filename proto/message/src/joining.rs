@@ -12,7 +12,6 @@ use crate::kem::{self, KemOffer};
 use crate::{MessageError, field, part, wire};
 
 const MAX_POINT_LEN: usize = 64;
-const MAX_SIGNATURE_LEN: usize = 128;
 
 /// Asks the leader for a challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,8 +164,8 @@ impl JoinRequest {
             ephemeral: field::bounded("ephemeral", wire.ephemeral, MAX_POINT_LEN)?,
             spare_q: spare.q,
             spare_point: field::bounded("spare.point", spare.point, MAX_POINT_LEN)?,
-            spare_signature: field::bounded("spare.signature", spare.signature, MAX_SIGNATURE_LEN)?,
-            signature: field::bounded("signature", wire.signature, MAX_SIGNATURE_LEN)?,
+            spare_signature: field::bounded("spare.signature", spare.signature, field::MAX_SIGNATURE_LEN)?,
+            signature: field::bounded("signature", wire.signature, field::MAX_SIGNATURE_LEN)?,
             kem: wire.kem.map(KemOffer::from_wire).transpose()?,
         })
     }

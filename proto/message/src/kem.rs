@@ -56,7 +56,11 @@ impl KemOffer {
         }
     }
 
-    pub(crate) fn from_wire(wire: wire::KemOffer) -> Result<Self, MessageError> {
+    /// Reads an offer.
+    ///
+    /// # Errors
+    /// If no set is named, or the fields are not those of one offer.
+    pub fn from_wire(wire: wire::KemOffer) -> Result<Self, MessageError> {
         let set = field::present("kem.set", set_from_wire("kem.set", wire.set)?)?;
         if wire.tag.is_empty() {
             // One encoding for each offer.
@@ -72,7 +76,9 @@ impl KemOffer {
         Ok(Self::Held { term: term("kem.g", set, wire.g)?, tag: field::array("kem.tag", &wire.tag)? })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::KemOffer {
+    /// Writes the offer.
+    #[must_use]
+    pub fn to_wire(&self) -> wire::KemOffer {
         let set = set_to_wire(Some(self.set()));
         match self {
             Self::Key { key, .. } => wire::KemOffer { set, key: key.clone(), ..wire::KemOffer::default() },
@@ -105,7 +111,10 @@ impl JoinCiphertext {
 }
 
 /// A parameter set, if there is one.
-pub(crate) fn set_from_wire(field: &'static str, number: i32) -> Result<Option<KemSet>, MessageError> {
+///
+/// # Errors
+/// If the number is none's.
+pub fn set_from_wire(field: &'static str, number: i32) -> Result<Option<KemSet>, MessageError> {
     match wire::KemSet::try_from(number) {
         Ok(wire::KemSet::Unspecified) => Ok(None),
         Ok(wire::KemSet::MlKem768) => Ok(Some(KemSet::MlKem768)),
@@ -114,7 +123,9 @@ pub(crate) fn set_from_wire(field: &'static str, number: i32) -> Result<Option<K
     }
 }
 
-pub(crate) const fn set_to_wire(set: Option<KemSet>) -> i32 {
+/// The number of a parameter set, or that of none.
+#[must_use]
+pub const fn set_to_wire(set: Option<KemSet>) -> i32 {
     match set {
         None => wire::KemSet::Unspecified as i32,
         Some(KemSet::MlKem768) => wire::KemSet::MlKem768 as i32,
@@ -122,12 +133,18 @@ pub(crate) const fn set_to_wire(set: Option<KemSet>) -> i32 {
     }
 }
 
-pub(crate) fn term_from_wire(wire: &wire::KemTerm) -> Result<KemTerm, MessageError> {
+/// The parameter set and count of a term.
+///
+/// # Errors
+/// If no set is named, or the count is none.
+pub fn term_from_wire(wire: &wire::KemTerm) -> Result<KemTerm, MessageError> {
     let set = field::present("kem.set", set_from_wire("kem.set", wire.set)?)?;
     term("kem.g", set, wire.g)
 }
 
-pub(crate) const fn term_to_wire(term: KemTerm) -> wire::KemTerm {
+/// Writes the parameter set and count of a term.
+#[must_use]
+pub const fn term_to_wire(term: KemTerm) -> wire::KemTerm {
     wire::KemTerm { set: set_to_wire(Some(term.set())), g: term.g() }
 }
 

@@ -36,11 +36,6 @@
 //! | [`DeliveryChallenge`] | KGC → drone | `DeliveryHello` | – (echoes the nonce) |
 //! | [`DeliveryRequest`] | drone → KGC | `DeliveryChallenge` | signature `attributes` or `ibe-release`, challenge |
 //! | [`DeliveryReply`] | KGC → drone | `DeliveryRequest` | sealed to the drone by the authority, or the condition key verifies or not; KGC's statement `parameters` |
-//! | [`AdmissionHello`] | anonymous drone → leader | – | – |
-//! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | signature `admission`; the policy is signed by the KGC |
-//! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
-//! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
-//! | [`AdmissionLeave`] | anonymous member → leader | – | tag under A, names the epoch held |
 //! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
 //! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
 //! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
@@ -52,6 +47,7 @@
 //! | messages | crate |
 //! |---|---|
 //! | `Envelope`, `OpeningRequest` | `quiver-envelope` |
+//! | `AdmissionHello`, `AdmissionChallenge`, `AdmissionProof`, `AdmissionStep`, `AdmissionLeave` | `quiver-admission` |
 //!
 //! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -62,8 +58,6 @@
 
 extern crate alloc;
 
-#[cfg(feature = "services")]
-mod admission;
 #[cfg(feature = "delivery")]
 mod delivery;
 #[cfg(feature = "services")]
@@ -77,7 +71,7 @@ mod error;
 mod extension;
 pub mod field;
 mod joining;
-mod kem;
+pub mod kem;
 mod message;
 mod part;
 #[cfg(feature = "services")]
@@ -103,11 +97,6 @@ pub mod wire {
     include!("wire.rs");
 }
 
-#[cfg(feature = "services")]
-pub use admission::{
-    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionProof, AdmissionStep,
-    MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
-};
 #[cfg(feature = "delivery")]
 pub use delivery::{
     DeliveryChallenge, DeliveryHello, DeliveryOffer, DeliveryReply, DeliveryRequest, MAX_AUTHORITIES,

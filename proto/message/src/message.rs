@@ -132,11 +132,6 @@ messages! {
         EVERYWHERE StandBy(wire);
         EVERYWHERE Replica<S>(wire);
         EVERYWHERE EpochChanges<S>(&wire);
-        EVERYWHERE AdmissionHello(&wire);
-        EVERYWHERE AdmissionChallenge<S>(wire, leader);
-        EVERYWHERE AdmissionProof(wire);
-        EVERYWHERE AdmissionStep(wire);
-        EVERYWHERE AdmissionLeave(&wire);
     }
     "delivery" {
         AT_SERVICES DeliveryHello(&wire);

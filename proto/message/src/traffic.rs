@@ -9,9 +9,6 @@ use crate::{MessageError, field, wire};
 /// Longest plaintext of a group message in bytes.
 pub const MAX_PAYLOAD_LEN: usize = 65_536;
 
-/// Longest encoding of a signature: a point and a scalar.
-const MAX_SIGNATURE_LEN: usize = 128;
-
 /// A sealed message to the group.
 #[derive(Clone, Debug)]
 pub struct GroupMessage {
@@ -64,7 +61,7 @@ impl GroupMessage {
             Some(source) => Some(Source {
                 // §13.4: decoded only after the AEAD.
                 drone: field::undecoded_drone("source.drone", source.drone)?,
-                signature: field::bounded("source.signature", source.signature, MAX_SIGNATURE_LEN)?,
+                signature: field::bounded("source.signature", source.signature, field::MAX_SIGNATURE_LEN)?,
             }),
         };
         Ok(Self {

@@ -4,7 +4,7 @@ pub struct Message {
     /// First 8 bytes of the deployment's fingerprint, which covers suite, name and the KGC's public key.
     #[prost(bytes = "vec", tag = "1")]
     pub deployment: ::prost::alloc::vec::Vec<u8>,
-    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35, 36, 37, 38, 50, 51, 52, 53, 54"))]
+    #[cfg_attr(feature = "services", prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33, 34, 35, 36, 37, 38"))]
     #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 37, 38"))]
     #[cfg_attr(all(not(feature = "services"), feature = "delivery", not(feature = "threshold")), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 37, 38"))]
     #[cfg_attr(all(not(feature = "services"), not(feature = "delivery"), feature = "threshold"), prost(oneof = "message::Body", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 32, 33, 34, 35, 37, 38"))]
@@ -94,21 +94,6 @@ pub mod message {
         JoinCiphertext(super::JoinCiphertext),
         #[prost(message, tag = "38")]
         ShortRekey(super::ShortRekey),
-        #[prost(message, tag = "50")]
-        #[cfg(feature = "services")]
-        AdmissionHello(super::AdmissionHello),
-        #[prost(message, tag = "51")]
-        #[cfg(feature = "services")]
-        AdmissionChallenge(super::AdmissionChallenge),
-        #[prost(message, tag = "52")]
-        #[cfg(feature = "services")]
-        AdmissionProof(super::AdmissionProof),
-        #[prost(message, tag = "53")]
-        #[cfg(feature = "services")]
-        AdmissionStep(super::AdmissionStep),
-        #[prost(message, tag = "54")]
-        #[cfg(feature = "services")]
-        AdmissionLeave(super::AdmissionLeave),
     }
 }
 /// Drone to KGC: asks for a cookie.
@@ -926,79 +911,6 @@ pub struct DeliveryReply {
     /// Ephemeral point and ciphertext; at most 262,272 bytes, with a share 512.
     #[prost(bytes = "vec", tag = "4")]
     pub sealed: ::prost::alloc::vec::Vec<u8>,
-}
-/// Drone without a name to leader: what is demanded?
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AdmissionHello {
-    /// 16 random bytes; all messages of the run have them.
-    #[prost(bytes = "vec", tag = "1")]
-    pub nonce: ::prost::alloc::vec::Vec<u8>,
-    #[prost(string, tag = "2")]
-    pub group: ::prost::alloc::string::String,
-    /// Parameter set of ML-KEM that the drone's deployment says.
-    #[prost(enumeration = "KemSet", tag = "3")]
-    pub kem: i32,
-}
-/// Leader to drone: a stateless cookie, who it is, and a policy that the KGC signed.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AdmissionChallenge {
-    #[prost(bytes = "vec", tag = "1")]
-    pub nonce: ::prost::alloc::vec::Vec<u8>,
-    /// 40 bytes, as in EnrolCookie.
-    #[prost(bytes = "vec", tag = "2")]
-    pub cookie: ::prost::alloc::vec::Vec<u8>,
-    /// The leader's public key; at most 2048 bytes.
-    #[prost(bytes = "vec", tag = "3")]
-    pub leader: ::prost::alloc::vec::Vec<u8>,
-    /// At most 16,896 bytes.
-    #[prost(bytes = "vec", tag = "4")]
-    pub policy: ::prost::alloc::vec::Vec<u8>,
-    /// Signature `admission` over group and policy.
-    #[prost(bytes = "vec", tag = "5")]
-    pub signature: ::prost::alloc::vec::Vec<u8>,
-    /// Parameter set and count of the leader's term, if it has a second factor.
-    #[prost(message, optional, tag = "6")]
-    pub kem: ::core::option::Option<KemTerm>,
-}
-/// Drone to leader: the first step of the exchange, with a key that no other run has.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AdmissionProof {
-    #[prost(bytes = "vec", tag = "1")]
-    pub nonce: ::prost::alloc::vec::Vec<u8>,
-    #[prost(bytes = "vec", tag = "2")]
-    pub cookie: ::prost::alloc::vec::Vec<u8>,
-    /// At most 196,608 bytes.
-    #[prost(bytes = "vec", tag = "3")]
-    pub step: ::prost::alloc::vec::Vec<u8>,
-    /// An encapsulation key of this run alone, if the leader's term has a second factor.
-    #[prost(message, optional, tag = "4")]
-    pub kem: ::core::option::Option<KemOffer>,
-}
-/// Either way: another step of the exchange. Empty from a drone that is ready for more tables.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AdmissionStep {
-    #[prost(bytes = "vec", tag = "1")]
-    pub nonce: ::prost::alloc::vec::Vec<u8>,
-    /// At most 196,608 bytes.
-    #[prost(bytes = "vec", tag = "2")]
-    pub step: ::prost::alloc::vec::Vec<u8>,
-    /// With the leader's first step: its ciphertext for the encapsulation key of the proof; at most 1,568 bytes.
-    #[prost(bytes = "vec", tag = "3")]
-    pub ciphertext: ::prost::alloc::vec::Vec<u8>,
-}
-/// A member without a name to its leader: it wants out.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct AdmissionLeave {
-    #[prost(string, tag = "1")]
-    pub group: ::prost::alloc::string::String,
-    #[prost(uint32, tag = "2")]
-    pub slot: u32,
-    /// D held.
-    #[prost(bytes = "vec", tag = "3")]
-    pub held: ::prost::alloc::vec::Vec<u8>,
-    /// PRF(A_i, "leave", D held).
-    #[prost(bytes = "vec", tag = "4")]
-    pub tag: ::prost::alloc::vec::Vec<u8>,
 }
 /// Parameter sets of ML-KEM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

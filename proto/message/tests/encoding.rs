@@ -7,6 +7,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use prost::Message as _;
 use prost::encoding::{WireType, decode_key, encode_key, encode_varint, key_len};
+use quiver_admission::{
+    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
+    MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
+};
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, KemTerm,
     Label, Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster,
@@ -252,7 +256,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(deliveries());
     all.extend(with_a_quorum());
     all.extend(hybrid);
-    all.extend(with_a_gate(f.leader.public(), signature));
+    all.extend(extending(with_a_gate(f.leader.public(), signature)));
     all.extend(extending(envelopes()));
     (f.deployment, all)
 }
@@ -281,8 +285,8 @@ fn reader<E: Extension<S> + Into<Message<S>>>() -> (&'static [(u32, usize)], Fea
 }
 
 /// The features that have messages: the numbers and bounds of these, and their readers.
-fn features() -> [(&'static [(u32, usize)], FeatureReader); 1] {
-    [reader::<EnvelopeMessage>()]
+fn features() -> [(&'static [(u32, usize)], FeatureReader); 2] {
+    [reader::<AdmissionMessage<S>>(), reader::<EnvelopeMessage>()]
 }
 
 /// Decodes a message as a machine with every feature does.
@@ -403,7 +407,7 @@ fn a_features_message_in_another_form_is_refused_by_who_knows_its_kind() {
         }
         tried += 1;
     }
-    assert!(tried >= 2);
+    assert!(tried >= 12);
 }
 
 #[test]
@@ -513,8 +517,10 @@ fn second_factors_out_of_bounds_are_refused() {
     let found = |what| all.iter().find(|(name, _)| *name == what).map(|(_, message)| message.clone());
     let Some(Message::JoinRequest(request)) = found("JoinRequest") else { panic!("no request") };
     let Some(Message::JoinCiphertext(answer)) = found("JoinCiphertext") else { panic!("no ciphertext") };
-    let Some(Message::AdmissionProof(proof)) = found("AdmissionProof") else { panic!("no proof") };
-    let Some(Message::AdmissionStep(step)) = found("AdmissionStep") else { panic!("no step") };
+    let admission = |what| found(what)?.extension()?.ok();
+    let check_admission = |message: AdmissionMessage<S>, field| check(message.into(), field);
+    let Some(AdmissionMessage::Proof(proof)) = admission("AdmissionProof") else { panic!("no proof") };
+    let Some(AdmissionMessage::Step(step)) = admission("AdmissionStep") else { panic!("no step") };
     for (set, other) in [(KemSet::MlKem768, KemSet::MlKem1024), (KemSet::MlKem1024, KemSet::MlKem768)] {
         let (own, others) = (set.key_len(), other.key_len());
         for length in [0, own - 1, own + 1, others] {
@@ -522,12 +528,12 @@ fn second_factors_out_of_bounds_are_refused() {
             for kem in [m::KemOffer::Key { set, key: key.clone() }, m::KemOffer::Ahead { set, key }] {
                 let kem = Some(kem);
                 check(Message::JoinRequest(m::JoinRequest { kem: kem.clone(), ..request.clone() }), "kem");
-                check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+                check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
             }
         }
         // A run of admission has a key of its own alone.
         let kem = Some(m::KemOffer::Ahead { set, key: vec![8; own] });
-        check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+        check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
         let (own, others) = (set.ciphertext_len(), other.ciphertext_len());
         let term = KemTerm::new(set, 1).unwrap();
         for length in [0, own - 1, own + 1, others] {
@@ -535,42 +541,44 @@ fn second_factors_out_of_bounds_are_refused() {
             check(Message::JoinCiphertext(answer), "ciphertext");
         }
         for length in [own - 1, own + 1] {
-            let step = m::AdmissionStep { ciphertext: vec![9; length], ..step.clone() };
-            check(Message::AdmissionStep(step), "ciphertext");
+            let step = AdmissionStep { ciphertext: vec![9; length], ..step.clone() };
+            check_admission(AdmissionMessage::Step(step), "ciphertext");
         }
         // No run may be linked with another by what both ends have.
         let kem = Some(m::KemOffer::Held { term, tag: [7; 16] });
-        check(Message::AdmissionProof(m::AdmissionProof { kem, ..proof.clone() }), "kem");
+        check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
     }
 }
 
 /// Messages between an anonymous drone and a leader that demands a policy.
-fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'static str, Message<S>)> {
+fn with_a_gate(
+    leader: &DronePublicKey<S>,
+    signature: Signature<S>,
+) -> Vec<(&'static str, AdmissionMessage<S>)> {
     let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
-    let challenge =
-        m::AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature, kem: None };
-    let proof = m::AdmissionProof { nonce, cookie, step: vec![1; 60], kem: None };
+    let challenge = AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature, kem: None };
+    let proof = AdmissionProof { nonce, cookie, step: vec![1; 60], kem: None };
     let (set, term) = (KemSet::MlKem768, KemTerm::new(KemSet::MlKem768, 300).unwrap());
-    let hello = m::AdmissionHello { nonce, group: name("alpha"), kem: None };
-    let step = m::AdmissionStep { nonce, step: vec![3; 33], ciphertext: vec![] };
+    let hello = AdmissionHello { nonce, group: name("alpha"), kem: None };
+    let step = AdmissionStep { nonce, step: vec![3; 33], ciphertext: vec![] };
     let offer = Some(m::KemOffer::Key { set, key: vec![8; set.key_len()] });
-    let leave = m::AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
+    let leave = AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
     vec![
-        ("AdmissionHello", Message::AdmissionHello(hello.clone())),
-        ("AdmissionChallenge", Message::AdmissionChallenge(challenge.clone())),
-        ("AdmissionProof", Message::AdmissionProof(proof.clone())),
-        ("AdmissionStep", Message::AdmissionStep(step.clone())),
-        ("AdmissionLeave", Message::AdmissionLeave(leave)),
-        ("AdmissionStepBare", Message::AdmissionStep(m::AdmissionStep { step: vec![], ..step.clone() })),
-        ("AdmissionHelloHybrid", Message::AdmissionHello(m::AdmissionHello { kem: Some(set), ..hello })),
+        ("AdmissionHello", AdmissionMessage::Hello(hello.clone())),
+        ("AdmissionChallenge", AdmissionMessage::Challenge(challenge.clone())),
+        ("AdmissionProof", AdmissionMessage::Proof(proof.clone())),
+        ("AdmissionStep", AdmissionMessage::Step(step.clone())),
+        ("AdmissionLeave", AdmissionMessage::Leave(leave)),
+        ("AdmissionStepBare", AdmissionMessage::Step(AdmissionStep { step: vec![], ..step.clone() })),
+        ("AdmissionHelloHybrid", AdmissionMessage::Hello(AdmissionHello { kem: Some(set), ..hello })),
         (
             "AdmissionChallengeHybrid",
-            Message::AdmissionChallenge(m::AdmissionChallenge { kem: Some(term), ..challenge }),
+            AdmissionMessage::Challenge(AdmissionChallenge { kem: Some(term), ..challenge }),
         ),
-        ("AdmissionProofHybrid", Message::AdmissionProof(m::AdmissionProof { kem: offer, ..proof })),
+        ("AdmissionProofHybrid", AdmissionMessage::Proof(AdmissionProof { kem: offer, ..proof })),
         (
             "AdmissionStepHybrid",
-            Message::AdmissionStep(m::AdmissionStep { ciphertext: vec![9; set.ciphertext_len()], ..step }),
+            AdmissionMessage::Step(AdmissionStep { ciphertext: vec![9; set.ciphertext_len()], ..step }),
         ),
     ]
 }
@@ -578,23 +586,23 @@ fn with_a_gate(leader: &DronePublicKey<S>, signature: Signature<S>) -> Vec<(&'st
 #[test]
 fn admission_messages_out_of_bounds_are_refused() {
     let (deployment, all) = messages();
-    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
+    let check = |message: AdmissionMessage<S>, field| check_refused(&deployment, &message.into(), field);
     let (nonce, cookie) = ([1; 16], [2; 40]);
-    let challenge = all.iter().find_map(|(_, message)| match message {
-        Message::AdmissionChallenge(challenge) => Some(challenge.clone()),
+    let challenge = all.iter().find_map(|(_, message)| match message.extension()?.unwrap() {
+        AdmissionMessage::Challenge(challenge) => Some(challenge),
         _ => None,
     });
     let challenge = challenge.unwrap();
-    for length in [0, m::MAX_ADMISSION_POLICY_LEN + 1] {
+    for length in [0, MAX_ADMISSION_POLICY_LEN + 1] {
         let policy = vec![0; length];
-        check(Message::AdmissionChallenge(m::AdmissionChallenge { policy, ..challenge.clone() }), "policy");
+        check(AdmissionMessage::Challenge(AdmissionChallenge { policy, ..challenge.clone() }), "policy");
     }
-    for length in [0, m::MAX_ADMISSION_STEP_LEN + 1] {
+    for length in [0, MAX_ADMISSION_STEP_LEN + 1] {
         let step = vec![0; length];
-        check(Message::AdmissionProof(m::AdmissionProof { nonce, cookie, step, kem: None }), "step");
+        check(AdmissionMessage::Proof(AdmissionProof { nonce, cookie, step, kem: None }), "step");
     }
-    let step = vec![0; m::MAX_ADMISSION_STEP_LEN + 1];
-    check(Message::AdmissionStep(m::AdmissionStep { nonce, step, ciphertext: vec![] }), "step");
+    let step = vec![0; MAX_ADMISSION_STEP_LEN + 1];
+    check(AdmissionMessage::Step(AdmissionStep { nonce, step, ciphertext: vec![] }), "step");
 }
 
 /// Messages between drones and the KGCs of a quorum.
@@ -815,6 +823,9 @@ fn every_message_survives_the_way_there_and_back() {
         assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
     }
     survive(envelopes());
+    let f = &mut Fixture::new();
+    let signature = f.leader.sign(&f.deployment, Label::Admission, b"statement", &mut f.rng);
+    survive(with_a_gate(f.leader.public(), signature));
 }
 
 /// Messages of a feature are the same once they were written and read.

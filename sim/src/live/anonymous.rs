@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use quiver_admission::certifying::MAX_PERIOD;
-use quiver_admission::{AnonymousEdge, Ending};
-use quiver_ainq::{Deployment, Suite};
-use quiver_envelope::Envelopes;
+use quiver_admission::{AdmissionHello, AdmissionMessage, AdmissionProof, AnonymousEdge, Ending};
+use quiver_ainq::{Deployment, Name, Suite};
 use quiver_group::EdgeCommand;
 use quiver_machine::{Either, Route, Snapshot};
-use quiver_message::Message;
+use quiver_message::{Message, Nonce};
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_testbed::HeaderReader;
 use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
@@ -24,7 +23,7 @@ use super::hosts::{Disk, DroneHost, DroneHostFactory};
 use super::node::Node;
 use super::node_settings::NodeSettings;
 use super::worker_message::AdmissionSetup;
-use super::{EdgeNode, drone_name};
+use super::{EdgeNode, drone_name, edge_node};
 use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -121,7 +120,8 @@ impl<S: Suite> Admission<S> {
         }
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.is_none()
-            && let Ok(Message::AdmissionProof(proof)) = Message::<S>::decode(&self.deployment, message)
+            && let Ok(message) = Message::decode(&self.deployment, message)
+            && let Some(Ok(AdmissionMessage::<S>::Proof(proof))) = message.extension()
         {
             *shown = Some(proof.step);
         }
@@ -136,6 +136,18 @@ impl<S: Suite> Admission<S> {
     pub(crate) fn is_for(&self, drone: u32) -> bool {
         drone < self.certified
     }
+}
+
+/// A question for a leader's policy, as a flood sends it.
+pub(crate) fn hello<S: Suite>(nonce: Nonce, group: Name) -> Message<S> {
+    AdmissionMessage::<S>::from(AdmissionHello { nonce, group, kem: None }).into()
+}
+
+/// The answer with this first step to a leader's challenge; `None` if the message is none.
+pub(crate) fn proof<S: Suite>(message: &Message<S>, step: &[u8]) -> Option<Message<S>> {
+    let Some(Ok(AdmissionMessage::<S>::Challenge(challenge))) = message.extension() else { return None };
+    let (nonce, cookie) = (challenge.nonce, challenge.cookie);
+    Some(AdmissionMessage::<S>::from(AdmissionProof { nonce, cookie, step: step.to_vec(), kem: None }).into())
 }
 
 pub(super) fn refused(error: impl std::fmt::Display) -> SimError {
@@ -322,7 +334,7 @@ impl<S: Suite> AnonymousTask<S> {
         let (over, ended) = oneshot::channel();
         let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
         let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
-        let machine = EdgeNode::new(machine.into(), Envelopes::default());
+        let machine = edge_node(machine);
         let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
         self.shown.send_replace(Some(node.handle().clone()));
         let ending = ended.await;

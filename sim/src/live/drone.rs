@@ -2,7 +2,6 @@
 
 use quiver_ainq::{IssuedToken, Suite};
 use quiver_crypto::Secret;
-use quiver_envelope::Envelopes;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Either, Route, Snapshot};
 use quiver_net::Multiaddr;
@@ -13,7 +12,7 @@ use super::hosts::{Disk, DroneHostFactory};
 use super::node::Node;
 use super::node_settings::NodeSettings;
 use super::swarm::Request;
-use super::{EdgeNode, drone_name};
+use super::{EdgeNode, drone_name, edge_node};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
@@ -119,6 +118,6 @@ impl<S: Suite> Drone<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
         node.dial = dial;
-        Node::start(who, &node, EdgeNode::new(machine.into(), Envelopes::default()), host, rng)
+        Node::start(who, &node, edge_node(machine), host, rng)
     }
 }

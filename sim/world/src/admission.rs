@@ -28,8 +28,22 @@ pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;
 pub use self::tags::distinguish;
 
-use quiver_admission::{AdmissionError, Ending};
+pub use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
+use quiver_admission::{AdmissionError, AdmissionMessage, Ending};
+use quiver_ainq::{Deployment, Suite};
 pub use quiver_garble::policy::MAX_TEXT;
+use quiver_message::Message;
+
+/// The message of admission in these bytes, if they are one.
+pub(crate) fn read<S: Suite>(deployment: &Deployment<S>, bytes: &[u8]) -> Option<AdmissionMessage<S>> {
+    Message::decode(deployment, bytes).ok()?.extension()?.ok()
+}
+
+/// A message of admission in full; `None` if it is none.
+pub(crate) fn described<S: Suite>(message: &Message<S>) -> Option<String> {
+    let read: AdmissionMessage<S> = message.extension()?.ok()?;
+    Some(format!("{read:?}"))
+}
 
 /// Returns true if a drone's membership never began because it does not satisfy the policy.
 pub fn is_unsatisfied(why: &Ending) -> bool {

@@ -4,7 +4,9 @@ use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
 use quiver_abe::{
     AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
 };
-use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand};
+use quiver_ainq::Suite;
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeMessage};
+use quiver_message::Message;
 use quiver_policy::{AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
@@ -12,6 +14,12 @@ use rand_core::CryptoRngCore;
 const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];
 /// Number of kinds of drones.
 const KINDS: usize = ROLES.len() + 1;
+
+/// An envelope, or a request for an opening, in full; `None` if the message is neither.
+pub(crate) fn described<S: Suite>(message: &Message<S>) -> Option<String> {
+    let read: EnvelopeMessage = message.extension()?.ok()?;
+    Some(format!("{read:?}"))
+}
 
 /// An order: its policy, and the kinds of drones that satisfy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quiver_abke::exchange::Policy;
-use quiver_admission::{PolicyStatement, SignedPolicy};
+pub(crate) use quiver_admission::AdmissionMessage;
+use quiver_admission::{
+    AdmissionChallenge, AdmissionLeave, AdmissionProof, AdmissionStep, PolicyStatement, SignedPolicy,
+};
 use quiver_ainq::{Name, Signature, Suite};
 use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Secret, extract};
-use quiver_message::{AdmissionChallenge, AdmissionLeave, AdmissionProof, AdmissionStep};
 
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
 use crate::recording::{GROUP, Node};
@@ -102,14 +104,23 @@ fn hash(table: &Table, name: &str, kind: &str, values: &[(&str, &[u8])]) -> Dige
 }
 
 impl Rules<'_> {
+    /// A message between a leader and a drone without a name.
+    pub(super) fn admission(&mut self, from: Node, to: Node, message: &AdmissionMessage<S>) -> Verdict {
+        match message {
+            AdmissionMessage::Hello(hello) => {
+                require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
+                self.fresh(from, &hello.nonce)
+            }
+            AdmissionMessage::Challenge(challenge) => self.admission_challenge(from, to, challenge),
+            AdmissionMessage::Proof(proof) => self.admission_proof(from, to, proof),
+            AdmissionMessage::Step(step) => self.admission_step(from, to, step),
+            AdmissionMessage::Leave(leave) => self.admission_leave(from, leave),
+        }
+    }
+
     /// §A4.2: what a leader of the group demands, under its signature, is a policy that the KGC signed for
     /// this group.
-    pub(super) fn admission_challenge(
-        &mut self,
-        from: Node,
-        to: Node,
-        challenge: &AdmissionChallenge<S>,
-    ) -> Verdict {
+    fn admission_challenge(&mut self, from: Node, to: Node, challenge: &AdmissionChallenge<S>) -> Verdict {
         require(self.enrolled.contains(from), "it has no key yet")?;
         self.key(from, &challenge.leader)?;
         let values: Values<'_> = &[("group", &lp(GROUP.as_bytes())), ("policy", &lp(&challenge.policy))];
@@ -138,7 +149,7 @@ impl Rules<'_> {
     }
 
     /// §A4.1: a cookie is good for one run, which begins with a key that no other has.
-    pub(super) fn admission_proof(&mut self, from: Node, to: Node, proof: &AdmissionProof) -> Verdict {
+    fn admission_proof(&mut self, from: Node, to: Node, proof: &AdmissionProof) -> Verdict {
         let cookie = self.cookies.remove(&proof.cookie[..]);
         require(cookie == Some((from, proof.nonce.to_vec())), "not its cookie, or one that was taken")?;
         require(self.admissions.shown.insert(proof.step.clone()), "a key that was shown before")?;
@@ -161,7 +172,7 @@ impl Rules<'_> {
     }
 
     /// §A4.1: offer and tables, commitment, seeds, opening, confirmation.
-    pub(super) fn admission_step(&mut self, from: Node, to: Node, message: &AdmissionStep) -> Verdict {
+    fn admission_step(&mut self, from: Node, to: Node, message: &AdmissionStep) -> Verdict {
         let leads = self.run.group.leads(from);
         let name = (if leads { to } else { from }, message.nonce.to_vec());
         let mut run = self.admissions.runs.get(&name).cloned().ok_or("no such run")?;
@@ -277,7 +288,7 @@ impl Rules<'_> {
     }
 
     /// §A5.1: an anonymous member leaves with a tag, as it has no key to sign with.
-    pub(super) fn admission_leave(&mut self, from: Node, leave: &AdmissionLeave) -> Verdict {
+    fn admission_leave(&mut self, from: Node, leave: &AdmissionLeave) -> Verdict {
         require(leave.group.as_bytes() == GROUP.as_bytes(), "another group")?;
         let held = self.held.get(from).is_some_and(|(_, held)| *held == leave.held);
         require(held, "not the epoch that it holds")?;

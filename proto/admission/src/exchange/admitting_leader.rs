@@ -12,7 +12,7 @@ use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, DroneKeypair, Pseudonym, Suite, UnixTime, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
-use quiver_group::{Leader, LeaderCommand, LeaderEvent, LeaderRecord};
+use quiver_group::{AnonymousLeave, Leader, LeaderCommand, LeaderEvent, LeaderRecord};
 use quiver_machine::{
     Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
     RelayedBroadcast, Shared, Via, earlier,
@@ -22,6 +22,7 @@ use rand_core::CryptoRngCore;
 
 use super::AdmissionError;
 use super::gate::{Admitted, Gate, GateConfig, GateEvent, GateTiming};
+use crate::message::{AdmissionLeave, AdmissionMessage};
 use crate::policy::{PolicyError, VerifiedPolicy};
 
 /// Policy that a leader demands of a drone that joins.
@@ -172,9 +173,17 @@ impl<S: Suite> AdmittingLeader<S> {
         &mut self,
         now: Now,
         from: Peer,
-        (nonce, message): (&Nonce, &Message<S>),
+        message: &AdmissionMessage<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
+        let nonce = match message {
+            AdmissionMessage::Hello(hello) => &hello.nonce,
+            AdmissionMessage::Proof(proof) => &proof.nonce,
+            AdmissionMessage::Step(step) => &step.nonce,
+            AdmissionMessage::Challenge(_) | AdmissionMessage::Leave(_) => {
+                return self.leader.blame((from, Via::Peer), Offence::OutOfPlace("message to a leader"));
+            }
+        };
         // §6.5: without a demand, joins are by name.
         let Some(keeper) = &mut self.gatekeeper else {
             return self.refuse(from, Reason::NotAuthorised, nonce, Duration::ZERO);
@@ -194,6 +203,12 @@ impl<S: Suite> AdmittingLeader<S> {
                 self.refuse(from, Reason::NotReady, nonce, Duration::ZERO);
             }
         }
+    }
+
+    /// A member without a name leaves.
+    fn leave(&mut self, now: Now, from: Peer, leave: AdmissionLeave, rng: &mut dyn CryptoRngCore) {
+        let AdmissionLeave { group, slot, held, tag } = leave;
+        self.leader.anonymous_leave(now, from, &AnonymousLeave { group, slot, held, tag }, rng);
     }
 
     fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce, retry_after: Duration) {
@@ -359,18 +374,19 @@ impl<S: Suite> Primary for AdmittingLeader<S> {
         message: Message<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let nonce = match &message {
-            Message::AdmissionHello(hello) => hello.nonce,
-            Message::AdmissionProof(proof) => proof.nonce,
-            Message::AdmissionStep(step) => step.nonce,
-            _ => {
+        match message.extension() {
+            None => {
                 self.leader.receive(now, (from, via), message, rng);
                 return self.end_input(now, false, rng);
             }
-        };
-        // §13.6: messages received by gossip are never answered.
-        if via == Via::Peer {
-            self.admission(now, from, (&nonce, &message), rng);
+            // §13.6: messages received by gossip are never answered.
+            Some(_) if via == Via::Group => {}
+            Some(Err(error)) => self.leader.blame((from, via), error.into()),
+            Some(Ok(AdmissionMessage::Leave(leave))) => {
+                self.leave(now, from, leave, rng);
+                return self.end_input(now, false, rng);
+            }
+            Some(Ok(message)) => self.admission(now, from, &message, rng),
         }
         self.wake(now, rng);
     }

@@ -37,12 +37,13 @@ use quiver_machine::{
     Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
     Revocations, Route, Shared, Snapshot, Via, due, earlier,
 };
-use quiver_message::{AdmissionChallenge, AdmissionLeave, Message, Nonce, Refusal, Welcome};
+use quiver_message::{Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
 use super::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use super::{AdmissionError, Ledger};
 use crate::certifying::Terms;
+use crate::message::{AdmissionLeave, AdmissionMessage};
 
 /// Version of the encoded state: version ‖ fingerprint of the deployment ‖ lp(ledger).
 const VERSION: u8 = 2;
@@ -327,16 +328,20 @@ impl<S: Suite> AnonymousEdge<S> {
     }
 
     /// A step of the exchange.
-    fn exchange(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
-        // §10.7: a leader that contradicted itself is not answered.
-        if let Message::AdmissionChallenge(AdmissionChallenge { leader, .. }) = message
-            && self.leaders.refuses(leader)
-        {
-            return self.report_offence(from, Offence::RefusedLeader);
+    fn exchange(&mut self, now: Now, from: Peer, message: &AdmissionMessage<S>, rng: &mut dyn CryptoRngCore) {
+        match message {
+            // §10.7: a leader that contradicted itself is not answered.
+            AdmissionMessage::Challenge(challenge) if self.leaders.refuses(&challenge.leader) => {
+                return self.report_offence(from, Offence::RefusedLeader);
+            }
+            AdmissionMessage::Challenge(_) | AdmissionMessage::Step(_) => {}
+            AdmissionMessage::Hello(_) | AdmissionMessage::Proof(_) | AdmissionMessage::Leave(_) => {
+                return self.report_offence(from, Offence::OutOfPlace("message to an edge"));
+            }
         }
         match &mut self.run {
             Run::Applying(applicant) => {
-                applicant.receive(now, from, message, rng);
+                applicant.exchange(now, from, message, rng);
                 self.drain_applicant(now, rng);
             }
             _ => self.report_offence(from, Offence::OutOfPlace("message to an applicant")),
@@ -418,24 +423,30 @@ impl<S: Suite> AnonymousEdge<S> {
         if via == Via::Group && !message.is_publication() {
             return;
         }
-        match message {
-            Message::AdmissionChallenge(_) | Message::AdmissionStep(_) => {
-                self.exchange(now, from, message, rng);
+        if let Message::Extension(extension) = message
+            && let Some(read) = extension.decode(self.membership.expected())
+        {
+            return match read {
+                Ok(message) => self.exchange(now, from, &message, rng),
+                Err(error) => self.report_offence(from, error.into()),
+            };
+        }
+        match (message, &mut self.run) {
+            (Message::Refusal(refusal), Run::Applying(applicant)) => {
+                applicant.refused(from, refusal);
+                self.drain_applicant(now, rng);
             }
-            Message::Refusal(_) if matches!(self.run, Run::Applying(_)) => {
-                self.exchange(now, from, message, rng);
-            }
-            Message::Refusal(refusal) if matches!(self.run, Run::Admitted(_)) => self.refused(from, refusal),
-            Message::Welcome(welcome) => self.welcomed(now, from, welcome, rng),
+            (Message::Refusal(refusal), Run::Admitted(_)) => self.refused(from, refusal),
+            (Message::Welcome(welcome), _) => self.welcomed(now, from, welcome, rng),
             // §A5.3: a list that a leader sends to some drones only would distinguish them from others.
-            Message::RevocationList(_)
+            (Message::RevocationList(_), _)
             // For drones with a name.
-            | Message::JoinChallenge(_)
-            | Message::EnrolCookie(_)
-            | Message::EnrolReply(_)
-            | Message::EnrolCommitment(_)
-            | Message::EnrolShare(_) => {}
-            message => {
+            | (Message::JoinChallenge(_), _)
+            | (Message::EnrolCookie(_), _)
+            | (Message::EnrolReply(_), _)
+            | (Message::EnrolCommitment(_), _)
+            | (Message::EnrolShare(_), _) => {}
+            (message, _) => {
                 let handle = |member: &mut GroupMember<S>, cx: &mut EdgeContext<'_, S>| {
                     member.handle(cx, (from, via), message)
                 };
@@ -664,7 +675,7 @@ fn tagged_leave<S: Suite>(
     let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
     // §14: PRF(A, "leave", D held).
     let tag = leave_tag::<S>(membership.auth_key(), &held);
-    Some(Message::AdmissionLeave(AdmissionLeave { group, slot, held, tag }))
+    Some(AdmissionMessage::Leave(AdmissionLeave { group, slot, held, tag }).into())
 }
 
 /// All that an anonymous edge stores.

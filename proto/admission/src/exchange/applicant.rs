@@ -17,15 +17,14 @@ use quiver_ainq::{
     VerifiedAuthority,
 };
 use quiver_kem::KemSetting;
-use quiver_message::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, KemOffer, Message, Nonce, Refusal,
-};
+use quiver_message::{KemOffer, Message, Nonce, Refusal};
 use rand_core::CryptoRngCore;
 
 use super::kem::{RunKeypair, RunParties, channel, statement};
 use super::ledger::Ledger;
 use super::{AdmissionError, WINDOW};
 use crate::certifying::Terms as Certified;
+use crate::message::{AdmissionChallenge, AdmissionHello, AdmissionMessage, AdmissionProof, AdmissionStep};
 use crate::policy::{PolicyError, SignedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
@@ -174,7 +173,7 @@ impl<S: Suite> Applicant<S> {
         // §A4.1: a nonce, the group and what its deployment says, nothing about the drone.
         let (group, kem) = (self.config.group.clone(), self.config.kem.set());
         let hello = AdmissionHello { nonce, group, kem };
-        self.out.send(&self.config.deployment, peer, &Message::AdmissionHello(hello));
+        self.out.send(&self.config.deployment, peer, &AdmissionMessage::Hello(hello).into());
     }
 
     fn challenged(
@@ -198,8 +197,8 @@ impl<S: Suite> Applicant<S> {
                 // §A4.2: everything was checked before this leaves.
                 self.shown = true;
                 let (nonce, cookie) = (run.nonce, challenge.cookie);
-                let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem });
-                self.out.send(&self.config.deployment, from, &proof);
+                let proof = AdmissionMessage::Proof(AdmissionProof { nonce, cookie, step, kem });
+                self.out.send(&self.config.deployment, from, &proof.into());
             }
         }
     }
@@ -380,7 +379,7 @@ impl<S: Suite> Applicant<S> {
 
     fn send(&mut self, run: Run, step: Vec<u8>) {
         let step = AdmissionStep { nonce: run.nonce, step, ciphertext: Vec::new() };
-        self.out.send(&self.config.deployment, run.peer, &Message::AdmissionStep(step));
+        self.out.send(&self.config.deployment, run.peer, &AdmissionMessage::Step(step).into());
     }
 
     /// Ends the run. The leader gets no message: it notices the silence.
@@ -390,7 +389,7 @@ impl<S: Suite> Applicant<S> {
     }
 
     /// A refusal is not authenticated, but without the leader the run cannot continue.
-    fn refused(&mut self, from: Peer, refusal: &Refusal) {
+    pub(super) fn refused(&mut self, from: Peer, refusal: &Refusal) {
         let run = match &self.stage {
             Stage::Proving(proving) => proving.run,
             Stage::Greeting(run)
@@ -418,15 +417,33 @@ impl<S: Suite> Applicant<S> {
 
     /// Takes a message that is already decoded.
     pub fn receive(&mut self, now: Now, from: Peer, message: &Message<S>, rng: &mut dyn CryptoRngCore) {
-        match message {
-            Message::AdmissionChallenge(challenge) => self.challenged(now, from, challenge, rng),
-            Message::AdmissionStep(step) => self.step(from, step, rng),
-            Message::Refusal(refusal) => self.refused(from, refusal),
+        let offence = match message {
+            Message::Refusal(refusal) => return self.refused(from, refusal),
             // §A5.3: leaders send a new list to all their connections; an anonymous drone takes none from
             // them.
-            Message::RevocationList(_) => {}
-            message => {
-                let offence = Offence::out_of_place(message, "message to an applicant");
+            Message::RevocationList(_) => return,
+            message => match message.extension() {
+                Some(Ok(message)) => return self.exchange(now, from, &message, rng),
+                Some(Err(error)) => error.into(),
+                None => Offence::out_of_place(message, "message to an applicant"),
+            },
+        };
+        self.out.event(ApplicantEvent::Blamed { peer: from, offence });
+    }
+
+    /// Takes a message of the exchange that is already decoded.
+    pub fn exchange(
+        &mut self,
+        now: Now,
+        from: Peer,
+        message: &AdmissionMessage<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        match message {
+            AdmissionMessage::Challenge(challenge) => self.challenged(now, from, challenge, rng),
+            AdmissionMessage::Step(step) => self.step(from, step, rng),
+            AdmissionMessage::Hello(_) | AdmissionMessage::Proof(_) | AdmissionMessage::Leave(_) => {
+                let offence = Offence::OutOfPlace("message to an applicant");
                 self.out.event(ApplicantEvent::Blamed { peer: from, offence });
             }
         }

@@ -25,10 +25,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::{Secret, prf};
 use quiver_kem::{KemSet, KemSetting};
-use quiver_message::{
-    AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, KemOffer, Message, Nonce, Reason,
-    Refusal,
-};
+use quiver_message::{KemOffer, Message, Nonce, Reason, Refusal};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_core::CryptoRngCore;
@@ -36,6 +33,7 @@ use rand_core::CryptoRngCore;
 use self::work::{Done, Garbled, Place, Proven, Tables, Waiting, Work};
 use super::AdmissionError;
 use crate::certifying::Terms as Certified;
+use crate::message::{AdmissionChallenge, AdmissionHello, AdmissionMessage, AdmissionProof, AdmissionStep};
 use crate::policy::{PolicyError, VerifiedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
@@ -262,15 +260,30 @@ impl<S: Suite> Gate<S> {
         self.pieces
     }
 
-    /// Takes a message that is already decoded. Returns false if it is none for a gate.
-    pub fn receive(&mut self, now: Now, from: Peer, message: &Message<S>) -> bool {
+    /// Takes a message that is already decoded.
+    pub fn receive(&mut self, now: Now, from: Peer, message: &AdmissionMessage<S>) {
         match message {
-            Message::AdmissionHello(hello) => self.hello(now, from, hello),
-            Message::AdmissionProof(proof) => self.proof(now, from, proof),
-            Message::AdmissionStep(step) => self.step(from, step),
-            _ => return false,
+            AdmissionMessage::Hello(hello) => self.hello(now, from, hello),
+            AdmissionMessage::Proof(proof) => self.proof(now, from, proof),
+            AdmissionMessage::Step(step) => self.step(from, step),
+            AdmissionMessage::Challenge(_) | AdmissionMessage::Leave(_) => {
+                let offence = Offence::OutOfPlace("message to a gate");
+                self.out.event(GateEvent::Blamed { peer: from, offence });
+            }
         }
-        true
+    }
+
+    /// Decodes a message, and takes it.
+    fn received(&mut self, now: Now, from: Peer, bytes: &[u8]) {
+        let offence = match Message::decode(&self.config.deployment, bytes) {
+            Err(error) => error.into(),
+            Ok(message) => match message.extension() {
+                Some(Ok(message)) => return self.receive(now, from, &message),
+                Some(Err(error)) => error.into(),
+                None => Offence::out_of_place(&message, "message to a gate"),
+            },
+        };
+        self.out.event(GateEvent::Blamed { peer: from, offence });
     }
 
     /// The slot keys in force, if there are any.
@@ -300,7 +313,7 @@ impl<S: Suite> Gate<S> {
             signature: self.signature,
             kem: self.config.kem,
         };
-        self.out.send(&self.config.deployment, from, &Message::AdmissionChallenge(answer));
+        self.out.send(&self.config.deployment, from, &AdmissionMessage::Challenge(answer).into());
     }
 
     /// Reports a drone whose deployment says another parameter set. Returns true if it says the same.
@@ -504,7 +517,7 @@ impl<S: Suite> Gate<S> {
     }
 
     fn send_with(&mut self, peer: Peer, step: AdmissionStep) {
-        self.out.send(&self.config.deployment, peer, &Message::AdmissionStep(step));
+        self.out.send(&self.config.deployment, peer, &AdmissionMessage::Step(step).into());
     }
 
     /// The one answer to whatever went wrong in a run.
@@ -615,15 +628,7 @@ impl<S: Suite> Machine for Gate<S> {
         match input {
             Input::Timeout | Input::Connected { .. } | Input::Resumed => {}
             Input::Disconnected { peer } => self.disconnected(peer),
-            Input::Received { from, bytes, .. } => match Message::decode(&self.config.deployment, bytes) {
-                Err(error) => self.out.event(GateEvent::Blamed { peer: from, offence: error.into() }),
-                Ok(message) => {
-                    if !self.receive(now, from, &message) {
-                        let offence = Offence::out_of_place(&message, "message to a gate");
-                        self.out.event(GateEvent::Blamed { peer: from, offence });
-                    }
-                }
-            },
+            Input::Received { from, bytes, .. } => self.received(now, from, bytes),
             Input::Command(GateCommand::SlotKeys(key)) => self.take_slot_keys(&key),
         }
         self.tick(now, timeout, rng);

@@ -7,9 +7,8 @@ use quiver_admission::applicant::ApplicantEvent;
 use quiver_admission::gate::GateEvent;
 use quiver_admission::{AdmissionError, Exhausted, Ledger, WINDOW};
 use quiver_machine::{Input, Machine, Output, Peer, Route};
-use quiver_message::Message;
 
-use crate::world::{MOST, Outcome, S, World, by_drone};
+use crate::world::{MOST, Outcome, Said, World, by_drone};
 
 const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500 or medic";
 
@@ -67,7 +66,7 @@ fn circuit_of_many_pieces_is_sent_as_the_drone_asks_for_it() {
     let steps = |of_drone: bool| {
         let of = outcome.said.iter().filter(move |packet| by_drone(packet) == of_drone);
         of.filter_map(|packet| match world.decode(packet) {
-            Message::AdmissionStep(step) => Some(step.step.len()),
+            Said::Step(step) => Some(step.step.len()),
             _ => None,
         })
     };
@@ -96,9 +95,9 @@ fn stretches(world: &World, outcome: &Outcome) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for packet in outcome.said.iter().filter(by_drone) {
         let said = match world.decode(packet) {
-            Message::AdmissionProof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
-            Message::AdmissionStep(step) => [step.nonce.to_vec(), step.step].concat(),
-            Message::AdmissionHello(hello) => hello.nonce.to_vec(),
+            Said::Proof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
+            Said::Step(step) => [step.nonce.to_vec(), step.step].concat(),
+            Said::Hello(hello) => hello.nonce.to_vec(),
             other => panic!("a drone that says {other:?}"),
         };
         found.extend(said.windows(12).map(<[u8]>::to_vec));
@@ -147,6 +146,6 @@ fn leader_is_answered_so_often_in_a_period_and_that_is_durable_before_it_learns_
     assert_eq!(outcome.drone, [ApplicantEvent::Failed(exhausted)]);
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why: AdmissionError::Silent, .. }]));
     let steps = outcome.said.iter().filter(by_drone);
-    let committed = steps.filter(|packet| matches!(world.decode(packet), Message::<S>::AdmissionStep(_)));
+    let committed = steps.filter(|packet| matches!(world.decode(packet), Said::Step(_)));
     assert_eq!(committed.count(), 0, "it says nothing after the offer");
 }

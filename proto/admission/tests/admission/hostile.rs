@@ -6,14 +6,16 @@ use quiver_abke::Error as AbkeError;
 use quiver_abke::exchange::Hello;
 use quiver_admission::applicant::ApplicantEvent;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
-use quiver_admission::{AdmissionError, Ledger, PolicyError};
+use quiver_admission::{
+    AdmissionChallenge, AdmissionError, AdmissionHello, AdmissionProof, AdmissionStep, Ledger, PolicyError,
+};
 use quiver_ainq::{Error as AinqError, Label, RevocationList, Revoked, Role};
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::Writer;
-use quiver_message::{AdmissionChallenge, AdmissionHello, AdmissionProof, AdmissionStep, Message, Reason};
+use quiver_message::{Message, Reason};
 use quiver_testbed::Stimulus;
 
-use crate::world::{Node, Outcome, PERIOD, Packet, S, World, by_drone, name};
+use crate::world::{Node, Outcome, PERIOD, Packet, S, Said, World, by_drone, name};
 
 const FENCE: &str = "(x - 100)^2 + (y + 50)^2 < 2500";
 
@@ -25,7 +27,7 @@ fn inside(world: &mut World) -> quiver_abke::Credential {
 fn refusals(world: &World, outcome: &Outcome) -> Vec<Reason> {
     let of_leader = outcome.said.iter().filter(|packet| !by_drone(packet));
     let reason = |packet| match world.decode(packet) {
-        Message::Refusal(refusal) => Some(refusal.reason),
+        Said::Other(Message::Refusal(refusal)) => Some(refusal.reason),
         _ => None,
     };
     of_leader.filter_map(reason).collect()
@@ -144,10 +146,10 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
         let drone = world.applicant(&credential, Ledger::default());
         let deployment = world.deployment.clone();
         let outcome = world.apply_through(gate, drone, |_, packet, _| {
-            match (Message::<S>::decode(&deployment, &packet.bytes).unwrap(), policy.zip(signature)) {
-                (Message::AdmissionChallenge(challenge), Some((policy, signature))) => {
+            match (Said::decode(&deployment, &packet.bytes), policy.zip(signature)) {
+                (Said::Challenge(challenge), Some((policy, signature))) => {
                     let challenge = AdmissionChallenge { policy: policy.to_vec(), signature, ..challenge };
-                    let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
+                    let bytes = Said::Challenge(challenge).encode(&deployment);
                     vec![Packet { bytes, ..packet }]
                 }
                 _ => vec![packet],
@@ -169,17 +171,16 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
         let credential = inside(&mut world);
         let drone = world.applicant(&credential, Ledger::default());
         let deployment = world.deployment.clone();
-        let outcome = world.apply_through(gate, drone, |_, packet, _| {
-            match Message::<S>::decode(&deployment, &packet.bytes).unwrap() {
-                Message::AdmissionChallenge(challenge) => {
+        let outcome =
+            world.apply_through(gate, drone, |_, packet, _| match Said::decode(&deployment, &packet.bytes) {
+                Said::Challenge(challenge) => {
                     let signature = if forge { others } else { challenge.signature };
                     let challenge = AdmissionChallenge { policy: policy.clone(), signature, ..challenge };
-                    let bytes = Message::AdmissionChallenge(challenge).encode(&deployment);
+                    let bytes = Said::Challenge(challenge).encode(&deployment);
                     vec![Packet { bytes, ..packet }]
                 }
                 _ => vec![packet],
-            }
-        });
+            });
         let unsigned = AdmissionError::Leader("it did not sign what it demands");
         assert_eq!(outcome.drone, [ApplicantEvent::Failed(unsigned)]);
         assert_eq!(outcome.said.len(), 2, "nothing was shown");
@@ -214,7 +215,7 @@ fn credential_of_the_last_period_or_of_another_authority_shows_nothing() {
 }
 
 /// Gives a gate a message, and time to verify. What it answers.
-fn give(world: &mut World, gate: Node, from: Node, message: &Message<S>) -> Vec<Message<S>> {
+fn give(world: &mut World, gate: Node, from: Node, message: &Said) -> Vec<Said> {
     let first = world.recorded.len();
     world.say(from, gate, message);
     world.skip(Duration::from_millis(60));
@@ -228,14 +229,10 @@ fn give(world: &mut World, gate: Node, from: Node, message: &Message<S>) -> Vec<
 
 /// A gate's immediate answer to a hello.
 fn challenge(world: &mut World, gate: Node, from: Node, nonce: [u8; 16]) -> AdmissionChallenge<S> {
-    world.say(
-        from,
-        gate,
-        &Message::AdmissionHello(AdmissionHello { nonce, group: name("alpha"), kem: world.kem.set() }),
-    );
+    world.say(from, gate, &Said::Hello(AdmissionHello { nonce, group: name("alpha"), kem: world.kem.set() }));
     world.lose_all();
     match world.recorded.last().map(|packet| world.decode(packet)) {
-        Some(Message::AdmissionChallenge(challenge)) => challenge,
+        Some(Said::Challenge(challenge)) => challenge,
         other => panic!("{other:?}"),
     }
 }
@@ -252,12 +249,12 @@ fn run_that_is_relayed_to_another_leader_ends_at_its_signature() {
     let drone = world.applicant(&credential, Ledger::default());
     // The near leader passes the drone's key on to the far one, and the far one's offer back as its own.
     let outcome = world.apply_through(near, drone, |world, packet, _| {
-        let Message::AdmissionProof(proof) = world.decode(&packet) else { return vec![packet] };
+        let Said::Proof(proof) = world.decode(&packet) else { return vec![packet] };
         let (nonce, cookie) = (far_challenge.nonce, far_challenge.cookie);
-        let passed = Message::AdmissionProof(AdmissionProof { nonce, cookie, ..proof.clone() });
+        let passed = Said::Proof(AdmissionProof { nonce, cookie, ..proof.clone() });
         let steps = give(world, far, at_far, &passed).into_iter().filter_map(|message| match message {
-            Message::AdmissionStep(step) => {
-                let step = Message::<S>::AdmissionStep(AdmissionStep { nonce: proof.nonce, ..step });
+            Said::Step(step) => {
+                let step = Said::Step(AdmissionStep { nonce: proof.nonce, ..step });
                 let bytes = step.encode(&world.deployment);
                 Some(Packet { from: packet.to, to: packet.from, via: packet.via, bytes })
             }
@@ -276,18 +273,16 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     let mut world = World::new(7);
     let gate = world.gate(FENCE);
     let peer = world.stranger(gate);
-    let hello = |group: &str| {
-        Message::AdmissionHello(AdmissionHello { nonce: [1; 16], group: name(group), kem: None })
-    };
-    let reason = |said: Vec<Message<S>>| match said.as_slice() {
-        [Message::Refusal(refusal)] => refusal.reason,
+    let hello = |group: &str| Said::Hello(AdmissionHello { nonce: [1; 16], group: name(group), kem: None });
+    let reason = |said: Vec<Said>| match said.as_slice() {
+        [Said::Other(Message::Refusal(refusal))] => refusal.reason,
         other => panic!("{other:?}"),
     };
     assert_eq!(reason(give(&mut world, gate, peer, &hello("beta"))), Reason::WrongGroup);
     let good = challenge(&mut world, gate, peer, [1; 16]);
     let proof = |cookie, length| {
         let (nonce, step) = ([1; 16], vec![1; length]);
-        Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None })
+        Said::Proof(AdmissionProof { nonce, cookie, step, kem: None })
     };
     let right = Hello::encoded_len(world.terms.schema().bits());
     assert_eq!(reason(give(&mut world, gate, peer, &proof([0; 40], right))), Reason::BadCookie);
@@ -301,8 +296,7 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
     let short = give(&mut world, gate, elsewhere, &proof(again.cookie, right - 1));
     assert_eq!(reason(short), Reason::NotAuthorised);
     // Steps of no run, and bytes that are nothing.
-    let step =
-        Message::AdmissionStep(AdmissionStep { nonce: [1; 16], step: vec![3; 33], ciphertext: vec![] });
+    let step = Said::Step(AdmissionStep { nonce: [1; 16], step: vec![3; 33], ciphertext: vec![] });
     assert!(give(&mut world, gate, peer, &step).is_empty());
     let said = world.recorded.len();
     world.hand_over(peer, gate, vec![1, 2, 3]);
@@ -340,7 +334,7 @@ fn worthless(world: &mut World, gate: Node, nonce: u8) -> Node {
     let stranger = world.stranger(gate);
     let AdmissionChallenge { nonce, cookie, .. } = challenge(world, gate, stranger, [nonce; 16]);
     let step = vec![1; Hello::encoded_len(world.terms.schema().bits())];
-    world.say(stranger, gate, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None }));
+    world.say(stranger, gate, &Said::Proof(AdmissionProof { nonce, cookie, step, kem: None }));
     stranger
 }
 
@@ -395,7 +389,7 @@ fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
         apply(&mut world, gate)
     };
     let shown = honest.said.iter().find_map(|packet| match world.decode(packet) {
-        Message::AdmissionProof(proof) => Some(proof.step),
+        Said::Proof(proof) => Some(proof.step),
         _ => None,
     });
     let genuine = shown.unwrap();
@@ -410,7 +404,7 @@ fn forged_key_is_denied_although_its_sender_hung_up_while_it_was_verified() {
         let gate = world.gate_from(config);
         let peer = world.stranger(gate);
         let AdmissionChallenge { nonce, cookie, .. } = challenge(&mut world, gate, peer, [5; 16]);
-        let proof = Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None });
+        let proof = Said::Proof(AdmissionProof { nonce, cookie, step, kem: None });
         assert!(give(&mut world, gate, peer, &proof).is_empty());
         let (handle, told) = (world.peer(gate, peer).unwrap(), world.node::<Gate<S>>(gate).events.len());
         assert_eq!(world.jobs.len(), 1);

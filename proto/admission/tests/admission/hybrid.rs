@@ -5,44 +5,44 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::swarm::{FENCE, Swarm};
-use crate::world::{Outcome, S, World, by_drone, name};
+use crate::world::{Outcome, Said, World, by_drone, name};
 use quiver_abke::Error as AbkeError;
 use quiver_abke::exchange::Hello;
 use quiver_admission::applicant::ApplicantEvent;
 use quiver_admission::gate::GateEvent;
-use quiver_admission::{AdmissionError, AnonymousEvent, Ledger};
+use quiver_admission::{AdmissionError, AdmissionProof, AdmissionStep, AnonymousEvent, Ledger};
 use quiver_ainq::{KemTerm, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_kem::{DecapsulationKey, KemError, KemSet, KemSetting, encapsulate};
-use quiver_message::{AdmissionProof, AdmissionStep, KemOffer, Message, Reason};
+use quiver_message::{KemOffer, Message, Reason};
 
 const A_WHILE: Duration = Duration::from_secs(20);
 const SET: KemSet = KemSet::MlKem768;
 
 /// Everything that is decoded of what was said.
-fn said(world: &World) -> Vec<Message<S>> {
+fn said(world: &World) -> Vec<Said> {
     world.recorded.iter().map(|packet| world.decode(packet)).collect()
 }
 
 /// The encapsulation keys, and the ciphertexts.
-fn exchanges(said: &[Message<S>]) -> (Vec<&Vec<u8>>, Vec<&Vec<u8>>) {
+fn exchanges(said: &[Said]) -> (Vec<&Vec<u8>>, Vec<&Vec<u8>>) {
     let keys = said.iter().filter_map(|message| match message {
-        Message::AdmissionProof(AdmissionProof { kem: Some(KemOffer::Key { key, .. }), .. }) => Some(key),
+        Said::Proof(AdmissionProof { kem: Some(KemOffer::Key { key, .. }), .. }) => Some(key),
         _ => None,
     });
     let ciphertexts = said.iter().filter_map(|message| match message {
-        Message::AdmissionStep(AdmissionStep { ciphertext, .. }) => Some(ciphertext),
+        Said::Step(AdmissionStep { ciphertext, .. }) => Some(ciphertext),
         _ => None,
     });
     (keys.collect(), ciphertexts.filter(|ciphertext| !ciphertext.is_empty()).collect())
 }
 
 /// Second factors that headers to members name.
-fn factors(said: &[Message<S>]) -> Vec<Option<KemTerm>> {
+fn factors(said: &[Said]) -> Vec<Option<KemTerm>> {
     let headers = said.iter().filter_map(|message| match message {
-        Message::Welcome(welcome) => Some(&welcome.header),
-        Message::Rekey(rekey) => Some(&rekey.header),
+        Said::Other(Message::Welcome(welcome)) => Some(&welcome.header),
+        Said::Other(Message::Rekey(rekey)) => Some(&rekey.header),
         _ => None,
     });
     headers.map(|header| header.core.kem).collect()
@@ -89,7 +89,7 @@ fn members_without_a_name_follow_with_a_second_factor_of_their_run() {
 }
 
 /// A run with somebody in between who alters every message as he likes.
-fn altered(world: &mut World, mut deed: impl FnMut(&mut World, Message<S>) -> Message<S>) -> Outcome {
+fn altered(world: &mut World, mut deed: impl FnMut(&mut World, Said) -> Said) -> Outcome {
     let gate = world.gate(FENCE);
     let credential = world.credential(100, -50, false);
     let drone = world.applicant(&credential, Ledger::default());
@@ -113,18 +113,18 @@ fn own_key(set: KemSet) -> Vec<u8> {
 }
 
 /// Replaces the offer of a proof.
-fn offering(message: Message<S>, kem: Option<KemOffer>) -> Message<S> {
+fn offering(message: Said, kem: Option<KemOffer>) -> Said {
     match message {
-        Message::AdmissionProof(proof) => Message::AdmissionProof(AdmissionProof { kem, ..proof }),
+        Said::Proof(proof) => Said::Proof(AdmissionProof { kem, ..proof }),
         other => other,
     }
 }
 
 /// Replaces the ciphertext of a step that has one.
-fn answering(message: Message<S>, ciphertext: &[u8]) -> Message<S> {
+fn answering(message: Said, ciphertext: &[u8]) -> Said {
     match message {
-        Message::AdmissionStep(step) if !step.ciphertext.is_empty() => {
-            Message::AdmissionStep(AdmissionStep { ciphertext: ciphertext.to_vec(), ..step })
+        Said::Step(step) if !step.ciphertext.is_empty() => {
+            Said::Step(AdmissionStep { ciphertext: ciphertext.to_vec(), ..step })
         }
         other => other,
     }
@@ -170,7 +170,7 @@ fn encapsulation_key_that_is_swapped_or_taken_out_on_the_way_admits_nobody() {
     assert_failed(&outcome, AdmissionError::Refused(Reason::NotAuthorised));
     let why = AdmissionError::Kem(KemError::WrongKey(SET));
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why: found, .. }] if *found == why));
-    assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Message::AdmissionStep(_))));
+    assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Said::Step(_))));
 }
 
 #[test]
@@ -179,10 +179,7 @@ fn ciphertext_that_is_swapped_or_taken_out_or_comes_late_ends_the_run() {
     // Anybody can encapsulate to the drone's key; the leader's signature says who did.
     let mut key = Vec::new();
     let outcome = altered(&mut world, |_, message| {
-        if let Message::AdmissionProof(AdmissionProof {
-            kem: Some(KemOffer::Key { key: shown, .. }), ..
-        }) = &message
-        {
+        if let Said::Proof(AdmissionProof { kem: Some(KemOffer::Key { key: shown, .. }), .. }) = &message {
             key.clone_from(shown);
         }
         match encapsulate(SET, &key, &Secret::new([3; 32])) {
@@ -196,9 +193,9 @@ fn ciphertext_that_is_swapped_or_taken_out_or_comes_late_ends_the_run() {
     assert_failed(&outcome, without.clone());
     let mut steps = 0;
     let outcome = altered(&mut world, |_, message| match message {
-        Message::AdmissionStep(step) if step.ciphertext.is_empty() => {
+        Said::Step(step) if step.ciphertext.is_empty() => {
             steps += 1;
-            Message::AdmissionStep(AdmissionStep { ciphertext: vec![1; SET.ciphertext_len()], ..step })
+            Said::Step(AdmissionStep { ciphertext: vec![1; SET.ciphertext_len()], ..step })
         }
         other => other,
     });
@@ -211,8 +208,8 @@ fn ciphertext_that_is_swapped_or_taken_out_or_comes_late_ends_the_run() {
     world.kem = KemSetting::None;
     let mut first = true;
     let outcome = altered(&mut world, |_, message| match message {
-        Message::AdmissionStep(step) if std::mem::take(&mut first) => {
-            Message::AdmissionStep(AdmissionStep { ciphertext: vec![1; SET.ciphertext_len()], ..step })
+        Said::Step(step) if std::mem::take(&mut first) => {
+            Said::Step(AdmissionStep { ciphertext: vec![1; SET.ciphertext_len()], ..step })
         }
         other => other,
     });
@@ -226,9 +223,9 @@ fn drone_that_sends_a_ciphertext_is_denied() {
     let credential = world.credential(100, -50, false);
     let drone = world.applicant(&credential, Ledger::default());
     let outcome = world.apply_through(gate, drone, |world, mut packet, _| {
-        if let (true, Message::AdmissionStep(step)) = (by_drone(&&packet), world.decode(&packet)) {
+        if let (true, Said::Step(step)) = (by_drone(&&packet), world.decode(&packet)) {
             let ciphertext = vec![1; SET.ciphertext_len()];
-            let step = Message::<S>::AdmissionStep(AdmissionStep { ciphertext, ..step });
+            let step = Said::Step(AdmissionStep { ciphertext, ..step });
             packet.bytes = step.encode(&world.deployment);
         }
         vec![packet]
@@ -243,9 +240,9 @@ fn challenge_of_another_second_factor_is_shown_nothing_and_of_another_count_ends
     let mut world = hybrid_world(6);
     let challenged = |world: &mut World, kem: Option<KemTerm>| {
         altered(world, |_, message| match message {
-            Message::AdmissionChallenge(mut challenge) => {
+            Said::Challenge(mut challenge) => {
                 challenge.kem = kem;
-                Message::AdmissionChallenge(challenge)
+                Said::Challenge(challenge)
             }
             other => other,
         })
@@ -299,12 +296,12 @@ fn ends_whose_deployments_differ_both_say_so_and_nothing_is_shown() {
 fn nobody_gets_a_ciphertext_for_a_key_that_no_authority_certified() {
     let mut world = hybrid_world(9);
     let outcome = altered(&mut world, |world, message| match message {
-        Message::AdmissionProof(proof) => {
+        Said::Proof(proof) => {
             let step = vec![1; Hello::encoded_len(world.terms.schema().bits())];
-            Message::AdmissionProof(AdmissionProof { step, ..proof })
+            Said::Proof(AdmissionProof { step, ..proof })
         }
         other => other,
     });
     assert_failed(&outcome, AdmissionError::Refused(Reason::NotAuthorised));
-    assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Message::AdmissionStep(_))));
+    assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Said::Step(_))));
 }

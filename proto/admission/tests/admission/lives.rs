@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_admission::gate::{Admitted, Gate, GateEvent};
-use quiver_admission::{AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
+use quiver_admission::{
+    AdmissionChallenge, AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending,
+};
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
     GroupContext, Header, KemKey, KemTerm, Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind,
@@ -18,14 +20,12 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::{EdgeCommand, EdgeEvent};
 use quiver_kem::{KemSet, KemSetting};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Snapshot};
-use quiver_message::{
-    AdmissionChallenge, Message, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome,
-};
+use quiver_message::{Message, Rekey, RevocationList as ListMessage, RevocationQuery, Welcome};
 use quiver_testbed::Stimulus;
 use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::swarm::FENCE;
-use crate::world::{BEGINNING, Node, S, START, World, name};
+use crate::world::{BEGINNING, Node, S, START, Said, World, name};
 
 const DRONE: Node = Node::Drone(0);
 const SPARE_KEY: Peer = Peer(1000);
@@ -236,7 +236,7 @@ impl Hostile {
         said.push(Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
         said.push(Message::Rekey(Rekey::new(self.spare_header(600), None)));
         for message in said {
-            self.world.say(gate, DRONE, &message);
+            self.world.say(gate, DRONE, &Said::Other(message));
         }
         // And what it does when it is left alone.
         while self.world.step(BEGINNING + Duration::from_secs(60)) {}
@@ -253,7 +253,7 @@ impl Hostile {
         self.world.deliver(0);
         for _ in 0..self.world.pending().len() {
             let challenge = self.world.decode(self.world.pending()[0]);
-            assert!(matches!(challenge, Message::AdmissionChallenge(AdmissionChallenge { .. })));
+            assert!(matches!(challenge, Said::Challenge(AdmissionChallenge { .. })));
             self.world.deliver(0);
         }
         self.seen()
@@ -281,8 +281,8 @@ impl Machine for Observed {
         self.seen.push(match &output {
             Output::Persist(_) => "persists".into(),
             Output::Transmit { to, payload } => {
-                let said = match Message::<S>::decode(&self.deployment, payload).unwrap() {
-                    Message::Ack(ack) => format!("Ack of {} in slot {}", ack.epoch, ack.slot),
+                let said = match Said::decode(&self.deployment, payload) {
+                    Said::Other(Message::Ack(ack)) => format!("Ack of {} in slot {}", ack.epoch, ack.slot),
                     other => kind(&other),
                 };
                 format!("{said}, {} bytes, to {to:?}", payload.len())
@@ -304,8 +304,15 @@ impl Machine for Observed {
 }
 
 /// Kind of the message.
-fn kind(message: &Message<S>) -> String {
-    let text = format!("{message:?}");
+fn kind(message: &Said) -> String {
+    let text = match message {
+        Said::Hello(message) => format!("{message:?}"),
+        Said::Challenge(message) => format!("{message:?}"),
+        Said::Proof(message) => format!("{message:?}"),
+        Said::Step(message) => format!("{message:?}"),
+        Said::Leave(message) => format!("{message:?}"),
+        Said::Other(message) => format!("{message:?}"),
+    };
     text.chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 

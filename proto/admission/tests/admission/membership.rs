@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
-use quiver_admission::{AdmissionError, AnonymousEvent, AnyEdge, Ending};
+use quiver_admission::{AdmissionError, AdmissionLeave, AnonymousEvent, AnyEdge, Ending};
 use quiver_ainq::{RevocationList, Revoked, StrategyKind};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
 use quiver_machine::Reason;
@@ -13,7 +13,7 @@ use quiver_message::Message;
 use quiver_testbed::matching;
 
 use crate::swarm::Swarm;
-use crate::world::{Node, Packet, S, name};
+use crate::world::{Node, Packet, S, Said, name};
 
 const BOTH: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
 const A_WHILE: Duration = Duration::from_secs(20);
@@ -150,14 +150,16 @@ fn stretches(swarm: &Swarm, said: &[&Packet]) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     for message in said {
         let said = match swarm.world.decode(message) {
-            Message::AdmissionHello(hello) => hello.nonce.to_vec(),
-            Message::AdmissionProof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
-            Message::AdmissionStep(step) => [step.nonce.to_vec(), step.step].concat(),
-            Message::Ack(ack) => ack.tag.to_vec(),
-            Message::CatchUpRequest(request) => [request.number.to_vec(), request.tag.to_vec()].concat(),
-            Message::AdmissionLeave(leave) => leave.tag.to_vec(),
+            Said::Hello(hello) => hello.nonce.to_vec(),
+            Said::Proof(proof) => [proof.nonce.to_vec(), proof.step].concat(),
+            Said::Step(step) => [step.nonce.to_vec(), step.step].concat(),
+            Said::Other(Message::Ack(ack)) => ack.tag.to_vec(),
+            Said::Other(Message::CatchUpRequest(request)) => {
+                [request.number.to_vec(), request.tag.to_vec()].concat()
+            }
+            Said::Leave(leave) => leave.tag.to_vec(),
             // Channel, epoch, slot and count are the swarm's; the boot number is 1 for everybody.
-            Message::GroupMessage(message) => {
+            Said::Other(Message::GroupMessage(message)) => {
                 [message.frame.salt.to_vec(), message.frame.ciphertext].concat()
             }
             other => panic!("a drone without a name that says {other:?}"),
@@ -219,8 +221,8 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
     swarm.run(A_WHILE);
     let slot = swarm.drone(one).status().slot.unwrap();
     let held = swarm.drone(one).status().digest.unwrap();
-    let leave = quiver_message::AdmissionLeave { group: name("alpha"), slot, held, tag: [7; 32] };
-    let bytes = Message::<S>::AdmissionLeave(leave).encode(&swarm.world.deployment);
+    let leave = AdmissionLeave { group: name("alpha"), slot, held, tag: [7; 32] };
+    let bytes = Said::Leave(leave).encode(&swarm.world.deployment);
     swarm.world.inject(Node::Drone(other), Node::Leader, &bytes);
     swarm.run(A_WHILE);
     swarm.assert_in(&[one, other]);
@@ -229,7 +231,7 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
     swarm.command(one, EdgeCommand::Leave);
     swarm.run(A_WHILE);
     let mut said = swarm.world.recorded.iter().rev();
-    let leave = said.find(|said| matches!(swarm.world.decode(said), Message::AdmissionLeave(_)));
+    let leave = said.find(|said| matches!(swarm.world.decode(said), Said::Leave(_)));
     let leave = leave.unwrap().bytes.clone();
     let third = swarm.add(100, -52, false);
     swarm.run(A_WHILE);
@@ -251,10 +253,7 @@ fn drone_shows_nothing_to_a_leader_that_the_kgc_revoked() {
     let drone = swarm.add_knowing(100, -50, false, Some(list.encode()));
     swarm.run(A_WHILE);
     assert_eq!(swarm.ending(drone), Some(&Ending::Denied(AdmissionError::Leader("it is revoked"))));
-    let proofs = swarm
-        .world
-        .recorded
-        .iter()
-        .filter(|said| matches!(swarm.world.decode(said), Message::AdmissionProof(_)));
+    let proofs =
+        swarm.world.recorded.iter().filter(|said| matches!(swarm.world.decode(said), Said::Proof(_)));
     assert_eq!(proofs.count(), 0);
 }

@@ -7,7 +7,10 @@ use quiver_abke::{Authority, AuthorityKey, Credential};
 use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use quiver_admission::certifying::Terms;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
-use quiver_admission::{Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy};
+use quiver_admission::{
+    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
+    Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy,
+};
 use quiver_ainq::{
     Deployment, DroneKeypair, Identity, KemKey, KemTerm, MasterSecret, RevocationList, Ristretto255, Role,
     SecretScalar, VerifiedAuthority,
@@ -235,7 +238,7 @@ impl World {
         }
     }
 
-    pub(crate) fn say(&mut self, from: Node, to: Node, message: &Message<S>) {
+    pub(crate) fn say(&mut self, from: Node, to: Node, message: &Said) {
         let bytes = message.encode(&self.deployment);
         self.hand_over(from, to, bytes);
     }
@@ -284,12 +287,47 @@ impl World {
         Outcome { said: self.recorded[first..].to_vec(), gate: of_gate, drone, counted, sessions, kem, over }
     }
 
-    pub(crate) fn decode(&self, packet: &Packet) -> Message<S> {
-        self.decode_bytes(&packet.bytes)
+    pub(crate) fn decode(&self, packet: &Packet) -> Said {
+        Said::decode(&self.deployment, &packet.bytes)
+    }
+}
+
+/// A message as it is told apart here: one of this feature, or one of the kernel.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived")]
+pub(crate) enum Said {
+    Hello(AdmissionHello),
+    Challenge(AdmissionChallenge<S>),
+    Proof(AdmissionProof),
+    Step(AdmissionStep),
+    Leave(AdmissionLeave),
+    Other(Message<S>),
+}
+
+impl Said {
+    /// The message in these bytes, which is one.
+    pub(crate) fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Self {
+        let message = Message::decode(deployment, bytes).unwrap();
+        match message.extension().transpose().unwrap() {
+            Some(AdmissionMessage::Hello(hello)) => Self::Hello(hello),
+            Some(AdmissionMessage::Challenge(challenge)) => Self::Challenge(challenge),
+            Some(AdmissionMessage::Proof(proof)) => Self::Proof(proof),
+            Some(AdmissionMessage::Step(step)) => Self::Step(step),
+            Some(AdmissionMessage::Leave(leave)) => Self::Leave(leave),
+            None => Self::Other(message),
+        }
     }
 
-    pub(crate) fn decode_bytes(&self, bytes: &[u8]) -> Message<S> {
-        Message::decode(&self.deployment, bytes).unwrap()
+    pub(crate) fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        let message: Message<S> = match self.clone() {
+            Self::Hello(hello) => AdmissionMessage::Hello(hello).into(),
+            Self::Challenge(challenge) => AdmissionMessage::Challenge(challenge).into(),
+            Self::Proof(proof) => AdmissionMessage::Proof(proof).into(),
+            Self::Step(step) => AdmissionMessage::Step(step).into(),
+            Self::Leave(leave) => AdmissionMessage::Leave(leave).into(),
+            Self::Other(message) => message,
+        };
+        message.encode(deployment)
     }
 }
 

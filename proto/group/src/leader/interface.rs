@@ -16,6 +16,19 @@ use crate::Source;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 use quiver_machine::{Offence, Peer, Snapshot};
 
+/// Request of a member without a name to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnonymousLeave {
+    /// The group.
+    pub group: Name,
+    /// The member's slot.
+    pub slot: Slot,
+    /// D held.
+    pub held: [u8; 32],
+    /// [`leave_tag`](quiver_ainq::leave_tag) over it.
+    pub tag: [u8; 32],
+}
+
 /// Configuration of a leader.
 #[derive(Debug)]
 pub struct LeaderConfig<S: Suite> {

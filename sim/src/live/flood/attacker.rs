@@ -10,8 +10,7 @@ use quiver_ainq::{
 };
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route};
 use quiver_message::{
-    AdmissionHello, AdmissionProof, CatchUpRequest, GroupMessage, JoinHello, JoinRequest, Message, Rekey,
-    RevocationQuery, Source,
+    CatchUpRequest, GroupMessage, JoinHello, JoinRequest, Message, Rekey, RevocationQuery, Source,
 };
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey, group_topic};
 use rand_chacha::ChaCha20Rng;
@@ -20,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{Flood, FloodCounters, Target};
+use crate::live::anonymous;
 use crate::live::node::Node;
 use crate::live::node_settings::NodeSettings;
 use crate::rng_stream::{self, RngStream};
@@ -293,8 +293,7 @@ impl<S: Suite> Attacker<S> {
             }
             Flood::Keys if self.round == 1 => {
                 let (nonce, group) = (self.nonce(), self.messages.group.clone());
-                let hello = AdmissionHello { nonce, group, kem: None };
-                self.ask(leader, &Message::AdmissionHello(hello));
+                self.ask(leader, &anonymous::hello(nonce, group));
             }
             Flood::Keys | Flood::Anonymous => {}
         }
@@ -336,11 +335,12 @@ impl<S: Suite> Attacker<S> {
                 };
                 return self.ask(from, &Message::JoinRequest(request));
             }
-            Ok(Message::AdmissionChallenge(challenge)) => {
-                let Some(step) = self.messages.step.clone() else { return };
-                let (nonce, cookie) = (challenge.nonce, challenge.cookie);
-                return self
-                    .ask(from, &Message::AdmissionProof(AdmissionProof { nonce, cookie, step, kem: None }));
+            Ok(message @ Message::Extension(_)) => {
+                let step = self.messages.step.as_deref();
+                if let Some(proof) = step.and_then(|step| anonymous::proof(&message, step)) {
+                    self.ask(from, &proof);
+                }
+                return;
             }
             Ok(Message::Rekey(rekey)) => rekey.header,
             Ok(Message::CatchUpReply(reply)) => reply.header,

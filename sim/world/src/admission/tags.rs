@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
-use quiver_admission::{AnonymousEdge, AnonymousEvent};
+use quiver_admission::{AdmissionMessage, AnonymousEdge, AnonymousEvent};
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
     GroupContext, Header, Identity, Leadership, MasterSecret, Name, Part, Pseudonym, RevocationList, Role,
@@ -296,7 +296,7 @@ impl<S: Suite> TaggingLeader<S> {
         // A few dozen messages, and as many pieces of work.
         for _ in 0..1_000 {
             for bytes in std::mem::take(&mut up) {
-                if let Ok(Message::AdmissionHello(hello)) = Message::<S>::decode(&self.deployment, &bytes) {
+                if let Some(AdmissionMessage::Hello(hello)) = super::read(&self.deployment, &bytes) {
                     nonce = hello.nonce;
                 }
                 gate.handle_input(
@@ -350,7 +350,8 @@ impl<S: Suite> Life<S> {
                 Output::Transmit { to, payload } => {
                     let said = match Message::<S>::decode(deployment, &payload) {
                         Ok(Message::Ack(ack)) => format!("Ack of {} in slot {}", ack.epoch, ack.slot),
-                        other => kind(&format!("{other:?}")),
+                        Ok(other) => kind(&super::described(&other).unwrap_or_else(|| format!("{other:?}"))),
+                        Err(error) => kind(&format!("{error:?}")),
                     };
                     let seen = format!("{said}, {} bytes, to {to:?}", payload.len());
                     sent.push(payload);
@@ -377,10 +378,9 @@ impl<S: Suite> Life<S> {
     }
 }
 
-/// Kind of a message: `Ok(Name(…` without its content.
+/// Kind of a message: its name without its content.
 fn kind(debug: &str) -> String {
-    let name = debug.strip_prefix("Ok(").unwrap_or(debug);
-    name.chars().take_while(char::is_ascii_alphanumeric).collect()
+    debug.chars().take_while(char::is_ascii_alphanumeric).collect()
 }
 
 #[cfg(test)]

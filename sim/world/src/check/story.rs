@@ -11,6 +11,7 @@ use quiver_quorum::QuorumSuite;
 
 use super::{Base, ConvergenceChecker, Plan, run_to_convergence};
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
+use crate::{admission, envelopes};
 
 /// Greatest number of steps printed.
 const MAX_STEPS: usize = 48000;
@@ -137,10 +138,16 @@ fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
             }
         }
         Ok(message) => {
-            let text = format!("{message:?}");
+            let text = described(&message);
             text.split(['(', ' ', '{']).next().unwrap_or_default().to_string()
         }
     }
+}
+
+/// A message in full, by the feature that knows it.
+fn described<S: Suite>(message: &Message<S>) -> String {
+    let of_feature = admission::described(message).or_else(|| envelopes::described(message));
+    of_feature.unwrap_or_else(|| format!("{message:?}"))
 }
 
 fn report(event: &NodeEvent) -> String {

@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quiver_admission::AnonymousEvent;
+use quiver_admission::{AdmissionMessage, AnonymousEvent};
 use quiver_ainq::{Epoch, Suite};
 use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
-use quiver_message::Message;
 
 use super::keys::show;
 use super::{Invariant, Invariants, died};
-use crate::admission::is_unsatisfied;
+use crate::admission::{is_unsatisfied, read};
 use crate::{Effect, NodeEvent, NodeId, Step, World};
 
 /// Identities behind anonymous memberships, which no node knows.
@@ -77,8 +76,7 @@ impl<S: Suite> Invariants<S> {
         };
         for effect in &step.effects {
             let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { continue };
-            let message = Message::<S>::decode(world.fleet().deployment(), payload);
-            if !matches!(message, Ok(Message::AdmissionStep(_)))
+            if !matches!(read(world.fleet().deployment(), payload), Some(AdmissionMessage::Step(_)))
                 || !self.anonymous.answering.insert((number, world.life(step.node)))
             {
                 continue;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_link::TrickleConfig;
@@ -15,7 +14,7 @@ use super::error::SourceText;
 use super::expect::ExpectedTelemetry;
 use super::names::Census;
 use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
-use crate::admission::{FENCE, Fields, Rules, check};
+use crate::admission::{FENCE, Fields, MAX_PERIOD, MIN_PERIOD, Rules, check};
 use crate::fleet::check_quorum;
 use crate::mavlink::stations::MAX_STATIONS;
 use crate::radio::cycles::Arithmetic;

@@ -10,15 +10,14 @@ use quiver_ainq::{
 use quiver_crypto::ct_eq;
 use quiver_machine::{Offence, Peer};
 use quiver_message::{
-    Ack, AdmissionLeave, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck,
-    SparePublication,
+    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
 };
 
 use super::Term;
 use crate::group_channel::SenderPolicy;
-use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::store::{Spare, spare_change};
+use crate::leader::{AnonymousLeave, LeaderEvent};
 use crate::statements;
 
 /// Minimum time between two renewals of the key because of members' restarts.
@@ -241,7 +240,7 @@ impl<S: Suite> Term<S> {
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         from: Peer,
-        leave: &AdmissionLeave,
+        leave: &AnonymousLeave,
     ) {
         let (Some(_), Some(auth)) =
             (self.roster().anonymous(leave.slot), self.leadership.auth_key(leave.slot))

@@ -1,19 +1,115 @@
-//! Messages between an anonymous drone and a leader that demands a policy for joining.
+//! Messages between an anonymous drone and a leader that demands a policy for joining (docs/admission.md, A4).
+//!
+//! | message | from → to | answers | authenticated by |
+//! |---|---|---|---|
+//! | [`AdmissionHello`] | anonymous drone → leader | – | – |
+//! | [`AdmissionChallenge`] | leader → drone | `AdmissionHello` | signature `admission`; the policy is signed by the KGC |
+//! | [`AdmissionProof`] | drone → leader | `AdmissionChallenge` | challenge; the certification authority signed the key in it |
+//! | [`AdmissionStep`] | both ways | `AdmissionProof` | the exchange: signature `abke`, then confirmations |
+//! | [`AdmissionLeave`] | anonymous member → leader | – | tag under A, names the epoch held |
 //!
 //! The steps of the exchange are opaque here: they travel as bounded bytes. All of a run have the nonce of
 //! its hello.
 
 use alloc::vec::Vec;
 
+use prost::bytes::Bytes;
 use quiver_ainq::{DronePublicKey, KemTerm, Name, Signature, Slot, Suite};
 use quiver_kem::KemSet;
+use quiver_message::{
+    COOKIE_LEN, Extension, ExtensionMessage, KemOffer, Message, MessageError, Nonce, canonical, field, kem,
+};
 
-use crate::{COOKIE_LEN, KemOffer, MessageError, Nonce, field, kem, wire};
+/// The types generated from the `.proto` of `quiver-message`, unvalidated.
+#[allow(missing_docs, unreachable_pub, clippy::all, reason = "generated from the .proto, which documents it")]
+mod wire {
+    pub(super) use quiver_message::wire::{KemOffer, KemSet, KemTerm};
+
+    include!("wire.rs");
+}
 
 /// Bytes a policy that the KGC signed may have.
 pub const MAX_ADMISSION_POLICY_LEN: usize = 16_896;
 /// Bytes a step of the exchange may have: an offer to a credential of 800 bits, or 64 KiB of tables.
 pub const MAX_ADMISSION_STEP_LEN: usize = 192 * 1024;
+
+/// Numbers of the messages among the bodies of `Message`.
+const HELLO: u32 = 50;
+/// See [`HELLO`].
+const CHALLENGE: u32 = 51;
+/// See [`HELLO`].
+const PROOF: u32 = 52;
+/// See [`HELLO`].
+const STEP: u32 = 53;
+/// See [`HELLO`].
+const LEAVE: u32 = 54;
+
+/// Room in the bounds of contents for keys and lengths of fields, numbers and a nonce, in bytes, so that a field which is
+/// too long is named.
+const SMALL_FIELDS: usize = 128;
+/// The longest encapsulation key and the longest ciphertext of ML-KEM-1024 are as long.
+const MAX_KEM_LEN: usize = KemSet::MlKem1024.key_len();
+const _: () = assert!(MAX_KEM_LEN == KemSet::MlKem1024.ciphertext_len());
+
+/// A message of this feature.
+#[derive(Clone, PartialEq, Eq, derive_more::Debug, derive_more::From)]
+pub enum AdmissionMessage<S: Suite> {
+    /// A question for the policy.
+    #[debug("{_0:?}")]
+    Hello(AdmissionHello),
+    /// A challenge, with the policy.
+    #[debug("{_0:?}")]
+    Challenge(AdmissionChallenge<S>),
+    /// The first step of the exchange.
+    #[debug("{_0:?}")]
+    Proof(AdmissionProof),
+    /// Another step of the exchange.
+    #[debug("{_0:?}")]
+    Step(AdmissionStep),
+    /// The end of a membership.
+    #[debug("{_0:?}")]
+    Leave(AdmissionLeave),
+}
+
+impl<S: Suite> Extension<S> for AdmissionMessage<S> {
+    const KINDS: &'static [(u32, usize)] = &[
+        (HELLO, Name::MAX_LEN + SMALL_FIELDS),
+        (
+            CHALLENGE,
+            field::MAX_DRONE_LEN + MAX_ADMISSION_POLICY_LEN + field::MAX_SIGNATURE_LEN + SMALL_FIELDS,
+        ),
+        (PROOF, MAX_ADMISSION_STEP_LEN + MAX_KEM_LEN + SMALL_FIELDS),
+        (STEP, MAX_ADMISSION_STEP_LEN + MAX_KEM_LEN + SMALL_FIELDS),
+        (LEAVE, Name::MAX_LEN + 64 + SMALL_FIELDS),
+    ];
+
+    fn read(number: u32, content: &Bytes, leader: Option<&DronePublicKey<S>>) -> Result<Self, MessageError> {
+        match number {
+            HELLO => AdmissionHello::from_wire(&canonical(content)?).map(Self::Hello),
+            CHALLENGE => AdmissionChallenge::from_wire(canonical(content)?, leader).map(Self::Challenge),
+            PROOF => AdmissionProof::from_wire(canonical(content)?).map(Self::Proof),
+            STEP => AdmissionStep::from_wire(canonical(content)?).map(Self::Step),
+            LEAVE => AdmissionLeave::from_wire(&canonical(content)?).map(Self::Leave),
+            _ => Err(MessageError::NoBody),
+        }
+    }
+
+    fn write(&self) -> ExtensionMessage {
+        match self {
+            Self::Hello(message) => ExtensionMessage::new(HELLO, &message.to_wire()),
+            Self::Challenge(message) => ExtensionMessage::new(CHALLENGE, &message.to_wire()),
+            Self::Proof(message) => ExtensionMessage::new(PROOF, &message.to_wire()),
+            Self::Step(message) => ExtensionMessage::new(STEP, &message.to_wire()),
+            Self::Leave(message) => ExtensionMessage::new(LEAVE, &message.to_wire()),
+        }
+    }
+}
+
+impl<S: Suite> From<AdmissionMessage<S>> for Message<S> {
+    fn from(message: AdmissionMessage<S>) -> Self {
+        Self::Extension(message.write())
+    }
+}
 
 /// Asks a leader for its policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +180,7 @@ pub struct AdmissionLeave {
 }
 
 impl AdmissionHello {
-    pub(crate) fn from_wire(wire: &wire::AdmissionHello) -> Result<Self, MessageError> {
+    fn from_wire(wire: &wire::AdmissionHello) -> Result<Self, MessageError> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             group: field::name("group", &wire.group)?,
@@ -92,7 +188,7 @@ impl AdmissionHello {
         })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::AdmissionHello {
+    fn to_wire(&self) -> wire::AdmissionHello {
         wire::AdmissionHello {
             nonce: self.nonce.to_vec(),
             group: self.group.as_str().into(),
@@ -102,7 +198,7 @@ impl AdmissionHello {
 }
 
 impl<S: Suite> AdmissionChallenge<S> {
-    pub(crate) fn from_wire(
+    fn from_wire(
         wire: wire::AdmissionChallenge,
         leader: Option<&DronePublicKey<S>>,
     ) -> Result<Self, MessageError> {
@@ -116,7 +212,7 @@ impl<S: Suite> AdmissionChallenge<S> {
         })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::AdmissionChallenge {
+    fn to_wire(&self) -> wire::AdmissionChallenge {
         wire::AdmissionChallenge {
             nonce: self.nonce.to_vec(),
             cookie: self.cookie.to_vec(),
@@ -129,7 +225,7 @@ impl<S: Suite> AdmissionChallenge<S> {
 }
 
 impl AdmissionProof {
-    pub(crate) fn from_wire(wire: wire::AdmissionProof) -> Result<Self, MessageError> {
+    fn from_wire(wire: wire::AdmissionProof) -> Result<Self, MessageError> {
         Ok(Self {
             nonce: field::array("nonce", &wire.nonce)?,
             cookie: field::array("cookie", &wire.cookie)?,
@@ -139,7 +235,7 @@ impl AdmissionProof {
         })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::AdmissionProof {
+    fn to_wire(&self) -> wire::AdmissionProof {
         wire::AdmissionProof {
             nonce: self.nonce.to_vec(),
             cookie: self.cookie.to_vec(),
@@ -150,7 +246,7 @@ impl AdmissionProof {
 }
 
 impl AdmissionStep {
-    pub(crate) fn from_wire(wire: wire::AdmissionStep) -> Result<Self, MessageError> {
+    fn from_wire(wire: wire::AdmissionStep) -> Result<Self, MessageError> {
         let lengths = KemSet::ALL.map(KemSet::ciphertext_len);
         if !wire.ciphertext.is_empty() && !lengths.contains(&wire.ciphertext.len()) {
             return Err(MessageError::Invalid("ciphertext"));
@@ -162,7 +258,7 @@ impl AdmissionStep {
         })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::AdmissionStep {
+    fn to_wire(&self) -> wire::AdmissionStep {
         wire::AdmissionStep {
             nonce: self.nonce.to_vec(),
             step: self.step.clone(),
@@ -180,7 +276,7 @@ fn fresh_offer(wire: wire::KemOffer) -> Result<KemOffer, MessageError> {
 }
 
 impl AdmissionLeave {
-    pub(crate) fn from_wire(wire: &wire::AdmissionLeave) -> Result<Self, MessageError> {
+    fn from_wire(wire: &wire::AdmissionLeave) -> Result<Self, MessageError> {
         Ok(Self {
             group: field::name("group", &wire.group)?,
             slot: wire.slot,
@@ -189,7 +285,7 @@ impl AdmissionLeave {
         })
     }
 
-    pub(crate) fn to_wire(&self) -> wire::AdmissionLeave {
+    fn to_wire(&self) -> wire::AdmissionLeave {
         wire::AdmissionLeave {
             group: self.group.as_str().into(),
             slot: self.slot,
