@@ -31,6 +31,8 @@ use quiver_kem::{KemError, KemSetting};
 use quiver_message::Reason;
 
 pub use admitting_leader::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, Demand};
+#[cfg(feature = "compromise")]
+pub use anonymous_edge::CompromisedRun;
 pub use anonymous_edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
 pub use any_edge::AnyEdge;
 pub use ledger::{Exhausted, Ledger};

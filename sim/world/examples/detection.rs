@@ -59,6 +59,7 @@ fn planted() -> Vec<(Sabotage, Place)> {
         lives(Sabotage::KeepDrones, CheckSetup { relays: 1, ..plain }),
         lives(Sabotage::LeaveOutKem, hybrid),
         lives(Sabotage::KeepStates, hybrid),
+        lives(Sabotage::LogRunKem, CheckSetup { admission: true, ..hybrid }),
         lives(Sabotage::ForgetPins, quorum),
         lives(Sabotage::EarlyRelease, quorum),
         (Sabotage::KeepDatagramKey, Place::Scenario("mavlink")),

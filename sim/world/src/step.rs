@@ -196,6 +196,8 @@ pub enum Sabotage {
     LeaveOutKem,
     /// Leave every state of a drone on its disk, where the next takes the place of the last.
     KeepStates,
+    /// Write the second factor of each anonymous run into the drone's log, which the adversary reads.
+    LogRunKem,
 }
 
 /// Collects the effects of a step, and writes records as the sabotage has it.

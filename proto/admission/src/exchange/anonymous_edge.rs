@@ -15,6 +15,9 @@
 //! It receives and sends, but it cannot sign; its boot number is 1 whenever it starts, because a number that
 //! counts starts would distinguish drones, and no two runs ever have one epoch's key under one slot.
 
+#[cfg(feature = "compromise")]
+mod compromise;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,6 +43,8 @@ use quiver_machine::{
 use quiver_message::{Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
+#[cfg(feature = "compromise")]
+pub use self::compromise::CompromisedRun;
 use super::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use super::{AdmissionError, Ledger};
 use crate::certifying::Terms;

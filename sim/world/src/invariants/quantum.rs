@@ -3,8 +3,12 @@
 //!
 //! In the [toy group](crate::InsecureToy) a point is its own logarithm. So of every drone whose request to
 //! join it recorded the adversary has y, and e of every one-time point: all that the drone has, but κ. It goes
-//! on as that drone, by the code of members, along everything that leaders publish. Where there is no second
-//! factor it must open every epoch that a drone holds, because otherwise its failure would prove nothing.
+//! on as that drone, by the code of members, along everything that leaders publish. Of an anonymous drone it
+//! has W of its run: the world takes it out of the machine, because the exchange is over another group, in
+//! which nothing here computes a logarithm.
+//!
+//! Where there is no second factor it must open every epoch that a drone holds, because otherwise its failure
+//! would prove nothing.
 //! Where there is one it guesses κ, or has it of captured drones, and must open no epoch but those of terms
 //! that its captive may have followed: of each leader the last one, and later ones, and all of a leader with which
 //! the captive made κ ahead.
@@ -13,9 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quiver_admission::AnyEdge;
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, Error, GroupContext, Handle, Header, KemKey, KemTerm, Kind,
-    Membership, Part, RevocationList, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
+    AgreedSecret, DroneKeypair, DronePublicKey, Epoch, Error, GroupContext, Handle, Header, KemKey, KemTerm,
+    Kind, Membership, Part, Pseudonym, RevocationList, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
@@ -25,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 use super::keys::show;
 use super::{Invariant, Invariants};
-use crate::{Effect, InsecureToy, NodeEvent, NodeId, Step, StepObserver, World};
+use crate::{Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
 
 /// Number of one-time pairs of each drone that are kept: those of requests to join, and spare ones.
 const PAIRS: usize = 16;
@@ -42,13 +47,31 @@ struct Published<S: Suite> {
     newcomers: Newcomers,
 }
 
+/// Secrets of a drone without its second factor.
+#[derive(Clone)]
+enum CurveSecrets<S: Suite> {
+    /// Of a drone by name.
+    Named {
+        keypair: Arc<DroneKeypair<S>>,
+        /// E_now of its requests with n_e, the newest first.
+        requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
+        spares: BTreeMap<u64, Arc<SparePair<S>>>,
+    },
+    /// Of an anonymous drone: its newest run (§A5.1).
+    Anonymous {
+        nonce: Nonce,
+        pseudonym: Pseudonym,
+        /// W of the exchange.
+        secret: AgreedSecret,
+        /// κ of the run, if the drone's log has it.
+        logged: Option<KemKey<S>>,
+    },
+}
+
 /// A drone as the adversary can be it.
 #[derive(Clone)]
 struct Double<S: Suite> {
-    keypair: Arc<DroneKeypair<S>>,
-    /// E_now of its requests with n_e, the newest first.
-    requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
-    spares: BTreeMap<u64, Arc<SparePair<S>>>,
+    secrets: CurveSecrets<S>,
     /// Membership in each term.
     places: BTreeMap<u64, Arc<Membership<S>>>,
     /// κ that was taken from the drone, by its leader.
@@ -112,12 +135,8 @@ struct Opening {
 
 /// Returns true if the adversary has the recording of this world, and a group in which it can compute.
 pub(super) fn computes<S: Suite>(world: &World<S>) -> bool {
-    // Of ranks none sees all drones, and one is to check what many do. Anonymous members share W of another
-    // exchange, not T.
-    S::ID == InsecureToy::ID
-        && world.setup().recording
-        && world.setup().admission.is_none()
-        && world.setup().ranks.is_none()
+    // Of ranks none sees all drones, and one is to check what many do.
+    S::ID == InsecureToy::ID && world.setup().recording && world.setup().ranks.is_none()
 }
 
 /// The discrete logarithm of a point, if it is its own.
@@ -142,29 +161,66 @@ fn key<S: Suite>(term: KemTerm, bytes: &[u8]) -> Option<KemKey<S>> {
     KemKey::decode(&writer.fixed(bytes).finish()).ok()
 }
 
-impl<S: Suite> Double<S> {
+impl<S: Suite> CurveSecrets<S> {
     /// Pairs of a drone that were recorded in a request.
     fn record(&mut self, request: &JoinRequest) {
         if let Some(spare) = pair(request.spare_q, &request.spare_point) {
             self.keep(spare);
         }
+        let Self::Named { requests, .. } = self else { return };
         // No welcome answers one that asks for no membership.
         if matches!(request.kem, Some(KemOffer::Ahead { .. })) {
             return;
         }
-        if self.requests.iter().all(|(nonce, _)| *nonce != request.nonce)
+        if requests.iter().all(|(nonce, _)| *nonce != request.nonce)
             && let Some(ephemeral) = pair(0, &request.ephemeral)
         {
-            self.requests.push_front((request.nonce, ephemeral));
-            self.requests.truncate(PAIRS);
+            requests.push_front((request.nonce, ephemeral));
+            requests.truncate(PAIRS);
         }
     }
 
     fn keep(&mut self, spare: Arc<SparePair<S>>) {
-        self.spares.insert(spare.q(), spare);
-        if self.spares.len() > PAIRS {
-            self.spares.pop_first();
+        let Self::Named { spares, .. } = self else { return };
+        spares.insert(spare.q(), spare);
+        if spares.len() > PAIRS {
+            spares.pop_first();
         }
+    }
+
+    /// Returns true if a publication answers a request or a run of the drone.
+    fn asked_for(&self, published: &Published<S>) -> bool {
+        match self {
+            Self::Named { requests, .. } => requests.iter().any(|(nonce, _)| published.answers(nonce)),
+            Self::Anonymous { nonce, .. } => published.answers(nonce),
+        }
+    }
+}
+
+impl<S: Suite> Published<S> {
+    /// Returns true if it answers a request or a run of this nonce.
+    fn answers(&self, asked: &Nonce) -> bool {
+        match &self.part {
+            Part::Path(path) => path.r == *asked,
+            Part::Delta(_) => self.newcomers.slot_of(asked).is_some(),
+            Part::Entry(_) => self.nonce == Some(*asked),
+        }
+    }
+}
+
+impl<S: Suite> Double<S> {
+    const fn new(secrets: CurveSecrets<S>) -> Self {
+        Self { secrets, places: BTreeMap::new(), taken: Vec::new(), captured: None }
+    }
+
+    /// Returns true if it is the drone with this public key.
+    fn is(&self, drone: &[u8]) -> bool {
+        matches!(&self.secrets, CurveSecrets::Named { keypair, .. } if keypair.public().encode() == drone)
+    }
+
+    /// Returns true if it is the drone in this run.
+    fn runs(&self, run: &Nonce) -> bool {
+        matches!(&self.secrets, CurveSecrets::Anonymous { nonce, .. } if nonce == run)
     }
 
     /// κ to try on a header: those that were taken, forward as members step it and as if it were of the
@@ -177,7 +233,11 @@ impl<S: Suite> Double<S> {
             let raw = bytes.get(bytes.len().saturating_sub(32)..).and_then(|raw| key(term, raw));
             [taken.at(&leader, term).ok(), raw]
         });
-        taken.chain([key(term, &[0; 32])]).filter(Option::is_some).collect()
+        let logged = match &self.secrets {
+            CurveSecrets::Anonymous { logged, .. } => logged.clone(),
+            CurveSecrets::Named { .. } => None,
+        };
+        taken.chain([logged, key(term, &[0; 32])]).filter(Option::is_some).collect()
     }
 
     /// The membership that the drone has after a publication, if the adversary gets there.
@@ -187,9 +247,11 @@ impl<S: Suite> Double<S> {
         published: &Published<S>,
         slot: Option<Slot>,
     ) -> Option<Membership<S>> {
-        let Published { header, part, nonce, newcomers } = published;
+        let Published { header, part, .. } = published;
         let core = header.core();
         if core.kind == Kind::Open {
+            // §6.5: an anonymous member follows no opening.
+            let CurveSecrets::Named { keypair, spares, .. } = &self.secrets else { return None };
             let slot = match part {
                 Part::Entry(entry) => entry.slot,
                 Part::Path(path) => path.slot,
@@ -200,11 +262,11 @@ impl<S: Suite> Double<S> {
                 Part::Entry(entry) => entry.q == Some(spare.q()),
                 _ => true,
             };
-            let spares: Vec<_> = self.spares.values().rev().filter(named).collect();
+            let spares: Vec<_> = spares.values().rev().filter(named).collect();
             return self.factors(header).into_iter().find_map(|kem| {
                 spares.iter().find_map(|spare| {
                     let secrets = (Some(&***spare), kem.as_ref());
-                    anywhere.advance_with_kem(context, &self.keypair, secrets, header, part).ok()
+                    anywhere.advance_with_kem(context, keypair, secrets, header, part).ok()
                 })
             });
         }
@@ -215,33 +277,39 @@ impl<S: Suite> Double<S> {
         if place.is_some_and(|place| place.epoch() >= core.epoch) {
             return None;
         }
-        let asked = |(asked, _): &&(Nonce, Arc<SparePair<S>>)| match part {
-            Part::Path(path) => path.r == *asked,
-            Part::Delta(_) => newcomers.slot_of(asked).is_some(),
-            Part::Entry(_) => *nonce == Some(*asked),
-        };
-        let (nonce, ephemeral) = self.requests.iter().find(asked)?;
-        self.factors(header).into_iter().find_map(|kem| {
-            let kem = kem.as_ref();
-            let joined = match part {
-                Part::Delta(delta) => {
-                    let slot = newcomers.slot_of(nonce).ok_or(Error::MissingEntry);
-                    slot.and_then(|slot| {
-                        let secrets = (&**ephemeral, kem);
-                        Membership::join_by_wraps_with_kem(
-                            context,
-                            &self.keypair,
-                            secrets,
-                            header,
-                            slot,
-                            delta,
-                        )
-                    })
+        if !self.secrets.asked_for(published) {
+            return None;
+        }
+        self.factors(header).into_iter().find_map(|kem| self.enter(context, published, kem.as_ref()))
+    }
+
+    /// The membership that begins with a publication.
+    fn enter(
+        &self,
+        context: &GroupContext<S>,
+        published: &Published<S>,
+        kem: Option<&KemKey<S>>,
+    ) -> Option<Membership<S>> {
+        let Published { header, part, newcomers, .. } = published;
+        let joined = match &self.secrets {
+            CurveSecrets::Named { keypair, requests, .. } => {
+                let (nonce, ephemeral) = requests.iter().find(|(nonce, _)| published.answers(nonce))?;
+                match part {
+                    Part::Delta(delta) => {
+                        let slot = newcomers.slot_of(nonce).ok_or(Error::MissingEntry);
+                        slot.and_then(|slot| {
+                            let secrets = (&**ephemeral, kem);
+                            Membership::join_by_wraps_with_kem(context, keypair, secrets, header, slot, delta)
+                        })
+                    }
+                    part => Membership::join_with_kem(context, keypair, ephemeral, kem, header, part),
                 }
-                part => Membership::join_with_kem(context, &self.keypair, ephemeral, kem, header, part),
-            };
-            joined.ok()
-        })
+            }
+            CurveSecrets::Anonymous { pseudonym, secret, .. } => {
+                Membership::admitted(context, pseudonym, (secret, kem), header, part)
+            }
+        };
+        joined.ok()
     }
 
     /// Slot of the newest membership.
@@ -285,6 +353,7 @@ impl<S: Suite> QuantumAdversary<S> {
                 let newest = self.followed.entry((edge, epoch.ordinal())).or_default();
                 *newest = epoch.term.max(*newest);
             }
+            self.observe_run(world, edge, &mut openings);
         }
         for effect in &step.effects {
             let Effect::Sent { payload, .. } = effect else { continue };
@@ -304,35 +373,50 @@ impl<S: Suite> QuantumAdversary<S> {
         openings
     }
 
+    /// A run of an anonymous drone that its leader has confirmed. Its welcome may have been recorded before.
+    fn observe_run(&mut self, world: &World<S>, edge: u32, openings: &mut Vec<Opening>) {
+        let Some(run) = world.edge(edge).and_then(AnyEdge::compromised_run) else { return };
+        if self.doubles.get(&edge).is_some_and(|double| double.runs(run.nonce)) {
+            return;
+        }
+        let (nonce, pseudonym, secret) = (*run.nonce, *run.pseudonym, run.secret.clone());
+        // Sabotage: a driver that writes into its log what the machine has in memory.
+        let logged = run.kem.filter(|_| world.setup().sabotage == Sabotage::LogRunKem).cloned();
+        let secrets = CurveSecrets::Anonymous { nonce, pseudonym, secret, logged };
+        self.doubles.insert(edge, Double::new(secrets));
+        let first = self.archive.iter().position(|published| published.answers(&nonce));
+        let recorded = first.and_then(|first| self.archive.get(first..)).unwrap_or_default().to_vec();
+        for published in recorded {
+            self.attack(world, &published, &[edge], openings);
+        }
+    }
+
     /// A drone's request to join, or its next spare point.
     fn record(&mut self, world: &World<S>, edge: u32, payload: &[u8]) {
         let deployment = world.fleet().deployment();
         match Message::<S>::decode(deployment, payload) {
             Ok(Message::JoinRequest(request)) => {
                 let known = self.doubles.get(&edge);
-                if known.is_none_or(|known| known.keypair.public().encode() != request.drone) {
+                if known.is_none_or(|known| !known.is(&request.drone)) {
                     let Ok(public) = DronePublicKey::<S>::decode(&request.drone) else { return };
                     let implicit = public.implicit(deployment).ok();
                     let Some(y) = implicit.and_then(|point| logarithm::<S>(point.as_bytes())) else { return };
                     let Ok(keypair) = DroneKeypair::restore(deployment, public, &y) else { return };
-                    let double = Double {
+                    let secrets = CurveSecrets::Named {
                         keypair: Arc::new(keypair),
                         requests: VecDeque::new(),
                         spares: BTreeMap::new(),
-                        places: BTreeMap::new(),
-                        taken: Vec::new(),
-                        captured: None,
                     };
-                    self.doubles.insert(edge, double);
+                    self.doubles.insert(edge, Double::new(secrets));
                 }
                 if let Some(double) = self.doubles.get_mut(&edge) {
-                    double.record(&request);
+                    double.secrets.record(&request);
                 }
             }
             Ok(Message::SparePublication(publication)) => {
                 let spare = pair(publication.spare.q, publication.spare.point.as_bytes());
                 if let (Some(double), Some(spare)) = (self.doubles.get_mut(&edge), spare) {
-                    double.keep(spare);
+                    double.secrets.keep(spare);
                 }
             }
             _ => {}
@@ -428,7 +512,9 @@ impl<S: Suite> QuantumAdversary<S> {
         let taken = world.second_factors(edge);
         let of = self.followed.range((edge, 0)..=(edge, u16::MAX));
         let followed: BTreeMap<u16, u64> = of.map(|((_, leader), term)| (*leader, *term)).collect();
-        let Some(double) = self.doubles.get_mut(&edge) else { return openings };
+        let named = |double: &&mut Double<S>| matches!(double.secrets, CurveSecrets::Named { .. });
+        // §A4.3: an anonymous drone stores no κ.
+        let Some(double) = self.doubles.get_mut(&edge).filter(named) else { return openings };
         double.taken.extend(taken);
         // An epoch that an earlier capture opened stays open.
         let captured = double.captured.get_or_insert_with(|| followed.clone());

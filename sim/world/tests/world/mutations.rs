@@ -64,10 +64,36 @@ fn second_factors_that_are_kept_from_term_to_term_are_noticed() {
     }
 }
 
+#[test]
+fn second_factors_of_anonymous_runs_that_are_left_out_or_logged_are_noticed() {
+    for strategy in StrategyKind::ALL {
+        for (kem, sabotage, broken) in [
+            // Without a second factor the adversary must open every epoch that a drone holds.
+            (KemSetting::None, Sabotage::None, None),
+            (KemSetting::MlKem768, Sabotage::None, None),
+            (KemSetting::MlKem768, Sabotage::LeaveOutKem, Some(Invariant::ClosedToQuantum)),
+            (KemSetting::MlKem768, Sabotage::LogRunKem, Some(Invariant::ClosedToQuantum)),
+        ] {
+            let kem = Some(kem);
+            let setup =
+                CheckSetup { edges: 8, admission: true, strategy, kem, sabotage, ..CheckSetup::default() };
+            assert_eq!(
+                broken_in(setup, 4),
+                broken.into_iter().collect(),
+                "{strategy}, {kem:?}, {sabotage:?}"
+            );
+        }
+    }
+}
+
 /// The invariants that break in these seeds, all of them with a second factor.
 fn broken_with_kem(sabotage: Sabotage, strategy: StrategyKind, seeds: u64) -> BTreeSet<Invariant> {
     let kem = Some(KemSetting::MlKem768);
-    let setup = CheckSetup { edges: 8, strategy, kem, sabotage, ..CheckSetup::default() };
+    broken_in(CheckSetup { edges: 8, strategy, kem, sabotage, ..CheckSetup::default() }, seeds)
+}
+
+/// The invariants that break in these seeds of the toy group.
+fn broken_in(setup: CheckSetup, seeds: u64) -> BTreeSet<Invariant> {
     let checker = Checker::new(setup).unwrap();
     let seeds = (1..=seeds).filter(|seed| Checker::suite(*seed) == quiver_world::WorldSuite::Toy);
     seeds.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
