@@ -3,7 +3,7 @@
 //! A life begins in a base, of which the forming is recorded, too. What travels is taken at every link: a
 //! message that an honest node sent is a step, and one that comes to a leader or a KGC over a link whose other
 //! end did not send it (repeated, forged, or altered on its way) is another kind of step. A relay is a part of
-//! the way from a leader to a drone.
+//! the way from a leader to a drone, and what a hostile one hands to a drone is a kind of step of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, Part, StrategyKind};
 use quiver_kem::KemSetting;
 use quiver_message::Message;
-use quiver_world::check::{Base, CheckSetup, StartState};
+use quiver_world::check::{Base, CheckSetup, Plan, StartState};
 use quiver_world::{Action, Cause, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
 
 use crate::recording::{Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader};
@@ -47,6 +47,14 @@ impl Kind {
         Self { kem: KemSetting::MlKem768, leaders: 3, ..Self::FLAT },
         Self { kem: KemSetting::MlKem768, ..Self::TREE },
     ];
+
+    pub(crate) const fn has_relays(&self) -> bool {
+        self.relays > 0
+    }
+
+    pub(crate) const fn has_a_quorum(&self) -> bool {
+        self.kgcs > 1
+    }
 
     fn setup(self) -> CheckSetup {
         let Self { strategy, leaders, kgcs, relays, kem } = self;
@@ -96,8 +104,20 @@ impl Lives {
 
     /// Records the life of a seed, behind what brought the group to where it begins.
     pub(crate) fn record(&self, seed: u64) -> Recording {
-        forget_the_suite();
+        self.record_plan(seed, &self.base.plan(seed))
+    }
+
+    /// Records the life of a seed in which one KGC lies from the beginning, and no other.
+    pub(crate) fn record_with_a_liar(&self, seed: u64) -> Recording {
         let mut plan = self.base.plan(seed);
+        plan.actions.retain(|(_, action)| !matches!(action, Action::Lie { .. }));
+        plan.actions.insert(0, (Duration::ZERO, Action::Lie { kgc: 1, lies: true }));
+        self.record_plan(seed, &plan)
+    }
+
+    fn record_plan(&self, seed: u64, plan: &Plan) -> Recording {
+        forget_the_suite();
+        let mut plan = plan.clone();
         plan.actions.retain(|(_, action)| !is_left_out(action));
         let mut recorder = match plan.beginning {
             StartState::Nothing => Recorder::new(self.kind),
@@ -116,10 +136,9 @@ fn forget_the_suite() {
     take_products();
 }
 
-/// Nodes that are not honest, and send what no honest node does: a leader with two keys, a KGC that lies, and a
-/// relay that swaps and alters.
+/// A leader with two keys, of which each epoch has two headers: to the rules an epoch has one.
 const fn is_left_out(action: &Action) -> bool {
-    matches!(action, Action::DoubleTerm { .. } | Action::Lie { .. } | Action::Subvert { .. })
+    matches!(action, Action::DoubleTerm { .. })
 }
 
 /// Takes the steps of a world.
@@ -137,6 +156,11 @@ struct Recorder {
     senders: BTreeMap<Arc<[u8]>, BTreeSet<NodeId>>,
     /// Messages that relays handed to drones.
     handed: BTreeSet<(NodeId, Arc<[u8]>)>,
+    /// Relays that are hostile.
+    hostile: BTreeSet<u16>,
+    /// KGCs that lie, and what they have sent meanwhile.
+    lying: BTreeSet<u16>,
+    lies: BTreeSet<Vec<u8>>,
     /// The recorder as it was before the first edge asked to join.
     enrolled: Option<Box<Self>>,
 }
@@ -154,6 +178,9 @@ impl Recorder {
             epochs: Epochs::default(),
             senders: BTreeMap::new(),
             handed: BTreeSet::new(),
+            hostile: BTreeSet::new(),
+            lying: BTreeSet::new(),
+            lies: BTreeSet::new(),
             enrolled: None,
         }
     }
@@ -170,6 +197,7 @@ impl Recorder {
             certification: None,
             opened: self.epochs.opened(),
             silent: self.epochs.silent(),
+            lies: self.lies,
             written: Vec::new(),
         }
     }
@@ -232,6 +260,9 @@ impl Recorder {
     fn sent(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) {
         if let Some(message) = self.decode(bytes) {
             self.epochs.see(&message);
+        }
+        if matches!(from, NodeId::Kgc(kgc) if self.lying.contains(&kgc)) {
+            self.lies.insert(bytes.to_vec());
         }
         self.steps.push(Step::Sent { from: name(from), to: name(to), bytes: bytes.to_vec() });
     }
@@ -299,6 +330,22 @@ impl StepObserver<S> for Recorder {
 
     fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action) {
         match action {
+            Action::Subvert { relay, hostile: true } => {
+                self.hostile.insert(*relay);
+            }
+            Action::Lie { kgc, lies: true } => {
+                self.lying.insert(*kgc);
+            }
+            Action::Lie { kgc, lies: false } => {
+                self.lying.remove(kgc);
+            }
+            Action::Calm => {
+                self.hostile.clear();
+                self.lying.clear();
+            }
+            Action::Subvert { relay, hostile: false } => {
+                self.hostile.remove(relay);
+            }
             Action::Join(_) if self.enrolled.is_none() => self.enrolled = Some(Box::new(self.clone())),
             // A KGC's list is the leaders' order to evict whom it names.
             Action::Evict(edge) | Action::Revoke(edge) => {
@@ -315,6 +362,13 @@ impl StepObserver<S> for Recorder {
             (NodeId::Leader(_), NodeId::Relay(_)) => {
                 for bytes in quiver_relay::carried(payload) {
                     self.sent(*from, *to, &bytes);
+                }
+            }
+            (NodeId::Relay(relay), NodeId::Edge(_)) if self.hostile.contains(relay) => {
+                if let Some(from) = self.sender(payload, *to) {
+                    self.handed.insert((*to, Arc::clone(payload)));
+                    let (from, to) = (name(from), name(*to));
+                    self.steps.push(Step::Handed { from, to, bytes: payload.to_vec() });
                 }
             }
             (NodeId::Relay(_), NodeId::Edge(_)) => {

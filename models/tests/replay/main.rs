@@ -45,6 +45,9 @@ fn kind(run: &Recording, table: &Table, step: &Step) -> String {
         Step::Injected { bytes, .. } => {
             format!("injected {}", wire::row(table, bytes).map_or("", |row| &row.name))
         }
+        Step::Handed { bytes, .. } => {
+            format!("handed {}", wire::row(table, bytes).map_or("", |row| &row.name))
+        }
         Step::Enrolled(_) => "enrolled".to_string(),
         Step::Evicts(_) => "evicts".to_string(),
         Step::Activated { .. } => "activated".to_string(),
@@ -187,7 +190,8 @@ fn recorded_runs_are_runs_of_the_models() {
         accept(&format!("{plan:?}, seed {FIRST_LOSSY}"), &table, under_loss(plan));
         for seed in FIRST_LOSSY + 1..FIRST_LOSSY + lossy_seeds() {
             let run = record(seed, LOSSY, plan);
-            assert!(run.steps.len() > 100, "{} steps of seed {seed}", run.steps.len());
+            // Under loss the quorum's and the datagrams' runs, which are short, may come to fewer.
+            assert!(run.steps.len() > 50, "{plan:?}: {} steps of seed {seed}", run.steps.len());
             accept(&format!("{plan:?}, seed {seed}"), &table, &run);
         }
     }
@@ -364,9 +368,11 @@ fn a_run_with_a_step_added_is_refused() {
                 | Step::Heard { .. }) => step.clone(),
                 // To be switched on, evicted, or told that all have acknowledged, twice, changes nothing. The
                 // adversary may send what it wants.
-                Step::Started(_) | Step::Evicts(_) | Step::Delivered { .. } | Step::Injected { .. } => {
-                    continue;
-                }
+                Step::Started(_)
+                | Step::Evicts(_)
+                | Step::Delivered { .. }
+                | Step::Injected { .. }
+                | Step::Handed { .. } => continue,
             };
             prefix.extend(place + 1);
             let refused = prefix.refuses(iter::once(&added).chain(&run.steps[place + 1..]));
@@ -618,7 +624,7 @@ fn first_places(table: &Table) -> Vec<(&'static str, &'static Recording, Places)
     for (what, life) in changed_lives() {
         let mut places = bound(life, table);
         places.retain(|(place, kind)| {
-            !kind.starts_with("injected")
+            !(kind.starts_with("injected") || kind.starts_with("handed"))
                 && is_answered(life, &life.steps[*place])
                 && seen.insert(kind.clone())
         });
@@ -689,6 +695,95 @@ fn a_random_life_with_a_step_added_or_before_its_cause_is_refused() {
         }
     }
     assert!(added.0.len() >= 25 && moved.0.len() >= 28, "{:?} {:?}", added.0, moved.0);
+}
+
+/// Lives of these kinds and seeds.
+fn few_lives(
+    kinds: impl Fn(&Kind) -> bool,
+    seeds: &[u64],
+    record: impl Fn(&Lives, u64) -> Recording,
+) -> Vec<(String, Recording)> {
+    let mut few = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(kinds) {
+        let lives = Lives::new(kind);
+        let named = |seed: &u64| (format!("{kind:?}, seed {seed}"), record(&lives, *seed));
+        few.extend(seeds.iter().map(named));
+    }
+    few
+}
+
+#[test]
+fn a_life_without_what_a_hostile_relay_handed_on_or_with_another_of_it_is_refused() {
+    let table = Table::read();
+    let (mut left_out, mut altered) = (Tally::default(), Tally::default());
+    for (what, life) in few_lives(Kind::has_relays, &[2, 3, 6, 9, 14, 15], Lives::record) {
+        let mut prefix = Prefix::new(&life, &table);
+        for (place, step) in life.steps.iter().enumerate() {
+            let Step::Handed { from, to, bytes } = step else { continue };
+            let kind = kind(&life, &table, step);
+            let (refused, all) = left_out.0.get(&kind).copied().unwrap_or_default();
+            if refused > 0 || all >= 12 || UNBOUND.iter().any(|unbound| kind.ends_with(unbound)) {
+                continue;
+            }
+            // With what an honest relay hands to the same drone, or to others of the leader.
+            let same = |step: &&Step| match step {
+                Step::Handed { bytes: other, .. } | Step::Sent { bytes: other, .. } => other == bytes,
+                _ => false,
+            };
+            let after: Vec<&Step> = life.steps[place + 1..].iter().filter(|step| !same(step)).collect();
+            prefix.extend(place);
+            let refused = prefix.refuses(after.iter().copied());
+            left_out.count(&kind, refused);
+            // §21.1: it may alter what it likes, and nobody follows by that.
+            for (field, bytes) in wire::alterations(&table, bytes).into_iter().filter(|_| refused) {
+                let other = Step::Handed { from, to, bytes };
+                let refused = prefix.refuses(iter::once(&other).chain(after.iter().copied()));
+                assert!(refused, "{what}: step {place} with another {field} is followed");
+                altered.count(&kind, refused);
+            }
+        }
+    }
+    let refused = |tally: &Tally| -> BTreeSet<String> {
+        tally.0.iter().filter(|(_, (refused, _))| *refused > 0).map(|(kind, _)| kind.clone()).collect()
+    };
+    let needed =
+        ["GroupMessage", "JoinChallenge", "Rekey", "ShortRekey"].map(|kind| format!("handed {kind}"));
+    assert_eq!(refused(&left_out), BTreeSet::from(needed), "{:?}", left_out.0);
+    assert_eq!(refused(&altered), refused(&left_out));
+    assert!(altered.0.values().map(|(refused, _)| refused).sum::<usize>() >= 40, "{:?}", altered.0);
+}
+
+#[test]
+fn no_share_of_a_kgc_that_lies_makes_a_key_and_one_altered_on_its_way_is_refused() {
+    let table = Table::read();
+    let (mut wrong, mut changed) = (0, 0);
+    // Lives in which drones enrol, under faults.
+    for (what, life) in few_lives(Kind::has_a_quorum, &[5, 9], Lives::record_with_a_liar) {
+        let shares = life.lies.iter().filter_map(|bytes| match Message::decode(&life.deployment, bytes) {
+            Ok(Message::EnrolShare(share)) => Some(share.share),
+            _ => None,
+        });
+        let rules =
+            follow(&life, &table, &life.steps).map_err(|(place, why)| format!("{what}: {place}: {why}"));
+        let (all, fit) = rules.unwrap().keys_of(&shares.collect());
+        // It may not have known yet whom it told, and told the truth.
+        wrong += all - fit;
+        let mut prefix = Prefix::new(&life, &table);
+        for (place, step) in life.steps.iter().enumerate() {
+            let Step::Sent { from, to, bytes } = step else { continue };
+            if changed >= 12 || !life.lies.contains(bytes) || kind(&life, &table, step) != "EnrolShare" {
+                continue;
+            }
+            prefix.extend(place);
+            for (field, bytes) in wire::alterations(&table, bytes) {
+                let altered = Step::Sent { from, to, bytes };
+                let refused = prefix.refuses(iter::once(&altered).chain(&life.steps[place + 1..]));
+                assert!(refused, "{what}: step {place} with another {field} is taken");
+                changed += 1;
+            }
+        }
+    }
+    assert!(wrong >= 1 && changed >= 2, "{wrong} sums that are no key, {changed} shares altered");
 }
 
 #[test]

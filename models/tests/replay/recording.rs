@@ -64,6 +64,8 @@ pub(crate) enum Step {
     /// A node was handed a message over a link whose other end did not send it: repeated, forged, or altered
     /// on its way. Names the node that did send it, elsewhere or before, if there is one.
     Injected { to: Node, over: Node, of: Option<Node>, bytes: Vec<u8> },
+    /// A hostile relay handed a message to a drone, as the leader's: it is, for this drone and now, or nothing comes of it.
+    Handed { from: Node, to: Node, bytes: Vec<u8> },
     /// A node has its key.
     Enrolled(Node),
     /// The leader was told to evict a drone.
@@ -99,6 +101,9 @@ impl fmt::Debug for Step {
             Self::Sent { from, to, bytes } => write!(f, "{from} to {to}, {:?}", Start(bytes)),
             Self::Injected { to, over, of, bytes } => {
                 write!(f, "the adversary to {to} over {over}, a message of {of:?}, {:?}", Start(bytes))
+            }
+            Self::Handed { from, to, bytes } => {
+                write!(f, "a hostile relay of {from} to {to}, {:?}", Start(bytes))
             }
             Self::Enrolled(node) => write!(f, "{node} has its key"),
             Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
@@ -143,6 +148,8 @@ pub(crate) struct Recording {
     pub(crate) opened: BTreeSet<Epoch>,
     /// Epochs that leaders made while nobody was there to be sent them, before they made the next.
     pub(crate) silent: BTreeSet<Epoch>,
+    /// Messages that KGCs sent while they lied.
+    pub(crate) lies: BTreeSet<Vec<u8>>,
     /// Records that leaders have written.
     pub(crate) written: Vec<Vec<u8>>,
 }

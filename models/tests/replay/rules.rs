@@ -114,6 +114,8 @@ pub(crate) struct Rules<'a> {
     injected: BTreeSet<Vec<u8>>,
     /// Leaders, nodes over whose connections they were asked, and the members whose questions these were.
     misdirected: BTreeSet<(Node, Node, Node)>,
+    /// Challenges that nobody sent as they came, with the leader's keys that they name.
+    misleading: BTreeSet<(Vec<u8>, Vec<u8>)>,
     /// Cookies and challenges that were given out, with the nonces that they answer.
     cookies: BTreeMap<Vec<u8>, (Node, Vec<u8>)>,
     issued: BTreeSet<Node>,
@@ -130,8 +132,11 @@ pub(crate) struct Rules<'a> {
     members: BTreeSet<Node>,
     /// Members that the term opened without: their slots are theirs until they join again.
     absent: BTreeSet<Node>,
-    /// Slots that headers gave away and did not take back: whoever joined may not have heard of it.
-    seated: BTreeSet<Slot>,
+    /// Slots that headers gave away and did not take back, with the newest of those epochs: whoever joined may not have
+    /// heard of it.
+    seated: BTreeMap<Slot, Epoch>,
+    /// Tags of epochs of whose short headers nobody could complete one.
+    unread: BTreeMap<Epoch, [u8; 32]>,
     /// Newest epochs that took slots back.
     taken_back: BTreeMap<Slot, Epoch>,
     pub(crate) made: BTreeMap<Epoch, Made>,
@@ -221,6 +226,7 @@ impl<'a> Rules<'a> {
             nonces: BTreeMap::new(),
             injected: BTreeSet::new(),
             misdirected: BTreeSet::new(),
+            misleading: BTreeSet::new(),
             cookies: BTreeMap::new(),
             issued: BTreeSet::new(),
             enrolments: enrolment::Enrolments::default(),
@@ -234,7 +240,8 @@ impl<'a> Rules<'a> {
             pairs: BTreeMap::new(),
             members: BTreeSet::new(),
             absent: BTreeSet::new(),
-            seated: BTreeSet::new(),
+            seated: BTreeMap::new(),
+            unread: BTreeMap::new(),
             taken_back: BTreeMap::new(),
             made: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -267,6 +274,10 @@ impl<'a> Rules<'a> {
             Step::Sent { from, to, bytes } => self.sent(from, to, bytes),
             Step::Injected { to, over, of, bytes } => {
                 self.injected(to, over, *of, bytes);
+                Ok(())
+            }
+            Step::Handed { from, to, bytes } => {
+                self.handed(from, to, bytes);
                 Ok(())
             }
             Step::Enrolled(node) => {
@@ -447,9 +458,16 @@ impl<'a> Rules<'a> {
             Message::ShortRekey(short) => {
                 // §7.6: the epoch before was made, and it and the wraps complete the header.
                 let epoch = short.header.epoch;
-                let before = epoch.counter.checked_sub(1).map(|counter| Epoch { counter, ..epoch });
-                let before = before.and_then(|before| self.made.get(&before));
-                let before = before.ok_or("a short header that builds on no epoch")?;
+                let before = Epoch { counter: epoch.counter.saturating_sub(1), ..epoch };
+                let Some(before) = self.made.get(&before) else {
+                    // Nobody knows the header that completes it, so nobody follows by it.
+                    let unknown = self.run.silent.contains(&before) || self.unread.contains_key(&before);
+                    require(unknown, "a short header that builds on no epoch")?;
+                    require(self.run.group.opener(epoch) == Some(from), "another leader's short header")?;
+                    let made = self.made.get(&epoch).map(|made| made.tag);
+                    let known = made.unwrap_or(*self.unread.entry(epoch).or_insert(short.header.tag));
+                    return require(known == short.header.tag, "two short headers for one epoch");
+                };
                 let header = short.header.rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
                 self.epoch(&header)?;
                 self.of_its_leader(from, &header)?;
@@ -526,7 +544,12 @@ impl<'a> Rules<'a> {
             Message::SpareAck(ack) => {
                 require(self.spares.contains_key(&(to, ack.q)), "it showed no such point")?;
                 let slot = self.newest_pair(to)?.slot;
-                self.tag(to, slot, &ack.tag, "spare_ack", &[("q", &ack.q.to_be_bytes())])
+                let q = ack.q.to_be_bytes();
+                let known = self.tag(to, slot, &ack.tag, "spare_ack", &[("q", &q)]);
+                known.or_else(|why| {
+                    let tag = ("spare_ack", &[("q", &q[..])][..]);
+                    require(self.tag_of_an_opening((from, to), &ack.tag, tag), &why)
+                })
             }
             Message::Leave(leave) => {
                 require(
@@ -639,6 +662,7 @@ impl<'a> Rules<'a> {
                 self.cookies.insert(cookie.cookie.to_vec(), (to, cookie.nonce.to_vec()));
             }
             Ok(Message::JoinChallenge(challenge)) => {
+                self.misleading.insert((challenge.challenge.to_vec(), challenge.leader.encode()));
                 self.cookies.insert(challenge.challenge.to_vec(), (to, challenge.nonce.to_vec()));
             }
             // §11: a question that no tag authenticates is answered, too, seldom and with nothing but what the
@@ -650,6 +674,15 @@ impl<'a> Rules<'a> {
                 self.misdirected.extend(holders);
             }
             _ => {}
+        }
+    }
+
+    /// §21.1: a hostile relay swaps, repeats and alters. Where its leader may have sent the message to this drone, it
+    /// did; anything else has no consequence.
+    fn handed(&mut self, from: Node, to: Node, bytes: &[u8]) {
+        let before = self.clone();
+        if self.sent(from, to, bytes).is_err() {
+            *self = before;
         }
     }
 
@@ -702,8 +735,10 @@ impl<'a> Rules<'a> {
         // §24.4: with a second factor the statement goes on.
         values.extend(offer.as_ref().map(|offer| ("offer", &offer[..])));
         let name = if offer.is_some() { "join_with" } else { "join" };
-        let (label, statement) = self.table.statement(name, &values);
-        self.verify(&decoded.signature, &decoded.drone, label, &statement)?;
+        let signed = (&decoded.signature, &decoded.drone);
+        if self.names_its_leader((name, &values), signed, &request.challenge)?.is_none() {
+            return Ok(());
+        }
         // §24.7: it asks for no membership.
         if matches!(request.kem, Some(KemOffer::Ahead { .. })) {
             return Ok(());
@@ -712,6 +747,28 @@ impl<'a> Rules<'a> {
         self.asked.insert((from, request.nonce.to_vec()), e);
         self.waiting.insert((from, request.nonce.to_vec()));
         Ok(())
+    }
+
+    /// A signature over a statement that names the leader, to whom it goes. `None` if it names another, under a challenge
+    /// that was altered on its way: nobody signs challenges, and no leader takes that.
+    fn names_its_leader(
+        &self,
+        (name, values): (&str, Values<'_>),
+        (signature, key): (&Signature<S>, &DronePublicKey<S>),
+        challenge: &[u8],
+    ) -> Verdict<Option<()>> {
+        let (label, statement) = self.table.statement(name, values);
+        let Err(why) = self.verify(signature, key, label, &statement) else { return Ok(Some(())) };
+        let named = self.misleading.iter().filter(|(of, _)| of[..] == *challenge);
+        let misled = named.map(|(_, leader)| lp(leader)).any(|leader| {
+            let other = values.iter().map(|(field, value)| match *field {
+                "leader" => (*field, &leader[..]),
+                _ => (*field, *value),
+            });
+            let (label, statement) = self.table.statement(name, &other.collect::<Vec<_>>());
+            self.verify(signature, key, label, &statement).is_ok()
+        });
+        if misled { Ok(None) } else { Err(why) }
     }
 
     /// §6.6: a spare point under its drone's signature.
@@ -757,20 +814,29 @@ impl<'a> Rules<'a> {
             let next = match core.kind {
                 // §A5.2: its leader's term opened with nobody, and so for nobody to see.
                 Kind::Rekey if self.run.group.anonymous && newest.term < epoch.term => epoch.counter == 2,
-                // Of an epoch that nobody was sent nobody knows D.
+                // Of an epoch that nobody was sent, or of which nobody knows more than its short header, nobody knows D.
                 Kind::Rekey => match self.made.get(&before) {
                     Some(made) => core.prev == made.digest,
-                    None => self.run.silent.contains(&before),
+                    None => self.run.silent.contains(&before) || self.unread.contains_key(&before),
                 },
                 // §10.4: of two leaders that do not hear each other each goes on with its own term.
                 Kind::Open => {
                     let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
                     let former = self.made.keys().rev().find(of_leader);
-                    epoch.counter == 1 && former.is_none_or(|former| former.term < epoch.term)
+                    // A leader that nobody could hear may have gone on before it shows how the term was opened.
+                    let late = self.run.silent.contains(&epoch);
+                    let newer =
+                        |former: &Epoch| former.term < epoch.term || late && former.term == epoch.term;
+                    epoch.counter == 1 && former.is_none_or(newer)
                 }
             };
             require(next, "no epoch that follows the newest one")?;
         }
+        let short = self.unread.get(&epoch).is_none_or(|tag| *tag == header.tag);
+        require(short, "another header than the short one of the epoch")?;
+        let after = Epoch { counter: epoch.counter + 1, ..epoch };
+        let fits = self.made.get(&after).is_none_or(|after| after.core.prev == digest);
+        require(fits, "the epoch after it follows another")?;
         self.counts(header)?;
         if self.run.group.anonymous && self.made.keys().all(|made| made.term < epoch.term) {
             // §A5.2: with a term its leader's anonymous members are forgotten.
@@ -786,7 +852,10 @@ impl<'a> Rules<'a> {
             self.seated.remove(&run);
             self.taken_back.insert(run, epoch);
         }
-        self.seated.extend(core.added.iter());
+        for slot in core.added.iter() {
+            let newest = self.seated.entry(slot).or_insert(epoch);
+            *newest = (*newest).max(epoch);
+        }
         for slot in core.absent.iter() {
             // §9.1: who has no unused spare point at the new leader, or (§24.3) no κ with it, joins again.
             require(core.kind == Kind::Open, "absent members without a new term")?;
@@ -861,7 +930,7 @@ impl<'a> Rules<'a> {
                 (None, _) => self.one_time_points(to, nonce).into_iter().map(|point| (None, point)).collect(),
                 (Some(_), Some(_)) => return Err("a spare point in a welcome".to_string()),
             };
-            self.candidates(to, header, entry.slot, &points)?
+            self.candidates(to, &header.core, entry.slot, &points)?
         } else {
             self.pairs.get(to).ok_or("it has no key with the leader")?.clone()
         };
@@ -963,11 +1032,37 @@ impl<'a> Rules<'a> {
         if core.kind == Kind::Rekey {
             let points: Vec<_> =
                 self.one_time_points(to, nonce).into_iter().map(|point| (None, point)).collect();
-            return self.candidates(to, header, slot, &points);
+            return self.candidates(to, core, slot, &points);
         }
-        let spares = self.spares.range((to, 0)..=(to, u64::MAX));
-        let points: Vec<_> = spares.map(|((_, q), point)| (Some(*q), point.clone())).collect();
-        self.candidates(to, header, slot, &points)
+        self.candidates(to, core, slot, &self.spare_points(to))
+    }
+
+    /// The spare points that a node has shown, by their numbers.
+    fn spare_points(&self, of: Node) -> Vec<(Option<u64>, Vec<u8>)> {
+        let spares = self.spares.range((of, 0)..=(of, u64::MAX));
+        spares.map(|((_, q), point)| (Some(*q), point.clone())).collect()
+    }
+
+    /// §9.1: whether this is a tag of a leader that has opened a term with a spare point of the member, of which the
+    /// member was sent nothing yet.
+    fn tag_of_an_opening(
+        &self,
+        (leader, member): (Node, Node),
+        tag: &[u8; 32],
+        (name, values): (&str, Values<'_>),
+    ) -> bool {
+        let opened = |(epoch, made): &(&Epoch, &Made)| {
+            made.core.kind == Kind::Open && self.run.group.opener(**epoch) == Some(leader)
+        };
+        let Some((_, made)) = self.made.iter().rev().find(opened) else { return false };
+        let copied = self.rosters.iter().filter(|((of, _), holder)| *of == leader && **holder == member);
+        let slots = copied.map(|((_, slot), _)| *slot).chain(self.slot_of(member));
+        let slots = slots.filter(|slot| made.core.adds(*slot)).collect::<BTreeSet<_>>();
+        let points = self.spare_points(member);
+        slots.into_iter().any(|slot| {
+            let pairs = self.candidates(member, &made.core, slot, &points).unwrap_or_default();
+            pairs.iter().any(|pair| self.table.prf(name, &pair.a, values).expose() == tag)
+        })
     }
 
     /// §8.2, 6: a path that opens with W of the epoch, whose root gives the header's key.
@@ -1031,8 +1126,9 @@ impl<'a> Rules<'a> {
         let (slot, before) = match (&joins, core.kind) {
             (Some((slot, _)), _) => (*slot, None),
             (None, Kind::Open) => match self.slot_of(to) {
-                Some(slot) if self.members.contains(to) && core.adds(slot) => (slot, None),
-                Some(slot) => return self.leaves_out(&wraps, slot, core.adds(slot)),
+                // §9.3: who left, or was evicted, and has not heard that it is out, follows a deputy that has not either.
+                Some(slot) if core.adds(slot) => (slot, None),
+                Some(slot) => return self.leaves_out(header, &wraps, slot),
                 None => return Ok(()),
             },
             (None, Kind::Rekey) => {
@@ -1050,7 +1146,7 @@ impl<'a> Rules<'a> {
             // without it.
             let leader = self.run.group.opener(epoch);
             let joined_elsewhere = self.run.group.opener(self.newest_pair(to)?.begun) != leader;
-            let unknown = core.kind == Kind::Open && joined_elsewhere;
+            let unknown = core.kind == Kind::Open && (joined_elsewhere || !self.members.contains(to));
             return require(
                 core.removed.contains(slot) || unknown,
                 &format!("wraps of {epoch:?} without {to} in slot {slot}"),
@@ -1065,7 +1161,14 @@ impl<'a> Rules<'a> {
             self.confirms(header, &d0, &key).ok()?;
             Some((pair, key, path))
         });
-        let (pair, key, path) = climbed.ok_or("the wraps give no key of this epoch")?;
+        let Some((pair, key, path)) = climbed else {
+            // §10.2: it is out, or a leader of a later term gave the slot away, to which the deputy goes on.
+            let begun = self.newest_pair(to)?.begun;
+            let given_away = self.seated.get(&slot).is_some_and(|given| given.term > begun.term);
+            let out = given_away || !self.members.contains(to);
+            require(core.kind == Kind::Open && out, "the wraps give no key of this epoch")?;
+            return self.leaves_out(header, &wraps, slot);
+        };
         if let Some((_, nonce)) = joins {
             self.waiting.remove(&(to, nonce));
             self.in_step.insert(to);
@@ -1075,9 +1178,12 @@ impl<'a> Rules<'a> {
     }
 
     /// §8.4, §9.1: wraps of an opening go to everybody who listens, also to who has left, was evicted or is
-    /// absent. They have nothing for its slot, unless the slot is another member's now.
-    fn leaves_out(&self, wraps: &Wraps, slot: Slot, adds: bool) -> Verdict {
-        let taken = adds && self.seated.contains(&slot);
+    /// absent. They have nothing for its slot, unless the slot is another member's now, or the copy from which the
+    /// leader opened the term is older than that.
+    fn leaves_out(&self, header: &Header<S>, wraps: &Wraps, slot: Slot) -> Verdict {
+        let copied = self.run.group.opener(header.core.epoch);
+        let copied = copied.is_some_and(|leader| self.rosters.contains_key(&(leader, slot)));
+        let taken = header.core.adds(slot) && (self.seated.contains_key(&slot) || copied);
         let wrap = wraps.branch(slot).is_some_and(|branch| branch[0].wrap.is_some());
         require(taken || !wrap, "a wrap of an opening for a slot that nobody has")
     }
@@ -1142,7 +1248,7 @@ impl<'a> Rules<'a> {
             &question.digest,
         ]
         .concat();
-        let values: Values<'_> = &[
+        let values: &[(&str, &[u8])] = &[
             ("group", &lp(question.group.as_bytes())),
             ("leader", &lp(&leader.encode())),
             ("deputy", &lp(&question.deputy)),
@@ -1151,8 +1257,10 @@ impl<'a> Rules<'a> {
             ("number", &question.number.to_be_bytes()),
             ("held", &held),
         ];
-        let (label, statement) = self.table.statement("stand_by", values);
-        self.verify(&signature, &deputy, label, &statement)?;
+        let signed = (&signature, &deputy);
+        if self.names_its_leader(("stand_by", values), signed, &question.challenge)?.is_none() {
+            return Ok(());
+        }
         self.copies.insert((from, to, question.nonce.to_vec(), question.number));
         Ok(())
     }
@@ -1217,11 +1325,10 @@ impl<'a> Rules<'a> {
     fn candidates(
         &self,
         to: Node,
-        header: &Header<S>,
+        core: &HeaderCore<S>,
         slot: Slot,
         points: &[(Option<u64>, Vec<u8>)],
     ) -> Verdict<Vec<Pair>> {
-        let core = &header.core;
         let v = core.point.as_ref().ok_or("no point V")?;
         let p_pub = [lp(S::ID.as_bytes()), self.run.deployment.master().as_bytes().to_vec()].concat();
         let (group, leader) = (lp(core.group.as_bytes()), core.leader.encode());
@@ -1256,7 +1363,7 @@ impl<'a> Rules<'a> {
             values.extend([("drone", &key[..]), ("slot", &slot), ("q", &q), ("e", e)]);
             let context = self.table.hash("pair", &values);
             let secrets = self.run.secrets.iter();
-            pairs.extend(secrets.flat_map(|secret| self.starts(to, header, &context, secret)).map(&pair));
+            pairs.extend(secrets.flat_map(|secret| self.starts(to, core, &context, secret)).map(&pair));
         }
         Ok(pairs)
     }

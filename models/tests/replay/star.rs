@@ -322,6 +322,7 @@ impl World {
             certification,
             opened: self.epochs.opened(),
             silent: self.epochs.silent(),
+            lies: std::collections::BTreeSet::new(),
             written,
         }
     }

@@ -27,8 +27,16 @@ pub(super) struct Enrolments {
     /// Requests of packages, and who was asked for a share of which.
     packages: BTreeMap<Digest, Digest>,
     signing: BTreeSet<(Node, Digest)>,
-    shares: BTreeMap<Digest, BTreeMap<KgcId, Vec<u8>>>,
+    /// Shares by package and KGC.
+    shares: BTreeMap<Digest, BTreeMap<KgcId, Share>>,
     partial: BTreeMap<Node, Vec<PartialKey>>,
+}
+
+/// A share as it was sealed to the drone, and its scalar.
+#[derive(Clone)]
+struct Share {
+    sealed: Vec<u8>,
+    scalar: Vec<u8>,
 }
 
 /// s, and R as far as a KGC says it.
@@ -198,9 +206,9 @@ impl Rules<'_> {
             &[("request", &with_suite(&digest)), ("kgc", kgc), ("package", &package), ("a", a)];
         let text = self.unsealed(&self.table.hash("share", values), ciphertext)?;
         let shares = self.enrolments.shares.entry(package).or_default();
-        shares.insert(id_of(&self.run.group, from), text);
+        shares.insert(id_of(&self.run.group, from), Share { sealed: share.share.clone(), scalar: text });
         if shares.len() == self.run.group.threshold {
-            let parts = shares.values().map(|share| S::scalar_decode(share).ok_or("no scalar"));
+            let parts = shares.values().map(|share| S::scalar_decode(&share.scalar).ok_or("no scalar"));
             let zero = S::scalar_from_u128(0);
             let sum = parts.collect::<Result<Vec<_>, _>>()?.into_iter().fold(zero, |sum, part| sum + part);
             let s = S::scalar_encode(&sum).to_vec();
@@ -208,6 +216,26 @@ impl Rules<'_> {
             self.issued.insert(to);
         }
         Ok(())
+    }
+
+    /// Number of packages of which a share is among these, and of those whose sum is the key of their drone all the same.
+    pub(crate) fn keys_of(&self, shares: &BTreeSet<Vec<u8>>) -> (usize, usize) {
+        let (mut all, mut fit) = (0, 0);
+        for (package, given) in &self.enrolments.shares {
+            let of =
+                self.enrolments.packages.get(package).and_then(|digest| self.enrolments.asking.get(digest));
+            let Some(key) = of.and_then(|(node, _)| self.keys.get(node)) else { continue };
+            let complete = given.len() == self.run.group.threshold;
+            if !complete || !given.values().any(|share| shares.contains(&share.sealed)) {
+                continue;
+            }
+            let sum = given.values().filter_map(|share| S::scalar_decode(&share.scalar));
+            let sum = sum.fold(S::scalar_from_u128(0), |sum, part| sum + part);
+            let partial = PartialKey { s: S::scalar_encode(&sum).to_vec(), r: None };
+            all += 1;
+            fit += usize::from(self.fits(&partial, key));
+        }
+        (all, fit)
     }
 
     /// §3.9: who says that it holds a key holds it.
@@ -228,18 +256,20 @@ impl Rules<'_> {
 
     /// §2.3: the key is one that a KGC issued to this drone: s·P = R + H0·P_pub.
     pub(super) fn issued_key(&self, of: Node, key: &DronePublicKey<S>) -> Verdict {
+        let partial = self.enrolments.partial.get(of).ok_or("nobody issued it a key")?;
+        require(partial.iter().any(|partial| self.fits(partial, key)), "a key that no KGC issued to it")
+    }
+
+    /// Returns true if s·P = R + H0·P_pub.
+    fn fits(&self, PartialKey { s, r: said }: &PartialKey, key: &DronePublicKey<S>) -> bool {
         let bytes = key.encode();
-        let (identity, points) = bytes.split_at_checked(bytes.len() - 64).ok_or("no key")?;
+        let (identity, points) = bytes.split_at(bytes.len() - 64);
         let (r, p) = points.split_at(32);
         let message = self.identity(&identity[4..], p);
         let master = self.run.deployment.master().as_bytes();
-        let partial = self.enrolments.partial.get(of).ok_or("nobody issued it a key")?;
-        let fits = partial.iter().any(|PartialKey { s, r: said }| {
-            let c = || S::challenge(&[r, master, &message]);
-            let all = [b"partial", &s[..], r, master, &message].concat();
-            said.as_ref().is_none_or(|said| said == r)
-                && remembered(all, || holds(s, r, &c(), master) == Ok(true))
-        });
-        require(fits, "a key that no KGC issued to it")
+        let c = || S::challenge(&[r, master, &message]);
+        let all = [b"partial", &s[..], r, master, &message].concat();
+        said.as_ref().is_none_or(|said| said == r)
+            && remembered(all, || holds(s, r, &c(), master) == Ok(true))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quiver_ainq::{DronePublicKey, Epoch, Header, KemTerm, Suite};
+use quiver_ainq::{DronePublicKey, Epoch, Header, HeaderCore, KemTerm, Suite};
 use quiver_crypto::{Digest, Secret, extract};
 use quiver_message::{JoinCiphertext, JoinRequest, KemOffer};
 
@@ -171,12 +171,12 @@ impl Rules<'_> {
     pub(super) fn starts(
         &self,
         to: Node,
-        header: &Header<S>,
+        core: &HeaderCore<S>,
         context: &Digest,
         secret: &[u8],
     ) -> Vec<(Secret<32>, Option<Factor>)> {
-        let Some(term) = &header.core.kem else { return vec![(extract(context, secret), None)] };
-        let Some(leader) = self.run.group.opener(header.core.epoch) else { return Vec::new() };
+        let Some(term) = &core.kem else { return vec![(extract(context, secret), None)] };
+        let Some(leader) = self.run.group.opener(core.epoch) else { return Vec::new() };
         let Some(key) = self.keys.get(leader) else { return Vec::new() };
         let made = self.factors.made.get(&(leader, to)).into_iter().flatten();
         let stepped = made.filter_map(|kappa| kappa.at(self.table, key, term.g()));
