@@ -349,6 +349,9 @@ fn figures_of_a_scenario_in_the_manual_are_those_that_the_program_prints() {
     assert!(output.status.success(), "{output:?}");
     let printed = text(&output.stdout);
     assert_eq!(sample.lines().count(), 6, "{sample}");
+    let figures = ["MAVLink frames  ", "bytes  ", "copies  ", "without telemetry ", "hostile  ", "air  "];
+    let begins = |(line, figure): (&str, &str)| assert!(line.starts_with(figure), "{line}");
+    sample.lines().zip(figures).for_each(begins);
     assert!(printed.contains(&sample), "the manual has\n{sample}and the program prints\n{printed}");
 }
 
