@@ -54,17 +54,19 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
     let shared = Subcommands::new(&config, &protection);
-    let start = |json, shutdown| Start {
+    let start = |json, shutdown, task| Start {
         obtain: |new| protection.obtain(new),
         token: None,
-        observer: Arc::new(Printer { output: Output { json }, joined: false.into() }),
+        observer: Arc::new(Printer { output: Output { json }, joined: false.into(), task }),
         shutdown,
     };
     block_on(runtime, async {
         match cli.command {
-            Command::Enrol(_) => service::run(&config, start(false, Shutdown::never()), Task::Enrol).await,
+            Command::Enrol(_) => {
+                service::run(&config, start(false, Shutdown::never(), Task::Enrol), Task::Enrol).await
+            }
             Command::Run(args) => {
-                service::run(&config, start(args.json, Shutdown::listen()?), Task::Run).await
+                service::run(&config, start(args.json, Shutdown::listen()?, Task::Run), Task::Run).await
             }
             Command::Status { json, watch: true, every } => {
                 let fetch = || ask(&config, Request::Status);

@@ -179,6 +179,9 @@ impl EdgeService<'_> {
             let state = newest(self.drone.store.records()?);
             machine =
                 Edge::new(self.config.machine(&self.drone), state.as_ref())?.with_kem(self.drone.file.kem);
+            if let (Task::Enrol, Some(name)) = (task, &machine.status().name) {
+                terminal::line(&format!("enrolled as {name}"))?;
+            }
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
         }

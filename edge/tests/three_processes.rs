@@ -49,6 +49,8 @@ mod secrets;
 mod status_watch;
 #[path = "three_processes/swarm.rs"]
 mod swarm;
+#[path = "three_processes/unwritable_output.rs"]
+mod unwritable_output;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -20,7 +20,7 @@ use quiver_service::control::{Server, refuse_long_path};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
-use quiver_service::{clock, terminal};
+use quiver_service::{clock, line_output, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
@@ -106,7 +106,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     node.reserve_files()?;
     refuse_duplicate_identity(&node, &own).await?;
     if let Some(told) = terminal::not_reachable(&config.listen) {
-        terminal::line(&told)?;
+        line_output::print(&told);
     }
     let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
     let monitor = metrics::monitor(config, metrics, handle.clone(), metrics::of_single).await?;
@@ -292,9 +292,6 @@ impl Host<KgcMachine> for KgcHost {
     }
 
     fn listening(&mut self, address: &Multiaddr) {
-        let line = format!("listening on {address}/p2p/{}", self.peer_id);
-        if let Err(error) = terminal::line(&line) {
-            tracing::warn!(%error, "standard output");
-        }
+        line_output::print(&format!("listening on {address}/p2p/{}", self.peer_id));
     }
 }

@@ -19,7 +19,7 @@ use quiver_service::drone::output::Output;
 use quiver_service::drone::send::Handed;
 use serde_json::json;
 
-use super::confirmation;
+use super::{Task, confirmation};
 
 /// Event of the machine.
 pub(crate) type NodeEvent = Either<AnonymousEvent, AnyPartEvent>;
@@ -98,6 +98,8 @@ pub(crate) struct Printer {
     pub(crate) output: Output,
     /// True once it has been said that the drone is a member.
     pub(crate) joined: AtomicBool,
+    /// Task of the service. The result of [`Task::Enrol`] is the command's, which fails if it cannot be printed.
+    pub(crate) task: Task,
 }
 
 impl Observer for Printer {
@@ -127,6 +129,7 @@ impl Printer {
             EdgeEvent::Enrolled { name } if output.json => {
                 output.event(&json!({"event": "enrolled", "name": name.as_str()}));
             }
+            EdgeEvent::Enrolled { .. } if self.task == Task::Enrol => {}
             EdgeEvent::Enrolled { name } => output.line(&format!("enrolled as {name}")),
             EdgeEvent::KeyActivated { epoch, digest, slot } => {
                 let (term, counter) = (epoch.term, epoch.counter);

@@ -18,7 +18,7 @@ use quiver_service::control::Server;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::shutdown::Shutdown;
-use quiver_service::{clock, terminal};
+use quiver_service::{clock, line_output, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -105,7 +105,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
         log: EventLog::default(),
     };
     if let Some(told) = terminal::not_reachable(&config.listen) {
-        terminal::line(&told)?;
+        line_output::print(&told);
     }
     let (driver, handle) = Driver::new(&settings, QuorumKgc::new(node), host, OsRng)?;
     if view.version.is_none() && view.ceremony.is_none() {

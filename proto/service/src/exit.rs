@@ -1,8 +1,9 @@
 //! Exit codes, the same for the three services, so that scripts can tell one failure from another.
 
 use std::fmt::Display;
-use std::io::Write;
 use std::process::ExitCode;
+
+use crate::line_output;
 
 /// Exit code of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,7 @@ pub fn end<E: Display>(program: &str, ended: Result<(), E>, exit: impl Fn(&E) ->
 
 /// Prints the last line of a program that fails.
 pub(crate) fn complain(program: &str, error: &dyn Display) {
-    // Nothing can be done if even standard error is closed.
-    let _ = writeln!(std::io::stderr(), "{program}: {error}");
+    line_output::complain(&format!("{program}: {error}"));
 }
 
 /// The exit codes as the last paragraph of `--help`.

@@ -17,6 +17,7 @@ pub mod duration;
 mod error;
 pub mod exit;
 pub mod keyring;
+pub mod line_output;
 pub mod logging;
 pub mod monitoring;
 pub mod node_state;

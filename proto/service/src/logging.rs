@@ -15,6 +15,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 pub use self::spans::Export;
 
+use crate::line_output::LogWriter;
 use crate::{Error, Result};
 
 /// Default log filter: info of our crates, warnings of libraries, and of those that warn of what strangers send, errors.
@@ -46,8 +47,12 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
         _ => EnvFilter::new(DEFAULT_FILTER),
     };
     let (spans, export) = otlp.map(|endpoint| spans::export(role, endpoint)).transpose()?.unzip();
+    let note = match format {
+        LogFormat::Text => line::unwritten,
+        LogFormat::Json => line::unwritten_json,
+    };
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(move || LogWriter { note })
         // It would report that standard error cannot be written by writing to standard error, and panic: a
         // log on a full disk must not end a service.
         .log_internal_errors(false);

@@ -5,7 +5,8 @@ use quiver_group::Source;
 use serde_json::Value;
 
 use super::feature::PartEvent;
-use crate::terminal::{self, Message};
+use crate::line_output;
+use crate::terminal::Message;
 
 /// Standard output of a service, for people or as JSON lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +18,7 @@ pub struct Output {
 impl Output {
     /// Prints a line.
     pub fn line(self, line: &str) {
-        if let Err(error) = terminal::line(line) {
-            tracing::warn!(%error, "standard output");
-        }
+        line_output::print(line);
     }
 
     /// Prints an event for scripts. People find it in the log.

@@ -48,6 +48,27 @@ pub(super) fn now() -> impl fmt::Display {
     humantime::format_rfc3339_seconds(SystemTime::now())
 }
 
+/// Line for people that stands in the place of lines which standard error did not take.
+pub(super) fn unwritten(lines: u64) -> String {
+    format!("{} WARN  {}\n", now(), unwritten_text(lines))
+}
+
+/// The same for machines.
+pub(super) fn unwritten_json(lines: u64) -> String {
+    let object = serde_json::json!({
+        "timestamp": now().to_string(),
+        "level": "WARN",
+        "target": module_path!(),
+        "message": unwritten_text(lines),
+        "suppressed": lines,
+    });
+    format!("{object}\n")
+}
+
+fn unwritten_text(lines: u64) -> String {
+    format!("{} could not be written to standard error", crate::terminal::counted(lines as usize, "line"))
+}
+
 const fn colour(level: Level) -> (&'static str, &'static str) {
     match level {
         Level::ERROR => ("\x1b[31m", "\x1b[0m"),

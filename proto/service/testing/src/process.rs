@@ -51,8 +51,17 @@ impl Process {
     /// If it cannot be started.
     #[must_use]
     pub fn launch(mut command: Command, log: &Path) -> Self {
+        command.stderr(File::create(log.with_extension("err")).expect("create"));
+        Self::spawn(command, log)
+    }
+
+    /// Starts a program of which the caller has set standard output and standard error.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn spawn(mut command: Command, log: &Path) -> Self {
         let (out, err) = (log.with_extension("out"), log.with_extension("err"));
-        command.stderr(File::create(&err).expect("create"));
         let child = command.spawn().unwrap_or_else(|error| {
             let program = command.get_program().to_string_lossy();
             panic!("cannot start {program}: {error}; docs/firmware-development.md says what emulation needs")

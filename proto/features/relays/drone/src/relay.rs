@@ -13,10 +13,10 @@ use quiver_net::{
 use quiver_relay::{Relay, RelayEvent, RelayTiming};
 use quiver_service::config::{parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::{DroneSettings, Result, health};
+use quiver_service::line_output;
 use quiver_service::monitoring::MonitorPlace;
 use quiver_service::private_file::{self, Lock};
 use quiver_service::shutdown::Shutdown;
-use quiver_service::terminal;
 use rand::rngs::OsRng;
 
 pub(crate) use self::keys::make_keys;
@@ -54,10 +54,10 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     node.topic = Some(group_topic(args.group.as_str()));
     let metrics = Metrics::default();
     let host = RelayHost { peer_id: node.key.peer_id(), metrics: metrics.clone() };
-    terminal::line(&format!(
+    line_output::print(&format!(
         "relay {}: start the leader with `leader serve --relay` and this",
         host.peer_id
-    ))?;
+    ));
     let (driver, handle) = Driver::new(&node, Relay::new(most, RelayTiming::default()), host, OsRng)?;
     // `edge health` asks a relay, too.
     let place = MonitorPlace { role: "edge", data_dir, address: settings.metrics };
@@ -115,7 +115,6 @@ impl Host<Relay> for RelayHost {
     }
 
     fn listening(&mut self, address: &Multiaddr) {
-        // The program that started it may have stopped reading.
-        let _ = terminal::line(&format!("listening on {address}/p2p/{}", self.peer_id));
+        line_output::print(&format!("listening on {address}/p2p/{}", self.peer_id));
     }
 }
