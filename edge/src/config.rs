@@ -40,6 +40,7 @@ pub(crate) struct EdgeSettings {
     /// The authority that certified the fields to be proven.
     pub(crate) authority: Option<String>,
     /// Maximum number of answers to one leader's demands in a period.
+    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1, { u32::MAX }>")]
     pub(crate) answers: u32,
     /// Maximum duration of enrolment.
     #[serde(with = "quiver_service::duration")]
@@ -83,9 +84,6 @@ impl Config {
         let drone = DroneSettings::read(&mut layers, Self::NAME)?;
         let config = Self { drone, edge: layers.part(EdgeSettings::default())? };
         layers.end()?;
-        if config.edge.answers == 0 {
-            return Err(Error::config("`answers` must be at least 1"));
-        }
         if config.edge.anonymous && config.drone.mavlink.is_given() {
             let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
             return Err(Error::config(text));

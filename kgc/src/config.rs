@@ -38,6 +38,7 @@ pub(crate) struct Config {
     #[serde(with = "quiver_service::duration")]
     pub(crate) attribute_interval: Duration,
     /// Number of key shares of encryption to conditions that a drone gets at once.
+    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1, { u32::MAX }>")]
     pub(crate) release_burst: u32,
     /// Time after which it gets one more.
     #[serde(with = "quiver_service::duration")]

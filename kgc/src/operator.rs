@@ -11,7 +11,7 @@ use quiver_service::{operator_key, private_file, terminal};
 use rand::rngs::OsRng;
 
 use crate::cli::OperatorArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The longest public key file, in bytes.
 const LIMIT: u64 = 4096;
@@ -19,6 +19,13 @@ const LIMIT: u64 = 4096;
 /// `kgc operator new`.
 pub(crate) fn new(protection: &ProtectionArgs, args: &OperatorArgs) -> Result<()> {
     let (prefix, publish) = (args.out.as_path(), args.publish.as_deref());
+    // The files would be hidden: `.key` and `.pub`.
+    if prefix.as_os_str().is_empty() || prefix.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(Error::Terms(format!(
+            "--out: `{0}` names no file: give a prefix of two file names, such as {0}operator",
+            prefix.display()
+        )));
+    }
     let with = |extension: &str| {
         let mut name = OsString::from(prefix);
         name.push(extension);
@@ -86,8 +93,25 @@ fn decoded<T>(path: &Path, decoded: std::result::Result<T, quiver_ainq::Error>) 
     })
 }
 
+/// Reads the public keys of several operators. Two files with the same key are refused: one operator's is missing then.
+pub(crate) fn read_all_public(paths: &[PathBuf]) -> Result<Vec<OperatorPublicKey<Ristretto255>>> {
+    let mut keys = Vec::new();
+    for path in paths {
+        let key = read_public(path)?;
+        if let Some((earlier, _)) = paths.iter().zip(&keys).find(|(_, earlier)| **earlier == key) {
+            return Err(Error::Terms(format!(
+                "--operator: {} has the same key as {}: give each operator's once",
+                path.display(),
+                earlier.display()
+            )));
+        }
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
 /// Reads an operator's public key.
-pub(crate) fn read_public(path: &Path) -> Result<OperatorPublicKey<Ristretto255>> {
+fn read_public(path: &Path) -> Result<OperatorPublicKey<Ristretto255>> {
     decoded(path, OperatorPublicKey::decode(&armour::read(path, Kind::OperatorPublicKey)?))
 }
 

@@ -58,8 +58,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let deployment = file.pin()?;
     let fingerprint = deployment.fingerprint();
     // Now rather than once files are open.
-    let listen =
-        config.listen.iter().map(|text| address("listen address", text)).collect::<Result<Vec<_>>>()?;
+    let listen = distinct_addresses("listen address", &config.listen, address)?;
     let own = reachable(&file.kgc_addresses())?;
     if let Some(told) = unheard(&listen, &own) {
         tracing::warn!("{told}");
@@ -212,6 +211,23 @@ pub(crate) fn share_server_with(
 pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
     parse_listened_address(text).map_err(|error| bad_address(what, text, &error))
 }
+/// Reads the addresses of a list by `read`. One that stands in it twice, in whatever form, is refused.
+pub(crate) fn distinct_addresses(
+    what: &str,
+    texts: &[String],
+    read: impl Fn(&str, &str) -> Result<Multiaddr>,
+) -> Result<Vec<Multiaddr>> {
+    let mut addresses = Vec::new();
+    for text in texts {
+        let address = read(what, text)?;
+        if let Some(earlier) = texts.iter().zip(&addresses).find(|(_, earlier)| **earlier == address) {
+            return Err(Error::Terms(format!("{what} {text} is the same as {}: give it once", earlier.0)));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
 
 /// Reads an address at which others reach a KGC; an error says of what.
 pub(crate) fn dialled_address(what: &str, text: &str) -> Result<Multiaddr> {

@@ -12,7 +12,7 @@ use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
-use crate::config::Config;
+use crate::config::{Config, LeaderSettings};
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
@@ -55,7 +55,7 @@ pub(crate) struct EvictArgs {
     /// The drone's name, or its MAVLink system id
     pub(crate) name: Option<Name>,
     /// Its MAVLink system id, where another drone's name is the same number
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) system_id: Option<u32>,
     /// Its slot: for an anonymous member, which may come back as long as its credential is valid
     #[arg(long)]
@@ -172,7 +172,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SERIAL", help_heading = "Members", hide_short_help = true)]
     pub(crate) allow: Vec<String>,
     /// The most members [default: 4096]
-    #[arg(long, value_name = "N", help_heading = "Members", hide_short_help = true)]
+    #[arg(long, value_name = "N", help_heading = "Members", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(LeaderSettings::MOST_MEMBERS)))]
     pub(crate) max_members: Option<u32>,
     /// How group keys travel: `flat` or `tree`. `flat` sends every member its own entry in each epoch, as in
     /// the paper; `tree` keeps a tree of keys, so that an epoch costs no more than the logarithm of the

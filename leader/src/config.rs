@@ -40,6 +40,7 @@ pub(crate) struct LeaderSettings {
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) allow: Vec<String>,
     /// The most members.
+    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1, { LeaderSettings::MOST_MEMBERS }>")]
     pub(crate) max_members: u32,
     /// Re-key strategy.
     pub(crate) strategy: StrategyKind,
@@ -102,6 +103,9 @@ impl Default for LeaderSettings {
 }
 
 impl LeaderSettings {
+    /// Maximum of [`max_members`](Self::max_members).
+    pub(crate) const MOST_MEMBERS: u32 = 1 << 20;
+
     fn check(&self) -> Result<()> {
         let (seconds, longest) = (Duration::from_secs, LeaderTiming::MAX_CHALLENGE);
         let rules = [
@@ -113,7 +117,6 @@ impl LeaderSettings {
                 "`kem_lifetime` must lie between 1m and 30d",
             ),
             (self.silence >= Duration::from_millis(500), "`silence` must be at least 500ms"),
-            ((1..=1 << 20).contains(&self.max_members), "`max_members` must lie between 1 and 1048576"),
         ];
         let broken = rules.into_iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(Error::config(rule)))

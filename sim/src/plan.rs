@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
+pub use quiver_quorum::MAX_MEMBERS as MAX_KGCS;
 use quiver_quorum::Parameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub const MAX_DELIVERIES: u64 = 5_000_000;
 pub const MAX_DEPUTIES: u32 = 8;
 
 /// The most relays.
-const MAX_RELAYS: u32 = 1024;
+pub const MAX_RELAYS: u32 = 1024;
 /// The most ranks that host drones.
 pub const MAX_WORKERS: u32 = 1024;
 

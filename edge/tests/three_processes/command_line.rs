@@ -246,6 +246,81 @@ fn senseless_values_and_flags_are_refused_with_the_reason() {
 }
 
 #[test]
+fn values_given_twice_are_refused_on_the_command_line_in_files_and_in_variables() {
+    let bench = TestDeployment::new();
+    let serial = "00".repeat(16);
+    for (program, command, flag, value) in [
+        ("leader", "serve", "--listen", "127.0.0.1:0"),
+        ("leader", "serve", "--peer", "127.0.0.1:7"),
+        ("leader", "serve", "--kgc", "127.0.0.1:7"),
+        ("leader", "serve", "--allow", serial.as_str()),
+        ("leader", "serve", "--mavlink", "udpin:127.0.0.1:14550"),
+        ("leader", "serve", "--carrier", "udp:127.0.0.1:14800"),
+        ("edge", "run", "--leader", "127.0.0.1:7"),
+        ("edge", "run", "--kgc", "127.0.0.1:7"),
+        ("edge", "relay", "--listen", "127.0.0.1:0"),
+    ] {
+        let told = format!("the value {value} is given twice for '{flag} ");
+        let others =
+            if command == "relay" { &["--leader", "127.0.0.1:7", "--group", "alpha"][..] } else { &[] };
+        let output = bench.run(program, &[&[command, flag, value, flag, value][..], others].concat());
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{program} {flag}: {complaint}");
+        assert!(complaint.contains(&told), "{program} {flag}: {complaint}");
+    }
+    let twice = ["serve", "--system-id", "edge-1=1", "--system-id", "edge-1=1"];
+    bench.refused("leader", &twice, 2, &["key `system_id`: edge-1=1 stands there twice"]);
+    for (program, command, key) in
+        [("leader", "serve", "peer"), ("leader", "serve", "listen"), ("edge", "run", "leader")]
+    {
+        fs::write(bench.path("twice.toml"), format!("{key} = [\"127.0.0.1:7\", \"127.0.0.1:7\"]"))
+            .expect("write");
+        let told = format!("key `{key}`: 127.0.0.1:7 stands there twice");
+        bench.refused(program, &[command, "--config", "twice.toml"], 2, &["twice.toml", &told]);
+        let mut with = bench.command(program, &[command]);
+        let variable = format!("QUIVER_{}_{}", program.to_uppercase(), key.to_uppercase());
+        with.env(&variable, "127.0.0.1:7,127.0.0.1:7");
+        bench.expect_refusal(program, with, 2, &[&variable, "127.0.0.1:7 stands there twice"]);
+    }
+}
+
+#[test]
+fn numbers_out_of_their_range_are_refused_with_the_range() {
+    let bench = TestDeployment::new();
+    for (program, command, flag, range) in [
+        ("leader", "serve", "--max-members", "1..=1048576"),
+        ("leader", "serve", "--baud", "1200..=4000000"),
+        ("leader", "serve", "--mavlink-log-limit", "1..=1000000"),
+        ("leader", "status", "--laggards", "0..=1000"),
+        ("leader", "evict", "--system-id", "1..=4294967295"),
+        ("leader", "evict", "--slot", "0..=4294967295"),
+        ("edge", "run", "--answers", "1..=4294967295"),
+        ("edge", "relay", "--max-drones", "1..=16384"),
+    ] {
+        for value in ["-1", "1e9", "99999999999999999999", "9999999999", "", "x"] {
+            let output = bench.run(program, &[command, &format!("{flag}={value}")]);
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{program} {flag} {value}: {complaint}");
+            assert!(complaint.contains(range), "{program} {flag} {value}: {complaint}");
+        }
+    }
+    for (program, command, key, range) in [
+        ("leader", "status", "MAX_MEMBERS", "from 1 to 1048576"),
+        ("leader", "status", "BAUD", "from 1200 to 4000000"),
+        ("leader", "status", "MAVLINK_LOG_LIMIT", "from 1 to 1000000"),
+        ("edge", "status", "ANSWERS", "from 1 to 4294967295"),
+        ("edge", "status", "MAVLINK_LOG_LIMIT", "from 1 to 1000000"),
+    ] {
+        for value in ["0", "-1", "1e9", "99999999999999999999", "9999999999", "", "x"] {
+            let mut with = bench.command(program, &[command]);
+            let variable = format!("QUIVER_{}_{key}", program.to_uppercase());
+            with.env(&variable, value);
+            bench.expect_refusal(program, with, 2, &[&variable, &format!("expected a whole number {range}")]);
+        }
+    }
+}
+
+#[test]
 fn help_that_cannot_be_printed_is_a_failure_and_a_reader_that_went_away_is_none() {
     let bench = TestDeployment::new();
     for program in ["kgc", "leader", "edge"] {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 
+use crate::quorum::file::MAX_MEMBERS;
+
 const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
   1. kgc quorum key --id 1 --address /dns4/kgc-1.example/tcp/7000
@@ -63,7 +65,7 @@ pub(crate) enum QuorumCommand {
 #[derive(Debug, Args)]
 pub(crate) struct QuorumKeyArgs {
     /// Number of this KGC: 1, 2, …
-    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_MEMBERS)))]
     pub(crate) id: u16,
     /// Where drones and the other KGCs reach it, as a multiaddress; may be repeated
     #[arg(long, value_name = "ADDRESS", required = true)]
@@ -93,10 +95,10 @@ pub(crate) struct FoundArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) deployment: Name,
     /// How many KGCs there are
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=i64::from(MAX_MEMBERS)))]
     pub(crate) members: u16,
     /// How many it takes; more than half
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(2..=i64::from(MAX_MEMBERS)))]
     pub(crate) threshold: u16,
     /// How long to wait for the other KGCs' parts
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = quiver_service::duration::parse)]
@@ -124,7 +126,7 @@ pub(crate) struct ApproveArgs {
     pub(crate) digest: Option<String>,
     /// Help this KGC, which lost its shares, to get them back, if it asks within an hour. Make sure that it
     /// is the right one
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_MEMBERS)))]
     pub(crate) repair: Option<u16>,
     /// Withdraw the approval of DIGEST
     #[arg(long, requires = "digest")]

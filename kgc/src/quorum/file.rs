@@ -12,13 +12,14 @@
 //! `kgc quorum init` pins it: the authentic copy is in the encrypted `quorum.state`; `quorum.toml` beside it
 //! is for commands that need no secret.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{KgcId, Name, Ristretto255, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{AddressError, PeerId, parse_dialled_address};
-use quiver_quorum::{MAX_MEMBERS, Parameters};
+pub(crate) use quiver_quorum::MAX_MEMBERS;
+use quiver_quorum::Parameters;
 use quiver_quorum_node::QuorumMembership;
 use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
@@ -144,6 +145,7 @@ impl Seat {
         if self.addresses.is_empty() {
             return Err(format!("KGC {id} has no `addresses`"));
         }
+        let mut places = BTreeSet::new();
         for address in &self.addresses {
             let form = || address_form(address);
             let parsed = match parse_dialled_address(address) {
@@ -154,6 +156,9 @@ impl Seat {
             };
             if parsed.to_string().contains("/p2p/") {
                 return Err(format!("`addresses` of KGC {id}: {address}: without /p2p/…, `peer` says that"));
+            }
+            if !places.insert(parsed) {
+                return Err(format!("`addresses` of KGC {id}: {address} stands there twice"));
             }
         }
         Ok(peer)
@@ -276,6 +281,8 @@ mod tests {
         refused(|file| file.kgc[2].addresses.clear(), "KGC 3 has no `addresses`");
         refused(|file| file.kgc[2].addresses = vec!["kgc-3".into()], "write HOST:PORT");
         refused(|file| file.kgc[2].addresses = vec!["kgc-3:0".into()], "port 0");
+        let forms = vec!["kgc-3:7000".into(), "/dns/kgc-3/tcp/7000".into()];
+        refused(|file| file.kgc[2].addresses = forms, "KGC 3: /dns/kgc-3/tcp/7000 stands there twice");
         refused(|file| file.deployment = "the alps".into(), "`deployment`");
         refused(|file| file.suite = "ROT13".into(), "ROT13");
         assert!(

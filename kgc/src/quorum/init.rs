@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::operator;
 use crate::sealed as single;
-use crate::service::dialled_address;
+use crate::service::{dialled_address, distinct_addresses};
 use crate::store::{KeptKey, RegistryKey, Store};
 
 /// A seat, as text to be pasted.
@@ -47,8 +47,8 @@ pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKe
     } else {
         transport::create(&config.data_dir, &by)?
     };
-    let addresses = args.address.iter().map(|text| dialled_address("--address", text));
-    let addresses = addresses.map(|address| Ok(address?.to_string())).collect::<Result<_>>()?;
+    let addresses = distinct_addresses("--address", &args.address, dialled_address)?;
+    let addresses = addresses.iter().map(ToString::to_string).collect();
     let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses };
     toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))
 }
@@ -107,8 +107,7 @@ fn pin(
 ) -> Result<()> {
     let own = pinned.own(&key.peer_id())?;
     let membership = pinned.membership()?;
-    let operators = operators.iter().map(|path| operator::read_public(path));
-    let operators = operators.collect::<Result<Vec<_>>>()?;
+    let operators = operator::read_all_public(operators)?;
     let kept = KeptKey { key: RegistryKey::random(), settled: true };
     QuorumState::create(&config.data_dir, pinned, &operators, by, &kept)?;
     let mut store = Store::create(&config.data_dir, &pinned.seat(), &kept.key, clock::unix_now())?;

@@ -38,7 +38,9 @@ use crate::event_log::EventLog;
 use crate::kgc_machine::Change;
 use crate::metrics::{self, Metrics};
 use crate::registry::{self, Registrar, Verified};
-use crate::service::{PEERS, address, attribute_server, dialled_address, share_server_with, unheard};
+use crate::service::{
+    PEERS, address, attribute_server, dialled_address, distinct_addresses, share_server_with, unheard,
+};
 use crate::store::{Position, RegistryKey, Store};
 
 /// Events kept for subcommands that wait for one.
@@ -62,8 +64,7 @@ struct KgcParameters {
 pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &Pinned) -> Result<()> {
     let shutdown = Shutdown::listen()?;
     // Now rather than once files are open.
-    let listen =
-        config.listen.iter().map(|text| address("listen address", text)).collect::<Result<Vec<_>>>()?;
+    let listen = distinct_addresses("listen address", &config.listen, address)?;
     check_addresses(config, kept)?;
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;

@@ -15,7 +15,7 @@ use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider, Source};
-use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{CommonArgs, metrics_address};
@@ -244,7 +244,8 @@ fn place(metadata: Option<&Metadata>, key: &str, prefix: &str) -> String {
     }
 }
 
-/// Deserialises a list that may also be given as one text with commas or lines, as an environment variable has to.
+/// Deserialises a list that may also be given as one text with commas or lines, as an environment variable has to. A text
+/// that stands in it twice is refused: one of the two was mistyped.
 pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<String>, D::Error> {
     deserializer.deserialize_any(ListVisitor)
 }
@@ -260,7 +261,7 @@ impl<'de> Visitor<'de> for ListVisitor {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Self::Value, E> {
-        Ok(text.split([',', '\n']).map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect())
+        distinct(text.split([',', '\n']).map(str::trim).filter(|s| !s.is_empty()).map(String::from).collect())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Self::Value, A::Error> {
@@ -268,7 +269,65 @@ impl<'de> Visitor<'de> for ListVisitor {
         while let Some(text) = list.next_element()? {
             texts.push(text);
         }
-        Ok(texts)
+        distinct(texts)
+    }
+}
+
+/// Refuses a list in which a text stands twice.
+fn distinct<E: serde::de::Error>(texts: Vec<String>) -> std::result::Result<Vec<String>, E> {
+    let mut seen = BTreeSet::new();
+    match texts.iter().find(|text| !seen.insert(*text)) {
+        Some(twice) => Err(E::custom(format_args!("{twice} stands there twice"))),
+        None => Ok(texts),
+    }
+}
+
+/// Deserialises a whole number from `LEAST` to `MOST`. Every error says so: of a number out of the range, and of what is none.
+pub fn whole<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
+    deserializer: D,
+) -> std::result::Result<u32, D::Error> {
+    Ok(Whole::<LEAST, MOST>::deserialize(deserializer)?.0)
+}
+
+/// Deserialises the same where it may be missing.
+pub fn optional_whole<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
+    deserializer: D,
+) -> std::result::Result<Option<u32>, D::Error> {
+    Ok(Option::<Whole<LEAST, MOST>>::deserialize(deserializer)?.map(|whole| whole.0))
+}
+
+/// A whole number of a range.
+struct Whole<const LEAST: u32, const MOST: u32>(u32);
+
+impl<'de, const LEAST: u32, const MOST: u32> Deserialize<'de> for Whole<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(WholeVisitor::<LEAST, MOST>).map(Self)
+    }
+}
+
+/// Visitor of a whole number of a range.
+struct WholeVisitor<const LEAST: u32, const MOST: u32>;
+
+impl<const LEAST: u32, const MOST: u32> WholeVisitor<LEAST, MOST> {
+    /// The number, if it is in the range.
+    fn of(number: impl TryInto<u32>) -> Option<u32> {
+        number.try_into().ok().filter(|number| (LEAST..=MOST).contains(number))
+    }
+}
+
+impl<const LEAST: u32, const MOST: u32> Visitor<'_> for WholeVisitor<LEAST, MOST> {
+    type Value = u32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a whole number from {LEAST} to {MOST}")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> std::result::Result<u32, E> {
+        Self::of(number).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> std::result::Result<u32, E> {
+        Self::of(number).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
     }
 }
 
@@ -311,7 +370,15 @@ fn addresses_by(
 ) -> Result<Vec<quiver_net::Multiaddr>> {
     let refused =
         |text: &String, error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
-    texts.iter().map(|text| read(text).map_err(|error| refused(text, error))).collect()
+    let mut addresses = Vec::new();
+    for text in texts {
+        let address = read(text).map_err(|error| refused(text, error))?;
+        if let Some(other) = addresses.iter().position(|earlier| *earlier == address) {
+            return Err(Error::Config(format!("`{key}`: {text} is the same address as {}", texts[other])));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
 }
 
 /// Address to write in place of one that was not understood, or that has QUIC.
@@ -326,147 +393,4 @@ pub fn address_form(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Serialize, Deserialize, Debug, PartialEq)]
-    struct Sample {
-        #[serde(deserialize_with = "list")]
-        listen: Vec<String>,
-        group: String,
-        seconds: u32,
-    }
-
-    impl Default for Sample {
-        fn default() -> Self {
-            Self { listen: vec!["a".into()], group: "default".into(), seconds: 1 }
-        }
-    }
-
-    #[derive(Serialize)]
-    struct Given {
-        group: Option<String>,
-        listen: Vec<String>,
-        seconds: bool,
-    }
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().expect("tempfile");
-        std::fs::write(file.path(), text).expect("write");
-        file
-    }
-
-    fn read_file(path: &Path, group: Option<&str>) -> Result<Sample> {
-        let common = CommonArgs { config: Some(path.into()), ..CommonArgs::default() };
-        let given = Given { group: group.map(String::from), listen: Vec::new(), seconds: false };
-        let mut layers = Layers::read(&common, "unset")?.flags(&given)?;
-        let sample = layers.part(Sample::default())?;
-        layers.end()?;
-        Ok(sample)
-    }
-
-    fn read(text: &str, group: Option<&str>) -> Result<Sample> {
-        read_file(file(text).path(), group)
-    }
-
-    #[test]
-    fn flags_win_over_the_file_and_the_file_over_defaults() {
-        let text = "group = \"file\"\nlisten = \"x, y\"";
-        let found = read(text, None).expect("good");
-        let lines = read("listen = \"x\\ny\\n\"", None).expect("good");
-        assert_eq!(lines.listen, found.listen);
-        assert_eq!(found, Sample { listen: vec!["x".into(), "y".into()], group: "file".into(), seconds: 1 });
-        assert_eq!(read(text, Some("flag")).expect("good").group, "flag");
-    }
-
-    #[test]
-    fn unknown_key_is_refused_with_key_and_file_named() {
-        let file = file("gruop = \"typo\"");
-        let error = read_file(file.path(), None).expect_err("refused");
-        let text = error.to_string();
-        assert!(text.contains("gruop") && text.contains(&file.path().display().to_string()), "{text}");
-    }
-
-    #[test]
-    fn wrong_type_is_refused_with_the_key_named() {
-        let text = read("seconds = \"soon\"", None).expect_err("refused").to_string();
-        assert!(text.contains("seconds") && text.contains("expected a whole number"), "{text}");
-    }
-
-    #[test]
-    fn file_that_is_no_toml_is_refused_with_the_line_and_without_a_key() {
-        let file = file("seconds = 1\ngroup");
-        let text = read_file(file.path(), None).expect_err("refused").to_string();
-        assert!(text.starts_with(&format!("configuration: {}: ", file.path().display())), "{text}");
-        assert!(text.contains("line 2") && !text.contains("key ``"), "{text}");
-    }
-
-    #[test]
-    fn address_of_metrics_is_that_of_one_machine_in_a_file_too() {
-        let read = |address: &str| {
-            let file = file(&format!("metrics = \"{address}\""));
-            let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
-            Layers::read(&common, "unset").expect("read").part(ServiceSettings::of("unset"))
-        };
-        for (address, complaint) in [
-            ("224.0.0.1:9464", "no address of one machine"),
-            ("255.255.255.255:9464", "no address of one machine"),
-            ("[ff02::1]:9464", "no address of one machine"),
-            ("9464", "such as 127.0.0.1:9464"),
-        ] {
-            let text = read(address).expect_err("refused").to_string();
-            assert!(text.contains("key `metrics`") && text.contains(complaint), "{address}: {text}");
-        }
-        assert_eq!(read("0.0.0.0:0").expect("good").metrics, Some(([0, 0, 0, 0], 0).into()));
-    }
-
-    #[test]
-    fn directory_is_refused_as_one() {
-        let text = read_file(Path::new("/"), None).expect_err("refused").to_string();
-        assert_eq!(text, "/ is a directory, not a file");
-    }
-
-    #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
-    struct Nested {
-        inner: Inner,
-        format: LogFormat,
-    }
-
-    #[derive(Serialize, Deserialize, Debug, Default, PartialEq)]
-    #[serde(deny_unknown_fields)]
-    struct Inner {
-        addresses: Vec<String>,
-    }
-
-    #[test]
-    fn unknown_fields_and_words_are_told_in_one_pair_of_quotes_each() {
-        let refused = |text: &str| {
-            let file = file(text);
-            let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
-            let mut layers = Layers::read(&common, "unset").expect("read");
-            layers.part(Nested::default()).expect_err("refused").to_string()
-        };
-        let field = refused("inner.adresses = []");
-        assert!(field.ends_with("unknown field `adresses`, expected one of `addresses`"), "{field}");
-        let word = refused("format = \"xml\"");
-        assert!(word.ends_with("key `format`: `xml` is not one of `text`, `json`"), "{word}");
-    }
-
-    #[test]
-    fn missing_file_is_refused() {
-        let error = read_file(Path::new("/nonexistent.toml"), None);
-        assert!(error.expect_err("refused").to_string().contains("/nonexistent.toml"));
-    }
-
-    #[test]
-    fn address_in_another_form_is_told_the_form() {
-        for (text, form) in [
-            ("7302", "write HOST:PORT, /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
-            ("/ip4/10.0.0.1/udp/7001/quic-v1", "write /ip4/10.0.0.1/tcp/7001"),
-            ("/dns4/a/udp/7001/quic-v1/p2p/12D3", "write /dns4/a/tcp/7001"),
-            ("tcp://a:1", "write HOST:PORT, /ip4/ADDRESS/tcp/PORT or /dns4/NAME/tcp/PORT"),
-        ] {
-            assert_eq!(address_form(text), form, "{text}");
-        }
-    }
-}
+mod tests;

@@ -49,7 +49,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
     /// Number of seeds, from --first on
-    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     seeds: u64,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -61,18 +61,18 @@ pub(super) struct CheckArgs {
     #[arg(long, value_name = "N", conflicts_with = "seed", default_value_t = 0, hide_short_help = true)]
     task: u64,
     /// Drones that may be in the group; two strangers beside them try to join
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_EDGES)))]
     drones: u32,
     /// Leaders of the group: with more than one, deputies take over from each other
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     leaders: u16,
     /// Relays of each leader, which drones dial in its place: they crash, are cut off from leader or drones, and are
     /// hostile for a while
-    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=16))]
     relays: u16,
     /// KGCs: with more than one, more than half of them issue a key, and some crash, lie or are taken over by
     /// the adversary
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     kgcs: u16,
     /// Leaders demand a policy, and drones join anonymously: credentials last 40 s, are renewed and revoked
     #[arg(long)]

@@ -7,7 +7,10 @@ use quiver_ainq::StrategyKind;
 use quiver_report::{Progress, Unit, complain, grid, length_of_time, print};
 use quiver_world::run::Percentiles;
 
-use crate::live::flood::{self, Flood, FloodMeasurement, FloodPlan, FloodReport, MAX_GROWTH};
+use crate::live::flood::{
+    self, Flood, FloodMeasurement, FloodPlan, FloodReport, MAX_ATTACKERS, MAX_GROWTH, MAX_IDENTITIES,
+    MAX_MEMBERS, MAX_RATE, MAX_REKEYS,
+};
 use crate::plan::TransportKind;
 use crate::report::Outcome;
 use crate::{Result, interrupt};
@@ -32,28 +35,28 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(super) struct FloodArgs {
     /// Members of the group that drones join by name
-    #[arg(short = 'n', long, value_name = "N", default_value_t = FloodPlan::default().members)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = FloodPlan::default().members, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MEMBERS)))]
     members: u32,
     /// Members of the group whose leader demands a policy
-    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().anonymous)]
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().anonymous, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MEMBERS)))]
     anonymous: u32,
     /// Drones that join anonymously at once
-    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().joiners, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_MEMBERS)))]
     joiners: u32,
     /// These floods alone
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Flood>,
     /// Nodes that attack at a time
-    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().attackers)]
+    #[arg(long, value_name = "N", default_value_t = FloodPlan::default().attackers, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ATTACKERS)))]
     attackers: u32,
     /// Messages that each of them sends per second; one that shows forged keys shows one under each identity
-    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate)]
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rate, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RATE)))]
     rate: u32,
     /// Identities that each of them takes on in a second, one after the other, when it is cut off
-    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities, hide_short_help = true)]
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().identities, hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_IDENTITIES)))]
     identities: u32,
     /// Number of re-keys for each line of the table
-    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys)]
+    #[arg(long, value_name = "COUNT", default_value_t = FloodPlan::default().rekeys, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_REKEYS)))]
     rekeys: u32,
     /// Pause of the leader between two of them
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = length_of_time, hide_short_help = true)]

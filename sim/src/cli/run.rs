@@ -14,7 +14,7 @@ use quiver_world::trace::Trace;
 
 use super::{check_results, probe, show};
 use crate::live::RankLine;
-use crate::plan::{Plan, TransportKind, WorldKind};
+use crate::plan::{MAX_DEPUTIES, MAX_KGCS, MAX_RELAYS, Plan, TransportKind, WorldKind};
 use crate::report::{Outcome, ReportDraft, RunReport};
 use crate::{Result, SimError, interrupt, live, logging, ranks, replay, virtual_world};
 
@@ -84,10 +84,10 @@ pub(super) struct RunArgs {
     #[arg(long, hide_short_help = true)]
     envelopes: bool,
     /// KGCs: one, or a quorum. More than half of them, or --threshold, issue a key together
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_KGCS)))]
     kgcs: u16,
     /// Number of KGCs that must agree: more than half of them
-    #[arg(long, value_name = "T", requires = "kgcs", hide_short_help = true)]
+    #[arg(long, value_name = "T", requires = "kgcs", hide_short_help = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_KGCS)))]
     threshold: Option<u16>,
     /// Seal an order to the mission's second phase, and check that it opens nowhere before the KGCs release
     /// that phase's key and everywhere afterwards
@@ -106,11 +106,11 @@ pub(super) struct RunArgs {
     restart_leader: bool,
     /// Number of deputies of the leader. With them the leader is lost at the end, for good, and one of them
     /// takes over
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_DEPUTIES)))]
     deputies: u32,
     /// Number of relays between the drones and the leader. Each holds the connections of its share of the drones and one to
     /// the leader; they run where the drones do, at least one at each rank that hosts drones
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_RELAYS)))]
     relays: u32,
     /// Host of the first rank, under which those on other hosts reach its KGCs and leaders; as its name says if not given
     #[arg(long, value_name = "HOST", hide_short_help = true)]

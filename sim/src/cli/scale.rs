@@ -5,9 +5,9 @@ use quiver_ainq::StrategyKind;
 use quiver_report::{Making, OutputArgs, complain};
 
 use super::{check_results, show};
-use crate::plan::{Plan, TransportKind, WorldKind};
+use crate::plan::{MAX_DEPUTIES, MAX_RELAYS, Plan, TransportKind, WorldKind};
 use crate::report::Outcome;
-use crate::scale::ScalePlan;
+use crate::scale::{MAX_REPETITIONS, ScalePlan};
 use crate::{Result, SimError, interrupt, logging, measure};
 
 const EXAMPLES: &str = "\
@@ -40,7 +40,7 @@ pub(super) struct ScaleArgs {
     )]
     drones: Vec<u32>,
     /// Runs of each size, strategy and network, each with a seed of its own: medians, extremes, error bars
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_REPETITIONS)))]
     repetitions: u32,
     /// Re-key strategies of the leaders
     #[arg(long, value_name = "STRATEGY,…", value_delimiter = ',', default_values_t = StrategyKind::ALL)]
@@ -52,10 +52,10 @@ pub(super) struct ScaleArgs {
     #[arg(long, value_enum, value_delimiter = ',')]
     transport: Vec<TransportKind>,
     /// Live world: relays between the drones and the leader
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_RELAYS)))]
     relays: u32,
     /// Live world: deputies of the leader, which is lost at the end of each run
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_DEPUTIES)))]
     deputies: u32,
     /// Virtual world: the radio between the drones, such as 802.15.4, ble, lora-sf7 or wifi
     #[arg(long, value_name = "PRESET")]

@@ -50,7 +50,13 @@ pub(super) struct ScenarioArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"])]
     places: Option<PathBuf>,
     /// Metres from the middle of all places within which drones are heard
-    #[arg(long, value_name = "METRES", default_value_t = 1000.0, hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "METRES",
+        default_value_t = 1000.0,
+        hide_short_help = true,
+        requires = "places"
+    )]
     range: f64,
     /// Write where the drones were: BonnMotion for .movements and .bm, else ns-2
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "all", "print"], hide_short_help = true)]

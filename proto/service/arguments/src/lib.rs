@@ -4,12 +4,15 @@
 //! `-h` is one screen that teaches: the first sentence about each option, the first examples. `--help` is the whole. A program
 //! writes one text for both; options that few need are hidden in the short one (`hide_short_help`).
 
+mod ranges;
+mod repetitions;
+
 use std::error::Error as _;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
-use std::process;
+use std::{env, process};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, Command, Error, Parser};
@@ -34,15 +37,25 @@ pub fn parse<C: Parser>() -> C {
 /// Reads the command line of this process as this command describes it, for programs that then make something of it
 /// themselves. Ends the process as [`end`] does.
 #[must_use]
-pub fn matches(command: Command) -> ArgMatches {
-    let name = command.get_name().to_owned();
-    command.try_get_matches().unwrap_or_else(|error| end(&name, &error))
+pub fn matches(mut command: Command) -> ArgMatches {
+    let words: Vec<OsString> = env::args_os().collect();
+    let read = command.try_get_matches_from_mut(&words);
+    let read = read.and_then(|matches| repetitions::refuse(&mut command, &matches).map(|()| matches));
+    read.unwrap_or_else(|error| {
+        let range = ranges::of_refused(&command, &words, &error);
+        answer(command.get_name(), &error, range.as_deref())
+    })
 }
 
 /// Ends the process with the answer to its command line: help and version, or the fault in it with exit code 2. Help that
 /// cannot be printed is a failure (1), as is every other result that cannot; a reader that went away (`| head`) is none.
-pub fn end(program: &str, answer: &Error) -> ! {
-    let printed = match in_words(answer) {
+pub fn end(program: &str, error: &Error) -> ! {
+    answer(program, error, None)
+}
+
+/// Ends the process as [`end`] does. `range` is that of the number that was refused, if its own error does not say it.
+fn answer(program: &str, answer: &Error, range: Option<&str>) -> ! {
+    let printed = match in_words(answer, range) {
         Some(text) => io::stderr().write_all(text.as_bytes()),
         None => answer.print().and_then(|()| io::stdout().flush()),
     };
@@ -58,7 +71,7 @@ pub fn end(program: &str, answer: &Error) -> ! {
 }
 
 /// Text of an error about a number, in plain words in place of the library's; `None` for every other answer.
-fn in_words(answer: &Error) -> Option<String> {
+fn in_words(answer: &Error, range: Option<&str>) -> Option<String> {
     let source = answer.source()?;
     let is_negative = match answer.get(ContextKind::InvalidValue) {
         Some(ContextValue::String(value)) => {
@@ -74,7 +87,8 @@ fn in_words(answer: &Error) -> Option<String> {
         },
         None => source.downcast_ref::<ParseFloatError>().map(|_| "this is not a number")?,
     };
-    Some(answer.render().to_string().replace(&source.to_string(), plain))
+    let plain = range.map_or_else(|| plain.to_owned(), |range| format!("{plain}; give one in {range}"));
+    Some(answer.render().to_string().replace(&source.to_string(), &plain))
 }
 
 /// Writes a word, such as a path, for a POSIX shell: as it is if the shell leaves it alone, in quotes otherwise. Control
@@ -203,159 +217,4 @@ fn collect(command: &mut Command, helps: &mut Vec<(String, String)>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::{Args, Subcommand};
-
-    use super::*;
-
-    /// Does things. It does them well.
-    #[derive(Debug, Parser)]
-    #[command(name = "program", after_help = AFTER)]
-    struct Program {
-        #[command(subcommand)]
-        _command: Sub,
-    }
-
-    const AFTER: &str = "\
-About the examples.
-
-Examples:
-  program do 1
-  program do 2
-  program do 3
-  program do 4
-  program do 5
-  program do 6
-  program do 7
-  program do 8
-
-Exit codes:
-  0 done";
-
-    #[derive(Debug, Subcommand)]
-    enum Sub {
-        /// Do it
-        Do(Do),
-    }
-
-    #[derive(Debug, Args)]
-    struct Do {
-        /// Time that it may take, such as 10.5 s. Beyond, it ends. Twice is not enough [default: 1m]
-        #[arg(long, value_name = "TIME")]
-        wait: Option<String>,
-        /// Time to rest
-        #[arg(long, value_name = "DURATION")]
-        rest: Option<String>,
-        /// How often
-        ///
-        /// Not too often.
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=5))]
-        count: Option<u16>,
-        /// For those who know. They are few
-        #[arg(long, hide_short_help = true)]
-        rare: bool,
-    }
-
-    fn help(words: &[&str]) -> String {
-        let program = complete(<Program as clap::CommandFactory>::command()).term_width(100);
-        program.try_get_matches_from(words).expect_err("help").to_string()
-    }
-
-    #[test]
-    fn short_help_has_first_sentences_and_first_examples() {
-        let short = help(&["program", "-h"]);
-        for part in ["Does things\n", "Examples:", "program do 6", "see more with '--help'"] {
-            assert!(short.contains(part), "{part}: {short}");
-        }
-        for part in ["well", "About the examples", "program do 7", "Exit codes"] {
-            assert!(!short.contains(part), "{part}: {short}");
-        }
-        let short = help(&["program", "do", "-h"]);
-        assert!(short.contains("Time that it may take, such as 10.5 s [default: 1m]"), "{short}");
-        assert!(
-            !short.contains("Beyond") && !short.contains("too often") && !short.contains("--rare"),
-            "{short}"
-        );
-    }
-
-    #[test]
-    fn long_help_is_the_whole() {
-        let long = help(&["program", "--help"]);
-        for part in ["It does them well", "About the examples", "program do 8", "Exit codes"] {
-            assert!(long.contains(part), "{part}: {long}");
-        }
-        let long = help(&["program", "do", "--help"]);
-        for part in ["Beyond, it ends. Twice is not enough", "Not too often.", "--rare", "They are few"] {
-            assert!(long.contains(part), "{part}: {long}");
-        }
-    }
-
-    #[test]
-    fn negative_values_are_values() {
-        for words in [&["--wait", "-5m"][..], &["--rest", "-5m"]] {
-            let program = complete(<Program as clap::CommandFactory>::command());
-            program.try_get_matches_from([&["program", "do"], words].concat()).expect("a value");
-        }
-        let told = help(&["program", "do", "--count", "-5"]);
-        assert!(told.contains("-5 is not in 1..=5"), "{told}");
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell_where_it_needs_that() {
-        use std::os::unix::ffi::OsStrExt as _;
-
-        for (word, wanted) in [
-            (&b"demo/a-1"[..], "demo/a-1"),
-            (b"udpin:127.0.0.1:14550", "udpin:127.0.0.1:14550"),
-            (b"my demo", "'my demo'"),
-            (b"it's", r"'it'\''s'"),
-            (b"$HOME", "'$HOME'"),
-            (b"~", "'~'"),
-            ("für".as_bytes(), "'für'"),
-            (b"", "''"),
-            (b"a\nb", r"$'a\012b'"),
-            (b"\x1b[2J's", r"$'\033[2J\'s'"),
-            (b"\xff1", r"$'\3771'"),
-        ] {
-            let quoted = quoted(OsStr::from_bytes(word));
-            assert_eq!(quoted, wanted);
-            let printed = process::Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output();
-            assert_eq!(printed.expect("a shell").stdout, word, "{quoted}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_refused_in_plain_words() {
-        let command = || {
-            let float = Arg::new("share").long("share").value_parser(clap::value_parser!(f64));
-            let seed = Arg::new("seed").long("seed").value_parser(clap::value_parser!(u64));
-            let seed = seed.allow_hyphen_values(true);
-            complete(<Program as clap::CommandFactory>::command())
-                .mut_subcommand("do", |sub| sub.args([float, seed]))
-        };
-        for (flag, value, wanted) in [
-            ("--count", "1e3", "invalid value '1e3' for '--count <N>': this is not a whole number\n"),
-            ("--count", "", "invalid value '' for '--count <N>': this is not a whole number\n"),
-            ("--count", "99999999999999999999", "the number is too large\n"),
-            ("--seed", "-1", "invalid value '-1' for '--seed <seed>': the number is negative\n"),
-            ("--seed", "-x", "this is not a whole number\n"),
-            ("--share", "2%", "invalid value '2%' for '--share <share>': this is not a number\n"),
-        ] {
-            let refused =
-                command().try_get_matches_from(["program", "do", flag, value]).expect_err("refused");
-            let told = in_words(&refused).expect("about a number");
-            assert!(told.contains(wanted), "{told}");
-            assert!(!told.contains("invalid digit"), "{told}");
-        }
-        let other = command().try_get_matches_from(["program", "do", "--count", "7"]).expect_err("refused");
-        assert_eq!(in_words(&other), None, "it says what it takes");
-    }
-
-    #[test]
-    fn short_helps_are_of_all_commands() {
-        let helps = short_helps(&complete(<Program as clap::CommandFactory>::command()));
-        let names: Vec<&str> = helps.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["program", "program do"]);
-        assert!(helps.iter().all(|(name, help)| help.contains(&format!("Usage: {name}"))), "{helps:?}");
-    }
-}
+mod tests;

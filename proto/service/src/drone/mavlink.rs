@@ -88,6 +88,7 @@ pub struct MavlinkSettings {
     /// Directory of logs of flights.
     pub mavlink_log: Option<PathBuf>,
     /// Megabytes of all of these logs.
+    #[serde(default, deserialize_with = "crate::config::optional_whole::<_, 1, 1_000_000>")]
     pub mavlink_log_limit: Option<u32>,
     /// Pause between two reports of the security state to programs; zero for never.
     #[serde(with = "crate::duration")]

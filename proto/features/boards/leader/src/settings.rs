@@ -25,6 +25,7 @@ pub(crate) struct BoardSettings {
     #[serde(deserialize_with = "quiver_service::config::list")]
     serial: Vec<String>,
     /// Bits per second on those that are devices.
+    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1200, 4_000_000>")]
     baud: u32,
 }
 
