@@ -23,7 +23,7 @@ pub(crate) enum Error {
         path: PathBuf,
     },
     /// There is no such folder.
-    #[error("{} is no folder of quiver-local; `quiver-local up {}` makes it one", path.display(), quoted(path))]
+    #[error("{} is no folder of quiver-local; {}", path.display(), remedy(path))]
     NoFolder {
         /// The folder.
         path: PathBuf,
@@ -147,6 +147,15 @@ pub(crate) enum Error {
     /// Standard output is gone.
     #[error(transparent)]
     Output(io::Error),
+}
+
+/// Advice about a folder that `up` has not made: `up` takes one that is empty or not there.
+fn remedy(path: &Path) -> String {
+    let is_used = path.read_dir().is_ok_and(|mut files| files.next().is_some());
+    if is_used || path.is_file() {
+        return "give the one that `quiver-local up` was given".into();
+    }
+    format!("`quiver-local up {}` makes it one", quoted(path))
 }
 
 fn of(process: Option<i32>) -> String {

@@ -1,6 +1,7 @@
 //! Finds the programs that run: `kgc`, `leader` and `edge`.
 
 use std::env;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +45,13 @@ impl Programs {
     /// [`Error::NoProgram`].
     pub(crate) fn find(given: Option<&Path>) -> Result<Self> {
         if let Some(given) = given {
-            let directory = given.canonicalize().map_err(Error::io("look into", given))?;
+            let directory = given.canonicalize().map_err(|error| match error.kind() {
+                ErrorKind::NotFound => Error::NoProgram {
+                    name: "kgc",
+                    place: format!("in {}: it is not there", given.display()),
+                },
+                _ => Error::io("look into", given)(error),
+            })?;
             return match missing(&directory) {
                 Some(name) => Err(Error::NoProgram { name, place: format!("in {}", given.display()) }),
                 None => Ok(Self { directory }),

@@ -210,9 +210,20 @@ fn busy_ports_and_foreign_folders_are_refused_before_anything_is_made() {
     refused(&bench.run(&["up", "thesis"]), 2, &["belongs to something else"]);
     assert_eq!(fs::read_dir(&foreign).expect("read").count(), 1, "nothing was added");
     refused(&bench.run(&["down", "thesis"]), 2, &["is no folder of quiver-local"]);
+    // `up` would not take these.
+    for folder in ["thesis", "thesis/thesis.tex"] {
+        let advice =
+            format!("{folder} is no folder of quiver-local; give the one that `quiver-local up` was given");
+        refused(&bench.run(&["status", folder]), 2, &[&advice]);
+    }
     let advice = "my thesis is no folder of quiver-local; `quiver-local up 'my thesis'` makes it one";
     refused(&bench.run(&["status", "my thesis"]), 2, &[advice]);
     refused(&bench.run(&["up", "other", "--programs", "thesis"]), 2, &["no program `kgc`", "cargo services"]);
+    refused(
+        &bench.run(&["up", "other", "--programs", "nowhere"]),
+        2,
+        &["no program `kgc` in nowhere: it is not there"],
+    );
     assert!(!bench.place.path().join("other").exists(), "a folder without programs is of no use");
 }
 
