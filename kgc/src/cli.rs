@@ -173,9 +173,17 @@ pub(crate) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct IssueArgs {
-    /// The operator's secret key (from `kgc operator new`); --passphrase-file and --key-file are about this file
+    /// The operator's secret key (from `kgc operator new`), which --passphrase-file or --key-file opens. The same opens
+    /// the state of a KGC that is here and does not run
     #[arg(long, value_name = "FILE")]
     pub(crate) operator: PathBuf,
+    /// File with the operator's passphrase, where another secret opens the KGC's state: give that one by
+    /// --passphrase-file or --key-file
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with = "operator_key_file")]
+    pub(crate) operator_passphrase_file: Option<PathBuf>,
+    /// File with the key of 64 hex digits that opens the operator's key, in place of a passphrase
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) operator_key_file: Option<PathBuf>,
     /// The public deployment file; default: the one in the data directory
     #[arg(long, value_name = "FILE")]
     pub(crate) deployment: Option<PathBuf>,

@@ -21,6 +21,12 @@ pub(crate) enum Error {
     /// Files, secrets, configuration.
     #[error(transparent)]
     Service(quiver_service::Error),
+    /// The secret that opened the operator's key does not open the state of the KGC that is here.
+    #[error(
+        "{0}. It was taken for the operator's key as well: give the operator's own by --operator-passphrase-file or \
+         --operator-key-file; or start `kgc serve`, which records the token without its passphrase or key"
+    )]
+    OtherThanOperators(quiver_service::Error),
     /// A state file of a KGC is damaged.
     #[error("{path} is damaged at byte {offset} ({what}); {}", remedy(path))]
     Damaged {
@@ -338,7 +344,7 @@ impl Error {
             {
                 Exit::Usage
             }
-            Self::Service(error) => error.exit(),
+            Self::Service(error) | Self::OtherThanOperators(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. } | NetError::DuplicateIdentity { .. })
             | Self::RegistryBusy { .. } => Exit::Busy,
             Self::RegistryDamaged { .. }

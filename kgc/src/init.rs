@@ -36,9 +36,10 @@ struct Created {
 
 /// Creates master secret, registry and public deployment file.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs) -> Result<()> {
-    let addresses = args.address.iter().map(|text| service::dialled_address("--address", text));
-    let addresses: Vec<String> = addresses.map(|address| Ok(address?.to_string())).collect::<Result<_>>()?;
-    let operators = args.operator.iter().map(|path| operator::read_public(path)).collect::<Result<_>>()?;
+    let addresses = service::distinct_addresses("--address", &args.address, service::dialled_address)?;
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let operators = operator::read_all_public(&args.operator)?;
+    sealed::refuse_drones_directory(&config.data_dir)?;
     private_file::create_directory(&config.data_dir)?;
     let all = [
         sealed::path_in(&config.data_dir),

@@ -45,6 +45,17 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
     data_dir.join("master.state")
 }
 
+/// Refuses the data directory of a drone, in which a KGC's secrets would lie beside the drone's.
+pub(crate) fn refuse_drones_directory(data_dir: &Path) -> Result<()> {
+    match data_dir.join("drone.state").exists() {
+        false => Ok(()),
+        true => Err(Error::Terms(format!(
+            "{} is the data directory of a drone (drone.state): give a KGC's by --data-dir",
+            data_dir.display()
+        ))),
+    }
+}
+
 /// Refuses a passphrase or key that does not open the file, also while a running KGC holds it.
 pub(crate) fn refuse_wrong_key(
     data_dir: &Path,
@@ -77,15 +88,10 @@ impl Sealed {
         by: &Protection,
     ) -> Result<(Self, MasterFile)> {
         let opened = StateFile::open(&path_in(data_dir), &owner(deployment, ROLE), by);
-        let (file, records) = match opened {
-            Err(quiver_service::Error::NoFile { .. }) if data_dir.join("drone.state").exists() => {
-                return Err(Error::Terms(format!(
-                    "{} is the data directory of a drone (drone.state): give a KGC's by --data-dir",
-                    data_dir.display()
-                )));
-            }
-            opened => opened?,
-        };
+        if let Err(quiver_service::Error::NoFile { .. }) = &opened {
+            refuse_drones_directory(data_dir)?;
+        }
+        let (file, records) = opened?;
         let head = newest(&records, AUDIT_HEAD).and_then(AuditHead::decode);
         let registry_key = newest(&records, REGISTRY_KEY).and_then(KeptKey::decode);
         Ok((Self::decode(file.path(), &records)?, MasterFile { file, head, registry_key }))

@@ -37,7 +37,7 @@ use crate::metrics::{self, Metrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::registry::{self, Registrar};
-use crate::sealed::Sealed;
+use crate::sealed::{self, Sealed};
 use crate::store::{Authenticator, Store};
 
 /// Connections served at a time; enrolling takes a drone about a second.
@@ -48,6 +48,10 @@ pub(crate) async fn run(config: Config, protection: ProtectionArgs) -> Result<()
     refuse_long_path(&config.data_dir)?;
     if let Some(kept) = Pinned::kept(&config.data_dir)? {
         return quorum::service::serve(&config, &protection, &kept).await;
+    }
+    // Before it asks for a passphrase or warns of addresses.
+    if !sealed::path_in(&config.data_dir).exists() {
+        sealed::refuse_drones_directory(&config.data_dir)?;
     }
     let file = DeploymentFile::read(&config.existing_deployment()?)?;
     serve(&config, &protection, &file).await
@@ -207,10 +211,6 @@ pub(crate) fn share_server_with(
     DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
 }
 
-/// Reads an address to listen on; an error says of what.
-pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
-    parse_listened_address(text).map_err(|error| bad_address(what, text, &error))
-}
 /// Reads the addresses of a list by `read`. One that stands in it twice, in whatever form, is refused.
 pub(crate) fn distinct_addresses(
     what: &str,
@@ -228,6 +228,10 @@ pub(crate) fn distinct_addresses(
     Ok(addresses)
 }
 
+/// Reads an address to listen on; an error says of what.
+pub(crate) fn address(what: &str, text: &str) -> Result<Multiaddr> {
+    parse_listened_address(text).map_err(|error| bad_address(what, text, &error))
+}
 
 /// Reads an address at which others reach a KGC; an error says of what.
 pub(crate) fn dialled_address(what: &str, text: &str) -> Result<Multiaddr> {

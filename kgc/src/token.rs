@@ -31,17 +31,43 @@ const LOOK: Duration = Duration::from_millis(200);
 const LONGEST: u64 = 10 * 366 * 24 * 3600;
 
 /// Issues tokens. Needs neither the KGC nor its passphrase where the registry is elsewhere. `protection` is that of the
-/// operator's key, and of the registry's where that is here and no KGC runs.
+/// registry's key, where that is here and no KGC runs, and of the operator's key, unless `args` have another for it.
 pub(crate) fn issue(config: &Config, protection: &ProtectionArgs, args: &IssueArgs) -> Result<()> {
     let file = DeploymentFile::read(&deployment_path(config, args)?)?;
     let deployment = file.pin()?;
-    let operator = operator::read_secret(&args.operator, protection)?;
+    let of_operator = args.operator_protection();
+    let operator = operator::read_secret(&args.operator, of_operator.as_ref().unwrap_or(protection));
+    let operator = operator.map_err(|error| match error {
+        // The flag that opens this file alone.
+        Error::Service(quiver_service::Error::WrongProtection { path, sealed_by, given, flag }) => {
+            let flag =
+                if flag == "--key-file" { "--operator-key-file" } else { "--operator-passphrase-file" };
+            quiver_service::Error::WrongProtection { path, sealed_by, given, flag }.into()
+        }
+        error => error,
+    })?;
     if !is_recorded(config, args.record, &deployment)? {
         return Issuer { store: None, args, deployment, operator }.issue_all();
     }
-    registry::write(config, protection, |store| {
+    let written = registry::write(config, protection, |store| {
         Issuer { store: Some(store), args, deployment, operator }.issue_all()
+    });
+    written.map_err(|error| match error {
+        Error::Service(
+            error @ (quiver_service::Error::WrongKey { .. } | quiver_service::Error::WrongProtection { .. }),
+        ) if of_operator.is_none() => Error::OtherThanOperators(error),
+        error => error,
     })
+}
+
+impl IssueArgs {
+    /// Protection of the operator's key, if it has one of its own.
+    fn operator_protection(&self) -> Option<ProtectionArgs> {
+        let (passphrase_file, key_file) =
+            (self.operator_passphrase_file.clone(), self.operator_key_file.clone());
+        let is_given = passphrase_file.is_some() || key_file.is_some();
+        is_given.then_some(ProtectionArgs { passphrase_file, key_file })
+    }
 }
 
 impl Issuer<'_> {

@@ -12,6 +12,8 @@ mod containers;
 mod foreign_rows;
 #[path = "command_line/live.rs"]
 mod live;
+#[path = "command_line/senseless_arguments.rs"]
+mod senseless_arguments;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -39,6 +39,7 @@ pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKe
             config.data_dir.display()
         )));
     }
+    single::refuse_drones_directory(&config.data_dir)?;
     private_file::create_directory(&config.data_dir)?;
     let there = transport::path_in(&config.data_dir).exists();
     let by = protection.obtain(!there)?;
@@ -66,6 +67,7 @@ pub(super) fn pin_new(
     operators: &[PathBuf],
 ) -> Result<()> {
     let data_dir = &config.data_dir;
+    single::refuse_drones_directory(data_dir)?;
     let all = [
         single::path_in(data_dir),
         sealed::path_in(data_dir),
