@@ -28,6 +28,8 @@ pub enum Mix {
     Curve25519,
     /// Arithmetic of BLS12-381, over a multiplication of field elements in assembly.
     Bls12381,
+    /// Permutations of Keccak, and polynomials of small numbers.
+    MlKem,
     /// Arithmetic of long integers whose length the compiler does not know.
     Rsa,
 }
@@ -44,6 +46,7 @@ impl Mix {
             Some("ainq") => Self::Curve25519,
             Some("datagram") if benchmark.ends_with("-signed") => Self::Curve25519,
             Some("datagram") => Self::Words,
+            Some("kem") => Self::MlKem,
             Some("rsa") => Self::Rsa,
             _ if benchmark.starts_with("abe yct14") => Self::Curve25519,
             _ => Self::Bls12381,
@@ -57,6 +60,7 @@ impl Mix {
             Self::Words => 129,
             Self::Curve25519 => 138,
             Self::Bls12381 => 143,
+            Self::MlKem => 121,
             Self::Rsa => 143,
         }
     }
@@ -68,6 +72,7 @@ impl Mix {
             Self::Words => 175,
             Self::Curve25519 => 165,
             Self::Bls12381 => 171,
+            Self::MlKem => 143,
             Self::Rsa => 183,
         }
     }
@@ -116,8 +121,9 @@ mod tests {
         assert_eq!(Mix::of("abe yct14 encrypt"), Mix::Curve25519);
         assert_eq!(Mix::of("abe gpsw06 encrypt"), Mix::Bls12381);
         assert_eq!(Mix::of("pairing"), Mix::Bls12381);
+        assert_eq!(Mix::of("kem pair"), Mix::MlKem);
         assert_eq!(Mix::of("rsa decrypt"), Mix::Rsa);
-        for mix in [Mix::Words, Mix::Curve25519, Mix::Bls12381, Mix::Rsa] {
+        for mix in [Mix::Words, Mix::Curve25519, Mix::Bls12381, Mix::MlKem, Mix::Rsa] {
             assert!(100 <= mix.low() && mix.low() < mix.high() && mix.high() <= 200, "{mix:?}");
         }
     }

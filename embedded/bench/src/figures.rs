@@ -26,7 +26,7 @@ pub const TOLERANCE: u64 = 3;
 const HEADER: &str = "image,benchmark,parameters,quantity,value";
 
 /// Lines that CI measures in emulation: whatever fits into the memory of a board.
-pub const LINES: [&str; 33] = [
+pub const LINES: [&str; 35] = [
     "bench aes-ecb 3 1",
     "bench aes-ecb 1 1000",
     "bench aes-cbc 3 4",
@@ -36,6 +36,8 @@ pub const LINES: [&str; 33] = [
     "bench aead 3 256",
     "bench ainq 7",
     "bench datagram 5",
+    "bench kem 3",
+    "bench kem 3 ml-kem-1024",
     "bench group 1",
     "bench pairing 1",
     "bench pairing 1 3",

@@ -58,6 +58,7 @@ pub mod forest;
 #[cfg(feature = "pairing")]
 mod groups;
 pub mod host;
+mod kem;
 #[cfg(feature = "std")]
 pub mod native;
 #[cfg(feature = "rsa")]

@@ -5,7 +5,7 @@ use core::fmt::Write;
 use crate::arguments::{Arguments, ITERATIONS};
 use crate::error::{BenchError, Result};
 use crate::runner::Runner;
-use crate::{About, Host, ainq, datagrams, symmetric};
+use crate::{About, Host, ainq, datagrams, kem, symmetric};
 
 /// Usage, as it is printed.
 const USAGE: &str = "\
@@ -18,6 +18,7 @@ usage: bench <benchmark> <iterations> […]
     secret keygen partial-key sign verify header-flat header-tree first-key-flat first-key-tree
     rekey-flat rekey-tree evict-flat evict-tree, and these four with -unsigned
   datagram <iterations> [bytes]        the group's datagrams: sealed, opened, signed, announced
+  kem <iterations> [set]               a pair and a decapsulation of ml-kem-768 or ml-kem-1024
 ";
 
 #[cfg(feature = "rsa")]
@@ -78,6 +79,7 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
         "aead" => symmetric::aead(runner, words).await,
         "ainq" => ainq::ainq(runner, words).await,
         "datagram" => datagrams::datagram(runner, words).await,
+        "kem" => kem::kem(runner, words).await,
         #[cfg(feature = "pairing")]
         "group" => crate::groups::group(runner, words).await,
         #[cfg(feature = "pairing")]
@@ -91,8 +93,8 @@ async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut d
 }
 
 /// All benchmarks, whether this image has them or not.
-const KNOWN: [&str; 10] =
-    ["aes-ecb", "aes-cbc", "rsa", "sha", "aead", "ainq", "datagram", "group", "pairing", "abe"];
+const KNOWN: [&str; 11] =
+    ["aes-ecb", "aes-cbc", "rsa", "sha", "aead", "ainq", "datagram", "kem", "group", "pairing", "abe"];
 
 fn usage(out: &mut dyn Write) -> Result<()> {
     out.write_str(USAGE)?;

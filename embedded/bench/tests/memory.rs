@@ -64,6 +64,8 @@ fn no_benchmark_takes_more_heap_than_it_asks_for_nor_asks_for_much_more() {
         "rsa 1 117",
         "ainq 1",
         "datagram 1",
+        "kem 1",
+        "kem 1 ml-kem-1024",
         "group 1 sample-g2",
         "group 1 multiply-gt",
         "pairing 1 1",

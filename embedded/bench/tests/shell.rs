@@ -111,6 +111,8 @@ fn wrong_line_gets_the_usage_and_measures_nothing() {
         "bench aead 1 1 1",
         "bench datagram 1 0",
         "bench datagram 1 171",
+        "bench kem 1 ml-kem-512",
+        "bench kem 1 ml-kem-768 1",
         "bench aes-cbc 1 \u{1F681}",
         "bench\u{0}aes-ecb 1",
     ];
