@@ -1127,7 +1127,7 @@ impl<'a> Rules<'a> {
             (Some((slot, _)), _) => (*slot, None),
             (None, Kind::Open) => match self.slot_of(to) {
                 // §9.3: who left, or was evicted, and has not heard that it is out, follows a deputy that has not either.
-                Some(slot) if core.adds(slot) => (slot, None),
+                Some(slot) if core.adds(slot) && core.point.is_some() => (slot, None),
                 Some(slot) => return self.leaves_out(header, &wraps, slot),
                 None => return Ok(()),
             },
@@ -1183,7 +1183,8 @@ impl<'a> Rules<'a> {
     fn leaves_out(&self, header: &Header<S>, wraps: &Wraps, slot: Slot) -> Verdict {
         let copied = self.run.group.opener(header.core.epoch);
         let copied = copied.is_some_and(|leader| self.rosters.contains_key(&(leader, slot)));
-        let taken = header.core.adds(slot) && (self.seated.contains_key(&slot) || copied);
+        let added = header.core.adds(slot) && header.core.point.is_some();
+        let taken = added && (self.seated.contains_key(&slot) || copied);
         let wrap = wraps.branch(slot).is_some_and(|branch| branch[0].wrap.is_some());
         require(taken || !wrap, "a wrap of an opening for a slot that nobody has")
     }
