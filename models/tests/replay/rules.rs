@@ -1371,7 +1371,17 @@ impl<'a> Rules<'a> {
 
     /// §13: sealed under the key of an epoch that its sender holds and is in step with, once.
     fn group_message(&mut self, from: Node, to: Node, message: &GroupMessage) -> Verdict {
-        let (frame, made) = (&message.frame, self.made.get(&message.epoch).ok_or("no such epoch")?);
+        let frame = &message.frame;
+        let opener = self.run.group.opener(message.epoch) == Some(from);
+        if opener && self.run.silent.contains(&message.epoch) && !self.made.contains_key(&message.epoch) {
+            // A leader without members speaks under an epoch of which nobody knows D.
+            require(message.group.as_bytes() == GROUP.as_bytes(), "another group")?;
+            return require(
+                frame.slot == LEADER_SLOT && message.source.is_some(),
+                "not the leader's slot, or not signed",
+            );
+        }
+        let made = self.made.get(&message.epoch).ok_or("no such epoch")?;
         let (digest, key) = (made.digest, made.key.clone());
         require(message.group.as_bytes() == GROUP.as_bytes(), "another group")?;
         if self.run.group.leads(from) {
