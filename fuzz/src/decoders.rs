@@ -10,6 +10,7 @@ use quiver_ainq::{
     UnverifiedPartialKey,
 };
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_message::{Extension, Message, RevocationQuery, ShortRekey};
 
 use crate::scene::{GROUP, START, Staged, canonical, name, rng};
@@ -65,6 +66,7 @@ pub fn message<S: Staged>(bytes: &[u8]) {
         Message::JoinRequest(request) => drop(request.decode::<S>()),
         Message::ShortRekey(short) => completed(short),
         Message::Extension(_) => {
+            extension::<S, EnrolmentMessage>(&message, bytes);
             admission::message(&message, bytes);
             envelopes::message(&message, bytes);
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quiver_ainq::{Deployment, OperatorPublicKey, QuorumStatement, Ristretto255, Suite};
 use quiver_crypto::{Hasher, Secret};
+use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, MasterShare};
 use quiver_machine::{Input, Machine, Now, Output};
 use quiver_message::Message;
@@ -76,11 +77,13 @@ impl Machine for Forger {
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
         let output = self.kgc.poll_output();
         let Output::Transmit { to, payload } = output else { return output };
-        match Message::decode(&self.deployment, &payload) {
-            Ok(Message::EnrolShare(mut share)) => {
+        let message = Message::<S>::decode(&self.deployment, &payload).ok();
+        match message.and_then(|message| message.extension()) {
+            Some(Ok(EnrolmentMessage::Share(mut share))) => {
                 *share.share.last_mut().expect("a share") ^= 1;
                 self.lies.fetch_add(1, Ordering::Relaxed);
-                Output::Transmit { to, payload: Message::EnrolShare(share).encode(&self.deployment) }
+                let lie: Message<S> = EnrolmentMessage::Share(share).into();
+                Output::Transmit { to, payload: lie.encode(&self.deployment) }
             }
             _ => Output::Transmit { to, payload },
         }

@@ -411,13 +411,10 @@ impl<'a> Rules<'a> {
             Message::EnrolCookie(cookie) => self.cookie(to, &cookie.nonce, &cookie.cookie),
             Message::EnrolRequest(request) => self.enrol_request(from, to, &request),
             Message::EnrolReply(reply) => self.enrol_reply(from, to, &reply),
-            Message::EnrolCommitment(made) => self.enrol_commitment(from, to, &made),
-            Message::EnrolSigning(asked) => self.enrol_signing(from, to, &asked),
-            Message::EnrolShare(share) => self.enrol_share(from, to, &share),
-            Message::EnrolDone(done) => self.enrol_done(from, &done),
-            message @ Message::Extension(_) => match message.extension() {
-                Some(read) => self.admission(from, to, &read.map_err(bad)?),
-                None => Err("a message of no known kind".to_string()),
+            message @ Message::Extension(_) => match (message.extension(), message.extension()) {
+                (Some(read), _) => self.admission(from, to, &read.map_err(bad)?),
+                (_, Some(read)) => self.enrolment_with_a_quorum(from, to, &read.map_err(bad)?),
+                (None, None) => Err("a message of no known kind".to_string()),
             },
             Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
             Message::JoinHello(hello) => {

@@ -21,7 +21,7 @@ pub use self::coordinator::done;
 pub(crate) use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;
-use quiver_machine::{Backoff, Now, Peer};
+use quiver_machine::{Backoff, Now, Offence, Peer};
 
 /// A drone that has a token and wants a key.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ pub enum Step<S: Suite> {
     /// The key verified.
     Enrolled(DroneKeypair<S>),
     /// An attacker, or the KGC, sent an invalid message.
-    Wrong(Peer, Error),
+    Wrong(Peer, Offence),
     /// The KGC refuses, or so many of a quorum that the others are too few.
     Refused(Reason),
     /// The quorum misbehaves; enrolment goes on.
@@ -154,6 +154,16 @@ impl<S: Suite> EnrolmentClient<S> {
     /// The deadline has come.
     pub fn retry(&mut self, now: Now, rng: &mut dyn CryptoRngCore) -> Steps<S> {
         self.selection.retry(&self.shared, now, rng)
+    }
+
+    /// Returns true if KGCs send this message to drones that enrol, and to nobody else. They refuse other requests, too.
+    pub const fn takes(message: &Message<S>) -> bool {
+        match message {
+            Message::EnrolCookie(_) | Message::EnrolReply(_) => true,
+            #[cfg(feature = "threshold")]
+            Message::Extension(message) => crate::threshold::message::is_to_drones(message.number()),
+            _ => false,
+        }
     }
 
     /// Takes an answer to the enrolment; other messages are none of its business.

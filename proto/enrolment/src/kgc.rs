@@ -23,6 +23,7 @@ use self::list_recovery::ListRecovery;
 use self::registry::Registry;
 pub use self::revocation_lists::RevocationUsage;
 use self::rounds::Rounds;
+use crate::threshold::EnrolmentMessage;
 use crate::{Master, MasterShare};
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
@@ -149,8 +150,6 @@ impl<S: Suite> Kgc<S> {
         match message {
             Message::EnrolHello(hello) => self.enrol_hello(now, from, &hello),
             Message::EnrolRequest(request) => self.enrol_request(now, from, &request, rng),
-            Message::EnrolSigning(signing) => self.enrol_signing(now, from, &signing, rng),
-            Message::EnrolDone(done) => self.enrol_done(now, from, &done),
             Message::RevocationQuery(query) => {
                 // §12.7: 4 lists at once for a peer, and one every 15 s.
                 if self.answers.take(now.monotonic, from).is_ok() {
@@ -159,7 +158,15 @@ impl<S: Suite> Kgc<S> {
             }
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
-            message => self.blame(from, Offence::out_of_place(&message, "message to a KGC")),
+            message => match message.extension() {
+                Some(Ok(EnrolmentMessage::Signing(signing))) => self.enrol_signing(now, from, &signing, rng),
+                Some(Ok(EnrolmentMessage::Done(done))) => self.enrol_done(now, from, &done),
+                Some(Ok(EnrolmentMessage::Commitment(_) | EnrolmentMessage::Share(_))) => {
+                    self.blame(from, Offence::OutOfPlace("message to a KGC"));
+                }
+                Some(Err(error)) => self.blame(from, error.into()),
+                None => self.blame(from, Offence::out_of_place(&message, "message to a KGC")),
+            },
         }
     }
 

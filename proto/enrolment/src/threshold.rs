@@ -8,6 +8,7 @@
 pub(crate) mod frost;
 #[cfg(feature = "services")]
 mod master;
+pub mod message;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,6 +23,7 @@ pub use quiver_quorum::QuorumSuite;
 pub(crate) use self::master::{Contribution, SignOnce};
 #[cfg(feature = "services")]
 pub use self::master::{Master, MasterShare};
+pub use self::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// Reads public shares that the quorum signed.
 pub(crate) type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;

@@ -26,6 +26,7 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, EpochKeys, Label, Name, Signature, Slot, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
+use quiver_enrolment::EnrolmentClient;
 use quiver_kem::KemSetting;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
@@ -435,8 +436,7 @@ impl<S: Suite> Edge<S> {
             Message::EnrolCookie(_) | Message::EnrolReply(_) => {
                 return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
-            #[cfg(feature = "threshold")]
-            Message::EnrolCommitment(_) | Message::EnrolShare(_) => {
+            Message::Extension(_) if EnrolmentClient::takes(message) => {
                 return self.enrol(now, EnrolmentInput::Received(from, message), rng);
             }
             Message::Refusal(_) if enrolling => {

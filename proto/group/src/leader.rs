@@ -34,6 +34,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Admission, EquivocationProof, Header, KemTerm, Name, Role, Roster, SlotChanges, Suite};
 use quiver_crypto::Secret;
+use quiver_enrolment::EnrolmentClient;
 use quiver_kem::KemSetting;
 use quiver_machine::{
     CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, Shared, Via,
@@ -304,11 +305,7 @@ impl<S: Suite> Leader<S> {
             Message::Refusal(refusal) if !self.enrolment.is_pending() => {
                 self.failover.refused(&cx, from, &refusal);
             }
-            Message::EnrolCookie(_)
-            | Message::EnrolReply(_)
-            | Message::EnrolCommitment(_)
-            | Message::EnrolShare(_)
-            | Message::Refusal(_) => {
+            message if matches!(message, Message::Refusal(_)) || EnrolmentClient::takes(&message) => {
                 if self.enrolment.receive(&mut cx, from, &message) {
                     self.begin(now, rng);
                 }

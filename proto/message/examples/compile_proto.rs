@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run -p quiver-message --example compile_proto > proto/message/src/wire.rs
 //! cargo run -p quiver-message --example compile_proto admission > proto/admission/src/wire.rs
+//! cargo run -p quiver-message --example compile_proto enrolment > proto/enrolment/src/threshold/wire.rs
 //! cargo run -p quiver-message --example compile_proto envelope > proto/envelope/src/wire.rs
 //! ```
 //!
@@ -15,24 +16,26 @@ use prost_types::source_code_info::Location;
 
 /// Features whose crates have the types of their messages: the argument that names one, its file, and the names of its
 /// messages in `message.proto`. The kernel's types have none of these, and `Message` no such body.
-pub(crate) const EXTENSIONS: [(&str, &str, &[&str]); 2] = [
+pub(crate) const EXTENSIONS: [(&str, &str, &[&str]); 3] = [
     (
         "admission",
         "proto/admission/src/wire.rs",
         &["AdmissionHello", "AdmissionChallenge", "AdmissionProof", "AdmissionStep", "AdmissionLeave"],
+    ),
+    (
+        "enrolment",
+        "proto/enrolment/src/threshold/wire.rs",
+        &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"],
     ),
     ("envelope", "proto/envelope/src/wire.rs", &["Envelope", "OpeningRequest"]),
 ];
 
 /// Prefixes of the names of messages in `message.proto` whose bodies and fields a feature of this crate stands for. All
 /// of `quorum.proto` is of `services`, which is all of the others, too.
-const OPTIONAL: [(&str, &[&str]); 3] = [
-    ("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum"]),
-    ("delivery", &["Delivery"]),
-    ("threshold", &["EnrolCommitment", "EnrolSigning", "EnrolPart", "EnrolShare", "EnrolDone"]),
-];
+const OPTIONAL: [(&str, &[&str]); 2] =
+    [("services", &["StandBy", "Replica", "Seat", "EpochChanges", "Quorum"]), ("delivery", &["Delivery"])];
 /// Those that can be chosen by themselves.
-const FREE: [&str; 2] = ["delivery", "threshold"];
+const FREE: [&str; 1] = ["delivery"];
 
 /// The feature that a message of this name in this file takes, if any.
 fn feature_of(file: &FileDescriptorProto, name: &str) -> Option<&'static str> {

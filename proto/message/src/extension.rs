@@ -14,6 +14,10 @@ use crate::{Message, MessageError};
 /// number are for one peer, so that a number nobody has assigned yet is never answered when it comes by gossip.
 const PUBLISHED: RangeInclusive<u32> = 30..=31;
 
+/// True where a feature with messages is compiled. Otherwise none is found and none written, and the compiler leaves out the
+/// code behind this constant: boards pay no flash for what they never handle.
+pub(crate) const EXTENSIONS: bool = cfg!(feature = "extensions");
+
 /// A message that the kernel does not read: its number among the bodies of `Message`, and its content.
 ///
 /// The crate of its feature [decodes](Self::decode) it. A machine without that feature treats it as a message of no
@@ -48,6 +52,8 @@ pub trait Extension<S: Suite>: Sized {
 impl ExtensionMessage {
     /// A message with this number among the bodies of `Message`, and this content.
     pub fn new(number: u32, content: &impl prost::Message) -> Self {
+        // A crate that writes messages names the feature, or does not compile.
+        const { assert!(EXTENSIONS, "the feature `extensions` of quiver-message") };
         Self { number, content: encoded(content).into(), canonical: true }
     }
 

@@ -36,9 +36,6 @@
 //! | [`DeliveryChallenge`] | KGC → drone | `DeliveryHello` | – (echoes the nonce) |
 //! | [`DeliveryRequest`] | drone → KGC | `DeliveryChallenge` | signature `attributes` or `ibe-release`, challenge |
 //! | [`DeliveryReply`] | KGC → drone | `DeliveryRequest` | sealed to the drone by the authority, or the condition key verifies or not; KGC's statement `parameters` |
-//! | [`EnrolCommitment`] | KGC → drone | `EnrolRequest` | – (a wrong one makes a key that does not verify); KGCs' statement `quorum` |
-//! | [`EnrolSigning`] | drone → KGC | `EnrolCommitment` | – (what comes of it only the drone can open) |
-//! | [`EnrolShare`] | KGC → drone | `EnrolSigning` | sealed to the drone; the key verifies or not |
 //!
 //! Messages of features are one variant, [`Message::Extension`]: this crate has their number and their bytes, and the crate
 //! of the feature their types, bounds and a table as the one above ([`Extension`]). In the `.proto` they stand with the
@@ -47,6 +44,7 @@
 //! | messages | crate |
 //! |---|---|
 //! | `Envelope`, `OpeningRequest` | `quiver-envelope` |
+//! | `EnrolCommitment`, `EnrolSigning`, `EnrolShare`, `EnrolDone` | `quiver-enrolment`, which has them with quorums |
 //! | `AdmissionHello`, `AdmissionChallenge`, `AdmissionProof`, `AdmissionStep`, `AdmissionLeave` | `quiver-admission` |
 //!
 //! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
@@ -63,8 +61,6 @@ mod delivery;
 #[cfg(feature = "services")]
 mod deputy;
 mod enrolment;
-#[cfg(feature = "threshold")]
-mod enrolment_share;
 mod epoch;
 mod equivocation;
 mod error;
@@ -105,8 +101,6 @@ pub use delivery::{
 #[cfg(feature = "services")]
 pub use deputy::{EpochChanges, MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
-#[cfg(feature = "threshold")]
-pub use enrolment_share::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning};
 pub use epoch::{
     Ack, CatchUpNumber, CatchUpReply, CatchUpRequest, EvictionNotice, Leave, MAX_EVICTED, Newcomers, Rekey,
     SpareAck, SparePublication,

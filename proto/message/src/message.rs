@@ -8,6 +8,7 @@ use prost::bytes::Bytes;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use quiver_ainq::{Deployment, DronePublicKey, EquivocationProof, Suite};
 
+use crate::extension::EXTENSIONS;
 use crate::wire::message::Body;
 use crate::{ExtensionMessage, MessageError, equivocation, wire};
 
@@ -88,17 +89,18 @@ macro_rules! messages {
                 }
             }
 
-            /// The body on the wire; the message itself if a feature has encoded it.
-            fn to_body(&self) -> Result<Body, &ExtensionMessage> {
-                Ok(match self {
+            /// The body on the wire. That of a feature's message is written as it is; a default stands here in its
+            /// place, because an optional one would take boards a kilobyte more.
+            fn to_body(&self) -> Body {
+                match self {
                     Self::EquivocationProof(proof) => Body::EquivocationProof(equivocation::to_wire(proof)),
-                    Self::Extension(message) => return Err(message),
+                    Self::Extension(_) => Body::RevocationQuery(wire::RevocationQuery::default()),
                     $(Self::$name(message) => Body::$name(message.to_wire()),)*
                     $($(
                         #[cfg(feature = $feature)]
                         Self::$its_name(message) => Body::$its_name(message.to_wire()),
                     )*)*
-                })
+                }
             }
         }
     };
@@ -139,12 +141,6 @@ messages! {
         AT_SERVICES DeliveryRequest(wire);
         EVERYWHERE DeliveryReply(wire);
     }
-    "threshold" {
-        EVERYWHERE EnrolCommitment(wire);
-        AT_SERVICES EnrolSigning(wire);
-        EVERYWHERE EnrolShare(wire);
-        AT_SERVICES EnrolDone(wire);
-    }
 }
 
 impl<S: Suite> Message<S> {
@@ -159,7 +155,7 @@ impl<S: Suite> Message<S> {
             | Self::EvictionNotice(_)
             | Self::RevocationList(_)
             | Self::EquivocationProof(_) => true,
-            Self::Extension(message) => message.is_publication(),
+            Self::Extension(message) => EXTENSIONS && message.is_publication(),
             _ => false,
         }
     }
@@ -188,14 +184,16 @@ impl<S: Suite> Message<S> {
         }
         // Copied once, as fields are parts of what they are read from.
         let shared = Bytes::copy_from_slice(bytes);
-        let wire = wire::Message::decode(shared.clone()).map_err(|_| MessageError::NotProtobuf)?;
+        let kept = EXTENSIONS.then(|| shared.clone());
+        let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
         // §1.1: the first 8 bytes of the fingerprint: distinguishes a misconfigured peer from a broken one.
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
             return Err(MessageError::ForeignDeployment);
         }
         // Before its form is checked: a message of an unknown kind is no offence.
         if wire.body.is_none() {
-            return ExtensionMessage::find(&shared).map(Self::Extension).ok_or(MessageError::NoBody);
+            let extension = kept.as_ref().and_then(ExtensionMessage::find);
+            return extension.map(Self::Extension).ok_or(MessageError::NoBody);
         }
         // One encoding for each message: what was signed or hashed is what is read.
         if encoded(&wire) != bytes {
@@ -207,14 +205,12 @@ impl<S: Suite> Message<S> {
     /// Encodes a message for this deployment.
     pub fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
         let deployment = fingerprint_prefix(deployment);
-        match self.to_body() {
-            Ok(body) => encoded(&wire::Message { deployment, body: Some(body) }),
-            Err(extension) => {
-                let mut bytes = encoded(&wire::Message { deployment, body: None });
-                extension.encode(&mut bytes);
-                bytes
-            }
+        if EXTENSIONS && let Self::Extension(message) = self {
+            let mut bytes = encoded(&wire::Message { deployment, body: None });
+            message.encode(&mut bytes);
+            return bytes;
         }
+        encoded(&wire::Message { deployment, body: Some(self.to_body()) })
     }
 }
 

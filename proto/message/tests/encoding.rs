@@ -16,6 +16,7 @@ use quiver_ainq::{
     Label, Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster,
     SecretScalar, SecretValue, Signature, SparePair, StrategyKind, Times,
 };
+use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 use quiver_envelope::{Envelope, EnvelopeMessage, MAX_ENVELOPE_LEN, OpeningRequest};
 use quiver_kem::KemSet;
 use quiver_message as m;
@@ -254,7 +255,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
     all.extend(deliveries());
-    all.extend(with_a_quorum());
+    all.extend(extending(with_a_quorum()));
     all.extend(hybrid);
     all.extend(extending(with_a_gate(f.leader.public(), signature)));
     all.extend(extending(envelopes()));
@@ -285,8 +286,8 @@ fn reader<E: Extension<S> + Into<Message<S>>>() -> (&'static [(u32, usize)], Fea
 }
 
 /// The features that have messages: the numbers and bounds of these, and their readers.
-fn features() -> [(&'static [(u32, usize)], FeatureReader); 2] {
-    [reader::<AdmissionMessage<S>>(), reader::<EnvelopeMessage>()]
+fn features() -> [(&'static [(u32, usize)], FeatureReader); 3] {
+    [reader::<EnrolmentMessage>(), reader::<AdmissionMessage<S>>(), reader::<EnvelopeMessage>()]
 }
 
 /// Decodes a message as a machine with every feature does.
@@ -407,7 +408,7 @@ fn a_features_message_in_another_form_is_refused_by_who_knows_its_kind() {
         }
         tried += 1;
     }
-    assert!(tried >= 12);
+    assert!(tried >= 16);
 }
 
 #[test]
@@ -606,54 +607,46 @@ fn admission_messages_out_of_bounds_are_refused() {
 }
 
 /// Messages between drones and the KGCs of a quorum.
-fn with_a_quorum() -> Vec<(&'static str, Message<S>)> {
-    let commitment = m::EnrolCommitment {
-        request_digest: [4; 32],
-        kgc: 3,
-        commitment: vec![5; 64],
-        statement: vec![6; 90],
-    };
+fn with_a_quorum() -> Vec<(&'static str, EnrolmentMessage)> {
+    let commitment =
+        EnrolCommitment { request_digest: [4; 32], kgc: 3, commitment: vec![5; 64], statement: vec![6; 90] };
     let parts = vec![(1, vec![7; 64]), (3, vec![5; 64])];
-    let signing = m::EnrolSigning { request_digest: [4; 32], parts };
-    let share = m::EnrolShare { package_digest: [8; 32], share: vec![9; 82] };
+    let signing = EnrolSigning { request_digest: [4; 32], parts };
+    let share = EnrolShare { package_digest: [8; 32], share: vec![9; 82] };
     vec![
-        ("EnrolCommitment", Message::EnrolCommitment(commitment)),
-        ("EnrolSigning", Message::EnrolSigning(signing)),
-        ("EnrolShare", Message::EnrolShare(share)),
-        ("EnrolDone", Message::EnrolDone(m::EnrolDone { drone: vec![7; 150], signature: vec![8; 64] })),
+        ("EnrolCommitment", EnrolmentMessage::Commitment(commitment)),
+        ("EnrolSigning", EnrolmentMessage::Signing(signing)),
+        ("EnrolShare", EnrolmentMessage::Share(share)),
+        ("EnrolDone", EnrolmentMessage::Done(EnrolDone { drone: vec![7; 150], signature: vec![8; 64] })),
     ]
 }
 
 #[test]
 fn messages_of_a_quorum_out_of_bounds_are_refused() {
     let (deployment, _) = messages();
-    let check = |message: Message<S>, field| check_refused(&deployment, &message, field);
-    let good = m::EnrolCommitment {
-        request_digest: [4; 32],
-        kgc: 1,
-        commitment: vec![5; 64],
-        statement: vec![6; 90],
-    };
-    check(Message::EnrolCommitment(m::EnrolCommitment { kgc: 0, ..good.clone() }), "kgc");
+    let check = |message: EnrolmentMessage, field| check_refused(&deployment, &message.into(), field);
+    let good =
+        EnrolCommitment { request_digest: [4; 32], kgc: 1, commitment: vec![5; 64], statement: vec![6; 90] };
+    check(EnrolmentMessage::Commitment(EnrolCommitment { kgc: 0, ..good.clone() }), "kgc");
     for length in [0, 193] {
         let commitment = vec![5; length];
-        check(Message::EnrolCommitment(m::EnrolCommitment { commitment, ..good.clone() }), "commitment");
+        check(EnrolmentMessage::Commitment(EnrolCommitment { commitment, ..good.clone() }), "commitment");
     }
     for length in [0, quiver_ainq::MAX_QUORUM_STATEMENT_LEN + 1] {
         let statement = vec![6; length];
-        check(Message::EnrolCommitment(m::EnrolCommitment { statement, ..good.clone() }), "statement");
+        check(EnrolmentMessage::Commitment(EnrolCommitment { statement, ..good.clone() }), "statement");
     }
     let signing = |kgcs: Vec<u16>| {
         let parts = kgcs.into_iter().map(|kgc| (kgc, vec![5; 64])).collect();
-        Message::EnrolSigning(m::EnrolSigning { request_digest: [4; 32], parts })
+        EnrolmentMessage::Signing(EnrolSigning { request_digest: [4; 32], parts })
     };
     for kgcs in [vec![], vec![2, 2], vec![3, 2], (1..=65).collect()] {
         check(signing(kgcs), "parts");
     }
     check(signing(vec![0, 1]), "kgc");
     for length in [0, 513] {
-        let share = m::EnrolShare { package_digest: [8; 32], share: vec![9; length] };
-        check(Message::EnrolShare(share), "share");
+        let share = EnrolShare { package_digest: [8; 32], share: vec![9; length] };
+        check(EnrolmentMessage::Share(share), "share");
     }
 }
 
@@ -823,6 +816,7 @@ fn every_message_survives_the_way_there_and_back() {
         assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
     }
     survive(envelopes());
+    survive(with_a_quorum());
     let f = &mut Fixture::new();
     let signature = f.leader.sign(&f.deployment, Label::Admission, b"statement", &mut f.rng);
     survive(with_a_gate(f.leader.public(), signature));

@@ -8,9 +8,10 @@ use quiver_ainq::{
     SealedDelivery, SecretValue, Suite, VerifiedDelivery, VerifiedRequest,
 };
 use quiver_delivery::release::{ShareQuery, ShareResponse};
+use quiver_enrolment::threshold::{EnrolShare, EnrolmentMessage};
 use quiver_ibe::{IdentityPoint, MasterShare};
 use quiver_machine::{Now, Peer};
-use quiver_message::{DeliveryReply, EnrolShare, Message};
+use quiver_message::{DeliveryReply, Message};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
@@ -56,9 +57,12 @@ impl<S: Suite> ByzantineKgc<S> {
 
     /// The altered message in place of an honest one.
     pub(crate) fn tamper(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8> {
-        let lie = match Message::<S>::decode(deployment, &payload) {
-            Ok(Message::EnrolShare(share)) => self.wrong_share(to, &share).map(Message::EnrolShare),
-            Ok(Message::DeliveryReply(reply)) => self.wrong_key(to, &reply).map(Message::DeliveryReply),
+        let Ok(message) = Message::<S>::decode(deployment, &payload) else { return payload };
+        let lie = match (message.extension(), message) {
+            (Some(Ok(EnrolmentMessage::Share(share))), _) => {
+                self.wrong_share(to, &share).map(|lie| EnrolmentMessage::Share(lie).into())
+            }
+            (_, Message::DeliveryReply(reply)) => self.wrong_key(to, &reply).map(Message::DeliveryReply),
             _ => None,
         };
         lie.map_or(payload, |lie: Message<S>| lie.encode(deployment))

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{DronePublicKey, EnrolmentRequest, KgcId, QuorumStatement, Suite};
 use quiver_crypto::{Digest, aead, extract};
-use quiver_message::{EnrolCommitment, EnrolDone, EnrolReply, EnrolRequest, EnrolShare, EnrolSigning};
+use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
+use quiver_message::{EnrolReply, EnrolRequest};
 use quiver_quorum::PublicShares;
 
 use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
@@ -139,8 +140,23 @@ impl Rules<'_> {
         Ok(())
     }
 
+    /// A message between a drone and a KGC of a quorum.
+    pub(super) fn enrolment_with_a_quorum(
+        &mut self,
+        from: Node,
+        to: Node,
+        message: &EnrolmentMessage,
+    ) -> Verdict {
+        match message {
+            EnrolmentMessage::Commitment(made) => self.enrol_commitment(from, to, made),
+            EnrolmentMessage::Signing(asked) => self.enrol_signing(from, to, asked),
+            EnrolmentMessage::Share(share) => self.enrol_share(from, to, share),
+            EnrolmentMessage::Done(done) => self.enrol_done(from, done),
+        }
+    }
+
     /// §3.7: a commitment for this request, under the quorum's own statement.
-    pub(super) fn enrol_commitment(&mut self, from: Node, to: Node, made: &EnrolCommitment) -> Verdict {
+    fn enrol_commitment(&mut self, from: Node, to: Node, made: &EnrolCommitment) -> Verdict {
         self.asked_of(from, to, &made.request_digest)?;
         require(made.kgc == id_of(&self.run.group, from), "another KGC's")?;
         let statement = QuorumStatement::<S>::decode(&made.statement).map_err(bad)?;
@@ -162,7 +178,7 @@ impl Rules<'_> {
     }
 
     /// §3.6: a package of commitments that this drone was given, as many as have to sign.
-    pub(super) fn enrol_signing(&mut self, from: Node, to: Node, asked: &EnrolSigning) -> Verdict {
+    fn enrol_signing(&mut self, from: Node, to: Node, asked: &EnrolSigning) -> Verdict {
         let request = self.asked_of(to, from, &asked.request_digest)?;
         require(asked.parts.len() == self.run.group.threshold, "another number of KGCs")?;
         require(
@@ -194,7 +210,7 @@ impl Rules<'_> {
     }
 
     /// §3.7: a share for this package, sealed to the drone.
-    pub(super) fn enrol_share(&mut self, from: Node, to: Node, share: &EnrolShare) -> Verdict {
+    fn enrol_share(&mut self, from: Node, to: Node, share: &EnrolShare) -> Verdict {
         let package = share.package_digest;
         require(self.enrolments.signing.contains(&(from, package)), "it was not asked for that package")?;
         let digest = self.enrolments.packages[&package];
@@ -239,7 +255,7 @@ impl Rules<'_> {
     }
 
     /// §3.9: who says that it holds a key holds it.
-    pub(super) fn enrol_done(&mut self, from: Node, done: &EnrolDone) -> Verdict {
+    fn enrol_done(&mut self, from: Node, done: &EnrolDone) -> Verdict {
         require(self.enrolled.contains(from), "it has no key yet")?;
         let (drone, signature) = done.decode::<S>().map_err(bad)?;
         self.key(from, &drone)?;

@@ -448,9 +448,7 @@ impl<S: Suite> AnonymousEdge<S> {
             // For drones with a name.
             | (Message::JoinChallenge(_), _)
             | (Message::EnrolCookie(_), _)
-            | (Message::EnrolReply(_), _)
-            | (Message::EnrolCommitment(_), _)
-            | (Message::EnrolShare(_), _) => {}
+            | (Message::EnrolReply(_), _) => {}
             (message, _) => {
                 let handle = |member: &mut GroupMember<S>, cx: &mut EdgeContext<'_, S>| {
                     member.handle(cx, (from, via), message)

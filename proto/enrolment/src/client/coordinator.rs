@@ -21,14 +21,16 @@ use core::time::Duration;
 use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{Deployment, DroneKeypair, Error, KgcId, Label, QuorumStatement, Suite};
 use quiver_machine::{Backoff, Now, Peer};
-use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolShare, Message, Refusal};
+use quiver_message::{EnrolHello, Message, Refusal};
 use rand_core::CryptoRngCore;
 
 use self::contact::{Contact, Known, Stage};
 use self::round::{Culprits, Round};
 use super::{EnrolmentTrouble, KgcSelection, SharedRequest, Step, Steps};
 use crate::Kgcs;
-use crate::threshold::{QuorumSuite, Read, Verifier, frost};
+use crate::threshold::{
+    EnrolCommitment, EnrolDone, EnrolShare, EnrolmentMessage, QuorumSuite, Read, Verifier, frost,
+};
 
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
 const MAX_KNOWN: usize = 8;
@@ -60,7 +62,8 @@ pub fn done<S: Suite>(
     let public = keypair.public();
     // §3.9: signed `enrolled` over the serial, under y: only a holder of a key can sign that.
     let signature = keypair.sign(deployment, Label::Enrolled, &public.identity.serial, rng);
-    Message::EnrolDone(EnrolDone { drone: public.encode(), signature: signature.encode() })
+    let done = EnrolDone { drone: public.encode(), signature: signature.encode() };
+    EnrolmentMessage::Done(done).into()
 }
 
 /// All KGCs of a quorum, as far as they are connected.
@@ -105,7 +108,7 @@ impl<S: Suite> Coordinator<S> {
         round.repeats += 1;
         self.deadline = Some(now.monotonic + slice);
         let order = round.order(shared);
-        let send = |(_, peer)| Step::Send(peer, Message::EnrolSigning(order.clone()));
+        let send = |(_, peer)| Step::Send(peer, EnrolmentMessage::Signing(order.clone()).into());
         round.silent().map(send).collect()
     }
 
@@ -135,7 +138,7 @@ impl<S: Suite> Coordinator<S> {
             }
             Err(error) => {
                 self.set_aside(from);
-                alloc::vec![Step::Wrong(from, error)]
+                alloc::vec![Step::Wrong(from, error.into())]
             }
         }
     }
@@ -187,7 +190,7 @@ impl<S: Suite> Coordinator<S> {
         let message = shared.pending.identity_statement(deployment);
         let Some(round) = Round::new(verifier, message, signers) else { return Vec::new() };
         let order = round.order(shared);
-        let send = |peer: &Peer| Step::Send(*peer, Message::EnrolSigning(order.clone()));
+        let send = |peer: &Peer| Step::Send(*peer, EnrolmentMessage::Signing(order.clone()).into());
         let steps = round.peers().iter().map(send).collect();
         for contact in self.contacts.iter_mut().filter(|contact| round.peers().contains(&contact.peer)) {
             contact.stage = Stage::Signing;
@@ -431,18 +434,24 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
                     alloc::vec![Step::Send(from, shared.request(cookie))]
                 })
             }
-            Message::EnrolCommitment(commitment) => {
-                self.commitment(shared, deployment, (now, from), commitment)
-            }
-            Message::EnrolShare(share) => self.share(shared, deployment, (now, from), share, rng),
             // §3.5: a whole key that verifies is good, whatever its issuer.
             Message::EnrolReply(reply) => match shared.open(deployment, reply) {
                 None => Vec::new(),
                 Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
-                Some(Err(error)) => alloc::vec![Step::Wrong(from, error)],
+                Some(Err(error)) => alloc::vec![Step::Wrong(from, error.into())],
             },
             Message::Refusal(refusal) => self.refusal(shared, (now, from), refusal, rng),
-            _ => Vec::new(),
+            message => match message.extension() {
+                Some(Ok(EnrolmentMessage::Commitment(commitment))) => {
+                    self.commitment(shared, deployment, (now, from), &commitment)
+                }
+                Some(Ok(EnrolmentMessage::Share(share))) => {
+                    self.share(shared, deployment, (now, from), &share, rng)
+                }
+                Some(Err(error)) => alloc::vec![Step::Wrong(from, error.into())],
+                // What drones say to KGCs.
+                Some(Ok(EnrolmentMessage::Signing(_) | EnrolmentMessage::Done(_))) | None => Vec::new(),
+            },
         }
     }
 

@@ -117,7 +117,7 @@ impl<S: Suite> KgcSelection<S> for Single {
             // §3.4: the stored reply to a repeat is as good as the first.
             Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
                 Ok(keypair) => Step::Enrolled(keypair),
-                Err(error) => Step::Wrong(from, error),
+                Err(error) => Step::Wrong(from, error.into()),
             }),
             Message::Refusal(refusal) => self.refusal(shared, now, from, refusal, rng),
             _ => None,

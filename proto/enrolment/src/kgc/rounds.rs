@@ -6,9 +6,8 @@ use core::time::Duration;
 
 use quiver_ainq::{KgcId, Suite, VerifiedRequest};
 use quiver_machine::Peer;
-use quiver_message::EnrolShare;
 
-use crate::threshold::SignOnce;
+use crate::threshold::{EnrolShare, SignOnce};
 
 /// Time that a drone may take between commitment and signature.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);

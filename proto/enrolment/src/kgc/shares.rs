@@ -9,12 +9,14 @@
 
 use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
 use quiver_machine::{Now, Offence, Peer};
-use quiver_message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, Message, Reason};
+use quiver_message::Reason;
 use rand_core::CryptoRngCore;
 
 use super::rounds::Round;
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::{Contribution, Master};
+use crate::threshold::{
+    Contribution, EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage, Master,
+};
 
 impl<S: Suite> Kgc<S> {
     /// Answers a request that holds with a commitment, once the token is pinned to it.
@@ -40,7 +42,7 @@ impl<S: Suite> Kgc<S> {
         // §3.6: durable: token → request, before the commitment leaves; d_j, e_j stay in memory.
         self.pin(now, &request, digest);
         self.rounds.open(now.monotonic, digest, Round { peer: from, request, sign: committed.sign });
-        self.out.send(&self.config.deployment, from, &Message::EnrolCommitment(answer));
+        self.out.send(&self.config.deployment, from, &EnrolmentMessage::Commitment(answer).into());
     }
 
     fn pin(&mut self, now: Now, request: &VerifiedRequest<S>, digest: [u8; 32]) {
@@ -74,7 +76,7 @@ impl<S: Suite> Kgc<S> {
         self.rounds.expire(now.monotonic);
         // §3.7: the answer got lost: the same share again, byte for byte, which reveals nothing new.
         if let Some(share) = self.rounds.answer(from, &digest, &message.parts).cloned() {
-            return self.out.send(&self.config.deployment, from, &Message::EnrolShare(share));
+            return self.out.send(&self.config.deployment, from, &EnrolmentMessage::Share(share).into());
         }
         // §3.7: taken out of the open rounds before anything else: no second try with the same nonces.
         let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
@@ -91,7 +93,7 @@ impl<S: Suite> Kgc<S> {
                 let answer = self.contribute(now, &request, &contribution, rng);
                 let Some(answer) = answer else { return };
                 self.rounds.answered(from, digest, &message.parts, answer.clone());
-                self.out.send(&self.config.deployment, from, &Message::EnrolShare(answer));
+                self.out.send(&self.config.deployment, from, &EnrolmentMessage::Share(answer).into());
             }
             Err(_) => {
                 self.refuse(from, Some(token_id), Reason::Malformed, &digest);

@@ -5,9 +5,8 @@ use std::time::Duration;
 use quiver_ainq::{Bls12381G1, DroneKeypair, Handle, Label, Ristretto255};
 use quiver_enrolment::{EnrolmentTrouble, KgcEvent, QuorumSuite};
 use quiver_machine::Reason;
-use quiver_message::Message;
 
-use crate::world::{Node, World};
+use crate::world::{Node, Said, World};
 
 fn a_drone_gets_a_key<S: QuorumSuite>(members: u16, threshold: u16) {
     let mut world = World::<S>::new(1, members, threshold);
@@ -75,7 +74,7 @@ fn a_drone_whose_shares_get_lost_enrols_in_one_round() {
     let drone = world.add("wren");
     while !world.is_enrolled(drone) && lost.get() < 3 {
         let share = world.pending().iter().position(|packet| {
-            packet.to == Node::Drone(drone) && matches!(world.decode(&packet.bytes), Message::EnrolShare(_))
+            packet.to == Node::Drone(drone) && matches!(world.decode(&packet.bytes), Said::Share(_))
         });
         match share {
             Some(place) => {
@@ -191,8 +190,7 @@ fn a_kgc_that_commits_itself_and_never_signs_is_left_out() {
 fn a_kgc_that_crashes_between_the_rounds_is_replaced_at_once() {
     let mut world = World::<Ristretto255>::new(6, 4, 3);
     let drone = world.add("wren");
-    while !world.recorded.iter().any(|packet| matches!(world.decode(&packet.bytes), Message::EnrolSigning(_)))
-    {
+    while !world.recorded.iter().any(|packet| matches!(world.decode(&packet.bytes), Said::Signing(_))) {
         world.deliver(0);
     }
     let signers: Vec<_> =
@@ -209,8 +207,7 @@ fn a_kgc_that_crashes_between_the_rounds_is_replaced_at_once() {
 fn a_drone_that_crashes_between_the_rounds_goes_on_with_the_same_request() {
     let mut world = World::<Ristretto255>::new(7, 3, 3);
     let drone = world.add("wren");
-    while !world.recorded.iter().any(|packet| matches!(world.decode(&packet.bytes), Message::EnrolSigning(_)))
-    {
+    while !world.recorded.iter().any(|packet| matches!(world.decode(&packet.bytes), Said::Signing(_))) {
         world.deliver(0);
     }
     world.stop(Node::Drone(drone));

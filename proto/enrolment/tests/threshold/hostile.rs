@@ -4,21 +4,17 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_ainq::{Ristretto255, Suite};
+use quiver_enrolment::threshold::{EnrolCommitment, EnrolSigning};
 use quiver_enrolment::{EnrolmentTrouble, KgcEvent, KgcRecord};
 use quiver_group::EdgeEvent;
 use quiver_machine::Reason;
-use quiver_message::{EnrolCommitment, EnrolSigning, Message};
 
-use crate::world::{Node, World};
+use crate::world::{Node, Said, World};
 
 type S = Ristretto255;
 
 /// Delivers everything for so long; `tamper` gives what arrives in place of each message.
-fn run(
-    world: &mut World<S>,
-    time: Duration,
-    mut tamper: impl FnMut(&mut World<S>, Message<S>) -> Message<S>,
-) {
+fn run(world: &mut World<S>, time: Duration, mut tamper: impl FnMut(&mut World<S>, Said<S>) -> Said<S>) {
     let end = world.time() + time;
     for _ in 0..20_000 {
         if !world.pending().is_empty() {
@@ -59,8 +55,8 @@ fn a_statement_that_the_quorum_did_not_sign_is_blamed_on_its_sender() {
     let stranger = World::<S>::new(99, 3, 2).statement.encode();
     let drone = world.add("wren");
     run(&mut world, Duration::from_secs(5), |_, message| match message {
-        Message::EnrolCommitment(commitment) if commitment.kgc == 1 => {
-            Message::EnrolCommitment(EnrolCommitment { statement: stranger.clone(), ..commitment })
+        Said::Commitment(commitment) if commitment.kgc == 1 => {
+            Said::Commitment(EnrolCommitment { statement: stranger.clone(), ..commitment })
         }
         other => other,
     });
@@ -76,8 +72,8 @@ fn a_kgc_under_another_ones_name_does_not_stop_a_drone() {
         let drone = world.add("wren");
         let liar = world.kgc_ids[0];
         run(&mut world, Duration::from_secs(30), |_, message| match message {
-            Message::EnrolCommitment(commitment) if commitment.kgc == liar => {
-                Message::EnrolCommitment(EnrolCommitment { kgc: 2, ..commitment })
+            Said::Commitment(commitment) if commitment.kgc == liar => {
+                Said::Commitment(EnrolCommitment { kgc: 2, ..commitment })
             }
             other => other,
         });
@@ -91,13 +87,13 @@ fn other_commitments_in_the_package_make_no_key_and_name_whom_they_belong_to() {
     let drone = world.add("wren");
     let mut spoilt = 0;
     run(&mut world, Duration::from_secs(1), |world, message| match message {
-        Message::EnrolSigning(mut signing) if spoilt < 1 => {
+        Said::Signing(mut signing) if spoilt < 1 => {
             spoilt += 1;
             let point = S::mul_base(&S::scalar_random(&mut world.rng));
             let other = [S::encode(&point), S::encode(&point)].concat();
             let last = signing.parts.len() - 1;
             signing.parts[last].1 = other;
-            Message::EnrolSigning(EnrolSigning { ..signing })
+            Said::Signing(EnrolSigning { ..signing })
         }
         other => other,
     });

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use quiver_ainq::Ristretto255;
 use quiver_message::Message;
 
-use crate::world::{Node, Packet, World};
+use crate::world::{Node, Packet, Said, World};
 
 type S = Ristretto255;
 
@@ -26,7 +26,7 @@ fn winners(world: &World<S>) -> Vec<usize> {
 }
 
 fn is_request(world: &World<S>, packet: &Packet) -> bool {
-    matches!(world.decode(&packet.bytes), Message::EnrolRequest(_))
+    matches!(world.decode(&packet.bytes), Said::Other(Message::EnrolRequest(_)))
 }
 
 /// Delivers everything, but lets KGC `place` see the request of drone `first[place]` before the other's.

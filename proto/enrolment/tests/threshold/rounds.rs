@@ -6,13 +6,14 @@ use quiver_ainq::{
     Deployment, DroneKeypair, EnrolmentRequest, Label, MasterSecret, PendingEnrolment, Ristretto255,
     SecretValue,
 };
+use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolSigning};
 use quiver_enrolment::{Kgc, KgcRecord};
 use quiver_machine::{Destination, Input, Machine, Peer, Reason, Route, Via};
-use quiver_message::{EnrolCommitment, EnrolDone, EnrolHello, EnrolRequest, EnrolSigning, Message};
+use quiver_message::{EnrolHello, EnrolRequest, Message};
 use quiver_testbed::{Outputs, Stimulus};
 use rand_chacha::ChaCha20Rng;
 
-use crate::world::{Node, World};
+use crate::world::{Node, Said, World};
 
 type S = Ristretto255;
 
@@ -35,7 +36,7 @@ impl Bench {
     }
 
     /// Sends a message to the KGC at `place`; returns its answers.
-    fn say(&mut self, place: usize, from: Peer, message: &Message<S>) -> Vec<Message<S>> {
+    fn say(&mut self, place: usize, from: Peer, message: &Said<S>) -> Vec<Said<S>> {
         let bytes = message.encode(&self.world.deployment);
         let (now, mut rng) = (self.world.clock_of(Node::Kgc(place)), self.world.rng.clone());
         let machine = self.world.kgc_mut(place);
@@ -52,29 +53,33 @@ impl Bench {
 
     /// Runs the exchange from hello to commitment.
     fn commit(&mut self, place: usize, from: Peer) -> EnrolCommitment {
-        let hello = Message::EnrolHello(EnrolHello { nonce: [3; 16] });
-        let [Message::EnrolCookie(cookie)] = &self.say(place, from, &hello)[..] else { panic!("no cookie") };
+        let hello = Said::Other(Message::EnrolHello(EnrolHello { nonce: [3; 16] }));
+        let [Said::Other(Message::EnrolCookie(cookie))] = &self.say(place, from, &hello)[..] else {
+            panic!("no cookie")
+        };
         let request = EnrolRequest { nonce: [3; 16], cookie: cookie.cookie, request: self.request.clone() };
-        let answers = self.say(place, from, &Message::EnrolRequest(request));
-        let [Message::EnrolCommitment(commitment)] = &answers[..] else { panic!("{answers:?}") };
+        let answers = self.say(place, from, &Said::Other(Message::EnrolRequest(request)));
+        let [Said::Commitment(commitment)] = &answers[..] else { panic!("{answers:?}") };
         commitment.clone()
     }
 
-    fn sign(&mut self, place: usize, from: Peer, parts: &[&EnrolCommitment]) -> Message<S> {
+    fn sign(&mut self, place: usize, from: Peer, parts: &[&EnrolCommitment]) -> Said<S> {
         let parts = parts.iter().map(|part| (part.kgc, part.commitment.clone())).collect();
         let signing = EnrolSigning { request_digest: self.digest, parts };
-        let mut answers = self.say(place, from, &Message::EnrolSigning(signing));
+        let mut answers = self.say(place, from, &Said::Signing(signing));
         assert_eq!(answers.len(), 1);
         answers.remove(0)
     }
 
     /// Reason why the KGC at `place` does not commit itself.
     fn refused_commitment(&mut self, place: usize, from: Peer) -> Reason {
-        let hello = Message::EnrolHello(EnrolHello { nonce: [3; 16] });
-        let [Message::EnrolCookie(cookie)] = &self.say(place, from, &hello)[..] else { panic!("no cookie") };
+        let hello = Said::Other(Message::EnrolHello(EnrolHello { nonce: [3; 16] }));
+        let [Said::Other(Message::EnrolCookie(cookie))] = &self.say(place, from, &hello)[..] else {
+            panic!("no cookie")
+        };
         let request = EnrolRequest { nonce: [3; 16], cookie: cookie.cookie, request: self.request.clone() };
-        let answers = self.say(place, from, &Message::EnrolRequest(request));
-        let [Message::Refusal(refusal)] = &answers[..] else { panic!("{answers:?}") };
+        let answers = self.say(place, from, &Said::Other(Message::EnrolRequest(request)));
+        let [Said::Other(Message::Refusal(refusal))] = &answers[..] else { panic!("{answers:?}") };
         refusal.reason
     }
 
@@ -89,18 +94,18 @@ impl Bench {
     }
 }
 
-fn is_over(message: &Message<S>) -> bool {
-    matches!(message, Message::Refusal(refusal) if refusal.reason == Reason::RoundOver)
+fn is_over(message: &Said<S>) -> bool {
+    matches!(message, Said::Other(Message::Refusal(refusal)) if refusal.reason == Reason::RoundOver)
 }
 
 #[test]
 fn a_commitment_is_good_for_one_share() {
     let mut bench = Bench::new(1);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
-    let Message::EnrolShare(share) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
+    let Said::Share(share) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
     // The same once more if it got lost, byte for byte: no other share, for no other peer and no other
     // package.
-    let Message::EnrolShare(again) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
+    let Said::Share(again) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("no share") };
     assert_eq!(again, share);
     let other = bench.commit(1, Peer(2));
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &other])));
@@ -115,7 +120,7 @@ fn a_ninth_round_for_a_token_is_refused_for_ever() {
     let mut bench = Bench::new(8);
     for contributed in 1..=8 {
         let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
-        assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Message::EnrolShare(_)));
+        assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Said::Share(_)));
         // Each was on the disk before its share left.
         assert_eq!(bench.contributions(0), contributed);
     }
@@ -136,7 +141,7 @@ fn rounds_open_beside_one_another_are_counted_as_well() {
         let open: Vec<_> = (1..=4).map(|peer| bench.commit(0, Peer(peer))).collect();
         for (peer, one) in (1..=4).zip(&open) {
             let answer = bench.sign(0, Peer(peer), &[one, &two]);
-            shares += usize::from(matches!(answer, Message::EnrolShare(_)));
+            shares += usize::from(matches!(answer, Said::Share(_)));
         }
         if shares == 8 {
             assert_eq!(bench.refused_commitment(0, Peer(1)), Reason::TokenSpent);
@@ -145,7 +150,7 @@ fn rounds_open_beside_one_another_are_counted_as_well() {
         // One more, so that the last four find room for three.
         if shares == 4 {
             let one = bench.commit(0, Peer(9));
-            shares += usize::from(matches!(bench.sign(0, Peer(9), &[&one, &two]), Message::EnrolShare(_)));
+            shares += usize::from(matches!(bench.sign(0, Peer(9), &[&one, &two]), Said::Share(_)));
         }
     }
     assert_eq!((shares, bench.contributions(0)), (8, 8));
@@ -161,7 +166,7 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     }
     world.lose_all();
     let mut requests = world.recorded.iter().filter_map(|packet| match world.decode(&packet.bytes) {
-        Message::EnrolRequest(request) => Some(request.request),
+        Said::Other(Message::EnrolRequest(request)) => Some(request.request),
         _ => None,
     });
     let request = requests.next_back().unwrap();
@@ -173,7 +178,7 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     let done = |keypair: &DroneKeypair<S>, rng: &mut ChaCha20Rng| {
         let serial = keypair.public().identity.serial;
         let signature = keypair.sign(&deployment, Label::Enrolled, &serial, rng).encode();
-        Message::<S>::EnrolDone(EnrolDone { drone: keypair.public().encode(), signature })
+        Said::Done(EnrolDone { drone: keypair.public().encode(), signature })
     };
     // Strangers: a key under the token's serial that no KGC made, and the drone's own without its signature.
     let foreign = MasterSecret::generate(&mut rng);
@@ -184,15 +189,15 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     let stranger = partial.verify(&theirs, identity, &secret).unwrap();
     let unsigned = EnrolDone { drone: drone.public().encode(), signature: vec![1; 64] };
     let peer = Peer(900);
-    for message in [done(&stranger, &mut rng), Message::EnrolDone(unsigned)] {
+    for message in [done(&stranger, &mut rng), Said::Done(unsigned)] {
         let (one, two) = (bench.commit(0, peer), bench.commit(1, peer));
         assert!(bench.say(0, Peer(901), &message).is_empty());
-        assert!(matches!(bench.sign(0, peer, &[&one, &two]), Message::EnrolShare(_)), "a stranger ended it");
+        assert!(matches!(bench.sign(0, peer, &[&one, &two]), Said::Share(_)), "a stranger ended it");
     }
     // The drone itself, from wherever it is.
     let (one, two) = (bench.commit(0, peer), bench.commit(1, peer));
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
-    let Message::Refusal(refusal) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
+    let Said::Other(Message::Refusal(refusal)) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
     assert_eq!(refusal.reason, Reason::TokenSpent);
     // Durable, and repeated it is no news.
     let records = bench.world.kgc_records(0).len();
@@ -213,7 +218,9 @@ fn a_package_that_does_not_hold_costs_the_commitment() {
     for parts in cases {
         let fresh = bench.commit(0, Peer(1));
         let parts: Vec<_> = parts.iter().map(|part| if **part == one { &fresh } else { *part }).collect();
-        let Message::Refusal(refusal) = bench.sign(0, Peer(1), &parts) else { panic!("signed {parts:?}") };
+        let Said::Other(Message::Refusal(refusal)) = bench.sign(0, Peer(1), &parts) else {
+            panic!("signed {parts:?}")
+        };
         assert_eq!(refusal.reason, Reason::Malformed);
         assert!(is_over(&bench.sign(0, Peer(1), &[&fresh, &two])));
     }
@@ -224,7 +231,7 @@ fn nobody_else_uses_a_round_up() {
     let mut bench = Bench::new(3);
     let (one, two) = (bench.commit(0, Peer(1)), bench.commit(1, Peer(1)));
     assert!(is_over(&bench.sign(0, Peer(2), &[&one, &two])));
-    assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Message::EnrolShare(_)));
+    assert!(matches!(bench.sign(0, Peer(1), &[&one, &two]), Said::Share(_)));
 }
 
 #[test]
@@ -246,7 +253,7 @@ fn nonces_end_after_a_minute_with_the_connection_and_with_the_process() {
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
     let fresh = bench.commit(0, Peer(1));
     let two = bench.commit(1, Peer(1));
-    assert!(matches!(bench.sign(0, Peer(1), &[&fresh, &two]), Message::EnrolShare(_)));
+    assert!(matches!(bench.sign(0, Peer(1), &[&fresh, &two]), Said::Share(_)));
 }
 
 #[test]
@@ -257,7 +264,7 @@ fn nonces_do_not_outlive_a_machine_that_is_brought_back_with_its_memory() {
     assert_eq!(bench.open(0), 0, "erased: another copy may sign with them");
     assert!(is_over(&bench.sign(0, Peer(1), &[&one, &two])));
     let fresh = bench.commit(0, Peer(1));
-    assert!(matches!(bench.sign(0, Peer(1), &[&fresh, &two]), Message::EnrolShare(_)));
+    assert!(matches!(bench.sign(0, Peer(1), &[&fresh, &two]), Said::Share(_)));
 }
 
 #[test]
@@ -269,7 +276,7 @@ fn a_token_has_four_rounds_open_at_most_and_a_peer_one() {
     let again = bench.commit(0, Peer(6));
     assert_eq!(bench.open(0), 4);
     for (peer, one) in (1..=6).zip(&given) {
-        let signed = matches!(bench.sign(0, Peer(peer), &[one, &two]), Message::EnrolShare(_));
+        let signed = matches!(bench.sign(0, Peer(peer), &[one, &two]), Said::Share(_));
         // The oldest two are gone, and the last one was replaced.
         assert_eq!(signed, (3..=5).contains(&peer), "peer {peer}");
     }
@@ -298,6 +305,8 @@ fn a_token_revoked_between_the_rounds_is_not_signed_for() {
     bench.world.feed(Node::Kgc(0), Stimulus::Connected(Peer(1), Route::Inbound));
     let revoke = quiver_enrolment::KgcCommand::RevokeTokens(vec![token_id]);
     bench.world.command::<Kgc<S>>(Node::Kgc(0), revoke);
-    let Message::Refusal(refusal) = bench.sign(0, Peer(1), &[&one, &two]) else { panic!("signed") };
+    let Said::Other(Message::Refusal(refusal)) = bench.sign(0, Peer(1), &[&one, &two]) else {
+        panic!("signed")
+    };
     assert_eq!(refusal.reason, Reason::TokenRevoked);
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use quiver_ainq::{
     Deployment, EnrolmentRequest, IssuedToken, KgcId, MasterSecret, Name, OperatorPublicKey,
-    OperatorSecretKey, Purpose, QuorumStatement, Role, VerifiedRequest,
+    OperatorSecretKey, Purpose, QuorumStatement, Role, Suite, VerifiedRequest,
 };
 use quiver_crypto::Secret;
+use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 use quiver_enrolment::{
     EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare, QuorumSuite,
 };
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Reason, Route};
-use quiver_message::{EnrolShare, Message};
+use quiver_message::{Message, MessageError};
 use quiver_quorum::dealer::Dealt;
 use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
 use quiver_testbed::{EPOCH_START, Net, copy_token, deref_to_net, matching, token_grant};
@@ -42,6 +43,42 @@ pub(crate) struct Liars<S: QuorumSuite> {
     pub(crate) lying: BTreeSet<usize>,
     /// KGCs that take requests, commit themselves, and never sign.
     pub(crate) mute: BTreeSet<usize>,
+}
+
+/// A message as it is told apart here: one of enrolment with a quorum, or another.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived")]
+pub(crate) enum Said<S: Suite> {
+    Commitment(EnrolCommitment),
+    Signing(EnrolSigning),
+    Share(EnrolShare),
+    Done(EnrolDone),
+    Other(Message<S>),
+}
+
+impl<S: Suite> Said<S> {
+    /// The message in these bytes.
+    pub(crate) fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Self, MessageError> {
+        let message = Message::decode(deployment, bytes)?;
+        Ok(match message.extension().transpose()? {
+            Some(EnrolmentMessage::Commitment(commitment)) => Self::Commitment(commitment),
+            Some(EnrolmentMessage::Signing(signing)) => Self::Signing(signing),
+            Some(EnrolmentMessage::Share(share)) => Self::Share(share),
+            Some(EnrolmentMessage::Done(done)) => Self::Done(done),
+            None => Self::Other(message),
+        })
+    }
+
+    pub(crate) fn encode(&self, deployment: &Deployment<S>) -> Vec<u8> {
+        let message: Message<S> = match self.clone() {
+            Self::Commitment(commitment) => EnrolmentMessage::from(commitment).into(),
+            Self::Signing(signing) => EnrolmentMessage::from(signing).into(),
+            Self::Share(share) => EnrolmentMessage::from(share).into(),
+            Self::Done(done) => EnrolmentMessage::from(done).into(),
+            Self::Other(message) => message,
+        };
+        message.encode(deployment)
+    }
 }
 
 /// All machines, and what they are set up with.
@@ -89,20 +126,20 @@ pub(crate) fn statement<S: QuorumSuite>(
 impl<S: QuorumSuite> Liars<S> {
     /// The packets that arrive in place of a message.
     fn twist(&mut self, packet: Packet) -> Vec<Packet> {
-        match (packet.from, packet.to, Message::decode(&self.deployment, &packet.bytes)) {
-            (_, Node::Kgc(place), Ok(Message::EnrolRequest(message))) => {
+        match (packet.from, packet.to, Said::decode(&self.deployment, &packet.bytes)) {
+            (_, Node::Kgc(place), Ok(Said::Other(Message::EnrolRequest(message)))) => {
                 let request = EnrolmentRequest::<S>::decode(&message.request).unwrap();
                 let (id, operators) = (self.ids[place], [self.operator]);
                 let verified = request.verify(&self.deployment, &operators, id, EPOCH_START).unwrap();
                 self.seen.insert((packet.to, packet.from), verified);
             }
-            (Node::Kgc(place), _, Ok(Message::EnrolShare(_))) if self.mute.contains(&place) => return vec![],
-            (Node::Kgc(place), _, Ok(Message::EnrolShare(share))) if self.lying.contains(&place) => {
+            (Node::Kgc(place), _, Ok(Said::Share(_))) if self.mute.contains(&place) => return vec![],
+            (Node::Kgc(place), _, Ok(Said::Share(share))) if self.lying.contains(&place) => {
                 let wrong = S::scalar_encode(&S::scalar_random(&mut self.rng));
                 let (id, request) = (self.ids[place], &self.seen[&(packet.from, packet.to)]);
                 let sealed = request.seal_share(id, &share.package_digest, &*wrong, &mut self.rng).unwrap();
                 let lie = EnrolShare { share: sealed.encode(), ..share };
-                let bytes = Message::<S>::EnrolShare(lie).encode(&self.deployment);
+                let bytes = Said::Share(lie).encode(&self.deployment);
                 return vec![Packet { bytes, ..packet }];
             }
             _ => {}
@@ -314,8 +351,8 @@ impl<S: QuorumSuite> World<S> {
         &self.node::<Edge<S>>(Node::Drone(drone)).events
     }
 
-    pub(crate) fn decode(&self, bytes: &[u8]) -> Message<S> {
-        Message::decode(&self.deployment, bytes).unwrap()
+    pub(crate) fn decode(&self, bytes: &[u8]) -> Said<S> {
+        Said::decode(&self.deployment, bytes).unwrap()
     }
 
     pub(crate) fn is_enrolled(&self, drone: usize) -> bool {

@@ -100,7 +100,7 @@ impl<S: Suite> Enrolment<S> {
         for step in steps {
             match step {
                 Step::Send(kgc, message) => cx.send(kgc, &message),
-                Step::Wrong(peer, error) => cx.out.event(EdgeEvent::Blamed { peer, offence: error.into() }),
+                Step::Wrong(peer, offence) => cx.out.event(EdgeEvent::Blamed { peer, offence }),
                 Step::Refused(reason) => cx.out.event(EdgeEvent::Refused(reason)),
                 Step::Trouble(trouble) => cx.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
                 Step::Enrolled(keypair) => {

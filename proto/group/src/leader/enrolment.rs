@@ -101,7 +101,7 @@ impl<S: Suite> Enrolment<S> {
         for step in steps {
             match step {
                 Step::Send(kgc, message) => cx.send(kgc, &message),
-                Step::Wrong(from, error) => cx.blame(from, error),
+                Step::Wrong(from, offence) => cx.blame(from, offence),
                 Step::Refused(reason) => cx.event(LeaderEvent::EnrolmentRefused(reason)),
                 Step::Trouble(trouble) => cx.event(LeaderEvent::EnrolmentTrouble(trouble)),
                 Step::Enrolled(keypair) => {

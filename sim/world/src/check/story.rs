@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Suite};
+use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_machine::Destination;
 use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
@@ -146,6 +147,9 @@ fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
 
 /// A message in full, by the feature that knows it.
 fn described<S: Suite>(message: &Message<S>) -> String {
+    if let Some(Ok(read)) = message.extension::<EnrolmentMessage>() {
+        return format!("{read:?}");
+    }
     let of_feature = admission::described(message).or_else(|| envelopes::described(message));
     of_feature.unwrap_or_else(|| format!("{message:?}"))
 }

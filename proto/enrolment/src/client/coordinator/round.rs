@@ -6,10 +6,9 @@ use alloc::vec::Vec;
 use quiver_ainq::{DroneKeypair, Error, KgcId, PendingEnrolment, SealedShare, Suite};
 use quiver_crypto::{Digest, Zeroizing};
 use quiver_machine::Peer;
-use quiver_message::{EnrolShare, EnrolSigning};
 
 use super::{SharedRequest, ascending};
-use crate::threshold::Verifier;
+use crate::threshold::{EnrolShare, EnrolSigning, Verifier};
 
 /// The KGCs that sign, what they committed to, and the shares that have come.
 pub(super) struct Round<S: Suite> {
