@@ -18,7 +18,6 @@ mod provisioning;
 mod store;
 
 use alloc::sync::Arc;
-#[cfg(feature = "services")]
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -48,8 +47,9 @@ use self::joining::Joining;
 pub use self::membership::{GroupMember, LeaveMessage, MembershipEnd, signed_leave};
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
 
-/// True if this edge was built to know all messages that there are: otherwise those of an unknown kind pass by.
-const KNOWS_ALL: bool = cfg!(feature = "services");
+/// True where edges are compiled for services. On boards messages of an unknown kind pass by, and the code behind this
+/// constant, which they have no room for, is left out by the compiler.
+const AT_SERVICES: bool = cfg!(feature = "services");
 
 /// An edge drone as a machine.
 #[derive(Debug)]
@@ -137,7 +137,6 @@ impl<S: Suite> Edge<S> {
 
     /// The same, but that it does not join under a revocation list that is past its next update. It asks the
     /// leader for a newer one, and tries again.
-    #[cfg(feature = "services")]
     #[must_use]
     pub const fn with_stale_lists_refused(mut self) -> Self {
         self.revocations.refuse_stale = true;
@@ -201,7 +200,6 @@ impl<S: Suite> Edge<S> {
     }
 
     /// Signs the time of this drone's clock, for peers that it asks for admission; `None` without a key.
-    #[cfg(feature = "services")]
     pub fn vouch(&self, statement: &[u8], rng: &mut dyn CryptoRngCore) -> Option<Vec<u8>> {
         Some(quiver_machine::vouch(&self.config.deployment, self.keypair()?, statement, rng))
     }
@@ -307,7 +305,6 @@ impl<S: Suite> Edge<S> {
 
     /// §13.9: as after a start: a new boot number, durable first, and unsynced until a leader's answer proves
     /// the current epoch.
-    #[cfg(feature = "services")]
     fn resumed(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         self.boot_no = self.boot_no.saturating_add(1);
         let (mut cx, _, membership) = self.parts(now, rng);
@@ -446,8 +443,9 @@ impl<S: Suite> Edge<S> {
             Message::Refusal(refusal) if !membership.is_member() => {
                 return joining.refused(&mut cx, from, refusal);
             }
-            #[cfg(feature = "services")]
-            epoch @ (Message::Rekey(_) | Message::ShortRekey(_)) if !membership.is_member() => {
+            epoch @ (Message::Rekey(_) | Message::ShortRekey(_))
+                if AT_SERVICES && !membership.is_member() =>
+            {
                 return joining.waiting(&mut cx, membership, from, epoch);
             }
             Message::RevocationList(list) => return self.revocation_list(now, from, &list.list),
@@ -556,10 +554,8 @@ impl<S: Suite> Machine for Edge<S> {
                     self.dispatch(now, (from, via), &mut message, rng);
                 }
             }
-            #[cfg(feature = "services")]
-            Input::Resumed => self.resumed(now, rng),
             // No board is brought back with its memory.
-            #[cfg(not(feature = "services"))]
+            Input::Resumed if AT_SERVICES => self.resumed(now, rng),
             Input::Resumed => {}
             Input::Command(command) => self.command(now, command, rng),
         }
@@ -579,7 +575,7 @@ impl<S: Suite> Primary for Edge<S> {
     fn decode(&mut self, (from, _): (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
         match Message::decode_expecting(&self.config.deployment, bytes, self.membership.expected()) {
             Ok(message) => Some(message),
-            Err(MessageError::NoBody) if !KNOWS_ALL => None,
+            Err(MessageError::NoBody) if !AT_SERVICES => None,
             Err(error) => {
                 self.out.event(EdgeEvent::Blamed { peer: from, offence: error.into() });
                 None

@@ -23,6 +23,7 @@ mod interface;
 mod joining;
 mod peers;
 mod revocation;
+mod statements;
 mod status;
 mod store;
 mod term;

@@ -3,11 +3,7 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{DronePublicKey, Element, Epoch, Name, Serial, SpareStatement, Suite};
-#[cfg(feature = "services")]
-use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
-#[cfg(feature = "services")]
-use quiver_message::StandBy;
 use quiver_message::{COOKIE_LEN, CatchUpNumber, KemOffer, Nonce};
 
 /// Signed `join`: group, leader, drone, n_L, n_e, E_now, the spare statement with its signature, and what the
@@ -79,37 +75,4 @@ pub(crate) fn count(number: &CatchUpNumber) -> u64 {
 pub(crate) fn lacks_keys(number: &CatchUpNumber) -> bool {
     // §11.2: the lowest bit of the count.
     count(number) & 1 == 1
-}
-
-/// Returns true if the question marks K_g of the epoch held as lost.
-#[cfg(feature = "services")]
-pub(crate) fn lost_key(number: &CatchUpNumber) -> bool {
-    // §11.2: both of the two lowest bits of the count.
-    count(number) & 3 == 3
-}
-
-/// Signed `stand-by`: everything in the question, and the leader asked.
-#[cfg(feature = "services")]
-pub(crate) fn stand_by<S: Suite>(question: &StandBy, leader: &DronePublicKey<S>) -> Vec<u8> {
-    let mut writer = Writer::new();
-    writer.lp(question.group.as_bytes()).lp(&leader.encode()).lp(&question.deputy);
-    writer.fixed(&question.nonce).fixed(&question.challenge).u64(question.number).u64(question.received);
-    writer.u64(question.held.term).u64(question.held.counter).fixed(&question.digest);
-    writer.finish()
-}
-
-/// Signed `replica`: the deputy and the one question answered, D of the newest epoch, and the chunk's hash.
-#[cfg(feature = "services")]
-pub(crate) fn replica<S: Suite>(
-    (group, nonce, number): (&Name, &Nonce, u64),
-    deputy: &DronePublicKey<S>,
-    leader: &DronePublicKey<S>,
-    digest: &[u8; 32],
-    chunk: &[u8],
-) -> Vec<u8> {
-    let hash = Hasher::new("quiver/1 replica").lp(chunk).finish();
-    let mut writer = Writer::new();
-    writer.lp(group.as_bytes()).lp(&leader.encode()).lp(&deputy.encode());
-    writer.fixed(nonce).u64(number).fixed(digest).fixed(&hash);
-    writer.finish()
 }

@@ -5,10 +5,6 @@
 //! names the keys that it holds.
 
 mod interface;
-#[cfg(feature = "services")]
-mod list_request;
-#[cfg(not(feature = "services"))]
-#[path = "fetcher/list_request/absent.rs"]
 mod list_request;
 
 use alloc::collections::VecDeque;
@@ -98,7 +94,6 @@ impl<S: Suite> Fetcher<S> {
 
     /// Also requests the revocation list, if there is a newer one than the list held, number `held` (0 for
     /// `None`). For a drone that joins groups anonymously: it takes lists from no other source.
-    #[cfg(feature = "services")]
     #[must_use]
     pub fn asking_for_revocations(mut self, held: u64) -> Self {
         self.revocations = ListRequest::newer_than(held);

@@ -3,27 +3,23 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-#[cfg(feature = "services")]
-use quiver_ainq::Epoch;
 use quiver_ainq::{
-    DroneKeypair, Element, Error, GroupContext, Header, KemKey, Label, Membership, Name, Part, Role,
+    DroneKeypair, Element, Epoch, Error, GroupContext, Header, KemKey, Label, Membership, Name, Part, Role,
     SparePair, Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
-#[cfg(feature = "services")]
-use quiver_message::Rekey;
 use quiver_message::{
-    JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Nonce, Reason, Refusal, Welcome,
+    JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Nonce, Reason, Refusal, Rekey,
+    Welcome,
 };
 use rand_core::CryptoRngCore;
 
 use super::kem_keys::{Entered, Exchange};
 use super::membership::GroupMember;
-use super::{EdgeContext, EdgeEvent};
+use super::{AT_SERVICES, EdgeContext, EdgeEvent};
 use crate::statements;
 
 /// Broadcasts that name a newcomer and do not lead it to the key, after which it waits for its welcome.
-#[cfg(feature = "services")]
 const MAX_MISLED: u32 = 16;
 
 /// The way into a group: an attempt with one leader, or the wait before the next.
@@ -48,11 +44,9 @@ struct Attempt<S: Suite> {
     ephemeral: Option<SparePair<S>>,
     /// The exchange for a second factor, once the request was sent.
     exchange: Option<Exchange<S>>,
-    /// The newest epoch that the leader sent meanwhile, if it is what it says. Boards have no room for the code.
-    #[cfg(feature = "services")]
+    /// The newest epoch that the leader sent meanwhile, if it is what it says.
     newest: Option<Epoch>,
     /// Number of broadcasts that named this newcomer and did not lead it to the key.
-    #[cfg(feature = "services")]
     misled: u32,
     /// True once the leader's challenge named another parameter set: it is asked again when this attempt is
     /// over.
@@ -113,9 +107,7 @@ impl<S: Suite> Joining<S> {
             nonce,
             ephemeral: None,
             exchange: None,
-            #[cfg(feature = "services")]
             newest: None,
-            #[cfg(feature = "services")]
             misled: 0,
             differs: false,
             deadline,
@@ -150,7 +142,6 @@ impl<S: Suite> Joining<S> {
 
     /// Takes an epoch that comes while the drone waits for its welcome. Of a broadcast the wraps may lead to the key;
     /// other epochs have perhaps overtaken the welcome.
-    #[cfg(feature = "services")]
     pub(super) fn waiting(
         &mut self,
         cx: &mut EdgeContext<'_, S>,
@@ -198,8 +189,7 @@ impl<S: Suite> Joining<S> {
         }
         // §12.6: tried again when the wait for this attempt is over. By then the leader may have sent a newer
         // list.
-        #[cfg(feature = "services")]
-        if cx.revocations.forbids_joins(cx.now.unix) {
+        if AT_SERVICES && cx.revocations.forbids_joins(cx.now.unix) {
             let query = Message::RevocationQuery(cx.revocations.query());
             cx.send(from, &query);
             return cx.event(EdgeEvent::RevocationsStale);
@@ -284,12 +274,9 @@ impl<S: Suite> Joining<S> {
         // §7.3: e_now goes once the membership is made of it.
         let attempt = self.attempt.take();
         // §6.1: an epoch that overtook the welcome does not come again soon.
-        #[cfg(feature = "services")]
-        let overtaken = attempt.and_then(|attempt| attempt.newest) > Some(membership.epoch());
-        #[cfg(not(feature = "services"))]
-        drop(attempt);
+        let newest = attempt.and_then(|attempt| attempt.newest);
+        let overtaken = AT_SERVICES && newest > Some(membership.epoch());
         member.admit(cx, leader, membership, header);
-        #[cfg(feature = "services")]
         if overtaken {
             member.request_catch_up(cx);
         }
@@ -348,7 +335,6 @@ impl<S: Suite> Attempt<S> {
 
     /// The membership that a broadcast gives whose wraps lead this newcomer to the key, and the leader that was asked.
     /// Any peer may publish one, so the sender is not penalised.
-    #[cfg(feature = "services")]
     fn follow(
         &mut self,
         cx: &EdgeContext<'_, S>,

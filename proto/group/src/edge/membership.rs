@@ -32,7 +32,7 @@ use self::rekey::Step;
 use self::spare_points::SparePoints;
 use super::failover::equivocation;
 use super::kem_keys::KemKeys;
-use super::{EdgeContext, EdgeEvent, EdgeStatus, KNOWS_ALL};
+use super::{AT_SERVICES, EdgeContext, EdgeEvent, EdgeStatus};
 use crate::refused::encode_proof;
 
 /// Reason why a membership is over. Its keys are there until [`GroupMember::end`] erases them.
@@ -309,7 +309,7 @@ impl<S: Suite> GroupMember<S> {
             }
             // A message for a part that this edge does not have.
             message if message.is_publication() => {}
-            Message::Extension(_) if !KNOWS_ALL => {}
+            Message::Extension(_) if !AT_SERVICES => {}
             message => cx.blame(from, Offence::out_of_place(message, "message to an edge")),
         }
         None

@@ -54,7 +54,6 @@ pub enum FetchEvent {
         response: KeyResponse,
     },
     /// A newer revocation list than the one named to the fetcher is held; that the KGC signed it is certain.
-    #[cfg(feature = "services")]
     RevocationList {
         /// Number of the list.
         number: u64,

@@ -7,6 +7,10 @@ use quiver_message::{Message, RevocationQuery};
 use super::interface::FetchEvent;
 use super::{FetchContext, blame};
 
+/// True where a drone may request lists. Boards request none, because their groups bring them, and the compiler leaves
+/// out the code behind this constant.
+const AT_SERVICES: bool = cfg!(feature = "services");
+
 /// Number of the revocation list that is held, if newer ones are requested.
 #[derive(Debug)]
 pub(super) struct ListRequest(Option<u64>);
@@ -22,9 +26,13 @@ impl ListRequest {
         Self(Some(number))
     }
 
+    const fn held(&self) -> Option<u64> {
+        if AT_SERVICES { self.0 } else { None }
+    }
+
     /// Sends it to a KGC.
     pub(super) fn send<S: Suite>(&self, cx: &mut FetchContext<'_, S>, kgc: Peer) {
-        if let Some(number) = self.0 {
+        if let Some(number) = self.held() {
             cx.send(kgc, &Message::RevocationQuery(RevocationQuery { number, max_len: 0 }));
         }
     }
@@ -36,7 +44,9 @@ impl ListRequest {
         from: Peer,
         message: &Message<S>,
     ) -> Handled {
-        let (Some(held), Message::RevocationList(message)) = (self.0, message) else { return Handled::No };
+        let (Some(held), Message::RevocationList(message)) = (self.held(), message) else {
+            return Handled::No;
+        };
         let list = &message.list;
         let verified = SignedRevocationList::<S>::decode(list).and_then(|list| list.verify(cx.deployment));
         match verified {

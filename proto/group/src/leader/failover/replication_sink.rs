@@ -13,7 +13,7 @@ use super::replica::{Staged, commit};
 use super::standby::{asking_pause, own_ordinal, stands_by};
 use crate::leader::clock_check::RanOut;
 use crate::leader::context::LeaderContext;
-use crate::statements;
+use crate::leader::statements;
 
 /// The pause between two questions while there is more to fetch.
 const SOON: Duration = Duration::from_millis(10);

@@ -19,9 +19,9 @@ use quiver_message::{
 
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
+use crate::leader::statements;
 use crate::leader::store::{Spare, Store};
 use crate::leader::term::Term;
-use crate::statements;
 
 /// Maximum number of deputies that a leader serves; an operator names two or three.
 const MAX_DEPUTIES: usize = 8;

@@ -22,8 +22,8 @@ use super::{Action, Failover};
 use crate::leader::context::{Base, LeaderContext};
 use crate::leader::interface::LeaderConfig;
 use crate::leader::joining::kem_exchange::compare_kem;
+use crate::leader::statements;
 use crate::leader::store::{Change, Store};
-use crate::statements;
 
 /// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions
 /// later.

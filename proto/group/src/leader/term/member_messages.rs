@@ -16,6 +16,7 @@ use quiver_message::{
 use super::Term;
 use crate::group_channel::SenderPolicy;
 use crate::leader::context::LeaderContext;
+use crate::leader::statements::lost_key;
 use crate::leader::store::{Spare, spare_change};
 use crate::leader::{AnonymousLeave, LeaderEvent};
 use crate::statements;
@@ -99,7 +100,7 @@ impl<S: Suite> Term<S> {
         self.acknowledgements.saw(request.slot, cx.now.unix);
         self.acknowledgements.connect(request.slot, from);
         let tree = strategy == StrategyKind::Tree;
-        if lacks_keys && (!tree || statements::lost_key(&request.number)) {
+        if lacks_keys && (!tree || lost_key(&request.number)) {
             // §11.2: it lost K_g with its windows, and continues this epoch no more (§13.5).
             self.renew_after_restart(cx);
         }
