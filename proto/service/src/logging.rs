@@ -18,8 +18,9 @@ pub use self::spans::Export;
 use crate::line_output::LogWriter;
 use crate::{Error, Result};
 
-/// Default log filter: info of our crates, warnings of libraries, and of those that warn of what strangers send, errors.
-const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_edge=info,quiver_net=info,quiver_service=info,\
+/// Default log filter: info of our crates by their common beginning, so that no feature's is forgotten; warnings of libraries, and
+/// errors alone of those that warn of what strangers send.
+const DEFAULT_FILTER: &str = "warn,kgc=info,leader=info,quiver_=info,\
     libp2p_gossipsub=error,libp2p_request_response=error,libp2p_swarm=error,yamux=off";
 
 /// Format of log lines.
@@ -69,4 +70,25 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
     let started = tracing_subscriber::registry().with(lines).with(spans).with(filter).try_init();
     started.map_err(|error: TryInitError| Error::LogFilter(error.to_string()))?;
     Ok(export)
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn info_of_a_features_crate_is_shown_and_that_of_a_library_is_not() {
+        let lines = Registry::default().with(EnvFilter::new(DEFAULT_FILTER));
+        tracing::subscriber::with_default(lines, || {
+            assert!(tracing::enabled!(target: "quiver_conditions::release", Level::INFO));
+            assert!(tracing::enabled!(target: "quiver_gateway::board", Level::INFO));
+            assert!(tracing::enabled!(target: "leader", Level::INFO));
+            assert!(!tracing::enabled!(target: "quiver_gateway::board", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "libp2p_tcp", Level::INFO));
+            assert!(tracing::enabled!(target: "libp2p_tcp", Level::WARN));
+            assert!(!tracing::enabled!(target: "libp2p_swarm", Level::WARN));
+        });
+    }
 }
