@@ -27,10 +27,10 @@ use quiver_service::shutdown::{Shutdown, ShutdownRequest};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 pub use self::error::{Error, ErrorKind, Result};
-pub use self::event::{Event, Message, Sender, Service};
+pub use self::event::{BlockingEvent, MessageSender, ReceivedMessage, RemoteService};
 pub use self::options::{Options, Token, Unlock};
-use self::process::Process;
-use self::shared::Shared;
+use self::process::ProcessIdentity;
+use self::shared::BlockingState;
 pub use self::status::{Standing, Status};
 use self::unconfirmed::Unconfirmed;
 pub use self::wait::Wait;
@@ -55,13 +55,13 @@ const BLOCKING_THREADS: usize = 8;
 ///
 /// A call waits for a [`Duration`] at most, or for a [`Wait`], which something else can end as well.
 pub struct Edge {
-    shared: Arc<Shared>,
+    shared: Arc<BlockingState>,
     runtime: Handle,
     shutdown: ShutdownRequest,
     thread: Mutex<Option<JoinHandle<()>>>,
     unconfirmed: Arc<Mutex<Unconfirmed>>,
     /// The process that opened it.
-    process: Process,
+    process: ProcessIdentity,
 }
 
 /// A key for the application, and the epoch that it is of.
@@ -85,7 +85,7 @@ impl Edge {
     /// [`ErrorKind::Locked`] (passphrase, permissions), [`ErrorKind::BadState`].
     pub fn open(options: Options) -> Result<Self> {
         let (config, unlock, token) = options.into_parts()?;
-        let shared = Arc::new(Shared::new()?);
+        let shared = Arc::new(BlockingState::new()?);
         let runtime = runtime()?;
         let handle = runtime.handle().clone();
         let (request, shutdown) = Shutdown::by_request();
@@ -110,7 +110,7 @@ impl Edge {
             shutdown: request,
             thread: Mutex::new(Some(thread)),
             unconfirmed: Arc::default(),
-            process: Process::current(),
+            process: ProcessIdentity::current(),
         };
         edge.shared.wait_until_open()?;
         Ok(edge)
@@ -141,7 +141,7 @@ impl Edge {
     ///
     /// # Errors
     /// After the last event, why there will be no more: [`ErrorKind::Closed`], or what has ended the drone.
-    pub fn next_event<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Option<Event>> {
+    pub fn next_event<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Option<BlockingEvent>> {
         self.check_process()?;
         self.shared.next_event(timeout.into())
     }
@@ -406,7 +406,7 @@ mod tests {
     /// A drone of such a machine, and what its calls run on.
     fn stuck() -> (Edge, Runtime) {
         let runtime = runtime().expect("threads");
-        let shared = Arc::new(Shared::new().expect("a descriptor"));
+        let shared = Arc::new(BlockingState::new().expect("a descriptor"));
         shared.is_running(Arc::new(Stuck));
         let unconfirmed: Arc<Mutex<Unconfirmed>> = Arc::default();
         unconfirmed.lock().expect("a lock").note(Handed { connections: 1, leader: None, epoch: None });
@@ -416,7 +416,7 @@ mod tests {
             shutdown: Shutdown::by_request().0,
             thread: Mutex::new(None),
             unconfirmed,
-            process: Process::current(),
+            process: ProcessIdentity::current(),
         };
         (edge, runtime)
     }
@@ -473,12 +473,12 @@ mod tests {
     #[test]
     fn another_process_has_no_drone() {
         let (mut edge, _runtime) = stuck();
-        edge.process = Process::current().fork_in_another_namespace();
+        edge.process = ProcessIdentity::current().fork_in_another_namespace();
         let error = edge.send("chat", b"hello", true, Duration::MAX).expect_err("not this process's");
         assert_eq!(error.kind(), ErrorKind::Forked);
         assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
         edge.close();
-        edge.process = Process::current();
+        edge.process = ProcessIdentity::current();
         assert!(edge.shared.running().expect("it was not closed by the other").is_some());
     }
 }

@@ -13,7 +13,7 @@ use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::provision::Radio;
+use crate::provision::RadioArgument;
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
@@ -171,7 +171,7 @@ pub(crate) struct ProvisionArgs {
     pub(crate) group: Option<Name>,
     /// Network and address of a board that reaches its gateway by radio, both hexadecimal
     #[arg(long, value_name = "PAN:ADDRESS")]
-    pub(crate) radio: Option<Radio>,
+    pub(crate) radio: Option<RadioArgument>,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_dialled_addresses};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::Features;
-use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
+use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,7 @@ impl Config {
     }
 }
 
-impl Program for Config {
+impl DroneProgram for Config {
     const FEATURES: Features = crate::features::FEATURES;
     const NAME: &'static str = "edge";
     const SERVE: &'static str = "run";

@@ -12,20 +12,20 @@ use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
-use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::clock_contradiction;
 use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
-use crate::service::situation::{ANEW, END_THE_COPY, Situation, Standing, Trouble};
-use crate::service::{EdgeNode, confirmation};
+use crate::service::situation::{ANEW, END_THE_COPY, MembershipState, Situation, Trouble};
+use crate::service::{ServiceEdge, confirmation};
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Request {
+pub(crate) enum EdgeRequest {
     /// The state of the drone.
     Status,
     /// Send a message to the group.
@@ -39,9 +39,9 @@ pub(crate) enum Request {
     },
 }
 
-/// The answer to [`Request::Status`].
+/// The answer to [`EdgeRequest::Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct EdgeStatusReply {
     /// The drone's name.
     pub(crate) name: Option<String>,
     /// The group it is in or wants to be in.
@@ -69,7 +69,7 @@ pub(crate) struct Status {
     pub(crate) starts: u32,
     /// Standing of the drone.
     #[serde(default)]
-    pub(crate) standing: Standing,
+    pub(crate) standing: MembershipState,
     /// Reason why it is evicted, revoked, refused or has left.
     #[serde(default)]
     pub(crate) reason: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) struct Status {
     pub(crate) next: Option<String>,
     /// Connections of the drone with leaders.
     #[serde(default)]
-    pub(crate) connection: Connection,
+    pub(crate) connection: ConnectionStatus,
     /// Second factor that the deployment file says: `none`, `ml-kem-768` or `ml-kem-1024`. `None` for an
     /// anonymous drone, which makes one for each membership.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,12 +109,12 @@ pub(crate) struct Status {
     pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mavlink: Option<quiver_bridge::Status>,
+    pub(crate) mavlink: Option<quiver_bridge::BridgeStatus>,
 }
 
 /// A drone's connections with leaders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionStatus {
     /// Leaders that are connected.
     pub(crate) leaders: Vec<ConnectedLeader>,
     /// Time since which none is, if none is.
@@ -145,7 +145,7 @@ pub(crate) struct UnreachedLeader {
     pub(crate) reason: String,
 }
 
-impl Connection {
+impl ConnectionStatus {
     fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, &Name)>) -> Self {
         let (leaders, alone_since) = situation.connections();
         let leads = |peer: Peer| leading.filter(|(leader, _)| *leader == peer);
@@ -209,7 +209,7 @@ struct MachineState {
 }
 
 impl MachineState {
-    fn of(machine: &EdgeNode, duplicate: Option<String>) -> Self {
+    fn of(machine: &ServiceEdge, duplicate: Option<String>) -> Self {
         let identity = machine.keypair().map(DroneKeypair::public);
         let revoked = machine.named().is_some_and(quiver_group::Edge::is_revoked);
         Self {
@@ -224,7 +224,7 @@ impl MachineState {
         }
     }
 
-    async fn read(running: &Running<AnyEdge<Ristretto255>>) -> Result<Self, String> {
+    async fn read(running: &RunningDrone<AnyEdge<Ristretto255>>) -> Result<Self, String> {
         let duplicate = running.machine.duplicate_identity();
         running.machine.inspect(move |machine| Self::of(machine, duplicate)).await.map_err(|_| ENDING.into())
     }
@@ -238,20 +238,21 @@ impl MachineState {
         if let (Some(copy), Some(doubtful)) =
             (&self.duplicate, told.as_ref().filter(|told| told.is_in_doubt()))
         {
-            let (standing, reason, since) = (Standing::Copied, copy.clone(), doubtful.since);
+            let (standing, reason, since) = (MembershipState::Copied, copy.clone(), doubtful.since);
             return Some(Trouble { standing, reason, next: END_THE_COPY, since });
         }
         if let Some(issued) = self.revoked {
-            let since =
-                told.filter(|told| told.standing == Standing::Revoked).map_or(issued, |told| told.since);
+            let since = told
+                .filter(|told| told.standing == MembershipState::Revoked)
+                .map_or(issued, |told| told.since);
             let reason = "the KGC's revocation list names it".into();
-            return Some(Trouble { standing: Standing::Revoked, reason, next: ANEW, since });
+            return Some(Trouble { standing: MembershipState::Revoked, reason, next: ANEW, since });
         }
         let ended = self.identity_ends.filter(|ends| *ends <= clock::unix_now());
         match (told, ended) {
-            (None | Some(Trouble { standing: Standing::Refused, .. }), Some(since)) => {
+            (None | Some(Trouble { standing: MembershipState::Refused, .. }), Some(since)) => {
                 let reason = "its identity has ended".into();
-                Some(Trouble { standing: Standing::Refused, reason, next: ANEW, since })
+                Some(Trouble { standing: MembershipState::Refused, reason, next: ANEW, since })
             }
             (told, _) => told,
         }
@@ -261,29 +262,32 @@ impl MachineState {
 /// Reason why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is
 /// lacking.
 pub(crate) async fn obstacle(
-    running: &Running<AnyEdge<Ristretto255>>,
+    running: &RunningDrone<AnyEdge<Ristretto255>>,
     situation: &Situation,
 ) -> Result<Option<Obstacle>, String> {
     let machine = MachineState::read(running).await?;
     let told = machine.trouble(situation).and_then(|trouble| match trouble.standing {
-        Standing::Evicted if trouble.is_in_doubt() => Some(Obstacle::Removed),
-        Standing::Evicted => Some(Obstacle::Evicted),
-        Standing::Copied => Some(Obstacle::Removed),
-        Standing::Revoked => Some(Obstacle::Revoked),
-        Standing::Refused => Some(Obstacle::Refused),
-        Standing::Left => Some(Obstacle::Left),
-        Standing::Joining | Standing::Member | Standing::Behind => None,
+        MembershipState::Evicted if trouble.is_in_doubt() => Some(Obstacle::Removed),
+        MembershipState::Evicted => Some(Obstacle::Evicted),
+        MembershipState::Copied => Some(Obstacle::Removed),
+        MembershipState::Revoked => Some(Obstacle::Revoked),
+        MembershipState::Refused => Some(Obstacle::Refused),
+        MembershipState::Left => Some(Obstacle::Left),
+        MembershipState::Joining | MembershipState::Member | MembershipState::Behind => None,
     });
     // By a wrong clock a key is over that others use.
     Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
 }
 
 /// Reason why queued messages wait, if it is another than that no leader is there.
-fn held_up(queue: &SendQueue, standing: Standing, status: &EdgeStatus) -> Option<String> {
+fn held_up(queue: &SendQueue, standing: MembershipState, status: &EdgeStatus) -> Option<String> {
     let group = status.group.as_ref().map(Name::to_string).unwrap_or_default();
     let own = match standing {
         _ if queue.len_of(&group) == 0 => None,
-        Standing::Evicted | Standing::Revoked | Standing::Refused | Standing::Left => Some(format!(
+        MembershipState::Evicted
+        | MembershipState::Revoked
+        | MembershipState::Refused
+        | MembershipState::Left => Some(format!(
             "never sent unless this drone is a member again within 24 h of their queueing: it is {standing}"
         )),
         _ => queue.held_up(),
@@ -292,18 +296,18 @@ fn held_up(queue: &SendQueue, standing: Standing, status: &EdgeStatus) -> Option
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-impl Status {
+impl EdgeStatusReply {
     /// The status of an anonymous drone between two memberships in this group.
     pub(crate) fn idle(group: &Name, situation: &Situation) -> Self {
         let trouble = situation.trouble();
         let waits = "it waits for a credential of this period; see `edge abke status`";
         Self {
             group: Some(group.to_string()),
-            standing: trouble.as_ref().map_or(Standing::Joining, |trouble| trouble.standing),
+            standing: trouble.as_ref().map_or(MembershipState::Joining, |trouble| trouble.standing),
             next: Some(trouble.as_ref().map_or(waits, |trouble| trouble.next).into()),
             since: trouble.as_ref().map(|trouble| trouble.since),
             reason: trouble.map(|trouble| trouble.reason),
-            connection: Connection::of(situation, &[], None),
+            connection: ConnectionStatus::of(situation, &[], None),
             ..Self::default()
         }
     }
@@ -313,12 +317,14 @@ impl Status {
         let trouble = machine.trouble(situation);
         let standing = match &trouble {
             Some(trouble) => trouble.standing,
-            None if status.synced => Standing::Member,
-            None if status.slot.is_some() => Standing::Behind,
-            None => Standing::Joining,
+            None if status.synced => MembershipState::Member,
+            None if status.slot.is_some() => MembershipState::Behind,
+            None => MembershipState::Joining,
         };
-        let connection = Connection::of(situation, unreached, status.leader.zip(machine.leader.as_ref()));
-        let waits = matches!(standing, Standing::Behind | Standing::Joining) && connection.leaders.is_empty();
+        let connection =
+            ConnectionStatus::of(situation, unreached, status.leader.zip(machine.leader.as_ref()));
+        let waits = matches!(standing, MembershipState::Behind | MembershipState::Joining)
+            && connection.leaders.is_empty();
         let next = match &trouble {
             Some(trouble) => Some(trouble.next),
             None if machine.duplicate.is_some() => Some(END_THE_COPY),
@@ -357,7 +363,7 @@ impl Status {
     /// Describes the standing for people.
     fn describe_standing(&self) -> String {
         let mut text = match &self.stalled {
-            Some(_) if self.standing == Standing::Member => "member, at a standstill".into(),
+            Some(_) if self.standing == MembershipState::Member => "member, at a standstill".into(),
             _ => self.standing.to_string(),
         };
         if let Some(reason) = &self.reason {
@@ -403,7 +409,7 @@ impl Status {
         rows.extend(self.dropped.map(|dropped| ("dropped", dropped.describe())));
         rows.extend(self.stalled.clone().map(|stalled| ("stalled", stalled)));
         // Where it says why the drone is no member it is not said twice.
-        let copy = self.duplicate.clone().filter(|_| self.standing != Standing::Copied);
+        let copy = self.duplicate.clone().filter(|_| self.standing != MembershipState::Copied);
         rows.extend(copy.map(|copy| ("copy", copy)));
         rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
         rows.extend(self.next.clone().map(|next| ("next", next)));
@@ -414,20 +420,20 @@ impl Status {
 
 /// Answers a request.
 pub(crate) async fn answer(
-    running: Running<AnyEdge<Ristretto255>>,
+    running: RunningDrone<AnyEdge<Ristretto255>>,
     surroundings: Surroundings,
-    request: Request,
+    request: EdgeRequest,
 ) -> Answered {
     match request {
-        Request::Status => {
+        EdgeRequest::Status => {
             let machine = MachineState::read(&running).await?;
-            let mut status = Status::of(&machine, &surroundings, &running.machine.unreached());
+            let mut status = EdgeStatusReply::of(&machine, &surroundings, &running.machine.unreached());
             let by_key = || clock_contradiction(&machine.status, machine.key_issued, clock::unix_now());
             status.clock = node::disagreement(&running.machine).or_else(by_key);
             status.stalled = running.machine.metrics().trouble();
             json(&status)
         }
-        Request::Send { channel, text, signed } => {
+        EdgeRequest::Send { channel, text, signed } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let message = QueuedMessage { channel, text, signed, at: clock::unix_now(), group: None };
             send(&running, &surroundings, message).await
@@ -437,7 +443,7 @@ pub(crate) async fn answer(
 
 /// Sends a message, or queues it if no leader confirms it.
 async fn send(
-    running: &Running<AnyEdge<Ristretto255>>,
+    running: &RunningDrone<AnyEdge<Ristretto255>>,
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {
@@ -445,7 +451,9 @@ async fn send(
     let machine = MachineState::read(running).await?;
     // Once the copy is ended, the drone is a member again.
     let trouble = machine.trouble(&surroundings.situation);
-    if let Some(Trouble { standing, reason, .. }) = trouble.filter(|it| it.standing != Standing::Copied) {
+    if let Some(Trouble { standing, reason, .. }) =
+        trouble.filter(|it| it.standing != MembershipState::Copied)
+    {
         return Err(format!(
             "not sent: this drone is not a member ({standing}: {reason}); see `edge status`"
         ));
@@ -482,9 +490,10 @@ mod tests {
 
     #[test]
     fn member_whose_disk_is_full_is_not_called_in_sync() {
-        let member = Status { standing: Standing::Member, synced: true, ..Status::default() };
+        let member =
+            EdgeStatusReply { standing: MembershipState::Member, synced: true, ..EdgeStatusReply::default() };
         assert!(member.describe().contains("standing     member, in sync"));
-        let stalled = Status { stalled: Some("make room on the disk".into()), ..member };
+        let stalled = EdgeStatusReply { stalled: Some("make room on the disk".into()), ..member };
         let said = stalled.describe();
         assert!(said.contains("standing     member, at a standstill\n"), "{said}");
         assert!(said.contains("stalled      make room on the disk"), "{said}");
@@ -492,20 +501,23 @@ mod tests {
 
     #[test]
     fn copy_is_named_beside_the_standing_and_not_twice() {
-        let copied = Status { duplicate: Some("a copy runs".into()), ..Status::default() };
+        let copied = EdgeStatusReply { duplicate: Some("a copy runs".into()), ..EdgeStatusReply::default() };
         assert!(copied.describe().contains("copy         a copy runs"));
         let reason = Some("a copy runs".to_string());
-        let removed = Status { standing: Standing::Copied, reason, ..copied };
+        let removed = EdgeStatusReply { standing: MembershipState::Copied, reason, ..copied };
         assert_eq!(removed.describe().matches("a copy runs").count(), 1, "{}", removed.describe());
     }
 
     #[test]
     fn queued_messages_say_what_holds_them_up() {
-        let waiting =
-            Status { queued: 2, held_up: Some("the leader does not answer".into()), ..Status::default() };
+        let waiting = EdgeStatusReply {
+            queued: 2,
+            held_up: Some("the leader does not answer".into()),
+            ..EdgeStatusReply::default()
+        };
         assert!(waiting.describe().contains("queued       2, the leader does not answer"));
         let dropped = Some(DroppedMessages { number: 1, at: 1_800_000_000 });
-        let said = Status { dropped, ..Status::default() }.describe();
+        let said = EdgeStatusReply { dropped, ..EdgeStatusReply::default() }.describe();
         assert!(
             said.contains("dropped      1 queued message ") && said.contains("2027-01-15T08:00:00Z"),
             "{said}"

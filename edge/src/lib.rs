@@ -47,7 +47,7 @@ mod provision;
 mod service;
 
 pub use blocking::{
-    Edge, Error, ErrorKind, Event, ExportedKey, MAX_MESSAGE, Message, Options, Result, Sender, Service,
-    Standing, Status, Token, Unlock, Wait,
+    BlockingEvent, Edge, Error, ErrorKind, ExportedKey, MAX_MESSAGE, MessageSender, Options, ReceivedMessage,
+    RemoteService, Result, Standing, Status, Token, Unlock, Wait,
 };
 pub use program::program;

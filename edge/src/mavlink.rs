@@ -6,20 +6,22 @@ use std::time::Duration;
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
-use quiver_bridge::{FORGERIES_CHANNEL, Feed, Group, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL};
-use quiver_group::{EdgeCommand, EdgeEvent, Source};
+use quiver_bridge::{
+    FORGERIES_CHANNEL, Feed, GroupServices, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+};
+use quiver_group::{EdgeCommand, EdgeEvent, MessageOrigin};
 use quiver_machine::{Either, Now};
 use quiver_mavlink::{TableOutcome, TableReceiver};
 use quiver_net::Driver;
 use quiver_service::clock;
-use quiver_service::drone::Running;
+use quiver_service::drone::RunningDrone;
 use rand::Rng as _;
 use rand::rngs::OsRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::control;
-use crate::service::EdgeNode;
+use crate::service::ServiceEdge;
 use crate::service::situation::Situation;
 
 /// Interval between two looks at why there is no valid key.
@@ -40,7 +42,7 @@ const ASK_EVERY: Duration = Duration::from_secs(15);
 const LOGGED_TABLES: u64 = 8;
 
 /// The edge's machine, as its bridge asks it.
-pub(crate) struct EdgeGroup(pub(crate) Running<AnyEdge<Ristretto255>>);
+pub(crate) struct EdgeGroup(pub(crate) RunningDrone<AnyEdge<Ristretto255>>);
 
 impl Clone for EdgeGroup {
     fn clone(&self) -> Self {
@@ -48,16 +50,16 @@ impl Clone for EdgeGroup {
     }
 }
 
-impl Group<Ristretto255> for EdgeGroup {
+impl GroupServices<Ristretto255> for EdgeGroup {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
-        let sign = move |machine: &EdgeNode| machine.named()?.sign_datagram(&statement, &mut OsRng);
+        let sign = move |machine: &ServiceEdge| machine.named()?.sign_datagram(&statement, &mut OsRng);
         self.0.machine.inspect(sign).await.ok().flatten()
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &EdgeNode| {
+        let may = move |machine: &ServiceEdge| {
             machine.named().is_some_and(|edge| edge.may_sign_datagrams(now, slot, &drone).is_ok())
         };
         self.0.machine.inspect(may).await.unwrap_or(false)
@@ -74,7 +76,7 @@ impl Group<Ristretto255> for EdgeGroup {
 
     async fn forgeries(&self, digest: [u8; 32]) {
         sleep(OsRng.gen_range(Duration::ZERO..TELL_FORGERIES_WITHIN)).await;
-        let same = move |machine: &EdgeNode| machine.status().digest == Some(digest);
+        let same = move |machine: &ServiceEdge| machine.status().digest == Some(digest);
         if !self.0.machine.inspect(same).await.unwrap_or(false) {
             return;
         }
@@ -87,9 +89,12 @@ impl Group<Ristretto255> for EdgeGroup {
 
 /// Lets the driver tell the bridge each key, as soon as it is durable, and that there is none any more, at
 /// once.
-pub(crate) fn watched<H>(driver: Driver<EdgeNode, H>, feed: Arc<Feed<Ristretto255>>) -> Driver<EdgeNode, H>
+pub(crate) fn watched<H>(
+    driver: Driver<ServiceEdge, H>,
+    feed: Arc<Feed<Ristretto255>>,
+) -> Driver<ServiceEdge, H>
 where
-    H: quiver_net::Host<EdgeNode>,
+    H: quiver_net::Host<ServiceEdge>,
 {
     driver.with_inspector(move |now, machine, durable| {
         feed.set_keys(machine.named().and_then(|edge| edge.epoch_keys(now)), durable);
@@ -98,7 +103,7 @@ where
 
 /// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
 pub(crate) async fn tell_obstacles(
-    running: Running<AnyEdge<Ristretto255>>,
+    running: RunningDrone<AnyEdge<Ristretto255>>,
     situation: Situation,
     news: News,
 ) {
@@ -124,26 +129,26 @@ pub(crate) struct ReservedChannels {
 }
 
 /// A table as it is asked for: its term and number.
-type Wanted = (u64, u32);
+type RequestedTable = (u64, u32);
 
 /// Says which table of system ids this member lacks, and when somebody asked for it. Clones are of the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lacking {
-    wanted: watch::Sender<Option<Wanted>>,
-    asked: watch::Sender<Option<(Instant, Wanted)>>,
+    wanted: watch::Sender<Option<RequestedTable>>,
+    asked: watch::Sender<Option<(Instant, RequestedTable)>>,
 }
 
 impl Lacking {
-    fn set(&self, wanted: Option<Wanted>) {
+    fn set(&self, wanted: Option<RequestedTable>) {
         self.wanted.send_if_modified(|held| std::mem::replace(held, wanted) != wanted);
     }
 
-    fn note_request(&self, wanted: Wanted) {
+    fn note_request(&self, wanted: RequestedTable) {
         self.asked.send_replace(Some((Instant::now(), wanted)));
     }
 
     /// Returns true if this table was asked for a moment ago.
-    fn was_asked(&self, wanted: Wanted) -> bool {
+    fn was_asked(&self, wanted: RequestedTable) -> bool {
         self.asked.borrow().is_some_and(|(at, asked)| asked == wanted && at.elapsed() < ASK_EVERY)
     }
 
@@ -188,7 +193,9 @@ impl ReservedChannels {
             EdgeEvent::Message { channel, data, source }
                 if channel.as_str() == SYSTEM_IDS_REQUEST_CHANNEL =>
             {
-                if let (Source::Signed { .. }, Some(asked)) = (source, TableReceiver::parse_request(data)) {
+                if let (MessageOrigin::Signed { .. }, Some(asked)) =
+                    (source, TableReceiver::parse_request(data))
+                {
                     self.lacking.note_request(asked);
                 }
                 true
@@ -205,9 +212,9 @@ impl ReservedChannels {
         }
     }
 
-    fn take_table(&mut self, data: &[u8], source: &Source, term: Option<u64>) {
+    fn take_table(&mut self, data: &[u8], source: &MessageOrigin, term: Option<u64>) {
         // The machine accepts the signature of one leader only, that of the term.
-        let Source::Signed { role: Role::Leader { .. }, .. } = source else {
+        let MessageOrigin::Signed { role: Role::Leader { .. }, .. } = source else {
             return tracing::warn!("a table of system ids that the leader did not sign is ignored");
         };
         let outcome = self.table.receive(term, data);
@@ -239,8 +246,8 @@ mod tests {
 
     fn message(channel: &str, data: &[u8], role: Option<Role>) -> EdgeEvent {
         let source = match role {
-            Some(role) => Source::Signed { name: Name::new("n").unwrap(), role },
-            None => Source::Unauthenticated { slot: 1 },
+            Some(role) => MessageOrigin::Signed { name: Name::new("n").unwrap(), role },
+            None => MessageOrigin::Unauthenticated { slot: 1 },
         };
         EdgeEvent::Message { channel: Name::new(channel).unwrap(), data: data.to_vec().into(), source }
     }

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_admission::AnyEdge;
 use quiver_ainq::Ristretto255;
-use quiver_bridge::Report;
+use quiver_bridge::BridgeReport;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Offence, Route};
@@ -33,14 +33,14 @@ struct Why {
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct EdgeMetrics {
     refusals: Family<Why, Counter>,
     group: GroupMetrics,
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
     /// Counts of MAVLink programs, if there are any.
-    pub(crate) mavlink: Option<Report>,
+    pub(crate) mavlink: Option<BridgeReport>,
     /// Messages that wait for a leader, once the drone is enrolled.
     pub(crate) queue: Option<SendQueue>,
 }
@@ -62,7 +62,7 @@ struct Gauges {
     queued: Gauge,
 }
 
-impl Metrics {
+impl EdgeMetrics {
     /// Registers everything, under `edge`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         if let Some(mavlink) = &self.mavlink {

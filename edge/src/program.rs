@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
 use quiver_service::drone::abke::AbkeCommand;
-use quiver_service::drone::output::Output;
+use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
 use quiver_service::drone::{Error, Result, watch};
@@ -15,7 +15,7 @@ use quiver_service::{exit, terminal};
 
 use crate::cli::{Command, HELP};
 use crate::config::Config;
-use crate::control::{Request, Status};
+use crate::control::{EdgeRequest, EdgeStatusReply};
 use crate::provision;
 use crate::service::{self, Printer, Start, Task};
 
@@ -57,7 +57,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let start = |json, shutdown, task| Start {
         obtain: |new| protection.obtain(new),
         token: None,
-        observer: Arc::new(Printer { output: Output { json }, joined: false.into(), task }),
+        observer: Arc::new(Printer { output: StandardOutput { json }, joined: false.into(), task }),
         shutdown,
     };
     block_on(runtime, async {
@@ -69,18 +69,18 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
                 service::run(&config, start(args.json, Shutdown::listen()?, Task::Run), Task::Run).await
             }
             Command::Status { json, watch: true, every } => {
-                let fetch = || ask(&config, Request::Status);
+                let fetch = || ask(&config, EdgeRequest::Status);
                 match json {
-                    true => watch::print_changes::<Status, _>(every, fetch).await,
-                    false => watch::redraw(every, fetch, Status::describe).await,
+                    true => watch::print_changes::<EdgeStatusReply, _>(every, fetch).await,
+                    false => watch::redraw(every, fetch, EdgeStatusReply::describe).await,
                 }
             }
             Command::Status { json, .. } => {
-                print_status(&ask(&config, Request::Status).await?, json, Status::describe)
+                print_status(&ask(&config, EdgeRequest::Status).await?, json, EdgeStatusReply::describe)
             }
             Command::Send { channel, unsigned, text, json } => {
                 Error::check_message(&text)?;
-                let request = Request::Send { channel: channel.to_string(), text, signed: !unsigned };
+                let request = EdgeRequest::Send { channel: channel.to_string(), text, signed: !unsigned };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),

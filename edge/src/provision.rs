@@ -5,7 +5,7 @@ use quiver_group::edge::{Provisioning, RadioPlace};
 use quiver_service::clock;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::{Error, Result};
-use quiver_service::token_file::{self, Wanted};
+use quiver_service::token_file::{self, TokenRole};
 
 use crate::cli::ProvisionArgs;
 
@@ -13,9 +13,9 @@ use crate::cli::ProvisionArgs;
 pub(crate) fn line(args: &ProvisionArgs) -> Result<String> {
     let file = DeploymentFile::read(&args.deployment)?;
     let deployment = file.pin()?;
-    let token = token_file::read(&args.token, &deployment, Wanted::Edge)?;
+    let token = token_file::read(&args.token, &deployment, TokenRole::Edge)?;
     let group = group(args.group.as_ref(), &token.token.statement.groups)?;
-    let radio = args.radio.map(|Radio(place)| place);
+    let radio = args.radio.map(|RadioArgument(place)| place);
     let (kgcs, time) = (file.kgc_ids(), clock::unix_now());
     let settings = Provisioning { deployment, kgcs, group, time, radio, kem: file.kem, token: Some(token) };
     Ok(format!("provision {}", hex::encode(&*settings.encode())))
@@ -33,9 +33,9 @@ fn group(given: Option<&Name>, allowed: &[Name]) -> Result<Option<Name>> {
 
 /// `PAN:ADDRESS`, both hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Radio(RadioPlace);
+pub(crate) struct RadioArgument(RadioPlace);
 
-impl std::str::FromStr for Radio {
+impl std::str::FromStr for RadioArgument {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
@@ -59,7 +59,7 @@ impl std::str::FromStr for Radio {
 #[cfg(test)]
 mod tests {
     use quiver_ainq::{Deployment, MasterSecret, OperatorSecretKey, Ristretto255, Role, TokenGrant};
-    use quiver_service::armour::{self, Kind};
+    use quiver_service::armour::{self, ArmourKind};
     use rand::rngs::OsRng;
 
     use super::*;
@@ -80,7 +80,7 @@ mod tests {
         let grant = TokenGrant { name, role: Role::Edge, groups, not_after: u64::MAX, expiry: u64::MAX };
         let operator = OperatorSecretKey::generate(&mut OsRng);
         let token = operator.issue(&deployment, grant, &mut OsRng).unwrap();
-        armour::write_new(&path("token"), Kind::Token, &token.encode()).unwrap();
+        armour::write_new(&path("token"), ArmourKind::Token, &token.encode()).unwrap();
         let args = |deployment: &str| ProvisionArgs {
             deployment: path(deployment),
             token: path("token"),
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn radio_places_are_read_strictly() {
-        assert_eq!("beef:7".parse(), Ok(Radio(RadioPlace { pan: 0xbeef, address: 7 })));
+        assert_eq!("beef:7".parse(), Ok(RadioArgument(RadioPlace { pan: 0xbeef, address: 7 })));
         for wrong in
             ["", "beef", "beef:", ":7", "beef:+7", "beef:00007", "ffff:1", "1:0", "1:ffff", "1:fffe", "g:1"]
         {
-            assert!(wrong.parse::<Radio>().is_err(), "{wrong}");
+            assert!(wrong.parse::<RadioArgument>().is_err(), "{wrong}");
         }
     }
 

@@ -26,14 +26,16 @@ use quiver_net::{
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::mavlink::with_status;
-use quiver_service::drone::send::{Paths, Relay};
+use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Program as _, Result, Running, health, with_parts};
+use quiver_service::drone::{
+    DroneMachine, DroneProgram as _, DroneService, Error, Result, RunningDrone, health, with_parts,
+};
 use quiver_service::monitoring::{self, Monitor, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::Protection;
 use quiver_service::shutdown::Shutdown;
-use quiver_service::token_file::{self, Wanted};
+use quiver_service::token_file::{self, TokenRole};
 use quiver_service::{clock, private_file, terminal, token_directory};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
@@ -41,17 +43,17 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use self::host::{Connections, EdgeHost, Keeping};
-pub(crate) use self::observer::{NodeEvent, Observer, Printer, RunningEdge};
+use self::host::{EdgeHost, Keeping, ObservedConnections};
+pub(crate) use self::observer::{EdgeNodeEvent, Observer, Printer, RunningEdge};
 use self::send_queue::SendQueue;
 use self::situation::Situation;
 use crate::config::{Config, newest};
 use crate::control::{self, Surroundings};
 use crate::mavlink::{self, EdgeGroup, ReservedChannels};
-use crate::metrics::Metrics;
+use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
-pub(crate) type EdgeNode = Drone<AnyEdge<Ristretto255>>;
+pub(crate) type ServiceEdge = DroneMachine<AnyEdge<Ristretto255>>;
 
 /// Name in errors of a token that came as text.
 const GIVEN: &str = "the token given";
@@ -97,13 +99,14 @@ where
     }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = match text {
-        Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin()?, Wanted::Edge)?),
+        Some(text) => Some(token_file::read_text(&text, Path::new(GIVEN), &file.pin()?, TokenRole::Edge)?),
         None => token(config, &file)?,
     };
     let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
     file.keep(&config.drone.data_dir)?;
     let situation = Situation::new(clock::unix_now());
-    let service = EdgeService { drone, config, observer, metrics: Metrics::default(), situation, shutdown };
+    let service =
+        EdgeService { drone, config, observer, metrics: EdgeMetrics::default(), situation, shutdown };
     service.work(newest(records), token, task).await
 }
 
@@ -117,7 +120,7 @@ fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ri
         (None, Some(directory)) => token_directory::take(directory, data_dir)?,
         (None, None) => return Err(Error::NoToken),
     };
-    Ok(Some(token_file::read(&path, &file.pin()?, Wanted::Edge)?))
+    Ok(Some(token_file::read(&path, &file.pin()?, TokenRole::Edge)?))
 }
 
 /// Explains why no key came, as far as is seen from here: `troubles` are what KGCs did, if they answered; `connected` is
@@ -141,12 +144,12 @@ fn unanswered(unreached: &[Unreached], troubles: &[String], connected: bool, dep
 const PATHS: Paths<AnyEdge<Ristretto255>> = Paths { relay, audience: |_, handed| handed.len() };
 
 /// Finds the node that passes a drone's messages on to its group.
-fn relay(edge: &AnyEdge<Ristretto255>) -> Relay {
-    let Some(edge) = edge.named() else { return Relay::Peers };
+fn relay(edge: &AnyEdge<Ristretto255>) -> GroupRelay {
+    let Some(edge) = edge.named() else { return GroupRelay::Peers };
     match edge.status().leader {
-        Some(leader) => Relay::Leader(leader),
-        None if edge.has_leader() => Relay::Awaited,
-        None => Relay::Nobody,
+        Some(leader) => GroupRelay::Leader(leader),
+        None if edge.has_leader() => GroupRelay::Awaited,
+        None => GroupRelay::Nobody,
     }
 }
 
@@ -155,7 +158,7 @@ struct EdgeService<'a> {
     drone: DroneService<'a, Config>,
     config: &'a Config,
     observer: Arc<dyn Observer>,
-    metrics: Metrics,
+    metrics: EdgeMetrics,
     situation: Situation,
     shutdown: Shutdown,
 }
@@ -219,7 +222,7 @@ impl EdgeService<'_> {
         let host = EdgeHost { enrolled, refused, ..self.host() };
         let machine = Edge::new(EdgeConfig { token, ..self.config.machine(&self.drone) }, state.as_ref())?
             .with_kem(self.drone.file.kem);
-        let machine: EdgeNode = with_parts(Config::FEATURES, machine.into());
+        let machine: ServiceEdge = with_parts(Config::FEATURES, machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         self.observer.opened();
         // Closed again before the endpoint of the running drone opens, whose counters of bytes are others.
@@ -285,7 +288,7 @@ impl EdgeService<'_> {
         if former.is_some_and(|former| former != group) {
             handle.command(Either::Left(EdgeCommand::Join(group))).await?;
         }
-        let running = Running::new(handle, self.drone.client(CALL_TIME)?, PATHS, failures);
+        let running = RunningDrone::new(handle, self.drone.client(CALL_TIME)?, PATHS, failures);
         running.hand_over().await;
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
@@ -293,7 +296,7 @@ impl EdgeService<'_> {
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
         let report = self.metrics.mavlink.clone();
         let answer = move |running, request| {
-            let report = report.clone().filter(|_| request == control::Request::Status);
+            let report = report.clone().filter(|_| request == control::EdgeRequest::Status);
             let answer = control::answer(running, around.clone(), request);
             async move { with_status(answer.await, report.as_ref()) }
         };
@@ -331,7 +334,7 @@ impl EdgeService<'_> {
             store: self.drone.store.clone(),
             keeping: Keeping::Own,
             observer: Arc::clone(&self.observer),
-            connections: Connections::new(&self.observer),
+            connections: ObservedConnections::new(&self.observer),
             enrolled: mpsc::channel(1).0,
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,
@@ -346,11 +349,11 @@ impl EdgeService<'_> {
     async fn monitor(
         &self,
         address: Option<SocketAddr>,
-        handle: Handle<EdgeNode>,
+        handle: Handle<ServiceEdge>,
         leaders: Option<usize>,
     ) -> Result<Monitor> {
         let metrics = self.metrics.clone();
-        let look = move |machine: &EdgeNode, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
+        let look = move |machine: &ServiceEdge, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
         let register = |registry: &mut _| self.metrics.register(registry);
         let place = MonitorPlace { role: Config::NAME, data_dir: &self.config.drone.data_dir, address };

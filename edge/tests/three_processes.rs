@@ -61,7 +61,7 @@ use std::time::Duration;
 
 use quiver_ainq::suite::BLS12381G1_ID;
 use quiver_ainq::{Deployment, Ristretto255, Suite as _};
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::deployment_file::{DeploymentFile, owner};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::operator_key;
@@ -190,7 +190,7 @@ fn secrets_of_the_kgc(bench: &TestDeployment) -> Vec<Secret> {
     assert!(operator.encrypted);
     secrets.push(("operator's key".into(), operator.key.to_vec()));
     for name in ["edge-1", "edge-2", "leader-1"] {
-        let token = armour::read(&bench.path(&format!("{name}.token")), Kind::Token).expect("read");
+        let token = armour::read(&bench.path(&format!("{name}.token")), ArmourKind::Token).expect("read");
         secrets.push((format!("{name}'s token"), token[token.len() - 32..].to_vec()));
     }
     secrets

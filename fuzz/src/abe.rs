@@ -15,7 +15,7 @@ const POLICY: &str = "alpha and altitude >= 2";
 const SET: &str = "alpha, altitude = 2";
 
 /// Keys and ciphertext of an honest authority, holder and sender.
-struct Honest<S: Scheme> {
+struct HonestScheme<S: Scheme> {
     parameters: S::Parameters,
     master: S::MasterKey,
     key: S::Key,
@@ -25,7 +25,7 @@ struct Honest<S: Scheme> {
 
 /// A scheme with something honest to compare with.
 trait Staged: Scheme {
-    fn honest() -> &'static Honest<Self>;
+    fn honest() -> &'static HonestScheme<Self>;
 }
 
 fn schema() -> Schema {
@@ -50,13 +50,13 @@ fn made<S: Scheme>(
     universe: &Universe,
     of_key: &S::KeyTerms,
     of_ciphertext: &S::CiphertextTerms,
-) -> Honest<S> {
+) -> HonestScheme<S> {
     let mut rng = rng(40);
     let (parameters, master) = S::setup(universe, &mut rng).expect("a universe of its kind");
     let key = S::derive(&parameters, &master, of_key, &mut rng).expect("known attributes");
     let (ciphertext, secret) =
         S::encapsulate(&parameters, of_ciphertext, &mut rng).expect("known attributes");
-    Honest { parameters, master, key, ciphertext, secret }
+    HonestScheme { parameters, master, key, ciphertext, secret }
 }
 
 macro_rules! staged {

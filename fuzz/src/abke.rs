@@ -4,24 +4,24 @@
 use std::sync::Arc;
 
 use quiver_abke::{
-    Authority, AuthorityKey, Awaiting, Client, Committed, Credential, Hello, Opened, Policy, Seeded, Terms,
-    UnverifiedCredential, Verifier,
+    Authority, AuthorityKey, Awaiting, Client, Committed, Credential, ExchangeTerms, Hello, OpenedClient,
+    PolicyCircuit, Seeded, UnverifiedCredential, Verifier,
 };
 use quiver_crypto::Secret;
 use quiver_garble::policy::{self, Schema};
 
 use crate::scene::rng;
 
-const TERMS: Terms<'_> = Terms { policy: &[1; 32], server: b"leader", channel: b"channel" };
+const TERMS: ExchangeTerms<'_> = ExchangeTerms { policy: &[1; 32], server: b"leader", channel: b"channel" };
 const SIGNATURE: &[u8] = b"signed";
 
 fn schema() -> Schema {
     Schema::parse("battery: u2, medic: bool").expect("a schema")
 }
 
-fn asked() -> Arc<Policy> {
+fn asked() -> Arc<PolicyCircuit> {
     let policy = policy::Policy::compile("battery >= 2 and not medic", &schema()).expect("a policy");
-    Arc::new(Policy::new(policy.circuit()).expect("one output"))
+    Arc::new(PolicyCircuit::new(policy.circuit()).expect("one output"))
 }
 
 fn authority() -> Authority {
@@ -34,7 +34,7 @@ fn certified() -> Credential {
 }
 
 /// An honest run, stopped where either side waits.
-struct Run {
+struct ExchangeRun {
     client: Client,
     hello: Vec<u8>,
     offer: Vec<u8>,
@@ -42,7 +42,7 @@ struct Run {
     server: Awaiting,
 }
 
-fn run() -> Run {
+fn run() -> ExchangeRun {
     let (rng, policy) = (&mut rng(91), asked());
     let key = certified().unlink(rng);
     let (client, hello) = Client::start(&TERMS, policy.clone(), key, rng).expect("as many attributes");
@@ -54,7 +54,7 @@ fn run() -> Run {
     while let Some(piece) = server.next_tables().expect("a valid program") {
         tables.extend(piece);
     }
-    Run { client, hello, offer, tables, server: server.finish().expect("all taken") }
+    ExchangeRun { client, hello, offer, tables, server: server.finish().expect("all taken") }
 }
 
 /// The same, where the client has committed and the server has opened its seeds.
@@ -68,7 +68,7 @@ fn committed() -> (Committed, Vec<u8>, Seeded, Vec<u8>) {
 }
 
 /// The same, where the client has opened its commitment.
-fn opened() -> (Opened, Vec<u8>, Seeded) {
+fn opened() -> (OpenedClient, Vec<u8>, Seeded) {
     let (client, _, server, seeds) = committed();
     let (client, opening) = client.open(&seeds, &mut rng(93)).expect("honest seeds");
     (client, opening, server)

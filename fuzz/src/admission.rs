@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_admission::certifying::{Certificate, Certifier, Terms};
+use quiver_admission::certifying::{Certificate, CertificationTerms, Certifier};
 use quiver_admission::{AdmissionMessage, Ledger, PolicyStatement, SignedPolicy};
 use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
@@ -15,9 +15,9 @@ use crate::scene::{START, Staged, canonical, name, rng};
 
 type S = Ristretto255;
 
-fn terms() -> Terms {
+fn terms() -> CertificationTerms {
     let schema = Schema::parse("x: i3, medic: bool").expect("a schema");
-    Terms::new(schema, Duration::from_secs(3600)).expect("few bits")
+    CertificationTerms::new(schema, Duration::from_secs(3600)).expect("few bits")
 }
 
 /// A message between a leader and a drone without a name.

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use quiver_age::{Identity, Recipient, Sealed};
+use quiver_age::{Identity, Recipient, SealedFile};
 use quiver_ibe::{
     Condition, IdentityKey, IdentityPoint, KeyShare, MasterPublicKey, MasterShare, UnverifiedIdentityKey,
 };
@@ -73,7 +73,7 @@ pub fn age_key_seeds() -> Vec<Vec<u8>> {
 /// Age files: a file that opens has the content that was encrypted, and the output before an error is its
 /// beginning.
 pub fn age_file(bytes: &[u8]) {
-    let Ok(sealed) = Sealed::read(bytes) else { return };
+    let Ok(sealed) = SealedFile::read(bytes) else { return };
     assert!(!sealed.keys().is_empty());
     let Ok(plaintext) = sealed.open(identity()) else { return };
     let mut out = Vec::new();

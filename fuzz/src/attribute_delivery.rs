@@ -5,18 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Bls12381G1, DeliveryRequest, DroneKeypair, Error, Label, PendingDelivery,
-    RevocationList, Ristretto255, SealedDelivery, SecretScalar, SignedAuthority, Suite, VerifiedAuthority,
+    AuthorityStatement, Bls12381G1, DroneKeypair, Error, Label, PendingDelivery, RevocationStatement,
+    Ristretto255, SealedDelivery, SecretScalar, SignedAuthority, SignedDeliveryRequest, Suite,
+    VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::attributes::{
-    AttributeIssuer, Authority, FetchEvent, FetchTiming, Fetcher, IssuerConfig, KeyMaker, KeyQuery,
+    AttributeIssuer, FetchEvent, FetchTiming, Fetcher, IssuerConfig, IssuingAuthority, KeyMaker, KeyQuery,
     KeyResponse, MakeError,
 };
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_machine::{Input, Machine, Route};
 use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
-use quiver_service::keyring::{Entry, HeldKey, Keyring};
+use quiver_service::keyring::{HeldKey, Keyring, KeyringEntry};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use crate::scene::{NOW, PEER, START, Staged, canonical, drain, feed, name, rng};
@@ -25,15 +26,15 @@ const CHALLENGE: &[u8] = b"a cookie";
 const ANSWER: &[u8] = b"the answer";
 
 /// An authority, a drone's honest request to it, and the honest answer.
-struct Honest<S: Suite> {
+struct HonestDelivery<S: Suite> {
     delivery: SecretScalar<S>,
     authority: VerifiedAuthority<S>,
-    request: DeliveryRequest<S>,
+    request: SignedDeliveryRequest<S>,
     pending: PendingDelivery<S>,
     sealed: SealedDelivery<S>,
 }
 
-fn honest<S: Staged>() -> Honest<S> {
+fn honest<S: Staged>() -> HonestDelivery<S> {
     let (scene, mut rng) = (S::scene(), rng(70));
     let (deployment, keypair) = (&scene.deployment, &scene.honest().edge.keypair);
     let delivery = SecretScalar::generate(&mut rng);
@@ -51,12 +52,12 @@ fn honest<S: Staged>() -> Honest<S> {
     let asked = *authority.fingerprint();
     let label = Label::Attributes;
     let (request, pending) =
-        DeliveryRequest::create(deployment, keypair, label, asked, CHALLENGE, &question, &mut rng)
+        SignedDeliveryRequest::create(deployment, keypair, label, asked, CHALLENGE, &question, &mut rng)
             .expect("short enough");
-    let list = RevocationList::empty();
+    let list = RevocationStatement::empty();
     let verified = request.clone().verify(deployment, label, CHALLENGE, &list, START).expect("honest");
     let sealed = verified.seal(&authority, &delivery, ANSWER, &mut rng).expect("short enough");
-    Honest { delivery, authority, request, pending, sealed }
+    HonestDelivery { delivery, authority, request, pending, sealed }
 }
 
 macro_rules! both_suites {
@@ -88,10 +89,10 @@ both_suites! {
     keyring, keyring_seeds => keyrings, |honest| ring(honest).encode().to_vec();
 }
 
-fn ring<S: Suite>(honest: &Honest<S>) -> Keyring<S> {
+fn ring<S: Suite>(honest: &HonestDelivery<S>) -> Keyring<S> {
     let key = HeldKey { grant: 3, key: Zeroizing::new(vec![7; 40]) };
     let mut keyring = Keyring::default();
-    keyring.put(Entry { authority: honest.authority.clone(), key: Some(key) }).expect("room");
+    keyring.put(KeyringEntry { authority: honest.authority.clone(), key: Some(key) }).expect("room");
     keyring
 }
 
@@ -104,9 +105,9 @@ fn statements<S: Staged>(bytes: &[u8]) {
 }
 
 fn requests<S: Staged>(bytes: &[u8]) {
-    let request = DeliveryRequest::<S>::decode(bytes);
-    if let Some(request) = canonical(bytes, request, DeliveryRequest::encode) {
-        let (deployment, list) = (&S::scene().deployment, RevocationList::empty());
+    let request = SignedDeliveryRequest::<S>::decode(bytes);
+    if let Some(request) = canonical(bytes, request, SignedDeliveryRequest::encode) {
+        let (deployment, list) = (&S::scene().deployment, RevocationStatement::empty());
         let verified = request.verify(deployment, Label::Attributes, CHALLENGE, &list, START);
         assert!(verified.is_err() || bytes == honest::<S>().request.encode(), "a forged request");
     }
@@ -164,7 +165,7 @@ pub fn attribute_delivery_input(bytes: &[u8]) {
     let rung = Arc::new(Mutex::new(false));
     let (statement, delivery) = (honest.authority.clone(), honest.delivery.clone());
     let config = IssuerConfig {
-        authorities: vec![Authority { statement, delivery, maker: Box::new(Alarm(rung.clone())) }],
+        authorities: vec![IssuingAuthority { statement, delivery, maker: Box::new(Alarm(rung.clone())) }],
         grants: Vec::new(),
         interval: Duration::ZERO,
     };
@@ -187,7 +188,7 @@ pub fn attribute_delivery_input(bytes: &[u8]) {
     let within = RequestMessage { request: bytes.to_vec(), ..asked };
     feed(&mut server, &Message::<S>::DeliveryRequest(within).encode(&scene.deployment));
     assert!(!*rung.lock().unwrap_or_else(PoisonError::into_inner), "a key for a stranger");
-    let digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
+    let digest = SignedDeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
     let payload = Payload::AttributeKeys;
     let replies = [
         DeliveryReply { payload, request_digest: digest, statement: vec![], sealed: bytes.to_vec() },

@@ -11,7 +11,7 @@ use quiver_ainq::{
     Deployment, DroneKeypair, Epoch, EpochKeys, GroupContext, Identity, Label, Leadership, MasterSecret,
     Ristretto255 as S, Role, Roster, Slot, StrategyKind, Times, TrafficKey,
 };
-use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Source};
+use quiver_datagram::{Config, Datagrams, Event, Payload, PayloadOrigin, Priority};
 use quiver_testbed::{issue_keypair, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -22,7 +22,7 @@ const HOSTILE: Slot = 3;
 /// Anything, from a stranger and from relays that repeat and alter what members send while the key changes:
 /// nothing is received that was not sent, and nothing twice by one process.
 pub fn input(bytes: &[u8]) {
-    let mut pair = Pair::new();
+    let mut pair = MemberPair::new();
     let mut script = bytes;
     let mut counter = 0_u16;
     while let Some((&step, rest)) = script.split_first() {
@@ -58,7 +58,7 @@ pub fn input(bytes: &[u8]) {
 /// Feeds datagrams that a hostile member seals, who knows the key and the starts of all: nothing panics, and
 /// nothing is received as signed by somebody who did not sign it.
 pub fn member(bytes: &[u8]) {
-    let mut pair = Pair::new();
+    let mut pair = MemberPair::new();
     for member in 0..2 {
         pair.send(member, b"hello", Priority::Command, true);
         pair.collect(member);
@@ -79,9 +79,9 @@ pub fn member(bytes: &[u8]) {
 }
 
 /// Datagram received: by which member, after how many starts; from whom, what, and from where.
-type Received = ((usize, u32), Slot, Vec<u8>, Source);
+type ReceivedDatagram = ((usize, u32), Slot, Vec<u8>, PayloadOrigin);
 
-struct Pair {
+struct MemberPair {
     deployment: Deployment<S>,
     keypairs: Vec<DroneKeypair<S>>,
     leadership: Leadership<S>,
@@ -91,14 +91,14 @@ struct Pair {
     now: Duration,
     /// Datagrams sent: by whom, and whether signed.
     sent: BTreeSet<(usize, Vec<u8>, bool)>,
-    received: Vec<Received>,
+    received: Vec<ReceivedDatagram>,
     air: Vec<Vec<u8>>,
     /// The hostile member's numbers.
     number: u32,
     rng: ChaCha20Rng,
 }
 
-impl Pair {
+impl MemberPair {
     fn new() -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let master = MasterSecret::<S>::generate(&mut rng);
@@ -294,13 +294,13 @@ impl Pair {
     fn check(&self, alone: bool) {
         let mut seen = BTreeSet::new();
         for (to, slot, bytes, source) in &self.received {
-            if let Source::Signed { handle, .. } = source {
+            if let PayloadOrigin::Signed { handle, .. } = source {
                 let from = self.keypairs.iter().position(|keypair| keypair.public().handle() == *handle);
                 let from = from.expect("a member");
                 assert!(self.sent.contains(&(from, bytes.clone(), true)), "signed by nobody: {bytes:?}");
             }
             if alone {
-                let signed = matches!(source, Source::Signed { .. });
+                let signed = matches!(source, PayloadOrigin::Signed { .. });
                 let from = *slot as usize;
                 assert!(self.sent.contains(&(from, bytes.clone(), signed)), "never sent: {bytes:?}");
                 assert!(seen.insert((to, bytes)), "twice: {bytes:?}");

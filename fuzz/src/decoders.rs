@@ -3,9 +3,9 @@
 //! bytes.
 
 use quiver_ainq::{
-    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, Header, Identity, IssuedToken,
-    MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, Part, PendingEnrolment, Ratchet,
-    RevocationList, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
+    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, EpochPart, Header, Identity,
+    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Ratchet,
+    RevocationStatement, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
     SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };
@@ -89,7 +89,7 @@ fn completed<S: Staged>(short: ShortRekey<S>) {
     let again = whole.shorten(&before.core).expect("it builds on that epoch");
     assert_eq!(again.epoch, whole.core.epoch);
     let digest = whole.digest(&scene.deployment);
-    let verified = whole.verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START);
+    let verified = whole.verify(&scene.deployment, &name(GROUP), None, &RevocationStatement::empty(), START);
     let honest = digest == tree.header.digest(&scene.deployment);
     assert!(verified.is_err() || honest, "a short header that no leader signed");
 }
@@ -98,7 +98,7 @@ fn completed<S: Staged>(short: ShortRekey<S>) {
 pub fn bls_message_seeds() -> Vec<Vec<u8>> {
     let scene = Bls12381G1::scene();
     let honest = scene.honest();
-    let (header, entry) = (honest.header.clone(), Part::Entry(honest.entry.clone()));
+    let (header, entry) = (honest.header.clone(), EpochPart::Entry(honest.entry.clone()));
     let list = quiver_message::RevocationList { list: honest.list.clone() };
     let messages = [
         Message::RevocationQuery(RevocationQuery { number: 7, max_len: 0 }),
@@ -225,7 +225,7 @@ fn headers<S: Staged>(bytes: &[u8]) {
     let header = canonical(bytes, header, |header| header.encode(&scene.deployment));
     let Some(header) = header else { return };
     let digest = header.digest(&scene.deployment);
-    let verified = header.verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START);
+    let verified = header.verify(&scene.deployment, &name(GROUP), None, &RevocationStatement::empty(), START);
     let mut honest = [&scene.honest().header, &scene.tree().header].into_iter();
     assert!(
         verified.is_err() || honest.any(|honest| digest == honest.digest(&scene.deployment)),
@@ -264,10 +264,10 @@ fn memberships<S: Staged>(bytes: &[u8]) {
         let (header, entry) = (scene.honest().header.clone(), &scene.honest().entry);
         let leader = header.core.leader.clone();
         let group = name(GROUP);
-        let verified = header.verify(&scene.deployment, &group, None, &RevocationList::empty(), START);
+        let verified = header.verify(&scene.deployment, &group, None, &RevocationStatement::empty(), START);
         let context = quiver_ainq::GroupContext { deployment: scene.deployment.clone(), group, leader };
         let keypair = &scene.honest().edge.keypair;
-        let part = Part::Entry(entry.clone());
+        let part = EpochPart::Entry(entry.clone());
         let _ = membership.advance(&context, keypair, None, &verified.expect("an honest header"), &part);
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use quiver_abe::envelope::{
-    AnyKey, AnyParameters, AnyScheme, EnvelopeError, Header, Lifetime, ReceivingSession, SendingSession,
-    Signer, Target, Verifier, open_bytes, seal_bytes,
+    AnyKey, AnyParameters, AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, Lifetime,
+    ReceivingSession, SendingSession, Signer, Verifier, open_bytes, seal_bytes,
 };
 use quiver_abe::{FabeoCp, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Hasher;
@@ -61,7 +61,7 @@ pub(crate) fn keys() -> EnvelopeCommand {
 
 /// An order for every holder of the key.
 pub(crate) fn order(data: &[u8]) -> EnvelopeCommand {
-    let target = Target::policy("scout", &Schema::new()).expect("a policy");
+    let target = EnvelopeTarget::policy("scout", &Schema::new()).expect("a policy");
     let authority = *HONEST.parameters.authority().as_bytes();
     EnvelopeCommand::Seal { authority, target, data: data.to_vec(), signed: true }
 }
@@ -76,15 +76,15 @@ fn authority() -> (AnyParameters, AnyKey) {
 }
 
 /// A session of two messages, and what opens it.
-struct Honest {
+struct HonestSession {
     parameters: AnyParameters,
     key: AnyKey,
     sealed: [Vec<u8>; 2],
 }
 
-static HONEST: LazyLock<Honest> = LazyLock::new(|| {
+static HONEST: LazyLock<HonestSession> = LazyLock::new(|| {
     let (mut rng, (parameters, key)) = (rng(51), authority());
-    let target = Target::policy("scout", &Schema::new()).expect("a policy");
+    let target = EnvelopeTarget::policy("scout", &Schema::new()).expect("a policy");
     let lifetime = Lifetime::default();
     let begun = SendingSession::begin::<AnyScheme>(
         &parameters,
@@ -100,13 +100,13 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
         let message = session.message(START).expect("a message");
         seal_bytes(message, data, Some(&Signatory), &mut rng).expect("an envelope")
     });
-    Honest { parameters, key, sealed }
+    HonestSession { parameters, key, sealed }
 });
 
 /// Headers, and what follows them.
 pub fn header(bytes: &[u8]) {
-    let told = Header::len_of(bytes);
-    let Ok((header, rest)) = Header::decode(bytes) else { return };
+    let told = EnvelopeHeader::len_of(bytes);
+    let Ok((header, rest)) = EnvelopeHeader::decode(bytes) else { return };
     let used = bytes.len() - rest.len();
     assert_eq!(header.encode(), bytes[..used], "two encodings of one header");
     assert_eq!(told, Ok(Some(used)));
@@ -119,13 +119,13 @@ pub fn envelope(bytes: &[u8]) {
     assert_eq!(opened.is_ok(), honest.sealed.iter().any(|sealed| sealed == bytes), "{opened:?}");
 }
 
-fn open(honest: &Honest, bytes: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
-    let (header, chunks) = Header::decode(bytes)?;
+fn open(honest: &HonestSession, bytes: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
+    let (header, chunks) = EnvelopeHeader::decode(bytes)?;
     let opening = match &header {
-        Header::Opening(opening) => opening.clone(),
-        Header::Following(_) => match Header::decode(&honest.sealed[0])?.0 {
-            Header::Opening(opening) => opening,
-            Header::Following(_) => return Err(EnvelopeError::UnknownSession),
+        EnvelopeHeader::Opening(opening) => opening.clone(),
+        EnvelopeHeader::Following(_) => match EnvelopeHeader::decode(&honest.sealed[0])?.0 {
+            EnvelopeHeader::Opening(opening) => opening,
+            EnvelopeHeader::Following(_) => return Err(EnvelopeError::UnknownSession),
         },
     };
     let session = ReceivingSession::open::<AnyScheme>(&honest.parameters, &honest.key, &opening)?;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use quiver_ainq::suite::BLS12381G1_ID;
 use quiver_ainq::{Ristretto255, Role, Suite as _};
 use quiver_crypto::Secret;
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry, owner};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, StateFile};
-use quiver_service::token_file::{self, Wanted};
+use quiver_service::token_file::{self, TokenRole};
 use tempfile::TempDir;
 
 use crate::scene::{Staged, name};
@@ -56,7 +56,7 @@ pub fn deployment_file_seeds() -> Vec<Vec<u8>> {
 pub fn token_file(bytes: &[u8]) {
     let path = path("token");
     put(&path, bytes);
-    for kind in [Kind::Token, Kind::OperatorSecretKey, Kind::OperatorPublicKey] {
+    for kind in [ArmourKind::Token, ArmourKind::OperatorSecretKey, ArmourKind::OperatorPublicKey] {
         if let Ok(content) = armour::read(&path, kind) {
             let copy = self::path("copy");
             let _ = fs::remove_file(&copy);
@@ -65,7 +65,7 @@ pub fn token_file(bytes: &[u8]) {
             assert!(same == content);
         }
     }
-    for wanted in [Wanted::Edge, Wanted::Leader] {
+    for wanted in [TokenRole::Edge, TokenRole::Leader] {
         let _ = token_file::read(&path, &Ristretto255::scene().deployment, wanted);
     }
 }
@@ -74,10 +74,10 @@ pub fn token_file(bytes: &[u8]) {
 pub fn token_file_seeds() -> Vec<Vec<u8>> {
     let scene = Ristretto255::scene();
     let token = scene.token("edge-0", Role::Edge).encode();
-    let parts: [(Kind, &[u8]); 3] = [
-        (Kind::Token, &token),
-        (Kind::OperatorSecretKey, &scene.operator.encode()),
-        (Kind::OperatorPublicKey, &scene.operator.public().encode()),
+    let parts: [(ArmourKind, &[u8]); 3] = [
+        (ArmourKind::Token, &token),
+        (ArmourKind::OperatorSecretKey, &scene.operator.encode()),
+        (ArmourKind::OperatorPublicKey, &scene.operator.public().encode()),
     ];
     let path = path("seed");
     let written = parts.iter().map(|(kind, bytes)| {

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use quiver_ibe::{
-    Ciphertext, Condition, Dealing, Error, IdentityKey, IdentityPoint, Kind, MasterCommitment,
+    Condition, ConditionKind, Dealing, Error, IbeCiphertext, IdentityKey, IdentityPoint, MasterCommitment,
     MasterPublicKey, MasterShare, PublicShares, UnverifiedIdentityKey, UnverifiedKeyShare,
     UnverifiedMasterShare, combine, verify_batch,
 };
@@ -14,17 +14,17 @@ use crate::scene::{canonical, rng};
 const MESSAGE: &[u8; 16] = b"sixteen bytes of";
 
 /// Shares, ciphertext and keys of an honest quorum, sender and reader.
-struct Honest {
+struct HonestQuorum {
     dealing: Dealing,
     publics: PublicShares,
     point: IdentityPoint,
     shares: Vec<UnverifiedKeyShare>,
     key: IdentityKey,
-    ciphertext: Ciphertext,
+    ciphertext: IbeCiphertext,
 }
 
-fn honest() -> &'static Honest {
-    static HONEST: LazyLock<Honest> = LazyLock::new(|| {
+fn honest() -> &'static HonestQuorum {
+    static HONEST: LazyLock<HonestQuorum> = LazyLock::new(|| {
         let mut rng = rng(60);
         let dealing = Dealing::deal(2, 3, &mut rng).expect("a threshold");
         let publics = dealing.public_shares().expect("consistent");
@@ -33,7 +33,7 @@ fn honest() -> &'static Honest {
             dealing.shares().iter().map(|share| share.extract(&point).into()).collect();
         let key = combine(&publics, &point, &shares, &mut rng).expect("honest shares");
         let ciphertext = publics.master().encrypt(&point, MESSAGE, &mut rng).expect("a short message");
-        Honest { dealing, publics, point, shares, key, ciphertext }
+        HonestQuorum { dealing, publics, point, shares, key, ciphertext }
     });
     &HONEST
 }
@@ -44,9 +44,9 @@ pub fn condition(bytes: &[u8]) {
     let Ok(condition) = text.parse::<Condition>() else { return };
     assert_eq!(condition.as_str(), text, "two spellings of one condition");
     let again = match condition.kind() {
-        Kind::Mission(path) => Condition::mission(path),
-        Kind::Drone(serial) => Ok(Condition::drone(&serial)),
-        Kind::NotBefore(time) => Condition::not_before(time),
+        ConditionKind::Mission(path) => Condition::mission(path),
+        ConditionKind::Drone(serial) => Ok(Condition::drone(&serial)),
+        ConditionKind::NotBefore(time) => Condition::not_before(time),
     };
     assert_eq!(again, Ok(condition), "what a condition means is not what it says");
 }
@@ -64,7 +64,9 @@ pub fn condition_seeds() -> Vec<Vec<u8>> {
 
 /// Ciphertexts, and opening them.
 pub fn ciphertext(bytes: &[u8]) {
-    let Some(ciphertext) = canonical(bytes, Ciphertext::decode(bytes), Ciphertext::encode) else { return };
+    let Some(ciphertext) = canonical(bytes, IbeCiphertext::decode(bytes), IbeCiphertext::encode) else {
+        return;
+    };
     let honest = honest();
     match honest.key.decrypt(&ciphertext) {
         Ok(message) => assert!(ciphertext == honest.ciphertext && *message == MESSAGE),

@@ -6,8 +6,8 @@ use quiver_link::erasure::{
     Assembler, AssemblerLimits, CODED_OVERHEAD, CodedFrame, Confirmation, code_broadcast,
 };
 use quiver_link::{
-    BoardEndpoint, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_LINE_FRAME, RadioFrame, Report,
-    Route, ToBoard, ToGateway, Via, Wants, encode_line,
+    BoardEndpoint, BoardReport, Destination, EndpointLimits, GatewayEndpoint, LineDecoder, MAX_LINE_FRAME,
+    RadioFrame, Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 
 /// The longest message of the endpoints here.
@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = 2048;
 
 fn board() -> BoardEndpoint {
     let wants = Wants::new(Some("alpha"), true).expect("a name");
-    BoardEndpoint::new(Limits::line(MAX_MESSAGE), 7, wants)
+    BoardEndpoint::new(EndpointLimits::line(MAX_MESSAGE), 7, wants)
 }
 
 /// A stream of bytes: its frames are those that their encoder makes, and a frame after it is found.
@@ -62,7 +62,7 @@ pub fn message(bytes: &[u8]) {
 /// session. They come to rest, say nothing longer than the medium takes, and understand each other
 /// afterwards.
 pub fn endpoints(bytes: &[u8]) {
-    let mut pair = Pair { now: Duration::ZERO, board: board(), gateway: gateway() };
+    let mut pair = EndpointPair { now: Duration::ZERO, board: board(), gateway: gateway() };
     pair.exchange();
     let _ = pair.board.send(&ToGateway::Transmit { to: Destination::Group, payload: vec![1; 1500] });
     let _ = pair.gateway.send(&ToBoard::Received { from: 1, via: Via::Peer, bytes: vec![2; 1500] });
@@ -85,16 +85,16 @@ pub fn endpoints(bytes: &[u8]) {
     assert!(pair.board.has_session() && pair.gateway.has_session(), "they do not find each other again");
 }
 
-struct Pair {
+struct EndpointPair {
     now: Duration,
     board: BoardEndpoint,
     gateway: GatewayEndpoint,
 }
 
-impl Pair {
+impl EndpointPair {
     /// Carries datagrams until there are none.
     fn exchange(&mut self) {
-        let limit = Limits::line(MAX_MESSAGE).mtu;
+        let limit = EndpointLimits::line(MAX_MESSAGE).mtu;
         self.board.handle_timeout(self.now);
         self.gateway.handle_timeout(self.now);
         for round in 0.. {
@@ -155,7 +155,7 @@ pub fn coded_broadcast(bytes: &[u8]) {
 }
 
 fn gateway() -> GatewayEndpoint {
-    GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1)
+    GatewayEndpoint::new(EndpointLimits::line(MAX_MESSAGE), 1)
 }
 
 /// Frames with garbage between them.
@@ -174,7 +174,7 @@ pub fn message_seeds() -> Vec<Vec<u8>> {
         ToGateway::Transmit { to: Destination::Peer(1), payload: b"one".to_vec() }.encode(),
         ToGateway::Transmit { to: Destination::Group, payload: b"all".to_vec() }.encode(),
         ToGateway::Block { peer: 3 }.encode(),
-        ToGateway::Report(Report::default()).encode(),
+        ToGateway::Report(BoardReport::default()).encode(),
         ToGateway::TakesBroadcasts { max_message: 8192 }.encode(),
         Confirmation { session: 1, digest: [1, 2, 3, 4] }.encode(),
         ToBoard::Connected { peer: 1, route: Route::Kgc }.encode(),

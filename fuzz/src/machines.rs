@@ -23,7 +23,7 @@ use quiver_group::LeaderRecord;
 use quiver_machine::{Either, Snapshot};
 
 use self::deputy::Deputy;
-use self::roles::{EdgeNode, FuzzMachine, LeaderNode};
+use self::roles::{FuzzEdge, FuzzLeader, FuzzMachine};
 use self::world::{STRATEGIES, recording};
 
 /// The suite of the machines.
@@ -36,7 +36,7 @@ pub fn kgc_input(bytes: &[u8]) {
 
 /// A script for a leader.
 pub fn leader_input(bytes: &[u8]) {
-    script::perform::<LeaderNode>(|run| &run.leader, bytes);
+    script::perform::<FuzzLeader>(|run| &run.leader, bytes);
 }
 
 /// A script for a leader that is a deputy.
@@ -46,12 +46,12 @@ pub fn deputy_input(bytes: &[u8]) {
 
 /// A script for an edge.
 pub fn edge_input(bytes: &[u8]) {
-    script::perform::<EdgeNode>(|run| &run.edges[0], bytes);
+    script::perform::<FuzzEdge>(|run| &run.edges[0], bytes);
 }
 
 /// An edge's state at rest: it restores or is refused; a restored edge runs.
 pub fn edge_snapshot(bytes: &[u8]) {
-    if let Ok(machine) = EdgeNode::restart(&[Either::Left(Snapshot::new(bytes.to_vec()))], StrategyKind::Tree)
+    if let Ok(machine) = FuzzEdge::restart(&[Either::Left(Snapshot::new(bytes.to_vec()))], StrategyKind::Tree)
     {
         script::exercise(machine);
     }
@@ -67,7 +67,7 @@ pub fn leader_records(bytes: &[u8]) {
         records.push(Either::Left(LeaderRecord::new(record.to_vec())));
         rest = behind;
     }
-    if let Ok(machine) = LeaderNode::restart(&records, StrategyKind::Tree) {
+    if let Ok(machine) = FuzzLeader::restart(&records, StrategyKind::Tree) {
         script::exercise(machine);
     }
 }
@@ -101,6 +101,6 @@ pub fn leader_record_seeds() -> Vec<Vec<u8>> {
         });
         framed.collect::<Vec<_>>().concat()
     };
-    let checkpoint = LeaderNode::restart(recorded, StrategyKind::Tree).expect("the honest log").checkpoint();
+    let checkpoint = FuzzLeader::restart(recorded, StrategyKind::Tree).expect("the honest log").checkpoint();
     vec![pack(&log), pack(&log[..log.len() / 2]), pack(&checkpoint)]
 }

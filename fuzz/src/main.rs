@@ -9,9 +9,9 @@ use std::process::exit;
 use std::sync::LazyLock;
 use std::{env, fs};
 
-use quiver_fuzz::targets::{TARGETS, Target};
+use quiver_fuzz::targets::{FuzzTarget, TARGETS};
 
-static TARGET: LazyLock<&Target> = LazyLock::new(|| {
+static TARGET: LazyLock<&FuzzTarget> = LazyLock::new(|| {
     let name = env::var("QUIVER_FUZZ_TARGET").unwrap_or_default();
     TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| refuse(&name))
 });
@@ -26,7 +26,7 @@ fn refuse(name: &str) -> ! {
 }
 
 /// Writes the target's valid inputs into the folder asked for.
-fn write_seeds(target: &Target) -> io::Result<()> {
+fn write_seeds(target: &FuzzTarget) -> io::Result<()> {
     let Some(folder) = env::var_os("QUIVER_FUZZ_SEEDS") else { return Ok(()) };
     fs::create_dir_all(&folder)?;
     for (number, seed) in (target.seeds)().iter().enumerate() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_crypto::Secret;
 use quiver_mavlink::{
-    Batch, Config, Endpoint, Filters, Frame, FrameReader, IssuedSystemIds, MAX_TUNNELLED, MavlinkError,
+    Config, Endpoint, Filters, Frame, FrameBatch, FrameReader, IssuedSystemIds, MAX_TUNNELLED, MavlinkError,
     MessageClass, Origin, Router, SignedMessages, Signing, SigningKey, SystemIds, TableIssuer, TableMessage,
     TableOutcome, TableReceiver, TunnelReader, TunnelWriter, batch, message, priority,
 };
@@ -66,7 +66,7 @@ fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
     let signed = Frame::parse(&signed).expect("a frame");
     assert_eq!(signed.is_proven(), frame.is_proven(), "signing proves nothing");
     assert_eq!(signed.without_signature(), frame.without_signature());
-    let mut one = Batch::new();
+    let mut one = FrameBatch::new();
     assert!(one.push(frame, usize::MAX));
     assert_eq!(one.bytes().len(), batch::encoded_len(frame));
     assert_eq!(batch::decode(one.bytes(), frame.system_id()).expect("a batch"), [frame.bytes()]);
@@ -76,7 +76,7 @@ fn use_frame(frame: Frame<'_>, signing: &mut Signing) {
 pub fn batch(bytes: &[u8]) {
     for system in [42, 70_000] {
         let Ok(frames) = batch::decode(bytes, system) else { continue };
-        let mut again = Batch::new();
+        let mut again = FrameBatch::new();
         for frame in &frames {
             let frame = Frame::parse(frame).expect("a frame");
             assert_eq!(frame.system_id(), system);
@@ -147,10 +147,10 @@ pub fn stream_seeds() -> Vec<Vec<u8>> {
 /// One frame, and several.
 pub fn batch_seeds() -> Vec<Vec<u8>> {
     let frames = stream_seeds();
-    let mut all = Batch::new();
+    let mut all = FrameBatch::new();
     let mut seeds = Vec::new();
     for frame in frames.iter().filter_map(|bytes| Frame::parse(bytes).ok()) {
-        let mut one = Batch::new();
+        let mut one = FrameBatch::new();
         assert!(one.push(frame, usize::MAX) && all.push(frame, usize::MAX));
         seeds.push(one.take());
     }

@@ -11,7 +11,7 @@ use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, KgcRecord, Kgcs, MasterShare};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Route, Snapshot, Via};
-use quiver_quorum::{Parameters, PublicShares, SecretShare, dealer};
+use quiver_quorum::{PublicShares, QuorumParameters, SecretShare, dealer};
 use quiver_testbed::{Net, Packet, Stimulus};
 
 use crate::scene::{START, Staged, rng};
@@ -76,7 +76,7 @@ fn quorum() -> &'static (Vec<Vec<u8>>, Vec<u8>) {
     static QUORUM: OnceLock<(Vec<Vec<u8>>, Vec<u8>)> = OnceLock::new();
     QUORUM.get_or_init(|| {
         let scene = S::scene();
-        let parameters = Parameters::new(3, 2).expect("a quorum");
+        let parameters = QuorumParameters::new(3, 2).expect("a quorum");
         let (shares, public): (Vec<SecretShare<S>>, PublicShares<S>) =
             dealer::split(&scene.master, parameters, &mut rng(5)).expect("a secret");
         let public = public.encode();

@@ -14,7 +14,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::decoders::seeds::Honest;
-use crate::decoders::tree::Tree;
+use crate::decoders::tree::TreeMember;
 
 /// The group of the scene.
 pub const GROUP: &str = "alpha";
@@ -81,7 +81,7 @@ pub struct Scene<S: Suite> {
     /// The operator.
     pub operator: OperatorSecretKey<S>,
     honest: OnceCell<Honest<S>>,
-    tree: OnceCell<Tree<S>>,
+    tree: OnceCell<TreeMember<S>>,
 }
 
 /// A drone that has enrolled, and its keys.
@@ -112,8 +112,8 @@ impl<S: Suite> Scene<S> {
     }
 
     /// A member of a tree, and the epoch that follows.
-    pub fn tree(&self) -> &Tree<S> {
-        self.tree.get_or_init(|| Tree::new(self))
+    pub fn tree(&self) -> &TreeMember<S> {
+        self.tree.get_or_init(|| TreeMember::new(self))
     }
 
     /// A token, the same in every run.

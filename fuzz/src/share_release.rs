@@ -1,12 +1,12 @@
 //! Release of identity keys: payloads of request and reply, the statement about the master key, and the
 //! machines of a KGC and of a drone with an attacker between them.
 
-use quiver_ainq::{DeliveryRequest, DroneKeypair, Ristretto255};
+use quiver_ainq::{DroneKeypair, Ristretto255, SignedDeliveryRequest};
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::release::{
-    CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, Policy,
-    ReleaseAuthority, ReleaseConfig, ReleaseEvent, ReleaseParameters, ShareQuery, ShareReleaser,
-    ShareResponse, ShareServer,
+    CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, ReleaseAuthority,
+    ReleaseConfig, ReleaseEvent, ReleaseParameters, ReleasePolicy, ShareQuery, ShareReleaser, ShareResponse,
+    ShareServer,
 };
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_ibe::{Condition, Dealing};
@@ -56,7 +56,7 @@ fn server() -> (Standalone<S, ShareServer<S>>, ReleaseAuthority<S>) {
     let authority = ReleaseAuthority::decode(&scene.deployment, &signed).expect("just signed");
     let holding = Holding::new(authority.clone(), dealing.shares()[0].clone()).expect("belong together");
     let pattern: Pattern = "not-before".parse().expect("a pattern");
-    let policy = Policy { revision: 1, pattern, audience: Some(Default::default()) };
+    let policy = ReleasePolicy { revision: 1, pattern, audience: Some(Default::default()) };
     let config = ReleaseConfig {
         holding: Some(holding),
         policies: vec![policy],
@@ -93,7 +93,7 @@ pub fn input(bytes: &[u8]) {
         let released = events.iter().any(|event| matches!(event, ReleaseEvent::Released { .. }));
         assert!(!released, "a share for a stranger");
     }
-    let request_digest = DeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
+    let request_digest = SignedDeliveryRequest::<S>::decode(&asked.request).expect("its own").digest();
     let statement = authority.statement().bytes();
     let payload = Payload::KeyShares;
     let replies = [

@@ -9,7 +9,7 @@ use crate::{
 
 /// Target to feed with bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Name of the target, and of its corpus folder.
     pub name: &'static str,
     /// Feeds it. Panics if it finds something wrong.
@@ -25,7 +25,7 @@ macro_rules! targets {
 }
 
 /// All targets.
-pub const TARGETS: &[Target] = targets! {
+pub const TARGETS: &[FuzzTarget] = targets! {
     "message_ristretto255": decoders::message::<Ristretto255>, machines::message_seeds;
     "message_bls12381": decoders::message::<Bls12381G1>, decoders::bls_message_seeds;
     "identity": decoders::identity, decoders::seeds::identity;

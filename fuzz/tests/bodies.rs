@@ -3,12 +3,12 @@
 use arbitrary::Unstructured;
 use quiver_fuzz::mutation::mutate;
 use quiver_fuzz::scene::rng;
-use quiver_fuzz::targets::{TARGETS, Target};
+use quiver_fuzz::targets::{FuzzTarget, TARGETS};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::RngCore;
 
 /// Inputs per target; fewer for those that replay a machine's whole run.
-fn rounds(target: &Target) -> usize {
+fn rounds(target: &FuzzTarget) -> usize {
     match target.name {
         "kgc_input" | "leader_input" | "deputy_input" | "edge_input" => 600,
         "quorum_input" => 200,
@@ -34,7 +34,7 @@ fn noise(rng: &mut ChaCha20Rng, longest: usize) -> Vec<u8> {
     bytes
 }
 
-fn feed(target: &Target) {
+fn feed(target: &FuzzTarget) {
     let mut rng = rng(target.name.len() as u64 + 1000);
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{} has nothing to start from", target.name);

@@ -6,13 +6,13 @@ mod policy;
 mod setup;
 
 use quiver_admission::PolicyStatement;
-use quiver_admission::certifying::{Certifier, KIND, Terms};
+use quiver_admission::certifying::{CertificationTerms, Certifier, KIND};
 use quiver_ainq::{AuthorityStatement, Deployment, Purpose, Ristretto255};
 use quiver_crypto::Secret;
 use quiver_service::secrets::ProtectionArgs;
 
 use self::arguments::{AbkeCommand, CertifyArgs, EXAMPLES};
-use crate::authorities::{self, Known, pick};
+use crate::authorities::{self, RegisteredAuthority, pick};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::features::{AuthorityService, FeatureCommand, KgcFeature};
@@ -33,7 +33,7 @@ impl KgcFeature for AdmissionFeature {
     const EXAMPLES: &'static str = EXAMPLES;
 
     fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
-        let terms = Terms::of(statement).map_err(Error::scheme)?;
+        let terms = CertificationTerms::of(statement).map_err(Error::scheme)?;
         let seed = <[u8; 32]>::try_from(master).map_err(|_| Error::Scheme("a seed has 32 bytes".into()))?;
         Ok(AuthorityService::Keys(Box::new(Certifier::new(terms, Secret::new(seed)))))
     }
@@ -78,19 +78,26 @@ fn certify(
     grants::make(config, store, &known.row, &args.drone, &granted, "edge abke fetch")
 }
 
-fn schema(known: &Known<Terms>) -> String {
+fn schema(known: &RegisteredAuthority<CertificationTerms>) -> String {
     known.service.schema().to_text()
 }
 
 /// All certification authorities, by name.
-fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<Terms>>> {
+fn all(
+    store: &Store,
+    deployment: &Deployment<Ristretto255>,
+) -> Result<Vec<RegisteredAuthority<CertificationTerms>>> {
     authorities::all(store, deployment, KIND, |statement| {
-        Terms::of(statement).map(Some).map_err(Error::scheme)
+        CertificationTerms::of(statement).map(Some).map_err(Error::scheme)
     })
 }
 
 /// The authority that was named, or else the only one that there is.
-fn choose(store: &Store, deployment: &Deployment<Ristretto255>, named: Option<&str>) -> Result<Known<Terms>> {
+fn choose(
+    store: &Store,
+    deployment: &Deployment<Ristretto255>,
+    named: Option<&str>,
+) -> Result<RegisteredAuthority<CertificationTerms>> {
     let all = all(store, deployment)?;
     if all.is_empty() {
         return Err(Error::Terms(

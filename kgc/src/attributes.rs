@@ -15,7 +15,7 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::terminal;
 
 use self::arguments::{AbeCommand, EXAMPLES, WhatArgs};
-use crate::authorities::{self, Known, pick};
+use crate::authorities::{self, RegisteredAuthority, pick};
 use crate::authority_setup::write_public;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -108,7 +108,7 @@ fn publish(
 }
 
 /// Reads what is to be granted.
-fn read(known: &Known<SchemeKind>, text: &str) -> Result<Granted> {
+fn read(known: &RegisteredAuthority<SchemeKind>, text: &str) -> Result<Granted> {
     let granted = known.service.read(text, &schema_of(&known.statement)?);
     granted.map_err(|error| Error::Policy(error.pointing_at(text)))
 }
@@ -119,7 +119,7 @@ fn schema_of(statement: &VerifiedAuthority<Ristretto255>) -> Result<Schema> {
 }
 
 /// All attribute authorities, by name.
-fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<Known<SchemeKind>>> {
+fn all(store: &Store, deployment: &Deployment<Ristretto255>) -> Result<Vec<RegisteredAuthority<SchemeKind>>> {
     authorities::all(store, deployment, KIND, |statement| match scheme_of(statement)? {
         AuthorityScheme::Known(scheme) => Ok(Some(scheme)),
         AuthorityScheme::Ended(why) => {
@@ -135,7 +135,7 @@ fn choose(
     deployment: &Deployment<Ristretto255>,
     named: Option<&str>,
     granting: Option<Granting>,
-) -> Result<Known<SchemeKind>> {
+) -> Result<RegisteredAuthority<SchemeKind>> {
     let mut fitting = all(store, deployment)?;
     if fitting.is_empty() {
         return Err(Error::Terms("no attribute authority here yet; run `kgc abe setup` first".into()));
@@ -157,7 +157,7 @@ fn chosen(
     store: &Store,
     deployment: &Deployment<Ristretto255>,
     what: &WhatArgs,
-) -> Result<(Known<SchemeKind>, Granted)> {
+) -> Result<(RegisteredAuthority<SchemeKind>, Granted)> {
     let (granting, text) = match (&what.terms.policy, &what.terms.attributes) {
         (Some(policy), _) => (Granting::Policy, policy),
         (None, Some(attributes)) => (Granting::Attributes, attributes),

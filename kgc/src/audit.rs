@@ -7,13 +7,13 @@ use quiver_service::{clock, terminal};
 use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::cli::AuditArgs;
 use crate::config::Config;
-use crate::control::{Request, ask_if_running};
+use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum::file::Pinned;
 use crate::quorum::sealed::QuorumState;
-use crate::registry::{self, Held};
+use crate::registry::{self, RegistryKeyFile};
 use crate::sealed::MasterFile;
-use crate::store::{Checked, Findings, Line, Store};
+use crate::store::{AuditLine, Checked, Findings, Store};
 
 /// Prints all lines, then fails if the chain does not hold, or its end is missing.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
@@ -48,7 +48,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
         return Err(Error::Audit(format!("the chain holds but does not contain {wanted}")));
     }
     let end = match checked_by? {
-        Checker::Done { noted, findings } => {
+        RegistryCheck::Done { noted, findings } => {
             let end = match &quorum {
                 Some(_) => compare::<QuorumState>(&store, noted)?,
                 None => compare::<MasterFile>(&store, noted)?,
@@ -59,7 +59,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
             }
             format!("{end}, all rows are authentic")
         }
-        Checker::Nobody(why) => {
+        RegistryCheck::Nobody(why) => {
             format!(", its end not compared with the noted one, and no row authenticated ({why})")
         }
     };
@@ -70,7 +70,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
 }
 
 /// Result of checking the registry against the file with its key.
-enum Checker {
+enum RegistryCheck {
     /// Checked by the running KGC, or by this command with the passphrase or key: the head that is noted, if
     /// one is, and the rows that are not as the KGC wrote them.
     Done { noted: Option<AuditHead>, findings: Findings },
@@ -79,24 +79,24 @@ enum Checker {
 }
 
 /// Has the registry checked: by the running KGC, or with the file.
-fn checked_by(config: &Config, protection: &ProtectionArgs) -> Result<Checker> {
-    match ask_if_running(config, &Request::AuditHead) {
+fn checked_by(config: &Config, protection: &ProtectionArgs) -> Result<RegistryCheck> {
+    match ask_if_running(config, &KgcRequest::AuditHead) {
         Ok(Some(noted)) => {
-            return Ok(match ask_if_running(config, &Request::CheckRegistry) {
-                Ok(Some(findings)) => Checker::Done { noted, findings },
-                Ok(None) => Checker::Nobody("`kgc serve` ended meanwhile".into()),
-                Err(error) => Checker::Nobody(error.to_string()),
+            return Ok(match ask_if_running(config, &KgcRequest::CheckRegistry) {
+                Ok(Some(findings)) => RegistryCheck::Done { noted, findings },
+                Ok(None) => RegistryCheck::Nobody("`kgc serve` ended meanwhile".into()),
+                Err(error) => RegistryCheck::Nobody(error.to_string()),
             });
         }
         Ok(None) => {}
-        Err(error) => return Ok(Checker::Nobody(error.to_string())),
+        Err(error) => return Ok(RegistryCheck::Nobody(error.to_string())),
     }
     if !protection.is_given() {
-        return Ok(Checker::Nobody("give --passphrase-file or --key-file".into()));
+        return Ok(RegistryCheck::Nobody("give --passphrase-file or --key-file".into()));
     }
-    let mut held = Held::open(config, &protection.obtain(false)?)?;
+    let mut held = RegistryKeyFile::open(config, &protection.obtain(false)?)?;
     let (noted, findings) = held.check(config)?;
-    Ok(Checker::Done { noted, findings })
+    Ok(RegistryCheck::Done { noted, findings })
 }
 
 /// Compares a table with the line noted; returns the words that say so.
@@ -120,12 +120,12 @@ fn print_findings(findings: &Findings, json: bool) -> Result<()> {
 
 /// Takes the table as it is although its end is missing.
 fn accept(config: &Config, protection: &ProtectionArgs) -> Result<()> {
-    Held::open(config, &protection.obtain(false)?)?.accept_head(config)
+    RegistryKeyFile::open(config, &protection.obtain(false)?)?.accept_head(config)
 }
 
 /// Authenticates all rows as they are.
 fn accept_rows(config: &Config, protection: &ProtectionArgs) -> Result<()> {
-    let findings = Held::open(config, &protection.obtain(false)?)?.accept_rows(config)?;
+    let findings = RegistryKeyFile::open(config, &protection.obtain(false)?)?.accept_rows(config)?;
     for finding in &findings.0 {
         tracing::warn!("accepted: {finding}");
     }
@@ -142,7 +142,7 @@ fn shorten(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn print(lines: &[Line], json: bool) -> Result<()> {
+fn print(lines: &[AuditLine], json: bool) -> Result<()> {
     if json {
         for line in lines {
             terminal::line(&serde_json::to_string(line).map_err(std::io::Error::from)?)?;

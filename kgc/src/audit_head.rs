@@ -66,7 +66,7 @@ pub(crate) trait HeadFile {
 }
 
 /// A file that a service and the keeper of the head have in common.
-pub(crate) type Shared<F> = Arc<Mutex<F>>;
+pub(crate) type SharedFile<F> = Arc<Mutex<F>>;
 
 /// The file, for a moment.
 pub(crate) fn lock<F>(file: &Mutex<F>) -> MutexGuard<'_, F> {
@@ -77,7 +77,7 @@ pub(crate) fn lock<F>(file: &Mutex<F>) -> MutexGuard<'_, F> {
 /// Keeps the note while the service runs.
 pub(crate) struct HeadKeeper<F> {
     store: Store,
-    file: Shared<F>,
+    file: SharedFile<F>,
     /// Reason why the head was not noted, if it was not: said once.
     trouble: Option<String>,
 }
@@ -87,7 +87,7 @@ impl<F: HeadFile> HeadKeeper<F> {
     ///
     /// # Errors
     /// [`Error::AuditCut`] if the line that is noted is not in the table.
-    pub(crate) fn start(store: Store, file: Shared<F>) -> Result<Self> {
+    pub(crate) fn start(store: Store, file: SharedFile<F>) -> Result<Self> {
         check::<F>(&store, lock(&file).noted())?;
         Ok(Self { store, file, trouble: None })
     }

@@ -14,7 +14,7 @@ use quiver_ainq::{
     VerifiedAuthority,
 };
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::attributes::Authority;
+use quiver_delivery::attributes::IssuingAuthority;
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Records, StateFile};
@@ -69,20 +69,20 @@ impl SealedAuthority {
     ///
     /// # Errors
     /// [`Error::Scheme`] if this program does not have the scheme, or the keys do not hold.
-    pub(crate) fn open(self) -> Result<Opened> {
+    pub(crate) fn open(self) -> Result<OpenedAuthority> {
         let kind = &self.statement.kind;
         let Some(feature) = features::of_kind(kind.as_str()) else {
             let name = &self.statement.name;
-            return Ok(Opened::Ended(format!(
+            return Ok(OpenedAuthority::Ended(format!(
                 "attribute authority {name}: this program was built without what makes keys of its kind, `{kind}`"
             )));
         };
         Ok(match feature.open(&self.statement, &self.master)? {
             AuthorityService::Keys(maker) => {
                 let Self { statement, delivery, .. } = self;
-                Opened::Serving(Box::new(Authority { statement, delivery, maker }))
+                OpenedAuthority::Serving(Box::new(IssuingAuthority { statement, delivery, maker }))
             }
-            AuthorityService::Ended(why) => Opened::Ended(why),
+            AuthorityService::Ended(why) => OpenedAuthority::Ended(why),
         })
     }
 
@@ -90,10 +90,10 @@ impl SealedAuthority {
     ///
     /// # Errors
     /// The errors of [`SealedAuthority::open`], and [`Error::Scheme`] if it makes no keys.
-    pub(crate) fn serving(self) -> Result<Authority<Ristretto255>> {
+    pub(crate) fn serving(self) -> Result<IssuingAuthority<Ristretto255>> {
         match self.open()? {
-            Opened::Serving(authority) => Ok(*authority),
-            Opened::Ended(why) => Err(Error::Scheme(why)),
+            OpenedAuthority::Serving(authority) => Ok(*authority),
+            OpenedAuthority::Ended(why) => Err(Error::Scheme(why)),
         }
     }
 
@@ -117,9 +117,9 @@ impl SealedAuthority {
 
 /// An authority whose secrets were read.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenedAuthority {
     /// Authority that makes keys.
-    Serving(Box<Authority<Ristretto255>>),
+    Serving(Box<IssuingAuthority<Ristretto255>>),
     /// Authority that makes none, and the reason. The registry keeps it for ever.
     Ended(String),
 }
@@ -130,7 +130,7 @@ pub(crate) fn all<T>(
     deployment: &Deployment<Ristretto255>,
     kind: &str,
     read: impl Fn(&AuthorityStatement<Ristretto255>) -> Result<Option<T>>,
-) -> Result<Vec<Known<T>>> {
+) -> Result<Vec<RegisteredAuthority<T>>> {
     let mut all = Vec::new();
     for row in store.authorities()? {
         let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
@@ -138,14 +138,14 @@ pub(crate) fn all<T>(
             continue;
         }
         if let Some(service) = read(&statement)? {
-            all.push(Known { row, statement, service });
+            all.push(RegisteredAuthority { row, statement, service });
         }
     }
     Ok(all)
 }
 
 /// An authority of the registry.
-pub(crate) struct Known<T> {
+pub(crate) struct RegisteredAuthority<T> {
     pub(crate) row: AuthorityRow,
     pub(crate) statement: VerifiedAuthority<Ristretto255>,
     pub(crate) service: T,
@@ -160,7 +160,10 @@ pub(crate) struct AuthorityChoice {
 }
 
 /// The one that was named, or else the only one.
-pub(crate) fn pick<T>(mut all: Vec<Known<T>>, named: Option<&str>) -> Result<Known<T>> {
+pub(crate) fn pick<T>(
+    mut all: Vec<RegisteredAuthority<T>>,
+    named: Option<&str>,
+) -> Result<RegisteredAuthority<T>> {
     let names = all.iter().map(|known| known.row.name.clone()).collect::<Vec<_>>().join(", ");
     all.retain(|known| named.is_none_or(|name| known.row.name == name));
     match (all.pop(), named) {
@@ -228,7 +231,7 @@ mod tests {
             delivery: SecretScalar::generate(&mut OsRng),
             master: Zeroizing::new(vec![1; 32]),
         };
-        let Ok(Opened::Ended(why)) = sealed().open() else { panic!("it is not served") };
+        let Ok(OpenedAuthority::Ended(why)) = sealed().open() else { panic!("it is not served") };
         for part in ["attribute authority orders", "built without", "`tides`"] {
             assert!(why.contains(part), "`{part}` is not in: {why}");
         }

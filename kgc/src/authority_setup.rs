@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 use crate::authorities::SealedAuthority;
 use crate::error::{Error, Result};
-use crate::registry::Writer;
-use crate::signing::Signing;
+use crate::registry::RegistryWriter;
+use crate::signing::RegistrySigner;
 use crate::store::Store;
 
 /// Authorities a deployment may have: as many as a challenge names.
@@ -39,10 +39,10 @@ impl AuthoritySetup {
     /// Has the KGC sign what is public, and stores everything.
     pub(crate) fn carry_out(
         self,
-        signing: &Signing<'_>,
-        writer: &mut Writer,
+        signing: &RegistrySigner<'_>,
+        writer: &mut RegistryWriter,
     ) -> Result<VerifiedAuthority<Ristretto255>> {
-        let Signing { config, deployment, by, .. } = *signing;
+        let RegistrySigner { config, deployment, by, .. } = *signing;
         let delivery = SecretScalar::generate(&mut OsRng);
         let statement = AuthorityStatement {
             kind: Name::new(self.kind)?,

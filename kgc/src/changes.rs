@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::attributes::{Authority, IssuerCommand};
+use quiver_delivery::attributes::{IssuerCommand, IssuingAuthority};
 use quiver_delivery::kgc::{DeliveryCommand, KgcNodeCommand};
 use quiver_delivery::release::{Holding, ReleaseCommand};
 use quiver_enrolment::KgcCommand;
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
-use crate::kgc_machine::Change;
+use crate::kgc_machine::CommandLineChange;
 use crate::master_share;
 use crate::registry::Verified;
 use crate::store::{Position, RegistryKey, Store};
@@ -68,7 +68,7 @@ pub(crate) struct Seen {
 
 /// Content of the registry that was not handed over yet.
 pub(crate) struct New {
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<CommandLineChange>,
     /// The position after them.
     pub(crate) seen: Seen,
     /// Reason why something else cannot be handed over.
@@ -95,7 +95,7 @@ impl Changes {
         mut self,
         machine: Handle<M>,
         every: Duration,
-        wrap: fn(Change) -> M::Command,
+        wrap: fn(CommandLineChange) -> M::Command,
         mut asked: mpsc::Receiver<Asked>,
     ) {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(10)));
@@ -126,7 +126,7 @@ impl Changes {
     async fn take<M: Machine>(
         &mut self,
         machine: &Handle<M>,
-        wrap: fn(Change) -> M::Command,
+        wrap: fn(CommandLineChange) -> M::Command,
     ) -> Option<Option<String>> {
         let New { changes, seen, trouble } = match tokio::task::block_in_place(|| self.read()) {
             Ok(new) => new,
@@ -184,20 +184,20 @@ impl Changes {
             seen.approvals = approval.revision;
             commands.push(Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval))));
         }
-        let mut changes: Vec<_> = commands.into_iter().map(Change::Command).collect();
+        let mut changes: Vec<_> = commands.into_iter().map(CommandLineChange::Command).collect();
         let mut trouble = None;
         match self.new_authorities(&mut seen) {
-            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(Change::Authority)),
+            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(CommandLineChange::Authority)),
             Err(error) => trouble = Some(error.to_string()),
         }
         match self.new_share(&mut seen) {
-            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(Change::Share)),
+            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(CommandLineChange::Share)),
             Err(error) => trouble = Some(error.to_string()),
         }
         Ok(New { changes, seen, trouble })
     }
 
-    fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<Authority<Ristretto255>>> {
+    fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<IssuingAuthority<Ristretto255>>> {
         let mut rows = self.store.authorities()?;
         rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
         let Secrets { data_dir, deployment, by } = &self.secrets;
@@ -225,11 +225,13 @@ impl Changes {
 }
 
 /// A change for the log.
-pub(crate) fn describe(change: &Change) -> String {
+pub(crate) fn describe(change: &CommandLineChange) -> String {
     match change {
-        Change::Command(command) => describe_command(command),
-        Change::Authority(authority) => format!("attribute authority {} taken up", authority.statement.name),
-        Change::Share(holding) => format!("master key {} taken up", holding.authority().name()),
+        CommandLineChange::Command(command) => describe_command(command),
+        CommandLineChange::Authority(authority) => {
+            format!("attribute authority {} taken up", authority.statement.name)
+        }
+        CommandLineChange::Share(holding) => format!("master key {} taken up", holding.authority().name()),
     }
 }
 

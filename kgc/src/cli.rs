@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Token(TokenCommand),
     /// Drones that have enrolled
     #[command(subcommand)]
-    Drone(DroneCommand),
+    Drone(KgcDroneCommand),
     /// One KGC of several: any t of n issue keys together, fewer cannot
     #[command(subcommand)]
     Quorum(QuorumCommand),
@@ -219,7 +219,7 @@ pub(crate) struct IssueArgs {
     /// Whether to record the token in the registry of the data directory, so that names cannot clash and it
     /// can be revoked by name
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) record: Record,
+    pub(crate) record: TokenRecording,
     /// Print JSON, one object per token and line
     #[arg(long)]
     pub(crate) json: bool,
@@ -227,7 +227,7 @@ pub(crate) struct IssueArgs {
 
 /// Whether a token is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Record {
+pub(crate) enum TokenRecording {
     /// If the registry of this deployment is here
     #[default]
     Auto,
@@ -236,7 +236,7 @@ pub(crate) enum Record {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum DroneCommand {
+pub(crate) enum KgcDroneCommand {
     /// List enrolled drones
     List {
         /// Print JSON

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::audit_head::{HeadFile, Shared, lock};
+use crate::audit_head::{HeadFile, SharedFile, lock};
 use crate::changes::Asked;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::features;
 use crate::kgc_machine::KgcMachine;
 use crate::registry::Registrar;
-use crate::sealed::{MasterFile, Sealed};
+use crate::sealed::{KgcSecrets, MasterFile};
 use crate::store::NextLine;
 
 /// Time to check a registry of millions of rows.
@@ -28,7 +28,7 @@ const CHECK_TIME: Duration = Duration::from_secs(600);
 /// Request to the running service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Request {
+pub(crate) enum KgcRequest {
     /// Take up what the command line wrote into the registry, now.
     TakeChanges,
     /// Query of the last line of the audit table that is noted in the file with the secrets.
@@ -61,7 +61,7 @@ pub(crate) enum Request {
     Adopt,
 }
 
-impl TimeLimit for Request {
+impl TimeLimit for KgcRequest {
     fn time_limit(&self) -> Duration {
         match self {
             Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
@@ -83,10 +83,10 @@ pub(crate) struct RevocationProgress {
 }
 
 /// Answer to a request; an error is a refusal in words.
-pub(crate) type Answer = std::result::Result<Value, String>;
+pub(crate) type ControlAnswer = std::result::Result<Value, String>;
 
 /// Has the running service read the registry, and waits until it has acted on what is new.
-pub(crate) async fn take_changes(changes: &mpsc::Sender<Asked>) -> Answer {
+pub(crate) async fn take_changes(changes: &mpsc::Sender<Asked>) -> ControlAnswer {
     let (asked, taken) = oneshot::channel();
     let ending = || "the service is ending".to_owned();
     changes.send(asked).await.map_err(|_| ending())?;
@@ -101,20 +101,20 @@ pub(crate) fn read_serial(text: &str) -> std::result::Result<[u8; 16], String> {
 }
 
 /// The MAC of a line that a command adds to the audit table.
-pub(crate) fn authenticate(registrar: &Registrar, line: NextLine, rows: &[u8; 32]) -> Answer {
+pub(crate) fn authenticate(registrar: &Registrar, line: NextLine, rows: &[u8; 32]) -> ControlAnswer {
     let mac = tokio::task::block_in_place(|| registrar.authenticate(line, rows))
         .map_err(|error| error.to_string())?;
     serde_json::to_value(mac).map_err(|error| error.to_string())
 }
 
 /// Differences of the registry from what its KGC wrote.
-pub(crate) fn check_registry(registrar: &Registrar) -> Answer {
+pub(crate) fn check_registry(registrar: &Registrar) -> ControlAnswer {
     let findings = tokio::task::block_in_place(|| registrar.check()).map_err(|error| error.to_string())?;
     serde_json::to_value(findings).map_err(|error| error.to_string())
 }
 
 /// The head of the audit table that is noted in the file with the secrets, or null.
-pub(crate) fn noted_head<F: HeadFile>(file: &Shared<F>) -> Answer {
+pub(crate) fn noted_head<F: HeadFile>(file: &SharedFile<F>) -> ControlAnswer {
     serde_json::to_value(lock(file).noted()).map_err(|error| error.to_string())
 }
 
@@ -123,14 +123,14 @@ pub(crate) struct SingleServer {
     pub(crate) machine: Handle<KgcMachine>,
     pub(crate) deployment: Deployment<Ristretto255>,
     /// The file with the master secret, locked; it is read when something is to be signed.
-    pub(crate) master: Shared<MasterFile>,
+    pub(crate) master: SharedFile<MasterFile>,
     pub(crate) registrar: Registrar,
     pub(crate) changes: mpsc::Sender<Asked>,
 }
 
 impl SingleServer {
     /// Answers requests until the service ends.
-    pub(crate) async fn answer(self, mut calls: mpsc::Receiver<Call<Request>>) {
+    pub(crate) async fn answer(self, mut calls: mpsc::Receiver<Call<KgcRequest>>) {
         let server = Arc::new(self);
         while let Some(Call { request, answer }) = calls.recv().await {
             let server = Arc::clone(&server);
@@ -142,20 +142,20 @@ impl SingleServer {
         }
     }
 
-    async fn answer_one(&self, request: Request) -> Answer {
+    async fn answer_one(&self, request: KgcRequest) -> ControlAnswer {
         match request {
-            Request::TakeChanges => take_changes(&self.changes).await,
-            Request::AuditHead => noted_head(&self.master),
-            Request::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
-            Request::CheckRegistry => check_registry(&self.registrar),
-            Request::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
-            Request::Revocation { serial } => self.revocation(&serial).await,
+            KgcRequest::TakeChanges => take_changes(&self.changes).await,
+            KgcRequest::AuditHead => noted_head(&self.master),
+            KgcRequest::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
+            KgcRequest::CheckRegistry => check_registry(&self.registrar),
+            KgcRequest::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
+            KgcRequest::Revocation { serial } => self.revocation(&serial).await,
             _ => Err("this KGC is not one of a quorum".into()),
         }
     }
 
     /// Answers if the newest list tells everybody that a drone is revoked.
-    async fn revocation(&self, serial: &str) -> Answer {
+    async fn revocation(&self, serial: &str) -> ControlAnswer {
         let serial = read_serial(serial)?;
         let look = move |machine: &KgcMachine| machine.node().awaits_revocation(&serial);
         let awaits = self.machine.inspect(look).await.map_err(|error| error.to_string())?;
@@ -164,7 +164,7 @@ impl SingleServer {
     }
 
     /// Signs a statement about an authority or a policy of admission, and nothing else.
-    fn sign(&self, body: &str) -> Answer {
+    fn sign(&self, body: &str) -> ControlAnswer {
         let body = hex::decode(body).map_err(|error| error.to_string())?;
         let purpose = if AuthorityStatement::<Ristretto255>::decode(&body).is_ok() {
             Purpose::Parameters
@@ -172,7 +172,7 @@ impl SingleServer {
             features::purpose_of(&body)
                 .ok_or("this is neither a statement about an authority nor a policy of admission")?
         };
-        let sealed = Sealed::read(&mut lock(&self.master)).map_err(|error| error.to_string())?;
+        let sealed = KgcSecrets::read(&mut lock(&self.master)).map_err(|error| error.to_string())?;
         let signature = sealed.master.sign(&self.deployment, purpose, &body, &mut OsRng);
         tracing::info!(purpose = purpose.as_str(), "statement signed for the command line");
         Ok(hex::encode(signature.encode()).into())
@@ -180,14 +180,17 @@ impl SingleServer {
 }
 
 /// Asks the running KGC, if there is one, of a command that needs no runtime otherwise.
-pub(crate) fn ask_if_running<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<Option<A>> {
+pub(crate) fn ask_if_running<A: DeserializeOwned>(
+    config: &Config,
+    request: &KgcRequest,
+) -> Result<Option<A>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(call_if_running(&config.data_dir, "kgc", request))?)
 }
 
 /// Has the running KGC take up a change that was just recorded. Returns when it is in effect.
 pub(crate) fn effect(config: &Config) -> String {
-    match ask_if_running::<()>(config, &Request::TakeChanges) {
+    match ask_if_running::<()>(config, &KgcRequest::TakeChanges) {
         Ok(Some(())) => "in effect at the running `kgc serve`".into(),
         Ok(None) => "in effect as soon as `kgc serve` runs".into(),
         Err(Error::Service(quiver_service::Error::Refused(reason))) => {

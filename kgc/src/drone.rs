@@ -8,11 +8,11 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
 use crate::config::Config;
-use crate::control::{Request, RevocationProgress, ask_if_running, effect};
+use crate::control::{KgcRequest, RevocationProgress, ask_if_running, effect};
 use crate::error::Result;
 use crate::quorum::file::Pinned;
-use crate::registry::{self, Writer};
-use crate::store::{Drone, Store};
+use crate::registry::{self, RegistryWriter};
+use crate::store::{EnrolledDrone, Store};
 
 /// Time between two looks whether the quorum has signed a list, and their number.
 const LOOK: Duration = Duration::from_millis(200);
@@ -82,7 +82,7 @@ fn remarks_on_kept(store: &Store, now: UnixTime) -> Result<Vec<String>> {
 
 /// Marks drones as revoked that are on the list which enough KGCs signed, because in a quorum no other list
 /// counts.
-fn mark_revoked(config: &Config, store: &Store, drones: &mut [Drone]) -> Result<()> {
+fn mark_revoked(config: &Config, store: &Store, drones: &mut [EnrolledDrone]) -> Result<()> {
     let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
         return Ok(());
     };
@@ -101,7 +101,7 @@ fn want_revoked(
     which: &str,
     told: Option<(UnixTime, bool)>,
 ) -> Result<()> {
-    let request = |writer: &mut Writer| writer.request_revocation(which, told, clock::unix_now());
+    let request = |writer: &mut RegistryWriter| writer.request_revocation(which, told, clock::unix_now());
     let (serial, name) = registry::write(config, protection, request)?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
     let effect = effect(config);
@@ -133,7 +133,8 @@ fn want_revoked(
 /// Asks the running KGC for the progress of a revocation; once enough KGCs want it, waits until the list is
 /// signed or some seconds are over.
 fn progress(config: &Config, serial: &str, threshold: usize) -> Result<Option<RevocationProgress>> {
-    let ask = || ask_if_running::<RevocationProgress>(config, &Request::Revocation { serial: serial.into() });
+    let ask =
+        || ask_if_running::<RevocationProgress>(config, &KgcRequest::Revocation { serial: serial.into() });
     for _ in 0..LOOKS {
         match ask()? {
             Some(RevocationProgress { wanting, revoked: false }) if wanting >= threshold => {
@@ -158,7 +159,7 @@ pub(crate) fn revoke(
     }
     let drone = registry::write(config, protection, |writer| writer.revoke_drone(which, clock::unix_now()))?;
     let (name, serial, effect) = (&drone.name, &drone.serial, effect(config));
-    let request = Request::Revocation { serial: serial.clone() };
+    let request = KgcRequest::Revocation { serial: serial.clone() };
     let told = match ask_if_running::<RevocationProgress>(config, &request) {
         Ok(Some(RevocationProgress { revoked: false, .. })) => format!(
             "drone {name} (serial {serial}) revoked at this KGC. No revocation list tells others yet: either a peer claims to \

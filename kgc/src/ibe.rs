@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::{Pattern, ReleaseAuthority};
-use quiver_ibe::{Condition, Kind};
-use quiver_service::armour::{self, Kind as Armour};
+use quiver_ibe::{Condition, ConditionKind};
+use quiver_service::armour::{self, ArmourKind as Armour};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
@@ -69,11 +69,11 @@ fn write_public(path: &Path, authority: &ReleaseAuthority<Ristretto255>) -> Resu
 
 fn refuse_all_but_missions(condition: &Condition) -> Result<()> {
     match condition.kind() {
-        Kind::Mission(_) => Ok(()),
-        Kind::NotBefore(_) => {
+        ConditionKind::Mission(_) => Ok(()),
+        ConditionKind::NotBefore(_) => {
             Err(Error::Terms(format!("{condition} is released by the clock, and by nothing else")))
         }
-        Kind::Drone(_) => {
+        ConditionKind::Drone(_) => {
             Err(Error::Terms(format!("{condition} is released to that drone, and to no other")))
         }
     }

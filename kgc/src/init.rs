@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::operator;
 use crate::quorum;
-use crate::sealed::{self, Sealed};
+use crate::sealed::{self, KgcSecrets};
 use crate::service;
 use crate::store::{KeptKey, RegistryKey, Store};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.fill_bytes(seed.as_mut_slice());
     let kept = KeptKey { key: RegistryKey::random(), settled: true };
-    Sealed { master, seed, operators }.create(&config.data_dir, &deployment, &by, &kept)?;
+    KgcSecrets { master, seed, operators }.create(&config.data_dir, &deployment, &by, &kept)?;
     Store::create(&config.data_dir, &deployment.fingerprint(), &kept.key, clock::unix_now())?;
     let kgcs = vec![KgcEntry { id: 1, peer: None, addresses: addresses.clone() }];
     let file = DeploymentFile { kem: args.kem, ..DeploymentFile::new(&deployment, kgcs) };

@@ -2,18 +2,18 @@
 //! while it runs.
 
 use quiver_ainq::Ristretto255;
-use quiver_delivery::attributes::Authority;
+use quiver_delivery::attributes::IssuingAuthority;
 use quiver_delivery::kgc::{KgcNode, KgcNodeCommand, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::Holding;
 use quiver_machine::{Input, Machine, Now, Output};
 use rand_core::CryptoRngCore;
 
 /// A change that the command line made beside the running KGC.
-pub(crate) enum Change {
+pub(crate) enum CommandLineChange {
     /// A command of the operator.
     Command(KgcNodeCommand),
     /// An attribute authority was set up.
-    Authority(Box<Authority<Ristretto255>>),
+    Authority(Box<IssuingAuthority<Ristretto255>>),
     /// A master key of encryption to conditions was set up.
     Share(Box<Holding<Ristretto255>>),
 }
@@ -39,7 +39,7 @@ impl KgcMachine {
 }
 
 /// Offers an authority to drones from now on.
-fn add_authority(node: &mut KgcNode<Ristretto255>, authority: Authority<Ristretto255>) {
+fn add_authority(node: &mut KgcNode<Ristretto255>, authority: IssuingAuthority<Ristretto255>) {
     let name = authority.statement.name.clone();
     if let Err(error) = node.parts_mut().keys.issuer_mut().add(authority) {
         tracing::error!(%name, %error, "attribute authority not taken up");
@@ -47,20 +47,22 @@ fn add_authority(node: &mut KgcNode<Ristretto255>, authority: Authority<Ristrett
 }
 
 impl Machine for KgcMachine {
-    type Command = Change;
+    type Command = CommandLineChange;
     type Event = KgcNodeEvent;
     type Record = KgcNodeRecord;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, Change>, rng: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, now: Now, input: Input<'_, CommandLineChange>, rng: &mut dyn CryptoRngCore) {
         let input = match input {
             Input::Timeout => Input::Timeout,
             Input::Connected { peer, route } => Input::Connected { peer, route },
             Input::Disconnected { peer } => Input::Disconnected { peer },
             Input::Received { from, via, bytes } => Input::Received { from, via, bytes },
             Input::Resumed => Input::Resumed,
-            Input::Command(Change::Command(command)) => Input::Command(command),
-            Input::Command(Change::Authority(authority)) => return add_authority(&mut self.0, *authority),
-            Input::Command(Change::Share(holding)) => {
+            Input::Command(CommandLineChange::Command(command)) => Input::Command(command),
+            Input::Command(CommandLineChange::Authority(authority)) => {
+                return add_authority(&mut self.0, *authority);
+            }
+            Input::Command(CommandLineChange::Share(holding)) => {
                 if let Some(server) = self.0.parts_mut().shares.as_mut() {
                     server.issuer_mut().hold(*holding);
                 }

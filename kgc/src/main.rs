@@ -57,7 +57,7 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::shutdown::{block_on, end_on_signal};
 use quiver_service::{exit, monitoring, terminal};
 
-use crate::cli::{Command, DroneCommand, HELP, OperatorCommand, QuorumCommand, TokenCommand};
+use crate::cli::{Command, HELP, KgcDroneCommand, OperatorCommand, QuorumCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
 
@@ -109,8 +109,8 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         Command::Token(TokenCommand::Revoke { which }) => {
             token::revoke(&config, &cli.common.protection, &which)
         }
-        Command::Drone(DroneCommand::List { json }) => drone::list(&config, json),
-        Command::Drone(DroneCommand::Revoke { which, not_after, edge }) => drone::revoke(
+        Command::Drone(KgcDroneCommand::List { json }) => drone::list(&config, json),
+        Command::Drone(KgcDroneCommand::Revoke { which, not_after, edge }) => drone::revoke(
             &config,
             &cli.common.protection,
             &which,

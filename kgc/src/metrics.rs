@@ -24,7 +24,7 @@ use crate::kgc_machine::KgcMachine;
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct KgcMetrics {
     keys_issued: Counter,
     contributions: Counter,
     tokens_bound: Counter,
@@ -51,7 +51,7 @@ pub(crate) struct Metrics {
     other_clocks: Arc<Mutex<Vec<KgcId>>>,
 }
 
-impl Metrics {
+impl KgcMetrics {
     fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("kgc");
         self.refusals.register(registry, "Enrolments refused, by reason", &[]);
@@ -204,7 +204,7 @@ impl Metrics {
 }
 
 /// A single KGC that runs serves drones.
-pub(crate) fn of_single(machine: &KgcMachine, metrics: &Metrics) -> Readiness {
+pub(crate) fn of_single(machine: &KgcMachine, metrics: &KgcMetrics) -> Readiness {
     let machine = machine.node();
     metrics.serving.set(1);
     metrics.tokens.set(i64::try_from(machine.issued()).unwrap_or(i64::MAX));
@@ -221,9 +221,9 @@ pub(crate) fn of_single(machine: &KgcMachine, metrics: &Metrics) -> Readiness {
 /// Serves metrics and health of the running machine.
 pub(crate) async fn monitor<M>(
     config: &Config,
-    metrics: Metrics,
+    metrics: KgcMetrics,
     handle: Handle<M>,
-    look: impl Fn(&M, &Metrics) -> Readiness + Clone + Send + Sync + 'static,
+    look: impl Fn(&M, &KgcMetrics) -> Readiness + Clone + Send + Sync + 'static,
 ) -> Result<Monitor>
 where
     M: Machine + 'static,
@@ -242,7 +242,7 @@ mod tests {
 
     const NOW: u64 = 1_769_860_800;
 
-    fn reasons(metrics: &Metrics, issued: Option<u64>) -> Vec<String> {
+    fn reasons(metrics: &KgcMetrics, issued: Option<u64>) -> Vec<String> {
         let mut readiness = Readiness::ready();
         metrics.check_clock(&mut readiness, issued, NOW);
         readiness.reasons
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn revocation_list_of_the_future_tells_that_a_clock_is_off() {
-        let metrics = Metrics::default();
+        let metrics = KgcMetrics::default();
         assert_eq!(reasons(&metrics, None), Vec::<String>::new());
         assert_eq!(reasons(&metrics, Some(NOW + CLOCK_TOLERANCE)), Vec::<String>::new());
         let told = reasons(&metrics, Some(NOW + 3600));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn clock_is_doubted_when_most_others_do_and_until_a_list_is_signed() {
-        let metrics = Metrics::default();
+        let metrics = KgcMetrics::default();
         metrics.quorum_members.set(5);
         let not_signed = |unwilling: &[(KgcId, SignRefusalReason)]| QuorumEvent::NotSigned {
             purpose: Purpose::Revocation,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{OperatorPublicKey, OperatorSecretKey, Ristretto255};
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::{operator_key, private_file, terminal};
 use rand::rngs::OsRng;
@@ -46,7 +46,7 @@ pub(crate) fn new(protection: &ProtectionArgs, args: &OperatorArgs) -> Result<()
     let by = if args.no_passphrase { None } else { Some(obtain(protection, &secret_path)?) };
     let secret = OperatorSecretKey::<Ristretto255>::generate(&mut OsRng);
     operator_key::write_new(&secret_path, &secret.encode(), by.as_ref())?;
-    armour::write_new(&public_path, Kind::OperatorPublicKey, secret.public().encode().as_ref())?;
+    armour::write_new(&public_path, ArmourKind::OperatorPublicKey, secret.public().encode().as_ref())?;
     let encrypted = match &by {
         Some(by) => format!("encrypted under the {}", by.describe()),
         None => "NOT ENCRYPTED: whoever reads it can issue tokens".into(),
@@ -83,7 +83,7 @@ fn publish_copy(public: &Path, publish: Option<&Path>) -> Result<()> {
 
 /// Returns true if a file is an operator's public key.
 fn is_public_key(text: &[u8]) -> bool {
-    armour::kind(text) == Some(Kind::OperatorPublicKey)
+    armour::kind(text) == Some(ArmourKind::OperatorPublicKey)
 }
 
 fn decoded<T>(path: &Path, decoded: std::result::Result<T, quiver_ainq::Error>) -> Result<T> {
@@ -112,7 +112,7 @@ pub(crate) fn read_all_public(paths: &[PathBuf]) -> Result<Vec<OperatorPublicKey
 
 /// Reads an operator's public key.
 fn read_public(path: &Path) -> Result<OperatorPublicKey<Ristretto255>> {
-    decoded(path, OperatorPublicKey::decode(&armour::read(path, Kind::OperatorPublicKey)?))
+    decoded(path, OperatorPublicKey::decode(&armour::read(path, ArmourKind::OperatorPublicKey)?))
 }
 
 /// Reads an operator's secret key.

@@ -15,14 +15,14 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 
 use crate::audit_head::{self, AuditHead, HeadFile};
 use crate::config::Config;
-use crate::control::{Request, ask_if_running};
+use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
 use crate::in_use::when_free;
 use crate::quorum::file::Pinned;
 use crate::quorum::sealed::QuorumState;
-use crate::sealed::{MasterFile, Sealed};
+use crate::sealed::{KgcSecrets, MasterFile};
 use crate::store::{
-    AuthenticatedLine, Authenticator, Findings, KeptKey, Line, NextLine, Position, RegistryKey, Store,
+    AuditLine, AuthenticatedLine, Authenticator, Findings, KeptKey, NextLine, Position, RegistryKey, Store,
 };
 
 /// Looks for the lock on the file with the key, which another command holds while it changes something.
@@ -65,21 +65,21 @@ pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) ->
 }
 
 /// The open, locked file with the registry's key.
-pub(crate) enum Held {
+pub(crate) enum RegistryKeyFile {
     /// Secrets of a single KGC.
-    Single(Box<(Sealed, MasterFile)>),
+    Single(Box<(KgcSecrets, MasterFile)>),
     /// Secrets of a KGC of a quorum.
     Quorum(Box<QuorumState>),
 }
 
-impl Held {
+impl RegistryKeyFile {
     /// Opens it.
     pub(crate) fn open(config: &Config, by: &Protection) -> Result<Self> {
         if let Some(kept) = Pinned::kept(&config.data_dir)? {
             return Ok(Self::Quorum(Box::new(QuorumState::open(&config.data_dir, &kept, by)?.0)));
         }
         let deployment = config.deployment()?;
-        Ok(Self::Single(Box::new(Sealed::open(&config.data_dir, &deployment, by)?)))
+        Ok(Self::Single(Box::new(KgcSecrets::open(&config.data_dir, &deployment, by)?)))
     }
 
     fn verify(&mut self, data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Verified> {
@@ -127,15 +127,15 @@ impl Held {
 }
 
 /// A registry that a subcommand may change.
-pub(crate) struct Writer {
+pub(crate) struct RegistryWriter {
     store: Store,
     /// `None` while a KGC runs, which has the file.
-    held: Option<Held>,
+    held: Option<RegistryKeyFile>,
     /// The passphrase or key, once it was asked for.
     by: Option<Rc<Protection>>,
 }
 
-impl Deref for Writer {
+impl Deref for RegistryWriter {
     type Target = Store;
 
     fn deref(&self) -> &Store {
@@ -143,18 +143,18 @@ impl Deref for Writer {
     }
 }
 
-impl DerefMut for Writer {
+impl DerefMut for RegistryWriter {
     fn deref_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 }
 
-impl Writer {
+impl RegistryWriter {
     /// The master secret of a single KGC that does not run.
     pub(crate) fn master(&self) -> Option<&MasterSecret<Ristretto255>> {
         match &self.held {
-            Some(Held::Single(open)) => Some(&open.0.master),
-            Some(Held::Quorum(_)) | None => None,
+            Some(RegistryKeyFile::Single(open)) => Some(&open.0.master),
+            Some(RegistryKeyFile::Quorum(_)) | None => None,
         }
     }
 
@@ -180,7 +180,7 @@ impl Writer {
                 Some(given) => Rc::clone(given),
                 None => Rc::clone(by.insert(Rc::new(protection.obtain(false)?))),
             };
-            let mut held = Held::open(config, &given)?;
+            let mut held = RegistryKeyFile::open(config, &given)?;
             let Verified { store, .. } = held.verify(&config.data_dir, &fingerprint)?;
             Ok(Self { store, held: Some(held), by: Some(given) })
         };
@@ -208,9 +208,9 @@ pub(crate) fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -
 pub(crate) fn write<T>(
     config: &Config,
     protection: &ProtectionArgs,
-    body: impl FnOnce(&mut Writer) -> Result<T>,
+    body: impl FnOnce(&mut RegistryWriter) -> Result<T>,
 ) -> Result<T> {
-    let mut writer = Writer::open(config, protection)?;
+    let mut writer = RegistryWriter::open(config, protection)?;
     let done = body(&mut writer);
     // Also if it failed halfway.
     let noted = writer.note();
@@ -219,14 +219,14 @@ pub(crate) fn write<T>(
 
 /// Tells that a KGC runs on the data directory.
 fn runs(config: &Config) -> Result<bool> {
-    Ok(ask_if_running::<Option<AuditHead>>(config, &Request::AuditHead)?.is_some())
+    Ok(ask_if_running::<Option<AuditHead>>(config, &KgcRequest::AuditHead)?.is_some())
 }
 
 /// Has the running KGC authenticate what is written.
 fn by_running_kgc(config: &Config) -> Authenticator {
     let config = config.clone();
     Authenticator::Running(Box::new(move |line, rows| {
-        let request = Request::Authenticate { line: line.into(), rows: *rows };
+        let request = KgcRequest::Authenticate { line: line.into(), rows: *rows };
         ask_if_running::<[u8; 32]>(&config, &request)?.ok_or_else(|| {
             Error::Terms(
                 "`kgc serve` ended meanwhile, and nothing was changed: give the same command again".into(),
@@ -345,14 +345,14 @@ impl Registrar {
 
     /// Authenticates the line that a command adds to the audit table, with the digest of its rows.
     pub(crate) fn authenticate(&self, line: NextLine, rows: &[u8; 32]) -> Result<[u8; 32]> {
-        let line = Line::from(line);
+        let line = AuditLine::from(line);
         // It only reads.
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let authenticated = store.authenticate_next(&self.key, &line, rows, last.as_ref())?;
         let mac = authenticated.mac;
         *last = Some(authenticated);
-        let Line { seq, action, subject, detail, .. } = &line;
+        let AuditLine { seq, action, subject, detail, .. } = &line;
         tracing::info!(
             seq,
             action,

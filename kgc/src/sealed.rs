@@ -23,7 +23,7 @@ const AUDIT_HEAD: u8 = 3;
 const REGISTRY_KEY: u8 = 4;
 
 /// Content of the file.
-pub(crate) struct Sealed {
+pub(crate) struct KgcSecrets {
     /// x.
     pub(crate) master: MasterSecret<Ristretto255>,
     /// Seed of the transport key.
@@ -65,7 +65,7 @@ pub(crate) fn refuse_wrong_key(
     Ok(StateFile::check_key(&path_in(data_dir), &owner(deployment, ROLE), by)?)
 }
 
-impl Sealed {
+impl KgcSecrets {
     /// Creates the file, with the key of a new registry. Never overwrites one.
     pub(crate) fn create(
         &self,

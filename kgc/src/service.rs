@@ -25,7 +25,7 @@ use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::audit_head::HeadKeeper;
-use crate::authorities::{self, Opened};
+use crate::authorities::{self, OpenedAuthority};
 use crate::changes::{Changes, Secrets, describe};
 use crate::config::Config;
 use crate::control::SingleServer;
@@ -33,11 +33,11 @@ use crate::error::{Error, Result};
 use crate::event_log::EventLog;
 use crate::kgc_machine::KgcMachine;
 use crate::master_share;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, KgcMetrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
 use crate::registry::{self, Registrar};
-use crate::sealed::{self, Sealed};
+use crate::sealed::{self, KgcSecrets};
 use crate::store::{Authenticator, Store};
 
 /// Connections served at a time; enrolling takes a drone about a second.
@@ -68,7 +68,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
         tracing::warn!("{told}");
     }
     let by = protection.obtain(false)?;
-    let open = || Sealed::open(&config.data_dir, &deployment, &by);
+    let open = || KgcSecrets::open(&config.data_dir, &deployment, &by);
     let (sealed, mut master) = registry::open_when_free(config, open)?;
     let verified = registry::verify(&config.data_dir, &fingerprint, &mut master)?;
     let registrar = Registrar::new(&config.data_dir, &fingerprint, verified.key.clone())?;
@@ -99,7 +99,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let mut machine = KgcMachine::new(KgcNode::new(kgc, Deliveries { keys, shares: Some(shares) }));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
-    let metrics = Metrics::default();
+    let metrics = KgcMetrics::default();
     let host = KgcHost { store, peer_id: key.peer_id(), metrics: metrics.clone(), log: EventLog::default() };
     let mut node = NodeConfig::registry(key, Transport::SERVICE, PEERS);
     node.clocks = Clocks::Everybody;
@@ -163,9 +163,9 @@ pub(crate) fn attribute_server(
     let mut authorities = Vec::new();
     for sealed in sealed {
         match sealed.open()? {
-            Opened::Serving(authority) => authorities.push(*authority),
+            OpenedAuthority::Serving(authority) => authorities.push(*authority),
             // The others are served.
-            Opened::Ended(why) => tracing::error!("{why}"),
+            OpenedAuthority::Ended(why) => tracing::error!("{why}"),
         }
     }
     let names: Vec<_> = authorities.iter().map(|authority| authority.statement.name.to_string()).collect();
@@ -284,7 +284,7 @@ fn bad_address(what: &str, text: &str, error: &AddressError) -> Error {
 struct KgcHost {
     store: Store,
     peer_id: PeerId,
-    metrics: Metrics,
+    metrics: KgcMetrics,
     log: EventLog,
 }
 

@@ -9,11 +9,11 @@ use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
 
 use crate::config::Config;
-use crate::control::{Request, ask_if_running};
+use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
 use crate::quorum;
 use crate::quorum::file::Pinned;
-use crate::registry::Writer;
+use crate::registry::RegistryWriter;
 use crate::sealed;
 
 /// Time limit for the approval of what a command has signed.
@@ -25,7 +25,7 @@ pub(crate) struct ApprovalArgs {
 }
 
 /// Signer of a command that changes the registry.
-pub(crate) struct Signing<'a> {
+pub(crate) struct RegistrySigner<'a> {
     pub(crate) config: &'a Config,
     pub(crate) deployment: &'a Deployment<Ristretto255>,
     /// Passphrase or key that the secrets are stored under.
@@ -34,11 +34,11 @@ pub(crate) struct Signing<'a> {
     pub(crate) wait: Duration,
 }
 
-impl Signing<'_> {
+impl RegistrySigner<'_> {
     /// Signs the body of a statement. No KGC starts before `writer` is done, unless one runs already.
     pub(crate) fn sign(
         &self,
-        writer: &Writer,
+        writer: &RegistryWriter,
         purpose: Purpose,
         body: &[u8],
     ) -> Result<StatementSignature<Ristretto255>> {
@@ -53,7 +53,7 @@ impl Signing<'_> {
         }
         // The secrets are stored under it, and the running KGC must be able to read them.
         sealed::refuse_wrong_key(&config.data_dir, deployment, by)?;
-        let request = Request::Propose { body: hex::encode(body), wait: 0 };
+        let request = KgcRequest::Propose { body: hex::encode(body), wait: 0 };
         let Some(signature) = ask_if_running::<String>(config, &request)? else {
             return Err(quiver_service::Error::InUse { path: sealed::path_in(&config.data_dir) }.into());
         };

@@ -30,13 +30,13 @@ use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
-pub(crate) use self::audit::{Checked, Line, NextLine};
+pub(crate) use self::audit::{AuditLine, Checked, NextLine};
 #[cfg(test)]
 pub(crate) use self::authentication::Finding;
 pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
-pub(crate) use self::drones::Drone;
+pub(crate) use self::drones::EnrolledDrone;
 pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 #[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
@@ -149,13 +149,17 @@ impl Store {
     }
 
     /// Runs one change: all of it is durable, or none of it happened.
-    fn change<T>(&mut self, at: UnixTime, body: impl FnOnce(&Change<'_>) -> Result<T>) -> Result<T> {
+    fn change<T>(
+        &mut self,
+        at: UnixTime,
+        body: impl FnOnce(&RegistryTransaction<'_>) -> Result<T>,
+    ) -> Result<T> {
         let (path, authenticator) = (&self.path, &self.authenticator);
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| Error::registry(path, error))?;
-        let change = Change { transaction, path, authenticator, at };
+        let change = RegistryTransaction { transaction, path, authenticator, at };
         let result = body(&change)?;
         change.transaction.commit().map_err(|error| Error::registry(path, error))?;
         Ok(result)
@@ -205,14 +209,14 @@ impl Store {
 }
 
 /// A change in progress.
-struct Change<'a> {
+struct RegistryTransaction<'a> {
     transaction: Transaction<'a>,
     path: &'a Path,
     authenticator: &'a Authenticator,
     at: UnixTime,
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|error| Error::registry(self.path, error))
     }

@@ -6,19 +6,19 @@ use std::time::Duration;
 use quiver_ainq::{
     Deployment, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant, TokenStatement, UnixTime,
 };
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, private_file, terminal, token_directory};
 use rand::rngs::OsRng;
 use serde::Serialize;
 
-use crate::cli::{IssueArgs, Record};
+use crate::cli::{IssueArgs, TokenRecording};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::operator;
-use crate::registry::{self, Writer};
+use crate::registry::{self, RegistryWriter};
 use crate::store::{Leads, Store};
 
 /// Time without a line about it.
@@ -104,7 +104,7 @@ fn deployment_path(config: &Config, args: &IssueArgs) -> Result<PathBuf> {
 /// Issuer of tokens.
 struct Issuer<'a> {
     /// The registry, if it is here and wanted.
-    store: Option<&'a mut Writer>,
+    store: Option<&'a mut RegistryWriter>,
     args: &'a IssueArgs,
     deployment: Deployment<Ristretto255>,
     operator: OperatorSecretKey<Ristretto255>,
@@ -172,7 +172,7 @@ impl Issuer<'_> {
             })?,
         };
         let statement = &issued.token.statement;
-        if let Err(error) = armour::write_new(out, Kind::Token, &issued.encode()) {
+        if let Err(error) = armour::write_new(out, ArmourKind::Token, &issued.encode()) {
             if let Some(store) = store {
                 store.revoke_tokens_named(&hex::encode(statement.id), now)?;
             }
@@ -267,8 +267,12 @@ fn terms(args: &IssueArgs, name: Name, role: Role, now: UnixTime) -> Result<Toke
 }
 
 /// Tells that there is a registry of this deployment in the data directory, and it is wanted.
-fn is_recorded(config: &Config, record: Record, deployment: &Deployment<Ristretto255>) -> Result<bool> {
-    if record == Record::Never || !private_file::exists(&Store::path_in(&config.data_dir))? {
+fn is_recorded(
+    config: &Config,
+    record: TokenRecording,
+    deployment: &Deployment<Ristretto255>,
+) -> Result<bool> {
+    if record == TokenRecording::Never || !private_file::exists(&Store::path_in(&config.data_dir))? {
         return Ok(false);
     }
     match registry::open_of(config, deployment) {
@@ -298,7 +302,7 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
 
 /// Revokes a token that was not used.
 pub(crate) fn revoke(config: &Config, protection: &ProtectionArgs, which: &str) -> Result<()> {
-    let revoke = |writer: &mut Writer| writer.revoke_tokens_named(which, clock::unix_now());
+    let revoke = |writer: &mut RegistryWriter| writer.revoke_tokens_named(which, clock::unix_now());
     let id = registry::write(config, protection, revoke)?;
     terminal::line(&format!("token {id} revoked; {}", effect(config)))?;
     Ok(())

@@ -3,16 +3,16 @@
 use std::num::NonZero;
 use std::path::Path;
 
-use quiver_admission::certifying::{Certificate, KIND, Terms};
+use quiver_admission::certifying::{Certificate, CertificationTerms, KIND};
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{Deployment, Name, Ristretto255};
 use quiver_machine::Either;
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::clock;
 use quiver_service::drone::fetch::KeyClient;
-use quiver_service::drone::{Error, Result, Running};
-use quiver_service::keyring::{Entry, Keyring};
+use quiver_service::drone::{Error, Result, RunningDrone};
+use quiver_service::keyring::{Keyring, KeyringEntry};
 use rand::rngs::OsRng;
 
 /// Pieces of the gate's work that are done at a time, at most.
@@ -27,7 +27,7 @@ pub(crate) struct PolicyFile {
 impl PolicyFile {
     /// Reads the file and checks all that can be checked without the authority: signature, group, end.
     pub(crate) fn read(path: &Path, deployment: &Deployment<Ristretto255>, group: &Name) -> Result<Self> {
-        let bytes = armour::read(path, Kind::AdmissionPolicy)?;
+        let bytes = armour::read(path, ArmourKind::AdmissionPolicy)?;
         let path = path.display().to_string();
         let wrong = |reason: String| Error::Policy { path: path.clone(), reason };
         let policy = SignedPolicy::decode(&bytes).and_then(|policy| policy.verify(deployment));
@@ -50,7 +50,7 @@ impl PolicyFile {
         self.entry(keyring).is_some()
     }
 
-    fn entry<'a>(&self, keyring: &'a Keyring<Ristretto255>) -> Option<&'a Entry<Ristretto255>> {
+    fn entry<'a>(&self, keyring: &'a Keyring<Ristretto255>) -> Option<&'a KeyringEntry<Ristretto255>> {
         keyring.entries_of(KIND).find(|entry| *entry.authority.fingerprint() == self.policy.authority)
     }
 
@@ -75,7 +75,10 @@ impl PolicyFile {
 
 /// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are
 /// stored.
-pub(crate) async fn keep_slot_keys(running: Running<AdmittingLeader<Ristretto255>>, authority: [u8; 32]) {
+pub(crate) async fn keep_slot_keys(
+    running: RunningDrone<AdmittingLeader<Ristretto255>>,
+    authority: [u8; 32],
+) {
     let keypair = running.enrolled().await;
     let mut changes = running.client.keys().changes();
     let handing_over = async {
@@ -95,7 +98,7 @@ pub(crate) async fn keep_slot_keys(running: Running<AdmittingLeader<Ristretto255
 
 /// Gives the machine the slot keys that are held, unless it has those of that period.
 async fn hand_over(
-    running: &Running<AdmittingLeader<Ristretto255>>,
+    running: &RunningDrone<AdmittingLeader<Ristretto255>>,
     authority: &[u8; 32],
     handed: &mut Option<u64>,
 ) {
@@ -129,7 +132,7 @@ fn slot_keys(
     if Some(Certificate::period_of(&held.key).map_err(told)?) == handed {
         return Ok(None);
     }
-    let terms = Terms::of(&entry.authority).map_err(told)?;
+    let terms = CertificationTerms::of(&entry.authority).map_err(told)?;
     let certificate = Certificate::decode(&held.key, &terms, &mut OsRng).map_err(told)?;
     Ok(Some((certificate.key().period(), AdmittingLeaderCommand::SlotKeys(certificate.key().clone()))))
 }

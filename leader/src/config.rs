@@ -11,7 +11,7 @@ use quiver_machine::Primary;
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::feature::{Features, ServiceParts, settings};
-use quiver_service::drone::{DroneService, DroneSettings, Error, Program, Result};
+use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
@@ -185,7 +185,7 @@ impl Config {
     }
 }
 
-impl Program for Config {
+impl DroneProgram for Config {
     const FEATURES: Features = crate::features::FEATURES;
     const NAME: &'static str = "leader";
     const SERVE: &'static str = "serve";

@@ -13,7 +13,7 @@ use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
-use quiver_service::drone::running::{ENDING, Running};
+use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;
 use quiver_service::terminal::{self, table};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 use crate::mavlink::{Granted, SystemIdRequest};
-use crate::service::LeaderNode;
+use crate::service::AdmittingLeaderNode;
 
 /// Time limit of a new epoch.
 const EPOCH_TIME: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ pub(crate) const STANDING_BY: &str = "standing by";
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Request {
+pub(crate) enum LeaderRequest {
     /// The state of the leader and its group.
     Status {
         /// Number of members to name.
@@ -65,9 +65,9 @@ pub(crate) enum Request {
     },
 }
 
-/// The answer to [`Request::Status`].
+/// The answer to [`LeaderRequest::Status`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct LeaderStatusReply {
     /// The leader's name, once enrolled.
     pub(crate) name: Option<String>,
     /// The group.
@@ -138,7 +138,7 @@ pub(crate) struct Status {
     pub(crate) duplicate: Option<String>,
     /// MAVLink programs beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mavlink: Option<quiver_bridge::Status>,
+    pub(crate) mavlink: Option<quiver_bridge::BridgeStatus>,
 }
 
 /// A member with a name.
@@ -176,7 +176,7 @@ impl From<Laggard> for LaggardRow {
     }
 }
 
-impl Status {
+impl LeaderStatusReply {
     fn of(machine: &Leader<Ristretto255>, relayed: (usize, usize), roster: usize, laggards: usize) -> Self {
         let status = machine.status();
         let (stance, stands_by_for, replica) = match &status.stance {
@@ -325,31 +325,33 @@ impl LaggardRow {
 
 /// Answers a request.
 pub(crate) async fn answer(
-    running: Running<AdmittingLeader<Ristretto255>>,
+    running: RunningDrone<AdmittingLeader<Ristretto255>>,
     events: broadcast::Sender<LeaderEvent>,
     granted: Granted,
-    request: Request,
+    request: LeaderRequest,
 ) -> Answered {
     let (machine, events) = (&running.machine, events.subscribe());
-    if let Request::Status { roster, laggards } = request {
+    if let LeaderRequest::Status { roster, laggards } = request {
         return status(machine, roster, laggards).await;
     }
-    if let Request::SystemIds(request) = request {
+    if let LeaderRequest::SystemIds(request) = request {
         return granted.answer(machine, request).await;
     }
     serving(machine).await?;
     match request {
-        Request::Evict(named) => evict(machine, events, &drone_named(machine, &granted, named).await?).await,
-        Request::EvictSystem(id) => {
+        LeaderRequest::Evict(named) => {
+            evict(machine, events, &drone_named(machine, &granted, named).await?).await
+        }
+        LeaderRequest::EvictSystem(id) => {
             let holder = granted
                 .holder(id)
                 .ok_or_else(|| format!("system {id} is granted to nobody; see `leader system-id list`"))?;
             evict(machine, events, &holder).await
         }
-        Request::EvictSlot(slot) => evict_slot(machine, events, slot).await,
-        Request::Rekey => rekey(machine, events).await,
-        Request::RenewKem(name) => renew_kem(machine, events, name.as_deref()).await,
-        Request::Send { channel, text } => {
+        LeaderRequest::EvictSlot(slot) => evict_slot(machine, events, slot).await,
+        LeaderRequest::Rekey => rekey(machine, events).await,
+        LeaderRequest::RenewKem(name) => renew_kem(machine, events, name.as_deref()).await,
+        LeaderRequest::Send { channel, text } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let command = LeaderCommand::Send { channel, data: text.into_bytes() };
             match running.send(Either::Left(command.into())).await? {
@@ -357,7 +359,7 @@ pub(crate) async fn answer(
                 Some(handed) => json(&SendReport::sent(handed.connections)),
             }
         }
-        Request::Status { .. } | Request::SystemIds(_) => Err(ENDING.into()),
+        LeaderRequest::Status { .. } | LeaderRequest::SystemIds(_) => Err(ENDING.into()),
     }
 }
 
@@ -365,8 +367,10 @@ type Events = broadcast::Receiver<LeaderEvent>;
 
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
-async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &LeaderNode| Status::of(machine, machine.relay_counts(), roster, laggards);
+async fn status(machine: &Handle<AdmittingLeaderNode>, roster: usize, laggards: usize) -> Answered {
+    let look = move |machine: &AdmittingLeaderNode| {
+        LeaderStatusReply::of(machine, machine.relay_counts(), roster, laggards)
+    };
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
     let listening = machine.listening().await.map_err(|_| ENDING)?;
     status.stalled = machine.metrics().trouble();
@@ -378,13 +382,14 @@ async fn status(machine: &Handle<LeaderNode>, roster: usize, laggards: usize) ->
 
 /// The name of the drone that an operator means: who sees MAVLink knows drones by their system ids.
 async fn drone_named(
-    machine: &Handle<LeaderNode>,
+    machine: &Handle<AdmittingLeaderNode>,
     granted: &Granted,
     named: String,
 ) -> Result<String, String> {
     let Some(holder) = named.parse().ok().and_then(|id| granted.holder(id)) else { return Ok(named) };
     let name = named.clone();
-    let is_name = move |machine: &LeaderNode| machine.members().any(|(_, member)| member.as_str() == name);
+    let is_name =
+        move |machine: &AdmittingLeaderNode| machine.members().any(|(_, member)| member.as_str() == name);
     match machine.inspect(is_name).await.map_err(|_| ENDING)? {
         true if holder != named => Err(ambiguous(&named, &holder)),
         true => Ok(named),
@@ -399,7 +404,7 @@ fn ambiguous(number: &str, holder: &str) -> String {
     )
 }
 
-async fn evict(machine: &Handle<LeaderNode>, events: Events, name: &str) -> Answered {
+async fn evict(machine: &Handle<AdmittingLeaderNode>, events: Events, name: &str) -> Answered {
     let name = Name::new(name).map_err(|error| error.to_string())?;
     machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
@@ -418,7 +423,7 @@ async fn evict(machine: &Handle<LeaderNode>, events: Events, name: &str) -> Answ
     .await
 }
 
-async fn evict_slot(machine: &Handle<LeaderNode>, events: Events, slot: u32) -> Answered {
+async fn evict_slot(machine: &Handle<AdmittingLeaderNode>, events: Events, slot: u32) -> Answered {
     machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
@@ -438,7 +443,7 @@ async fn evict_slot(machine: &Handle<LeaderNode>, events: Events, slot: u32) -> 
     .await
 }
 
-async fn rekey(machine: &Handle<LeaderNode>, events: Events) -> Answered {
+async fn rekey(machine: &Handle<AdmittingLeaderNode>, events: Events) -> Answered {
     machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
@@ -451,7 +456,7 @@ async fn rekey(machine: &Handle<LeaderNode>, events: Events) -> Answered {
     .await
 }
 
-async fn renew_kem(machine: &Handle<LeaderNode>, events: Events, name: Option<&str>) -> Answered {
+async fn renew_kem(machine: &Handle<AdmittingLeaderNode>, events: Events, name: Option<&str>) -> Answered {
     let setting = machine.inspect(|machine| machine.kem_setting()).await.map_err(|_| ENDING)?;
     if setting.is_none() {
         return Err("the deployment file says no second factor: `kem` is none".into());
@@ -473,7 +478,7 @@ async fn renew_kem(machine: &Handle<LeaderNode>, events: Events, name: Option<&s
     .await
 }
 
-async fn serving(machine: &Handle<LeaderNode>) -> Result<(), String> {
+async fn serving(machine: &Handle<AdmittingLeaderNode>) -> Result<(), String> {
     let status = machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
     match status.stance {
         Stance::Leading => Ok(()),

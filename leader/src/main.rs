@@ -29,7 +29,7 @@ use quiver_service::shutdown::{block_on, end_on_signal};
 
 use crate::cli::{Command, EvictArgs, HELP, KemCommand, SystemIdCommand};
 use crate::config::Config;
-use crate::control::{MEMBERS_SHOWN, Request, Status};
+use crate::control::{LeaderRequest, LeaderStatusReply, MEMBERS_SHOWN};
 use crate::mavlink::{GrantRow, SystemIdRequest};
 
 fn main() -> ExitCode {
@@ -65,30 +65,31 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         match cli.command {
             Command::Serve(args) => service::run(&config, &protection, args.json).await,
             Command::Status(args) if args.watch && args.json => {
-                let request = || Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
-                print_changes::<Status, _>(args.every, || ask(&config, request())).await
+                let request =
+                    || LeaderRequest::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
+                print_changes::<LeaderStatusReply, _>(args.every, || ask(&config, request())).await
             }
             Command::Status(args) if args.watch => watch::run(&config, args.every).await,
             Command::Status(args) => {
-                let request = Request::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
-                print_status(&ask(&config, request).await?, args.json, Status::describe)
+                let request = LeaderRequest::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
+                print_status(&ask(&config, request).await?, args.json, LeaderStatusReply::describe)
             }
             Command::Evict(EvictArgs { name: Some(name), .. }) => {
-                ask_and_print(&config, Request::Evict(name.to_string())).await
+                ask_and_print(&config, LeaderRequest::Evict(name.to_string())).await
             }
             Command::Evict(EvictArgs { system_id: Some(id), .. }) => {
-                ask_and_print(&config, Request::EvictSystem(id)).await
+                ask_and_print(&config, LeaderRequest::EvictSystem(id)).await
             }
             Command::Evict(EvictArgs { slot, .. }) => {
-                ask_and_print(&config, Request::EvictSlot(slot.unwrap_or_default())).await
+                ask_and_print(&config, LeaderRequest::EvictSlot(slot.unwrap_or_default())).await
             }
-            Command::Rekey => ask_and_print(&config, Request::Rekey).await,
+            Command::Rekey => ask_and_print(&config, LeaderRequest::Rekey).await,
             Command::Kem(KemCommand::Renew { name }) => {
-                ask_and_print(&config, Request::RenewKem(name.map(|name| name.to_string()))).await
+                ask_and_print(&config, LeaderRequest::RenewKem(name.map(|name| name.to_string()))).await
             }
             Command::Send { channel, text, json } => {
                 Error::check_message(&text)?;
-                let request = Request::Send { channel: channel.to_string(), text };
+                let request = LeaderRequest::Send { channel: channel.to_string(), text };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
             Command::SystemId(command) => system_id(&config, command).await,
@@ -103,7 +104,7 @@ async fn system_id(config: &Config, command: SystemIdCommand) -> Result<()> {
         SystemIdCommand::Withdraw { name } => (SystemIdRequest::Withdraw(name.to_string()), None),
         SystemIdCommand::List { json } => (SystemIdRequest::List, Some(json)),
     };
-    let request = Request::SystemIds(request);
+    let request = LeaderRequest::SystemIds(request);
     match json {
         None => ask_and_print(config, request).await,
         Some(json) => {

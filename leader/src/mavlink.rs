@@ -8,23 +8,23 @@ use std::time::Duration;
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, Group, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
 };
 use quiver_group::leader::Stance;
-use quiver_group::{LeaderCommand, LeaderEvent, Source};
+use quiver_group::{LeaderCommand, LeaderEvent, MessageOrigin};
 use quiver_machine::{Either, Now};
 use quiver_mavlink::{SystemIds, TableIssuer, TableReceiver};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
 use quiver_service::drone::request::Answered;
-use quiver_service::drone::{Error, Result, Running};
+use quiver_service::drone::{Error, Result, RunningDrone};
 use rand::rngs::OsRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
 use crate::control::STANDING_BY;
-use crate::service::LeaderNode;
+use crate::service::AdmittingLeaderNode;
 
 /// Interval between two looks at whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -62,7 +62,7 @@ impl Forgeries {
             return false;
         }
         match (source, data.as_slice().try_into()) {
-            (Source::Signed { name, .. }, Ok(digest)) => {
+            (MessageOrigin::Signed { name, .. }, Ok(digest)) => {
                 tracing::warn!(%name, "{name} hears datagrams with forged tags");
                 self.tell(digest);
             }
@@ -74,7 +74,7 @@ impl Forgeries {
     }
 
     /// Makes a new key if tags are guessed under the one in use.
-    pub(crate) async fn answer(self, machine: Handle<LeaderNode>) {
+    pub(crate) async fn answer(self, machine: Handle<AdmittingLeaderNode>) {
         let mut told = self.0.subscribe();
         while told.changed().await.is_ok() {
             let guessed = *told.borrow_and_update();
@@ -103,7 +103,7 @@ impl TableRequests {
             return false;
         }
         match (source, TableReceiver::parse_request(data)) {
-            (Source::Signed { name, .. }, Some(_)) => {
+            (MessageOrigin::Signed { name, .. }, Some(_)) => {
                 tracing::debug!(%name, "{name} lacks the table of system ids");
                 self.0.send_modify(|requests| *requests = requests.wrapping_add(1));
             }
@@ -131,7 +131,7 @@ impl MemberReports {
 
 /// The leader's machine, as its bridge asks it.
 pub(crate) struct LeaderGroup {
-    pub(crate) running: Running<AdmittingLeader<Ristretto255>>,
+    pub(crate) running: RunningDrone<AdmittingLeader<Ristretto255>>,
     pub(crate) forgeries: Forgeries,
 }
 
@@ -141,16 +141,16 @@ impl Clone for LeaderGroup {
     }
 }
 
-impl Group<Ristretto255> for LeaderGroup {
+impl GroupServices<Ristretto255> for LeaderGroup {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
-        let sign = move |machine: &LeaderNode| machine.sign_datagram(&statement, &mut OsRng);
+        let sign = move |machine: &AdmittingLeaderNode| machine.sign_datagram(&statement, &mut OsRng);
         self.running.machine.inspect(sign).await.ok().flatten()
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &LeaderNode| machine.may_sign_datagrams(now, slot, &drone).is_ok();
+        let may = move |machine: &AdmittingLeaderNode| machine.may_sign_datagrams(now, slot, &drone).is_ok();
         self.running.machine.inspect(may).await.unwrap_or(false)
     }
 
@@ -194,10 +194,10 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
 
 /// Lets the driver tell the bridge each key, as soon as it is durable, that there is none any more, at once,
 /// and in which slots those are to whom system ids are granted.
-pub(crate) fn watched<H: Host<LeaderNode>>(
-    driver: Driver<LeaderNode, H>,
+pub(crate) fn watched<H: Host<AdmittingLeaderNode>>(
+    driver: Driver<AdmittingLeaderNode, H>,
     granted: Granted,
-) -> Driver<LeaderNode, H> {
+) -> Driver<AdmittingLeaderNode, H> {
     let mut seen = None;
     driver.with_inspector(move |now, machine, durable| {
         let keys = machine.epoch_keys(now);
@@ -215,7 +215,7 @@ pub(crate) fn watched<H: Host<LeaderNode>>(
 
 /// State of the table when it was last spread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Spread {
+struct SentTable {
     table: Arc<SystemIds>,
     digest: Option<[u8; 32]>,
     connected: usize,
@@ -223,13 +223,13 @@ struct Spread {
 
 /// Spreads the table by signed messages: when it, the epoch, or the number of those who are connected has
 /// changed, now and then, and when a member asks.
-pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News, requests: TableRequests) {
+pub(crate) async fn spread(machine: Handle<AdmittingLeaderNode>, news: News, requests: TableRequests) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // §20.12: a leader that starts again opens a term, in which numbers begin anew.
     let mut issuer = TableIssuer::new(0);
     let mut asked = requests.0.subscribe();
-    let (mut last, mut repeats, mut at) = (None::<Spread>, 0, Instant::now());
+    let (mut last, mut repeats, mut at) = (None::<SentTable>, 0, Instant::now());
     // Whether what is repeated is a change of the table.
     let (mut is_change, mut next_whole) = (false, Instant::now());
     loop {
@@ -240,7 +240,7 @@ pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News, requests: Ta
         }
         let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
         let Some(epoch) = status.epoch.filter(|_| status.connected > 0) else { continue };
-        let now = Spread { table, digest: status.digest, connected: status.connected };
+        let now = SentTable { table, digest: status.digest, connected: status.connected };
         let is_other = last.as_ref() != Some(&now);
         if is_other {
             repeats = REPEATS;
@@ -272,7 +272,7 @@ pub(crate) async fn spread(machine: Handle<LeaderNode>, news: News, requests: Ta
 
 /// Sends messages about the table, with a pause after each so that others pass between; `None` if the machine has
 /// stopped.
-async fn send(machine: &Handle<LeaderNode>, messages: Vec<Vec<u8>>) -> Option<()> {
+async fn send(machine: &Handle<AdmittingLeaderNode>, messages: Vec<Vec<u8>>) -> Option<()> {
     let channel = Name::new(SYSTEM_IDS_CHANNEL).ok()?;
     let count = messages.len();
     for (number, data) in (1..).zip(messages) {

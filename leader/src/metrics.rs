@@ -11,8 +11,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use quiver_ainq::{Epoch, Kind, Name, Ristretto255};
-use quiver_bridge::Report;
+use quiver_ainq::{Epoch, EpochKind, Name, Ristretto255};
+use quiver_bridge::BridgeReport;
 use quiver_group::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_group::{Leader, LeaderEvent};
 use quiver_net::Unreached;
@@ -39,7 +39,7 @@ struct EpochLabels {
 }
 
 impl EpochLabels {
-    fn of(kind: Kind) -> Self {
+    fn of(kind: EpochKind) -> Self {
         Self { kind: format!("{kind:?}") }
     }
 }
@@ -49,7 +49,7 @@ const NOT_ADMITTED: &str = "not admitted";
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Metrics {
+pub(crate) struct LeaderMetrics {
     epochs: Family<EpochLabels, Counter>,
     refusals: Refusals,
     delivery: Histogram,
@@ -58,7 +58,7 @@ pub(crate) struct Metrics {
     gauges: Gauges,
     pub(crate) troubles: Troubles,
     /// Counts of MAVLink programs, if there are any.
-    pub(crate) mavlink: Option<Report>,
+    pub(crate) mavlink: Option<BridgeReport>,
     /// Time at which a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
     joins: Arc<Mutex<RepeatedJoins>>,
@@ -90,7 +90,7 @@ struct Gauges {
     classical: Gauge,
 }
 
-impl Default for Metrics {
+impl Default for LeaderMetrics {
     fn default() -> Self {
         Self {
             epochs: Family::default(),
@@ -108,7 +108,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl LeaderMetrics {
     /// Registers everything, under `leader`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         if let Some(mavlink) = &self.mavlink {
@@ -117,7 +117,7 @@ impl Metrics {
         let registry = registry.sub_registry_with_prefix("leader");
         // There from the first, at 0: a rate over a counter that appears with its first count would miss that
         // one.
-        for kind in [Kind::Open, Kind::Rekey] {
+        for kind in [EpochKind::Open, EpochKind::Rekey] {
             let _ = self.epochs.get_or_create(&EpochLabels::of(kind));
         }
         registry.register("epochs", "Epochs activated, by how they came about", self.epochs.clone());
@@ -321,7 +321,7 @@ pub(crate) struct Wave(Option<(Epoch, Instant)>);
 
 impl Wave {
     /// Measures how long an epoch takes to reach everybody.
-    pub(crate) fn follow(&mut self, event: &LeaderEvent, metrics: &Metrics) {
+    pub(crate) fn follow(&mut self, event: &LeaderEvent, metrics: &LeaderMetrics) {
         match event {
             LeaderEvent::EpochActivated { epoch, members, .. } => {
                 let started = (*members > 0).then(|| (*epoch, Instant::now()));

@@ -9,23 +9,25 @@ use std::sync::Arc;
 use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Role};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
-use quiver_machine::{Either, Peer, Reason, Route};
+use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::ServiceContext;
 use quiver_service::drone::mavlink::with_status;
-use quiver_service::drone::output::Output;
+use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
-use quiver_service::drone::send::{Paths, Relay};
+use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Drone, DroneService, Error, Program as _, Result, Running, health, with_parts};
+use quiver_service::drone::{
+    DroneMachine, DroneProgram as _, DroneService, Error, Result, RunningDrone, health, with_parts,
+};
 use quiver_service::monitoring::{self, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
-use quiver_service::token_file::{self, Wanted};
+use quiver_service::token_file::{self, TokenRole};
 use quiver_service::{clock, private_file, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
@@ -37,14 +39,14 @@ use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::mavlink::{self, Granted, LeaderGroup, MemberReports};
-use crate::metrics::{Metrics, Wave};
+use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
 /// The machine of this service.
-pub(crate) type LeaderNode = Drone<AdmittingLeader<Ristretto255>>;
+pub(crate) type AdmittingLeaderNode = DroneMachine<AdmittingLeader<Ristretto255>>;
 
 /// Driver of the leader's machine.
-type LeaderDriver = Driver<LeaderNode, LeaderHost>;
+type LeaderDriver = Driver<AdmittingLeaderNode, LeaderHost>;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
@@ -64,7 +66,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     let (drone, records) = DroneService::open(config, &file, |new| protection.obtain(new), Missing::Create)?;
     let (events, _) = broadcast::channel(EVENTS);
     let (refused, refusals) = mpsc::channel(1);
-    let (output, metrics) = (Output { json }, Metrics::default());
+    let (output, metrics) = (StandardOutput { json }, LeaderMetrics::default());
     let mut service = LeaderService { drone, config, output, metrics, events, refused, refusals, shutdown };
     service.begin_with(token.as_ref(), records.is_empty())?;
     service.serve(token).await
@@ -73,7 +75,7 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
 fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ristretto255>>> {
     NodeState::refuse_kgc(&config.drone.data_dir)?;
     match &config.drone.token {
-        Some(path) => Ok(Some(token_file::read(path, &file.pin()?, Wanted::Leader)?)),
+        Some(path) => Ok(Some(token_file::read(path, &file.pin()?, TokenRole::Leader)?)),
         None if NodeState::exists(&config.drone.data_dir) => Ok(None),
         None => Err(Error::NoToken),
     }
@@ -83,11 +85,11 @@ fn token(config: &Config, file: &DeploymentFile) -> Result<Option<IssuedToken<Ri
 struct LeaderService<'a> {
     drone: DroneService<'a, Config>,
     config: &'a Config,
-    output: Output,
-    metrics: Metrics,
+    output: StandardOutput,
+    metrics: LeaderMetrics,
     events: broadcast::Sender<LeaderEvent>,
-    refused: mpsc::Sender<Reason>,
-    refusals: mpsc::Receiver<Reason>,
+    refused: mpsc::Sender<RefusalReason>,
+    refusals: mpsc::Receiver<RefusalReason>,
     shutdown: Shutdown,
 }
 
@@ -163,7 +165,7 @@ impl LeaderService<'_> {
         let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports)?;
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &LeaderNode, unreached: &[_]| {
+        let look = move |machine: &AdmittingLeaderNode, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
@@ -175,7 +177,8 @@ impl LeaderService<'_> {
         let events = self.events.clone();
         let report = self.metrics.mavlink.clone();
         let answer = move |running, request| {
-            let (events, is_status) = (events.clone(), matches!(request, control::Request::Status { .. }));
+            let (events, is_status) =
+                (events.clone(), matches!(request, control::LeaderRequest::Status { .. }));
             let report = report.clone().filter(|_| is_status);
             let granted = granted.clone();
             async move {
@@ -211,7 +214,7 @@ impl LeaderService<'_> {
         machine: AdmittingLeader<Ristretto255>,
         granted: Option<&Granted>,
         reports: &MemberReports,
-    ) -> Result<(LeaderDriver, Running<AdmittingLeader<Ristretto255>>)> {
+    ) -> Result<(LeaderDriver, RunningDrone<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
             store: self.drone.store.clone(),
@@ -231,8 +234,8 @@ impl LeaderService<'_> {
             differing: ToldRefusals::default(),
         };
         let (driver, handle) = Driver::new(node, with_parts(Config::FEATURES, machine), host, OsRng)?;
-        let paths = Paths { relay: |_| Relay::Peers, audience: member_connections };
-        Ok((driver, Running::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
+        let paths = Paths { relay: |_| GroupRelay::Peers, audience: member_connections };
+        Ok((driver, RunningDrone::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
     }
 
     /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
@@ -274,7 +277,7 @@ impl LeaderService<'_> {
 }
 
 /// Reports to the leader whether other nodes have its time.
-async fn confirm_clock(mut handle: Handle<LeaderNode>) {
+async fn confirm_clock(mut handle: Handle<AdmittingLeaderNode>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
@@ -288,7 +291,7 @@ async fn confirm_clock(mut handle: Handle<LeaderNode>) {
 
 /// Counts the connections, among those that a message was handed to, that lead to members: an evicted drone
 /// keeps its own.
-fn member_connections(machine: &LeaderNode, handed: &[Peer]) -> usize {
+fn member_connections(machine: &AdmittingLeaderNode, handed: &[Peer]) -> usize {
     let handed: BTreeSet<_> = handed.iter().collect();
     let reached = |peer: &Peer| handed.contains(&machine.relay_before(*peer).unwrap_or(*peer));
     machine.member_connections().filter(reached).count()

@@ -3,7 +3,7 @@
 
 use quiver_ainq::Ristretto255;
 use quiver_group::{Leader, LeaderRecord};
-use quiver_service::drone::Store;
+use quiver_service::drone::StateStore;
 use quiver_service::state_file::Records;
 use quiver_service::{Error, Result};
 
@@ -22,7 +22,7 @@ fn encoded(records: &[LeaderRecord]) -> Vec<&[u8]> {
 /// `void`: the file has a secret that is void, because it was not compacted when it should have been. It is
 /// tried again with the next records.
 pub(crate) fn persist(
-    store: &Store,
+    store: &StateStore,
     void: &mut bool,
     machine: &Leader<Ristretto255>,
     records: &[LeaderRecord],
@@ -87,9 +87,9 @@ mod tests {
             }
         }
 
-        fn open(&self) -> (Store, Records) {
+        fn open(&self) -> (StateStore, Records) {
             let owner = (&self.deployment, "leader");
-            Store::open(self.directory.path(), owner, &self.by, Missing::Create).expect("open")
+            StateStore::open(self.directory.path(), owner, &self.by, Missing::Create).expect("open")
         }
 
         fn size(&self) -> u64 {

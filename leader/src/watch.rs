@@ -24,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config::Config;
-use crate::control::{Request, Status};
+use crate::control::{LeaderRequest, LeaderStatusReply};
 use view::View;
 
 /// Members that are behind and that are asked for; of these, the view shows as many as fit.
@@ -56,8 +56,8 @@ pub(crate) async fn run(config: &Config, every: Duration) -> Result<()> {
     watch(&mut terminal, config, every, first, shutdown).await
 }
 
-async fn fetch_status(config: &Config) -> Result<Status> {
-    ask(config, Request::Status { roster: 0, laggards: LAGGARDS }).await
+async fn fetch_status(config: &Config) -> Result<LeaderStatusReply> {
+    ask(config, LeaderRequest::Status { roster: 0, laggards: LAGGARDS }).await
 }
 
 /// Prints panics on the first screen: on the second, they would be gone with it.
@@ -74,7 +74,7 @@ async fn watch(
     terminal: &mut Terminal<TermionBackend<Screen<Stdout>>>,
     config: &Config,
     every: Duration,
-    first: Status,
+    first: LeaderStatusReply,
     mut shutdown: Shutdown,
 ) -> Result<()> {
     let (mut status, mut trouble) = (first, None);

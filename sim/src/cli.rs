@@ -18,7 +18,7 @@ use self::flood::FloodArgs;
 use self::run::RunArgs;
 use self::scale::ScaleArgs;
 use self::scenario::ScenarioArgs;
-use crate::report::{Outcome, PAGE};
+use crate::report::{PAGE, RunOutcome};
 use crate::{Result, SimError, interrupt};
 
 const EXAMPLES: &str = "\
@@ -94,7 +94,7 @@ impl Cli {
 }
 
 impl Command {
-    fn execute(&self) -> Result<Outcome> {
+    fn execute(&self) -> Result<RunOutcome> {
         match self {
             Self::Run(args) => run::run(args),
             Self::Reproduce { .. } => Err(SimError::Usage(
@@ -145,11 +145,11 @@ fn probe(flag: &str, file: &Path) -> Result<()> {
 
 /// 0 if everything held, 1 if something did not or could not be carried out, 2 for wrong usage, 128 and the signal's number
 /// for an interrupted run.
-fn exit_code(result: Result<Outcome>) -> ExitCode {
+fn exit_code(result: Result<RunOutcome>) -> ExitCode {
     match result {
-        Ok(Outcome::Passed) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::from(1),
-        Ok(Outcome::Interrupted) => ExitCode::from(interrupt::exit_code()),
+        Ok(RunOutcome::Passed) => ExitCode::SUCCESS,
+        Ok(RunOutcome::Failed) => ExitCode::from(1),
+        Ok(RunOutcome::Interrupted) => ExitCode::from(interrupt::exit_code()),
         Err(error) => {
             complain(&error.to_string());
             ExitCode::from(match error {

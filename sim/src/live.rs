@@ -46,12 +46,12 @@ use crate::{Result, SimError, interrupt};
 pub(crate) use self::rank_line::LONGEST;
 pub use self::rank_line::RankLine;
 pub use self::worker::work;
-use self::world::World;
+use self::world::LiveWorld;
 
 /// An edge with its envelopes.
 type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
 /// A leader with its envelopes, and relays if the plan has them.
-type LeaderNode<S> = WithRelays<Node<AdmittingLeader<S>, Envelopes>>;
+type LiveLeaderNode<S> = WithRelays<Node<AdmittingLeader<S>, Envelopes>>;
 
 /// An edge with envelopes of which it has no keys.
 fn edge_node<S: Suite>(edge: impl Into<AnyEdge<S>>) -> EdgeNode<S> {
@@ -151,7 +151,7 @@ async fn play<S: QuorumSuite>(
     let begin = measure::now();
     let memory = MemorySampler::start();
     let mut world = tokio::select! {
-        world = World::<S>::build(plan, progress, lines) => world?,
+        world = LiveWorld::<S>::build(plan, progress, lines) => world?,
         () = interrupt::requested() => return Err(SimError::Interrupted),
     };
     // Nothing is known yet of what a run has at its end alone.

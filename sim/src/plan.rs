@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
 pub use quiver_quorum::MAX_MEMBERS as MAX_KGCS;
-use quiver_quorum::Parameters;
+use quiver_quorum::QuorumParameters;
 use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
 
@@ -308,8 +308,8 @@ impl Plan {
     }
 
     /// The numbers of the quorum; `None` for a single KGC.
-    pub fn quorum(&self) -> Option<Parameters> {
-        Parameters::new(self.kgcs, self.threshold).ok()
+    pub fn quorum(&self) -> Option<QuorumParameters> {
+        QuorumParameters::new(self.kgcs, self.threshold).ok()
     }
 
     /// Refuses numbers of KGCs that make no quorum.
@@ -317,7 +317,7 @@ impl Plan {
         match (self.kgcs, self.threshold) {
             (1, 1) => Ok(()),
             (1, _) => Err("--threshold is for several KGCs: give --kgcs 3 or more".into()),
-            (kgcs, threshold) => Parameters::new(kgcs, threshold)
+            (kgcs, threshold) => QuorumParameters::new(kgcs, threshold)
                 .map(drop)
                 .map_err(|error| format!("--kgcs, --threshold: {error}")),
         }

@@ -15,7 +15,7 @@ use quiver_report::{OutputArgs, Unit};
 use quiver_world::ranks::Ranks;
 
 use crate::live::RankLine;
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{Result, interrupt, measure};
 
 /// Variables in which starters of MPI programs put the number of processes.
@@ -64,7 +64,7 @@ fn is_started() -> bool {
 
 /// Plays with all other processes that the MPI starter started, or alone if none did. A failure here ends all
 /// of them: the others would wait for this one.
-pub(crate) fn together(play: impl FnOnce() -> Result<Outcome>) -> Result<Outcome> {
+pub(crate) fn together(play: impl FnOnce() -> Result<RunOutcome>) -> Result<RunOutcome> {
     if !is_started() {
         return play();
     }
@@ -88,7 +88,9 @@ pub(crate) fn together(play: impl FnOnce() -> Result<Outcome>) -> Result<Outcome
 
 /// Plays on a thread of its own with lines to other ranks: the first rank with one to each of them in their order, every other
 /// with one to the first. This thread carries their messages meanwhile. Alone it plays here, without a line.
-pub(crate) fn beside_lines(play: impl FnOnce(Vec<RankLine>) -> Result<Outcome> + Send) -> Result<Outcome> {
+pub(crate) fn beside_lines(
+    play: impl FnOnce(Vec<RankLine>) -> Result<RunOutcome> + Send,
+) -> Result<RunOutcome> {
     if count() == 1 {
         return play(Vec::new());
     }

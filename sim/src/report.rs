@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use quiver_report::{Machine, RunName, counted, rename_run, replace, write, write_run};
-use quiver_world::run::{Operation, Pairs, Violation};
+use quiver_world::run::{Pairs, PhaseCosts, RunViolation};
 use serde::Serialize;
 
 use crate::Result;
@@ -39,7 +39,7 @@ pub struct WorkerReport {
 
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// Every invariant held at every drone.
     Passed,
     /// Some did not.
@@ -48,7 +48,7 @@ pub enum Outcome {
     Interrupted,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Returns true if it passed; `None` for a run that did not come to its end.
     #[must_use]
     pub const fn passed(self) -> Option<bool> {
@@ -70,11 +70,11 @@ pub struct RunReport {
     /// Time of its beginning.
     pub started: SystemTime,
     /// The operations in order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<PhaseCosts>,
     /// The processes that hosted the drones, if not this one.
     pub workers: Vec<WorkerReport>,
     /// The invariants that did not hold.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RunViolation>,
     /// True if the user ended the run before its last operation.
     pub interrupted: bool,
     /// Pairs of a member and its leader at the end; `None` if no leader led.
@@ -109,11 +109,11 @@ pub struct RunReport {
 impl RunReport {
     /// Outcome of the run, which passed if every invariant held and no rank was lost. Those of an interrupted run may
     /// have been interrupted with it.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunOutcome {
         match (self.violations.is_empty(), self.interrupted) {
-            (true, true) => Outcome::Interrupted,
-            (true, false) if self.lost().next().is_none() => Outcome::Passed,
-            _ => Outcome::Failed,
+            (true, true) => RunOutcome::Interrupted,
+            (true, false) if self.lost().next().is_none() => RunOutcome::Passed,
+            _ => RunOutcome::Failed,
         }
     }
 
@@ -123,7 +123,7 @@ impl RunReport {
     }
 
     /// The operation of this name.
-    pub fn operation(&self, name: &str) -> Option<&Operation> {
+    pub fn operation(&self, name: &str) -> Option<&PhaseCosts> {
         self.operations.iter().find(|operation| operation.name() == name)
     }
 
@@ -150,7 +150,7 @@ impl RunReport {
             let finished = counted(self.operations.len() as u64, "operation");
             format!("{} is lost with {drones}, and the run is over after {finished}: {why}", worker.who)
         });
-        let lines: Vec<String> = self.violations.iter().map(Violation::to_string).chain(lost).collect();
+        let lines: Vec<String> = self.violations.iter().map(RunViolation::to_string).chain(lost).collect();
         format!("{}\n{}", self.failed(), lines.join("\n"))
     }
 
@@ -275,13 +275,13 @@ pub(crate) mod tests {
             },
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
             operations: vec![
-                Operation::new(Phase::Enrol, 2, Duration::from_millis(5))
+                PhaseCosts::new(Phase::Enrol, 2, Duration::from_millis(5))
                     .with_latencies(vec![(0, Duration::from_millis(2)), (1, Duration::from_millis(4))]),
-                Operation {
+                PhaseCosts {
                     leader_cpu: Some(Duration::from_micros(1500)),
                     leader_bytes: Some(12_345),
                     epochs: 1,
-                    ..Operation::new(Phase::Form, 2, Duration::from_millis(1500))
+                    ..PhaseCosts::new(Phase::Form, 2, Duration::from_millis(1500))
                 }
                 .with_latencies(vec![(0, Duration::from_millis(20)), (1, Duration::from_millis(1400))]),
             ],
@@ -311,14 +311,14 @@ pub(crate) mod tests {
     #[test]
     fn a_violation_makes_the_run_fail_and_names_the_drones() {
         let mut report = sample();
-        assert_eq!(report.outcome(), Outcome::Passed);
-        report.violations.push(Violation {
+        assert_eq!(report.outcome(), RunOutcome::Passed);
+        report.violations.push(RunViolation {
             invariant: Invariant::Agreement,
             step: "form".into(),
             drones: vec!["drone-00001".into()],
             detail: "holds another key than the leader".into(),
         });
-        assert_eq!(report.outcome(), Outcome::Failed);
+        assert_eq!(report.outcome(), RunOutcome::Failed);
         let text = report.failures();
         assert!(text.starts_with("1 invariant failed\n"), "{text}");
         assert!(text.contains("agreement") && text.contains("drone-00001"), "{text}");
@@ -327,7 +327,7 @@ pub(crate) mod tests {
     #[test]
     fn an_interrupted_run_neither_passed_nor_failed_and_its_folder_says_so() {
         let mut report = RunReport { interrupted: true, ..sample() };
-        assert_eq!(report.outcome(), Outcome::Interrupted);
+        assert_eq!(report.outcome(), RunOutcome::Interrupted);
         let results = tempfile::tempdir().unwrap();
         let folder = report.write_under(results.path(), |_| Ok(())).unwrap();
         assert!(folder.ends_with("2001-09-09T01-46-40Z-run-live-2-interrupted"), "{folder:?}");
@@ -338,13 +338,13 @@ pub(crate) mod tests {
             fs::read_to_string(results.path().join("index.html")).unwrap().contains("<td>interrupted</td>")
         );
         // It hides no earlier failure.
-        report.violations.push(Violation {
+        report.violations.push(RunViolation {
             invariant: Invariant::Agreement,
             step: "form".into(),
             drones: Vec::new(),
             detail: "holds another key than the leader".into(),
         });
-        assert_eq!(report.outcome(), Outcome::Failed);
+        assert_eq!(report.outcome(), RunOutcome::Failed);
     }
 
     #[test]
@@ -358,9 +358,9 @@ pub(crate) mod tests {
             peak_memory: None,
         };
         report.workers = vec![worker("rank 1 on a", None)];
-        assert_eq!(report.outcome(), Outcome::Passed);
+        assert_eq!(report.outcome(), RunOutcome::Passed);
         report.workers.push(worker("rank 2 on b", Some("it is gone".into())));
-        assert_eq!(report.outcome(), Outcome::Failed);
+        assert_eq!(report.outcome(), RunOutcome::Failed);
         let text = report.failures();
         assert!(text.starts_with("1 rank lost\n"), "{text}");
         assert!(report.table().contains("FAILED: 1 rank lost"), "{}", report.table());

@@ -39,7 +39,7 @@ pub(crate) enum RngStream {
 /// Purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Purpose {
+pub(crate) enum StreamPurpose {
     /// The protocol.
     Protocol = 1,
     /// The transport's node key.
@@ -49,15 +49,15 @@ pub(crate) enum Purpose {
 /// The generator of one node. `life` counts its starts: a machine that was restarted must not draw the same
 /// nonces again.
 pub(crate) fn generator(seed: u64, stream: RngStream, index: u32, life: u32) -> ChaCha20Rng {
-    ChaCha20Rng::from_seed(derive(seed, stream, Purpose::Protocol, index, life))
+    ChaCha20Rng::from_seed(derive(seed, stream, StreamPurpose::Protocol, index, life))
 }
 
 /// The seed of a node's transport key, the same in all its lives.
 pub(crate) fn node_key(seed: u64, stream: RngStream, index: u32) -> [u8; 32] {
-    derive(seed, stream, Purpose::NodeKey, index, 0)
+    derive(seed, stream, StreamPurpose::NodeKey, index, 0)
 }
 
-fn derive(seed: u64, stream: RngStream, purpose: Purpose, index: u32, life: u32) -> [u8; 32] {
+fn derive(seed: u64, stream: RngStream, purpose: StreamPurpose, index: u32, life: u32) -> [u8; 32] {
     Hasher::new("quiver/1 simulator seed")
         .u64(seed)
         .u8(stream as u8)
@@ -86,7 +86,7 @@ mod tests {
                     }
                     assert_ne!(
                         node_key(seed, stream, index),
-                        derive(seed, stream, Purpose::Protocol, index, 0)
+                        derive(seed, stream, StreamPurpose::Protocol, index, 0)
                     );
                 }
             }

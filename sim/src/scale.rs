@@ -11,7 +11,7 @@ use quiver_world::run::Phase;
 
 use self::quantity::operation;
 use crate::plan::{Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, RunReport};
+use crate::report::{RunOutcome, RunReport};
 use crate::{Result, SimError, interrupt, live, virtual_world};
 
 /// Most repetitions of a size.
@@ -158,11 +158,11 @@ fn line(run: &RunReport) -> String {
     let plan = &run.plan;
     let rekey = operation(run, Phase::Rekey);
     let cpu = rekey.and_then(|rekey| rekey.leader_cpu).map_or_else(|| "–".into(), Unit::duration);
-    let passed = if run.outcome() == Outcome::Passed { "passed" } else { "FAILED" };
+    let passed = if run.outcome() == RunOutcome::Passed { "passed" } else { "FAILED" };
     format!(
         "{}, {}, seed {}: {passed} in {}, {cpu} CPU time of the leader per re-key",
         counted(plan.drones, "drone"),
-        Group::of(plan).name(),
+        RunSeries::of(plan).name(),
         plan.seed,
         Unit::duration(run.wall)
     )
@@ -170,13 +170,13 @@ fn line(run: &RunReport) -> String {
 
 /// Runs that differ in their size alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
+struct RunSeries {
     strategy: StrategyKind,
     /// The transport, or the radio of the virtual world.
     network: String,
 }
 
-impl Group {
+impl RunSeries {
     fn of(plan: &Plan) -> Self {
         let network = match plan.world {
             WorldKind::Live => plan.transport.name(),
@@ -193,13 +193,13 @@ impl Group {
 impl ScaleRuns {
     /// Outcome of all runs, which passed if each did.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        if self.runs.iter().any(|run| run.outcome() != Outcome::Passed) {
-            Outcome::Failed
+    pub fn outcome(&self) -> RunOutcome {
+        if self.runs.iter().any(|run| run.outcome() != RunOutcome::Passed) {
+            RunOutcome::Failed
         } else if self.runs.len() < self.planned {
-            Outcome::Interrupted
+            RunOutcome::Interrupted
         } else {
-            Outcome::Passed
+            RunOutcome::Passed
         }
     }
 
@@ -212,14 +212,14 @@ impl ScaleRuns {
     /// The failures of the runs that failed.
     #[must_use]
     pub fn failures(&self) -> String {
-        let failed = self.runs.iter().filter(|run| run.outcome() == Outcome::Failed);
+        let failed = self.runs.iter().filter(|run| run.outcome() == RunOutcome::Failed);
         failed.map(|run| format!("{}: {}", line(run), run.failures())).collect::<Vec<_>>().join("\n")
     }
 
     /// The groups that were measured, in order of appearance.
-    fn groups(&self) -> Vec<Group> {
+    fn groups(&self) -> Vec<RunSeries> {
         let mut groups = Vec::new();
-        for group in self.runs.iter().map(|run| Group::of(&run.plan)) {
+        for group in self.runs.iter().map(|run| RunSeries::of(&run.plan)) {
             if !groups.contains(&group) {
                 groups.push(group);
             }

@@ -12,7 +12,7 @@ use quiver_report::{RunName, write, write_run};
 use quiver_world::scenario::{Scenario, ScenarioRun};
 
 use crate::Result;
-use crate::report::{Outcome, PAGE};
+use crate::report::{PAGE, RunOutcome};
 
 /// A scenario, what came of it, and how it was run.
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ pub struct ScenarioReport {
 
 impl ScenarioReport {
     /// Outcome of the scenario, which passed if every invariant held and every expectation was met.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunOutcome {
         match (self.run.failed(), self.run.interrupted) {
-            (true, _) => Outcome::Failed,
-            (false, true) => Outcome::Interrupted,
-            (false, false) => Outcome::Passed,
+            (true, _) => RunOutcome::Failed,
+            (false, true) => RunOutcome::Interrupted,
+            (false, false) => RunOutcome::Passed,
         }
     }
 
@@ -98,7 +98,7 @@ mod tests {
     use std::fs;
 
     use quiver_world::WorldSuite;
-    use quiver_world::scenario::Reading;
+    use quiver_world::scenario::ReadOptions;
 
     use super::*;
 
@@ -106,7 +106,7 @@ mod tests {
     pub(super) fn sample() -> ScenarioReport {
         let text = "title = \"Sample\"\nabout = \"\"\nduration = \"40s\"\n[fleet]\nmembers = 5\n[radio]\npreset = \"802.15.4\"\n\
                     [[event]]\nat = \"20s\"\nleave = [\"edge-1\"]\n[expect]\nmembers = 4\n";
-        let scenario = Scenario::parse("sample.toml", text, Reading::default()).unwrap();
+        let scenario = Scenario::parse("sample.toml", text, ReadOptions::default()).unwrap();
         let run = scenario.run(WorldSuite::Toy).unwrap();
         ScenarioReport {
             scenario,
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn failures_are_named_with_the_command_that_shows_them_again() {
         let mut report = sample();
-        assert_eq!(report.outcome(), Outcome::Passed);
+        assert_eq!(report.outcome(), RunOutcome::Passed);
         report.run.unmet.push("3 drones hold the newest key, not 4".into());
-        assert_eq!(report.outcome(), Outcome::Failed);
+        assert_eq!(report.outcome(), RunOutcome::Failed);
         let text = report.failures();
         assert!(
             text.contains("3 drones hold") && text.contains("sim scenario sample.toml --seed 1"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use quiver_report::{Machine, Progress, Step, Unit, counted};
+use quiver_report::{Machine, Progress, ProgressStep, Unit, counted};
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
 use quiver_world::run::{self, FinishedPart, Pacing, Phase, Run, RunPlan};
@@ -206,9 +206,9 @@ fn run_over(
     record: bool,
     finished: &mut dyn FnMut(FinishedPart<'_>),
 ) -> Result<(Run, Option<Trace>)> {
-    let mut bar: Option<(Phase, u32, Step)> = None;
+    let mut bar: Option<(Phase, u32, ProgressStep)> = None;
     let mut told = 0;
-    let mut watch = |state: run::Progress, part: FinishedPart<'_>| {
+    let mut watch = |state: run::RunProgress, part: FinishedPart<'_>| {
         if part.operations.len() > told {
             told = part.operations.len();
             finished(part);

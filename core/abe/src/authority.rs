@@ -9,11 +9,11 @@ use quiver_crypto::{Digest, Hasher, Hex};
 /// Every key and every ciphertext carries it, so that a mismatch is an error of its own and not a wrong
 /// secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display, derive_more::Debug)]
-#[debug("Authority({self})")]
+#[debug("AuthorityFingerprint({self})")]
 #[display("{}", Hex(_0))]
-pub struct Authority(Digest);
+pub struct AuthorityFingerprint(Digest);
 
-impl Authority {
+impl AuthorityFingerprint {
     /// Bytes of a fingerprint.
     pub const LEN: usize = 32;
 

@@ -17,7 +17,7 @@ use rand_core::CryptoRngCore;
 
 use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::terms::MAX_TERMS_LEN;
-use crate::{AbeError, Authority, PublicEncoding, Scheme, Terms, Universe};
+use crate::{AbeError, AuthorityFingerprint, PublicEncoding, Scheme, Terms, Universe};
 
 mod keys;
 mod parameters;
@@ -33,14 +33,14 @@ pub(crate) const HEADER_LEN: usize = 3;
 
 /// Kind of the encoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EncodedKind {
     Parameters = 1,
     MasterKey = 2,
     Key = 3,
     Ciphertext = 4,
 }
 
-impl Kind {
+impl EncodedKind {
     const fn with_article(self) -> &'static str {
         match self {
             Self::Parameters => "parameters",
@@ -51,11 +51,11 @@ impl Kind {
     }
 }
 
-fn write_header<M: SchemeAlgebra>(writer: &mut Writer, kind: Kind) {
+fn write_header<M: SchemeAlgebra>(writer: &mut Writer, kind: EncodedKind) {
     writer.u8(VERSION).u8(M::NUMBER).u8(kind as u8);
 }
 
-fn read_header<M: SchemeAlgebra>(reader: &mut Reader<'_>, kind: Kind) -> Result<(), AbeError> {
+fn read_header<M: SchemeAlgebra>(reader: &mut Reader<'_>, kind: EncodedKind) -> Result<(), AbeError> {
     let [version, scheme, actual] = reader.array()?;
     if version != VERSION {
         return Err(AbeError::UnknownVersion(version));
@@ -72,16 +72,16 @@ fn read_header<M: SchemeAlgebra>(reader: &mut Reader<'_>, kind: Kind) -> Result<
 /// Content of a key or ciphertext: its authority, its terms, and its elements.
 #[derive(Clone)]
 struct Content<T: Terms, B> {
-    authority: Authority,
+    authority: AuthorityFingerprint,
     terms: T,
     lowered: T::Lowered,
     body: B,
 }
 
 impl<T: Terms, B: ElementEncoding<T::Lowered>> Content<T, B> {
-    fn encode<M: SchemeAlgebra>(&self, kind: Kind) -> Vec<u8> {
+    fn encode<M: SchemeAlgebra>(&self, kind: EncodedKind) -> Vec<u8> {
         let terms = self.terms.encode();
-        let before = HEADER_LEN + Authority::LEN + size_of::<u32>();
+        let before = HEADER_LEN + AuthorityFingerprint::LEN + size_of::<u32>();
         let mut writer = Writer::with_capacity(before + terms.len() + self.body.encoded_len());
         write_header::<M>(&mut writer, kind);
         writer.fixed(self.authority.as_bytes()).lp(&terms);
@@ -89,10 +89,10 @@ impl<T: Terms, B: ElementEncoding<T::Lowered>> Content<T, B> {
         writer.finish()
     }
 
-    fn decode<M: SchemeAlgebra>(bytes: &[u8], kind: Kind) -> Result<Self, AbeError> {
+    fn decode<M: SchemeAlgebra>(bytes: &[u8], kind: EncodedKind) -> Result<Self, AbeError> {
         let mut reader = Reader::new(bytes);
         read_header::<M>(&mut reader, kind)?;
-        let authority = Authority::read(&mut reader)?;
+        let authority = AuthorityFingerprint::read(&mut reader)?;
         let terms = T::decode(reader.lp(MAX_TERMS_LEN)?)?;
         let lowered = terms.lower()?;
         let body = B::read(&mut reader, &lowered)?;

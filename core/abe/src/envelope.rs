@@ -6,7 +6,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `any_scheme` | all schemes as one, chosen by name: [`AnyParameters`], [`AnyKey`], [`Target`] |
+//! | `any_scheme` | all schemes as one, chosen by name: [`AnyParameters`], [`AnyKey`], [`EnvelopeTarget`] |
 //! | `header` | the bytes before the chunks: [`Opening`], [`Following`], [`Lifetime`] |
 //! | `transform` | K_0 from the KEM, checked by encapsulating again |
 //! | `chain` | K_msg and K_{n+1} from K_n; the receiver's window |
@@ -35,11 +35,11 @@ mod splitter;
 mod stream;
 mod transform;
 
-pub use any_scheme::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, Target, named_authority};
+pub use any_scheme::{AnyCiphertext, AnyKey, AnyParameters, AnyScheme, EnvelopeTarget, named_authority};
 pub use chain::{MAX_AHEAD, MAX_SKIPPED};
 pub use error::EnvelopeError;
 pub use header::{
-    Following, Header, Lifetime, MAX_CIPHERTEXT_LEN, MAX_GROUP_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN,
+    EnvelopeHeader, Following, Lifetime, MAX_CIPHERTEXT_LEN, MAX_GROUP_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN,
     MAX_SIGNATURE_LEN, Opening, SessionId,
 };
 #[cfg(feature = "std")]
@@ -48,7 +48,7 @@ pub use kem::Kem;
 pub use oneshot::{OpenedBytes, open_bytes, seal_bytes};
 pub use receiving_session::ReceivingSession;
 pub use sender::{Signer, Verifier};
-pub use sending_session::{Message, SendingSession};
+pub use sending_session::{EnvelopeStart, SendingSession};
 pub use sessions::{MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, SessionLimits, Sessions};
 pub use splitter::Splitter;
 pub use stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN, Sealer};

@@ -6,7 +6,7 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | e(g1,g2)^α | `Public::y`, in the parameters |
+//! | e(g1,g2)^α | `FabeoParameters::y`, in the parameters |
 //! | H(u) for an attribute u | `attribute_point`: RFC 9380 with a domain of its own per scheme |
 //! | H(\|U\| + 1), which CP-ABE needs besides | b, `base_point`: hashed under another domain, so that no attribute has it |
 //! | (M, π, ρ) | a [`Formula`]: rows are leaves, π(i) the leaf's attribute, ρ(i) its use number |
@@ -72,14 +72,14 @@ pub trait Variant: Copy + fmt::Debug + Send + Sync + 'static {
 
 /// Public parameters of an authority: y = α·e(g1, g2).
 #[derive(Clone)]
-pub struct Public<V: Variant> {
+pub struct FabeoParameters<V: Variant> {
     y: Gt,
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<FabeoTables>>,
     variant: PhantomData<V>,
 }
 
 /// Tables of points that are multiplied again and again: 1.3 MB, and those of attributes.
-struct Tables {
+struct FabeoTables {
     y: FixedBase<Gt>,
     g1: FixedBase<G1>,
     g2: FixedBase<G2>,
@@ -93,13 +93,13 @@ enum Hashed {
     Table(FixedBase<G1>),
 }
 
-impl<V: Variant> Public<V> {
+impl<V: Variant> FabeoParameters<V> {
     const fn new(y: Gt) -> Self {
         Self { y, tables: None, variant: PhantomData }
     }
 
     /// The tables, if there are any. A build for boards has no code for them.
-    fn tables(&self) -> Option<&Tables> {
+    fn tables(&self) -> Option<&FabeoTables> {
         if cfg!(feature = "small") { None } else { self.tables.as_deref() }
     }
 
@@ -119,7 +119,7 @@ impl<V: Variant> Public<V> {
             let table = || Hashed::Table(FixedBase::with_window(&point, WINDOW));
             (attribute.clone(), if number < TABLED { table() } else { Hashed::Point(point) })
         };
-        self.tables = Some(Arc::new(Tables {
+        self.tables = Some(Arc::new(FabeoTables {
             y: FixedBase::new(&self.y),
             g1: FixedBase::new(&G1::generator()),
             g2: FixedBase::new(&G2::generator()),
@@ -195,7 +195,7 @@ impl<V: Variant> Public<V> {
     }
 }
 
-impl<V: Variant> ElementEncoding<()> for Public<V> {
+impl<V: Variant> ElementEncoding<()> for FabeoParameters<V> {
     fn encoded_len(&self) -> usize {
         Gt::ENCODED_LEN
     }
@@ -231,12 +231,12 @@ impl ElementEncoding<()> for Alpha {
 fn setup<V: Variant>(
     universe: &Universe,
     rng: &mut (impl CryptoRngCore + ?Sized),
-) -> Result<(Public<V>, Alpha), AbeError> {
+) -> Result<(FabeoParameters<V>, Alpha), AbeError> {
     universe.open()?;
     // FABEO, figure 1, Setup: y = α·e(g1, g2).
     let alpha = Alpha(nonzero(rng));
     let y = pairing(&(G1::generator() * alpha.0), &G2::generator());
-    Ok((Public::new(y), alpha))
+    Ok((FabeoParameters::new(y), alpha))
 }
 
 /// Σ γ·point over those leaves of a selection for which `point` has one. The coefficients' common denominator

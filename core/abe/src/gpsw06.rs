@@ -6,9 +6,9 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | setup | t_i, y; T_i = g^t_i, Y = e(g,g)^y | `Master`; T_i = t_i·g1, Y = y·e(g1, g2) in `Public` |
-//! | encryption to attributes γ | E_i = T_i^s for i ∈ γ; e(g,g)^(ys) | E_i = s·T_i, `CiphertextElements`; s·Y |
-//! | key for a tree T | D_x = g^(q_x(0) / t_i), i = att(x) | D_x = (q_x(0) / t_i)·g2, `KeyElements` |
+//! | setup | t_i, y; T_i = g^t_i, Y = e(g,g)^y | `Master`; T_i = t_i·g1, Y = y·e(g1, g2) in `GpswParameters` |
+//! | encryption to attributes γ | E_i = T_i^s for i ∈ γ; e(g,g)^(ys) | E_i = s·T_i, `GpswCiphertextElements`; s·Y |
+//! | key for a tree T | D_x = g^(q_x(0) / t_i), i = att(x) | D_x = (q_x(0) / t_i)·g2, `GpswKeyElements` |
 //! | decryption | recursively, Π F_z^Δ at every node | Σ e(γ_x·E_i, D_x) over the leaves used, γ_x the product of Δ on the way |
 //!
 //! # Correctness
@@ -64,17 +64,17 @@ pub struct Gpsw06;
 
 /// Public parameters of an authority.
 #[derive(Clone)]
-pub struct Public {
+pub struct GpswParameters {
     universe: Listed,
     /// T_i = t_i·g1, in the universe's order.
     attributes: Vec<G1>,
     /// Y = y·e(g1, g2).
     y: Gt,
-    tables: Option<Arc<Tables>>,
+    tables: Option<Arc<GpswTables>>,
 }
 
 /// Tables of Y and g2, 1.1 MB, and of the first attributes that are expected.
-struct Tables {
+struct GpswTables {
     y: FixedBase<Gt>,
     g2: FixedBase<G2>,
     /// Tables by index in the universe.
@@ -90,15 +90,15 @@ pub struct Master {
 }
 
 /// A key's elements: D_x per leaf from left to right.
-pub struct KeyElements(Zeroizing<Vec<G2>>);
+pub struct GpswKeyElements(Zeroizing<Vec<G2>>);
 
 /// A ciphertext's elements: E_i per attribute in ascending order.
 #[derive(Clone)]
-pub struct CiphertextElements(Vec<G1>);
+pub struct GpswCiphertextElements(Vec<G1>);
 
-impl Public {
+impl GpswParameters {
     /// The tables, if there are any. A build for boards has no code for them.
-    fn tables(&self) -> Option<&Tables> {
+    fn tables(&self) -> Option<&GpswTables> {
         if cfg!(feature = "small") { None } else { self.tables.as_deref() }
     }
 
@@ -134,15 +134,15 @@ impl SchemeAlgebra for Gpsw06 {
 
     type KeyTerms = AccessTree;
     type CiphertextTerms = AttributeSet;
-    type Public = Public;
+    type Public = GpswParameters;
     type Master = Master;
-    type KeyElements = KeyElements;
-    type CiphertextElements = CiphertextElements;
+    type KeyElements = GpswKeyElements;
+    type CiphertextElements = GpswCiphertextElements;
 
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Public, Master), AbeError> {
+    ) -> Result<(GpswParameters, Master), AbeError> {
         let universe = universe.listed()?.clone();
         // GPSW06, section 4, Setup: t_i for every attribute of the universe, and y.
         let master =
@@ -153,14 +153,14 @@ impl SchemeAlgebra for Gpsw06 {
         // T_i = t_i·g1, Y = y·e(g1, g2)
         let attributes = master.attributes.iter().map(times_g1).collect();
         let y = pairing(&times_g1(&master.y), &G2::generator());
-        Ok((Public { universe, attributes, y, tables: None }, master))
+        Ok((GpswParameters { universe, attributes, y, tables: None }, master))
     }
 
-    fn prepare(public: &mut Public, expected: &Universe) {
+    fn prepare(public: &mut GpswParameters, expected: &Universe) {
         let places = expected.iter().filter_map(|attribute| public.universe.place(attribute).ok());
         let tabled =
             |place: usize| Some((place, FixedBase::with_window(public.attributes.get(place)?, WINDOW)));
-        public.tables = Some(Arc::new(Tables {
+        public.tables = Some(Arc::new(GpswTables {
             y: FixedBase::new(&public.y),
             g2: FixedBase::new(&G2::generator()),
             attributes: places.take(TABLED).filter_map(tabled).collect(),
@@ -168,11 +168,11 @@ impl SchemeAlgebra for Gpsw06 {
     }
 
     fn derive(
-        public: &Public,
+        public: &GpswParameters,
         master: &Master,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<KeyElements, AbeError> {
+    ) -> Result<GpswKeyElements, AbeError> {
         // GPSW06, section 4, Key Generation: q_x(0) of every leaf, q_root(0) = y
         let mut shares = share(formula, master.y, rng)?;
         // D_x = (q_x(0) / t_i)·g2, i = att(x)
@@ -181,14 +181,14 @@ impl SchemeAlgebra for Gpsw06 {
             let inverse = master.attributes.get(place).and_then(Field::invert);
             *share *= *Zeroizing::new(inverse.ok_or(AbeError::WrongAuthority)?);
         }
-        Ok(KeyElements(Zeroizing::new(public.times_g2(&shares))))
+        Ok(GpswKeyElements(Zeroizing::new(public.times_g2(&shares))))
     }
 
     fn encapsulate(
-        public: &Public,
+        public: &GpswParameters,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+    ) -> Result<(GpswCiphertextElements, SharedElement), AbeError> {
         // GPSW06, section 4, Encryption: one s for all attributes.
         let s = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
@@ -197,12 +197,12 @@ impl SchemeAlgebra for Gpsw06 {
             attributes.extend(public.times_attribute(public.universe.place(attribute)?, &s));
         }
         // The element: s·Y = ys·e(g1, g2).
-        Ok((CiphertextElements(attributes), shared(public.times_y(&s))))
+        Ok((GpswCiphertextElements(attributes), shared(public.times_y(&s))))
     }
 
     fn decapsulate(
-        (formula, KeyElements(key)): (&Formula, &KeyElements),
-        (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
+        (formula, GpswKeyElements(key)): (&Formula, &GpswKeyElements),
+        (atoms, GpswCiphertextElements(sent)): (&Atoms, &GpswCiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         // GPSW06, section 4, Decryption, with the Δ of all nodes multiplied into one γ_x for each leaf used.
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
@@ -225,7 +225,7 @@ impl SchemeAlgebra for Gpsw06 {
     }
 }
 
-impl ElementEncoding<()> for Public {
+impl ElementEncoding<()> for GpswParameters {
     fn encoded_len(&self) -> usize {
         self.universe.encoded_len() + G1::ENCODED_LEN * self.attributes.len() + Gt::ENCODED_LEN
     }
@@ -265,7 +265,7 @@ impl ElementEncoding<()> for Master {
     }
 }
 
-impl ElementEncoding<Formula> for KeyElements {
+impl ElementEncoding<Formula> for GpswKeyElements {
     fn encoded_len(&self) -> usize {
         G2::ENCODED_LEN * self.0.len()
     }
@@ -279,7 +279,7 @@ impl ElementEncoding<Formula> for KeyElements {
     }
 }
 
-impl ElementEncoding<Atoms> for CiphertextElements {
+impl ElementEncoding<Atoms> for GpswCiphertextElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * self.0.len()
     }

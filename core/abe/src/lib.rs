@@ -71,7 +71,7 @@ pub mod universe;
 #[cfg(feature = "insecure-yct14")]
 pub mod yct14;
 
-pub use authority::Authority;
+pub use authority::AuthorityFingerprint;
 pub use encoding::{Ciphertext, Key, MasterKey, Parameters};
 pub use error::AbeError;
 pub use fabeo22::{FabeoCp, FabeoKp};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quiver_crypto::{Secret, Zeroizing};
 use rand_core::CryptoRngCore;
 
-use crate::{AbeError, Authority, Terms, Universe};
+use crate::{AbeError, AuthorityFingerprint, Terms, Universe};
 
 /// An attribute-based key encapsulation.
 ///
@@ -102,7 +102,7 @@ pub trait PublicEncoding: Sized + Debug {
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
     /// Authority of the keys or parameters.
-    fn authority(&self) -> &Authority;
+    fn authority(&self) -> &AuthorityFingerprint;
 }
 
 /// A value that its holder keeps: erased when dropped, never printed. Encoded as [`PublicEncoding`] values
@@ -118,7 +118,7 @@ pub trait SecretEncoding: Sized + Debug {
     fn decode(bytes: &[u8]) -> Result<Self, AbeError>;
 
     /// Authority of the key.
-    fn authority(&self) -> &Authority;
+    fn authority(&self) -> &AuthorityFingerprint;
 }
 
 /// A value with public terms.

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Zeroizing;
 use quiver_pairing::{G1, Scalar};
-use quiver_policy::{Formula, Gate, Node, SelectedGate, Selection};
+use quiver_policy::{Formula, PolicyNode, SelectedGate, Selection, ThresholdGate};
 use quiver_sharing::{Field, MAX_SHARES, Polynomial, Rational, lagrange_at_zero, rational_lagrange};
 use rand_core::CryptoRngCore;
 
@@ -40,19 +40,19 @@ pub(crate) fn share<F: Field>(
     for (number, node) in nodes.iter().enumerate().rev() {
         let value = values.get(number).copied().unwrap_or(F::ZERO);
         match node {
-            Node::Leaf(leaf) => {
+            PolicyNode::Leaf(leaf) => {
                 if let Some(share) = shares.get_mut(*leaf) {
                     *share = value;
                 }
             }
-            Node::Gate(gate) => hand_down(gate, value, &mut values, rng)?,
+            PolicyNode::Gate(gate) => hand_down(gate, value, &mut values, rng)?,
         }
     }
     Ok(shares)
 }
 
 fn hand_down<F: Field>(
-    gate: &Gate,
+    gate: &ThresholdGate,
     value: F,
     values: &mut [F],
     rng: &mut (impl CryptoRngCore + ?Sized),
@@ -109,13 +109,13 @@ impl<F: Field> Weights<F> {
         // A board opens few thresholds, and has no flash for fractions.
         if cfg!(feature = "small") {
             let plain = |gate: &SelectedGate| match formula.nodes().get(gate.node()) {
-                Some(Node::Gate(gate)) => gate.is_or() || gate.is_and(),
+                Some(PolicyNode::Gate(gate)) => gate.is_or() || gate.is_and(),
                 _ => false,
             };
             let factors = alloc::vec![1; selection.leaves().len()];
             return selection.gates().iter().all(plain).then_some(Self::Small { factors, denominator: 1 });
         }
-        let fractions = propagate(formula, selection, Fraction::ONE, |above, gate, places| {
+        let fractions = propagate(formula, selection, ReducedFraction::ONE, |above, gate, places| {
             if gate.is_or() || gate.is_and() {
                 // All coefficients of a sum are 1: the weight passes down.
                 return Some(alloc::vec![*above; places.len()]);
@@ -214,13 +214,13 @@ fn propagate<W: Clone>(
     formula: &Formula,
     selection: &Selection,
     root: W,
-    step: impl Fn(&W, &Gate, &[u32]) -> Option<Vec<W>>,
+    step: impl Fn(&W, &ThresholdGate, &[u32]) -> Option<Vec<W>>,
 ) -> Option<Vec<W>> {
     let mut weights = alloc::vec![None; formula.nodes().len()];
     *weights.last_mut()? = Some(root);
     for chosen in selection.gates() {
         let above = weights.get_mut(chosen.node())?.take()?;
-        let Some(Node::Gate(gate)) = formula.nodes().get(chosen.node()) else { return None };
+        let Some(PolicyNode::Gate(gate)) = formula.nodes().get(chosen.node()) else { return None };
         for (&place, weight) in chosen.places().iter().zip(step(&above, gate, chosen.places())?) {
             let index = usize::try_from(place).ok()?.checked_sub(1)?;
             *weights.get_mut(*gate.children().get(index)?)? = Some(weight);
@@ -232,13 +232,13 @@ fn propagate<W: Clone>(
 
 /// A fraction in lowest terms.
 #[derive(Clone, Copy, Debug)]
-struct Fraction {
+struct ReducedFraction {
     numerator: i128,
     /// Denominator, above zero.
     denominator: i128,
 }
 
-impl Fraction {
+impl ReducedFraction {
     const ONE: Self = Self { numerator: 1, denominator: 1 };
 
     /// Multiplies by `numerator / denominator`, if the product fits.

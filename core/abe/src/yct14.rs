@@ -5,9 +5,9 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | setup | s_i, s; P_i = s_i·G, PK = s·G | `Master`; `Public` |
-//! | encryption to attributes γ | C_i = k·P_i for i ∈ γ; k·PK | `CiphertextElements` |
-//! | key for a tree | D_x = q_x(0) / s_i, i = att(x) | `KeyElements` |
+//! | setup | s_i, s; P_i = s_i·G, PK = s·G | `Master`; `YctParameters` |
+//! | encryption to attributes γ | C_i = k·P_i for i ∈ γ; k·PK | `YctCiphertextElements` |
+//! | key for a tree | D_x = q_x(0) / s_i, i = att(x) | `YctKeyElements` |
 //! | decryption | Σ Δ·D_x·C_i, node by node | Σ γ_x·D_x·C_i over the leaves used |
 //!
 //! # Correctness
@@ -55,7 +55,7 @@ pub struct InsecureYct14;
 
 /// Public parameters of an authority.
 #[derive(Clone)]
-pub struct Public {
+pub struct YctParameters {
     universe: Listed,
     /// P_i = s_i·G, in the universe's order.
     attributes: Vec<RistrettoPoint>,
@@ -72,11 +72,11 @@ pub struct Master {
 }
 
 /// A key's elements: D_x per leaf from left to right.
-pub struct KeyElements(Zeroizing<Vec<Scalar>>);
+pub struct YctKeyElements(Zeroizing<Vec<Scalar>>);
 
 /// A ciphertext's elements: C_i per attribute in ascending order.
 #[derive(Clone)]
-pub struct CiphertextElements(Vec<RistrettoPoint>);
+pub struct YctCiphertextElements(Vec<RistrettoPoint>);
 
 impl SchemeAlgebra for InsecureYct14 {
     const ID: &'static str = "yct14-insecure";
@@ -84,15 +84,15 @@ impl SchemeAlgebra for InsecureYct14 {
 
     type KeyTerms = AccessTree;
     type CiphertextTerms = AttributeSet;
-    type Public = Public;
+    type Public = YctParameters;
     type Master = Master;
-    type KeyElements = KeyElements;
-    type CiphertextElements = CiphertextElements;
+    type KeyElements = YctKeyElements;
+    type CiphertextElements = YctCiphertextElements;
 
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Public, Master), AbeError> {
+    ) -> Result<(YctParameters, Master), AbeError> {
         let universe = universe.listed()?.clone();
         // YCT14, setup: s_i for every attribute of the universe, and s.
         let master =
@@ -100,18 +100,18 @@ impl SchemeAlgebra for InsecureYct14 {
         // P_i = s_i·G, PK = s·G
         let attributes = master.attributes.iter().map(RistrettoPoint::mul_base).collect();
         let key = RistrettoPoint::mul_base(&master.s);
-        Ok((Public { universe, attributes, key }, master))
+        Ok((YctParameters { universe, attributes, key }, master))
     }
 
     /// Prepares nothing: every point is multiplied once per ciphertext, and quickly.
-    fn prepare(_: &mut Public, _: &Universe) {}
+    fn prepare(_: &mut YctParameters, _: &Universe) {}
 
     fn derive(
-        public: &Public,
+        public: &YctParameters,
         master: &Master,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<KeyElements, AbeError> {
+    ) -> Result<YctKeyElements, AbeError> {
         // YCT14, key for a tree: q_x(0) of every leaf, q_root(0) = s
         let mut shares = share(formula, master.s, rng)?;
         // D_x = q_x(0) / s_i, i = att(x): scalars, of which two keys give two equations in the s_i / s
@@ -123,14 +123,14 @@ impl SchemeAlgebra for InsecureYct14 {
         // All at once, for the price of one inversion: neither setup nor decoding lets a zero in.
         Scalar::batch_invert(&mut inverses);
         shares.iter_mut().zip(inverses.iter()).for_each(|(share, inverse)| *share *= inverse);
-        Ok(KeyElements(shares))
+        Ok(YctKeyElements(shares))
     }
 
     fn encapsulate(
-        public: &Public,
+        public: &YctParameters,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(CiphertextElements, SharedElement), AbeError> {
+    ) -> Result<(YctCiphertextElements, SharedElement), AbeError> {
         // YCT14, encryption: one k for all attributes.
         let k = Zeroizing::new(nonzero(rng));
         let mut attributes = Vec::with_capacity(atoms.len());
@@ -140,12 +140,12 @@ impl SchemeAlgebra for InsecureYct14 {
                 .extend(public.attributes.get(public.universe.place(attribute)?).map(|point| point * *k));
         }
         // The element: k·PK = ks·G.
-        Ok((CiphertextElements(attributes), shared(&(public.key * *k))))
+        Ok((YctCiphertextElements(attributes), shared(&(public.key * *k))))
     }
 
     fn decapsulate(
-        (formula, KeyElements(key)): (&Formula, &KeyElements),
-        (atoms, CiphertextElements(sent)): (&Atoms, &CiphertextElements),
+        (formula, YctKeyElements(key)): (&Formula, &YctKeyElements),
+        (atoms, YctCiphertextElements(sent)): (&Atoms, &YctCiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         // YCT14, decryption, with the Δ of all nodes multiplied into one γ_x for each leaf used.
         let selection = formula.select(atoms.set(), |_, _| 1).ok_or(AbeError::NotSatisfied)?;
@@ -203,7 +203,7 @@ fn read_scalars(reader: &mut Reader<'_>, count: usize) -> Result<Zeroizing<Vec<S
     Ok(scalars)
 }
 
-impl ElementEncoding<()> for Public {
+impl ElementEncoding<()> for YctParameters {
     fn encoded_len(&self) -> usize {
         self.universe.encoded_len() + ENCODED_LEN * (self.attributes.len() + 1)
     }
@@ -242,7 +242,7 @@ impl ElementEncoding<()> for Master {
     }
 }
 
-impl ElementEncoding<Formula> for KeyElements {
+impl ElementEncoding<Formula> for YctKeyElements {
     fn encoded_len(&self) -> usize {
         ENCODED_LEN * self.0.len()
     }
@@ -258,7 +258,7 @@ impl ElementEncoding<Formula> for KeyElements {
     }
 }
 
-impl ElementEncoding<Atoms> for CiphertextElements {
+impl ElementEncoding<Atoms> for YctCiphertextElements {
     fn encoded_len(&self) -> usize {
         ENCODED_LEN * self.0.len()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use quiver_abke::{Authority, Client, Credential, Hello, Policy, Terms, Verifier};
+use quiver_abke::{Authority, Client, Credential, ExchangeTerms, Hello, PolicyCircuit, Verifier};
 use quiver_crypto::Secret;
 use quiver_garble::{Circuit, Gate};
 use rand_chacha::ChaCha20Rng;
@@ -36,7 +36,7 @@ fn gates() -> (Vec<Gate>, u32) {
 /// Runs an exchange and adds what each side takes.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn exchange(
-    (credential, verifier, policy): (&Credential, &Verifier, &Arc<Policy>),
+    (credential, verifier, policy): (&Credential, &Verifier, &Arc<PolicyCircuit>),
     rng: &mut ChaCha20Rng,
 ) -> [Duration; 2] {
     let [mut server_time, mut client_time] = [Duration::ZERO; 2];
@@ -48,7 +48,7 @@ fn exchange(
             result
         }};
     }
-    let terms = Terms { policy: &[9; 32], server: b"the leader", channel: b"the channel" };
+    let terms = ExchangeTerms { policy: &[9; 32], server: b"the leader", channel: b"the channel" };
     let (client, hello) =
         timed!(client_time, Client::start(&terms, policy.clone(), credential.unlink(rng), rng).unwrap());
     let verified = timed!(
@@ -80,7 +80,7 @@ fn sides(c: &mut Criterion) {
     let attributes = (2..).map(|step| (0..ATTRIBUTES).map(|at| at % step == 0).collect::<Vec<bool>>());
     let attributes = attributes.take(64).find(|bits| circuit.evaluate(bits).is_ok_and(|out| out == [true]));
     let credential = authority.certify(&attributes.unwrap(), &mut rng).unwrap();
-    let policy = Arc::new(Policy::new(&circuit).unwrap());
+    let policy = Arc::new(PolicyCircuit::new(&circuit).unwrap());
     let mut group = c.benchmark_group("exchange");
     for (at, side) in ["server", "client"].into_iter().enumerate() {
         group.bench_function(side, |b| {

@@ -8,9 +8,9 @@ use quiver_pairing::{G1, G2, Group, Scalar, scalar_from_wide};
 use rand_core::CryptoRngCore;
 
 use crate::credential::Secrets;
-use crate::key::Points;
+use crate::key::KeyPoints;
 use crate::scalars::{nonzero, random};
-use crate::{Credential, DOMAIN, Element, Error, FIXED_SLOTS, MAX_ATTRIBUTES};
+use crate::{Credential, DOMAIN, Error, FIXED_SLOTS, MAX_ATTRIBUTES, PointLabel};
 
 /// The domain of hashing g, h and u to the curve.
 const GENERATORS: &str = "QUIVER-ABKE-v1 generators with BLS12381G1_XMD:SHA-256_SSWU_RO_";
@@ -70,7 +70,7 @@ impl Authority {
         rng.fill_bytes(&mut *seed);
         let [g, h, u] = [b"g", b"h", b"u"].map(|name| G1::hash(GENERATORS, &[&*seed, name]));
         let mut secrets = Secrets::with_capacity(attributes.len());
-        let mut points = Points::with_capacity(attributes.len());
+        let mut points = KeyPoints::with_capacity(attributes.len());
         points.key.extend([g, h, u]);
         for &attribute in attributes {
             // e_j = r_j·h if the attribute holds, else r_j·g.
@@ -118,8 +118,9 @@ impl AuthorityKey {
         let mut points = Vec::with_capacity(count);
         for slot in 0..count {
             let point = G2::decode(reader.take(G2::ENCODED_LEN)?);
-            points
-                .push(point.map_err(|reason| Error::InvalidPoint { element: Element::Slot(slot), reason })?);
+            points.push(
+                point.map_err(|reason| Error::InvalidPoint { element: PointLabel::Slot(slot), reason })?,
+            );
         }
         reader.end()?;
         Ok(Self::new(period, points))

@@ -11,9 +11,9 @@ use quiver_pairing::{
 use rand_core::CryptoRngCore;
 use zeroize::Zeroize;
 
-use crate::key::{Points, digest};
+use crate::key::{KeyPoints, digest};
 use crate::scalars::random;
-use crate::{AuthorityKey, Element, Error, FIXED_SLOTS, MAX_ATTRIBUTES, Verifier};
+use crate::{AuthorityKey, Error, FIXED_SLOTS, MAX_ATTRIBUTES, PointLabel, Verifier};
 
 /// χ and r_1, …, r_m. Erased when dropped.
 pub(crate) struct Secrets {
@@ -50,11 +50,11 @@ impl Secrets {
 pub struct Credential {
     authority: Digest,
     secrets: Arc<Secrets>,
-    points: Points,
+    points: KeyPoints,
 }
 
 impl Credential {
-    pub(crate) fn new(authority: Digest, secrets: Secrets, points: Points) -> Self {
+    pub(crate) fn new(authority: Digest, secrets: Secrets, points: KeyPoints) -> Self {
         Self { authority, secrets: Arc::new(secrets), points }
     }
 
@@ -152,7 +152,7 @@ impl UnverifiedCredential {
             }
         }
         let slots = attributes.saturating_add(FIXED_SLOTS);
-        let mut read = |element: fn(usize) -> Element| {
+        let mut read = |element: fn(usize) -> PointLabel| {
             let refused = |at, reason| Error::InvalidPoint { element: element(at), reason };
             let mut points = Vec::with_capacity(slots);
             for at in 0..slots {
@@ -165,7 +165,7 @@ impl UnverifiedCredential {
                 .map(|(at, point)| point.map_err(|reason| refused(at, reason)))
                 .collect::<Result<Vec<_>, Error>>()
         };
-        let points = Points { key: read(Element::Key)?, signatures: read(Element::Signature)? };
+        let points = KeyPoints { key: read(PointLabel::Key)?, signatures: read(PointLabel::Signature)? };
         Ok(Self(Credential::new(authority, secrets, points)))
     }
 
@@ -276,7 +276,7 @@ impl Presentation {
     }
 }
 
-impl Drop for Points {
+impl Drop for KeyPoints {
     fn drop(&mut self) {
         self.key.zeroize();
         self.signatures.zeroize();

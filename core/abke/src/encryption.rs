@@ -4,7 +4,7 @@
 //! | symbol | here |
 //! |---|---|
 //! | s, t; x_{j,b} = ρ_{j,b}·G | [`Randomness`], all of it from one seed and the context |
-//! | s·g, t·h, c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1} | [`Ciphertext`], 192 + 192·m bytes |
+//! | s·g, t·h, c_{j,0} = s·e_j + x_{j,0}, c_{j,1} = t·e_j + x_{j,1} | [`AbkeCiphertext`], 192 + 192·m bytes |
 //!
 //! ρ is uniform modulo r, and has to be: what x_{j,1} is added to, t·e_j, is r_j·T for each attribute of
 //! value 0, with one and the same T = t·g that the client does not know, but with r_j that it does (and
@@ -22,7 +22,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng as _};
 
 use crate::scalars::{weight, weight_scalar};
-use crate::{DOMAIN, Element, Error, Presentation, PublicKey};
+use crate::{DOMAIN, Error, PointLabel, Presentation, PublicKey};
 
 /// s, t and ρ_{j,b}: what an encryption is made of. Erased when dropped.
 #[derive(derive_more::Debug)]
@@ -54,14 +54,14 @@ impl Randomness {
 
 /// s·g, t·h, and both halves for each attribute.
 #[derive(Clone, derive_more::Debug)]
-#[debug("Ciphertext({} attributes)", self.halves.len())]
-pub struct Ciphertext {
+#[debug("AbkeCiphertext({} attributes)", self.halves.len())]
+pub struct AbkeCiphertext {
     sg: G1,
     th: G1,
     halves: Vec<[G1; 2]>,
 }
 
-impl Ciphertext {
+impl AbkeCiphertext {
     /// Bytes of an encoded ciphertext for so many attributes.
     pub const fn encoded_len(attributes: usize) -> usize {
         UNCOMPRESSED_LEN * 2 * (attributes + 1)
@@ -98,7 +98,7 @@ impl Ciphertext {
         if bytes.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a ciphertext of another length"));
         }
-        let refused = |at, reason| Error::InvalidPoint { element: Element::Ciphertext(at), reason };
+        let refused = |at, reason| Error::InvalidPoint { element: PointLabel::Ciphertext(at), reason };
         let mut points = Vec::with_capacity(bytes.len() / UNCOMPRESSED_LEN);
         for (at, bytes) in bytes.chunks(UNCOMPRESSED_LEN).enumerate() {
             points.push(CurvePoint::decode(bytes).map_err(|reason| refused(at, reason))?);

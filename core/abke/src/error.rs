@@ -1,4 +1,4 @@
-//! Errors of decoding, verification and the exchange. For one's own log: the other side learns [`Refused`] at
+//! Errors of decoding, verification and the exchange. For one's own log: the other side learns [`ExchangeRefused`] at
 //! most.
 
 use quiver_crypto::canonical::Malformed;
@@ -29,7 +29,7 @@ pub enum Error {
     #[error("{element}: {reason}")]
     InvalidPoint {
         /// The point.
-        element: Element,
+        element: PointLabel,
         /// The mistake.
         reason: PairingError,
     },
@@ -74,7 +74,7 @@ pub enum Error {
 /// A point of a message or key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Element {
+pub enum PointLabel {
     /// g, h, u or e_j: the first three places, then one for each attribute.
     #[error("point {0} of the public key")]
     Key(usize),
@@ -122,12 +122,12 @@ impl From<Malformed> for Error {
 impl Error {
     /// The reason for the other side of this, or of any other error: nothing.
     #[must_use]
-    pub fn refused(&self) -> Refused {
-        Refused
+    pub fn refused(&self) -> ExchangeRefused {
+        ExchangeRefused
     }
 }
 
 /// The exchange failed. There is no key, and no reason that the other side would get to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("refused")]
-pub struct Refused;
+pub struct ExchangeRefused;

@@ -55,9 +55,9 @@ mod server;
 mod session;
 mod tables;
 
-pub use client::{Client, Committed, Evaluating, Opened};
-pub use context::Terms;
-pub use policy::Policy;
+pub use client::{Client, Committed, Evaluating, OpenedClient};
+pub use context::ExchangeTerms;
+pub use policy::PolicyCircuit;
 pub use server::{Awaiting, Garbling, Hello, Seeded, VerifiedHello};
 pub use session::Session;
 
@@ -66,7 +66,7 @@ pub const MAX_SIGNATURE: usize = 256;
 
 /// Kind of a message, in its first byte.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ExchangeMessageKind {
     Hello = 1,
     Offer = 2,
     Commitment = 3,
@@ -75,7 +75,7 @@ pub(crate) enum Kind {
     Confirmation = 6,
 }
 
-impl Kind {
+impl ExchangeMessageKind {
     /// The bytes after the first one, if that is this kind's.
     pub(crate) fn body(self, message: &[u8]) -> Result<&[u8], Error> {
         match message.split_first() {

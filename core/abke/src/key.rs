@@ -13,18 +13,18 @@ use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Hasher};
 use quiver_pairing::{CurvePoint, G1, Group, PairingError, UNCOMPRESSED_LEN};
 
-use crate::{DOMAIN, Element, Error, FIXED_SLOTS};
+use crate::{DOMAIN, Error, FIXED_SLOTS, PointLabel};
 
 /// All points of a key: 2m + 6.
 #[derive(Clone)]
-pub(crate) struct Points {
+pub(crate) struct KeyPoints {
     /// g, h, u, e_1, …, e_m.
     pub(crate) key: Vec<G1>,
     /// Signatures on g, h, u, u + e_1, …, u + e_m.
     pub(crate) signatures: Vec<G1>,
 }
 
-impl Points {
+impl KeyPoints {
     pub(crate) fn with_capacity(attributes: usize) -> Self {
         Self { key: Vec::with_capacity(attributes + FIXED_SLOTS), signatures: Vec::new() }
     }
@@ -79,7 +79,7 @@ impl UnverifiedPublicKey {
         }
         let slots = attributes.saturating_add(FIXED_SLOTS);
         let mut reader = Reader::new(bytes);
-        let mut read = |element: fn(usize) -> Element| {
+        let mut read = |element: fn(usize) -> PointLabel| {
             let one = |at| {
                 let point = CurvePoint::decode(reader.take(UNCOMPRESSED_LEN)?);
                 point.map_err(|reason| Error::InvalidPoint { element: element(at), reason })
@@ -87,7 +87,7 @@ impl UnverifiedPublicKey {
             (0..slots).map(one).collect::<Result<Vec<_>, _>>()
         };
         // All that is cheap first.
-        let (raw, signatures) = (read(Element::Key)?, read(Element::Signature)?);
+        let (raw, signatures) = (read(PointLabel::Key)?, read(PointLabel::Signature)?);
         let (fixed, raw) = raw.split_at_checked(FIXED_SLOTS).unwrap_or_default();
         // g, h and u are moved into the subgroup now, the e_j when these three are known to be signed.
         let fixed = cleared(fixed, 0)?;
@@ -121,7 +121,7 @@ impl UnverifiedPublicKey {
         // For e_j = −u the identity would be signed.
         if let Some(attribute) = signed.iter().position(Group::is_identity) {
             return Err(Error::InvalidPoint {
-                element: Element::Signed(attribute),
+                element: PointLabel::Signed(attribute),
                 reason: PairingError::Identity,
             });
         }
@@ -136,7 +136,7 @@ fn cleared(points: &[CurvePoint], first: usize) -> Result<Vec<G1>, Error> {
         None => Ok(cleared),
         // A point whose order divides the cofactor becomes the identity.
         Some(at) => {
-            let element = Element::Key(first.saturating_add(at));
+            let element = PointLabel::Key(first.saturating_add(at));
             Err(Error::InvalidPoint { element, reason: PairingError::WrongSubgroup })
         }
     }

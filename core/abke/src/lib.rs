@@ -64,7 +64,7 @@
 //!   and points of small order pass a batch's check once in so many times. So each point of a key is moved
 //!   into the subgroup and refused if it becomes the identity, on its own and before any pairing with it
 //!   ([`UnverifiedPublicKey`]); what a server sends is checked to lie in it, point by
-//!   point ([`Ciphertext`]).
+//!   point ([`AbkeCiphertext`]).
 //! * **Verification** of many keys in two equations, of 4 and m + 1 Miller loops ([`Verifier`]): the short
 //!   one first.
 //! * **Both halves** of each ciphertext are checked when the server opens its seeds. A client that checks the
@@ -93,11 +93,11 @@ pub mod verification;
 
 pub use authority::{Authority, AuthorityKey};
 pub use credential::{Credential, Presentation, UnverifiedCredential};
-pub use encryption::{Ciphertext, Randomness};
-pub use error::{Deviation, Element, Error, Refused};
+pub use encryption::{AbkeCiphertext, Randomness};
+pub use error::{Deviation, Error, ExchangeRefused, PointLabel};
 pub use exchange::{
-    Awaiting, Client, Committed, Evaluating, Garbling, Hello, Opened, Policy, Seeded, Session, Terms,
-    VerifiedHello,
+    Awaiting, Client, Committed, Evaluating, ExchangeTerms, Garbling, Hello, OpenedClient, PolicyCircuit,
+    Seeded, Session, VerifiedHello,
 };
 pub use key::{PublicKey, UnverifiedPublicKey};
 pub use verification::{Effort, Verifier};

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use quiver_pairing::{CurvePoint, G1, G2, Prepared};
 use rand_core::CryptoRngCore;
 
-use crate::key::Points;
+use crate::key::KeyPoints;
 use crate::scalars::weight;
 use crate::{AuthorityKey, Error, FIXED_SLOTS, PublicKey, UnverifiedPublicKey};
 
@@ -132,7 +132,7 @@ impl Verifier {
     }
 
     /// Verifies points that are known to be in the group.
-    pub(crate) fn verify_points(&self, points: &Points, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
+    pub(crate) fn verify_points(&self, points: &KeyPoints, rng: &mut dyn CryptoRngCore) -> Result<(), Error> {
         let encoded = G1::encode_uncompressed(&points.all()).concat();
         let key = UnverifiedPublicKey::decode(&encoded, self.authority.attributes())?;
         self.verify(key, rng).map(drop)

@@ -4,7 +4,7 @@ use ark_bls12_381::{Fq, Fr, G1Affine};
 use ark_ec::{AffineRepr as _, CurveGroup as _};
 use ark_ff::{BigInteger as _, PrimeField as _};
 use quiver_abke::{
-    Authority, Ciphertext, Credential, Effort, Element, Error, Presentation, PublicKey, Randomness,
+    AbkeCiphertext, Authority, Credential, Effort, Error, PointLabel, Presentation, PublicKey, Randomness,
     UnverifiedCredential, UnverifiedPublicKey, Verifier,
 };
 use quiver_crypto::Secret;
@@ -41,8 +41,8 @@ fn credential_reads_the_half_that_its_attribute_selects() {
     let key = credential(2).unlink(&mut rng(3));
     let randomness = Randomness::derive(&Secret::new([5; 32]), &[6; 32], ATTRIBUTES.len());
     let plaintexts = randomness.plaintexts();
-    let ciphertext = Ciphertext::encrypt(&verified(&key), &randomness, &plaintexts).unwrap();
-    let received = Ciphertext::decode(&ciphertext.encode(), ATTRIBUTES.len()).unwrap();
+    let ciphertext = AbkeCiphertext::encrypt(&verified(&key), &randomness, &plaintexts).unwrap();
+    let received = AbkeCiphertext::decode(&ciphertext.encode(), ATTRIBUTES.len()).unwrap();
     let read = received.decrypt(&key).unwrap();
     for ((attribute, pair), read) in ATTRIBUTES.iter().zip(plaintexts.iter()).zip(read.iter()) {
         assert!(pair[usize::from(*attribute)] == *read && pair[usize::from(!attribute)] != *read);
@@ -128,8 +128,8 @@ fn large_batch_names_the_keys_that_were_altered_and_takes_parts_of_small_order_o
     for (at, verdict) in verdicts.into_iter().enumerate() {
         let wanted = match at {
             7 | 11 | 24 => Some(Error::InvalidSignature),
-            23 => Some(point(Element::Key(e + 4), PairingError::WrongSubgroup)),
-            31 => Some(point(Element::Signed(1), PairingError::Identity)),
+            23 => Some(point(PointLabel::Key(e + 4), PairingError::WrongSubgroup)),
+            31 => Some(point(PointLabel::Signed(1), PairingError::Identity)),
             _ => None,
         };
         assert_eq!(verdict.err(), wanted, "{at}");
@@ -143,8 +143,8 @@ fn one_half_outside_the_group_is_named_among_many() {
     let (verifier, keys) = keys(m, 1, 0);
     let key = verifier.verify_batch(keys, &mut rng(9)).pop().unwrap().unwrap();
     let randomness = Randomness::derive(&Secret::new([5; 32]), &[6; 32], m);
-    let ciphertext = Ciphertext::encrypt(&key, &randomness, &randomness.plaintexts()).unwrap().encode();
-    assert!(Ciphertext::decode(&ciphertext, m).is_ok());
+    let ciphertext = AbkeCiphertext::encrypt(&key, &randomness, &randomness.plaintexts()).unwrap().encode();
+    assert!(AbkeCiphertext::decode(&ciphertext, m).is_ok());
     for order in [3, 11, 10_177, 859_267, 52_437_899] {
         let torsion = of_order(order);
         for (point, other) in [(2, None), (3, Some(2)), (77, Some(161)), (161, None)] {
@@ -153,9 +153,9 @@ fn one_half_outside_the_group_is_named_among_many() {
             if let Some(other) = other {
                 add(&mut altered, other, -torsion);
             }
-            let element = Element::Ciphertext(other.map_or(point, |other| point.min(other)));
+            let element = PointLabel::Ciphertext(other.map_or(point, |other| point.min(other)));
             let wanted = Error::InvalidPoint { element, reason: PairingError::WrongSubgroup };
-            assert_eq!(Ciphertext::decode(&altered, m).unwrap_err(), wanted, "{order}");
+            assert_eq!(AbkeCiphertext::decode(&altered, m).unwrap_err(), wanted, "{order}");
         }
     }
 }

@@ -22,10 +22,10 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use curve25519_dalek::ristretto::RistrettoPoint;
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, EpochOutput, GroupContext, Identity, Join, Label, Leadership,
-    MasterSecret, Membership, Name, Part, RevocationList, Ristretto255, Role, Roster, SecretScalar,
-    SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, Suite, Times,
-    verify_batch_implicit,
+    Batch, Deployment, DroneKeypair, Element, EpochOutput, EpochPart, GroupContext, Identity, Join, Label,
+    Leadership, MasterSecret, Membership, Name, RevocationStatement, Ristretto255, Role, Roster,
+    SecretScalar, SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, Suite,
+    Times, verify_batch_implicit,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Hasher, extract, prf};
@@ -264,17 +264,17 @@ fn edge(c: &mut Criterion) {
     let mut world = World::<Ristretto255>::new();
     let (mut leadership, newcomers, welcome) = world.formed(16);
     let drone = &newcomers[0];
-    let (context, none) = (world.context(), RevocationList::empty());
+    let (context, none) = (world.context(), RevocationStatement::empty());
     let verify = |output: &EpochOutput<_>| {
         output.header.clone().verify(&context.deployment, &context.group, None, &none, NOW).unwrap()
     };
     let header = verify(&welcome);
-    let part = Part::Entry(welcome.entries[0].clone());
+    let part = EpochPart::Entry(welcome.entries[0].clone());
     let join = || Membership::join(&context, &drone.keypair, &drone.secret, &header, &part).unwrap();
     c.bench_function("edge/key_retrieval", |b| b.iter(join));
     let member = join();
     let next = world.rekey(&mut leadership, Batch::default());
-    let part = Part::Entry(next.entries[0].clone());
+    let part = EpochPart::Entry(next.entries[0].clone());
     let advance = || {
         let header = verify(&next);
         let spare = Some(&drone.spare_pair);

@@ -25,8 +25,8 @@ use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, aead, extract};
 use rand_core::CryptoRngCore;
 
 use crate::{
-    Deployment, DroneKeypair, DronePublicKey, Element, Error, Label, RevocationList, SecretScalar, Signature,
-    Suite, UnixTime, VerifiedAuthority,
+    Deployment, DroneKeypair, DronePublicKey, Element, Error, Label, RevocationStatement, SecretScalar,
+    Signature, Suite, UnixTime, VerifiedAuthority,
 };
 
 /// Bytes a question may have.
@@ -38,7 +38,7 @@ pub const MAX_DELIVERY_REQUEST_LEN: usize = 4096;
 
 /// A drone asks an authority for something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeliveryRequest<S: Suite> {
+pub struct SignedDeliveryRequest<S: Suite> {
     drone: DronePublicKey<S>,
     authority: Digest,
     reply_point: Element<S>,
@@ -58,7 +58,7 @@ fn signed<S: Suite>(
     writer.finish()
 }
 
-impl<S: Suite> DeliveryRequest<S> {
+impl<S: Suite> SignedDeliveryRequest<S> {
     /// Makes a request to `authority` under `label`, the kind of the authority.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl<S: Suite> DeliveryRequest<S> {
         deployment: &Deployment<S>,
         label: Label,
         challenge: &[u8],
-        revocations: &RevocationList,
+        revocations: &RevocationStatement,
         now: UnixTime,
     ) -> Result<VerifiedDelivery<S>, Error> {
         // §4.1: expiry, revocation, signature, in this order.
@@ -167,7 +167,7 @@ impl<S: Suite> DeliveryRequest<S> {
 /// A request that the drone it names has made just now.
 #[derive(Clone, Debug)]
 pub struct VerifiedDelivery<S: Suite> {
-    request: DeliveryRequest<S>,
+    request: SignedDeliveryRequest<S>,
     implicit: Element<S>,
     digest: Digest,
 }

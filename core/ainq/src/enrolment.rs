@@ -15,7 +15,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
 use rand_core::CryptoRngCore;
 
-use crate::schnorr::{Equation, Nonce};
+use crate::schnorr::{Equation, SchnorrNonce};
 use crate::{
     Deployment, DronePublicKey, Element, Error, Identity, IssuedToken, OperatorPublicKey, SchnorrSignature,
     SecretScalar, SecretValue, Suite, Token, TokenStatement, UnixTime,
@@ -76,7 +76,7 @@ impl Proof {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> SchnorrSignature<S> {
         // §3.3: a Schnorr proof of the secret; its nonce is hedged as in a signature (§2.4).
-        let nonce = Nonce::hedged(secret, self.domain(), transcript, rng);
+        let nonce = SchnorrNonce::hedged(secret, self.domain(), transcript, rng);
         nonce.sign(secret, |k| self.challenge(public, k, transcript))
     }
 

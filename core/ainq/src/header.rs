@@ -83,7 +83,7 @@ pub struct GroupContext<S: Suite> {
 
 /// Kind of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EpochKind {
     /// Opening of a term: every member with an unused spare point is added afresh, nothing of earlier terms
     /// is kept.
     Open,
@@ -140,7 +140,7 @@ pub struct HeaderCore<S: Suite> {
     /// Re-key strategy of this term.
     pub strategy: StrategyKind,
     /// Kind of the epoch.
-    pub kind: Kind,
+    pub kind: EpochKind,
     /// V, present iff a member is added.
     pub point: Option<Element<S>>,
     /// Height of the key tree; 0 for flat.
@@ -183,8 +183,8 @@ impl<S: Suite> HeaderCore<S> {
     pub fn adds(&self, slot: Slot) -> bool {
         // §9.1: an opening pairs with the whole roster but those it lists as absent.
         match self.kind {
-            Kind::Open => !self.absent.contains(slot),
-            Kind::Rekey => self.changes.is_some() || self.added.contains(slot),
+            EpochKind::Open => !self.absent.contains(slot),
+            EpochKind::Rekey => self.changes.is_some() || self.added.contains(slot),
         }
     }
 

@@ -26,7 +26,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
 pub use self::public::{DronePublicKey, Handle};
-use crate::schnorr::Nonce;
+use crate::schnorr::SchnorrNonce;
 use crate::statement::{Purpose, challenge};
 use crate::{Deployment, Element, Error, Identity, SecretScalar, Suite};
 
@@ -77,7 +77,7 @@ impl<S: Suite> MasterSecret<S> {
     ) -> UnverifiedPartialKey<S> {
         // §2.3: the partial key is the signature with purpose `identity` over lp(D) ‖ P_i.
         let message = identity_statement(deployment, &identity.encode(), public_value);
-        let nonce = Nonce::hedged(&self.0, "identity", &message, rng);
+        let nonce = SchnorrNonce::hedged(&self.0, "identity", &message, rng);
         let r = *nonce.commitment();
         // §2.3: s_i = r_i + H0(D_i, R_i, P_i)·x, with the challenge as H0.
         let h0 = challenge(deployment, r.as_bytes(), &message);

@@ -29,7 +29,7 @@ use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::strategy::{self, Strategy};
 use crate::tree::{PathMessage, PathNonce, WrapTree};
 use crate::{
-    DroneKeypair, Element, Entry, Epoch, Error, GroupContext, GroupKey, Header, KemTerm, Kind, Roster,
+    DroneKeypair, Element, Entry, Epoch, EpochKind, Error, GroupContext, GroupKey, Header, KemTerm, Roster,
     StrategyKind, Suite, UnixTime,
 };
 
@@ -167,7 +167,7 @@ impl<S: Suite> Leadership<S> {
         let absent = roster.iter().map(|(slot, _)| slot).filter(|slot| !present.contains(*slot));
         // §9.1: a new term, counter 1.
         let epoch = Epoch { term, counter: 1 };
-        let mut draft = Draft::new(&context, Kind::Open, epoch, prev, times);
+        let mut draft = Draft::new(&context, EpochKind::Open, epoch, prev, times);
         draft.absent = absent.collect();
         let kem = keys.map(TermKeys::term);
         draft.kem = kem;
@@ -222,7 +222,7 @@ impl<S: Suite> Leadership<S> {
         let removed = freed.iter().copied().collect::<SlotSet>().within_bounds()?;
         let added = assigned.iter().chain(&admitted).copied().collect::<SlotSet>().within_bounds()?;
         // §7.1: `prev` is D of the epoch that this one builds on.
-        let mut draft = Draft::new(&self.context, Kind::Rekey, epoch, self.digest, times);
+        let mut draft = Draft::new(&self.context, EpochKind::Rekey, epoch, self.digest, times);
         draft.kem = self.kem;
         let anonymous: Vec<_> = admitted.iter().copied().zip(&batch.admissions).collect();
         // §7.2: curve work for the newcomers alone.

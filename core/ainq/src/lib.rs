@@ -71,7 +71,7 @@ pub mod tree;
 
 pub use anonymous::{Admission, Anonymous, Pseudonym};
 pub use authority::{AuthorityStatement, MAX_AUTHORITY_LEN, SignedAuthority, VerifiedAuthority};
-pub use delivery::{DeliveryRequest, PendingDelivery, SealedDelivery, VerifiedDelivery};
+pub use delivery::{PendingDelivery, SealedDelivery, SignedDeliveryRequest, VerifiedDelivery};
 pub use deployment::Deployment;
 pub use element::{Element, SecretScalar};
 pub use enrolment::{EnrolmentRequest, KgcId, PendingEnrolment, SealedReply, SealedShare, VerifiedRequest};
@@ -83,7 +83,7 @@ pub use keys::{
 pub use name::Name;
 pub use quorum::{MAX_QUORUM_STATEMENT_LEN, QuorumStatement, VerifiedQuorum};
 pub use revocation::{
-    BOARD_REVOCATION_LIST_LEN, MAX_REVOCATION_LIST_LEN, REVOCATION_MARGIN, RevocationList, Revoked,
+    BOARD_REVOCATION_LIST_LEN, MAX_REVOCATION_LIST_LEN, REVOCATION_MARGIN, RevocationStatement, Revoked,
     SignedRevocationList, VerifiedRevocationList,
 };
 pub use schnorr::SchnorrSignature;
@@ -99,7 +99,7 @@ pub use token::{IssuedToken, OperatorPublicKey, OperatorSecretKey, Token, TokenG
 pub use equivocation::EquivocationProof;
 pub use group_key::GroupKey;
 pub use header::{
-    Entry, Epoch, GroupContext, Header, HeaderCore, Kind, PrevStart, ShortHeader, StrategyKind,
+    Entry, Epoch, EpochKind, GroupContext, Header, HeaderCore, PrevStart, ShortHeader, StrategyKind,
     VerifiedHeader,
 };
 pub use kem::{KEM_TAG_LEN, KemKey, KemPair, KemTag, KemTerm, MAX_KEM_STEPS, TermKeys};
@@ -109,7 +109,7 @@ pub use pairwise::{
     MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag, leave_tag,
 };
 pub use roster::Roster;
-pub use slots::{LEADER_SLOT, MAX_LISTED, MAX_RUNS, MAX_SLOTS, Run, Slot, SlotChanges, SlotSet};
+pub use slots::{LEADER_SLOT, MAX_LISTED, MAX_RUNS, MAX_SLOTS, Slot, SlotChanges, SlotRun, SlotSet};
 pub use spare::{SparePair, SpareStatement};
-pub use traffic::{Ceiling, EpochKeys, Frame, MAX_FRAMES, Opened, Receiver, Sender, TrafficKey};
-pub use tree::{Delta, Part, PathMessage, PathNonce, WrapTree};
+pub use traffic::{Ceiling, EpochKeys, MAX_FRAMES, Opened, Receiver, SealedMessage, Sender, TrafficKey};
+pub use tree::{Delta, EpochPart, PathMessage, PathNonce, WrapTree};

@@ -17,10 +17,10 @@ use self::advance::check_wraps;
 use crate::kem::check_term;
 use crate::pairwise::{PairContext, Ratchet, ack_tag_under};
 use crate::slots::Slot;
-use crate::tree::{Delta, HmacXor, Part, Path};
+use crate::tree::{Delta, EpochPart, HmacXor, Path};
 use crate::{
-    AgreedSecret, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Handle, KemKey, Kind, Name,
-    Pseudonym, SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
+    AgreedSecret, DroneKeypair, Element, Epoch, EpochKind, Error, GroupContext, GroupKey, Handle, KemKey,
+    Name, Pseudonym, SecretScalar, SparePair, StrategyKind, Suite, TrafficKey, VerifiedHeader,
 };
 
 /// A drone's place in a group and the keys that come with it.
@@ -35,7 +35,7 @@ pub struct Membership<S: Suite> {
     slot: Slot,
     epoch: Epoch,
     digest: Digest,
-    pair: Pair<S>,
+    pair: LeaderKeys<S>,
     path: Option<Path<HmacXor<S>>>,
     key: Option<GroupKey>,
     /// Made with the tag, for who asks first.
@@ -44,13 +44,13 @@ pub struct Membership<S: Suite> {
 
 /// Keys that a member shares with the leader of the term.
 #[derive(Clone)]
-struct Pair<S: Suite> {
+struct LeaderKeys<S: Suite> {
     ratchet: Ratchet<S>,
     /// A, hashed once for the acknowledgements of all epochs.
     auth: Arc<PrfKey>,
 }
 
-impl<S: Suite> Pair<S> {
+impl<S: Suite> LeaderKeys<S> {
     fn new(ratchet: Ratchet<S>) -> Self {
         let auth = Arc::new(PrfKey::new(ratchet.auth()));
         Self { ratchet, auth }
@@ -73,7 +73,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         ephemeral: &SecretScalar<S>,
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         let one_time = OneTime { q: 0, secret: ephemeral, point: ephemeral.public(), kem: None };
         Self::enter(context, keypair, &one_time, header, part)
@@ -89,7 +89,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         ephemeral: &SparePair<S>,
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         Self::join_with_kem(context, keypair, ephemeral, None, header, part)
     }
@@ -105,7 +105,7 @@ impl<S: Suite> Membership<S> {
         ephemeral: &SparePair<S>,
         kem: Option<&KemKey<S>>,
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         if ephemeral.q() != 0 {
             return Err(Error::WrongSpare);
@@ -153,7 +153,7 @@ impl<S: Suite> Membership<S> {
         if core.strategy != StrategyKind::Tree {
             return Err(Error::UnsupportedStrategy);
         }
-        if core.kind != Kind::Rekey || !core.adds(slot) {
+        if core.kind != EpochKind::Rekey || !core.adds(slot) {
             return Err(Error::MissingEntry);
         }
         // §8.4: what the header does not bind costs no multiplication.
@@ -169,7 +169,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         one_time: &OneTime<'_, S>,
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         // §6.1: a welcome is a header and this drone's part.
         let slot = added_slot(header, part)?;
@@ -188,7 +188,7 @@ impl<S: Suite> Membership<S> {
         pseudonym: &Pseudonym,
         (secret, kem): (&AgreedSecret, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         let core = header.core();
         if core.group != context.group {
@@ -203,14 +203,14 @@ impl<S: Suite> Membership<S> {
         let pairs = PairContext::new(&context.deployment, &core.group, core.epoch, point, &core.leader);
         let mut ratchet = Ratchet::derive_for(secret, kem, &pairs.anonymous(pseudonym, slot));
         ratchet.count_from(core.epoch.counter);
-        Self::open(header, part, Pair::new(ratchet))
+        Self::open(header, part, LeaderKeys::new(ratchet))
     }
 
-    fn open(header: &VerifiedHeader<S>, part: &Part, pair: Pair<S>) -> Result<Self, Error> {
+    fn open(header: &VerifiedHeader<S>, part: &EpochPart, pair: LeaderKeys<S>) -> Result<Self, Error> {
         match part {
-            Part::Path(path) => Self::open_path(header, path, pair),
-            Part::Entry(entry) => Self::open_entry(header, entry, pair),
-            Part::Delta(_) => Err(Error::UnsupportedStrategy),
+            EpochPart::Path(path) => Self::open_path(header, path, pair),
+            EpochPart::Entry(entry) => Self::open_entry(header, entry, pair),
+            EpochPart::Delta(_) => Err(Error::UnsupportedStrategy),
         }
     }
 
@@ -234,7 +234,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         spare: Option<&SparePair<S>>,
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         self.advance_with_kem(context, keypair, (spare, None), header, part)
     }
@@ -250,13 +250,13 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         spare: (Option<&SparePair<S>>, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         self.check_next(header, part)?;
         // §9.1: an opening takes a spare pair; within a term, and for a path of the opening held, the chain
         // suffices.
         match header.core().kind {
-            Kind::Open if *header.digest() != self.digest => {
+            EpochKind::Open if *header.digest() != self.digest => {
                 self.follow_to_term(context, keypair, spare, header, part)
             }
             _ => self.follow(header, part),
@@ -268,41 +268,41 @@ impl<S: Suite> Membership<S> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance); [`Error::TermNotOpened`] for every other term.
-    pub fn advance_in_term(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<Self, Error> {
+    pub fn advance_in_term(&self, header: &VerifiedHeader<S>, part: &EpochPart) -> Result<Self, Error> {
         self.check_next(header, part)?;
         // §6.5: an anonymous member has no spare pair, so it follows no opening.
-        if header.core().kind == Kind::Open {
+        if header.core().kind == EpochKind::Open {
             return Err(Error::TermNotOpened);
         }
         self.follow(header, part)
     }
 
     /// Checks that a header is the group's and newer, and that what came with it is this member's.
-    fn check_next(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<(), Error> {
+    fn check_next(&self, header: &VerifiedHeader<S>, part: &EpochPart) -> Result<(), Error> {
         let core = header.core();
         if core.group != self.group {
             return Err(Error::WrongGroup);
         }
         // §8.4: a path of the epoch held is of use after a restart, or when a term has just opened.
         let lacks = self.path.is_none() || self.key.is_none();
-        let again = lacks && matches!(part, Part::Path(_)) && *header.digest() == self.digest;
+        let again = lacks && matches!(part, EpochPart::Path(_)) && *header.digest() == self.digest;
         if core.epoch <= self.epoch && !again {
             return Err(Error::Stale);
         }
         // §7.4: an entry for another slot changes nothing.
         let slot = match part {
-            Part::Entry(entry) => entry.slot,
-            Part::Path(path) => path.slot,
-            Part::Delta(_) => self.slot,
+            EpochPart::Entry(entry) => entry.slot,
+            EpochPart::Path(path) => path.slot,
+            EpochPart::Delta(_) => self.slot,
         };
         if slot == self.slot { Ok(()) } else { Err(Error::WrongSlot) }
     }
 
-    fn follow(&self, header: &VerifiedHeader<S>, part: &Part) -> Result<Self, Error> {
+    fn follow(&self, header: &VerifiedHeader<S>, part: &EpochPart) -> Result<Self, Error> {
         match part {
-            Part::Entry(entry) => self.follow_by_entry(header, entry),
-            Part::Path(path) => self.follow_by_path(header, path),
-            Part::Delta(delta) => self.follow_by_wraps(header, delta),
+            EpochPart::Entry(entry) => self.follow_by_entry(header, entry),
+            EpochPart::Path(path) => self.follow_by_path(header, path),
+            EpochPart::Delta(delta) => self.follow_by_wraps(header, delta),
         }
     }
 
@@ -387,17 +387,17 @@ impl<S: Suite> Membership<S> {
 }
 
 /// The slot of a newcomer that a header adds by this part.
-fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &Part) -> Result<Slot, Error> {
+fn added_slot<S: Suite>(header: &VerifiedHeader<S>, part: &EpochPart) -> Result<Slot, Error> {
     let core = header.core();
     // §8.2, 6: a join's part: under `flat` an entry without q, under `tree` a path.
     let slot = match (core.strategy, part) {
-        (StrategyKind::Flat, Part::Entry(entry)) if entry.q.is_none() => entry.slot,
-        (StrategyKind::Flat, Part::Entry(_)) => return Err(Error::MissingEntry),
-        (StrategyKind::Tree, Part::Path(path)) => path.slot,
+        (StrategyKind::Flat, EpochPart::Entry(entry)) if entry.q.is_none() => entry.slot,
+        (StrategyKind::Flat, EpochPart::Entry(_)) => return Err(Error::MissingEntry),
+        (StrategyKind::Tree, EpochPart::Path(path)) => path.slot,
         _ => return Err(Error::UnsupportedStrategy),
     };
     // §6.1: the header of a welcome adds this slot within a term.
-    if core.kind != Kind::Rekey || !core.adds(slot) {
+    if core.kind != EpochKind::Rekey || !core.adds(slot) {
         return Err(Error::MissingEntry);
     }
     Ok(slot)
@@ -419,7 +419,7 @@ fn agree<S: Suite>(
     one_time: &OneTime<'_, S>,
     header: &VerifiedHeader<S>,
     slot: Slot,
-) -> Result<Pair<S>, Error> {
+) -> Result<LeaderKeys<S>, Error> {
     let core = header.core();
     if core.group != context.group {
         return Err(Error::WrongGroup);
@@ -436,5 +436,5 @@ fn agree<S: Suite>(
     let mut ratchet = Ratchet::derive_for(&agreed, one_time.kem, &ctx);
     // §14: W[b] belongs to the epoch with counter b that makes the pair.
     ratchet.count_from(core.epoch.counter);
-    Ok(Pair::new(ratchet))
+    Ok(LeaderKeys::new(ratchet))
 }

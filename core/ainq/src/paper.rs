@@ -7,9 +7,9 @@
 //! |---|---|---|
 //! | params, P_pub | public parameters | [`PublicParameters`] |
 //! | x | master secret | [`MasterSecret`] |
-//! | x_i, P_i | secret and public value | [`SecretValue`], `p` of [`Member`] |
+//! | x_i, P_i | secret and public value | [`SecretValue`], `p` of [`PaperDrone`] |
 //! | s_i, R_i | partial private and public key | [`PartialKey`] |
-//! | Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i | implicit public key | `implicit` of [`Member`] |
+//! | Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i | implicit public key | `implicit` of [`PaperDrone`] |
 //! | y_i = s_i + x_i | full private key | [`FullKey`] |
 //! | l_k, V = l_k·P | the leader's secret and its point | [`GroupState`], `v` of [`Broadcast`] |
 //! | T_i = l_k·Y_i = y_i·V | pairwise secret | [`AgreedSecret`](crate::AgreedSecret) |
@@ -122,7 +122,7 @@ pub fn gen_partial_key<S: Suite>(
 
 /// A drone as others see it: (D_i, R_i, P_i), with Y_i computed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member<S: Suite> {
+pub struct PaperDrone<S: Suite> {
     /// D_i.
     pub d: Vec<u8>,
     /// R_i.
@@ -132,7 +132,7 @@ pub struct Member<S: Suite> {
     implicit: Element<S>,
 }
 
-impl<S: Suite> Member<S> {
+impl<S: Suite> PaperDrone<S> {
     /// Computes Y_i = R_i + H0(D_i,R_i,P_i)·P_pub + P_i. One multiplication.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl<S: Suite> Member<S> {
 #[derive(Debug)]
 pub struct FullKey<S: Suite> {
     /// (D_i, R_i, P_i).
-    pub member: Member<S>,
+    pub member: PaperDrone<S>,
     y: SecretScalar<S>,
 }
 
@@ -195,6 +195,6 @@ pub fn full_key_gen_unchecked<S: Suite>(
 ) -> Result<FullKey<S>, Error> {
     // As prototypes have it: whatever was received becomes a key.
     let y = SecretScalar::new(*partial.s.expose() + *value.scalar().expose())?;
-    let member = Member::new(parameters, d, partial.r, value.public())?;
+    let member = PaperDrone::new(parameters, d, partial.r, value.public())?;
     Ok(FullKey { member, y })
 }

@@ -94,7 +94,7 @@ impl From<&Identity> for Revoked {
 
 /// Drones that are no longer valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RevocationList {
+pub struct RevocationStatement {
     /// Rises with every list; every node keeps the highest. At least the time of issue, so that a KGC whose
     /// state went back does not count from there.
     pub number: u64,
@@ -106,7 +106,7 @@ pub struct RevocationList {
     pub revoked: Vec<Revoked>,
 }
 
-impl RevocationList {
+impl RevocationStatement {
     /// The empty list of number 0, from which a role starts.
     #[must_use]
     pub const fn empty() -> Self {
@@ -285,7 +285,7 @@ fn digest(edges: &[u8]) -> [u8; 32] {
 /// A revocation list whose signature is not verified yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedRevocationList<S: Suite> {
-    list: RevocationList,
+    list: RevocationStatement,
     whole: bool,
     signature: StatementSignature<S>,
     bytes: Vec<u8>,
@@ -299,7 +299,7 @@ impl<S: Suite> MasterSecret<S> {
     pub fn sign_revocations(
         &self,
         deployment: &Deployment<S>,
-        mut list: RevocationList,
+        mut list: RevocationStatement,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<SignedRevocationList<S>, Error> {
         list.sort();
@@ -314,7 +314,7 @@ impl<S: Suite> SignedRevocationList<S> {
     ///
     /// # Errors
     /// [`Error::TooLong`], or [`Error::Malformed`] unless the list ascends and ends after it begins.
-    pub fn new(list: RevocationList, signature: StatementSignature<S>) -> Result<Self, Error> {
+    pub fn new(list: RevocationStatement, signature: StatementSignature<S>) -> Result<Self, Error> {
         list.check()?;
         let edges = list.edges();
         let hash = digest(&edges);
@@ -332,7 +332,7 @@ impl<S: Suite> SignedRevocationList<S> {
     }
 
     /// The list, not verified.
-    pub const fn unverified(&self) -> &RevocationList {
+    pub const fn unverified(&self) -> &RevocationStatement {
         &self.list
     }
 
@@ -359,7 +359,7 @@ impl<S: Suite> SignedRevocationList<S> {
             return Err(Error::TooLong { what: "revocation list", limit: MAX_REVOCATION_LIST_LEN });
         }
         let mut reader = Reader::new(bytes);
-        let (mut list, edges) = RevocationList::read_head(reader.lp(MAX_REVOCATION_LIST_LEN)?)?;
+        let (mut list, edges) = RevocationStatement::read_head(reader.lp(MAX_REVOCATION_LIST_LEN)?)?;
         let signature = StatementSignature::decode(reader.take(StatementSignature::<S>::LEN)?)?;
         let whole = list.read_edges(reader.take(reader.remaining())?, &edges)?;
         Ok(Self { list, whole, signature, bytes: bytes.to_vec() })
@@ -409,9 +409,9 @@ impl<S: Suite> VerifiedRevocationList<S> {
 }
 
 impl<S: Suite> Deref for VerifiedRevocationList<S> {
-    type Target = RevocationList;
+    type Target = RevocationStatement;
 
-    fn deref(&self) -> &RevocationList {
+    fn deref(&self) -> &RevocationStatement {
         &self.0.list
     }
 }

@@ -22,7 +22,7 @@ use crate::{Anonymous, Deployment, DronePublicKey, Element, Error, Serial, Suite
 /// The members of a group, and the drones evicted from it.
 #[derive(Clone, Debug)]
 pub struct Roster<S: Suite> {
-    members: Slab<Member<S>>,
+    members: Slab<RosterMember<S>>,
     anonymous: BTreeMap<Slot, Anonymous>,
     /// Each member's slot: a drone holds one, whatever keys it has.
     index: BTreeMap<Serial, Slot>,
@@ -36,7 +36,7 @@ pub struct Roster<S: Suite> {
 /// A member and its derived values.
 #[derive(Clone, derive_more::Debug)]
 #[debug("{public:?}")]
-pub(crate) struct Member<S: Suite> {
+pub(crate) struct RosterMember<S: Suite> {
     pub(crate) public: DronePublicKey<S>,
     /// Y, if anybody has needed it yet.
     pub(crate) implicit: Option<S::Point>,
@@ -94,7 +94,7 @@ impl<S: Suite> Roster<S> {
         if implicit.is_some() {
             public.forget_points();
         }
-        self.members.set(slot, Member { public, implicit });
+        self.members.set(slot, RosterMember { public, implicit });
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl<S: Suite> Roster<S> {
         self.members.iter_from(first).map(|(slot, member)| (slot, &member.public))
     }
 
-    pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &Member<S>)> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &RosterMember<S>)> {
         self.members.iter()
     }
 
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_member_costs_a_leader_about_600_bytes() {
         type S = Ristretto255;
-        let in_the_roster = size_of::<Option<Member<S>>>();
+        let in_the_roster = size_of::<Option<RosterMember<S>>>();
         // Its name of 16 characters, and one group's.
         let names = 16 + size_of::<Name>() + 8;
         // A set is at least half full.

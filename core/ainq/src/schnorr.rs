@@ -22,12 +22,12 @@ pub struct SchnorrSignature<S: Suite> {
 }
 
 /// A nonce k and its commitment K = k·P, good for one response.
-pub(crate) struct Nonce<S: Suite> {
+pub(crate) struct SchnorrNonce<S: Suite> {
     secret: SecretScalar<S>,
     commitment: Element<S>,
 }
 
-impl<S: Suite> Nonce<S> {
+impl<S: Suite> SchnorrNonce<S> {
     /// Draws a hedged nonce: k = wide(HMAC(key, rand32 ‖ lp(label) ‖ message)). It repeats for another
     /// message only if both the generator and the hash are broken, and stays secret as long as one of key and
     /// generator is.

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
-use crate::schnorr::Nonce;
+use crate::schnorr::SchnorrNonce;
 use crate::{Deployment, DroneKeypair, DronePublicKey, Element, Error, SchnorrSignature, Suite};
 
 /// Kind of a signed message. No signature of one kind passes for one of another.
@@ -98,7 +98,7 @@ impl<S: Suite> DroneKeypair<S> {
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Signature<S> {
         // §2.4: hedged: fresh randomness and the message both enter.
-        let nonce = Nonce::hedged(self.secret(), label.as_str(), message, rng);
+        let nonce = SchnorrNonce::hedged(self.secret(), label.as_str(), message, rng);
         let challenge =
             |k: &_| challenge(deployment, self.public(), self.implicit_bytes(), label, k, message);
         // (K, z) with z = k + c·y.

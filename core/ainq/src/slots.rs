@@ -29,14 +29,14 @@ const TOO_MANY_RUNS: Error = Error::TooLong { what: "slot runs", limit: MAX_RUNS
 
 /// Neighbouring slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct SlotRun {
     /// The first slot.
     pub start: Slot,
     /// Number of slots, at least one.
     pub len: u32,
 }
 
-impl Run {
+impl SlotRun {
     /// The first slot behind the run.
     const fn end(&self) -> u32 {
         self.start.saturating_add(self.len)
@@ -60,7 +60,7 @@ impl Run {
 
 /// The runs of a set, wherever they are.
 #[derive(Clone, Copy)]
-pub(crate) struct Runs<'a>(pub(crate) &'a [Run]);
+pub(crate) struct Runs<'a>(pub(crate) &'a [SlotRun]);
 
 impl<'a> Runs<'a> {
     pub(crate) fn len(self) -> usize {
@@ -68,13 +68,13 @@ impl<'a> Runs<'a> {
     }
 
     pub(crate) fn contains(self, slot: Slot) -> bool {
-        self.covers(&Run { start: slot, len: 1 })
+        self.covers(&SlotRun { start: slot, len: 1 })
     }
 
     /// Returns true if all slots of a run are in the set.
-    pub(crate) fn covers(self, wanted: &Run) -> bool {
+    pub(crate) fn covers(self, wanted: &SlotRun) -> bool {
         let behind = self.0.partition_point(|run| run.start <= wanted.start);
-        self.0.get(..behind).and_then(<[Run]>::last).is_some_and(|run| wanted.end() <= run.end())
+        self.0.get(..behind).and_then(<[SlotRun]>::last).is_some_and(|run| wanted.end() <= run.end())
     }
 
     pub(crate) fn iter(self) -> impl Iterator<Item = Slot> + use<'a> {
@@ -84,11 +84,11 @@ impl<'a> Runs<'a> {
 
 /// Appends to runs the set of all `slot / 2` of those from this one on: the parents, if slots are the leaves
 /// of a binary tree.
-pub(crate) fn append_halved(runs: &mut Vec<Run>, from: usize) {
+pub(crate) fn append_halved(runs: &mut Vec<SlotRun>, from: usize) {
     let end = runs.len();
     for at in from..end {
-        let Some(halved) = runs.get(at).map(Run::halved) else { return };
-        let last = runs.get_mut(end..).and_then(<[Run]>::last_mut);
+        let Some(halved) = runs.get(at).map(SlotRun::halved) else { return };
+        let last = runs.get_mut(end..).and_then(<[SlotRun]>::last_mut);
         if !last.is_some_and(|last| last.join(&halved)) {
             runs.push(halved);
         }
@@ -98,7 +98,7 @@ pub(crate) fn append_halved(runs: &mut Vec<Run>, from: usize) {
 /// A set of slots: runs in ascending order, none empty, none touching the next. One set has one form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotSet {
-    runs: Vec<Run>,
+    runs: Vec<SlotRun>,
 }
 
 impl SlotSet {
@@ -113,7 +113,7 @@ impl SlotSet {
     /// # Errors
     /// [`Error::TooLong`] for more than [`MAX_RUNS`]; [`Error::Malformed`] unless the runs are in the one
     /// form a set has and below [`MAX_SLOTS`].
-    pub fn from_runs(runs: impl IntoIterator<Item = Run>) -> Result<Self, Error> {
+    pub fn from_runs(runs: impl IntoIterator<Item = SlotRun>) -> Result<Self, Error> {
         let runs = runs.into_iter();
         let mut set = Self { runs: Vec::with_capacity(runs.size_hint().0.min(MAX_RUNS)) };
         for run in runs {
@@ -132,7 +132,7 @@ impl SlotSet {
 
     /// The runs, ascending.
     #[must_use]
-    pub fn runs(&self) -> &[Run] {
+    pub fn runs(&self) -> &[SlotRun] {
         &self.runs
     }
 
@@ -190,7 +190,7 @@ impl SlotSet {
         }
         let mut runs = Vec::new();
         for _ in 0..count {
-            runs.push(Run { start: reader.u32()?, len: reader.u32()? });
+            runs.push(SlotRun { start: reader.u32()?, len: reader.u32()? });
         }
         Self::from_runs(runs)
     }
@@ -198,7 +198,7 @@ impl SlotSet {
     fn push(&mut self, slot: Slot) {
         match self.runs.last_mut() {
             Some(last) if last.end() == slot => last.len += 1,
-            _ => self.runs.push(Run { start: slot, len: 1 }),
+            _ => self.runs.push(SlotRun { start: slot, len: 1 }),
         }
     }
 }
@@ -256,8 +256,8 @@ mod tests {
 
     use super::*;
 
-    fn run(start: Slot, len: u32) -> Run {
-        Run { start, len }
+    fn run(start: Slot, len: u32) -> SlotRun {
+        SlotRun { start, len }
     }
 
     #[test]

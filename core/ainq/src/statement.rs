@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 
 use rand_core::CryptoRngCore;
 
-use crate::schnorr::Nonce;
+use crate::schnorr::SchnorrNonce;
 use crate::{Deployment, Error, MasterSecret, SchnorrSignature, Suite};
 
 /// Purpose of a statement of the KGC. No statement of one purpose passes for one of another.
@@ -79,7 +79,7 @@ impl<S: Suite> MasterSecret<S> {
     ) -> StatementSignature<S> {
         // §2.3: the KGC builds the tagged bytes itself.
         let message = purpose.message(deployment, body);
-        let nonce = Nonce::hedged(self.scalar(), "statement", &message, rng);
+        let nonce = SchnorrNonce::hedged(self.scalar(), "statement", &message, rng);
         StatementSignature(nonce.sign(self.scalar(), |r| challenge(deployment, r.as_bytes(), &message)))
     }
 }

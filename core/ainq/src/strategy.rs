@@ -26,11 +26,11 @@ pub(crate) use self::tree::Tree;
 use crate::pairwise::Ratchet;
 use crate::slots::{Slot, SlotSet};
 use crate::tree::{PathMessage, PathNonce, WrapTree};
-use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
+use crate::{Entry, EpochKind, Error, GroupKey, StrategyKind, Suite};
 
 /// Changes of an epoch. Removal comes first: a freed slot may be filled again at once.
-pub(crate) struct Change<'a, S: Suite> {
-    pub(crate) kind: Kind,
+pub(crate) struct MembershipChange<'a, S: Suite> {
+    pub(crate) kind: EpochKind,
     pub(crate) counter: u64,
     pub(crate) removed: &'a SlotSet,
     pub(crate) added: &'a SlotSet,
@@ -43,7 +43,7 @@ pub(crate) struct Change<'a, S: Suite> {
 }
 
 /// An epoch's key and how the members get it.
-pub(crate) struct Sealed {
+pub(crate) struct SealedEpoch {
     pub(crate) key: GroupKey,
     /// Entries by ascending slot. Under tree only when a term opens.
     pub(crate) entries: Vec<Entry>,
@@ -58,10 +58,15 @@ pub(crate) trait Strategy<S: Suite>: Send + Sync {
     fn kind(&self) -> StrategyKind;
 
     /// The tree's height after a change; 0 for flat.
-    fn height_after(&self, change: &Change<'_, S>) -> u8;
+    fn height_after(&self, change: &MembershipChange<'_, S>) -> u8;
 
     /// Makes the epoch.
-    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed;
+    fn seal(
+        &mut self,
+        change: MembershipChange<'_, S>,
+        d0: &Digest,
+        rng: &mut dyn CryptoRngCore,
+    ) -> SealedEpoch;
 
     /// Does the work that [`seal`](Self::seal) left for after the epoch is sent.
     fn settle(&mut self);

@@ -10,7 +10,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
 use crate::identity::{MAX_IDENTITY_LEN, check_groups, read_grant, write_grant};
-use crate::schnorr::{Equation, Nonce};
+use crate::schnorr::{Equation, SchnorrNonce};
 use crate::{
     Deployment, Element, Error, Identity, Name, Role, SchnorrSignature, SecretScalar, Suite, UnixTime,
 };
@@ -134,7 +134,7 @@ impl<S: Suite> OperatorSecretKey<S> {
         let statement = TokenStatement { id, name, role, groups, not_after, expiry, master, tpk };
         let message = statement.encode();
         // §2.4: hedged: fresh randomness and the message both enter.
-        let nonce = Nonce::hedged(&self.secret, "token", &message, rng);
+        let nonce = SchnorrNonce::hedged(&self.secret, "token", &message, rng);
         let signature = nonce.sign(&self.secret, |k| challenge(&self.public, k, &message));
         Ok(IssuedToken { token: Token { statement, signature }, tsk })
     }

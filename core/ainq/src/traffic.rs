@@ -99,7 +99,7 @@ fn first_half(key: &Secret<32>) -> Secret<16> {
 
 /// A sealed message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct SealedMessage {
     /// The claimed sender: a member's slot, or [`LEADER_SLOT`](crate::LEADER_SLOT).
     pub slot: Slot,
     /// The sender's start.
@@ -114,7 +114,7 @@ pub struct Frame {
     pub ciphertext: Vec<u8>,
 }
 
-impl Frame {
+impl SealedMessage {
     const fn start(&self) -> Start {
         Start { slot: self.slot, boot_no: self.boot_no, salt: self.salt }
     }
@@ -187,7 +187,7 @@ impl Sender {
         channel: &Name,
         signer: Option<&Handle>,
         plaintext: &[u8],
-    ) -> Result<Frame, Error> {
+    ) -> Result<SealedMessage, Error> {
         // §13.1: at most 2^32 messages under one key.
         if self.next >= MAX_FRAMES {
             return Err(Error::Exhausted);
@@ -196,7 +196,8 @@ impl Sender {
         // Counted before it is used: whatever happens below, this number does not come again.
         self.next += 1;
         let Start { slot, boot_no, salt } = self.start;
-        let mut frame = Frame { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
+        let mut frame =
+            SealedMessage { slot, boot_no, salt, counter, hedge: [0; HEDGE_LEN], ciphertext: Vec::new() };
         let aad = associated_data(&self.digest, &frame, channel, signer);
         // §13.1: hedge = PRF(K_hedge, "nonce", AAD ‖ plaintext). The AAD marks its own end, so that the
         // input has one reading.
@@ -230,7 +231,12 @@ impl Sender {
 }
 
 /// D ‖ slot ‖ boot_no ‖ salt ‖ counter ‖ lp(channel) ‖ (0 | 1 ‖ the signer's handle).
-fn associated_data(digest: &Digest, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Vec<u8> {
+fn associated_data(
+    digest: &Digest,
+    frame: &SealedMessage,
+    channel: &Name,
+    signer: Option<&Handle>,
+) -> Vec<u8> {
     let mut writer = quiver_crypto::canonical::Writer::new();
     writer.fixed(digest).u32(frame.slot).u32(frame.boot_no).fixed(&frame.salt).u64(frame.counter);
     writer.lp(channel.as_bytes());

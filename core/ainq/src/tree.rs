@@ -42,7 +42,7 @@ pub(crate) use self::algebra::{Algebra, HmacXor};
 pub use self::delta::Delta;
 pub(crate) use self::hierarchy::Hierarchy;
 pub use self::message::{PathMessage, PathNonce};
-pub(crate) use self::node::{MAX_HEIGHT, Node, Touched, height_for};
+pub(crate) use self::node::{KeyTreeNode, MAX_HEIGHT, Touched, height_for};
 pub(crate) use self::path::Path;
 pub use self::wrap_tree::WrapTree;
 use quiver_crypto::{Digest, Secret, prf};
@@ -51,7 +51,7 @@ use crate::{Entry, GroupKey, Suite};
 
 /// Part of an epoch for a member, beside the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum EpochPart {
     /// The group key under the member's own pad.
     Entry(Entry),
     /// Wraps of the epoch: all of them, or a part in which the member's are.

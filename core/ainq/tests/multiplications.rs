@@ -4,7 +4,7 @@
 
 use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
 use quiver_ainq::paper::{
-    Member, full_key_gen, gen_group_key, gen_partial_key, gen_secret_value, key_retrieval, setup,
+    PaperDrone, full_key_gen, gen_group_key, gen_partial_key, gen_secret_value, key_retrieval, setup,
 };
 use quiver_ainq::{Element, Error, Ristretto255, Suite};
 use rand_chacha::ChaCha20Rng;
@@ -29,7 +29,7 @@ fn the_published_algorithms_cost_what_the_paper_says() {
         counted(|| gen_partial_key(&parameters, &master, b"d", &public, &mut rng).unwrap());
     assert_eq!(count, 1, "GenPartialKey");
     let drone = full_key_gen(&parameters, b"d", &value, &partial).unwrap();
-    let (y_count, _) = counted(|| Member::new(&parameters, b"d", partial.r, public).unwrap());
+    let (y_count, _) = counted(|| PaperDrone::new(&parameters, b"d", partial.r, public).unwrap());
     let members = vec![drone.member.clone(); 10];
     let (count, (mut state, _, broadcast)) =
         counted(|| gen_group_key(&parameters, drone.member.clone(), members, 100, &mut rng).unwrap());

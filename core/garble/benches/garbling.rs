@@ -11,7 +11,9 @@ use std::time::Duration;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use quiver_garble::{Circuit, Evaluator, Garbler, Gate, HalfGates, Label, PrivacyFree, Program, Scheme};
+use quiver_garble::{
+    Circuit, Evaluator, Garbler, GarblingProgram, GarblingScheme, Gate, HalfGates, Label, PrivacyFree,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
@@ -21,7 +23,7 @@ const RUN: [u8; 16] = [7; 16];
 
 /// The circuit of `cargo lab reproduce abke`: ANDs that read the last 256 wires, with a XOR each, and the sum of
 /// all.
-fn program() -> Program {
+fn program() -> GarblingProgram {
     let (mut gates, mut sum) = (Vec::new(), INPUTS + 1);
     for at in 0..ANDS {
         let next = INPUTS + 2 * at;
@@ -34,10 +36,10 @@ fn program() -> Program {
         gates.push(Gate::Xor(sum, INPUTS + 2 * at + 1));
         sum = next;
     }
-    Program::new(&Circuit::new(INPUTS as usize, gates, vec![sum]).unwrap())
+    GarblingProgram::new(&Circuit::new(INPUTS as usize, gates, vec![sum]).unwrap())
 }
 
-fn garbling<S: Scheme>(c: &mut Criterion, name: &str) {
+fn garbling<S: GarblingScheme>(c: &mut Criterion, name: &str) {
     let program = program();
     assert_eq!(program.ands(), ANDS as usize);
     let garbler = || Garbler::<S>::new(&program, &RUN, &mut ChaCha20Rng::from_seed([1; 32]));

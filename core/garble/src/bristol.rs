@@ -37,13 +37,13 @@ impl BristolCircuit {
     /// [`Error::Bristol`] with the line and its mistake; [`Error::TooLarge`] before anything is allocated for
     /// too large a circuit.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut lines = Lines { lines: text.lines(), line: 0 };
+        let mut lines = CircuitLines { lines: text.lines(), line: 0 };
         let [gates, wires] = lines.pair()?;
         bounded("gates", gates, MAX_GATES)?;
         bounded("wires", wires, MAX_GATES.saturating_add(MAX_INPUTS))?;
         let inputs = lines.widths("input bits", MAX_INPUTS)?;
         let outputs = lines.widths("output bits", MAX_OUTPUTS)?;
-        let mut reading = Reading::new(sum(&inputs), wires);
+        let mut reading = CircuitReader::new(sum(&inputs), wires);
         for _ in 0..gates {
             let words = lines.need("a gate")?;
             reading.gate(&words).map_err(|reason| lines.wrong(reason))?;
@@ -90,12 +90,12 @@ impl BristolCircuit {
 }
 
 /// The lines that have words, counted.
-struct Lines<'t> {
+struct CircuitLines<'t> {
     lines: core::str::Lines<'t>,
     line: usize,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> CircuitLines<'t> {
     fn next(&mut self) -> Option<Vec<&'t str>> {
         for text in self.lines.by_ref() {
             self.line = self.line.saturating_add(1);
@@ -143,7 +143,7 @@ impl<'t> Lines<'t> {
 }
 
 /// A circuit while its gates are read.
-struct Reading {
+struct CircuitReader {
     inputs: usize,
     wires: usize,
     gates: Vec<Gate>,
@@ -151,16 +151,16 @@ struct Reading {
     set: Vec<Option<Wire>>,
 }
 
-type Reason = String;
+type BristolError = String;
 
-impl Reading {
+impl CircuitReader {
     fn new(inputs: usize, wires: usize) -> Self {
         let mut set = Vec::with_capacity(wires.min(TRUSTED));
         set.extend((0..inputs.min(wires)).map(|input| u32::try_from(input).ok()));
         Self { inputs, wires, gates: Vec::new(), set }
     }
 
-    fn gate(&mut self, words: &[&str]) -> core::result::Result<(), Reason> {
+    fn gate(&mut self, words: &[&str]) -> core::result::Result<(), BristolError> {
         let [ins, outs, wires @ .., kind] = words else {
             return Err(format!("`{}` is no gate", shown(words.first())));
         };
@@ -192,7 +192,7 @@ impl Reading {
         }
     }
 
-    fn read(&self, wire: usize) -> core::result::Result<Wire, Reason> {
+    fn read(&self, wire: usize) -> core::result::Result<Wire, BristolError> {
         self.set.get(wire).copied().flatten().ok_or_else(|| format!("wire {wire} is read before it is set"))
     }
 
@@ -202,13 +202,13 @@ impl Reading {
         a: usize,
         b: usize,
         to: usize,
-    ) -> core::result::Result<(), Reason> {
+    ) -> core::result::Result<(), BristolError> {
         let gate = gate(self.read(a)?, self.read(b)?);
         let wire = self.emit(gate)?;
         self.bind(to, wire)
     }
 
-    fn emit(&mut self, gate: Gate) -> core::result::Result<Wire, Reason> {
+    fn emit(&mut self, gate: Gate) -> core::result::Result<Wire, BristolError> {
         if self.gates.len() >= MAX_GATES {
             return Err(format!("more than {MAX_GATES} gates"));
         }
@@ -218,7 +218,7 @@ impl Reading {
     }
 
     /// x ⊕ x, or its opposite.
-    fn constant(&mut self, one: bool, to: usize) -> core::result::Result<(), Reason> {
+    fn constant(&mut self, one: bool, to: usize) -> core::result::Result<(), BristolError> {
         if self.inputs == 0 {
             return Err("a constant in a circuit without inputs".into());
         }
@@ -229,7 +229,7 @@ impl Reading {
         self.bind(to, wire)
     }
 
-    fn bind(&mut self, to: usize, wire: Wire) -> core::result::Result<(), Reason> {
+    fn bind(&mut self, to: usize, wire: Wire) -> core::result::Result<(), BristolError> {
         if to >= self.wires {
             return Err(format!("wire {to} of a circuit of {} wires", self.wires));
         }
@@ -245,7 +245,7 @@ impl Reading {
         }
     }
 
-    fn finish(self, outputs: usize) -> core::result::Result<Result<Circuit>, Reason> {
+    fn finish(self, outputs: usize) -> core::result::Result<Result<Circuit>, BristolError> {
         let Some(first) = self.wires.checked_sub(outputs).filter(|_| self.inputs <= self.wires) else {
             return Err(format!("{} wires for {} input and {outputs} output bits", self.wires, self.inputs));
         };
@@ -259,7 +259,7 @@ fn sum(widths: &[usize]) -> usize {
     widths.iter().fold(0, |sum, &width| sum.saturating_add(width))
 }
 
-fn number(word: &str) -> core::result::Result<usize, Reason> {
+fn number(word: &str) -> core::result::Result<usize, BristolError> {
     word.parse().map_err(|_| format!("`{}` is no number that can be", shown(Some(&word))))
 }
 

@@ -50,7 +50,7 @@ impl Not for Bit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum BuiltGate {
     /// Operands in order, none inverted.
     Xor(Bit, Bit),
     /// Operands in order.
@@ -61,8 +61,8 @@ enum Node {
 #[derive(Debug)]
 pub struct Builder {
     inputs: usize,
-    nodes: Vec<Node>,
-    known: BTreeMap<Node, Bit>,
+    nodes: Vec<BuiltGate>,
+    known: BTreeMap<BuiltGate, Bit>,
 }
 
 impl Builder {
@@ -97,7 +97,7 @@ impl Builder {
         let plain = match (a, b) {
             _ if a == b => Bit::FALSE,
             (Bit::FALSE, other) | (other, Bit::FALSE) => other,
-            _ => self.node(Node::Xor(a.min(b), a.max(b))),
+            _ => self.node(BuiltGate::Xor(a.min(b), a.max(b))),
         };
         plain.invert_if(inverted)
     }
@@ -110,7 +110,7 @@ impl Builder {
             _ if a == !b => Bit::FALSE,
             (Bit::FALSE, _) | (_, Bit::FALSE) => Bit::FALSE,
             (Bit::TRUE, other) | (other, Bit::TRUE) => other,
-            _ => self.node(Node::And(a.min(b), a.max(b))),
+            _ => self.node(BuiltGate::And(a.min(b), a.max(b))),
         }
     }
 
@@ -142,7 +142,7 @@ impl Builder {
         bits.first().copied().unwrap_or(Bit::TRUE)
     }
 
-    fn node(&mut self, node: Node) -> Bit {
+    fn node(&mut self, node: BuiltGate) -> Bit {
         // Equal gates are shared.
         if let Some(&known) = self.known.get(&node) {
             return known;
@@ -176,8 +176,8 @@ impl Builder {
                 continue;
             }
             let gate = match *node {
-                Node::Xor(a, b) => Gate::Xor(emitter.read(a), emitter.read(b)),
-                Node::And(a, b) => Gate::And(emitter.read(a), emitter.read(b)),
+                BuiltGate::Xor(a, b) => Gate::Xor(emitter.read(a), emitter.read(b)),
+                BuiltGate::And(a, b) => Gate::And(emitter.read(a), emitter.read(b)),
             };
             let to = emitter.push(gate);
             emitter.set(Bit(wire(self.inputs.saturating_add(at).saturating_add(1)) << 1), to);
@@ -198,7 +198,7 @@ impl Builder {
         }
         for (at, node) in self.nodes.iter().enumerate().rev() {
             if needed.get(at).copied().unwrap_or(false) {
-                let (Node::Xor(a, b) | Node::And(a, b)) = *node;
+                let (BuiltGate::Xor(a, b) | BuiltGate::And(a, b)) = *node;
                 mark(&mut needed, position(a));
                 mark(&mut needed, position(b));
             }

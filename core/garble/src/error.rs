@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use crate::policy::PolicyError;
+use crate::policy::PolicyTextError;
 
 /// A result of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -61,5 +61,5 @@ pub enum Error {
     },
     /// A policy or schema that cannot be, or a value that does not fit its field.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] PolicyTextError),
 }

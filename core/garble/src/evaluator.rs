@@ -8,22 +8,22 @@ use zeroize::Zeroizing;
 use crate::block::Block;
 use crate::label::LABEL_LEN;
 use crate::walk::{Side, Walk};
-use crate::{Error, Label, Operand, Program, Result, Scheme, Step};
+use crate::{Error, GarblingProgram, GarblingScheme, Label, Operand, Result, ScheduledGate};
 
 /// Evaluates a garbled circuit step by step, with one label for each input. Its time does not depend on the
 /// labels.
-pub struct Evaluator<S: Scheme> {
+pub struct Evaluator<S: GarblingScheme> {
     walk: Walk<S::Evaluated>,
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Evaluator<S> {
+impl<S: GarblingScheme> Evaluator<S> {
     /// An evaluation with the garbler's `run`, its label [`one`](crate::Garbler::one), and a label for each
     /// input.
     ///
     /// # Errors
     /// [`Error::InputCount`].
-    pub fn new(program: &Program, run: &[u8; 16], one: Label, inputs: &[Label]) -> Result<Self> {
+    pub fn new(program: &GarblingProgram, run: &[u8; 16], one: Label, inputs: &[Label]) -> Result<Self> {
         if inputs.len() != program.inputs() {
             return Err(Error::InputCount { wanted: program.inputs(), found: inputs.len() });
         }
@@ -46,7 +46,7 @@ impl<S: Scheme> Evaluator<S> {
     /// not there. After either nothing is left to go on with.
     pub fn evaluate(
         &mut self,
-        steps: &[Step],
+        steps: &[ScheduledGate],
         tables: &mut impl Iterator<Item = [u8; LABEL_LEN]>,
     ) -> Result<()> {
         self.walk.go(&mut Evaluating::<S, _> { tables, scheme: PhantomData }, steps)
@@ -67,7 +67,7 @@ struct Evaluating<'t, S, T> {
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, T> {
+impl<S: GarblingScheme, T: Iterator<Item = [u8; LABEL_LEN]>> Side for Evaluating<'_, S, T> {
     type Hashed = S::Evaluated;
 
     const TWEAKS: u64 = S::TWEAKS;

@@ -9,7 +9,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use crate::block::Block;
 use crate::label::LABEL_LEN;
 use crate::walk::{Side, Walk};
-use crate::{Label, LabelPair, Operand, Program, Result, Scheme, Step};
+use crate::{GarblingProgram, GarblingScheme, Label, LabelPair, Operand, Result, ScheduledGate};
 
 /// Garbles a circuit step by step, in memory for its slots and one batch.
 ///
@@ -31,16 +31,16 @@ use crate::{Label, LabelPair, Operand, Program, Result, Scheme, Step};
 /// assert_eq!(garbler.output(program.outputs()[0])?.decode(came_out), Some(true));
 /// # Ok::<(), quiver_garble::Error>(())
 /// ```
-pub struct Garbler<S: Scheme> {
+pub struct Garbler<S: GarblingScheme> {
     delta: Zeroizing<u128>,
     walk: Walk<S::Garbled>,
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme> Garbler<S> {
+impl<S: GarblingScheme> Garbler<S> {
     /// Draws Δ and the labels of the inputs, in this order; all that follows is computed from them. `run` is
     /// public, and no two runs have the same.
-    pub fn new(program: &Program, run: &[u8; 16], rng: &mut dyn CryptoRngCore) -> Self {
+    pub fn new(program: &GarblingProgram, run: &[u8; 16], rng: &mut dyn CryptoRngCore) -> Self {
         Self::with_slots(program.inputs(), program.slots(), run, rng)
     }
 
@@ -85,7 +85,7 @@ impl<S: Scheme> Garbler<S> {
     ///
     /// # Errors
     /// [`Error::Slot`](crate::Error::Slot) if a step names a slot that is not there.
-    pub fn garble(&mut self, steps: &[Step], sink: impl FnMut([u8; LABEL_LEN])) -> Result<()> {
+    pub fn garble(&mut self, steps: &[ScheduledGate], sink: impl FnMut([u8; LABEL_LEN])) -> Result<()> {
         self.walk.go(&mut Garbling::<S, _> { delta: *self.delta, sink, scheme: PhantomData }, steps)
     }
 
@@ -106,7 +106,7 @@ struct Garbling<S, F> {
     scheme: PhantomData<S>,
 }
 
-impl<S: Scheme, F: FnMut([u8; LABEL_LEN])> Side for Garbling<S, F> {
+impl<S: GarblingScheme, F: FnMut([u8; LABEL_LEN])> Side for Garbling<S, F> {
     type Hashed = S::Garbled;
 
     const TWEAKS: u64 = S::TWEAKS;

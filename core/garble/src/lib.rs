@@ -57,8 +57,8 @@ pub use evaluator::Evaluator;
 pub use garbler::Garbler;
 pub use label::{Label, LabelPair};
 pub use number::Number;
-pub use program::{Operand, Program, Step};
-pub use scheme::{HalfGates, PrivacyFree, Scheme};
+pub use program::{GarblingProgram, Operand, ScheduledGate};
+pub use scheme::{GarblingScheme, HalfGates, PrivacyFree};
 
 /// Gates a circuit may have, free ones and outputs included.
 pub const MAX_GATES: usize = 1 << 24;

@@ -23,10 +23,10 @@ mod words;
 
 use alloc::string::String;
 
-pub use error::{Fault, PolicyError};
-pub use schema::{Field, Kind, Schema};
+pub use error::{PolicyFault, PolicyTextError};
+pub use schema::{FieldType, Schema, SchemaField};
 
-use crate::{Circuit, Program, Statistics};
+use crate::{Circuit, GarblingProgram, Statistics};
 
 /// Bytes a policy or a schema may have as text.
 pub const MAX_TEXT: usize = 16_384;
@@ -53,8 +53,8 @@ impl Policy {
     /// those that the policy does not read included.
     ///
     /// # Errors
-    /// [`PolicyError`] with line, column and mistake.
-    pub fn compile(text: &str, schema: &Schema) -> Result<Self, PolicyError> {
+    /// [`PolicyTextError`] with line, column and mistake.
+    pub fn compile(text: &str, schema: &Schema) -> Result<Self, PolicyTextError> {
         let circuit = compile::compile(text, schema)?;
         Ok(Self { text: text.into(), circuit })
     }
@@ -70,8 +70,8 @@ impl Policy {
     }
 
     /// The same, ready to be garbled.
-    pub fn program(&self) -> Program {
-        Program::new(&self.circuit)
+    pub fn program(&self) -> GarblingProgram {
+        GarblingProgram::new(&self.circuit)
     }
 
     /// Size of the circuit.

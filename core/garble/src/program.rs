@@ -36,7 +36,7 @@ impl Operand {
 
 /// A gate that sets a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ScheduledGate {
     /// Exclusive or: free.
     Xor {
         /// An operand.
@@ -59,14 +59,14 @@ pub enum Step {
 
 /// A circuit made ready to be garbled. Both sides make the same of the same circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct GarblingProgram {
     inputs: usize,
     slots: usize,
-    steps: Vec<Step>,
+    steps: Vec<ScheduledGate>,
     outputs: Vec<Operand>,
 }
 
-impl Program {
+impl GarblingProgram {
     /// Orders a circuit.
     pub fn new(circuit: &Circuit) -> Self {
         Planner::new(circuit).plan()
@@ -83,7 +83,7 @@ impl Program {
     }
 
     /// The gates in order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ScheduledGate] {
         &self.steps
     }
 
@@ -94,7 +94,7 @@ impl Program {
 
     /// Number of AND gates.
     pub fn ands(&self) -> usize {
-        self.steps.iter().filter(|step| matches!(step, Step::And { .. })).count()
+        self.steps.iter().filter(|step| matches!(step, ScheduledGate::And { .. })).count()
     }
 }
 
@@ -139,7 +139,7 @@ impl<'c> Planner<'c> {
         Self { circuit, meant, last: alloc::vec![UNUSED; wires], slot, free: Vec::new(), slots }
     }
 
-    fn plan(mut self) -> Program {
+    fn plan(mut self) -> GarblingProgram {
         let order = self.order();
         self.find_last_uses(&order);
         // In the order of the slots, so that the first to be free is the first.
@@ -153,7 +153,7 @@ impl<'c> Planner<'c> {
             steps.extend(self.step(number(position).saturating_add(1), gate));
         }
         let outputs = self.circuit.outputs().iter().map(|&wire| self.operand(wire)).collect();
-        Program {
+        GarblingProgram {
             inputs: self.circuit.inputs(),
             slots: usize::try_from(self.slots).unwrap_or(usize::MAX),
             steps,
@@ -220,7 +220,7 @@ impl<'c> Planner<'c> {
         Operand::new(at(&self.slot, meant >> 1), meant & 1 == 1)
     }
 
-    fn step(&mut self, now: u32, index: usize) -> Option<Step> {
+    fn step(&mut self, now: u32, index: usize) -> Option<ScheduledGate> {
         let gate = *self.circuit.gates().get(index)?;
         let (a_wire, b_wire) = gate.reads();
         let (a, b) = (self.operand(a_wire), self.operand(b_wire));
@@ -241,8 +241,8 @@ impl<'c> Planner<'c> {
             *slot = to;
         }
         match gate {
-            Gate::And(..) => Some(Step::And { a, b, to }),
-            Gate::Xor(..) => Some(Step::Xor { a: a.plain(), b: b.plain(), to }),
+            Gate::And(..) => Some(ScheduledGate::And { a, b, to }),
+            Gate::Xor(..) => Some(ScheduledGate::Xor { a: a.plain(), b: b.plain(), to }),
             Gate::Not(_) => None,
         }
     }

@@ -6,7 +6,7 @@
 use crate::block::Block;
 
 /// A way to garble AND gates.
-pub trait Scheme: sealed::Sealed {
+pub trait GarblingScheme: sealed::Sealed {
     /// Ciphertexts of each gate.
     const CIPHERTEXTS: usize;
     /// True if the lowest bit of a label is its value.
@@ -24,12 +24,12 @@ pub struct HalfGates;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrivacyFree;
 
-impl Scheme for HalfGates {
+impl GarblingScheme for HalfGates {
     const CIPHERTEXTS: usize = 2;
     const TRANSPARENT: bool = false;
 }
 
-impl Scheme for PrivacyFree {
+impl GarblingScheme for PrivacyFree {
     const CIPHERTEXTS: usize = 1;
     const TRANSPARENT: bool = true;
 }

@@ -12,11 +12,11 @@ use crate::{Bit, Builder};
 /// A sum in the making, modulo 2^width.
 #[derive(Debug)]
 pub(crate) struct Sum {
-    columns: Vec<Column>,
+    columns: Vec<BitColumn>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Column {
+struct BitColumn {
     bits: VecDeque<Bit>,
     /// Number of times that the constant 1 is added here.
     ones: u64,
@@ -24,7 +24,7 @@ struct Column {
 
 impl Sum {
     pub(crate) fn new(width: usize) -> Self {
-        Self { columns: alloc::vec![Column::default(); width] }
+        Self { columns: alloc::vec![BitColumn::default(); width] }
     }
 
     /// Adds `bit · 2^weight`.

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use crate::block::Block;
 use crate::hash::{GATES_PER_KEY, Hash};
 use crate::scheme::sealed::Hashed;
-use crate::{Error, Label, Operand, Result, Step};
+use crate::{Error, Label, Operand, Result, ScheduledGate};
 
 /// AND gates that are hashed together at most.
 pub(crate) const BATCH: usize = 128;
@@ -21,7 +21,7 @@ pub(crate) struct Walk<H: Hashed> {
     /// True for each slot that a gate of the batch sets.
     awaited: Vec<bool>,
     /// Gates of the batch, and behind them what is left of earlier ones.
-    gates: Zeroizing<Vec<Gate>>,
+    gates: Zeroizing<Vec<AndGate>>,
     hashes: Zeroizing<Vec<H>>,
     /// AND gates that are done.
     done: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Walk<H: Hashed> {
 
 /// Labels of an AND gate's operands, and the slot it sets.
 #[derive(Clone, Copy, Default, zeroize::Zeroize)]
-struct Gate {
+struct AndGate {
     a: Block,
     b: Block,
     to: u32,
@@ -59,7 +59,7 @@ impl<H: Hashed> Walk<H> {
             added: Zeroizing::new([Block::default(), one]),
             awaited: alloc::vec![false; slots.len()],
             slots,
-            gates: Zeroizing::new(alloc::vec![Gate::default(); BATCH]),
+            gates: Zeroizing::new(alloc::vec![AndGate::default(); BATCH]),
             hashes: Zeroizing::new(alloc::vec![H::none(); BATCH]),
             done: 0,
             hash: Hash::new(run),
@@ -80,7 +80,11 @@ impl<H: Hashed> Walk<H> {
     }
 
     /// Executes the next steps.
-    pub(crate) fn go<S: Side<Hashed = H>>(&mut self, side: &mut S, mut steps: &[Step]) -> Result<()> {
+    pub(crate) fn go<S: Side<Hashed = H>>(
+        &mut self,
+        side: &mut S,
+        mut steps: &[ScheduledGate],
+    ) -> Result<()> {
         // A program has the ANDs of one depth together, then XORs, the first of which reads one of them.
         while !steps.is_empty() {
             steps = self.xors(steps)?;
@@ -96,7 +100,7 @@ impl<H: Hashed> Walk<H> {
     }
 
     /// Executes the XORs that the steps begin with; gives the other steps.
-    fn xors<'s>(&mut self, steps: &'s [Step]) -> Result<&'s [Step]> {
+    fn xors<'s>(&mut self, steps: &'s [ScheduledGate]) -> Result<&'s [ScheduledGate]> {
         let (added, slots) = (*self.added, self.slots.as_mut_slice());
         // The last sum and its slot. The next XOR of a longer sum reads it, and would wait for memory.
         let (mut last, mut last_slot) = (Block::default(), u32::MAX);
@@ -111,7 +115,7 @@ impl<H: Hashed> Walk<H> {
         let mut rest = steps.iter();
         loop {
             let left = rest.as_slice();
-            let Some(&Step::Xor { a, b, to }) = rest.next() else { return Ok(left) };
+            let Some(&ScheduledGate::Xor { a, b, to }) = rest.next() else { return Ok(left) };
             if add(a, b, to).is_none() {
                 return Err(self.missing([a.slot(), b.slot(), to]));
             }
@@ -120,7 +124,7 @@ impl<H: Hashed> Walk<H> {
 
     /// Makes a batch of ANDs that the steps begin with, up to one that reads what another sets; gives their
     /// number, which is positive if the first step is an AND.
-    fn collect<S: Side<Hashed = H>>(&mut self, side: &S, steps: &[Step]) -> Result<usize> {
+    fn collect<S: Side<Hashed = H>>(&mut self, side: &S, steps: &[ScheduledGate]) -> Result<usize> {
         // All gates of a batch are hashed under one π.
         let room = GATES_PER_KEY.saturating_sub(self.done % GATES_PER_KEY);
         let room = usize::try_from(room).unwrap_or(BATCH).min(BATCH).min(steps.len());
@@ -134,7 +138,7 @@ impl<H: Hashed> Walk<H> {
             return Err(self.missing([u32::MAX; 3]));
         };
         for (number, ((step, gate), hashes)) in steps.iter().zip(gates).zip(hashes).enumerate() {
-            let &Step::And { a, b, to } = step else { return Ok(number) };
+            let &ScheduledGate::And { a, b, to } = step else { return Ok(number) };
             let awaits = |operand: Operand| awaited.get(index(operand.slot())).copied();
             let labels = read(slots, &added, a).zip(read(slots, &added, b));
             let (Some((a_label, b_label)), Some((a_awaits, b_awaits))) = (labels, awaits(a).zip(awaits(b)))
@@ -150,7 +154,7 @@ impl<H: Hashed> Walk<H> {
             };
             *awaited = true;
             *hashes = side.to_hash(a_label, b_label);
-            *gate = Gate { a: a_label, b: b_label, to };
+            *gate = AndGate { a: a_label, b: b_label, to };
         }
         Ok(room)
     }

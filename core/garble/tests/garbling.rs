@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use quiver_garble::{
-    Circuit, Error, Evaluator, Garbler, Gate, HalfGates, Label, Operand, PrivacyFree, Program, Scheme, Step,
+    Circuit, Error, Evaluator, Garbler, GarblingProgram, GarblingScheme, Gate, HalfGates, Label, Operand,
+    PrivacyFree, ScheduledGate,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
@@ -31,13 +32,13 @@ fn circuit() -> impl Strategy<Value = Circuit> {
     )
 }
 
-fn garbler<S: Scheme>(program: &Program, seed: u8) -> Garbler<S> {
+fn garbler<S: GarblingScheme>(program: &GarblingProgram, seed: u8) -> Garbler<S> {
     Garbler::new(program, &RUN, &mut ChaCha20Rng::from_seed([seed; 32]))
 }
 
 /// Garbles, evaluates with labels for these inputs, decodes.
-fn run<S: Scheme>(circuit: &Circuit, inputs: &[bool]) -> Vec<Option<bool>> {
-    let program = Program::new(circuit);
+fn run<S: GarblingScheme>(circuit: &Circuit, inputs: &[bool]) -> Vec<Option<bool>> {
+    let program = GarblingProgram::new(circuit);
     let mut garbler = garbler::<S>(&program, 1);
     let labels: Vec<Label> =
         inputs.iter().enumerate().map(|(at, &bit)| garbler.input(at).unwrap().of(bit)).collect();
@@ -67,14 +68,14 @@ proptest! {
 
     #[test]
     fn program_has_no_more_slots_than_wires_and_no_more_ands(circuit in circuit()) {
-        let program = Program::new(&circuit);
+        let program = GarblingProgram::new(&circuit);
         prop_assert!(program.slots() <= circuit.inputs() + circuit.gates().len());
         prop_assert!(program.ands() <= circuit.statistics().and);
     }
 
     #[test]
     fn steps_may_come_in_pieces(circuit in circuit(), cut in 0_usize..300) {
-        let program = Program::new(&circuit);
+        let program = GarblingProgram::new(&circuit);
         let (mut whole, mut pieces) = (Vec::new(), Vec::new());
         garbler::<PrivacyFree>(&program, 3).garble(program.steps(), |table| whole.push(table)).unwrap();
         let mut in_pieces = garbler::<PrivacyFree>(&program, 3);
@@ -89,7 +90,7 @@ proptest! {
 const SLOTS: u32 = 24;
 
 /// Steps that read and set whatever slots: also those that another gate of the batch sets, or read just before.
-fn any_steps() -> impl Strategy<Value = Vec<Step>> {
+fn any_steps() -> impl Strategy<Value = Vec<ScheduledGate>> {
     let operand = || (0..SLOTS, any::<bool>()).prop_map(|(slot, inverted)| Operand::new(slot, inverted));
     let step = (0_u8..4, operand(), operand(), 0..SLOTS, any::<bool>());
     prop::collection::vec(step, 0..600).prop_map(|raw| {
@@ -98,28 +99,28 @@ fn any_steps() -> impl Strategy<Value = Vec<Step>> {
             // Half of the gates read what the one before sets, as in a long sum.
             let a = if onwards { Operand::new(last, a.is_inverted()) } else { a };
             last = to;
-            if kind == 0 { Step::And { a, b, to } } else { Step::Xor { a, b, to } }
+            if kind == 0 { ScheduledGate::And { a, b, to } } else { ScheduledGate::Xor { a, b, to } }
         };
         raw.into_iter().map(step).collect()
     })
 }
 
 /// ANDs, of which few depend on each other: batches become as large as they may.
-fn wide_steps() -> impl Strategy<Value = Vec<Step>> {
+fn wide_steps() -> impl Strategy<Value = Vec<ScheduledGate>> {
     let operand = || (0..SLOTS, any::<bool>()).prop_map(|(slot, inverted)| Operand::new(slot, inverted));
     prop::collection::vec((operand(), operand(), 0_u32..100), 0..400).prop_map(|raw| {
         let step = |(a, b, to): (Operand, Operand, u32)| {
             // Most set a slot that nothing reads, many of them the same.
             let to = if to < 97 { SLOTS - 1 } else { to % SLOTS };
             let below = |operand: Operand| Operand::new(operand.slot() % (SLOTS - 1), operand.is_inverted());
-            Step::And { a: below(a), b: below(b), to }
+            ScheduledGate::And { a: below(a), b: below(b), to }
         };
         raw.into_iter().map(step).collect()
     })
 }
 
 /// All slots after these steps, garbled and evaluated.
-fn run_steps<S: Scheme>(steps: &[Step], inputs: &[bool]) -> Vec<Option<bool>> {
+fn run_steps<S: GarblingScheme>(steps: &[ScheduledGate], inputs: &[bool]) -> Vec<Option<bool>> {
     let slots = inputs.len();
     let mut garbler = Garbler::<S>::with_slots(slots, slots, &RUN, &mut ChaCha20Rng::from_seed([6; 32]));
     let labels: Vec<Label> =
@@ -138,13 +139,13 @@ fn run_steps<S: Scheme>(steps: &[Step], inputs: &[bool]) -> Vec<Option<bool>> {
 }
 
 /// The same by the truth tables, one step after the other.
-fn plain_steps(steps: &[Step], inputs: &[bool]) -> Vec<Option<bool>> {
+fn plain_steps(steps: &[ScheduledGate], inputs: &[bool]) -> Vec<Option<bool>> {
     let mut slots = inputs.to_vec();
     for &step in steps {
         let read = |operand: Operand| slots[operand.slot() as usize] ^ operand.is_inverted();
         let (to, value) = match step {
-            Step::Xor { a, b, to } => (to, read(a) ^ read(b)),
-            Step::And { a, b, to } => (to, read(a) & read(b)),
+            ScheduledGate::Xor { a, b, to } => (to, read(a) ^ read(b)),
+            ScheduledGate::And { a, b, to } => (to, read(a) & read(b)),
         };
         slots[to as usize] = value;
     }
@@ -165,11 +166,11 @@ proptest! {
 
     #[test]
     fn program_inverts_no_operand_of_a_xor(circuit in circuit()) {
-        let inverted = |step: &Step| match step {
-            Step::Xor { a, b, .. } => a.is_inverted() | b.is_inverted(),
-            Step::And { .. } => false,
+        let inverted = |step: &ScheduledGate| match step {
+            ScheduledGate::Xor { a, b, .. } => a.is_inverted() | b.is_inverted(),
+            ScheduledGate::And { .. } => false,
         };
-        prop_assert!(!Program::new(&circuit).steps().iter().any(inverted));
+        prop_assert!(!GarblingProgram::new(&circuit).steps().iter().any(inverted));
     }
 }
 
@@ -179,9 +180,9 @@ fn conjunction(inputs: u32) -> Circuit {
     Circuit::new(inputs as usize, gates, vec![2 * inputs - 2]).unwrap()
 }
 
-fn authenticity<S: Scheme>() {
+fn authenticity<S: GarblingScheme>() {
     let circuit = conjunction(8);
-    let program = Program::new(&circuit);
+    let program = GarblingProgram::new(&circuit);
     let mut garbler = garbler::<S>(&program, 4);
     let mut labels: Vec<Label> = (0..8).map(|at| garbler.input(at).unwrap().of(at != 5)).collect();
     let one = garbler.one();
@@ -219,7 +220,7 @@ fn label_of_one_cannot_be_made_from_inputs_that_give_zero() {
 
 #[test]
 fn garbling_is_determined_by_run_and_randomness() {
-    let program = Program::new(&conjunction(5));
+    let program = GarblingProgram::new(&conjunction(5));
     let tables = |run: u8, seed: u8| {
         let mut tables = Vec::new();
         Garbler::<PrivacyFree>::new(&program, &[run; 16], &mut ChaCha20Rng::from_seed([seed; 32]))
@@ -234,7 +235,7 @@ fn garbling_is_determined_by_run_and_randomness() {
 
 #[test]
 fn garbled_circuit_that_ends_early_is_an_error() {
-    let program = Program::new(&conjunction(4));
+    let program = GarblingProgram::new(&conjunction(4));
     let garbler = garbler::<PrivacyFree>(&program, 1);
     let labels: Vec<Label> = (0..4).map(|at| garbler.input(at).unwrap().zero).collect();
     let mut evaluator = Evaluator::<PrivacyFree>::new(&program, &RUN, garbler.one(), &labels).unwrap();
@@ -250,10 +251,10 @@ fn garbled_circuit_that_ends_early_is_an_error() {
 fn side_that_failed_still_ends_what_it_is_asked_for() {
     let operand = |slot| Operand::new(slot, false);
     let good = [
-        Step::And { a: operand(0), b: operand(1), to: 0 },
-        Step::And { a: operand(0), b: operand(1), to: 1 },
+        ScheduledGate::And { a: operand(0), b: operand(1), to: 0 },
+        ScheduledGate::And { a: operand(0), b: operand(1), to: 1 },
     ];
-    let bad = [good[0], Step::And { a: operand(1), b: operand(2), to: 0 }];
+    let bad = [good[0], ScheduledGate::And { a: operand(1), b: operand(2), to: 0 }];
     let mut garbler = Garbler::<HalfGates>::with_slots(2, 2, &RUN, &mut ChaCha20Rng::from_seed([1; 32]));
     let labels = [0, 1].map(|at| garbler.input(at).unwrap().one);
     let mut evaluator = Evaluator::<HalfGates>::with_slots(2, &RUN, garbler.one(), &labels);
@@ -270,10 +271,10 @@ fn step_that_names_a_slot_that_is_not_there_is_an_error() {
     let operand = |slot| Operand::new(slot, false);
     let mut rng = ChaCha20Rng::from_seed([1; 32]);
     for step in [
-        Step::And { a: operand(2), b: operand(0), to: 0 },
-        Step::Xor { a: operand(0), b: operand(9), to: 0 },
-        Step::And { a: operand(0), b: operand(0), to: 2 },
-        Step::Xor { a: operand(0), b: operand(0), to: u32::MAX },
+        ScheduledGate::And { a: operand(2), b: operand(0), to: 0 },
+        ScheduledGate::Xor { a: operand(0), b: operand(9), to: 0 },
+        ScheduledGate::And { a: operand(0), b: operand(0), to: 2 },
+        ScheduledGate::Xor { a: operand(0), b: operand(0), to: u32::MAX },
     ] {
         let mut garbler = Garbler::<HalfGates>::with_slots(1, 2, &RUN, &mut rng);
         let refused = garbler.garble(&[step], |_| ());
@@ -287,6 +288,6 @@ fn step_that_names_a_slot_that_is_not_there_is_an_error() {
 
 #[test]
 fn nothing_secret_is_shown() {
-    let garbler = garbler::<HalfGates>(&Program::new(&conjunction(2)), 1);
+    let garbler = garbler::<HalfGates>(&GarblingProgram::new(&conjunction(2)), 1);
     assert_eq!(format!("{:?}", garbler.input(0).unwrap()), "LabelPair { zero: Label(…), one: Label(…) }");
 }

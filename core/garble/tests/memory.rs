@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use cap::Cap;
-use quiver_garble::{Evaluator, Garbler, Operand, PrivacyFree, Step};
+use quiver_garble::{Evaluator, Garbler, Operand, PrivacyFree, ScheduledGate};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
@@ -13,13 +13,17 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const SLOTS: usize = 512;
 const PIECE: u32 = 1024;
 
-fn piece(number: u32) -> Vec<Step> {
+fn piece(number: u32) -> Vec<ScheduledGate> {
     let operand = |slot: u32| Operand::new(slot % SLOTS as u32, slot.is_multiple_of(7));
     (0..PIECE)
         .map(|at| {
             let (a, b) = (operand(number + at * 3), operand(number + at * 5 + 1));
             let to = at % SLOTS as u32;
-            if at.is_multiple_of(4) { Step::Xor { a, b, to } } else { Step::And { a, b, to } }
+            if at.is_multiple_of(4) {
+                ScheduledGate::Xor { a, b, to }
+            } else {
+                ScheduledGate::And { a, b, to }
+            }
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 
 use quiver_garble::bristol::BristolCircuit;
 use quiver_garble::{
-    Bit, Builder, Circuit, Evaluator, Garbler, HalfGates, Label, PrivacyFree, Program, Scheme,
+    Bit, Builder, Circuit, Evaluator, Garbler, GarblingProgram, GarblingScheme, HalfGates, Label, PrivacyFree,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
@@ -217,8 +217,8 @@ fn through_a_file(circuit: Circuit, inputs: &[usize], outputs: &[usize]) -> Circ
     BristolCircuit::parse(&file.to_text()).unwrap().circuit
 }
 
-fn garbled<S: Scheme>(circuit: &Circuit, inputs: &[bool]) -> Vec<bool> {
-    let program = Program::new(circuit);
+fn garbled<S: GarblingScheme>(circuit: &Circuit, inputs: &[bool]) -> Vec<bool> {
+    let program = GarblingProgram::new(circuit);
     let mut garbler = Garbler::<S>::new(&program, &[1; 16], &mut ChaCha20Rng::from_seed([6; 32]));
     let labels: Vec<Label> =
         inputs.iter().enumerate().map(|(at, &bit)| garbler.input(at).unwrap().of(bit)).collect();

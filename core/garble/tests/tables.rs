@@ -1,12 +1,12 @@
 //! The garbler sends the same on every processor, whatever `QUIVER_SIMD` says.
 
-use quiver_garble::{Circuit, Garbler, Gate, HalfGates, PrivacyFree, Program, Scheme};
+use quiver_garble::{Circuit, Garbler, GarblingProgram, GarblingScheme, Gate, HalfGates, PrivacyFree};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of all ciphertexts of a circuit of 9,000 ANDs, which take three keys and batches of many sizes.
-fn digest<S: Scheme>() -> String {
+fn digest<S: GarblingScheme>() -> String {
     let mut gates = Vec::new();
     for at in 0_u32..9000 {
         let wires = 20 + gates.len() as u32;
@@ -16,7 +16,7 @@ fn digest<S: Scheme>() -> String {
         gates.push(Gate::Not(wires + 1));
     }
     let outputs = (20..20 + gates.len() as u32).collect();
-    let program = Program::new(&Circuit::new(20, gates, outputs).unwrap());
+    let program = GarblingProgram::new(&Circuit::new(20, gates, outputs).unwrap());
     assert_eq!(program.ands(), 9000);
     let mut garbler = Garbler::<S>::new(&program, &[3; 16], &mut ChaCha20Rng::from_seed([4; 32]));
     let mut hash = Sha256::new();

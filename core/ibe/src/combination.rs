@@ -19,7 +19,9 @@ use zeroize::Zeroize;
 
 use crate::identity_key::equation;
 use crate::public_shares::coefficients;
-use crate::{Culprit, Error, Fault, IdentityKey, IdentityPoint, KeyShare, PublicShares, UnverifiedKeyShare};
+use crate::{
+    Culprit, Error, IdentityKey, IdentityPoint, KeyShare, PublicShares, ShareFault, UnverifiedKeyShare,
+};
 
 /// Check that pairings cancel out: [`product_is_one`], or a function that counts them as well.
 type Check<'a> = &'a dyn Fn(&[(G1, G2)]) -> bool;
@@ -52,7 +54,7 @@ pub fn verify_batch(
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Vec<KeyShare>, Error> {
     let claims = claims(publics, shares)?;
-    let culprits = Batch::new(&claims, point, rng, &product_is_one).wrong()?;
+    let culprits = WeightedShares::new(&claims, point, rng, &product_is_one).wrong()?;
     if culprits.is_empty() {
         Ok(shares.iter().map(|share| share.claimed().clone()).collect())
     } else {
@@ -81,7 +83,7 @@ fn combine_checked(
         return Ok(IdentityKey::verified(*key));
     }
     // §4.3: only if the key is wrong, the wrong shares are looked for.
-    let culprits = Batch::new(&claims, point, rng, check).wrong()?;
+    let culprits = WeightedShares::new(&claims, point, rng, check).wrong()?;
     // Right shares of a consistent quorum would have made the key.
     if culprits.is_empty() {
         Err(Error::InconsistentShares)
@@ -112,8 +114,10 @@ fn claims(publics: &PublicShares, shares: &[UnverifiedKeyShare]) -> Result<Zeroi
         // A share that is foreign or comes twice is blamed without arithmetic.
         let index = share.index();
         match publics.share(index) {
-            None => _ = culprits.insert(Culprit { index, fault: Fault::Foreign }),
-            Some(_) if !seen.insert(index) => _ = culprits.insert(Culprit { index, fault: Fault::Duplicate }),
+            None => _ = culprits.insert(Culprit { index, fault: ShareFault::Foreign }),
+            Some(_) if !seen.insert(index) => {
+                _ = culprits.insert(Culprit { index, fault: ShareFault::Duplicate })
+            }
             Some(public) => claims.push(Claim { index, key: *share.claimed().point(), public: *public }),
         }
     }
@@ -125,14 +129,14 @@ fn claims(publics: &PublicShares, shares: &[UnverifiedKeyShare]) -> Result<Zeroi
 }
 
 /// Shares with their weights.
-struct Batch<'a> {
+struct WeightedShares<'a> {
     claims: &'a [Claim],
     weights: Vec<i128>,
     point: &'a IdentityPoint,
     check: Check<'a>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> WeightedShares<'a> {
     fn new(
         claims: &'a [Claim],
         point: &'a IdentityPoint,
@@ -161,7 +165,7 @@ impl<'a> Batch<'a> {
         culprits: &mut Vec<Culprit>,
     ) -> Result<(), PairingError> {
         if let [claim] = claims {
-            culprits.push(Culprit { index: claim.index, fault: Fault::Wrong });
+            culprits.push(Culprit { index: claim.index, fault: ShareFault::Wrong });
             return Ok(());
         }
         let middle = claims.len() / 2;

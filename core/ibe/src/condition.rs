@@ -2,9 +2,9 @@
 //!
 //! | kind | spelling |
 //! |---|---|
-//! | [`Kind::Mission`] | `mission/` and a path: segments of `a`–`z`, `0`–`9`, `-`, `_` and `.` with `/` between |
-//! | [`Kind::Drone`] | `drone/` and the serial in 32 hexadecimal digits, lower case |
-//! | [`Kind::NotBefore`] | `not-before/` and a time of RFC 3339 in UTC with seconds: `2026-12-01T06:00:00Z` |
+//! | [`ConditionKind::Mission`] | `mission/` and a path: segments of `a`–`z`, `0`–`9`, `-`, `_` and `.` with `/` between |
+//! | [`ConditionKind::Drone`] | `drone/` and the serial in 32 hexadecimal digits, lower case |
+//! | [`ConditionKind::NotBefore`] | `not-before/` and a time of RFC 3339 in UTC with seconds: `2026-12-01T06:00:00Z` |
 //!
 //! Two spellings of one condition would be two identities with two keys, so there is one. Another spelling is
 //! refused, and so is an unknown kind, whose time of release would be undefined.
@@ -41,7 +41,7 @@ pub struct Condition {
 
 /// Requirement of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind<'a> {
+pub enum ConditionKind<'a> {
     /// An operator has let a mission come to this point: the path, without `mission/`.
     Mission(&'a str),
     /// The reader is the drone with this serial.
@@ -88,11 +88,13 @@ impl Condition {
 
     /// Requirement of the condition.
     #[must_use]
-    pub fn kind(&self) -> Kind<'_> {
+    pub fn kind(&self) -> ConditionKind<'_> {
         match self.meaning {
-            Meaning::Mission => Kind::Mission(self.text.split_once('/').map_or("", |(_, path)| path)),
-            Meaning::Drone(serial) => Kind::Drone(serial),
-            Meaning::NotBefore(time) => Kind::NotBefore(time),
+            Meaning::Mission => {
+                ConditionKind::Mission(self.text.split_once('/').map_or("", |(_, path)| path))
+            }
+            Meaning::Drone(serial) => ConditionKind::Drone(serial),
+            Meaning::NotBefore(time) => ConditionKind::NotBefore(time),
         }
     }
 }

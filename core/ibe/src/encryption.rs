@@ -15,14 +15,14 @@ use crate::{Error, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey};
 /// Encoded as U in 48 bytes, V in 32 and W in as many as the message has, 1 to 32. U has been checked: it is
 /// a point of the subgroup, and not the identity.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
-#[debug("Ciphertext({} bytes)", Self::OVERHEAD + self.w.len())]
-pub struct Ciphertext {
+#[debug("IbeCiphertext({} bytes)", Self::OVERHEAD + self.w.len())]
+pub struct IbeCiphertext {
     pub(crate) u: G1,
     pub(crate) v: [u8; HASH_LEN],
     pub(crate) w: Vec<u8>,
 }
 
-impl Ciphertext {
+impl IbeCiphertext {
     /// Bytes that a ciphertext has beyond those of its message.
     pub const OVERHEAD: usize = G1::ENCODED_LEN + HASH_LEN;
 
@@ -60,7 +60,7 @@ impl MasterPublicKey {
         point: &IdentityPoint,
         message: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Ciphertext, Error> {
+    ) -> Result<IbeCiphertext, Error> {
         // e(MPK, Q)^r = e(r·MPK, Q), and multiplying in G1 is cheaper.
         seal(message, &Secret::random(rng), |r| pairing(&(*self.point() * r), point.point()))
     }
@@ -103,7 +103,7 @@ impl Encryptor {
         &self,
         message: &[u8],
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<Ciphertext, Error> {
+    ) -> Result<IbeCiphertext, Error> {
         seal(message, &Secret::random(rng), |r| self.paired * r)
     }
 }
@@ -113,12 +113,12 @@ fn seal(
     message: &[u8],
     sigma: &Secret<HASH_LEN>,
     power: impl FnOnce(&Scalar) -> Gt,
-) -> Result<Ciphertext, Error> {
+) -> Result<IbeCiphertext, Error> {
     check_length(message)?;
     // BF01, section 4.2, Encrypt: r = H3(σ, m); U = r·P1; V = σ ⊕ H2(e(MPK, Q)^r); W = m ⊕ H4(σ)
     let r = h3(sigma, message)?;
     let paired = Zeroizing::new(power(&r));
-    Ok(Ciphertext { u: G1::multiply_generator(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })
+    Ok(IbeCiphertext { u: G1::multiply_generator(&r), v: sigma.xor(&h2(&paired)), w: mask(message, sigma) })
 }
 
 /// The bytes, masked by as many of H4(σ).

@@ -88,13 +88,13 @@ pub struct Culprit {
     /// Index of the KGC.
     pub index: u16,
     /// The mistake.
-    pub fault: Fault,
+    pub fault: ShareFault,
 }
 
 /// A mistake of a key share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, derive_more::Display)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum ShareFault {
     /// The index is not among those of the quorum.
     #[display("not of the quorum")]
     Foreign,

@@ -8,7 +8,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::encryption::mask;
 use crate::hashes::{h2, h3};
-use crate::{Ciphertext, Error, IdentityPoint, MasterPublicKey};
+use crate::{Error, IbeCiphertext, IdentityPoint, MasterPublicKey};
 
 /// K = s·Q, checked: opens ciphertexts to the identity. Erased when dropped; `Debug` prints nothing.
 #[derive(Clone, Zeroize, ZeroizeOnDrop, derive_more::Debug)]
@@ -34,8 +34,8 @@ impl IdentityKey {
     ///
     /// # Errors
     /// [`Error::Decryption`]: altered, for another identity, or under another master public key.
-    pub fn decrypt(&self, ciphertext: &Ciphertext) -> Result<Zeroizing<Vec<u8>>, Error> {
-        let Ciphertext { u, v, w } = ciphertext;
+    pub fn decrypt(&self, ciphertext: &IbeCiphertext) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let IbeCiphertext { u, v, w } = ciphertext;
         // BF01, section 4.2, Decrypt: σ = V ⊕ H2(e(U, K)); m = W ⊕ H4(σ)
         let paired = Zeroizing::new(pairing(u, &self.0));
         let sigma = Secret::new(Secret::new(*v).xor(&h2(&paired)));

@@ -7,7 +7,7 @@ use quiver_crypto::canonical::Reader;
 use quiver_pairing::{G2, Group};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::{Culprit, Error, Fault};
+use crate::{Culprit, Error, ShareFault};
 
 /// K_j = s_j·Q: made by its KGC, or checked. Erased when dropped; `Debug` prints the index.
 ///
@@ -60,7 +60,7 @@ impl UnverifiedKeyShare {
     /// [`Error::InvalidKeyShares`] for the identity.
     pub fn new(index: u16, point: G2) -> Result<Self, Error> {
         let share = KeyShare { index, point };
-        if point.is_identity() { Err(refused(index, Fault::NoPoint)) } else { Ok(Self(share)) }
+        if point.is_identity() { Err(refused(index, ShareFault::NoPoint)) } else { Ok(Self(share)) }
     }
 
     /// Decodes the encoding, 98 bytes, from any sender.
@@ -74,7 +74,7 @@ impl UnverifiedKeyShare {
         reader.end()?;
         G2::decode(point)
             .map(|point| Self(KeyShare { index, point }))
-            .map_err(|_| refused(index, Fault::NoPoint))
+            .map_err(|_| refused(index, ShareFault::NoPoint))
     }
 
     /// Decodes the encoding of the KGC with the index `sender`, which is blamed for any mistake.
@@ -82,9 +82,9 @@ impl UnverifiedKeyShare {
     /// # Errors
     /// [`Error::InvalidKeyShares`] with the sender.
     pub fn decode_from(sender: u16, bytes: &[u8]) -> Result<Self, Error> {
-        let share = Self::decode(bytes).map_err(|_| refused(sender, Fault::NoPoint))?;
+        let share = Self::decode(bytes).map_err(|_| refused(sender, ShareFault::NoPoint))?;
         // The index must be the sender's own: nobody is blamed for what another sent.
-        if share.index() == sender { Ok(share) } else { Err(refused(sender, Fault::OtherIndex)) }
+        if share.index() == sender { Ok(share) } else { Err(refused(sender, ShareFault::OtherIndex)) }
     }
 
     /// The index it claims.
@@ -104,6 +104,6 @@ impl UnverifiedKeyShare {
     }
 }
 
-fn refused(index: u16, fault: Fault) -> Error {
+fn refused(index: u16, fault: ShareFault) -> Error {
     Error::InvalidKeyShares { culprits: vec![Culprit { index, fault }] }
 }

@@ -14,7 +14,7 @@
 //! | s_j, S_j = s_j·P1 | [`MasterShare`], 34 bytes with j; in [`PublicShares`] |
 //! | Q = HashToG2(identity) | [`IdentityPoint`], 96 bytes |
 //! | K_j = s_j·Q, K = s·Q | [`KeyShare`], 98 bytes with j; [`IdentityKey`], 96 bytes |
-//! | U = r·P1, V = σ ⊕ H2(e(MPK, Q)^r), W = m ⊕ H4(σ), with r = H3(σ, m) | [`Ciphertext`], 80 bytes more than m |
+//! | U = r·P1, V = σ ⊕ H2(e(MPK, Q)^r), W = m ⊕ H4(σ), with r = H3(σ, m) | [`IbeCiphertext`], 80 bytes more than m |
 //!
 //! | module | what it has |
 //! |---|---|
@@ -73,10 +73,10 @@ pub mod master_share;
 pub mod public_shares;
 
 pub use combination::{combine, verify_batch};
-pub use condition::{Condition, Kind, UnixTime};
+pub use condition::{Condition, ConditionKind, UnixTime};
 pub use dealing::{Dealing, MasterCommitment, UnverifiedMasterShare};
-pub use encryption::{Ciphertext, Encryptor};
-pub use error::{Culprit, Error, Fault};
+pub use encryption::{Encryptor, IbeCiphertext};
+pub use error::{Culprit, Error, ShareFault};
 pub use identity_key::{IdentityKey, UnverifiedIdentityKey};
 pub use identity_point::IdentityPoint;
 pub use key_share::{KeyShare, UnverifiedKeyShare};

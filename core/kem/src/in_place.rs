@@ -21,13 +21,13 @@ const MAX_ROWS: usize = 4;
 
 /// Parameters k, `d_u` and `d_v` of FIPS 203 (table 2). η1 and η2 are 2 in both sets.
 #[derive(Clone, Copy)]
-struct Parameters {
+struct KemParameters {
     rows: u8,
     u_bits: u32,
     v_bits: u32,
 }
 
-impl Parameters {
+impl KemParameters {
     const fn of(set: KemSet) -> Self {
         match set {
             KemSet::MlKem768 => Self { rows: 3, u_bits: 10, v_bits: 4 },
@@ -48,7 +48,7 @@ type SecretVector = [Polynomial; MAX_ROWS];
 /// inlined, as the other two, so that one's memory is free when the next begins.
 #[inline(never)]
 fn expand(set: KemSet, d: &[u8], secret: &mut SecretVector) -> Vec<u8> {
-    let parameters = Parameters::of(set);
+    let parameters = KemParameters::of(set);
     let (rho, sigma) = sha3_512(&[d, &[parameters.rows]]);
     for (polynomial, nonce) in secret.iter_mut().zip(0..parameters.rows) {
         polynomial.add_noise(sigma.expose(), nonce);
@@ -77,7 +77,7 @@ pub(crate) fn encapsulation_key(set: KemSet, seed: &Secret<SEED_LEN>) -> Vec<u8>
 /// `K-PKE.Encrypt` (Algorithm 14): gives the ciphertext to `output`, in parts.
 #[inline(never)]
 fn encrypt(set: KemSet, key: &[u8], message: &[u8], randomness: &[u8], output: &mut dyn FnMut(&[u8])) {
-    let parameters = Parameters::of(set);
+    let parameters = KemParameters::of(set);
     let rows = parameters.rows;
     let (encoded, rho) = key.split_at_checked(POLYNOMIAL_LEN * usize::from(rows)).unwrap_or_default();
     let mut ephemeral = SecretVector::default();
@@ -114,7 +114,7 @@ pub(crate) fn encapsulate(
     key: &[u8],
     message: &Secret<MESSAGE_LEN>,
 ) -> Option<(Vec<u8>, Secret<SHARED_LEN>)> {
-    let (vector, _) = key.split_at_checked(POLYNOMIAL_LEN * usize::from(Parameters::of(set).rows))?;
+    let (vector, _) = key.split_at_checked(POLYNOMIAL_LEN * usize::from(KemParameters::of(set).rows))?;
     if !polynomial::numbers(vector, 12).all(|number| number < polynomial::MODULUS) {
         return None;
     }
@@ -153,7 +153,7 @@ pub(crate) fn decapsulate(
 /// `K-PKE.Decrypt` (Algorithm 15), and the encapsulation key, which decapsulation needs too.
 #[inline(never)]
 fn decrypt(set: KemSet, d: &[u8], ciphertext: &[u8]) -> (Secret<MESSAGE_LEN>, Vec<u8>) {
-    let parameters = Parameters::of(set);
+    let parameters = KemParameters::of(set);
     let mut secret = SecretVector::default();
     let key = expand(set, d, &mut secret);
     let rows = usize::from(parameters.rows);

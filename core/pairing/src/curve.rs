@@ -9,7 +9,7 @@ use ark_ec::short_weierstrass::SWCurveConfig;
 use ark_ff::{Field, PrimeField};
 use quiver_crypto::{Zeroizing, expand_message};
 
-use self::sealed::Parameters;
+use self::sealed::CurveParameters;
 use crate::backend::{Active, Backend, Endomorphism, Supported};
 use crate::parameters::{Fq, Fq2, g1, g2};
 use crate::{G1, G2, Point};
@@ -22,7 +22,7 @@ const COEFFICIENT: usize = 64;
 pub(crate) mod sealed {
     use super::{Curve, Endomorphism, Field, Fq, Fr, Point, SWCurveConfig, Supported, WBConfig};
 
-    pub trait Parameters: Endomorphism + Supported {
+    pub trait CurveParameters: Endomorphism + Supported {
         /// Field of the coordinates.
         type Field: Field<BasePrimeField = Fq>;
         type Config: SWCurveConfig<BaseField = Self::Field, ScalarField = Fr> + WBConfig;
@@ -48,7 +48,7 @@ pub(crate) mod sealed {
 /// Code that serves either group is generic over it, as [`Point`](crate::Point) is. Nobody else can implement
 /// it.
 pub trait Curve:
-    Parameters<Bytes = Self::Encoding> + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static
+    CurveParameters<Bytes = Self::Encoding> + Copy + Debug + Eq + Ord + Hash + Send + Sync + 'static
 {
     /// Name of the group.
     const NAME: &'static str;
@@ -89,7 +89,7 @@ impl Curve for G2Curve {
     type Encoding = [u8; 96];
 }
 
-impl Parameters for G1Curve {
+impl CurveParameters for G1Curve {
     type Bytes = [u8; 48];
     type Field = Fq;
     type Config = g1::Config;
@@ -111,7 +111,7 @@ impl Parameters for G1Curve {
     }
 }
 
-impl Parameters for G2Curve {
+impl CurveParameters for G2Curve {
     type Bytes = [u8; 96];
     type Field = Fq2;
     type Config = g2::Config;

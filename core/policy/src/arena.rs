@@ -11,12 +11,12 @@ use crate::Fault;
 
 /// A gate: k of n children.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Gate {
+pub struct ThresholdGate {
     threshold: usize,
     children: Box<[usize]>,
 }
 
-impl Gate {
+impl ThresholdGate {
     pub(crate) fn new(threshold: usize, children: Vec<usize>) -> Result<Self, Fault> {
         if threshold == 0 {
             return Err(Fault::ThresholdZero);
@@ -69,17 +69,17 @@ impl Gate {
 
 /// A node of a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Node {
+pub enum PolicyNode {
     /// The leaf of this number; leaves count from 0, from left to right.
     Leaf(usize),
     /// A gate.
-    Gate(Gate),
+    Gate(ThresholdGate),
 }
 
 /// A tree whose leaves are `L`: its nodes in post-order, and its leaves from left to right.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Arena<L> {
-    nodes: Vec<Node>,
+    nodes: Vec<PolicyNode>,
     leaves: Vec<L>,
 }
 
@@ -88,7 +88,7 @@ impl<L> Arena<L> {
         Self { nodes: Vec::new(), leaves: Vec::new() }
     }
 
-    pub(crate) fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[PolicyNode] {
         &self.nodes
     }
 
@@ -99,15 +99,15 @@ impl<L> Arena<L> {
     /// Adds a leaf; its node's number.
     pub(crate) fn push_leaf(&mut self, leaf: L) -> usize {
         self.leaves.push(leaf);
-        self.push(Node::Leaf(self.leaves.len().saturating_sub(1)))
+        self.push(PolicyNode::Leaf(self.leaves.len().saturating_sub(1)))
     }
 
     /// Adds a gate over nodes of the arena; returns its node's number.
-    pub(crate) fn push_gate(&mut self, gate: Gate) -> usize {
-        self.push(Node::Gate(gate))
+    pub(crate) fn push_gate(&mut self, gate: ThresholdGate) -> usize {
+        self.push(PolicyNode::Gate(gate))
     }
 
-    fn push(&mut self, node: Node) -> usize {
+    fn push(&mut self, node: PolicyNode) -> usize {
         self.nodes.push(node);
         self.nodes.len().saturating_sub(1)
     }
@@ -117,13 +117,13 @@ impl<L> Arena<L> {
     pub(crate) fn fold<'a, V>(
         &'a self,
         mut leaf: impl FnMut(usize, &'a L) -> V,
-        mut gate: impl FnMut(&'a Gate, &mut dyn Iterator<Item = &V>) -> V,
+        mut gate: impl FnMut(&'a ThresholdGate, &mut dyn Iterator<Item = &V>) -> V,
     ) -> Vec<V> {
         let mut values: Vec<V> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             let value = match node {
-                Node::Leaf(number) => self.leaves.get(*number).map(|content| leaf(*number, content)),
-                Node::Gate(at) => {
+                PolicyNode::Leaf(number) => self.leaves.get(*number).map(|content| leaf(*number, content)),
+                PolicyNode::Gate(at) => {
                     let mut children = at.children.iter().filter_map(|&child| values.get(child));
                     Some(gate(at, &mut children))
                 }

@@ -17,14 +17,14 @@ const SHOWN: usize = 60;
 
 /// A place in a text. Both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPosition {
     /// Lines end with a line feed.
     pub line: usize,
     /// Column in characters, not bytes.
     pub column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// The place of the byte `offset` of `text`; past the end, the place after the last character.
     pub(crate) fn of(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line > 1 {
             write!(f, "line {}, ", self.line)?;
@@ -202,12 +202,12 @@ fn suggest(name: Option<&str>) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     fault: Fault,
-    place: Option<Place>,
+    place: Option<TextPosition>,
 }
 
 impl PolicyError {
     pub(crate) fn at(text: &str, offset: usize, fault: Fault) -> Self {
-        Self { fault, place: Some(Place::of(text, offset)) }
+        Self { fault, place: Some(TextPosition::of(text, offset)) }
     }
 
     /// The mistake.
@@ -218,7 +218,7 @@ impl PolicyError {
 
     /// Position of the error, if it is in a text.
     #[must_use]
-    pub const fn place(&self) -> Option<Place> {
+    pub const fn place(&self) -> Option<TextPosition> {
         self.place
     }
 
@@ -227,7 +227,7 @@ impl PolicyError {
     /// printed, and characters unfit for a terminal are replaced.
     #[must_use]
     pub fn pointing_at(&self, text: &str) -> String {
-        let Some(Place { line, column }) = self.place else { return format!("{}", self.fault) };
+        let Some(TextPosition { line, column }) = self.place else { return format!("{}", self.fault) };
         let full = text.split('\n').nth(line.saturating_sub(1)).unwrap_or("");
         let skipped = column.saturating_sub(SHOWN);
         let shown: String = full

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::arena::Arena;
-use crate::{Attribute, AttributeSet, Condition, Node, Selection};
+use crate::{Attribute, AttributeSet, Condition, PolicyNode, Selection};
 
 mod lowering;
 
@@ -55,11 +55,11 @@ impl Formula {
 
     /// The nodes in post-order: children before parents, the root last. There is at least one.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[PolicyNode] {
         self.arena.nodes()
     }
 
-    /// The leaves, from left to right; a [`Node::Leaf`] holds a place in here.
+    /// The leaves, from left to right; a [`PolicyNode::Leaf`] holds a place in here.
     #[must_use]
     pub fn leaves(&self) -> &[Leaf] {
         self.arena.leaves()

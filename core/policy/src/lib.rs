@@ -54,10 +54,10 @@ pub mod set;
 mod text;
 pub mod tree;
 
-pub use arena::{Gate, Node};
+pub use arena::{PolicyNode, ThresholdGate};
 pub use attribute::Attribute;
 pub use condition::{Comparison, Condition, Operator};
-pub use error::{Fault, Place, PolicyError};
+pub use error::{Fault, PolicyError, TextPosition};
 pub use formula::{Formula, Leaf};
 pub use integer_type::IntegerType;
 pub use name::AttributeName;

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::Node;
+use crate::PolicyNode;
 use crate::arena::Arena;
 
 /// The leaves of a formula that are used, and the gates on the way to them.
@@ -55,8 +55,8 @@ impl Selection {
                 continue;
             }
             match node {
-                Node::Leaf(leaf) => leaves.push(*leaf),
-                Node::Gate(gate) => {
+                PolicyNode::Leaf(leaf) => leaves.push(*leaf),
+                PolicyNode::Gate(gate) => {
                     let chosen = choose(gate.threshold(), gate.children(), &costs);
                     let mut places = Vec::with_capacity(chosen.len());
                     for (place, child) in chosen {

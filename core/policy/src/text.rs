@@ -18,29 +18,29 @@ mod word;
 /// Characters of what was found that an error repeats.
 const FOUND: usize = 32;
 
-type Input<'t> = LocatingSlice<&'t str>;
+type PolicySource<'t> = LocatingSlice<&'t str>;
 type Parsed<T> = Result<T, ErrMode<Failure>>;
 
 /// Error of a parser, and its byte.
 #[derive(Clone, Debug)]
 struct Failure {
     at: usize,
-    reason: Reason,
+    reason: FailureReason,
 }
 
 #[derive(Clone, Debug)]
-enum Reason {
+enum FailureReason {
     /// Expected here, and missing.
     Expected(&'static str),
     /// A fault of what can be read.
     Fault(Fault),
 }
 
-impl<'t> ParserError<Input<'t>> for Failure {
+impl<'t> ParserError<PolicySource<'t>> for Failure {
     type Inner = Self;
 
-    fn from_input(input: &Input<'t>) -> Self {
-        Self { at: input.current_token_start(), reason: Reason::Expected("something else") }
+    fn from_input(input: &PolicySource<'t>) -> Self {
+        Self { at: input.current_token_start(), reason: FailureReason::Expected("something else") }
     }
 
     fn into_inner(self) -> Result<Self, Self> {
@@ -50,12 +50,12 @@ impl<'t> ParserError<Input<'t>> for Failure {
 
 /// No other reading will do.
 fn wrong<T>(at: usize, fault: Fault) -> Parsed<T> {
-    Err(ErrMode::Cut(Failure { at, reason: Reason::Fault(fault) }))
+    Err(ErrMode::Cut(Failure { at, reason: FailureReason::Fault(fault) }))
 }
 
 /// The error that something else is expected at the next byte.
-fn expected<T>(input: &Input<'_>, what: &'static str) -> Parsed<T> {
-    Err(ErrMode::Cut(Failure { at: input.current_token_start(), reason: Reason::Expected(what) }))
+fn expected<T>(input: &PolicySource<'_>, what: &'static str) -> Parsed<T> {
+    Err(ErrMode::Cut(Failure { at: input.current_token_start(), reason: FailureReason::Expected(what) }))
 }
 
 /// Parses a policy.
@@ -69,7 +69,10 @@ pub(crate) fn attributes(text: &str, schema: &Schema) -> Result<AttributeSet, Po
 }
 
 /// Runs a parser over a text of bounded length.
-fn whole<'t, T>(text: &'t str, parser: impl FnOnce(&mut Input<'t>) -> Parsed<T>) -> Result<T, PolicyError> {
+fn whole<'t, T>(
+    text: &'t str,
+    parser: impl FnOnce(&mut PolicySource<'t>) -> Parsed<T>,
+) -> Result<T, PolicyError> {
     if text.len() > MAX_TEXT {
         let start = (0..=MAX_TEXT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         return Err(PolicyError::at(text, start, Fault::TextTooLong));
@@ -77,8 +80,8 @@ fn whole<'t, T>(text: &'t str, parser: impl FnOnce(&mut Input<'t>) -> Parsed<T>)
     parser(&mut LocatingSlice::new(text)).map_err(|failure| match failure {
         ErrMode::Backtrack(Failure { at, reason }) | ErrMode::Cut(Failure { at, reason }) => {
             let fault = match reason {
-                Reason::Fault(fault) => fault,
-                Reason::Expected(expected) => Fault::Expected { expected, found: found(text, at) },
+                FailureReason::Fault(fault) => fault,
+                FailureReason::Expected(expected) => Fault::Expected { expected, found: found(text, at) },
             };
             PolicyError::at(text, at, fault)
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::arena::Arena;
-use crate::{AttributeName, AttributeSet, Condition, Formula, Node, PolicyError, Schema, text};
+use crate::{AttributeName, AttributeSet, Condition, Formula, PolicyError, PolicyNode, Schema, text};
 
 mod builder;
 mod display;
@@ -51,7 +51,7 @@ impl AccessTree {
 
     /// The nodes in post-order: children before parents, the root last. There is at least one.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[PolicyNode] {
         self.0.nodes()
     }
 

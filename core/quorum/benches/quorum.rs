@@ -8,7 +8,7 @@ use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion
 use quiver_ainq::{Deployment, MasterSecret, Name, Purpose, Ristretto255};
 use quiver_quorum::dkg::Dealing;
 use quiver_quorum::{
-    Parameters, PublicShares, QuorumSuite, SecretShare, SignatureShare, SigningPackage, dealer,
+    PublicShares, QuorumParameters, QuorumSuite, SecretShare, SignatureShare, SigningPackage, dealer,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -16,7 +16,7 @@ use rand_core::SeedableRng;
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 
 fn signers<S: QuorumSuite>(rng: &mut ChaCha20Rng) -> (Vec<SecretShare<S>>, PublicShares<S>) {
-    dealer::deal(Parameters::new(5, 3).unwrap(), rng).unwrap()
+    dealer::deal(QuorumParameters::new(5, 3).unwrap(), rng).unwrap()
 }
 
 /// Runs both rounds of signing by the first three.
@@ -69,7 +69,7 @@ fn signing<S: QuorumSuite>(group: &mut Group<'_>) {
 
 /// A KGC's share of the work of making a key.
 fn generating<S: QuorumSuite>(group: &mut Group<'_>) {
-    let parameters = Parameters::new(5, 3).unwrap();
+    let parameters = QuorumParameters::new(5, 3).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let start = |kgc, rng: &mut ChaCha20Rng| Dealing::<S>::generate(parameters, kgc, [0; 32], rng).unwrap();
     let others: Vec<_> = parameters.others(1).map(|kgc| start(kgc, &mut rng)).collect();

@@ -12,7 +12,7 @@ use rand_core::CryptoRngCore;
 
 use crate::public::frost;
 use crate::suite::identifier;
-use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
+use crate::{Error, PublicShares, QuorumParameters, QuorumSuite, SecretShare};
 
 /// Result of a dealer: one share per KGC, in the order of their identifiers, and the public shares.
 pub type Dealt<S> = (Vec<SecretShare<S>>, PublicShares<S>);
@@ -22,7 +22,7 @@ pub type Dealt<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 /// # Errors
 /// None but [`Error::Frost`], with negligible probability.
 pub fn deal<S: QuorumSuite>(
-    parameters: Parameters,
+    parameters: QuorumParameters,
     mut rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Dealt<S>, Error> {
     split_key(&SigningKey::new(&mut rng), parameters, rng)
@@ -34,7 +34,7 @@ pub fn deal<S: QuorumSuite>(
 /// As [`deal`].
 pub fn split<S: QuorumSuite>(
     master: &MasterSecret<S>,
-    parameters: Parameters,
+    parameters: QuorumParameters,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Dealt<S>, Error> {
     split_key(&SigningKey::deserialize(&master.encode()).map_err(frost)?, parameters, rng)
@@ -42,7 +42,7 @@ pub fn split<S: QuorumSuite>(
 
 fn split_key<S: QuorumSuite>(
     key: &SigningKey<S::Frost>,
-    parameters: Parameters,
+    parameters: QuorumParameters,
     mut rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Dealt<S>, Error> {
     let (n, t) = (parameters.members(), parameters.threshold());

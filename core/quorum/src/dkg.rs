@@ -34,28 +34,28 @@ use quiver_crypto::{Digest, Secret, Zeroizing};
 use rand_core::CryptoRngCore;
 
 pub use self::message::{ECHO_LEN, SHARE_LEN, package_len};
-use self::plan::{Dealt, Old, Plan};
-use self::record::{Record, Stage};
-use crate::{Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare};
+use self::plan::{CeremonyPlan, Dealt, Old};
+use self::record::{CeremonyRecord, DkgRound};
+use crate::{Error, PublicShares, QuorumParameters, QuorumSuite, RefusedStep, SecretShare};
 
 /// Result of a ceremony: this KGC's share, and the public shares.
-pub type Outcome<S> = (SecretShare<S>, PublicShares<S>);
+pub type CeremonyOutcome<S> = (SecretShare<S>, PublicShares<S>);
 
 /// Round 1: every KGC commits to a polynomial.
 #[derive(derive_more::Debug)]
 #[debug("Dealing({_0:?})")]
-pub struct Dealing<S: QuorumSuite>(Box<Record<S>>);
+pub struct Dealing<S: QuorumSuite>(Box<CeremonyRecord<S>>);
 
 /// State between the rounds: all compare what was dealt.
 #[derive(derive_more::Debug)]
 #[debug("Echoing({_0:?})")]
-pub struct Echoing<S: QuorumSuite>(Box<Record<S>>);
+pub struct Echoing<S: QuorumSuite>(Box<CeremonyRecord<S>>);
 
 /// Round 2: every KGC hands every other its share of its polynomial.
 #[derive(derive_more::Debug)]
 #[debug("Sharing({record:?})")]
 pub struct Sharing<S: QuorumSuite> {
-    record: Box<Record<S>>,
+    record: Box<CeremonyRecord<S>>,
     dealt: Box<Dealt<S>>,
 }
 
@@ -79,13 +79,13 @@ impl<S: QuorumSuite> Dealing<S> {
     /// # Errors
     /// [`Error::UnknownKgc`].
     pub fn generate(
-        parameters: Parameters,
+        parameters: QuorumParameters,
         kgc: KgcId,
         context: Digest,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<Self, Error> {
         // §5.2: everything that this KGC draws follows from one seed, which is stored.
-        Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: None })
+        Self::start(CeremonyPlan { parameters, kgc, context, seed: Secret::random(rng), old: None })
     }
 
     /// Starts to refresh the shares of a quorum. An attacker who stole fewer than t of the old ones has
@@ -106,13 +106,13 @@ impl<S: QuorumSuite> Dealing<S> {
         // A copy of the old share: refreshing adds a sharing of zero to it.
         let old = Old::new(SecretShare::decode(&share.encode())?, public.clone())?;
         let (parameters, kgc) = (share.parameters(), share.kgc());
-        Self::start(Plan { parameters, kgc, context, seed: Secret::random(rng), old: Some(old) })
+        Self::start(CeremonyPlan { parameters, kgc, context, seed: Secret::random(rng), old: Some(old) })
     }
 
-    fn start(plan: Plan<S>) -> Result<Self, Error> {
+    fn start(plan: CeremonyPlan<S>) -> Result<Self, Error> {
         plan.parameters.check(plan.kgc)?;
         // Komlo, Goldberg, figure 1, round 1: polynomial, commitments, proof.
-        Record::new(plan).map(Box::new).map(Self)
+        CeremonyRecord::new(plan).map(Box::new).map(Self)
     }
 
     /// Message of this KGC to all others: [`package_len`] bytes, public.
@@ -139,18 +139,18 @@ impl<S: QuorumSuite> Dealing<S> {
     ///
     /// # Errors
     /// [`Error::Incomplete`].
-    pub fn advance(self) -> Result<Echoing<S>, Refused<Self>> {
+    pub fn advance(self) -> Result<Echoing<S>, RefusedStep<Self>> {
         // §5.2: from committing to echoing, once all n have dealt.
         match self.missing() {
             missing if missing.is_empty() => Ok(Echoing(self.0)),
-            missing => Err(Refused { state: self, error: Error::Incomplete { missing } }),
+            missing => Err(RefusedStep { state: self, error: Error::Incomplete { missing } }),
         }
     }
 
     /// The state as bytes, secret, for encrypted storage.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.0.encode(Stage::Dealing)
+        self.0.encode(DkgRound::Dealing)
     }
 }
 
@@ -187,22 +187,22 @@ impl<S: QuorumSuite> Echoing<S> {
     ///
     /// # Errors
     /// [`Error::Incomplete`].
-    pub fn advance(self) -> Result<Sharing<S>, Refused<Self>> {
+    pub fn advance(self) -> Result<Sharing<S>, RefusedStep<Self>> {
         let missing = self.missing();
         if !missing.is_empty() {
-            return Err(Refused { state: self, error: Error::Incomplete { missing } });
+            return Err(RefusedStep { state: self, error: Error::Incomplete { missing } });
         }
         // §5.2: from echoing to sharing: shares leave only after all have the same packages.
         match self.0.deal() {
             Ok(dealt) => Ok(Sharing { record: self.0, dealt: Box::new(dealt) }),
-            Err(error) => Err(Refused { state: self, error }),
+            Err(error) => Err(RefusedStep { state: self, error }),
         }
     }
 
     /// The state as bytes, secret, for encrypted storage.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.0.encode(Stage::Echoing)
+        self.0.encode(DkgRound::Echoing)
     }
 }
 
@@ -246,22 +246,22 @@ impl<S: QuorumSuite> Sharing<S> {
     ///
     /// # Errors
     /// [`Error::Incomplete`].
-    pub fn finish(self) -> Result<Outcome<S>, Refused<Self>> {
+    pub fn finish(self) -> Result<CeremonyOutcome<S>, RefusedStep<Self>> {
         let missing = self.missing();
         if !missing.is_empty() {
-            return Err(Refused { state: self, error: Error::Incomplete { missing } });
+            return Err(RefusedStep { state: self, error: Error::Incomplete { missing } });
         }
         // Komlo, Goldberg, figure 1, round 2: x_i = Σ f_j(i).
         match self.record.finish(&self.dealt) {
             Ok(outcome) => Ok(outcome),
-            Err(error) => Err(Refused { state: self, error }),
+            Err(error) => Err(RefusedStep { state: self, error }),
         }
     }
 
     /// The state as bytes, secret, for encrypted storage.
     #[must_use]
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        self.record.encode(Stage::Sharing)
+        self.record.encode(DkgRound::Sharing)
     }
 }
 
@@ -271,13 +271,13 @@ impl<S: QuorumSuite> Resumed<S> {
     /// # Errors
     /// [`Error::Malformed`], [`Error::WrongQuorum`] and the like if it is anything else.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        let (stage, record) = Record::decode(bytes)?;
+        let (stage, record) = CeremonyRecord::decode(bytes)?;
         // Boxed, so that going on moves no secret about in memory.
         let record = Box::new(record);
         Ok(match stage {
-            Stage::Dealing => Self::Dealing(Dealing(record)),
-            Stage::Echoing => Self::Echoing(Echoing(record)),
-            Stage::Sharing => Self::Sharing(Sharing { dealt: Box::new(record.deal()?), record }),
+            DkgRound::Dealing => Self::Dealing(Dealing(record)),
+            DkgRound::Echoing => Self::Echoing(Echoing(record)),
+            DkgRound::Sharing => Self::Sharing(Sharing { dealt: Box::new(record.deal()?), record }),
         })
     }
 }

@@ -137,7 +137,7 @@ impl From<Malformed> for Error {
 /// A step that could not be taken, and the state as it was before.
 #[derive(Debug, Error)]
 #[error("{error}")]
-pub struct Refused<T> {
+pub struct RefusedStep<T> {
     /// The state, unchanged.
     pub state: T,
     /// The reason.

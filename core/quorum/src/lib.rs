@@ -42,8 +42,8 @@ pub mod share;
 pub mod signing;
 pub mod suite;
 
-pub use error::{Error, Refused};
-pub use parameters::{MAX_MEMBERS, Parameters};
+pub use error::{Error, RefusedStep};
+pub use parameters::{MAX_MEMBERS, QuorumParameters};
 pub use public::PublicShares;
 pub use share::SecretShare;
 pub use signing::{Commitment, SignatureShare, SigningNonces, SigningPackage};

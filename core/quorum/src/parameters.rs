@@ -15,12 +15,12 @@ pub const MAX_MEMBERS: u16 = 64;
 /// 2t > n, so that two quorums never act without a KGC in common, and what every honest KGC refuses to sign
 /// twice is signed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Parameters {
+pub struct QuorumParameters {
     members: u16,
     threshold: u16,
 }
 
-impl Parameters {
+impl QuorumParameters {
     /// Bytes of the encoding.
     pub const LEN: usize = 4;
 

@@ -10,7 +10,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
 
 use crate::suite::{element, identifier};
-use crate::{Error, Parameters, QuorumSuite};
+use crate::{Error, QuorumParameters, QuorumSuite};
 
 const KIND: &str = "quiver/1 quorum public shares";
 
@@ -24,7 +24,7 @@ const KIND: &str = "quiver/1 quorum public shares";
     S::ID
 )]
 pub struct PublicShares<S: QuorumSuite> {
-    parameters: Parameters,
+    parameters: QuorumParameters,
     version: u32,
     master: Element<S>,
     /// Y_1 to Y_n.
@@ -38,7 +38,7 @@ impl<S: QuorumSuite> PublicShares<S> {
     /// [`Error::WrongNumber`] unless there are n of them, [`Error::InconsistentShares`] unless they and P_pub
     /// lie on one polynomial of degree t − 1.
     pub fn new(
-        parameters: Parameters,
+        parameters: QuorumParameters,
         version: u32,
         master: Element<S>,
         shares: Vec<Element<S>>,
@@ -53,7 +53,7 @@ impl<S: QuorumSuite> PublicShares<S> {
 
     /// n and t.
     #[must_use]
-    pub const fn parameters(&self) -> Parameters {
+    pub const fn parameters(&self) -> QuorumParameters {
         self.parameters
     }
 
@@ -85,8 +85,8 @@ impl<S: QuorumSuite> PublicShares<S> {
 
     /// Bytes of the encoding of a quorum of n.
     #[must_use]
-    pub fn encoded_len(parameters: Parameters) -> usize {
-        let head = 4 + KIND.len() + 4 + S::ID.len() + Parameters::LEN + 4;
+    pub fn encoded_len(parameters: QuorumParameters) -> usize {
+        let head = 4 + KIND.len() + 4 + S::ID.len() + QuorumParameters::LEN + 4;
         head + (usize::from(parameters.members()) + 1) * S::POINT_LEN
     }
 
@@ -96,7 +96,7 @@ impl<S: QuorumSuite> PublicShares<S> {
         4 + KIND.len()
             + 4
             + S::ID.len()
-            + Parameters::LEN
+            + QuorumParameters::LEN
             + 4
             + (usize::from(crate::MAX_MEMBERS) + 1) * S::POINT_LEN
     }
@@ -128,7 +128,7 @@ impl<S: QuorumSuite> PublicShares<S> {
 
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         read_kind::<S>(reader, KIND)?;
-        let parameters = Parameters::read(reader)?;
+        let parameters = QuorumParameters::read(reader)?;
         let version = reader.u32()?;
         let master = element(reader.take(S::POINT_LEN)?)?;
         let shares =
@@ -190,7 +190,7 @@ impl<S: QuorumSuite> PublicShares<S> {
 
     /// The result of FROST.
     pub(crate) fn of_frost(
-        parameters: Parameters,
+        parameters: QuorumParameters,
         version: u32,
         package: &PublicKeyPackage<S::Frost>,
     ) -> Result<Self, Error> {

@@ -33,7 +33,7 @@ use quiver_ainq::KgcId;
 use quiver_crypto::{Digest, Secret, Zeroizing};
 use rand_core::CryptoRngCore;
 
-use self::plan::Plan;
+use self::plan::RepairPlan;
 use crate::public::frost;
 use crate::suite::{SCALAR_LEN, identifier};
 use crate::{Error, PublicShares, QuorumSuite, SecretShare};
@@ -54,7 +54,7 @@ pub const fn package_len<S: QuorumSuite>(helpers: usize) -> usize {
 #[derive(derive_more::Debug)]
 #[debug("Helping(KGC {kgc}, {plan:?})")]
 pub struct Helping<S: QuorumSuite> {
-    plan: Plan<S>,
+    plan: RepairPlan<S>,
     kgc: KgcId,
     /// δ_ij of this helper i.
     own: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
@@ -66,7 +66,7 @@ pub struct Helping<S: QuorumSuite> {
 #[derive(derive_more::Debug)]
 #[debug("Recovering({plan:?})")]
 pub struct Recovering<S: QuorumSuite> {
-    plan: Plan<S>,
+    plan: RepairPlan<S>,
     sigmas: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
 }
 
@@ -92,7 +92,7 @@ impl<S: QuorumSuite> Helping<S> {
         // The share and the public shares must be of one quorum and version.
         share.matches(public)?;
         let kgc = share.kgc();
-        let mut plan = Plan::new(public.clone(), helpers, lost, context)?;
+        let mut plan = RepairPlan::new(public.clone(), helpers, lost, context)?;
         plan.check_helper(kgc)?;
         let ids = plan.helpers().map(identifier::<S>).collect::<Result<Vec<_>, _>>()?;
         // FROST's step 1: δ_ij for every helper j, which add up to this helper's part of x_r.
@@ -191,7 +191,7 @@ impl<S: QuorumSuite> Recovering<S> {
         lost: KgcId,
         context: Digest,
     ) -> Result<Self, Error> {
-        Ok(Self { plan: Plan::new(public.clone(), helpers, lost, context)?, sigmas: BTreeMap::new() })
+        Ok(Self { plan: RepairPlan::new(public.clone(), helpers, lost, context)?, sigmas: BTreeMap::new() })
     }
 
     /// Takes the package of helper `from`.

@@ -9,7 +9,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 
 use crate::public::{frost, read_kind, verifying_key};
 use crate::suite::{SCALAR_LEN, element, identifier};
-use crate::{Error, Parameters, PublicShares, QuorumSuite};
+use crate::{Error, PublicShares, QuorumParameters, QuorumSuite};
 
 const KIND: &str = "quiver/1 quorum secret share";
 
@@ -22,7 +22,7 @@ const KIND: &str = "quiver/1 quorum secret share";
 )]
 pub struct SecretShare<S: QuorumSuite> {
     kgc: KgcId,
-    parameters: Parameters,
+    parameters: QuorumParameters,
     version: u32,
     master: Element<S>,
     /// Y_j.
@@ -34,7 +34,7 @@ impl<S: QuorumSuite> SecretShare<S> {
     /// Puts a share together and computes Y_j of it.
     pub(crate) fn new(
         kgc: KgcId,
-        parameters: Parameters,
+        parameters: QuorumParameters,
         version: u32,
         master: Element<S>,
         scalar: &[u8],
@@ -82,7 +82,7 @@ impl<S: QuorumSuite> SecretShare<S> {
 
     /// n and t.
     #[must_use]
-    pub const fn parameters(&self) -> Parameters {
+    pub const fn parameters(&self) -> QuorumParameters {
         self.parameters
     }
 
@@ -133,7 +133,7 @@ impl<S: QuorumSuite> SecretShare<S> {
     /// Bytes of the encoding.
     #[must_use]
     pub fn encoded_len() -> usize {
-        4 + KIND.len() + 4 + S::ID.len() + 2 + Parameters::LEN + 4 + S::POINT_LEN + SCALAR_LEN
+        4 + KIND.len() + 4 + S::ID.len() + 2 + QuorumParameters::LEN + 4 + S::POINT_LEN + SCALAR_LEN
     }
 
     /// The encoding, for the KGC's own encrypted storage.
@@ -161,7 +161,7 @@ impl<S: QuorumSuite> SecretShare<S> {
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Error> {
         read_kind::<S>(reader, KIND)?;
         let kgc = reader.u16()?;
-        let parameters = Parameters::read(reader)?;
+        let parameters = QuorumParameters::read(reader)?;
         let version = reader.u32()?;
         let master = element(reader.take(S::POINT_LEN)?)?;
         Self::new(kgc, parameters, version, master, reader.take(SCALAR_LEN)?)

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::{Field, Group, InvalidShares, PolynomialCommitment, SecretShare, UnverifiedShare};
+use crate::{Field, InvalidShares, PolynomialCommitment, PrimeOrderGroup, SecretShare, UnverifiedShare};
 
-impl<G: Group> PolynomialCommitment<G> {
+impl<G: PrimeOrderGroup> PolynomialCommitment<G> {
     /// Checks shares, of whatever indices, with random weights of 128 bits. Wrong ones pass with a
     /// probability of 2^−128.
     ///

@@ -3,14 +3,14 @@
 use alloc::vec::Vec;
 
 use crate::group::times;
-use crate::{Error, Group, MAX_SHARES, Polynomial, SecretShare, UnverifiedShare};
+use crate::{Error, MAX_SHARES, Polynomial, PrimeOrderGroup, SecretShare, UnverifiedShare};
 
 /// The coefficients of a polynomial, each times the generator. It binds to the polynomial, and hides it as
 /// well as discrete logarithms are hard; its first point is the public key of the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolynomialCommitment<G: Group>(Vec<G>);
+pub struct PolynomialCommitment<G: PrimeOrderGroup>(Vec<G>);
 
-impl<G: Group> PolynomialCommitment<G> {
+impl<G: PrimeOrderGroup> PolynomialCommitment<G> {
     /// Commits to a polynomial.
     #[must_use]
     pub fn commit(polynomial: &Polynomial<G::Scalar>) -> Self {
@@ -67,7 +67,7 @@ impl<G: Group> PolynomialCommitment<G> {
     }
 }
 
-impl<G: Group> core::ops::Add<&Self> for PolynomialCommitment<G> {
+impl<G: PrimeOrderGroup> core::ops::Add<&Self> for PolynomialCommitment<G> {
     type Output = Self;
 
     /// The commitment to the sum of both polynomials, whose shares are the sums of shares.

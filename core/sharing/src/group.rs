@@ -5,7 +5,7 @@ use core::ops::{Add, Mul};
 use crate::Field;
 
 /// A group whose order is that of its scalars, written additively, in which discrete logarithms are hard.
-pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Output = Self> {
+pub trait PrimeOrderGroup: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Output = Self> {
     /// Scalars of the group.
     type Scalar: Field;
 
@@ -32,7 +32,7 @@ pub trait Group: Copy + PartialEq + Add<Output = Self> + Mul<Self::Scalar, Outpu
 }
 
 /// A public point, a small number of times. Time depends on the number.
-pub(crate) fn times<G: Group>(point: G, number: u32) -> G {
+pub(crate) fn times<G: PrimeOrderGroup>(point: G, number: u32) -> G {
     let mut sum = G::identity();
     for bit in (0..u32::BITS.saturating_sub(number.leading_zeros())).rev() {
         sum = sum + sum;
@@ -51,7 +51,7 @@ mod bls12381 {
     use ark_ff::AdditiveGroup;
 
     /// G1 and G2.
-    impl<C: SWCurveConfig<ScalarField = Fr>> super::Group for Projective<C> {
+    impl<C: SWCurveConfig<ScalarField = Fr>> super::PrimeOrderGroup for Projective<C> {
         type Scalar = Fr;
 
         fn generator() -> Self {
@@ -69,7 +69,7 @@ mod pairing {
     use quiver_pairing::{Curve, Group, Point, Scalar};
 
     /// G1 and G2.
-    impl<C: Curve> super::Group for Point<C> {
+    impl<C: Curve> super::PrimeOrderGroup for Point<C> {
         type Scalar = Scalar;
 
         fn generator() -> Self {
@@ -89,7 +89,7 @@ mod pairing {
             let both = points.get(..len).zip(scalars.get(..len));
             // Slices of one length are combined.
             both.and_then(|(points, scalars)| Self::msm(points, scalars).ok())
-                .unwrap_or_else(super::Group::identity)
+                .unwrap_or_else(super::PrimeOrderGroup::identity)
         }
     }
 }
@@ -100,7 +100,7 @@ mod ristretto255 {
     use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
     use curve25519_dalek::{RistrettoPoint, Scalar};
 
-    impl super::Group for RistrettoPoint {
+    impl super::PrimeOrderGroup for RistrettoPoint {
         type Scalar = Scalar;
 
         fn generator() -> Self {

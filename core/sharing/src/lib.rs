@@ -2,7 +2,7 @@
 //!
 //! Source: Shamir, *How to Share a Secret*, CACM 1979; Feldman, *A Practical Scheme for Non-interactive
 //! Verifiable Secret Sharing*, FOCS 1987. Mathematics only: no I/O, randomness is an argument. Generic over a
-//! prime [`Field`], and for commitments over a [`Group`] of its order.
+//! prime [`Field`], and for commitments over a [`PrimeOrderGroup`] of its order.
 //!
 //! | symbol | here |
 //! |---|---|
@@ -33,7 +33,7 @@ pub mod share;
 pub use commitment::PolynomialCommitment;
 pub use error::{Error, InvalidShares};
 pub use field::Field;
-pub use group::Group;
+pub use group::PrimeOrderGroup;
 pub use lagrange::{Rational, lagrange_at_zero, rational_lagrange};
 pub use polynomial::Polynomial;
 pub use share::{SecretShare, UnverifiedShare, combine, split};

@@ -11,8 +11,8 @@ use curve25519_dalek::{RistrettoPoint, Scalar};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use quiver_sharing::{
-    Error, Field, Group, MAX_SHARES, Polynomial, PolynomialCommitment, SecretShare, UnverifiedShare, combine,
-    lagrange_at_zero, rational_lagrange, split,
+    Error, Field, MAX_SHARES, Polynomial, PolynomialCommitment, PrimeOrderGroup, SecretShare,
+    UnverifiedShare, combine, lagrange_at_zero, rational_lagrange, split,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -65,7 +65,7 @@ fn fractions_agree<F: Field>(indices: &[u32]) {
     }
 }
 
-fn commitments_tell<G: Group + std::fmt::Debug>(seed: u64, threshold: usize, index: u32) {
+fn commitments_tell<G: PrimeOrderGroup + std::fmt::Debug>(seed: u64, threshold: usize, index: u32) {
     let mut rng = rng(seed);
     let secret = G::Scalar::random(&mut rng);
     let polynomial = Polynomial::random(&secret, threshold, &mut rng).unwrap();

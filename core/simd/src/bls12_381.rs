@@ -22,7 +22,7 @@
 
 use alloc::vec::Vec;
 
-use self::curve::Point;
+use self::curve::LanePoint;
 use self::scalar::{Digits, TOP, WIDTH, less};
 use crate::allowed::{Allowed, allowed};
 use crate::ifma::Ifma;
@@ -39,10 +39,10 @@ pub use comb::{Comb, ENTRIES};
 pub use miller::{LINES, Lines};
 
 /// An element of the base field: 2^384 times itself modulo p, six 64-bit words from the lowest.
-pub type Element = [u64; 6];
+pub type BaseFieldElement = [u64; 6];
 
 /// A point in Jacobian coordinates X, Y, Z: x = X/Z², y = Y/Z³, and Z = 0 for the identity.
-pub type Jacobian = [Element; 3];
+pub type Jacobian = [BaseFieldElement; 3];
 
 /// A scalar: 64-bit words from the lowest, of a number below r, the order of the groups.
 pub type Scalar = [u64; 4];
@@ -116,7 +116,7 @@ impl Lanes {
     pub fn multiply_public(self, points: &[Jacobian], integer: u64) -> Vec<Jacobian> {
         #[target_feature(enable = "avx512f,avx512ifma")]
         fn body((points, integer): (&[Jacobian], u64)) -> [Jacobian; LANES] {
-            Point::enter(points).times_public(integer).leave()
+            LanePoint::enter(points).times_public(integer).leave()
         }
         let products = points.chunks(LANES);
         products
@@ -128,7 +128,7 @@ impl Lanes {
     /// affine coordinates x and y; none of them may be the identity. 26 rows are what
     /// [`multiply_comb`](Self::multiply_comb) needs, and as many as are there are used.
     #[must_use]
-    pub fn comb(self, rows: &[[[Element; 2]; ENTRIES]]) -> Comb {
+    pub fn comb(self, rows: &[[[BaseFieldElement; 2]; ENTRIES]]) -> Comb {
         self.0.run(Comb::new, rows)
     }
 
@@ -154,7 +154,7 @@ impl Lanes {
     /// either, with which the line at (x, y) is 1 + λx·w² + μy·w³ for w⁶ = 1 + u. Lines that are missing are
     /// 1. 16 kB a point, in groups of eight.
     #[must_use]
-    pub fn lines(self, points: &[Vec<[Element; 4]>]) -> Lines {
+    pub fn lines(self, points: &[Vec<[BaseFieldElement; 4]>]) -> Lines {
         self.0.run(Lines::new, points)
     }
 
@@ -163,9 +163,9 @@ impl Lanes {
     /// which the curve's negative parameter asks for: coefficients by powers of w, in each the real part
     /// first. Not secret: no branch depends on coordinates, but nothing is erased.
     #[must_use]
-    pub fn miller(self, lines: &Lines, points: &[[Element; 2]]) -> [[Element; 12]; LANES] {
+    pub fn miller(self, lines: &Lines, points: &[[BaseFieldElement; 2]]) -> [[BaseFieldElement; 12]; LANES] {
         #[target_feature(enable = "avx512f,avx512ifma")]
-        fn body((lines, points): (&Lines, &[[Element; 2]])) -> [[Element; 12]; LANES] {
+        fn body((lines, points): (&Lines, &[[BaseFieldElement; 2]])) -> [[BaseFieldElement; 12]; LANES] {
             miller::miller(lines, points)
         }
         self.0.run(body, (lines, points))
@@ -179,7 +179,7 @@ impl Lanes {
     pub fn in_subgroup(self, points: &[Jacobian]) -> Vec<bool> {
         #[target_feature(enable = "avx512f,avx512ifma")]
         fn body(points: &[Jacobian]) -> u8 {
-            let point = Point::enter(points);
+            let point = LanePoint::enter(points);
             let z_squared = point.times_public(Z).times_public(Z);
             point.endomorphism().negate_if(u8::MAX).equals(&z_squared)
         }
@@ -197,11 +197,11 @@ const Z: u64 = 0xd201_0000_0001_0000;
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn multiply_eight((points, halves): (&[Jacobian], &[Digits; 2])) -> [Jacobian; LANES] {
     let [low, high] = halves;
-    multiply::multiply(&Point::enter(points), [low, high]).leave()
+    multiply::multiply(&LanePoint::enter(points), [low, high]).leave()
 }
 
 /// A row: up to eight points and their weights.
-type Row<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
+type WeightedPoints<'a> = (&'a [Jacobian], &'a [[u64; 2]]);
 
 /// Number of rows whose multiples are kept at once.
 const ROWS: usize = 16;
@@ -217,10 +217,10 @@ fn halves_of(weights: &[[u64; 2]]) -> [Digits; 2] {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn sum_eight(rows: &Vec<Row<'_>>) -> [Jacobian; LANES] {
-    let mut total = Point::identity();
+fn sum_eight(rows: &Vec<WeightedPoints<'_>>) -> [Jacobian; LANES] {
+    let mut total = LanePoint::identity();
     for rows in rows.chunks(ROWS) {
-        let points: Vec<Point> = rows.iter().map(|(points, _)| Point::enter(points)).collect();
+        let points: Vec<LanePoint> = rows.iter().map(|(points, _)| LanePoint::enter(points)).collect();
         let halves: Vec<[Digits; 2]> = rows.iter().map(|(_, weights)| halves_of(weights)).collect();
         total = total.add(&multiply::sum(&points, &halves, 64_usize.div_ceil(WIDTH as usize)));
     }

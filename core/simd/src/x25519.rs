@@ -4,11 +4,11 @@
 //! for all of them, so eight or four points go through the Montgomery ladder side by side, one in each lane of
 //! a vector.
 //!
-//! | [`Backend`] | where | how |
+//! | [`X25519Backend`] | where | how |
 //! |---|---|---|
-//! | [`Avx512Ifma`](Backend::Avx512Ifma) | x86-64 that has it, asked at run time | eight lanes, 52-bit multiply-add |
-//! | [`Avx2`](Backend::Avx2) | x86-64 that has it and FMA, asked at run time | four lanes, 53-bit floating-point multiply-add |
-//! | [`Serial`](Backend::Serial) | everywhere else | curve25519-dalek, one point after the other |
+//! | [`Avx512Ifma`](X25519Backend::Avx512Ifma) | x86-64 that has it, asked at run time | eight lanes, 52-bit multiply-add |
+//! | [`Avx2`](X25519Backend::Avx2) | x86-64 that has it and FMA, asked at run time | four lanes, 53-bit floating-point multiply-add |
+//! | [`Serial`](X25519Backend::Serial) | everywhere else | curve25519-dalek, one point after the other |
 //!
 //! All compute X25519 bit for bit and take the same time whatever the scalar and the points are.
 //!
@@ -47,7 +47,7 @@ pub use single::x25519;
 /// Implementation of the multiplication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Backend {
+pub enum X25519Backend {
     /// Eight points at once on AVX-512 IFMA.
     Avx512Ifma,
     /// Four points at once on AVX2 and FMA.
@@ -56,7 +56,7 @@ pub enum Backend {
     Serial,
 }
 
-impl Backend {
+impl X25519Backend {
     /// All of them, the fastest first.
     pub const ALL: [Self; 3] = [Self::Avx512Ifma, Self::Avx2, Self::Serial];
 
@@ -99,11 +99,11 @@ impl Backend {
 /// The implementation that [`multiply`] uses: the fastest that this machine has.
 ///
 /// With the feature `std` the environment variable `QUIVER_SIMD` forbids what is faster than it names, as the
-/// crate's documentation says: `avx2` allows [`Avx2`](Backend::Avx2), `serial` the library alone.
+/// crate's documentation says: `avx2` allows [`Avx2`](X25519Backend::Avx2), `serial` the library alone.
 #[must_use]
-pub fn backend() -> Backend {
-    let mut allowed = Backend::ALL.into_iter().filter(|backend| backend.needs() <= allowed());
-    allowed.find(|backend| backend.is_there()).unwrap_or(Backend::Serial)
+pub fn backend() -> X25519Backend {
+    let mut allowed = X25519Backend::ALL.into_iter().filter(|backend| backend.needs() <= allowed());
+    allowed.find(|backend| backend.is_there()).unwrap_or(X25519Backend::Serial)
 }
 
 /// X25519(scalar, u) for each of the 32-byte u-coordinates, in their order; the results are erased when

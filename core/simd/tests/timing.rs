@@ -17,8 +17,8 @@ use std::hint::black_box;
 use ark_bls12_381::{Fr, G1Projective};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
 use ark_ff::{PrimeField, UniformRand};
-use quiver_simd::bls12_381::{ENTRIES, Element, Jacobian, Lanes, Scalar};
-use quiver_simd::x25519::Backend;
+use quiver_simd::bls12_381::{BaseFieldElement, ENTRIES, Jacobian, Lanes, Scalar};
+use quiver_simd::x25519::X25519Backend;
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 use welch::{DIFFERENT, Verdict, compare, largest, tell, welch};
@@ -105,7 +105,7 @@ fn double_and_add_is_found_out() {
 #[test]
 #[ignore = "measures time: run it alone, on a processor that does nothing else"]
 fn ladder_with_one_step_too_many_is_found_out() {
-    for backend in [Backend::Avx512Ifma, Backend::Avx2] {
+    for backend in [X25519Backend::Avx512Ifma, X25519Backend::Avx2] {
         let mut us = [[9; 32]; 8];
         if !backend.is_there() {
             continue;
@@ -129,7 +129,7 @@ fn ladder_with_one_step_too_many_is_found_out() {
 #[test]
 #[ignore = "measures time: run it alone, on a processor that does nothing else"]
 fn ladders_take_the_same_time_for_every_scalar() {
-    for backend in [Backend::Avx512Ifma, Backend::Avx2] {
+    for backend in [X25519Backend::Avx512Ifma, X25519Backend::Avx2] {
         if !backend.is_there() {
             tell(&format!("NOT MEASURED: this machine has no {backend:?}"));
             continue;
@@ -162,7 +162,7 @@ fn raw(point: &G1Projective) -> Jacobian {
 }
 
 /// Rows of multiples for a comb of the generator.
-fn rows() -> Vec<[[Element; 2]; ENTRIES]> {
+fn rows() -> Vec<[[BaseFieldElement; 2]; ENTRIES]> {
     let mut base = G1Projective::generator();
     let row = |base: &G1Projective| {
         core::array::from_fn(|at| {

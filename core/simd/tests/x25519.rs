@@ -11,7 +11,7 @@ use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::scalar::Scalar;
 use fiat_crypto::curve25519_64 as fiat;
 use proptest::prelude::*;
-use quiver_simd::x25519::{self, Backend, backend, multiply_in_place};
+use quiver_simd::x25519::{self, X25519Backend, backend, multiply_in_place};
 use serde::Deserialize;
 
 type Bytes = [u8; 32];
@@ -38,7 +38,7 @@ fn us(count: usize) -> Vec<Bytes> {
 /// The products by every implementation that this machine has, which have to be the same.
 fn multiply(scalar: &Bytes, us: &[Bytes]) -> Vec<Bytes> {
     let products = x25519::multiply(scalar, us).to_vec();
-    for backend in Backend::ALL {
+    for backend in X25519Backend::ALL {
         let mut by_name = us.to_vec();
         if backend.multiply_in_place(scalar, &mut by_name) {
             assert_eq!(by_name, products, "{backend:?}");
@@ -57,8 +57,8 @@ fn the_fastest_implementation_of_those_allowed_is_chosen() {
     ];
     #[cfg(not(target_arch = "x86_64"))]
     let has = [false, false, true];
-    assert_eq!(Backend::ALL.map(Backend::is_there), has);
-    for (backend, has) in Backend::ALL.into_iter().zip(has) {
+    assert_eq!(X25519Backend::ALL.map(X25519Backend::is_there), has);
+    for (backend, has) in X25519Backend::ALL.into_iter().zip(has) {
         if !has {
             // Not through `eprintln!`, which the harness would keep to itself.
             let message = format!("\nNOT TESTED: this machine has nothing for {backend:?}\n");
@@ -71,7 +71,7 @@ fn the_fastest_implementation_of_those_allowed_is_chosen() {
         _ => 0,
     };
     let fastest = (from..3).find(|place| has[*place]).unwrap();
-    assert_eq!(backend(), Backend::ALL[fastest]);
+    assert_eq!(backend(), X25519Backend::ALL[fastest]);
 }
 
 /// Elsewhere there is nothing to forbid.

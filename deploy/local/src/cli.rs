@@ -40,9 +40,9 @@ pub(crate) enum Command {
     /// Set the deployment up, unless the folder has it, and run it until Ctrl-C
     Up(Up),
     /// End what runs in a folder
-    Down(Place),
+    Down(FolderOptions),
     /// Print what runs in a folder
-    Status(Place),
+    Status(FolderOptions),
     /// Become a service that ends with the process that started it
     #[command(hide = true)]
     Launch(Launch),
@@ -91,7 +91,7 @@ pub(crate) struct Up {
 
 /// Arguments of `down` and `status`.
 #[derive(Debug, Args)]
-pub(crate) struct Place {
+pub(crate) struct FolderOptions {
     /// The folder
     pub(crate) folder: PathBuf,
 

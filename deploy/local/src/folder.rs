@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::{MOST_DRONES, PortChoice, Up};
 use crate::error::{Error, Result};
 use crate::ports;
-use crate::record::Record;
+use crate::record::FolderRecord;
 
 /// File of the settings, by which a folder is known.
 pub(crate) const SETTINGS: &str = "quiver-local.toml";
@@ -41,7 +41,7 @@ const HEADING: &str = "\
 /// The settings of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct FolderSettings {
     /// Version of the layout.
     format: u32,
     /// Number of drones that run.
@@ -56,7 +56,7 @@ pub(crate) struct Settings {
     pub(crate) mavlink_port: u16,
 }
 
-impl Settings {
+impl FolderSettings {
     /// Settings of a new folder; ports stay as they are by default.
     const fn new() -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Settings {
 pub(crate) struct Folder {
     path: PathBuf,
     /// The settings.
-    pub(crate) settings: Settings,
+    pub(crate) settings: FolderSettings,
     _lock: File,
 }
 
@@ -132,7 +132,8 @@ impl Folder {
             }
         }
         let lock = acquire(&path, given)?;
-        let known = if is_file(&settings_file) { read_settings(&settings_file)? } else { Settings::new() };
+        let known =
+            if is_file(&settings_file) { read_settings(&settings_file)? } else { FolderSettings::new() };
         let settings = known.changed_by(up)?;
         let folder = Self { path, settings, _lock: lock };
         folder.keep_settings()?;
@@ -169,7 +170,7 @@ pub(crate) struct Found {
     /// The folder's path.
     pub(crate) path: PathBuf,
     /// Settings of the folder.
-    pub(crate) settings: Settings,
+    pub(crate) settings: FolderSettings,
 }
 
 impl Found {
@@ -221,18 +222,18 @@ fn acquire(path: &Path, given: &Path) -> Result<File> {
     match locked {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
-            let process = Record::read(path).ok().flatten().map(|record| record.command.id);
+            let process = FolderRecord::read(path).ok().flatten().map(|record| record.command.id);
             Err(Error::Running { path: given.into(), process })
         }
         Err(TryLockError::Error(source)) => Err(Error::io("lock", &file)(source)),
     }
 }
 
-fn read_settings(file: &Path) -> Result<Settings> {
+fn read_settings(file: &Path) -> Result<FolderSettings> {
     let damaged = |why: String| Error::Damaged { path: file.into(), why };
     let read = private_file::read_public(file, SETTINGS_LIMIT, "settings of quiver-local")?;
     let text = read.text().ok_or_else(|| damaged("it is no text".into()))?;
-    Settings::parse(text).map_err(damaged)
+    FolderSettings::parse(text).map_err(damaged)
 }
 
 fn is_file(path: &Path) -> bool {
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn damaged_settings_are_refused_with_the_file_and_the_reason() {
-        let good = toml::to_string(&Settings::new()).expect("toml");
+        let good = toml::to_string(&FolderSettings::new()).expect("toml");
         for (from, to, why) in [
             ("format = 1", "format = 2", "another version"),
             ("drones = 3", "drones = 0", "drones"),

@@ -18,7 +18,7 @@ const LIMIT: u64 = 1 << 20;
 
 /// A process, known by more than its id, which another process may have later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Process {
+pub(crate) struct RecordedProcess {
     /// Process id.
     pub(crate) id: i32,
     /// Time at which it was started, in the kernel's ticks since boot.
@@ -27,7 +27,7 @@ pub(crate) struct Process {
     boot: String,
 }
 
-impl Process {
+impl RecordedProcess {
     /// The process with this id, if it runs.
     pub(crate) fn of(id: i32) -> Option<Self> {
         let started = started(id)?;
@@ -70,21 +70,21 @@ pub(crate) struct Started {
     /// Name of the service.
     pub(crate) name: String,
     /// Process of the service.
-    pub(crate) process: Process,
+    pub(crate) process: RecordedProcess,
 }
 
 /// The processes of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct FolderRecord {
     /// The command that runs the folder.
-    pub(crate) command: Process,
+    pub(crate) command: RecordedProcess,
     /// The directory of its programs.
     pub(crate) programs: PathBuf,
     /// Services that were started.
     pub(crate) services: Vec<Started>,
 }
 
-impl Record {
+impl FolderRecord {
     /// Reads the record of a folder; `None` if there is none.
     ///
     /// # Errors
@@ -131,16 +131,16 @@ mod tests {
 
     #[test]
     fn process_is_known_by_its_start_and_its_boot() {
-        let own = Process::of(i32::try_from(std::process::id()).expect("id")).expect("runs");
+        let own = RecordedProcess::of(i32::try_from(std::process::id()).expect("id")).expect("runs");
         assert!(own.runs());
-        assert!(!Process { started: own.started + 1, ..own.clone() }.runs(), "another with its id");
-        assert!(!Process { boot: "another".into(), ..own }.runs(), "before the machine was started");
+        assert!(!RecordedProcess { started: own.started + 1, ..own.clone() }.runs(), "another with its id");
+        assert!(!RecordedProcess { boot: "another".into(), ..own }.runs(), "before the machine was started");
     }
 
     #[test]
     fn process_that_ended_does_not_run_though_nobody_asked_for_its_exit_code() {
         let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
-        let process = Process::of(i32::try_from(child.id()).expect("id")).expect("runs");
+        let process = RecordedProcess::of(i32::try_from(child.id()).expect("id")).expect("runs");
         process.signal(Signal::SIGKILL);
         quiver_service_testing::eventually("it ends", || (!process.runs()).then_some(()));
         child.wait().expect("wait");
@@ -150,15 +150,15 @@ mod tests {
     #[test]
     fn record_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().expect("tempdir");
-        assert_eq!(Record::read(folder.path()).expect("none"), None);
-        let process = Process::of(i32::try_from(std::process::id()).expect("id")).expect("runs");
+        assert_eq!(FolderRecord::read(folder.path()).expect("none"), None);
+        let process = RecordedProcess::of(i32::try_from(std::process::id()).expect("id")).expect("runs");
         let services = vec![Started { name: "kgc".into(), process: process.clone() }];
-        let record = Record { command: process, programs: "/usr/bin".into(), services };
+        let record = FolderRecord { command: process, programs: "/usr/bin".into(), services };
         record.write(folder.path()).expect("written");
-        assert_eq!(Record::read(folder.path()).expect("read"), Some(record));
+        assert_eq!(FolderRecord::read(folder.path()).expect("read"), Some(record));
         fs::write(folder.path().join(FILE), "{").expect("write");
-        assert!(matches!(Record::read(folder.path()), Err(Error::Damaged { .. })));
-        Record::remove(folder.path()).expect("removed");
-        Record::remove(folder.path()).expect("removed twice");
+        assert!(matches!(FolderRecord::read(folder.path()), Err(Error::Damaged { .. })));
+        FolderRecord::remove(folder.path()).expect("removed");
+        FolderRecord::remove(folder.path()).expect("removed twice");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::folder::{Folder, LOGS, SETTINGS};
 use crate::programs::{Program, Programs};
-use crate::services::{DEPLOYMENT, GROUP, STATE_KEY, Service, services};
+use crate::services::{DEPLOYMENT, GROUP, LocalService, STATE_KEY, services};
 use crate::setup::OPERATOR_PASSPHRASE;
 
 /// A script that puts the programs into PATH.
@@ -28,7 +28,7 @@ pub(crate) struct Reporter {
 #[derive(Debug)]
 pub(crate) struct ServiceReport<'a> {
     /// The service.
-    pub(crate) service: &'a Service,
+    pub(crate) service: &'a LocalService,
     /// Process of the service, while it runs.
     pub(crate) process: Option<i32>,
     /// Reason why it is not ready; `None` if it is.

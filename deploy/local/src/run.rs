@@ -8,16 +8,16 @@ use nix::sys::signal::Signal;
 use quiver_service::{Exit, terminal};
 use serde_json::{Value, json};
 
-use crate::cli::{Place, Up};
+use crate::cli::{FolderOptions, Up};
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Found};
 use crate::launch::{self, last_line, set_aside};
 use crate::ports;
 use crate::programs::{Program, Programs};
-use crate::record::{Process, Record, Started};
+use crate::record::{FolderRecord, RecordedProcess, Started};
 use crate::report::{self, Reporter, ServiceReport, write_notes};
-use crate::services::{self, Service, services};
-use crate::setup::Setup;
+use crate::services::{self, LocalService, services};
+use crate::setup::SetupCommands;
 use crate::signals::Signals;
 
 /// Interval between two looks at processes.
@@ -37,16 +37,16 @@ fn now() -> Instant {
 
 /// A service that was started.
 #[derive(Debug)]
-struct Running {
-    service: Service,
+struct RunningService {
+    service: LocalService,
     child: Child,
-    process: Option<Process>,
+    process: Option<RecordedProcess>,
     /// Exit of the service, once it ended.
     ended: Option<ExitStatus>,
     is_ready: bool,
 }
 
-impl Running {
+impl RunningService {
     fn has_ended(&mut self) -> bool {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -57,13 +57,13 @@ impl Running {
 
 /// A folder whose services this process runs.
 #[derive(Debug)]
-struct Run<'a> {
+struct FolderRun<'a> {
     up: &'a Up,
     folder: Folder,
     programs: Programs,
     signals: Signals,
     reporter: Reporter,
-    running: Vec<Running>,
+    running: Vec<RunningService>,
 }
 
 /// Sets a deployment up, unless the folder has one, and runs it until a signal.
@@ -77,13 +77,13 @@ pub(crate) fn up(up: &Up) -> Result<()> {
     end_leftovers(folder.path(), &signals)?;
     ports::refuse_busy(&services::ports(&folder.settings))?;
     let reporter = Reporter { json: up.json };
-    let mut run = Run { up, folder, programs, signals, reporter, running: Vec::new() };
+    let mut run = FolderRun { up, folder, programs, signals, reporter, running: Vec::new() };
     let done = run.bring_up().and_then(|()| run.stay());
     let ended = run.end();
     done.and(ended)
 }
 
-impl Run<'_> {
+impl FolderRun<'_> {
     fn bring_up(&mut self) -> Result<()> {
         // Before anything is started, so that whoever is asked for the process that runs this folder knows it.
         self.record()?;
@@ -95,13 +95,13 @@ impl Run<'_> {
             &format!("starting the deployment in {folder}; the first time makes keys and takes longer"),
             &event,
         )?;
-        let setup = Setup { folder: &self.folder, programs: &self.programs, signals: &self.signals };
+        let setup = SetupCommands { folder: &self.folder, programs: &self.programs, signals: &self.signals };
         setup.make_kgc()?;
         let mut services = services(&self.folder.settings).into_iter();
         self.start(services.by_ref().take(1).collect())?;
         let deadline = now() + self.up.wait;
         self.await_ready(deadline)?;
-        let setup = Setup { folder: &self.folder, programs: &self.programs, signals: &self.signals };
+        let setup = SetupCommands { folder: &self.folder, programs: &self.programs, signals: &self.signals };
         setup.issue_tokens()?;
         self.start(services.collect())?;
         let deadline = now() + self.up.wait;
@@ -113,17 +113,17 @@ impl Run<'_> {
         self.reporter.everything_runs((&self.folder, &self.up.folder), &self.programs, &reports)
     }
 
-    fn start(&mut self, services: Vec<Service>) -> Result<()> {
+    fn start(&mut self, services: Vec<LocalService>) -> Result<()> {
         for mut service in services {
             let log = self.folder.log(&service.name);
             set_aside(&log)?;
             self.drop_missing_token(&mut service);
             let what = (service.program, &service.args[..]);
             let child = launch::start(&self.folder, &self.programs, what, &log)?;
-            let process = i32::try_from(child.id()).ok().and_then(Process::of);
+            let process = i32::try_from(child.id()).ok().and_then(RecordedProcess::of);
             let event = json!({"event": "started", "service": service.name, "pid": child.id()});
             let sentence = format!("{}: process {}", service.name, child.id());
-            self.running.push(Running { service, child, process, ended: None, is_ready: false });
+            self.running.push(RunningService { service, child, process, ended: None, is_ready: false });
             self.record()?;
             self.reporter.event(&sentence, &event)?;
         }
@@ -131,7 +131,7 @@ impl Run<'_> {
     }
 
     /// Takes the flag `--token` away where the file is gone and the drone has its key.
-    fn drop_missing_token(&self, service: &mut Service) {
+    fn drop_missing_token(&self, service: &mut LocalService) {
         let Some(place) = service.args.iter().position(|word| word == "--token") else { return };
         let is_there = |file: &String| self.folder.file(file).exists();
         if !service.args.get(place + 1).is_some_and(is_there) {
@@ -140,19 +140,19 @@ impl Run<'_> {
     }
 
     fn record(&self) -> Result<()> {
-        let own = i32::try_from(std::process::id()).ok().and_then(Process::of);
+        let own = i32::try_from(std::process::id()).ok().and_then(RecordedProcess::of);
         let command = own.ok_or_else(|| Error::Io {
             action: "read",
             path: "/proc/self/stat".into(),
             source: std::io::ErrorKind::NotFound.into(),
         })?;
-        let started = |running: &Running| {
+        let started = |running: &RunningService| {
             let process = running.process.clone()?;
             Some(Started { name: running.service.name.clone(), process })
         };
         let services = self.running.iter().filter_map(started).collect();
         let programs = self.programs.directory().to_path_buf();
-        Record { command, programs, services }.write(self.folder.path())
+        FolderRecord { command, programs, services }.write(self.folder.path())
     }
 
     /// Waits until every service is ready, or will not be without somebody's help. Drones may be late, because the
@@ -228,8 +228,8 @@ impl Run<'_> {
     }
 
     fn reports(&self) -> Vec<ServiceReport<'_>> {
-        let report = |running: &'_ Running| {
-            let Running { service, child, ended, is_ready, .. } = running;
+        let report = |running: &'_ RunningService| {
+            let RunningService { service, child, ended, is_ready, .. } = running;
             let trouble = match ended {
                 Some(status) => {
                     Some(format!("ended ({status}): {}", last_line(&self.folder.log(&service.name))))
@@ -299,7 +299,7 @@ impl Run<'_> {
                 let _ = running.child.wait();
             }
         }
-        Record::remove(self.folder.path())?;
+        FolderRecord::remove(self.folder.path())?;
         let folder = self.up.folder.display();
         self.reporter.event(&format!("nothing runs in {folder} any more"), &json!({"event": "down"}))
     }
@@ -342,7 +342,7 @@ fn is_left_out(program: &Path, folder: &Path, name: &str) -> bool {
 /// Ends services that a command left behind which was killed. The kernel has told them so already.
 fn end_leftovers(folder: &Path, signals: &Signals) -> Result<()> {
     // A record that cannot be read is of a disk that lost it: its processes are unknown, and busy ports would tell.
-    let Ok(Some(record)) = Record::read(folder) else { return Ok(()) };
+    let Ok(Some(record)) = FolderRecord::read(folder) else { return Ok(()) };
     let runs = || record.services.iter().map(|started| &started.process).filter(|process| process.runs());
     runs().for_each(|process| process.signal(Signal::SIGTERM));
     let deadline = now() + ENDING;
@@ -353,14 +353,14 @@ fn end_leftovers(folder: &Path, signals: &Signals) -> Result<()> {
     while runs().next().is_some() && now() < deadline + ENDING {
         signals.pause(POLL)?;
     }
-    Record::remove(folder)
+    FolderRecord::remove(folder)
 }
 
 /// Ends what runs in a folder.
 ///
 /// # Errors
 /// See [`Error`].
-pub(crate) fn down(place: &Place) -> Result<()> {
+pub(crate) fn down(place: &FolderOptions) -> Result<()> {
     let signals = Signals::listen()?;
     let found = Found::at(&place.folder)?;
     if let Some(_lock) = found.lock()? {
@@ -371,7 +371,8 @@ pub(crate) fn down(place: &Place) -> Result<()> {
     let mut told = None;
     // The record may be a moment younger than the lock.
     while found.lock()?.is_none() {
-        if let Some(command) = Record::read(&found.path)?.map(|record| record.command).filter(Process::runs)
+        if let Some(command) =
+            FolderRecord::read(&found.path)?.map(|record| record.command).filter(RecordedProcess::runs)
             && told.as_ref() != Some(&command)
         {
             command.signal(Signal::SIGTERM);
@@ -391,18 +392,18 @@ pub(crate) fn down(place: &Place) -> Result<()> {
 ///
 /// # Errors
 /// See [`Error`].
-pub(crate) fn status(place: &Place) -> Result<()> {
+pub(crate) fn status(place: &FolderOptions) -> Result<()> {
     let found = Found::at(&place.folder)?;
     if found.lock()?.is_some() {
         return Err(Error::NothingRuns { path: place.folder.clone() });
     }
     let record =
-        Record::read(&found.path)?.ok_or_else(|| Error::NothingRuns { path: place.folder.clone() })?;
+        FolderRecord::read(&found.path)?.ok_or_else(|| Error::NothingRuns { path: place.folder.clone() })?;
     // A directory that is gone has nothing to ask with.
     let programs = Programs::find(Some(&record.programs)).ok();
     let services = services(&found.settings);
     let report = |service| {
-        let Service { name, program, .. }: &Service = service;
+        let LocalService { name, program, .. }: &LocalService = service;
         let process =
             record.services.iter().find(|started| &started.name == name).map(|started| &started.process);
         let process = process.filter(|process| process.runs()).map(|process| process.id);

@@ -1,6 +1,6 @@
 //! Services of a folder: which programs run, with which arguments.
 
-use crate::folder::Settings;
+use crate::folder::FolderSettings;
 use crate::ports::{Port, Transport};
 use crate::programs::Program;
 
@@ -15,7 +15,7 @@ const GROUND: u16 = 255;
 
 /// A service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
+pub(crate) struct LocalService {
     /// Name of the service, which is also its data directory and its log.
     pub(crate) name: String,
     /// Program of the service.
@@ -26,7 +26,7 @@ pub(crate) struct Service {
     pub(crate) listens: Vec<String>,
 }
 
-impl Service {
+impl LocalService {
     /// The command line, as one types it in the folder. No word needs quotes.
     pub(crate) fn command_line(&self) -> String {
         format!("{} {}", self.program.name(), self.args.join(" "))
@@ -34,19 +34,19 @@ impl Service {
 }
 
 /// All services of a folder, in the order in which they are started.
-pub(crate) fn services(settings: &Settings) -> Vec<Service> {
+pub(crate) fn services(settings: &FolderSettings) -> Vec<LocalService> {
     let leaders = (1..=leaders(settings)).map(|ordinal| leader(settings, ordinal));
     let drones = (1..=settings.drones).map(|number| drone(settings, number));
     std::iter::once(kgc(settings)).chain(leaders).chain(drones).collect()
 }
 
 /// Number of leaders.
-pub(crate) const fn leaders(settings: &Settings) -> u16 {
+pub(crate) const fn leaders(settings: &FolderSettings) -> u16 {
     if settings.deputy { 2 } else { 1 }
 }
 
 /// Ports that the services listen on.
-pub(crate) fn ports(settings: &Settings) -> Vec<Port> {
+pub(crate) fn ports(settings: &FolderSettings) -> Vec<Port> {
     let port = |purpose: String, transport, number| Port { purpose, transport, number };
     let mut ports = vec![port("kgc".into(), Transport::Tcp, settings.port)];
     for ordinal in 1..=leaders(settings) {
@@ -65,7 +65,7 @@ pub(crate) fn ports(settings: &Settings) -> Vec<Port> {
 }
 
 /// The KGC's address, which the deployment file names.
-pub(crate) fn kgc_address(settings: &Settings) -> String {
+pub(crate) fn kgc_address(settings: &FolderSettings) -> String {
     tcp(settings.port)
 }
 
@@ -73,11 +73,11 @@ fn tcp(port: u16) -> String {
     format!("/ip4/127.0.0.1/tcp/{port}")
 }
 
-const fn leader_port(settings: &Settings, ordinal: u16) -> u16 {
+const fn leader_port(settings: &FolderSettings, ordinal: u16) -> u16 {
     settings.port + ordinal
 }
 
-const fn drone_port(settings: &Settings, number: u16) -> u16 {
+const fn drone_port(settings: &FolderSettings, number: u16) -> u16 {
     settings.mavlink_port + number
 }
 
@@ -85,15 +85,15 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.into()).collect()
 }
 
-fn kgc(settings: &Settings) -> Service {
+fn kgc(settings: &FolderSettings) -> LocalService {
     let address = kgc_address(settings);
     let args = words(&["serve", "-d", "kgc", "--key-file", STATE_KEY, "--listen", &address]);
     let listens = vec![format!("127.0.0.1:{}", settings.port)];
-    Service { name: "kgc".into(), program: Program::Kgc, args, listens }
+    LocalService { name: "kgc".into(), program: Program::Kgc, args, listens }
 }
 
 /// Arguments that leaders and drones have in common: a data directory, and how they enrol.
-fn enrolling(command: &str, name: &str, settings: &Settings) -> Vec<String> {
+fn enrolling(command: &str, name: &str, settings: &FolderSettings) -> Vec<String> {
     let token = token_file(name);
     let kgc = kgc_address(settings);
     let mut args = words(&[command, "-d", name, "--key-file", STATE_KEY, "--kgc", &kgc]);
@@ -106,7 +106,7 @@ pub(crate) fn token_file(name: &str) -> String {
     format!("tokens/{name}.token")
 }
 
-fn leader(settings: &Settings, ordinal: u16) -> Service {
+fn leader(settings: &FolderSettings, ordinal: u16) -> LocalService {
     let name = format!("leader-{ordinal}");
     let port = leader_port(settings, ordinal);
     let mut args = enrolling("serve", &name, settings);
@@ -127,10 +127,10 @@ fn leader(settings: &Settings, ordinal: u16) -> Service {
             args.extend(["--system-id".into(), format!("edge-{drone}={drone}")]);
         }
     }
-    Service { name, program: Program::Leader, args, listens }
+    LocalService { name, program: Program::Leader, args, listens }
 }
 
-fn drone(settings: &Settings, number: u16) -> Service {
+fn drone(settings: &FolderSettings, number: u16) -> LocalService {
     let name = format!("edge-{number}");
     let mut args = enrolling("run", &name, settings);
     for ordinal in 1..=leaders(settings) {
@@ -145,5 +145,5 @@ fn drone(settings: &Settings, number: u16) -> Service {
             args.extend(["--carrier".into(), format!("star:127.0.0.1:{}", leader_port(settings, ordinal))]);
         }
     }
-    Service { name, program: Program::Edge, args, listens }
+    LocalService { name, program: Program::Edge, args, listens }
 }

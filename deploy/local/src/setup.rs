@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Commands of a set-up, which signals interrupt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct SetupCommands<'a> {
     /// The folder.
     pub(crate) folder: &'a Folder,
     /// The programs.
@@ -49,7 +49,7 @@ struct ListedToken {
     state: String,
 }
 
-impl Setup<'_> {
+impl SetupCommands<'_> {
     /// Makes the operator's key and the KGC, unless there is a KGC. They are made in a folder of their own, and the KGC
     /// gets its name last: a command that was killed in between leaves nothing that the next one would take for whole.
     ///

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
-use quiver_edge::{Event, Sender, Service};
+use quiver_edge::{BlockingEvent, MessageSender, RemoteService};
 use zeroize::Zeroizing;
 
 use crate::codes::*;
@@ -55,7 +55,7 @@ pub(crate) struct OwnedEvent {
 }
 
 impl OwnedEvent {
-    pub(crate) fn of(event: Event) -> Box<Self> {
+    pub(crate) fn of(event: BlockingEvent) -> Box<Self> {
         let mut owned = Box::new(Self::empty());
         owned.fill(event);
         // Where each lies does not change any more.
@@ -88,37 +88,39 @@ impl OwnedEvent {
         Self { event, name, channel, reason, data: Zeroizing::default() }
     }
 
-    fn fill(&mut self, event: Event) {
+    fn fill(&mut self, event: BlockingEvent) {
         let shown = &mut self.event;
         match event {
-            Event::Enrolled { name } => (shown.kind, self.name) = (QUIVER_EVENT_ENROLLED, string(name)),
-            Event::Connected { service } => {
+            BlockingEvent::Enrolled { name } => {
+                (shown.kind, self.name) = (QUIVER_EVENT_ENROLLED, string(name))
+            }
+            BlockingEvent::Connected { service } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_CONNECTED, code(service));
             }
-            Event::Disconnected { service } => {
+            BlockingEvent::Disconnected { service } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_DISCONNECTED, code(service));
             }
-            Event::Epoch { term, counter, digest, slot } => {
+            BlockingEvent::Epoch { term, counter, digest, slot } => {
                 (shown.kind, shown.slot) = (QUIVER_EVENT_EPOCH, slot);
                 (shown.term, shown.counter, shown.digest) = (term, counter, digest);
             }
-            Event::Message(message) => {
+            BlockingEvent::Message(message) => {
                 shown.kind = QUIVER_EVENT_MESSAGE;
                 (self.channel, self.data) = (string(message.channel), message.data);
                 match message.sender {
-                    Sender::Signed { name, leader } => {
+                    MessageSender::Signed { name, leader } => {
                         (shown.is_signed, shown.is_leader, self.name) = (true, leader, string(name));
                     }
-                    Sender::Unauthenticated { slot } => shown.slot = slot,
+                    MessageSender::Unauthenticated { slot } => shown.slot = slot,
                 }
             }
-            Event::Refused { service, reason, transient } => {
+            BlockingEvent::Refused { service, reason, transient } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_REFUSED, code(service));
                 (shown.is_transient, self.reason) = (transient, string(reason));
             }
-            Event::Left => shown.kind = QUIVER_EVENT_LEFT,
-            Event::Evicted => shown.kind = QUIVER_EVENT_EVICTED,
-            Event::LeaderRefused { name } => {
+            BlockingEvent::Left => shown.kind = QUIVER_EVENT_LEFT,
+            BlockingEvent::Evicted => shown.kind = QUIVER_EVENT_EVICTED,
+            BlockingEvent::LeaderRefused { name } => {
                 (shown.kind, self.name) = (QUIVER_EVENT_LEADER_REFUSED, string(name));
             }
             // One that this interface does not know yet.
@@ -132,31 +134,31 @@ fn string(text: String) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-const fn code(service: Service) -> u32 {
+const fn code(service: RemoteService) -> u32 {
     match service {
-        Service::Kgc => QUIVER_SERVICE_KGC,
-        Service::Leader => QUIVER_SERVICE_LEADER,
+        RemoteService::Kgc => QUIVER_SERVICE_KGC,
+        RemoteService::Leader => QUIVER_SERVICE_LEADER,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_edge::Message;
+    use quiver_edge::ReceivedMessage;
 
     #[test]
     fn message_shows_its_sender_and_content() {
-        let sender = Sender::Signed { name: "edge-1".into(), leader: false };
-        let message = Message { channel: "chat".into(), data: b"hi".to_vec().into(), sender };
-        let owned = OwnedEvent::of(Event::Message(message));
+        let sender = MessageSender::Signed { name: "edge-1".into(), leader: false };
+        let message = ReceivedMessage { channel: "chat".into(), data: b"hi".to_vec().into(), sender };
+        let owned = OwnedEvent::of(BlockingEvent::Message(message));
         let shown = &owned.event;
         assert_eq!((shown.kind, shown.is_signed, shown.is_leader), (QUIVER_EVENT_MESSAGE, true, false));
         assert_eq!((shown.data, shown.data_len), (owned.data.as_ptr(), 2));
         assert_eq!((shown.name, shown.channel), (owned.name.as_ptr(), owned.channel.as_ptr()));
         assert_eq!((owned.name.as_c_str(), owned.channel.as_c_str()), (c"edge-1", c"chat"));
-        let unsigned = Sender::Unauthenticated { slot: 7 };
-        let message = Message { channel: "chat".into(), data: Vec::new().into(), sender: unsigned };
-        let owned = OwnedEvent::of(Event::Message(message));
+        let unsigned = MessageSender::Unauthenticated { slot: 7 };
+        let message = ReceivedMessage { channel: "chat".into(), data: Vec::new().into(), sender: unsigned };
+        let owned = OwnedEvent::of(BlockingEvent::Message(message));
         assert_eq!((owned.event.is_signed, owned.event.slot, owned.event.data_len), (false, 7, 0));
     }
 }

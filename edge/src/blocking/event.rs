@@ -2,14 +2,14 @@
 
 use quiver_ainq::{Name, Role};
 use quiver_group::edge::EdgeStatus;
-use quiver_group::{EdgeEvent, Source};
+use quiver_group::{EdgeEvent, MessageOrigin};
 use quiver_machine::Route;
 use zeroize::Zeroizing;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum BlockingEvent {
     /// The KGC has issued this drone's key.
     Enrolled {
         /// The drone's name.
@@ -18,12 +18,12 @@ pub enum Event {
     /// A connection with a service exists.
     Connected {
         /// Service at the other end.
-        service: Service,
+        service: RemoteService,
     },
     /// A connection with a service is lost. A leader is dialled again.
     Disconnected {
         /// Service at the other end.
-        service: Service,
+        service: RemoteService,
     },
     /// The key of this epoch is in use. The first one says that the drone has joined.
     Epoch {
@@ -37,11 +37,11 @@ pub enum Event {
         slot: u32,
     },
     /// A message to the group.
-    Message(Message),
+    Message(ReceivedMessage),
     /// A service has refused the drone.
     Refused {
         /// Service that refused.
-        service: Service,
+        service: RemoteService,
         /// The reason.
         reason: String,
         /// True if the same request may succeed later. A leader is asked again in any case, but less often.
@@ -60,18 +60,18 @@ pub enum Event {
 
 /// A message to the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ReceivedMessage {
     /// The application's channel.
     pub channel: String,
     /// The plaintext.
     pub data: Zeroizing<Vec<u8>>,
     /// The sender.
-    pub sender: Sender,
+    pub sender: MessageSender,
 }
 
 /// Sender of a message, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sender {
+pub enum MessageSender {
     /// This drone signed it.
     Signed {
         /// Name of the signer.
@@ -88,14 +88,14 @@ pub enum Sender {
 
 /// A service that a drone talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum RemoteService {
     /// A key generation centre.
     Kgc,
     /// A leader or a deputy.
     Leader,
 }
 
-impl Service {
+impl RemoteService {
     /// The one that is dialled by this route.
     pub(super) const fn of(route: Route) -> Option<Self> {
         match route {
@@ -106,7 +106,7 @@ impl Service {
     }
 }
 
-impl Event {
+impl BlockingEvent {
     /// The machine's event, if the application is told of it.
     pub(super) fn of(status: &EdgeStatus, event: &EdgeEvent) -> Option<Self> {
         Some(match event {
@@ -114,15 +114,15 @@ impl Event {
             EdgeEvent::KeyActivated { epoch, digest, slot } => {
                 Self::Epoch { term: epoch.term, counter: epoch.counter, digest: *digest, slot: *slot }
             }
-            EdgeEvent::Message { channel, data, source } => Self::Message(Message {
+            EdgeEvent::Message { channel, data, source } => Self::Message(ReceivedMessage {
                 channel: channel.to_string(),
                 data: data.clone(),
-                sender: Sender::of(source),
+                sender: MessageSender::of(source),
             }),
             EdgeEvent::Left => Self::Left,
             EdgeEvent::Evicted => Self::Evicted,
             EdgeEvent::Refused(reason) => Self::Refused {
-                service: if status.name.is_some() { Service::Leader } else { Service::Kgc },
+                service: if status.name.is_some() { RemoteService::Leader } else { RemoteService::Kgc },
                 reason: reason.to_string(),
                 transient: reason.is_transient(),
             },
@@ -146,14 +146,14 @@ impl Event {
     }
 }
 
-impl Sender {
-    fn of(source: &Source) -> Self {
+impl MessageSender {
+    fn of(source: &MessageOrigin) -> Self {
         let text = |name: &Name| name.to_string();
         match source {
-            Source::Signed { name, role } => {
+            MessageOrigin::Signed { name, role } => {
                 Self::Signed { name: text(name), leader: matches!(role, Role::Leader { .. }) }
             }
-            Source::Unauthenticated { slot } => Self::Unauthenticated { slot: *slot },
+            MessageOrigin::Unauthenticated { slot } => Self::Unauthenticated { slot: *slot },
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum Token {
 }
 
 /// The settings of the service, what opens its state file, and the token if it was given as text.
-pub(super) type Parts = (Config, Unlock, Option<Zeroizing<Vec<u8>>>);
+pub(super) type StartSettings = (Config, Unlock, Option<Zeroizing<Vec<u8>>>);
 
 impl Options {
     /// Options of a drone in this directory that has enrolled before.
@@ -72,7 +72,7 @@ impl Options {
     }
 
     /// Checks what can be checked without the files.
-    pub(super) fn into_parts(self) -> Result<Parts> {
+    pub(super) fn into_parts(self) -> Result<StartSettings> {
         let usage = |text: String| Err(Error::new(ErrorKind::Usage, text));
         if self.leaders.is_empty() {
             return usage("no address of a leader: `leaders` is empty".into());

@@ -11,7 +11,7 @@ const START: usize = 19;
 /// can have its parent's, and so can a later descendant once the parent has ended. Where there is no `/proc`, it
 /// has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessIdentity {
     number: u32,
     /// Device and inode of the PID namespace.
     namespace: Option<(u64, u64)>,
@@ -19,7 +19,7 @@ pub(super) struct Process {
     start: Option<u64>,
 }
 
-impl Process {
+impl ProcessIdentity {
     /// The process that calls.
     pub(super) fn current() -> Self {
         Self { number: std::process::id(), namespace: namespace(), start: start() }
@@ -67,18 +67,21 @@ mod tests {
 
     #[test]
     fn process_is_told_from_others_with_its_number() {
-        let this = Process::current();
+        let this = ProcessIdentity::current();
         assert!(this.is_current());
         assert!(this.namespace.is_some(), "Linux has namespaces");
         let start = this.start.expect("a start");
         for other in [
-            Process { number: this.number + 1, ..this },
+            ProcessIdentity { number: this.number + 1, ..this },
             this.fork_in_another_namespace(),
-            Process { start: Some(start + 1), ..this },
+            ProcessIdentity { start: Some(start + 1), ..this },
         ] {
             assert!(!other.is_current(), "{other:?}");
         }
-        assert!(Process { namespace: None, start: None, ..this }.is_current(), "unknown is no difference");
+        assert!(
+            ProcessIdentity { namespace: None, start: None, ..this }.is_current(),
+            "unknown is no difference"
+        );
     }
 
     #[test]

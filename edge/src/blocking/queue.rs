@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem::discriminant;
 
-use super::Event;
+use super::BlockingEvent;
 
 /// Maximum number of messages, and of bytes in them; beyond, the oldest are dropped and counted.
 const MESSAGES: usize = 1024;
@@ -14,14 +14,14 @@ const OTHERS: usize = 256;
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(super) struct EventQueue {
-    events: VecDeque<Event>,
+pub(super) struct BoundedEventQueue {
+    events: VecDeque<BlockingEvent>,
     messages: usize,
     bytes: usize,
     dropped: u64,
 }
 
-impl EventQueue {
+impl BoundedEventQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
@@ -35,7 +35,7 @@ impl EventQueue {
         *self = Self { dropped: self.dropped, ..Self::default() };
     }
 
-    pub(super) fn push(&mut self, event: Event) {
+    pub(super) fn push(&mut self, event: BlockingEvent) {
         if let Some(length) = event.message_len() {
             self.messages += 1;
             self.bytes += length;
@@ -54,11 +54,11 @@ impl EventQueue {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
+    pub(super) fn pop(&mut self) -> Option<BlockingEvent> {
         self.remove(0)
     }
 
-    fn remove(&mut self, at: usize) -> Option<Event> {
+    fn remove(&mut self, at: usize) -> Option<BlockingEvent> {
         let event = self.events.remove(at)?;
         if let Some(length) = event.message_len() {
             self.messages -= 1;
@@ -80,26 +80,26 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocking::{Message, Sender, Service};
+    use crate::blocking::{MessageSender, ReceivedMessage, RemoteService};
 
-    fn message(number: usize, length: usize) -> Event {
+    fn message(number: usize, length: usize) -> BlockingEvent {
         let mut data = number.to_be_bytes().to_vec();
         data.resize(length, 0);
-        let sender = Sender::Unauthenticated { slot: 0 };
-        Event::Message(Message { channel: "chat".into(), data: data.into(), sender })
+        let sender = MessageSender::Unauthenticated { slot: 0 };
+        BlockingEvent::Message(ReceivedMessage { channel: "chat".into(), data: data.into(), sender })
     }
 
-    fn epoch(counter: u64) -> Event {
-        Event::Epoch { term: 1, counter, digest: [0; 32], slot: 0 }
+    fn epoch(counter: u64) -> BlockingEvent {
+        BlockingEvent::Epoch { term: 1, counter, digest: [0; 32], slot: 0 }
     }
 
-    fn drain(queue: &mut EventQueue) -> Vec<Event> {
+    fn drain(queue: &mut BoundedEventQueue) -> Vec<BlockingEvent> {
         std::iter::from_fn(|| queue.pop()).collect()
     }
 
     #[test]
     fn oldest_messages_are_dropped_and_counted_and_nothing_else() {
-        let mut queue = EventQueue::default();
+        let mut queue = BoundedEventQueue::default();
         queue.push(epoch(1));
         (0..MESSAGES + 3).for_each(|number| queue.push(message(number, 8)));
         queue.push(epoch(2));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn large_messages_are_bounded_by_their_bytes_and_leave_room_once_taken() {
-        let mut queue = EventQueue::default();
+        let mut queue = BoundedEventQueue::default();
         let fit = BYTES / 65_536;
         (0..=fit).for_each(|number| queue.push(message(number, 65_536)));
         assert_eq!((queue.dropped(), queue.events.len()), (1, fit));
@@ -122,16 +122,16 @@ mod tests {
 
     #[test]
     fn newest_of_each_other_kind_is_never_lost() {
-        let mut queue = EventQueue::default();
-        queue.push(Event::Enrolled { name: "edge-1".into() });
+        let mut queue = BoundedEventQueue::default();
+        queue.push(BlockingEvent::Enrolled { name: "edge-1".into() });
         queue.push(message(0, 8));
         for counter in 0..1000 {
             queue.push(epoch(counter));
-            queue.push(Event::Disconnected { service: Service::Leader });
+            queue.push(BlockingEvent::Disconnected { service: RemoteService::Leader });
         }
         let events = drain(&mut queue);
         assert_eq!(events.len(), OTHERS + 1);
-        assert_eq!(events[0], Event::Enrolled { name: "edge-1".into() });
+        assert_eq!(events[0], BlockingEvent::Enrolled { name: "edge-1".into() });
         assert_eq!(events[1], message(0, 8));
         assert!(events.contains(&epoch(999)) && !events.contains(&epoch(0)));
         assert_eq!(queue.dropped(), 0);

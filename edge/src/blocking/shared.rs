@@ -11,15 +11,15 @@ use quiver_admission::AnonymousEvent;
 use quiver_ainq::Name;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
-use quiver_machine::{Either, Reason, Route};
+use quiver_machine::{Either, RefusalReason, Route};
 
-use super::queue::EventQueue;
-use super::{Error, ErrorKind, Event, Result, Service, Standing, Status, Wait};
-use crate::service::{NodeEvent, Observer, RunningEdge};
+use super::queue::BoundedEventQueue;
+use super::{BlockingEvent, Error, ErrorKind, RemoteService, Result, Standing, Status, Wait};
+use crate::service::{EdgeNodeEvent, Observer, RunningEdge};
 
 /// The state that all share.
-pub(super) struct Shared {
-    state: Mutex<State>,
+pub(super) struct BlockingState {
+    state: Mutex<DroneState>,
     changed: Condvar,
     /// Holds one byte while there is something to take.
     signal: UnixStream,
@@ -27,7 +27,7 @@ pub(super) struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct DroneState {
     phase: Phase,
     standing: Standing,
     /// Reason for which a leader refuses for good, until the application was told, or it does not any more.
@@ -35,7 +35,7 @@ struct State {
     name: Option<String>,
     group: Option<Name>,
     leaders: u32,
-    queue: EventQueue,
+    queue: BoundedEventQueue,
     /// True if there is a byte in the channel.
     raised: bool,
 }
@@ -53,16 +53,16 @@ enum Phase {
     Ended(Error),
 }
 
-impl State {
+impl DroneState {
     /// Queues an event, unless the drone was closed: then nobody takes events.
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: BlockingEvent) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.queue.push(event);
         }
     }
 }
 
-impl Shared {
+impl BlockingState {
     pub(super) fn new() -> Result<Self> {
         let channel = || {
             let (signal, signalled) = UnixStream::pair()?;
@@ -76,13 +76,13 @@ impl Shared {
         Ok(Self { state: Mutex::default(), changed: Condvar::new(), signal, signalled })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DroneState> {
         // Every change is whole between two statements.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the state, and lets everybody know.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut DroneState) -> T) -> T {
         let mut state = self.lock();
         let changed = change(&mut state);
         self.signal(&mut state);
@@ -92,7 +92,7 @@ impl Shared {
     }
 
     /// Makes the descriptor readable or not, as the state has it.
-    fn signal(&self, state: &mut State) {
+    fn signal(&self, state: &mut DroneState) {
         let wanted = !state.queue.is_empty() || matches!(state.phase, Phase::Ended(_));
         if wanted && !state.raised {
             state.raised = (&self.signal).write(&[0]).is_ok();
@@ -108,7 +108,11 @@ impl Shared {
     }
 
     /// Waits until `look` finds something.
-    fn wait<T>(&self, wait: Wait<'_>, mut look: impl FnMut(&mut State) -> Option<Result<T>>) -> Result<T> {
+    fn wait<T>(
+        &self,
+        wait: Wait<'_>,
+        mut look: impl FnMut(&mut DroneState) -> Option<Result<T>>,
+    ) -> Result<T> {
         let mut state = self.lock();
         loop {
             if let Some(found) = look(&mut state) {
@@ -189,7 +193,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn next_event(&self, wait: Wait<'_>) -> Result<Option<Event>> {
+    pub(super) fn next_event(&self, wait: Wait<'_>) -> Result<Option<BlockingEvent>> {
         let next = self.wait(wait, |state| match (state.queue.pop(), &state.phase) {
             (Some(event), _) => Some(Ok(event)),
             (None, Phase::Ended(error)) => Some(Err(error.clone())),
@@ -266,7 +270,7 @@ impl Shared {
     }
 }
 
-impl Observer for Shared {
+impl Observer for BlockingState {
     fn opened(&self) {
         self.change(|state| {
             if matches!(state.phase, Phase::Opening) {
@@ -289,38 +293,38 @@ impl Observer for Shared {
     }
 
     fn connected(&self, route: Route) {
-        let Some(service) = Service::of(route) else { return };
+        let Some(service) = RemoteService::of(route) else { return };
         self.change(|state| {
-            state.leaders += u32::from(service == Service::Leader);
-            state.push(Event::Connected { service });
+            state.leaders += u32::from(service == RemoteService::Leader);
+            state.push(BlockingEvent::Connected { service });
         });
     }
 
     fn disconnected(&self, route: Route) {
-        let Some(service) = Service::of(route) else { return };
+        let Some(service) = RemoteService::of(route) else { return };
         self.change(|state| {
-            state.leaders -= u32::from(service == Service::Leader);
-            state.push(Event::Disconnected { service });
+            state.leaders -= u32::from(service == RemoteService::Leader);
+            state.push(BlockingEvent::Disconnected { service });
         });
     }
 
-    fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
+    fn event(&self, status: &EdgeStatus, event: &EdgeNodeEvent) {
         let Either::Left(AnonymousEvent::Edge(event)) = event else { return };
         if matches!(event, EdgeEvent::MembershipDropped { .. }) {
             return self.change(|state| state.standing = Standing::Joining);
         }
-        let revoked = status.name.is_some() && *event == EdgeEvent::Refused(Reason::Revoked);
-        let Some(event) = Event::of(status, event) else { return };
+        let revoked = status.name.is_some() && *event == EdgeEvent::Refused(RefusalReason::Revoked);
+        let Some(event) = BlockingEvent::of(status, event) else { return };
         self.change(|state| {
             match &event {
-                Event::Refused { .. } if revoked => state.standing = Standing::Revoked,
-                Event::Enrolled { name } => {
+                BlockingEvent::Refused { .. } if revoked => state.standing = Standing::Revoked,
+                BlockingEvent::Enrolled { name } => {
                     (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
                 }
-                Event::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
-                Event::Left => state.standing = Standing::Left,
-                Event::Evicted => state.standing = Standing::Evicted,
-                Event::Refused { service: Service::Leader, reason, transient: false } => {
+                BlockingEvent::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
+                BlockingEvent::Left => state.standing = Standing::Left,
+                BlockingEvent::Evicted => state.standing = Standing::Evicted,
+                BlockingEvent::Refused { service: RemoteService::Leader, reason, transient: false } => {
                     state.refusal = Some(reason.clone());
                 }
                 _ => {}

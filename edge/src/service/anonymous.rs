@@ -7,20 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::certifying::{Certificate, KIND, Terms};
+use quiver_admission::certifying::{Certificate, CertificationTerms, KIND};
 use quiver_admission::{AnonymousConfig, AnonymousEdge, AnyEdge, Ending};
-use quiver_ainq::{DroneKeypair, Name, RevocationList, Ristretto255};
+use quiver_ainq::{DroneKeypair, Name, RevocationStatement, Ristretto255};
 use quiver_group::Edge;
 use quiver_machine::Route;
 use quiver_net::{Driver, Multiaddr, NodeConfig, NodeKey, Stopped, Transport, group_topic};
 use quiver_service::clock;
 use quiver_service::control::{Call, Server};
 use quiver_service::drone::fetch::{KeyClient, copy};
-use quiver_service::drone::request::{KeyAnswer, Request, json};
-use quiver_service::drone::running::Identity;
+use quiver_service::drone::request::{DroneRequest, KeyAnswer, json};
+use quiver_service::drone::running::DroneIdentity;
 use quiver_service::drone::service::{CALL_TIME, run_until};
-use quiver_service::drone::{Error, Program as _, Result, Running, with_parts};
-use quiver_service::keyring::{Entry, HeldKey, Keyring};
+use quiver_service::drone::{DroneProgram as _, Error, Result, RunningDrone, with_parts};
+use quiver_service::keyring::{HeldKey, Keyring, KeyringEntry};
 use rand::Rng;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -31,7 +31,7 @@ use super::host::{EdgeHost, Keeping};
 use super::send_queue::SendQueue;
 use super::{EdgeService, FAILURES, PATHS};
 use crate::config::Config;
-use crate::control::{self, Status, Surroundings};
+use crate::control::{self, EdgeStatusReply, Surroundings};
 
 /// Time limit of a run of the exchange.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,12 +44,12 @@ struct Memberships {
     leaders: Vec<Multiaddr>,
     client: KeyClient,
     /// The drone whose machine runs, for control requests.
-    running: watch::Sender<Option<Running<AnyEdge<Ristretto255>>>>,
+    running: watch::Sender<Option<RunningDrone<AnyEdge<Ristretto255>>>>,
 }
 
 /// A credential of the period, as it is stored.
 struct StoredCredential {
-    entry: Entry<Ristretto255>,
+    entry: KeyringEntry<Ristretto255>,
     key: HeldKey,
 }
 
@@ -135,7 +135,7 @@ impl EdgeService<'_> {
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let leaders = Some(node.dial.len());
         let monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
-        memberships.running.send_replace(Some(Running::new(
+        memberships.running.send_replace(Some(RunningDrone::new(
             handle,
             memberships.client.clone(),
             PATHS,
@@ -156,7 +156,7 @@ impl EdgeService<'_> {
         held: &StoredCredential,
     ) -> Option<AnonymousConfig<Ristretto255>> {
         let told = |error: &dyn std::fmt::Display| tracing::error!(%error, "the credential does not hold");
-        let terms = Terms::of(&held.entry.authority).inspect_err(|error| told(error)).ok()?;
+        let terms = CertificationTerms::of(&held.entry.authority).inspect_err(|error| told(error)).ok()?;
         let certificate =
             Certificate::decode(&held.key.key, &terms, &mut OsRng).inspect_err(|error| told(error)).ok()?;
         let period = certificate.key().period();
@@ -209,7 +209,7 @@ fn current_credential(config: &Config, keyring: &Keyring<Ristretto255>) -> Resul
         return Err(Error::config(text));
     }
     let Some(key) = &entry.key else { return Ok(None) };
-    let period = Terms::of(&entry.authority).map(|terms| terms.period_at(clock::unix_now()));
+    let period = CertificationTerms::of(&entry.authority).map(|terms| terms.period_at(clock::unix_now()));
     if period.ok() != Certificate::period_of(&key.key).ok() {
         return Ok(None);
     }
@@ -218,8 +218,8 @@ fn current_credential(config: &Config, keyring: &Keyring<Ristretto255>) -> Resul
 
 /// Answers requests; the machine is another one in each membership.
 async fn answer(
-    mut calls: mpsc::Receiver<Call<Request<control::Request>>>,
-    running: watch::Receiver<Option<Running<AnyEdge<Ristretto255>>>>,
+    mut calls: mpsc::Receiver<Call<DroneRequest<control::EdgeRequest>>>,
+    running: watch::Receiver<Option<RunningDrone<AnyEdge<Ristretto255>>>>,
     around: Surroundings,
     client: KeyClient,
     (keypair, group): (Arc<DroneKeypair<Ristretto255>>, Name),
@@ -227,19 +227,19 @@ async fn answer(
     while let Some(Call { request, answer }) = calls.recv().await {
         let running = running.borrow().clone();
         let answered = match (request, running) {
-            (Request::Role(request @ control::Request::Status), running) => {
+            (DroneRequest::Role(request @ control::EdgeRequest::Status), running) => {
                 let known = match running {
                     Some(running) => control::answer(running, around.clone(), request).await.ok(),
                     None => None,
                 };
-                known.map_or_else(|| json(&Status::idle(&group, &around.situation)), Ok)
+                known.map_or_else(|| json(&EdgeStatusReply::idle(&group, &around.situation)), Ok)
             }
-            (Request::Role(request), Some(running)) => {
+            (DroneRequest::Role(request), Some(running)) => {
                 control::answer(running, around.clone(), request).await
             }
-            (Request::Keys(request), _) if client.answers_anonymous(&request) => {
+            (DroneRequest::Keys(request), _) if client.answers_anonymous(&request) => {
                 let keypair = copy(client.keys().deployment(), &keypair).ok();
-                let identity = Identity { keypair, revocations: RevocationList::empty() };
+                let identity = DroneIdentity { keypair, revocations: RevocationStatement::empty() };
                 json(&KeyAnswer::from(client.answer(identity, request).await))
             }
             _ => Err("not while this drone runs anonymously (`edge run --anonymous`)".into()),

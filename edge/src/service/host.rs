@@ -7,18 +7,18 @@ use std::sync::Arc;
 use quiver_admission::{AnonymousEvent, Ending};
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
-use quiver_machine::{Either, Peer, Reason, Route, Snapshot};
+use quiver_machine::{Either, Peer, RefusalReason, Route, Snapshot};
 use quiver_net::{Host, HostError};
 use quiver_service::clock;
-use quiver_service::drone::Store;
+use quiver_service::drone::StateStore;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
-use super::EdgeNode;
-use super::observer::{NodeEvent, Observer, describe, refuser};
+use super::ServiceEdge;
+use super::observer::{EdgeNodeEvent, Observer, describe, refuser};
 use super::situation::Situation;
 use crate::mavlink::ReservedChannels;
-use crate::metrics::Metrics;
+use crate::metrics::EdgeMetrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
 const ANONYMOUS: &str = "unnamed";
@@ -33,29 +33,29 @@ pub(super) enum Keeping {
 
 /// The host of an edge.
 pub(super) struct EdgeHost {
-    pub(super) store: Store,
+    pub(super) store: StateStore,
     pub(super) keeping: Keeping,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) connections: Connections,
+    pub(super) connections: ObservedConnections,
     /// The key came and holds.
     pub(super) enrolled: mpsc::Sender<()>,
     /// The KGC refuses, and no retry will change that.
-    pub(super) refused: mpsc::Sender<Reason>,
+    pub(super) refused: mpsc::Sender<RefusalReason>,
     /// Reason why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: EdgeMetrics,
     pub(super) situation: Situation,
     pub(super) reserved: ReservedChannels,
 }
 
 impl EdgeHost {
     /// The ledger that an anonymous edge persisted: how often which leader was answered.
-    pub(super) fn ledger(store: &Store) -> Option<Snapshot> {
+    pub(super) fn ledger(store: &StateStore) -> Option<Snapshot> {
         store.attachment(ANONYMOUS).map(Snapshot::new)
     }
 }
 
-impl Host<EdgeNode> for EdgeHost {
+impl Host<ServiceEdge> for EdgeHost {
     fn persist(&mut self, records: &[Either<Snapshot, Infallible>]) -> Result<(), HostError> {
         // Each is the whole state: only the newest counts.
         let Some(newest) = records.last().and_then(Either::left) else {
@@ -68,7 +68,7 @@ impl Host<EdgeNode> for EdgeHost {
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
 
-    fn vouch(&mut self, machine: &EdgeNode, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &ServiceEdge, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
@@ -82,7 +82,7 @@ impl Host<EdgeNode> for EdgeHost {
         self.connections.close(peer);
     }
 
-    fn event(&mut self, machine: &EdgeNode, event: NodeEvent) {
+    fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
             && self.reserved.take(event, machine.status().epoch.map(|epoch| epoch.term))
         {
@@ -163,12 +163,12 @@ impl EdgeHost {
         }
     }
 
-    fn refused(&self, by: &'static str, reason: Reason) {
+    fn refused(&self, by: &'static str, reason: RefusalReason) {
         if by == "kgc" && !reason.is_transient() {
             // One refusal is enough to end, and how it ends is said then.
             let _ = self.refused.try_send(reason);
         } else {
-            if reason == Reason::Revoked {
+            if reason == RefusalReason::Revoked {
                 return tracing::warn!("revoked by the KGC: this drone is not admitted again under its key");
             }
             let whom = if by == "kgc" { "KGC" } else { by };
@@ -178,13 +178,13 @@ impl EdgeHost {
 }
 
 /// The connections of one driver, told to the observer; what is left of them is lost with it.
-pub(super) struct Connections {
+pub(super) struct ObservedConnections {
     observer: Arc<dyn Observer>,
     /// Routes, with addresses for people.
     routes: BTreeMap<Peer, (Route, String)>,
 }
 
-impl Connections {
+impl ObservedConnections {
     pub(super) fn new(observer: &Arc<dyn Observer>) -> Self {
         Self { observer: Arc::clone(observer), routes: BTreeMap::new() }
     }
@@ -210,7 +210,7 @@ impl Connections {
     }
 }
 
-impl Drop for Connections {
+impl Drop for ObservedConnections {
     fn drop(&mut self) {
         while let Some((_, (route, _))) = self.routes.pop_first() {
             self.observer.disconnected(route);

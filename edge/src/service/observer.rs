@@ -13,16 +13,16 @@ use quiver_group::{EdgeCommand, EdgeEvent};
 use quiver_machine::{Either, Route};
 use quiver_net::Stopped;
 use quiver_service::clock;
-use quiver_service::drone::Running;
+use quiver_service::drone::RunningDrone;
 use quiver_service::drone::feature::AnyPartEvent;
-use quiver_service::drone::output::Output;
+use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::Handed;
 use serde_json::json;
 
 use super::{Task, confirmation};
 
 /// Event of the machine.
-pub(crate) type NodeEvent = Either<AnonymousEvent, AnyPartEvent>;
+pub(crate) type EdgeNodeEvent = Either<AnonymousEvent, AnyPartEvent>;
 
 /// Receives what happens to the drone. Called on the driver's task: it must not block.
 pub(crate) trait Observer: Send + Sync {
@@ -45,7 +45,7 @@ pub(crate) trait Observer: Send + Sync {
     }
 
     /// An event of the machine, which has this status.
-    fn event(&self, status: &EdgeStatus, event: &NodeEvent);
+    fn event(&self, status: &EdgeStatus, event: &EdgeNodeEvent);
 }
 
 /// A running edge, whatever its suite.
@@ -69,7 +69,7 @@ pub(crate) trait RunningEdge: Send + Sync {
 }
 
 #[async_trait]
-impl RunningEdge for Running<AnyEdge<Ristretto255>> {
+impl RunningEdge for RunningDrone<AnyEdge<Ristretto255>> {
     async fn status(&self) -> Result<EdgeStatus, Stopped> {
         self.machine.inspect(|machine| machine.status()).await
     }
@@ -95,7 +95,7 @@ impl RunningEdge for Running<AnyEdge<Ristretto255>> {
 /// Prints for people, or as JSON lines.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    pub(crate) output: Output,
+    pub(crate) output: StandardOutput,
     /// True once it has been said that the drone is a member.
     pub(crate) joined: AtomicBool,
     /// Task of the service. The result of [`Task::Enrol`] is the command's, which fails if it cannot be printed.
@@ -103,7 +103,7 @@ pub(crate) struct Printer {
 }
 
 impl Observer for Printer {
-    fn event(&self, status: &EdgeStatus, event: &NodeEvent) {
+    fn event(&self, status: &EdgeStatus, event: &EdgeNodeEvent) {
         let output = &self.output;
         let group = status.group.as_ref().map_or("-", Name::as_str);
         match event {

@@ -15,7 +15,7 @@ use quiver_ainq::{Name, Ristretto255};
 use quiver_group::EdgeCommand;
 use quiver_machine::Peer;
 use quiver_service::clock;
-use quiver_service::drone::{Running, Store};
+use quiver_service::drone::{RunningDrone, StateStore};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
@@ -116,9 +116,9 @@ impl QueuedMessage {
 /// The queue. Clones are of the same.
 #[derive(Clone, Debug)]
 pub(crate) struct SendQueue {
-    store: Store,
+    store: StateStore,
     messages: Arc<Mutex<Vec<QueuedMessage>>>,
-    clock: Arc<Mutex<Clock>>,
+    clock: Arc<Mutex<WallClock>>,
     pushed: Arc<Notify>,
     /// Reason why the first message was not confirmed when that was last tried.
     hindrance: Arc<Mutex<Option<Hindrance>>>,
@@ -134,12 +134,12 @@ struct Hindrance {
 
 /// The wall clock when it was looked at last.
 #[derive(Debug)]
-struct Clock {
+struct WallClock {
     looked: Instant,
     unix: u64,
 }
 
-impl Clock {
+impl WallClock {
     /// Number of seconds by which the wall clock was set ahead since it was looked at last.
     fn set_by(&mut self, looked: Instant, unix: u64) -> i64 {
         let expected = self.unix.saturating_add(looked.saturating_duration_since(self.looked).as_secs());
@@ -157,7 +157,7 @@ impl Clock {
 
 impl SendQueue {
     /// The queue as it was stored.
-    pub(crate) fn open(store: &Store) -> Self {
+    pub(crate) fn open(store: &StateStore) -> Self {
         let stored = store.attachment(ATTACHMENT).map(Zeroizing::new);
         let mut messages: Vec<QueuedMessage> = stored.map_or_else(Vec::new, |bytes| {
             serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -165,7 +165,7 @@ impl SendQueue {
                 Vec::new()
             })
         });
-        let clock = Clock { looked: Instant::now(), unix: clock::unix_now() };
+        let clock = WallClock { looked: Instant::now(), unix: clock::unix_now() };
         date_anew(&mut messages, clock.unix);
         let (messages, clock) = (Arc::new(Mutex::new(messages)), Arc::new(Mutex::new(clock)));
         Self { store: store.clone(), messages, clock, pushed: Arc::default(), hindrance: Arc::default() }
@@ -322,7 +322,7 @@ impl SendQueue {
     }
 
     /// Sends what waits, one after the other, whenever the leader is there.
-    pub(crate) async fn deliver(self, running: Running<AnyEdge<Ristretto255>>) {
+    pub(crate) async fn deliver(self, running: RunningDrone<AnyEdge<Ristretto255>>) {
         let mut there: Option<(Peer, Instant)> = None;
         loop {
             self.expire(clock::unix_now());
@@ -368,7 +368,7 @@ impl SendQueue {
 
 /// Sends a message, and waits for its confirmation; or says why it may not have arrived.
 async fn deliver_one(
-    running: &Running<AnyEdge<Ristretto255>>,
+    running: &RunningDrone<AnyEdge<Ristretto255>>,
     message: &QueuedMessage,
 ) -> Result<(), String> {
     if running.machine.duplicate_identity().is_some() {
@@ -442,7 +442,7 @@ mod tests {
         let start = Instant::now();
         // Shut down three days ago by its own clock, or never set.
         for unset in [40, 1_800_000_000 - 3 * LIFETIME] {
-            let mut clock = Clock { looked: start, unix: unset };
+            let mut clock = WallClock { looked: start, unix: unset };
             let mut messages = vec![QueuedMessage { at: unset + 10, ..message(1) }];
             let hour = Duration::from_secs(3600);
             assert_eq!(clock.set_by(start + hour, unset + 3610), 0, "a clock that is a little fast");

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quiver_admission::{AdmissionError, Ending};
 use quiver_group::EdgeEvent;
-use quiver_machine::{Peer, Reason, Route};
+use quiver_machine::{Peer, RefusalReason, Route};
 use serde::{Deserialize, Serialize};
 
 /// History of connections and trouble. Clones are of the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Situation(Arc<Mutex<Known>>);
+pub(crate) struct Situation(Arc<Mutex<ConnectivityState>>);
 
 #[derive(Debug)]
-struct Known {
-    leaders: BTreeMap<Peer, Connection>,
+struct ConnectivityState {
+    leaders: BTreeMap<Peer, LeaderConnection>,
     /// Time since which no leader is connected, if none is.
     alone_since: u64,
     trouble: Option<Trouble>,
@@ -23,7 +23,7 @@ struct Known {
 
 /// A connection with a leader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Connection {
+pub(crate) struct LeaderConnection {
     /// Address of the leader, for people.
     pub(crate) place: String,
     /// Time since which it stands, seconds since 1970.
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
     /// Standing of the drone.
-    pub(crate) standing: Standing,
+    pub(crate) standing: MembershipState,
     /// The reason, for people.
     pub(crate) reason: String,
     /// Advice about it.
@@ -46,7 +46,7 @@ pub(crate) struct Trouble {
 /// Standing of a drone in its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Standing {
+pub(crate) enum MembershipState {
     /// The drone asks to be admitted.
     #[default]
     Joining,
@@ -66,7 +66,7 @@ pub(crate) enum Standing {
     Refused,
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for MembershipState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Joining => "joining",
@@ -99,26 +99,32 @@ impl Trouble {
     /// admission.
     fn of(event: &EdgeEvent, asks_again: bool, since: u64) -> Option<Self> {
         let (standing, reason, next) = match event {
-            EdgeEvent::Evicted if asks_again => (Standing::Evicted, REMOVED.into(), REMOVED_NEXT),
-            EdgeEvent::Evicted => (Standing::Evicted, "a leader of the group signed it".into(), ANEW),
+            EdgeEvent::Evicted if asks_again => (MembershipState::Evicted, REMOVED.into(), REMOVED_NEXT),
+            EdgeEvent::Evicted => (MembershipState::Evicted, "a leader of the group signed it".into(), ANEW),
             EdgeEvent::Left => {
-                (Standing::Left, "as it was told".into(), "start `edge run` again to join again")
+                (MembershipState::Left, "as it was told".into(), "start `edge run` again to join again")
             }
-            EdgeEvent::Refused(Reason::Evicted) => (Standing::Evicted, "the leader says so".into(), ANEW),
-            EdgeEvent::Refused(Reason::Revoked) => (Standing::Revoked, "the leader says so".into(), ANEW),
+            EdgeEvent::Refused(RefusalReason::Evicted) => {
+                (MembershipState::Evicted, "the leader says so".into(), ANEW)
+            }
+            EdgeEvent::Refused(RefusalReason::Revoked) => {
+                (MembershipState::Revoked, "the leader says so".into(), ANEW)
+            }
             EdgeEvent::Refused(reason) if !reason.is_transient() => {
                 let next = match reason {
-                    Reason::Expired => "enrol it anew, in another data directory, with a fresh token",
-                    Reason::WrongGroup => {
+                    RefusalReason::Expired => "enrol it anew, in another data directory, with a fresh token",
+                    RefusalReason::WrongGroup => {
                         "give the group's own leader (--leader), or that leader's group (--group)"
                     }
-                    Reason::NotAuthorised => {
+                    RefusalReason::NotAuthorised => {
                         "enrol it with a token for this group, or give its serial to `leader serve --allow`"
                     }
-                    Reason::AdmissionOnly => "this group admits by policy only: use `edge run --anonymous`",
+                    RefusalReason::AdmissionOnly => {
+                        "this group admits by policy only: use `edge run --anonymous`"
+                    }
                     _ => "see the leader's log",
                 };
-                (Standing::Refused, format!("the leader says: {reason}"), next)
+                (MembershipState::Refused, format!("the leader says: {reason}"), next)
             }
             _ => return None,
         };
@@ -134,17 +140,21 @@ impl Trouble {
 impl Situation {
     /// Makes the state in which nothing is known yet.
     pub(crate) fn new(now: u64) -> Self {
-        Self(Arc::new(Mutex::new(Known { leaders: BTreeMap::new(), alone_since: now, trouble: None })))
+        Self(Arc::new(Mutex::new(ConnectivityState {
+            leaders: BTreeMap::new(),
+            alone_since: now,
+            trouble: None,
+        })))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ConnectivityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A peer is connected.
     pub(crate) fn connected(&self, peer: Peer, route: Route, place: &str, now: u64) {
         if route == Route::Leader {
-            self.known().leaders.insert(peer, Connection { place: place.into(), since: now });
+            self.known().leaders.insert(peer, LeaderConnection { place: place.into(), since: now });
         }
     }
 
@@ -177,12 +187,12 @@ impl Situation {
     /// Takes note of why an anonymous membership has ended, if it is not followed by another soon.
     pub(crate) fn note_ending(&self, why: &Ending, reason: String, now: u64) {
         let standing = match why {
-            Ending::Denied(_) => Standing::Refused,
-            Ending::Evicted => Standing::Evicted,
+            Ending::Denied(_) => MembershipState::Refused,
+            Ending::Evicted => MembershipState::Evicted,
             _ => return,
         };
         let next = match why {
-            Ending::Denied(AdmissionError::Refused(Reason::NotAuthorised)) => {
+            Ending::Denied(AdmissionError::Refused(RefusalReason::NotAuthorised)) => {
                 "the leader admits nobody anonymously (start `edge run` without --anonymous, or the leader with \
                  --admission), or what is certified of this drone does not satisfy its policy; see `edge abke status`"
             }
@@ -199,11 +209,12 @@ impl Situation {
         // first says since when.
         let stays = known.trouble.as_ref().is_some_and(|known| {
             known.standing == trouble.standing
-                || (known.standing == Standing::Evicted && trouble.standing == Standing::Refused)
+                || (known.standing == MembershipState::Evicted
+                    && trouble.standing == MembershipState::Refused)
         });
         match &mut known.trouble {
             // Now it is known.
-            Some(doubtful) if doubtful.is_in_doubt() && trouble.standing == Standing::Evicted => {
+            Some(doubtful) if doubtful.is_in_doubt() && trouble.standing == MembershipState::Evicted => {
                 *doubtful = Trouble { since: doubtful.since, ..trouble };
             }
             _ if stays => {}
@@ -217,7 +228,7 @@ impl Situation {
     }
 
     /// The connections with leaders, and since when there is none.
-    pub(crate) fn connections(&self) -> (Vec<(Peer, Connection)>, u64) {
+    pub(crate) fn connections(&self) -> (Vec<(Peer, LeaderConnection)>, u64) {
         let known = self.known();
         let connections = known.leaders.iter().map(|(peer, connection)| (*peer, connection.clone()));
         (connections.collect(), known.alone_since)
@@ -231,17 +242,21 @@ mod tests {
     #[test]
     fn first_word_of_a_kind_says_since_when_and_a_key_ends_it() {
         let situation = Situation::new(0);
-        situation.note(&EdgeEvent::Refused(Reason::Busy), true, 1);
+        situation.note(&EdgeEvent::Refused(RefusalReason::Busy), true, 1);
         assert_eq!(situation.trouble(), None, "it may be admitted in a moment");
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 2);
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 3);
+        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
+        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 3);
         let trouble = situation.trouble().expect("refused");
-        assert_eq!((trouble.standing, trouble.since), (Standing::Refused, 2));
+        assert_eq!((trouble.standing, trouble.since), (MembershipState::Refused, 2));
         situation.note(&EdgeEvent::Evicted, false, 4);
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 5);
-        situation.note(&EdgeEvent::Refused(Reason::Evicted), true, 6);
+        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 5);
+        situation.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 6);
         let trouble = situation.trouble().expect("evicted");
-        assert_eq!((trouble.standing, trouble.since), (Standing::Evicted, 4), "refusals are not signed");
+        assert_eq!(
+            (trouble.standing, trouble.since),
+            (MembershipState::Evicted, 4),
+            "refusals are not signed"
+        );
         let epoch = quiver_ainq::Epoch { term: 1, counter: 1 };
         situation.note(&EdgeEvent::KeyActivated { epoch, digest: [0; 32], slot: 0 }, true, 7);
         assert_eq!(situation.trouble(), None);
@@ -254,21 +269,21 @@ mod tests {
         let trouble = situation.trouble().expect("removed");
         assert!(trouble.is_in_doubt() && trouble.reason.contains("copy of its state"), "{trouble:?}");
         assert_ne!(trouble.next, ANEW);
-        situation.note(&EdgeEvent::Refused(Reason::WrongGroup), true, 2);
+        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
         assert!(situation.trouble().expect("removed").is_in_doubt(), "refusals are not signed");
-        situation.note(&EdgeEvent::Refused(Reason::Evicted), true, 3);
+        situation.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 3);
         let trouble = situation.trouble().expect("evicted");
-        assert_eq!((trouble.standing, trouble.next, trouble.since), (Standing::Evicted, ANEW, 1));
+        assert_eq!((trouble.standing, trouble.next, trouble.since), (MembershipState::Evicted, ANEW, 1));
     }
 
     #[test]
     fn drone_that_is_refused_because_nobody_is_admitted_anonymously_is_told_to_join_by_name() {
         let situation = Situation::new(0);
         let denied = |reason| Ending::Denied(AdmissionError::Refused(reason));
-        situation.note_ending(&denied(Reason::NotAuthorised), "refused".into(), 1);
+        situation.note_ending(&denied(RefusalReason::NotAuthorised), "refused".into(), 1);
         assert!(situation.trouble().expect("refused").next.contains("without --anonymous"));
         let other = Situation::new(0);
-        other.note_ending(&denied(Reason::Expired), "refused".into(), 1);
+        other.note_ending(&denied(RefusalReason::Expired), "refused".into(), 1);
         assert!(other.trouble().expect("refused").next.contains("next period"));
     }
 
@@ -288,7 +303,7 @@ mod tests {
         assert_eq!(situation.connections(), (Vec::new(), 5));
         situation.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
         situation.connected(Peer(3), Route::Kgc, "10.0.0.9:7000", 11);
-        let connection = Connection { place: "10.0.0.1:7001".into(), since: 10 };
+        let connection = LeaderConnection { place: "10.0.0.1:7001".into(), since: 10 };
         assert_eq!(situation.connections().0, [(Peer(1), connection)]);
         situation.disconnected(Peer(3), 12);
         situation.disconnected(Peer(1), 13);

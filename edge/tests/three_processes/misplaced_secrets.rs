@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
 
@@ -30,7 +30,7 @@ fn secret_files(bench: &TestDeployment) -> Vec<(String, Vec<Secret>)> {
     write(bench, "words", WORDS.as_bytes());
     write(bench, "relay.seed", &SEED);
     write(bench, "identity.txt", IDENTITY.as_bytes());
-    armour::write_new(&bench.path("drone.attributes"), Kind::AttributeKey, &[0xab; 64]).expect("write");
+    armour::write_new(&bench.path("drone.attributes"), ArmourKind::AttributeKey, &[0xab; 64]).expect("write");
     let digits = |file: &str| {
         let text = fs::read_to_string(bench.path(file)).expect("read");
         let word = text.split_whitespace().nth(2).expect("digits").to_string();

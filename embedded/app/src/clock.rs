@@ -8,14 +8,14 @@ use core::time::Duration;
 /// A gateway that lies can make the board take something expired for valid no further back than the floor, or
 /// make everything expire until the next session: delay and denial, which are a gateway's anyway.
 #[derive(Debug, Default)]
-pub(crate) struct Clock {
+pub(crate) struct GatewayClock {
     floor: u64,
     base: u64,
     /// Monotonic time at which the base was read.
     since: Duration,
 }
 
-impl Clock {
+impl GatewayClock {
     /// Sets the least possible time.
     pub(crate) fn set_floor(&mut self, floor: u64, now: Duration) {
         self.floor = floor;
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn time_goes_on_and_never_below_the_floor_or_back_within_a_session() {
         let at = Duration::from_secs;
-        let mut clock = Clock::default();
+        let mut clock = GatewayClock::default();
         clock.set_floor(1_000, at(5));
         assert_eq!((clock.unix(at(5)), clock.unix(at(9))), (1_000, 1_004));
         clock.begin(10, at(9));

@@ -8,7 +8,7 @@ use core::fmt::Debug;
 /// Nothing is promised: datagrams get lost, come twice or out of order. They do not come changed, as both
 /// kinds of link carry a checksum.
 #[expect(async_fn_in_trait, reason = "the node runs on one thread and needs no `Send`")]
-pub trait Datagrams {
+pub trait DatagramTransport {
     /// Error of the device.
     type Error: Debug;
 

@@ -8,7 +8,7 @@ pub trait Hooks {
     fn alive(&mut self);
 
     /// Indicates the node's state, for example by LEDs. Called whenever that changes.
-    fn indicate(&mut self, state: State);
+    fn indicate(&mut self, state: IndicatorState);
 
     /// Memory used so far.
     fn memory(&self) -> Memory;
@@ -39,7 +39,7 @@ pub trait Hooks {
 /// State of the node, as its LEDs indicate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
+pub enum IndicatorState {
     /// No deployment and no token yet.
     Unprovisioned,
     /// The gateway does not answer.

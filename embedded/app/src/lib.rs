@@ -1,6 +1,6 @@
 //! The edge role on a board: everything of the firmware that does not depend on which board it is.
 //!
-//! An image brings the [`Board`]: a link to a gateway ([`Datagrams`]), a console, flash, randomness,
+//! An image brings the [`Board`]: a link to a gateway ([`DatagramTransport`]), a console, flash, randomness,
 //! [`Hooks`], and a driver for `embassy-time`; [`run`] does the rest. It drives the machine of `quiver-group`
 //! as a service does: what the gateway says goes in, what comes out is made durable in flash ([`storage`]),
 //! sent, or printed.
@@ -34,8 +34,8 @@ pub mod storage;
 mod stored_state;
 
 pub use board::{About, Board, ResetCause};
-pub use datagrams::{Datagrams, FrameErrors, RadioAddress};
+pub use datagrams::{DatagramTransport, FrameErrors, RadioAddress};
 pub use error::StorageError;
-pub use hooks::{FaultCounters, Hooks, Memory, State};
+pub use hooks::{FaultCounters, Hooks, IndicatorState, Memory};
 pub use run::run;
 pub use serial_line::SerialLine;

@@ -32,18 +32,18 @@ use self::attributes::{Attributes, Parts, parts};
 use self::broadcasts::Broadcasts;
 use self::connections::Connections;
 use self::group_datagrams::GroupDatagrams;
-use crate::clock::Clock;
+use crate::clock::GatewayClock;
 use crate::console::LineReader;
 use crate::randomness::Randomness;
 use crate::storage::Storage;
 use crate::stored_state::StoredState;
-use crate::{About, FrameErrors, Hooks, RadioAddress, State};
+use crate::{About, FrameErrors, Hooks, IndicatorState, RadioAddress};
 
 pub(crate) type S = Ristretto255;
 /// The edge with what this image has beside it.
-type EdgeNode = quiver_machine::Node<Edge<S>, Parts>;
+type ImageEdge = quiver_machine::Node<Edge<S>, Parts>;
 /// Commands of the machine.
-type EdgeNodeCommand = <EdgeNode as Machine>::Command;
+type EdgeNodeCommand = <ImageEdge as Machine>::Command;
 
 /// The longest message that a board takes, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
@@ -76,7 +76,7 @@ fn limits(mtu: usize) -> Limits {
 }
 
 /// See the [module](self).
-pub(crate) struct Node<F, R> {
+pub(crate) struct BoardEdgeNode<F, R> {
     pub(crate) about: About,
     storage: Storage<F>,
     /// True if the flash has been looked at.
@@ -88,9 +88,9 @@ pub(crate) struct Node<F, R> {
     random: Randomness<R>,
     /// True if the console knows that randomness fails.
     reported_faulty: bool,
-    clock: Clock,
+    clock: GatewayClock,
     settings: Option<Provisioning<S>>,
-    machine: Option<Box<EdgeNode>>,
+    machine: Option<Box<ImageEdge>>,
     deadline: Option<Duration>,
     attributes: Attributes,
     group_datagrams: GroupDatagrams,
@@ -113,7 +113,7 @@ pub(crate) struct Node<F, R> {
     pub(crate) must_reset: bool,
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Boxed: it is large, and moving it would use the stack.
     #[inline(never)]
     pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Box<Self> {
@@ -128,7 +128,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
             relapse: RETRY,
             random,
             reported_faulty: false,
-            clock: Clock::default(),
+            clock: GatewayClock::default(),
             settings: None,
             machine: None,
             deadline: None,
@@ -365,7 +365,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => {
                 let machine = machine.with_kem(kem).with_senders(SENDERS).with_list_limit(MAX_LIST);
-                self.machine = Some(Box::new(EdgeNode::new(machine, parts())));
+                self.machine = Some(Box::new(ImageEdge::new(machine, parts())));
             }
             Err(error) => self.report_restore_error(&error),
         }
@@ -408,21 +408,21 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
     }
 
     /// State of the node, for LEDs.
-    pub(crate) fn state(&self, now: Duration) -> State {
+    pub(crate) fn state(&self, now: Duration) -> IndicatorState {
         let Some(status) = self.status() else {
             return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {
-                State::Unprovisioned
+                IndicatorState::Unprovisioned
             } else {
-                State::Fault
+                IndicatorState::Fault
             };
         };
         match status {
-            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => State::Fault,
-            _ if !self.endpoint.has_session() => State::NoGateway,
-            EdgeStatus { name: None, .. } => State::Enrolling,
-            EdgeStatus { synced: false, .. } => State::Joining,
-            status if answered_lately(&status, now) => State::Member,
-            _ => State::NoLeader,
+            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => IndicatorState::Fault,
+            _ if !self.endpoint.has_session() => IndicatorState::NoGateway,
+            EdgeStatus { name: None, .. } => IndicatorState::Enrolling,
+            EdgeStatus { synced: false, .. } => IndicatorState::Joining,
+            status if answered_lately(&status, now) => IndicatorState::Member,
+            _ => IndicatorState::NoLeader,
         }
     }
 }

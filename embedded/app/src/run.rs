@@ -8,9 +8,9 @@ use embedded_io_async::{Read, Write};
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use rand_core::CryptoRngCore;
 
-use crate::node::Node;
+use crate::node::BoardEdgeNode;
 use crate::storage::Storage;
-use crate::{Board, Datagrams, Hooks, State};
+use crate::{Board, DatagramTransport, Hooks, IndicatorState};
 
 /// The watchdog is fed at least as often.
 const IDLE: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const TYPED: usize = 64;
 /// Runs a board. Feeds the watchdog while it makes progress.
 pub async fn run<L, C, F, R, H>(board: Board<L, C, F, R, H>) -> !
 where
-    L: Datagrams,
+    L: DatagramTransport,
     C: Read + Write,
     F: MultiwriteNorFlash,
     R: CryptoRngCore,
@@ -43,7 +43,7 @@ where
         Err(error) => report_unusable_flash(console, hooks, &error).await,
     };
     hooks.alive();
-    let node = Node::new(about, storage, rng, link.mtu());
+    let node = BoardEdgeNode::new(about, storage, rng, link.mtu());
     let buffer = alloc::vec![0; link.mtu()];
     let mut event_loop = EventLoop {
         link,
@@ -91,7 +91,7 @@ async fn report_unusable_flash(
     let text = alloc::format!("fault {error}\n");
     loop {
         hooks.alive();
-        hooks.indicate(State::Fault);
+        hooks.indicate(IndicatorState::Fault);
         let _ = with_timeout(WRITING, console.write_all(text.as_bytes())).await;
         Timer::after_secs(1).await;
     }
@@ -102,7 +102,7 @@ struct EventLoop<L, C, F, R, H> {
     link: L,
     console: C,
     hooks: H,
-    node: alloc::boxed::Box<Node<F, R>>,
+    node: alloc::boxed::Box<BoardEdgeNode<F, R>>,
     buffer: alloc::vec::Vec<u8>,
     typed: [u8; TYPED],
     /// True if a reader seems to be on the console.
@@ -112,14 +112,14 @@ struct EventLoop<L, C, F, R, H> {
 }
 
 /// Event that woke the board.
-enum Woken<E, F> {
+enum BoardWakeup<E, F> {
     Link(Result<Option<usize>, E>),
     Console(Result<usize, F>),
     Button,
     Time,
 }
 
-impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks>
+impl<L: DatagramTransport, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks>
     EventLoop<L, C, F, R, H>
 {
     /// Sends what there is to send; true if there is more.
@@ -167,43 +167,43 @@ impl<L: Datagrams, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: 
         self.node.frame_errors = self.link.frame_errors();
         let at = now();
         match woken {
-            Woken::Time | Woken::Link(Ok(None)) => {}
-            Woken::Link(Ok(Some(len))) => {
+            BoardWakeup::Time | BoardWakeup::Link(Ok(None)) => {}
+            BoardWakeup::Link(Ok(Some(len))) => {
                 let datagram = self.buffer.get(..len).unwrap_or_default();
                 self.node.handle_datagram(at, datagram);
             }
-            Woken::Link(Err(_)) => {
+            BoardWakeup::Link(Err(_)) => {
                 self.node.link_errors = self.node.link_errors.saturating_add(1);
                 Timer::after(PAUSE).await;
             }
-            Woken::Console(Ok(len)) if len > 0 => {
+            BoardWakeup::Console(Ok(len)) if len > 0 => {
                 self.listened = true;
                 let typed = self.typed.get(..len).unwrap_or_default();
                 self.node.handle_typed(at, typed, &mut self.hooks).await;
             }
-            Woken::Console(_) => Timer::after(PAUSE).await,
-            Woken::Button => self.node.button().await,
+            BoardWakeup::Console(_) => Timer::after(PAUSE).await,
+            BoardWakeup::Button => self.node.button().await,
         }
     }
 
-    async fn next(&mut self, due: Duration) -> Woken<L::Error, C::Error> {
+    async fn next(&mut self, due: Duration) -> BoardWakeup<L::Error, C::Error> {
         let due = Timer::at(Instant::from_micros(u64::try_from(due.as_micros()).unwrap_or(u64::MAX)));
         let link = self.link.receive(&mut self.buffer);
         let console = self.console.read(&mut self.typed);
         let button = self.hooks.wipe_button();
         if self.console_first {
             match select4(console, link, button, due).await {
-                Either4::First(read) => Woken::Console(read),
-                Either4::Second(received) => Woken::Link(received),
-                Either4::Third(()) => Woken::Button,
-                Either4::Fourth(()) => Woken::Time,
+                Either4::First(read) => BoardWakeup::Console(read),
+                Either4::Second(received) => BoardWakeup::Link(received),
+                Either4::Third(()) => BoardWakeup::Button,
+                Either4::Fourth(()) => BoardWakeup::Time,
             }
         } else {
             match select4(link, console, button, due).await {
-                Either4::First(received) => Woken::Link(received),
-                Either4::Second(read) => Woken::Console(read),
-                Either4::Third(()) => Woken::Button,
-                Either4::Fourth(()) => Woken::Time,
+                Either4::First(received) => BoardWakeup::Link(received),
+                Either4::Second(read) => BoardWakeup::Console(read),
+                Either4::Third(()) => BoardWakeup::Button,
+                Either4::Fourth(()) => BoardWakeup::Time,
             }
         }
     }

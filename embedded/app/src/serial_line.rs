@@ -3,7 +3,7 @@
 use embedded_io_async::{Read, Write};
 use quiver_link::{LineDecoder, MAX_DATAGRAM, encode_line};
 
-use crate::{Datagrams, FrameErrors};
+use crate::{DatagramTransport, FrameErrors};
 
 /// Bytes read at once.
 const READ: usize = 256;
@@ -26,7 +26,7 @@ impl<Io> SerialLine<Io> {
     }
 }
 
-impl<Io: Read + Write> Datagrams for SerialLine<Io> {
+impl<Io: Read + Write> DatagramTransport for SerialLine<Io> {
     type Error = Io::Error;
 
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Io::Error> {

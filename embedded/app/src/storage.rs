@@ -30,7 +30,7 @@ use embedded_storage_async::nor_flash::{MultiwriteNorFlash, NorFlashError};
 use quiver_crypto::{Secret, Zeroizing, aead};
 
 use self::ring::{Ring, Span};
-use self::slot::{Contents, Place, SLOT_LEN, Slot};
+use self::slot::{Contents, RecordSlot, SLOT_LEN, SlotPosition};
 use crate::StorageError;
 
 /// Pages that hold keys.
@@ -57,7 +57,7 @@ pub struct Storage<F> {
     flash: F,
     ring: Ring,
     /// Position and content of the newest slot.
-    newest: Option<(Place, Slot)>,
+    newest: Option<(SlotPosition, RecordSlot)>,
     /// True if the flash was read.
     loaded: bool,
     /// True if there are leftovers in the pages of keys besides the newest slot.
@@ -119,7 +119,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
         let sealed = aead::seal(&key, &[0; 12], &generation.to_be_bytes(), state);
         let span = self.write_record(&sealed).await?;
         let former = self.newest.as_ref().map(|(place, _)| *place);
-        self.write_slot(Slot { generation, start: span.start, len: span.len, key }).await?;
+        self.write_slot(RecordSlot { generation, start: span.start, len: span.len, key }).await?;
         self.ring.keep(span);
         self.counters.stored = self.counters.stored.saturating_add(1);
         if let (Some(former), false) = (former, self.untidy)
@@ -165,7 +165,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
 
     /// Finds the newest slot whose record opens.
     async fn find_newest(&mut self) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
-        let mut found: Vec<(Place, Slot)> = Vec::new();
+        let mut found: Vec<(SlotPosition, RecordSlot)> = Vec::new();
         let mut leftovers = 0_u32;
         for place in self.places() {
             match self.read_slot(place).await? {
@@ -213,7 +213,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     }
 
     /// Returns true if the page of this slot holds nothing else that was not cleared.
-    async fn page_is_tidy(&mut self, newest: Place) -> Result<bool, StorageError> {
+    async fn page_is_tidy(&mut self, newest: SlotPosition) -> Result<bool, StorageError> {
         for place in self.places().filter(|place| place.page == newest.page && *place != newest) {
             if !matches!(self.read_slot(place).await?, Contents::Erased | Contents::Cleared) {
                 return Ok(false);
@@ -253,7 +253,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
 
     /// Writes the newest slot: behind the one before if all is tidy there, else into the other page, which is
     /// erased.
-    async fn write_slot(&mut self, slot: Slot) -> Result<(), StorageError> {
+    async fn write_slot(&mut self, slot: RecordSlot) -> Result<(), StorageError> {
         let bytes = slot.encode();
         let last = self.newest.as_ref().map(|(place, _)| *place);
         let next = last.and_then(|place| place.next(Self::PAGE)).filter(|_| !self.untidy);
@@ -265,7 +265,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
             self.untidy = true;
         }
         let page = last.map_or(0, |place| (place.page + 1) % KEY_PAGES);
-        let place = Place { page, index: 0 };
+        let place = SlotPosition { page, index: 0 };
         if !self.erase(page * Self::PAGE).await || !self.write(place.address(Self::PAGE), &bytes).await {
             self.untidy = true;
             return Err(StorageError::Worn);
@@ -275,21 +275,21 @@ impl<F: MultiwriteNorFlash> Storage<F> {
     }
 
     /// Overwrites a slot with zeros, and returns whether they read back.
-    async fn clear(&mut self, place: Place) -> bool {
+    async fn clear(&mut self, place: SlotPosition) -> bool {
         self.write(place.address(Self::PAGE), &[0; SLOT_LEN]).await
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + use<F> {
-        (0..KEY_PAGES).flat_map(|page| Place::all(page, Self::PAGE))
+    fn places(&self) -> impl Iterator<Item = SlotPosition> + use<F> {
+        (0..KEY_PAGES).flat_map(|page| SlotPosition::all(page, Self::PAGE))
     }
 
-    async fn read_slot(&mut self, place: Place) -> Result<Contents, StorageError> {
+    async fn read_slot(&mut self, place: SlotPosition) -> Result<Contents, StorageError> {
         let mut bytes = Zeroizing::new([0; SLOT_LEN]);
         self.read(place.address(Self::PAGE), &mut *bytes).await?;
         Ok(Contents::of(&bytes))
     }
 
-    async fn read_record(&mut self, slot: &Slot) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
+    async fn read_record(&mut self, slot: &RecordSlot) -> Result<Option<Zeroizing<Vec<u8>>>, StorageError> {
         let span = Span { start: slot.start, len: slot.len };
         if !self.ring.holds(span) {
             return Ok(None);
@@ -372,7 +372,7 @@ impl<F: MultiwriteNorFlash> Storage<F> {
 }
 
 /// Takes out the one stored last; of equals the first.
-fn take_newest(found: &mut Vec<(Place, Slot)>) -> Option<(Place, Slot)> {
+fn take_newest(found: &mut Vec<(SlotPosition, RecordSlot)>) -> Option<(SlotPosition, RecordSlot)> {
     let (newest, _) =
         found.iter().enumerate().min_by_key(|(_, (_, slot))| core::cmp::Reverse(slot.generation))?;
     Some(found.remove(newest))

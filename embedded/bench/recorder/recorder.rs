@@ -10,7 +10,7 @@ use quiver_bench::ainq::{Cue, Script, Step};
 use quiver_group::LeaderCommand;
 use quiver_machine::Route;
 
-use self::site::{GROUP, InputRecord, Node, RecordedInput, Site, UNIX};
+use self::site::{BenchNode, GROUP, InputRecord, RecordedInput, RecordingSite, UNIX};
 
 const MEMBERS: usize = 100;
 const SEED: u64 = 2;
@@ -23,16 +23,16 @@ const NEW_KEYS: [u32; 7] = [1, 2, 1, 7, 1, 2, 1];
 
 /// The script of a group under this strategy, encoded.
 pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
-    let mut site = Site::new(strategy);
+    let mut site = RecordingSite::new(strategy);
     for _ in 1..MEMBERS {
-        let drone = Node::Drone(site.enrol());
-        site.connect(drone, Node::Leader, Route::Leader);
+        let drone = BenchNode::Drone(site.enrol());
+        site.connect(drone, BenchNode::Leader, Route::Leader);
     }
     site.run(Duration::from_secs(20));
     assert!(site.drones.iter().all(|drone| drone.keys > 0), "all are members");
     let subject = site.enrol();
     let state = site.restart(subject, SEED);
-    site.connect(Node::Drone(subject), Node::Leader, Route::Leader);
+    site.connect(BenchNode::Drone(subject), BenchNode::Leader, Route::Leader);
     let mut cues = vec![Cue::Welcome];
     site.run(Duration::from_secs(10));
     for _ in 0..REKEYS {
@@ -62,7 +62,7 @@ pub(crate) fn record(strategy: StrategyKind) -> Vec<u8> {
 
 /// A member whose removal from a tree renews so many of the subject's keys: the root's, and one more for each
 /// level that the two have in common beneath it.
-fn member_at(site: &Site, subject: usize, new_keys: u32) -> Name {
+fn member_at(site: &RecordingSite, subject: usize, new_keys: u32) -> Name {
     let slot = |place: usize| site.drones[place].edge.status().slot;
     let own = slot(subject).expect("the subject is a member");
     let height = (MEMBERS as u32 - 1).ilog2() + 1;
@@ -80,11 +80,11 @@ fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<Step<'_>> {
     for InputRecord { at, input, activates } in inputs {
         let (cue, bytes): (_, &[u8]) = match input {
             RecordedInput::Timeout => (Cue::Timeout, &[]),
-            RecordedInput::Connected(Node::Leader, Route::Leader) => (Cue::Connected, &[]),
-            RecordedInput::Received(Node::Leader, _, bytes) if *activates => {
+            RecordedInput::Connected(BenchNode::Leader, Route::Leader) => (Cue::Connected, &[]),
+            RecordedInput::Received(BenchNode::Leader, _, bytes) if *activates => {
                 (cues.next().expect("a cue for every key"), bytes)
             }
-            RecordedInput::Received(Node::Leader, _, bytes) => (Cue::Message, bytes),
+            RecordedInput::Received(BenchNode::Leader, _, bytes) => (Cue::Message, bytes),
             other => panic!("a drone in a group hears {other:?}"),
         };
         steps.push(Step { at: at.as_millis().try_into().unwrap(), cue, bytes });

@@ -27,13 +27,13 @@ const KGC: Peer = Peer(0);
 const LEADER: Peer = Peer(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Node {
+pub(super) enum BenchNode {
     Kgc,
     Leader,
     Drone(usize),
 }
 
-impl Node {
+impl BenchNode {
     const fn handle(self) -> Peer {
         match self {
             Self::Kgc => KGC,
@@ -47,8 +47,8 @@ impl Node {
 #[derive(Clone, Debug)]
 pub(super) enum RecordedInput {
     Timeout,
-    Connected(Node, Route),
-    Received(Node, Via, Vec<u8>),
+    Connected(BenchNode, Route),
+    Received(BenchNode, Via, Vec<u8>),
 }
 
 /// An input of a drone.
@@ -61,7 +61,7 @@ pub(super) struct InputRecord {
 }
 
 /// A drone, its driver's state, and its inputs since they are recorded.
-pub(super) struct Drone {
+pub(super) struct RecordedDrone {
     pub(super) edge: Edge<S>,
     rng: ChaCha20Rng,
     state: Option<Snapshot>,
@@ -70,7 +70,7 @@ pub(super) struct Drone {
     pub(super) inputs: Vec<InputRecord>,
 }
 
-pub(super) struct Site {
+pub(super) struct RecordingSite {
     pub(super) clock: Duration,
     pub(super) deployment: Deployment<S>,
     rng: ChaCha20Rng,
@@ -78,11 +78,11 @@ pub(super) struct Site {
     kgc: Kgc<S>,
     leader: Leader<S>,
     leader_deadline: Option<Duration>,
-    pub(super) drones: Vec<Drone>,
-    queue: VecDeque<(Node, Node, Via, Vec<u8>)>,
+    pub(super) drones: Vec<RecordedDrone>,
+    queue: VecDeque<(BenchNode, BenchNode, Via, Vec<u8>)>,
 }
 
-impl Site {
+impl RecordingSite {
     pub(super) fn new(strategy: StrategyKind) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let master = MasterSecret::<S>::generate(&mut rng);
@@ -113,8 +113,8 @@ impl Site {
             drones: Vec::new(),
             queue: VecDeque::new(),
         };
-        site.feed(Node::Leader, &RecordedInput::Timeout);
-        site.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        site.feed(BenchNode::Leader, &RecordedInput::Timeout);
+        site.connect(BenchNode::Leader, BenchNode::Kgc, Route::Kgc);
         site.run(Duration::from_secs(1));
         site
     }
@@ -127,8 +127,15 @@ impl Site {
         let edge = Edge::new(self.config(Some(token)), None).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         rng.set_stream(place as u64 + 1);
-        self.drones.push(Drone { edge, rng, state: None, deadline: None, keys: 0, inputs: Vec::new() });
-        self.connect(Node::Drone(place), Node::Kgc, Route::Kgc);
+        self.drones.push(RecordedDrone {
+            edge,
+            rng,
+            state: None,
+            deadline: None,
+            keys: 0,
+            inputs: Vec::new(),
+        });
+        self.connect(BenchNode::Drone(place), BenchNode::Kgc, Route::Kgc);
         self.deliver();
         assert!(self.drones[place].edge.keypair().is_some(), "drone {place} has not enrolled");
         place
@@ -148,7 +155,7 @@ impl Site {
         state
     }
 
-    pub(super) fn connect(&mut self, dialler: Node, listener: Node, route: Route) {
+    pub(super) fn connect(&mut self, dialler: BenchNode, listener: BenchNode, route: Route) {
         self.feed(listener, &RecordedInput::Connected(dialler, Route::Inbound));
         self.feed(dialler, &RecordedInput::Connected(listener, route));
     }
@@ -156,19 +163,19 @@ impl Site {
     pub(super) fn lead(&mut self, command: LeaderCommand) {
         let now = self.now();
         self.leader.handle_input(now, Input::Command(command), &mut self.rng);
-        self.drain(Node::Leader);
+        self.drain(BenchNode::Leader);
     }
 
     fn now(&self) -> Now {
         Now { monotonic: self.clock, unix: UNIX + self.clock.as_secs() }
     }
 
-    fn feed(&mut self, node: Node, input: &RecordedInput) {
+    fn feed(&mut self, node: BenchNode, input: &RecordedInput) {
         let now = self.now();
         match node {
-            Node::Kgc => self.kgc.handle_input(now, as_input(input), &mut self.rng),
-            Node::Leader => self.leader.handle_input(now, as_input(input), &mut self.rng),
-            Node::Drone(place) => {
+            BenchNode::Kgc => self.kgc.handle_input(now, as_input(input), &mut self.rng),
+            BenchNode::Leader => self.leader.handle_input(now, as_input(input), &mut self.rng),
+            BenchNode::Drone(place) => {
                 let drone = &mut self.drones[place];
                 drone.edge.handle_input(now, as_input(input), &mut drone.rng);
             }
@@ -176,7 +183,7 @@ impl Site {
         let keys = self.keys(node);
         self.drain(node);
         let activates = self.keys(node) > keys;
-        if let Node::Drone(place) = node {
+        if let BenchNode::Drone(place) = node {
             self.drones[place].inputs.push(InputRecord {
                 at: now.monotonic,
                 input: input.clone(),
@@ -185,16 +192,16 @@ impl Site {
         }
     }
 
-    fn keys(&self, node: Node) -> usize {
-        if let Node::Drone(place) = node { self.drones[place].keys } else { 0 }
+    fn keys(&self, node: BenchNode) -> usize {
+        if let BenchNode::Drone(place) = node { self.drones[place].keys } else { 0 }
     }
 
-    fn drain(&mut self, node: Node) {
+    fn drain(&mut self, node: BenchNode) {
         let mut sent = Vec::new();
         match node {
-            Node::Kgc => drop(outputs(&mut self.kgc, &mut sent)),
-            Node::Leader => self.leader_deadline = outputs(&mut self.leader, &mut sent).2,
-            Node::Drone(place) => {
+            BenchNode::Kgc => drop(outputs(&mut self.kgc, &mut sent)),
+            BenchNode::Leader => self.leader_deadline = outputs(&mut self.leader, &mut sent).2,
+            BenchNode::Drone(place) => {
                 let drone = &mut self.drones[place];
                 let (events, mut states, deadline) = outputs(&mut drone.edge, &mut sent);
                 drone.keys +=
@@ -204,11 +211,13 @@ impl Site {
             }
         }
         for (to, bytes) in sent {
-            let nodes = [Node::Kgc, Node::Leader].into_iter().chain((0..self.drones.len()).map(Node::Drone));
+            let nodes = [BenchNode::Kgc, BenchNode::Leader]
+                .into_iter()
+                .chain((0..self.drones.len()).map(BenchNode::Drone));
             let via = if to == Destination::Group { Via::Group } else { Via::Peer };
             let to = nodes.filter(|other| match to {
                 Destination::Peer(peer) => other.handle() == peer,
-                Destination::Group => matches!(other, Node::Drone(_)) && *other != node,
+                Destination::Group => matches!(other, BenchNode::Drone(_)) && *other != node,
             });
             self.queue.extend(to.map(|to| (node, to, via, bytes.clone())));
         }
@@ -226,8 +235,8 @@ impl Site {
         loop {
             self.deliver();
             let drones = self.drones.iter().enumerate();
-            let drones = drones.map(|(place, drone)| (drone.deadline, Node::Drone(place)));
-            let due = drones.chain([(self.leader_deadline, Node::Leader)]);
+            let drones = drones.map(|(place, drone)| (drone.deadline, BenchNode::Drone(place)));
+            let due = drones.chain([(self.leader_deadline, BenchNode::Leader)]);
             let due = due.filter_map(|(deadline, node)| Some((deadline?, node)));
             let Some((deadline, node)) = due.filter(|(at, _)| *at <= end).min_by_key(|(at, _)| *at) else {
                 break;

@@ -23,10 +23,10 @@ mod replay;
 mod script;
 
 pub(crate) use self::replay::member;
-pub use self::script::{Cue, Script, ScriptError, Step};
+pub use self::script::{Cue, Script, ScriptError, ScriptInput};
 
-use self::replay::Part;
-use crate::Host;
+use self::replay::MeasuredPart;
+use crate::BenchTarget;
 use crate::arguments::Arguments;
 use crate::error::{BenchError, Result};
 use crate::runner::Runner;
@@ -61,7 +61,10 @@ pub(crate) const OPERATIONS: [&str; 17] = [
 ];
 
 /// `ainq <iterations> [operation]`.
-pub(crate) async fn ainq<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn ainq<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let only = words.word();
     words.end()?;
     if only.is_some_and(|only| !OPERATIONS.contains(&only)) {
@@ -76,7 +79,7 @@ pub(crate) async fn ainq<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arg
     Ok(())
 }
 
-async fn one<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -> Result<()> {
+async fn one<H: BenchTarget>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -> Result<()> {
     let (what, unsigned) =
         operation.strip_suffix("-unsigned").map_or((operation, false), |what| (what, true));
     let (what, script) = match what.rsplit_once('-') {
@@ -85,12 +88,12 @@ async fn one<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -
         _ => return keys::measure(runner, operation).await,
     };
     let part = match (what, unsigned) {
-        ("header", _) => Part::Header(Cue::Rekey),
-        ("first-key", _) => Part::Whole(Cue::Welcome),
-        ("rekey", false) => Part::Whole(Cue::Rekey),
-        ("rekey", true) => Part::Unsigned(Cue::Rekey),
-        ("evict", false) => Part::Whole(Cue::Evict),
-        _ => Part::Unsigned(Cue::Evict),
+        ("header", _) => MeasuredPart::Header(Cue::Rekey),
+        ("first-key", _) => MeasuredPart::Whole(Cue::Welcome),
+        ("rekey", false) => MeasuredPart::Whole(Cue::Rekey),
+        ("rekey", true) => MeasuredPart::Unsigned(Cue::Rekey),
+        ("evict", false) => MeasuredPart::Whole(Cue::Evict),
+        _ => MeasuredPart::Unsigned(Cue::Evict),
     };
     replay::measure(runner, operation, part, script).await
 }

@@ -12,7 +12,7 @@ use quiver_policy::{AccessTree, AttributeSet};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::forest;
@@ -40,7 +40,7 @@ const FABEO_CP_HEAP: [(usize, usize); 4] =
     [(61_440, 0), (62 * 1024, 300), (62 * 1024, 300), (176 * 1024, 1300)];
 
 /// A scheme as it is measured.
-trait Measured: Scheme {
+trait SchemeBench: Scheme {
     const NAME: &'static str;
     /// More heap than an algorithm takes, and what was made before it: in any case, and with each attribute.
     /// In the order of the algorithms.
@@ -72,7 +72,7 @@ listed_with_the_policy_in_the_key!(Gpsw06, "gpsw06", GPSW_HEAP);
 #[cfg(feature = "insecure-yct14")]
 listed_with_the_policy_in_the_key!(quiver_abe::InsecureYct14, "yct14", YCT_HEAP);
 
-impl Measured for FabeoKp {
+impl SchemeBench for FabeoKp {
     const NAME: &'static str = "fabeo-kp";
     const HEAP: [(usize, usize); 4] = FABEO_KP_HEAP;
 
@@ -85,7 +85,7 @@ impl Measured for FabeoKp {
     }
 }
 
-impl Measured for FabeoCp {
+impl SchemeBench for FabeoCp {
     const NAME: &'static str = "fabeo-cp";
     const HEAP: [(usize, usize); 4] = FABEO_CP_HEAP;
 
@@ -99,7 +99,7 @@ impl Measured for FabeoCp {
 }
 
 /// Parameters of a benchmark of a scheme.
-struct Request<'a> {
+struct SchemeBenchOptions<'a> {
     /// All if none.
     operation: Option<&'a str>,
     attributes: usize,
@@ -107,7 +107,10 @@ struct Request<'a> {
 }
 
 /// `abe <iterations> <scheme> [operation|all] [attributes] [tree]`.
-pub(crate) async fn abe<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn abe<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let scheme = words.word().ok_or(BenchError::Usage("which scheme?"))?;
     let operation = words.word().filter(|operation| *operation != "all");
     if operation.is_some_and(|operation| !OPERATIONS.contains(&operation)) {
@@ -116,7 +119,7 @@ pub(crate) async fn abe<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Argu
     let attributes = words.number_or(ATTRIBUTES.most, ATTRIBUTES)? as usize;
     let tree = words.number_or(0, TREES)?;
     words.end()?;
-    let request = Request { operation, attributes, tree };
+    let request = SchemeBenchOptions { operation, attributes, tree };
     match scheme {
         Gpsw06::NAME => scheme_of::<Gpsw06, H>(runner, &request).await,
         FabeoKp::NAME => scheme_of::<FabeoKp, H>(runner, &request).await,
@@ -129,9 +132,9 @@ pub(crate) async fn abe<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Argu
     }
 }
 
-async fn scheme_of<S: Measured, H: Host>(
+async fn scheme_of<S: SchemeBench, H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
-    request: &Request<'_>,
+    request: &SchemeBenchOptions<'_>,
 ) -> Result<()> {
     for (operation, (least, each)) in OPERATIONS.into_iter().zip(S::HEAP) {
         if request.operation.is_none_or(|only| only == operation) {
@@ -142,12 +145,12 @@ async fn scheme_of<S: Measured, H: Host>(
     Ok(())
 }
 
-async fn one<S: Measured, H: Host>(
+async fn one<S: SchemeBench, H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     operation: &str,
-    request: &Request<'_>,
+    request: &SchemeBenchOptions<'_>,
 ) -> Result<()> {
-    let &Request { attributes, tree, .. } = request;
+    let &SchemeBenchOptions { attributes, tree, .. } = request;
     let benchmark = format!("abe {} {operation}", S::NAME);
     let parameters = match tree {
         0 => format!("{attributes} attributes, conjunction"),

@@ -22,7 +22,7 @@ use quiver_group::Edge;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::ainq::{FLAT, Script, member};
 use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
@@ -46,14 +46,14 @@ const SENDER: BenchError = BenchError::Failed("the sender");
 const RECEIVER: BenchError = BenchError::Failed("a datagram is not received");
 
 /// `datagram <iterations> [bytes]`.
-pub(crate) async fn datagram<H: Host>(
+pub(crate) async fn datagram<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {
     let length = words.number_or(40, BYTES)? as usize;
     words.end()?;
     runner.needs(HEAP)?;
-    let mut pair = Pair::new(length)?;
+    let mut pair = DatagramPair::new(length)?;
     let parameters = format!("AES-128-CCM, {length} bytes");
     let subject = |benchmark| Subject { benchmark, parameters: &parameters };
     runner.measure(subject("datagram seal"), |probe| pair.seal(probe, false)).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn datagram<H: Host>(
 }
 
 /// A sender, its edge, and a receiver that knows it.
-struct Pair {
+struct DatagramPair {
     edge: Edge<S>,
     deployment: Deployment<S>,
     keys: EpochKeys<S>,
@@ -78,7 +78,7 @@ struct Pair {
     length: usize,
 }
 
-impl Pair {
+impl DatagramPair {
     fn new(length: usize) -> Result<Self> {
         let script = Script::decode(FLAT).map_err(|_| BenchError::Failed("the script"))?;
         let (edge, now) = member(&script)?;
@@ -146,13 +146,13 @@ impl Pair {
         self.sender.poll_datagram(NOW)
     }
 
-    fn seal<H: Host>(&mut self, probe: &mut Probe<'_, H>, sign: bool) -> Result<Sample> {
+    fn seal<H: BenchTarget>(&mut self, probe: &mut Probe<'_, H>, sign: bool) -> Result<Sample> {
         let payload = self.payload(sign);
         let (datagram, sample) = probe.time(|| self.datagram(payload));
         datagram.map(|_| sample).ok_or(SENDER)
     }
 
-    fn open<H: Host>(&mut self, probe: &mut Probe<'_, H>, sign: bool) -> Result<Sample> {
+    fn open<H: BenchTarget>(&mut self, probe: &mut Probe<'_, H>, sign: bool) -> Result<Sample> {
         let payload = self.payload(sign);
         let datagram = self.datagram(payload).ok_or(SENDER)?;
         let (event, sample) = probe.time(|| {
@@ -165,7 +165,7 @@ impl Pair {
         }
     }
 
-    fn announcement<H: Host>(&mut self, probe: &mut Probe<'_, H>, signed: bool) -> Result<Sample> {
+    fn announcement<H: BenchTarget>(&mut self, probe: &mut Probe<'_, H>, signed: bool) -> Result<Sample> {
         let mut receiver = self.stranger();
         let [start, key] = &self.announcements;
         let announcement = if signed { key } else { start };

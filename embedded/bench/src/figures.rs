@@ -17,7 +17,7 @@ use core::fmt;
 
 use thiserror::Error;
 
-use crate::transcript::Outcome;
+use crate::transcript::BenchmarkOutcome;
 
 /// Percent by which a figure may be above the recorded one.
 pub const TOLERANCE: u64 = 3;
@@ -100,9 +100,9 @@ impl Quantity {
 pub struct Subject {
     /// The image, `mps2-an386` for one.
     pub image: String,
-    /// The benchmark as in [`Outcome::benchmark`]; empty for the image itself.
+    /// The benchmark as in [`BenchmarkOutcome::benchmark`]; empty for the image itself.
     pub benchmark: String,
-    /// Parameters as in [`Outcome::parameters`].
+    /// Parameters as in [`BenchmarkOutcome::parameters`].
     pub parameters: String,
     /// The quantity.
     pub quantity: Quantity,
@@ -181,7 +181,7 @@ pub fn write(figures: &Figures) -> String {
 
 /// Figures of outcomes on an image.
 #[must_use]
-pub fn of(image: &str, outcomes: &[Outcome]) -> Figures {
+pub fn of(image: &str, outcomes: &[BenchmarkOutcome]) -> Figures {
     let mut figures = Figures::new();
     for outcome in outcomes {
         let quantities = [
@@ -200,7 +200,7 @@ pub fn of(image: &str, outcomes: &[Outcome]) -> Figures {
 
 /// A difference worth reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
+pub enum FigureChange {
     /// More than the tolerance above what is recorded.
     Worse {
         /// The figure.
@@ -228,7 +228,7 @@ pub enum Difference {
     },
 }
 
-impl Difference {
+impl FigureChange {
     /// Returns true if a check fails by it.
     #[must_use]
     pub const fn fails(&self) -> bool {
@@ -236,7 +236,7 @@ impl Difference {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for FigureChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (subject, recorded, measured, verdict) = match self {
             Self::Worse { subject, recorded, measured } => (subject, recorded, measured, "above"),
@@ -252,18 +252,18 @@ impl fmt::Display for Difference {
 /// Compares measured figures with recorded ones. Recorded figures that were not measured this time are left
 /// alone: a check measures a part.
 #[must_use]
-pub fn compare(recorded: &Figures, measured: &Figures) -> Vec<Difference> {
+pub fn compare(recorded: &Figures, measured: &Figures) -> Vec<FigureChange> {
     let difference = |(subject, &measured): (&Subject, &u64)| {
         let subject = subject.clone();
         let Some(&recorded) = recorded.get(&subject) else {
-            return Some(Difference::Unrecorded { subject, measured });
+            return Some(FigureChange::Unrecorded { subject, measured });
         };
         let hundredfold = u128::from(measured) * 100;
         let bound = |percent: u64| u128::from(recorded) * u128::from(percent);
         if hundredfold > bound(100 + TOLERANCE) {
-            Some(Difference::Worse { subject, recorded, measured })
+            Some(FigureChange::Worse { subject, recorded, measured })
         } else if hundredfold < bound(100 - TOLERANCE) {
-            Some(Difference::Better { subject, recorded, measured })
+            Some(FigureChange::Better { subject, recorded, measured })
         } else {
             None
         }

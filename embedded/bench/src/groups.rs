@@ -10,7 +10,7 @@ use quiver_pairing::{G1, G2, Group, Gt, Scalar, pairing, pairing_product, scalar
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
@@ -52,7 +52,10 @@ pub(crate) const OPERATIONS: [&str; 12] = [
 ];
 
 /// `group <iterations> [operation]`.
-pub(crate) async fn group<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn group<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let only = words.word();
     words.end()?;
     if only.is_some_and(|only| !OPERATIONS.contains(&only)) {
@@ -67,7 +70,7 @@ pub(crate) async fn group<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Ar
     Ok(())
 }
 
-async fn one<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &str) -> Result<()> {
+async fn one<H: BenchTarget>(runner: &mut Runner<'_, '_, H>, operation: &str) -> Result<()> {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let rng = &mut rng;
     let benchmark = format!("group {operation}");
@@ -96,7 +99,7 @@ fn paired(rng: &mut ChaCha20Rng) -> Gt {
     pairing(&drawn(G1::generator(), rng), &drawn(G2::generator(), rng))
 }
 
-async fn add<H: Host, G: Group>(
+async fn add<H: BenchTarget, G: Group>(
     runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     generator: G,
@@ -106,7 +109,7 @@ async fn add<H: Host, G: Group>(
     runner.repeat(subject, || sum += element).await
 }
 
-async fn multiply<H: Host, G: Group>(
+async fn multiply<H: BenchTarget, G: Group>(
     runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     generator: G,
@@ -119,7 +122,7 @@ async fn multiply<H: Host, G: Group>(
 }
 
 /// `pairing <iterations> [pairs]`: the product of so many pairings, with one final exponentiation.
-pub(crate) async fn pairings<H: Host>(
+pub(crate) async fn pairings<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {

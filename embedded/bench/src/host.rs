@@ -13,7 +13,7 @@ pub struct About<'a> {
 }
 
 /// Interface of a target: clock, counters, and yielding.
-pub trait Host {
+pub trait BenchTarget {
     /// The time since an arbitrary start; never goes back. As fine as the target can: figures are
     /// microseconds.
     fn now(&mut self) -> Duration;

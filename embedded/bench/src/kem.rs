@@ -11,7 +11,7 @@
 use quiver_crypto::Secret;
 use quiver_kem::{DecapsulationKey, KemSet, MESSAGE_LEN, SEED_LEN, encapsulate};
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::arguments::Arguments;
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
@@ -21,7 +21,10 @@ const SEED: [u8; SEED_LEN] = [7; SEED_LEN];
 const MESSAGE: [u8; MESSAGE_LEN] = [1; MESSAGE_LEN];
 
 /// `kem <iterations> [set]`. The secrets of both ends must be the same before anything is measured.
-pub(crate) async fn kem<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn kem<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     const WRONG: BenchError = BenchError::Failed("the secrets of the two ends differ");
     let set: KemSet = words
         .word()

@@ -1,6 +1,6 @@
 //! The bench shell: the same benchmarks, with the same output, on a board, in emulation and natively.
 //!
-//! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`Host`]:
+//! A console hands a line to [`run`] together with what the target is ([`About`]), what it can do ([`BenchTarget`]:
 //! a clock, and where there is one a counter of instructions) and somewhere to write. The output names board,
 //! MCU and parameters, the number of iterations, and total, average, minimum and maximum in microseconds.
 //!
@@ -71,5 +71,5 @@ mod symmetric;
 pub mod transcript;
 
 pub use error::BenchError;
-pub use host::{About, Host, Peaks};
+pub use host::{About, BenchTarget, Peaks};
 pub use shell::run;

@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::error::Result;
-use crate::{About, Host};
+use crate::{About, BenchTarget};
 
 /// A host: a clock, and time enough.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Native {
     }
 }
 
-impl Host for Native {
+impl BenchTarget for Native {
     fn now(&mut self) -> Duration {
         self.start.elapsed()
     }
@@ -48,7 +48,7 @@ pub fn run(line: &str, out: &mut dyn Write) -> Result<()> {
     wait_for(crate::run(line, &Native::ABOUT, &mut Native::new(), out))
 }
 
-/// Polls a future until it is ready: for hosts whose [`Host::pause`] waits for nothing.
+/// Polls a future until it is ready: for hosts whose [`BenchTarget::pause`] waits for nothing.
 pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

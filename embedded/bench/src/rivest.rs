@@ -9,7 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rsa::{BigUint, Pkcs1v15Encrypt, RsaPrivateKey};
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
@@ -31,7 +31,10 @@ const PRIMES: [&[u8]; 2] = [
 ];
 
 /// `rsa <iterations> [block size]`: encryption and decryption of one block, apart.
-pub(crate) async fn rsa<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn rsa<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let length = words.number_or(100, BYTES)? as usize;
     words.end()?;
     runner.needs(HEAP)?;

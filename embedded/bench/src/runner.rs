@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use crate::error::{BenchError, Result};
 use crate::estimate::Mix;
-use crate::statistics::{Sample, Spread, Statistics};
-use crate::{About, Host, Peaks};
+use crate::statistics::{Sample, SampleRange, Statistics};
+use crate::{About, BenchTarget, Peaks};
 
 /// Time limit of a benchmark; the iteration under way is finished.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ pub(crate) struct Probe<'a, H> {
     peaks: Option<Peaks>,
 }
 
-impl<H: Host> Probe<'_, H> {
+impl<H: BenchTarget> Probe<'_, H> {
     /// Executes the operation and measures it. The caller drops its result, unmeasured.
     pub(crate) fn time<T>(&mut self, operation: impl FnOnce() -> T) -> (T, Sample) {
         let first = self.peaks.is_none();
@@ -54,7 +54,7 @@ impl<H: Host> Probe<'_, H> {
     }
 }
 
-impl<H: Host> Runner<'_, '_, H> {
+impl<H: BenchTarget> Runner<'_, '_, H> {
     /// Refuses what takes more heap than there is.
     pub(crate) fn needs(&mut self, needed: usize) -> Result<()> {
         match self.host.free_heap() {
@@ -118,7 +118,7 @@ impl<H: Host> Runner<'_, '_, H> {
     }
 
     fn write(&mut self, subject: Subject<'_>, statistics: &Statistics, peaks: Peaks) -> Result<()> {
-        let Spread { total, most, .. } = statistics.nanoseconds;
+        let SampleRange { total, most, .. } = statistics.nanoseconds;
         let (average, least) = (statistics.nanoseconds.average(), statistics.nanoseconds.least());
         let done = statistics.nanoseconds.count();
         writeln!(self.out, "Board: {}", self.about.board)?;

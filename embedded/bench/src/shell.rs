@@ -5,7 +5,7 @@ use core::fmt::Write;
 use crate::arguments::{Arguments, ITERATIONS};
 use crate::error::{BenchError, Result};
 use crate::runner::Runner;
-use crate::{About, Host, ainq, datagrams, kem, symmetric};
+use crate::{About, BenchTarget, ainq, datagrams, kem, symmetric};
 
 /// Usage, as it is printed.
 const USAGE: &str = "\
@@ -43,7 +43,12 @@ const USAGE_ABE: &str = "\
 ///
 /// # Errors
 /// The error that was written; [`BenchError::Output`] if it could not be.
-pub async fn run<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut dyn Write) -> Result<()> {
+pub async fn run<H: BenchTarget>(
+    line: &str,
+    about: &About<'_>,
+    host: &mut H,
+    out: &mut dyn Write,
+) -> Result<()> {
     let done = start(line, about, host, out).await;
     match &done {
         Ok(()) | Err(BenchError::Output) => {}
@@ -57,7 +62,12 @@ pub async fn run<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut
     done
 }
 
-async fn start<H: Host>(line: &str, about: &About<'_>, host: &mut H, out: &mut dyn Write) -> Result<()> {
+async fn start<H: BenchTarget>(
+    line: &str,
+    about: &About<'_>,
+    host: &mut H,
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut words = Arguments::of(line);
     let Some(benchmark) = words.word() else {
         return Err(BenchError::Usage("which benchmark?"));

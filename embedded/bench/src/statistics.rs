@@ -4,14 +4,14 @@ use core::time::Duration;
 
 /// Total, count and range of one quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spread {
+pub(crate) struct SampleRange {
     pub(crate) total: u64,
     least: Option<u64>,
     pub(crate) most: u64,
     count: u64,
 }
 
-impl Spread {
+impl SampleRange {
     pub(crate) fn add(&mut self, value: u64) {
         self.total = self.total.saturating_add(value);
         self.least = Some(self.least.map_or(value, |least| least.min(value)));
@@ -59,8 +59,8 @@ impl Sample {
 /// Statistics over all iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
-    pub(crate) nanoseconds: Spread,
-    pub(crate) instructions: Option<Spread>,
+    pub(crate) nanoseconds: SampleRange,
+    pub(crate) instructions: Option<SampleRange>,
 }
 
 impl Statistics {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn spread_has_total_average_least_and_most() {
-        let mut spread = Spread::default();
+        let mut spread = SampleRange::default();
         assert_eq!((spread.average(), spread.least(), spread.most), (0, 0, 0));
         for value in [5, 3, 9] {
             spread.add(value);

@@ -7,7 +7,7 @@ use aes::Aes128;
 use aes::cipher::{Block, BlockEncrypt, BlockEncryptMut, KeyInit, KeyIvInit};
 use quiver_crypto::{Hasher, Secret, aead};
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::arguments::{Arguments, Bounds};
 use crate::error::Result;
 use crate::runner::{Runner, Subject};
@@ -22,7 +22,10 @@ const BLOCKS: Bounds = Bounds { what: "blocks", least: 1, most: 4096 };
 const BYTES: Bounds = Bounds { what: "bytes", least: 0, most: 65_536 };
 
 /// `aes-ecb <iterations> [blocks]`: each block by itself; the key's schedule was made beforehand.
-pub(crate) async fn ecb<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn ecb<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let count = words.number_or(1, BLOCKS)? as usize;
     words.end()?;
     runner.needs(count * BLOCK)?;
@@ -34,7 +37,10 @@ pub(crate) async fn ecb<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Argu
 }
 
 /// `aes-cbc <iterations> [blocks]`: one message of so many blocks after the other, chained throughout.
-pub(crate) async fn cbc<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn cbc<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let count = words.number_or(1, BLOCKS)? as usize;
     words.end()?;
     runner.needs(count * BLOCK)?;
@@ -50,7 +56,10 @@ fn blocks_of(count: usize) -> alloc::string::String {
 }
 
 /// `sha <iterations> [bytes]`: SHA-256, as every hash of the protocol is made, with its domain.
-pub(crate) async fn sha<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn sha<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let length = words.number_or(256, BYTES)? as usize;
     words.end()?;
     runner.needs(length)?;
@@ -61,7 +70,10 @@ pub(crate) async fn sha<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Argu
 }
 
 /// `aead <iterations> [bytes]`: ChaCha20-Poly1305, sealing and then opening.
-pub(crate) async fn aead<H: Host>(runner: &mut Runner<'_, '_, H>, mut words: Arguments<'_>) -> Result<()> {
+pub(crate) async fn aead<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    mut words: Arguments<'_>,
+) -> Result<()> {
     let length = words.number_or(256, BYTES)? as usize;
     words.end()?;
     // The message, its ciphertext, and what opening it gives.

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// The figures of one benchmark. Times are microseconds.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct BenchmarkOutcome {
     /// The board.
     pub board: String,
     /// Processor of the target.
@@ -57,7 +57,7 @@ pub enum TranscriptError {
 ///
 /// # Errors
 /// [`TranscriptError`].
-pub fn parse(text: &str) -> Result<Vec<Outcome>, TranscriptError> {
+pub fn parse(text: &str) -> Result<Vec<BenchmarkOutcome>, TranscriptError> {
     let mut outcomes = Vec::new();
     let mut block: Option<Vec<(&str, &str)>> = None;
     for line in text.lines().map(str::trim).chain([""]) {
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Result<Vec<Outcome>, TranscriptError> {
     Ok(outcomes)
 }
 
-fn outcome(fields: &[(&str, &str)]) -> Result<Outcome, TranscriptError> {
+fn outcome(fields: &[(&str, &str)]) -> Result<BenchmarkOutcome, TranscriptError> {
     let find = |name| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value);
     let missing =
         |field| TranscriptError::Field { field, benchmark: find("Benchmark").unwrap_or_default().into() };
@@ -88,7 +88,7 @@ fn outcome(fields: &[(&str, &str)]) -> Result<Outcome, TranscriptError> {
     };
     let bytes = |field| find(field).and_then(|value| value.strip_suffix(" bytes")?.parse().ok());
     let number = |field| find(field).and_then(|value| value.parse().ok());
-    Ok(Outcome {
+    Ok(BenchmarkOutcome {
         board: text("Board")?,
         mcu: text("MCU")?,
         benchmark: text("Benchmark")?,

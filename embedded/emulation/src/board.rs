@@ -12,7 +12,7 @@ use crate::wire::{End, Wire};
 
 /// An emulated board.
 #[derive(Debug)]
-pub struct Board {
+pub struct EmulatedBoard {
     /// The emulator.
     pub emulator: Process,
     /// The board's console.
@@ -30,7 +30,7 @@ pub struct Ports {
     pub console: u16,
 }
 
-impl Board {
+impl EmulatedBoard {
     /// Starts an emulator, which dials the ports it is given. Its own and the board's output goes to `log`
     /// with the endings `out`, `err` and `console`.
     ///

@@ -9,7 +9,7 @@ use quiver_service_testing::Process;
 
 use crate::board::{accept, listener, port};
 use crate::control::ControlPort;
-use crate::model::{Setup, chip, command};
+use crate::model::{ModelSetup, chip, command};
 
 /// A chip in lockstep with its test.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct LockstepChip {
 
 /// One of the chip's serial lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum ChipLine {
     /// The line to the gateway.
     Link,
     /// The console.
@@ -32,7 +32,7 @@ pub enum Line {
 
 /// Output of a step of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct StepOutput {
     /// The time since the chip's power came, which is where time has stopped.
     pub now: Duration,
     /// Bytes that the chip sent on its link.
@@ -48,7 +48,7 @@ impl LockstepChip {
     /// # Panics
     /// If it cannot be started.
     #[must_use]
-    pub fn start(log: &Path, image: &Path, setup: &Setup) -> Self {
+    pub fn start(log: &Path, image: &Path, setup: &ModelSetup) -> Self {
         let (control, mut command) = (listener(), command());
         command.args(chip(image, setup, port(&control))).arg("--lockstep");
         let emulator = Process::start(command, log);
@@ -60,23 +60,23 @@ impl LockstepChip {
     ///
     /// # Panics
     /// If the model has ended, as it does when the firmware does what the hardware forbids.
-    pub fn until(&mut self, at: Duration) -> Sent {
+    pub fn until(&mut self, at: Duration) -> StepOutput {
         assert!(self.emulator.is_running(), "{}", self.emulator.story());
         let answer = self.control.command(&format!("until {}", at.as_micros()));
         let words: Vec<_> = answer.split(' ').collect();
         let &["until", now, "link", link, "console", console] = &*words else { panic!("{answer}") };
         let now = Duration::from_micros(now.parse().expect("microseconds"));
-        Sent { now, link: bytes(link), console: bytes(console) }
+        StepOutput { now, link: bytes(link), console: bytes(console) }
     }
 
     /// Puts bytes onto a line to the chip, where they arrive at the line's speed.
     ///
     /// # Panics
     /// If the model has ended.
-    pub fn send(&mut self, line: Line, bytes: &[u8]) {
+    pub fn send(&mut self, line: ChipLine, bytes: &[u8]) {
         let name = match line {
-            Line::Link => "link",
-            Line::Console => "console",
+            ChipLine::Link => "link",
+            ChipLine::Console => "console",
         };
         self.control.command(&format!("say {name} {}", hex::encode(bytes)));
     }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use quiver_service_testing::Process;
 use quiver_service_testing::build::root;
 
-use crate::board::{Board, Ports, accept, listener, port};
+use crate::board::{EmulatedBoard, Ports, accept, listener, port};
 use crate::control::ControlPort;
 use crate::wire::{End, Wire};
 
@@ -17,7 +17,7 @@ pub const POWER_LOST: i32 = 75;
 
 /// Setup of a model.
 #[derive(Clone, Debug, Default)]
-pub struct Setup {
+pub struct ModelSetup {
     /// File of the flash; without one its content ends with the model.
     pub flash: Option<PathBuf>,
     /// Seed of everything random: the generator's output, the chip's number, lost frames.
@@ -26,7 +26,7 @@ pub struct Setup {
     pub options: Vec<String>,
 }
 
-impl Setup {
+impl ModelSetup {
     /// A chip of this seed, with its flash in a file.
     #[must_use]
     pub fn new(seed: u64, flash: &Path) -> Self {
@@ -45,17 +45,17 @@ impl Setup {
 #[derive(Debug)]
 pub struct Model {
     /// Emulator, console and wire, as of any emulated board.
-    pub board: Board,
+    pub board: EmulatedBoard,
     control: ControlPort,
 }
 
 impl Model {
-    /// Starts the model with an image; `log` as for [`Board::start`].
+    /// Starts the model with an image; `log` as for [`EmulatedBoard::start`].
     ///
     /// # Panics
     /// If it cannot be started.
     #[must_use]
-    pub fn start(log: &Path, image: &Path, setup: &Setup) -> Self {
+    pub fn start(log: &Path, image: &Path, setup: &ModelSetup) -> Self {
         Self::start_on(Wire::new(setup.seed), log, image, setup)
     }
 
@@ -63,12 +63,12 @@ impl Model {
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn restart(&mut self, log: &Path, image: &Path, setup: &Setup) {
+    pub fn restart(&mut self, log: &Path, image: &Path, setup: &ModelSetup) {
         self.board.emulator.kill();
         *self = Self::start_on(self.board.wire.clone(), log, image, setup);
     }
 
-    fn start_on(wire: Wire, log: &Path, image: &Path, setup: &Setup) -> Self {
+    fn start_on(wire: Wire, log: &Path, image: &Path, setup: &ModelSetup) -> Self {
         let mut models = Self::start_all(vec![wire], &[(log, image, setup)]);
         models.remove(0)
     }
@@ -79,12 +79,12 @@ impl Model {
     /// # Panics
     /// If they cannot be started.
     #[must_use]
-    pub fn together(chips: &[(&Path, &Path, &Setup)]) -> Vec<Self> {
+    pub fn together(chips: &[(&Path, &Path, &ModelSetup)]) -> Vec<Self> {
         let wires = chips.iter().map(|(_, _, setup)| Wire::new(setup.seed)).collect();
         Self::start_all(wires, chips)
     }
 
-    fn start_all(wires: Vec<Wire>, chips: &[(&Path, &Path, &Setup)]) -> Vec<Self> {
+    fn start_all(wires: Vec<Wire>, chips: &[(&Path, &Path, &ModelSetup)]) -> Vec<Self> {
         let sockets: Vec<_> = chips.iter().map(|_| [listener(), listener()]).collect();
         let mut command = command();
         for (index, (_, image, setup)) in chips.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Model {
         }
         let emulator = Process::start(command, chips[0].0);
         let models = chips.iter().zip(wires).zip(&sockets).map(|(((log, ..), wire), [console, control])| {
-            let board = Board::dialled(emulator.clone(), console, wire, log);
+            let board = EmulatedBoard::dialled(emulator.clone(), console, wire, log);
             Self { board, control: ControlPort::new(accept(control, &emulator)) }
         });
         models.collect()
@@ -148,7 +148,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Arguments for a chip that takes its orders from this port.
-pub(crate) fn chip(image: &Path, setup: &Setup, control: u16) -> Vec<OsString> {
+pub(crate) fn chip(image: &Path, setup: &ModelSetup, control: u16) -> Vec<OsString> {
     let mut arguments = vec![image.into(), "--control".into(), format!("tcp:127.0.0.1:{control}").into()];
     if let Some(flash) = &setup.flash {
         arguments.extend(["--flash".into(), flash.into()]);

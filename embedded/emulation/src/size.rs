@@ -10,14 +10,14 @@ const RAM: u64 = 0x2000_0000;
 
 /// Bytes of an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Size {
+pub struct ImageSize {
     /// Flash: code, constants, and initial values of variables.
     pub flash: u64,
     /// Variables in RAM: neither stack nor heap.
     pub static_ram: u64,
 }
 
-impl Size {
+impl ImageSize {
     /// Measures the image in this ELF file.
     ///
     /// # Panics

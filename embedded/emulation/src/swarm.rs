@@ -4,15 +4,15 @@ use quiver_service_testing::Process;
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::deployment::ANY;
 
-use crate::board::Board;
+use crate::board::EmulatedBoard;
 use crate::deployment::{GROUP, start_leader};
 use crate::wire::End;
 
 /// KGC, leader and boards, everything running.
 #[derive(Debug)]
-pub struct Swarm {
+pub struct EmulatedSwarm {
     /// The boards, in the order of their names.
-    pub boards: Vec<Board>,
+    pub boards: Vec<EmulatedBoard>,
     /// The leader, which is the boards' gateway as well.
     pub leader: Process,
     /// The KGC.
@@ -21,10 +21,10 @@ pub struct Swarm {
     pub deployment: TestDeployment,
 }
 
-impl Swarm {
+impl EmulatedSwarm {
     /// Starts everything; the boards know nothing yet. `board` starts the emulator of the board of this name.
     #[must_use]
-    pub fn new(names: &[&str], board: impl FnMut(&TestDeployment, &str) -> Board) -> Self {
+    pub fn new(names: &[&str], board: impl FnMut(&TestDeployment, &str) -> EmulatedBoard) -> Self {
         Self::within(TestDeployment::new(), names, board)
     }
 
@@ -33,7 +33,7 @@ impl Swarm {
     pub fn within(
         deployment: TestDeployment,
         names: &[&str],
-        mut board: impl FnMut(&TestDeployment, &str) -> Board,
+        mut board: impl FnMut(&TestDeployment, &str) -> EmulatedBoard,
     ) -> Self {
         let kgc = deployment.kgc(ANY);
         let boards: Vec<_> = names.iter().map(|name| board(&deployment, name)).collect();

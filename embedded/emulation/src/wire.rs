@@ -86,7 +86,7 @@ impl FaultInjector {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WireState {
     sockets: [Option<TcpStream>; 2],
     seen: [Vec<u8>; 2],
     faults: FaultInjector,
@@ -100,14 +100,14 @@ struct Shared {
 #[derive(Clone, Debug)]
 pub struct Wire {
     ports: [u16; 2],
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<WireState>>,
 }
 
 impl Wire {
     /// A line that waits for both ends. All disturbance follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let shared = Arc::new(Mutex::new(Shared {
+        let shared = Arc::new(Mutex::new(WireState {
             sockets: [None, None],
             seen: [Vec::new(), Vec::new()],
             faults: FaultInjector::new(seed),
@@ -161,12 +161,12 @@ impl Wire {
         self.lock().seen[end as usize].clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WireState> {
         self.shared.lock().expect("not poisoned")
     }
 }
 
-impl Shared {
+impl WireState {
     /// Bytes for an end that is absent or gone are lost, as on a real line.
     fn deliver(&mut self, towards: End, bytes: &[u8]) {
         if let Some(socket) = &mut self.sockets[towards as usize] {
@@ -176,7 +176,7 @@ impl Shared {
 }
 
 /// Accepts this end's connections, one after another, and carries their bytes to the other end.
-fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<Shared>>) {
+fn serve(listener: &TcpListener, end: End, shared: &Arc<Mutex<WireState>>) {
     for socket in listener.incoming().map_while(Result::ok) {
         socket.set_nodelay(true).expect("a socket option");
         let mut reader = socket.try_clone().expect("clone");

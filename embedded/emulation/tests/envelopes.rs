@@ -6,10 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use quiver_emulation::board::{Board, Time, qemu};
+use quiver_emulation::board::{EmulatedBoard, Time, qemu};
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::start_edge;
-use quiver_emulation::swarm::{Swarm, epoch_in};
+use quiver_emulation::swarm::{EmulatedSwarm, epoch_in};
 use quiver_service_testing::Process;
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::eventually;
@@ -17,10 +17,11 @@ use quiver_service_testing::eventually;
 /// RAM that stays free of the heap, and of the stack, in the longest of lives here.
 const MARGIN: u64 = 16 * 1024;
 
-fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> Board {
+fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> EmulatedBoard {
     static IMAGE: OnceLock<PathBuf> = OnceLock::new();
     let image = IMAGE.get_or_init(|| image("quiver-mps2", "mps2-envelopes", "edge,envelopes"));
-    let mut board = Board::start(&deployment.log(name), |ports| qemu(image, Time::Board, options, ports));
+    let mut board =
+        EmulatedBoard::start(&deployment.log(name), |ports| qemu(image, Time::Board, options, ports));
     assert!(board.console.line("start board").contains("mps2-an386"));
     board
 }
@@ -32,7 +33,7 @@ fn others() -> Vec<String> {
 
 /// A board, `board-1`, and a service, `medic-1`, in one group, beside authorities of these names and schemes
 /// that have these attributes besides. Nothing is granted.
-fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Swarm, Process) {
+fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (EmulatedSwarm, Process) {
     let deployment = TestDeployment::new();
     let plain = [besides, &["scout", "medic", "thermal"].map(String::from)].concat();
     fs::write(deployment.path("schema.toml"), format!("plain = {plain:?}\n")).expect("write");
@@ -41,7 +42,7 @@ fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Sw
         deployment.ok("kgc", &setup);
     }
     let mut swarm =
-        Swarm::within(deployment, &["board-1"], |deployment, name| board(deployment, name, options));
+        EmulatedSwarm::within(deployment, &["board-1"], |deployment, name| board(deployment, name, options));
     swarm.set_up(0, "board-1");
     let _ = swarm.leader.address();
     let medic = start_edge(&swarm.deployment, "medic-1", &swarm.kgc, &swarm.leader);
@@ -51,7 +52,7 @@ fn swarm(options: &[&str], authorities: &[[&str; 2]], besides: &[String]) -> (Sw
 
 /// The same beside one authority, `orders`, of whose keys the board has one for a scout and the service one
 /// for a medic.
-fn scout_and_medic(options: &[&str]) -> (Swarm, Process) {
+fn scout_and_medic(options: &[&str]) -> (EmulatedSwarm, Process) {
     let (mut swarm, medic) = swarm(options, &[["orders", "fabeo22-cp"]], &others());
     // Nothing is granted yet, as the board learns by its own fetch.
     has_said(&swarm, "fetched answered 1");
@@ -64,7 +65,7 @@ fn scout_and_medic(options: &[&str]) -> (Swarm, Process) {
 }
 
 /// Waits until the board has printed this, whatever else it printed.
-fn has_said(swarm: &Swarm, part: &str) {
+fn has_said(swarm: &EmulatedSwarm, part: &str) {
     let console = &swarm.boards[0].console;
     eventually(&format!("`{part}` on the console"), || {
         console.said().iter().any(|line| line.contains(part)).then_some(())
@@ -72,7 +73,7 @@ fn has_said(swarm: &Swarm, part: &str) {
 }
 
 /// Fetches keys on the board until it has this one.
-fn fetch(swarm: &mut Swarm, what: &str) {
+fn fetch(swarm: &mut EmulatedSwarm, what: &str) {
     let console = &mut swarm.boards[0].console;
     console.type_line("fetch");
     console.line(what);
@@ -80,13 +81,13 @@ fn fetch(swarm: &mut Swarm, what: &str) {
 }
 
 /// Seals a text by the service and sends it to the group.
-fn say(swarm: &Swarm, to: &[&str], text: &str) {
+fn say(swarm: &EmulatedSwarm, to: &[&str], text: &str) {
     let send = ["envelope", "send", "-d", "medic-1-data"];
     swarm.deployment.ok("edge", &[&send[..], to, &[text]].concat());
 }
 
 /// A file that the service seals to a policy, as an operator types it.
-fn file(swarm: &Swarm, policy: &str, text: &str) -> Vec<u8> {
+fn file(swarm: &EmulatedSwarm, policy: &str, text: &str) -> Vec<u8> {
     fs::write(swarm.deployment.path("order.txt"), text).expect("write");
     let _ = fs::remove_file(swarm.deployment.path("order.env"));
     let seal =
@@ -95,7 +96,7 @@ fn file(swarm: &Swarm, policy: &str, text: &str) -> Vec<u8> {
     fs::read(swarm.deployment.path("order.env")).expect("read")
 }
 
-fn open(swarm: &mut Swarm, envelope: &[u8]) {
+fn open(swarm: &mut EmulatedSwarm, envelope: &[u8]) {
     swarm.boards[0].console.type_line(&format!("open {}", hex(envelope)));
 }
 
@@ -104,7 +105,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The figure of this name in the board's status.
-fn figure(swarm: &mut Swarm, name: &str) -> u64 {
+fn figure(swarm: &mut EmulatedSwarm, name: &str) -> u64 {
     let console = &mut swarm.boards[0].console;
     console.type_line("status");
     let line = console.line(&format!("memory {name} "));
@@ -112,7 +113,7 @@ fn figure(swarm: &mut Swarm, name: &str) -> u64 {
 }
 
 /// Stack and heap have never been close to their ends.
-fn assert_room(swarm: &mut Swarm) {
+fn assert_room(swarm: &mut EmulatedSwarm) {
     for what in ["heap", "stack"] {
         let (peak, size) = (figure(swarm, &format!("{what}-peak")), figure(swarm, &format!("{what}-size")));
         assert!(peak + MARGIN <= size, "{what}: {peak} of {size} bytes");

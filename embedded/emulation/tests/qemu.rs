@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use quiver_emulation::board::{Board, Time, qemu};
+use quiver_emulation::board::{EmulatedBoard, Time, qemu};
 use quiver_emulation::build::image;
 use quiver_emulation::fault_script::{StepFault, steps};
-use quiver_emulation::swarm::{Swarm, epoch_in};
+use quiver_emulation::swarm::{EmulatedSwarm, epoch_in};
 use quiver_emulation::wire::{End, LinkFaults};
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::eventually;
@@ -18,15 +18,16 @@ fn edge() -> PathBuf {
 }
 
 /// A board with these options of the image.
-fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> Board {
-    let mut board = Board::start(&deployment.log(name), |ports| qemu(&edge(), Time::Host, options, ports));
+fn board(deployment: &TestDeployment, name: &str, options: &[&str]) -> EmulatedBoard {
+    let mut board =
+        EmulatedBoard::start(&deployment.log(name), |ports| qemu(&edge(), Time::Host, options, ports));
     assert!(board.console.line("start board").contains("mps2-an386"));
     board
 }
 
 /// A group of one board with these options, in step.
-fn swarm(options: &[&str]) -> Swarm {
-    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, options));
+fn swarm(options: &[&str]) -> EmulatedSwarm {
+    let mut swarm = EmulatedSwarm::new(&["edge-1"], |deployment, name| board(deployment, name, options));
     swarm.set_up(0, "edge-1");
     swarm
 }
@@ -84,7 +85,7 @@ fn wiped_board_knows_nothing_until_it_is_set_up_again() {
 
 #[test]
 fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
-    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=4"]));
+    let mut swarm = EmulatedSwarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=4"]));
     // A frame is up to 1,200 bytes long: every second or third is hit, and repeated until it arrives.
     let faults = LinkFaults { garbage: 2_000, errors: 10_000, losses: 10_000, cut: false };
     swarm.boards[0].wire.set_faults(faults);
@@ -109,7 +110,7 @@ fn garbage_on_the_line_at_every_point_delays_and_breaks_nothing() {
 /// A life with garbage of this kind at every step of enrolment, join, re-key and catching up, of either
 /// side's start, and of the session with the gateway.
 fn lives_through(fault: StepFault) {
-    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=10"]));
+    let mut swarm = EmulatedSwarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=10"]));
     swarm.boards[0].wire.fault_at_steps(fault);
     swarm.set_up(0, "edge-1");
     let _ = swarm.rekey(1);
@@ -183,7 +184,8 @@ fn garbage_on_the_console_is_refused_line_by_line() {
 
 #[test]
 fn board_whose_randomness_fails_does_no_cryptography() {
-    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["rng=stuck"]));
+    let mut swarm =
+        EmulatedSwarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["rng=stuck"]));
     swarm.boards[0].console.line("fault randomness");
     let line = swarm.provisioning("edge-1");
     swarm.boards[0].console.type_line(&line);
@@ -198,7 +200,7 @@ fn power_lost_at_any_word_leaves_a_board_that_goes_on() {
     for cuts in
         [["cut=1", "cut=40", "cut=90"], ["cut=9", "cut=300", "cut=700"], ["cut=150", "cut=450", "cut=1100"]]
     {
-        let mut swarm = Swarm::new(&["edge-1"], |deployment, name| {
+        let mut swarm = EmulatedSwarm::new(&["edge-1"], |deployment, name| {
             board(deployment, name, &[&["seed=8"][..], &cuts].concat())
         });
         let line = swarm.provisioning("edge-1");
@@ -235,8 +237,9 @@ fn power_lost_at_any_word_leaves_a_board_that_goes_on() {
 #[test]
 fn watchdog_brings_a_board_back_that_hangs_while_it_stores_a_key() {
     let mut swarm = swarm(&["seed=11", "hang=700"]);
-    let hung =
-        |swarm: &Swarm| swarm.boards[0].console.said().iter().any(|line| line.ends_with("reset watchdog"));
+    let hung = |swarm: &EmulatedSwarm| {
+        swarm.boards[0].console.said().iter().any(|line| line.ends_with("reset watchdog"))
+    };
     for _ in 0..20 {
         let _ = swarm.rekey(1);
         if hung(&swarm) {
@@ -253,7 +256,7 @@ fn watchdog_brings_a_board_back_that_hangs_while_it_stores_a_key() {
 
 #[test]
 fn no_secret_reaches_console_line_or_log() {
-    let mut swarm = Swarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=9"]));
+    let mut swarm = EmulatedSwarm::new(&["edge-1"], |deployment, name| board(deployment, name, &["seed=9"]));
     let provisioning = swarm.set_up(0, "edge-1");
     // The blob ends with the token's secret and a check of 8 bytes.
     let secret = &provisioning[provisioning.len() - 16 - 64..provisioning.len() - 16];

@@ -24,13 +24,13 @@ const BITS_32: u32 = 1 << 1;
 const INTERRUPT: u32 = 1 << 5;
 const RUN: u32 = 1 << 7;
 
-struct Clock {
+struct TimerClock {
     /// Ticks up to the last reading.
     ticks: Mutex<Cell<u64>>,
     alarms: Mutex<RefCell<Queue>>,
 }
 
-time_driver_impl!(static CLOCK: Clock = Clock {
+time_driver_impl!(static CLOCK: TimerClock = TimerClock {
     ticks: Mutex::new(Cell::new(0)),
     alarms: Mutex::new(RefCell::new(Queue::new())),
 });
@@ -92,7 +92,7 @@ fn rearm(cs: CriticalSection<'_>, alarms: &mut Queue) {
     alarm.control.set(ONE_SHOT | BITS_32 | INTERRUPT | RUN);
 }
 
-impl Driver for Clock {
+impl Driver for TimerClock {
     fn now(&self) -> u64 {
         critical_section::with(ticks) / TICKS_PER_MICROSECOND
     }

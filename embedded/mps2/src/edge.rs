@@ -1,11 +1,11 @@
 //! The edge role: what this machine has, handed to the firmware's application.
 
-use quiver_firmware::{About, Board, Hooks, Memory, ResetCause, SerialLine, State};
+use quiver_firmware::{About, Board, Hooks, IndicatorState, Memory, ResetCause, SerialLine};
 
 use crate::flash::Flash;
 use crate::machine::Interrupt;
-use crate::machine::retained::{Cause, retained};
-use crate::options::Options;
+use crate::machine::retained::{StartCause, retained};
+use crate::options::EmulationOptions;
 use crate::random::Random;
 use crate::uart::{self, Uart};
 use crate::{machine, watchdog};
@@ -18,7 +18,7 @@ impl Hooks for Mps2 {
         watchdog::feed();
     }
 
-    fn indicate(&mut self, _state: State) {}
+    fn indicate(&mut self, _state: IndicatorState) {}
 
     fn memory(&self) -> Memory {
         let (used, free, peak) = machine::heap();
@@ -38,19 +38,19 @@ impl Hooks for Mps2 {
     }
 
     async fn reset(&mut self) -> ! {
-        retained().reset(Cause::Asked)
+        retained().reset(StartCause::Asked)
     }
 }
 
 #[embassy_executor::task]
 pub(crate) async fn task() {
     let mut words = [0; 512];
-    let options = Options::parse(machine::arguments(&mut words));
+    let options = EmulationOptions::parse(machine::arguments(&mut words));
     let (boots, cause) = retained().start();
     let reset = match cause {
-        Cause::Power => ResetCause::Power,
-        Cause::Asked => ResetCause::Software,
-        Cause::Watchdog => ResetCause::Watchdog,
+        StartCause::Power => ResetCause::Power,
+        StartCause::Asked => ResetCause::Software,
+        StartCause::Watchdog => ResetCause::Watchdog,
     };
     let rng = Random::new(&options, boots);
     let link = Uart::start(&uart::LINK, &[Interrupt::Uart0Received, Interrupt::Uart0Sent]);

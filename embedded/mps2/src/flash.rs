@@ -4,7 +4,7 @@
 //! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice
 //! between erasures (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of
 //! the program, which ends the emulation. Power can be lost, or the program hang, at any word: see
-//! [`Options`](crate::options::Options).
+//! [`EmulationOptions`](crate::options::Options).
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -13,8 +13,8 @@ use embedded_storage_async::nor_flash::{
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::machine::retained::{Cause, FLASH_LEN, flash, retained};
-use crate::options::{Cuts, Options};
+use crate::machine::retained::{FLASH_LEN, StartCause, flash, retained};
+use crate::options::{Cuts, EmulationOptions};
 
 const PAGE: usize = 4096;
 const WRITES_PER_WORD: u8 = 2;
@@ -45,7 +45,7 @@ impl NorFlashError for FlashError {
 
 impl Flash {
     /// The flash of this machine; every handle has the same.
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &EmulationOptions) -> Self {
         Self { cuts: options.cuts, hang: options.hang }
     }
 
@@ -69,7 +69,7 @@ impl Flash {
         if self.power_fails() {
             // Every other bit got there.
             word.fetch_and(value | 0xaaaa_aaaa, Relaxed);
-            retained().reset(Cause::Power);
+            retained().reset(StartCause::Power);
         }
         word.fetch_and(value, Relaxed);
     }
@@ -81,7 +81,7 @@ impl Flash {
             let (done, begun) = flash()[words].split_at(PAGE / 8);
             done.iter().for_each(|word| word.store(u32::MAX, Relaxed));
             begun.iter().for_each(|word| _ = word.fetch_or(0x5555_5555, Relaxed));
-            retained().reset(Cause::Power);
+            retained().reset(StartCause::Power);
         }
         flash()[words.clone()].iter().for_each(|word| word.store(u32::MAX, Relaxed));
         retained().writes[words].iter().for_each(|count| count.store(0, Relaxed));

@@ -6,7 +6,7 @@ pub(crate) type Cuts = [u32; 8];
 
 /// Options of the emulation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct EmulationOptions {
     /// `seed=N`: all randomness follows from this number and from how often the machine was reset. Emulation
     /// only: this machine has no source of randomness. 0 without.
     pub(crate) seed: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Options {
     pub(crate) hang: u32,
 }
 
-impl Options {
+impl EmulationOptions {
     /// Parses the options. Unknown ones end the emulation.
     pub(crate) fn parse(arguments: &str) -> Self {
         let mut options = Self::default();

@@ -4,7 +4,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, Error, RngCore, SeedableRng, impls};
 
-use crate::options::Options;
+use crate::options::EmulationOptions;
 
 /// A stream that the command line determines, and that is different after each reset, as a real source's
 /// would be.
@@ -15,7 +15,7 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    pub(crate) fn new(options: &Options, boots: u32) -> Self {
+    pub(crate) fn new(options: &EmulationOptions, boots: u32) -> Self {
         let mut stream = ChaCha20Rng::seed_from_u64(options.seed);
         stream.set_stream(boots.into());
         Self { stream, stuck: options.stuck }

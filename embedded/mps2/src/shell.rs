@@ -19,12 +19,12 @@ const ABOUT: About<'static> = About { board: "mps2-an386", mcu: "Cortex-M4 (QEMU
 
 /// Memory in use when the measurement began, in bytes.
 #[derive(Default)]
-struct Target {
+struct Mps2Host {
     heap: usize,
     stack: usize,
 }
 
-impl Host for Target {
+impl Host for Mps2Host {
     fn now(&mut self) -> Duration {
         Duration::from_nanos(clock::nanoseconds())
     }
@@ -58,7 +58,7 @@ impl Host for Target {
 
 /// Runs a line and writes its output, or its error.
 pub(crate) async fn run(line: &str, out: &mut dyn core::fmt::Write) {
-    let _ = quiver_bench::run(line, &ABOUT, &mut Target::default(), out).await;
+    let _ = quiver_bench::run(line, &ABOUT, &mut Mps2Host::default(), out).await;
 }
 
 #[embassy_executor::task]

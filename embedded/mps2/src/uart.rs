@@ -29,28 +29,28 @@ const BUFFER: usize = 2048;
 
 /// The line to the gateway.
 #[cfg(feature = "edge")]
-pub(crate) static LINK: Shared = {
-    static RECEIVED: Received = Pipe::new();
-    Shared::new(machine::uart::<0>, &RECEIVED)
+pub(crate) static LINK: UartState = {
+    static RECEIVED: ReceiveBuffer = Pipe::new();
+    UartState::new(machine::uart::<0>, &RECEIVED)
 };
 /// The console.
-pub(crate) static CONSOLE: Shared = {
-    static RECEIVED: Received = Pipe::new();
-    Shared::new(machine::uart::<1>, &RECEIVED)
+pub(crate) static CONSOLE: UartState = {
+    static RECEIVED: ReceiveBuffer = Pipe::new();
+    UartState::new(machine::uart::<1>, &RECEIVED)
 };
 
 /// Bytes received that wait to be read. Apart from what does not begin as zeros, which takes flash.
-type Received = Pipe<CriticalSectionRawMutex, BUFFER>;
+type ReceiveBuffer = Pipe<CriticalSectionRawMutex, BUFFER>;
 
 /// State that a UART shares with its interrupt.
-pub(crate) struct Shared {
+pub(crate) struct UartState {
     registers: fn() -> &'static UartRegisters,
-    received: &'static Received,
+    received: &'static ReceiveBuffer,
     sent: AtomicWaker,
 }
 
-impl Shared {
-    const fn new(registers: fn() -> &'static UartRegisters, received: &'static Received) -> Self {
+impl UartState {
+    const fn new(registers: fn() -> &'static UartRegisters, received: &'static ReceiveBuffer) -> Self {
         Self { registers, received, sent: AtomicWaker::new() }
     }
 
@@ -90,11 +90,11 @@ impl Shared {
 
 /// A UART in use.
 #[derive(Clone, Copy)]
-pub(crate) struct Uart(&'static Shared);
+pub(crate) struct Uart(&'static UartState);
 
 impl Uart {
     /// Switches it on.
-    pub(crate) fn start(shared: &'static Shared, interrupts: &[Interrupt]) -> Self {
+    pub(crate) fn start(shared: &'static UartState, interrupts: &[Interrupt]) -> Self {
         let registers = (shared.registers)();
         registers.divisor.set(DIVISOR);
         registers.control.set(ENABLE | ON_RECEIVED);

@@ -15,7 +15,7 @@ pub const DEFAULT_NETWORK: u16 = 0x5155;
 
 /// Counters of forwarded and dropped datagrams since the start. Counters stay at their greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ForwardingCounters {
     /// Datagrams from the line to the radio.
     pub to_air: u32,
     /// Datagrams from the radio to the line.
@@ -29,7 +29,7 @@ pub struct Counters {
     pub foreign: u32,
 }
 
-impl fmt::Display for Counters {
+impl fmt::Display for ForwardingCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { to_air, to_line, no_board, too_long, foreign } = self;
         write!(
@@ -44,14 +44,14 @@ impl fmt::Display for Counters {
 pub struct Bridge {
     network: u16,
     sequence: u8,
-    counters: Counters,
+    counters: ForwardingCounters,
 }
 
 impl Bridge {
     /// Serves this network.
     #[must_use]
     pub fn new(network: u16) -> Self {
-        Self { network, sequence: 0, counters: Counters::default() }
+        Self { network, sequence: 0, counters: ForwardingCounters::default() }
     }
 
     /// The network it serves.
@@ -67,7 +67,7 @@ impl Bridge {
 
     /// Counters of the bridge.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ForwardingCounters {
         self.counters
     }
 
@@ -136,7 +136,10 @@ mod tests {
         let mut decoder = LineDecoder::new();
         let line = decoder.next_frame(&mut &*back).expect("a frame");
         assert_eq!((line.address, line.datagram), (7, &b"hello"[..]));
-        assert_eq!(bridge.counters(), Counters { to_air: 1, to_line: 1, ..Counters::default() });
+        assert_eq!(
+            bridge.counters(),
+            ForwardingCounters { to_air: 1, to_line: 1, ..ForwardingCounters::default() }
+        );
     }
 
     #[test]
@@ -153,7 +156,7 @@ mod tests {
         ] {
             assert_eq!(bridge.line_frame(frame), None);
         }
-        assert_eq!(bridge.counters(), Counters { foreign: 6, ..Counters::default() });
+        assert_eq!(bridge.counters(), ForwardingCounters { foreign: 6, ..ForwardingCounters::default() });
     }
 
     #[test]
@@ -162,7 +165,10 @@ mod tests {
         assert_eq!(bridge.air_frame(GATEWAY, b"x"), None);
         assert_eq!(bridge.air_frame(BROADCAST, b"x"), None);
         assert_eq!(bridge.air_frame(7, &[0; MAX_RADIO_DATAGRAM + 1]), None);
-        assert_eq!(bridge.counters(), Counters { no_board: 2, too_long: 1, ..Counters::default() });
+        assert_eq!(
+            bridge.counters(),
+            ForwardingCounters { no_board: 2, too_long: 1, ..ForwardingCounters::default() }
+        );
     }
 
     #[test]
@@ -175,7 +181,10 @@ mod tests {
             let sent = RadioFrame::parse(&out).expect("a frame");
             assert_eq!((sent.destination, sent.source, sent.datagram), (BROADCAST, GATEWAY, &frame[..]));
         }
-        assert_eq!(bridge.counters(), Counters { to_air: 5, no_board: 5, ..Counters::default() });
+        assert_eq!(
+            bridge.counters(),
+            ForwardingCounters { to_air: 5, no_board: 5, ..ForwardingCounters::default() }
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use embassy_nrf::{Peri, peripherals};
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Ticker, Timer};
-use quiver_firmware::{FaultCounters, Hooks, Memory, State};
+use quiver_firmware::{FaultCounters, Hooks, IndicatorState, Memory};
 
 use crate::board::Panel;
 use crate::memory;
@@ -83,12 +83,12 @@ impl Hooks for BoardHooks {
         }
     }
 
-    fn indicate(&mut self, state: State) {
+    fn indicate(&mut self, state: IndicatorState) {
         show(match state {
-            State::Unprovisioned => Show::Idle,
-            State::NoGateway | State::NoLeader => Show::Searching,
-            State::Enrolling | State::Joining => Show::Busy,
-            State::Member => Show::Good,
+            IndicatorState::Unprovisioned => Show::Idle,
+            IndicatorState::NoGateway | IndicatorState::NoLeader => Show::Searching,
+            IndicatorState::Enrolling | IndicatorState::Joining => Show::Busy,
+            IndicatorState::Member => Show::Good,
             _ => Show::Bad,
         });
     }

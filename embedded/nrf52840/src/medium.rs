@@ -1,7 +1,7 @@
 //! The link's two media as one: by radio if the board was given a radio address, over the line otherwise.
 
 use embassy_time::{Duration, with_timeout};
-use quiver_firmware::{Datagrams, FrameErrors, RadioAddress};
+use quiver_firmware::{DatagramTransport, FrameErrors, RadioAddress};
 use quiver_link::{BROADCAST, MAX_RADIO_DATAGRAM, RadioFrame, is_of_group};
 
 use crate::bridge::GATEWAY;
@@ -26,13 +26,13 @@ pub enum MediumError<E> {
 }
 
 /// A line, and the radio beside it.
-pub struct Medium<Line> {
+pub struct BoardMedium<Line> {
     line: Line,
     address: Option<RadioAddress>,
     sequence: u8,
 }
 
-impl<Line: Datagrams> Medium<Line> {
+impl<Line: DatagramTransport> BoardMedium<Line> {
     /// Makes the medium, which sends over the line until an address is set.
     pub const fn new(line: Line) -> Self {
         Self { line, address: None, sequence: 0 }
@@ -53,12 +53,12 @@ impl<Line: Datagrams> Medium<Line> {
         };
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = frame.encode().map_err(|_| MediumError::TooLong)?;
-        let frame = radio::Frame::new(&bytes).ok_or(MediumError::TooLong)?;
+        let frame = radio::PhyFrame::new(&bytes).ok_or(MediumError::TooLong)?;
         with_timeout(PATIENCE, radio::send(frame)).await.map_err(|_| MediumError::Busy)
     }
 }
 
-impl<Line: Datagrams> Datagrams for Medium<Line> {
+impl<Line: DatagramTransport> DatagramTransport for BoardMedium<Line> {
     type Error = MediumError<Line::Error>;
 
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error> {

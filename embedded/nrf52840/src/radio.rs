@@ -36,12 +36,12 @@ const FRAME_TIME: Duration = Duration::from_micros(5_000);
 
 /// A frame: everything between length and checksum.
 #[derive(Clone)]
-pub struct Frame {
+pub struct PhyFrame {
     len: u8,
     bytes: [u8; MAX_PSDU],
 }
 
-impl Frame {
+impl PhyFrame {
     /// A frame of these bytes, or `None` if they are more than [`MAX_PSDU`].
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Frame {
 
 /// Counters of the radio since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct RadioCounters {
     /// Frames sent.
     pub sent: u32,
     /// Frames given up because the channel was never clear.
@@ -95,29 +95,29 @@ static BAD_CRC: Count = Count::new();
 static DROPPED: Count = Count::new();
 
 /// 24 frames arrive during 100 ms without a pause.
-static INCOMING: Channel<CriticalSectionRawMutex, Frame, 24> = Channel::new();
-static OUTGOING: Channel<CriticalSectionRawMutex, Frame, 12> = Channel::new();
+static INCOMING: Channel<CriticalSectionRawMutex, PhyFrame, 24> = Channel::new();
+static OUTGOING: Channel<CriticalSectionRawMutex, PhyFrame, 12> = Channel::new();
 
 /// Waits for a frame. Cancel-safe.
-pub async fn receive() -> Frame {
+pub async fn receive() -> PhyFrame {
     INCOMING.receive().await
 }
 
 /// Puts a frame into the queue of those to be sent, once there is room.
-pub async fn send(frame: Frame) {
+pub async fn send(frame: PhyFrame) {
     OUTGOING.send(frame).await;
 }
 
 /// Puts a frame into the queue of those to be sent, if there is room.
 #[must_use]
-pub fn try_send(frame: Frame) -> bool {
+pub fn try_send(frame: PhyFrame) -> bool {
     OUTGOING.try_send(frame).is_ok()
 }
 
 /// The counters since the start.
 #[must_use]
-pub fn counters() -> Counters {
-    Counters {
+pub fn counters() -> RadioCounters {
+    RadioCounters {
         sent: SENT.value(),
         busy: BUSY.value(),
         received: RECEIVED.value(),
@@ -213,14 +213,14 @@ fn take(received: Result<(), Error>, packet: &Packet) {
     if !is_wanted(bytes) {
         return;
     }
-    let Some(frame) = Frame::new(bytes) else { return };
+    let Some(frame) = PhyFrame::new(bytes) else { return };
     match INCOMING.try_send(frame) {
         Ok(()) => RECEIVED.up(),
         Err(_) => DROPPED.up(),
     }
 }
 
-async fn transmit(radio: &mut Radio<'_>, frame: &Frame, waits: &mut Waits) {
+async fn transmit(radio: &mut Radio<'_>, frame: &PhyFrame, waits: &mut Waits) {
     let mut packet = Packet::new();
     packet.copy_from_slice(frame.bytes());
     for attempt in 0..=MAX_BACKOFFS {

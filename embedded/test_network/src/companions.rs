@@ -6,7 +6,7 @@ use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
 use quiver_testbed::token_grant;
 
-use crate::{GROUP, Node, S, TestNetwork, name};
+use crate::{GROUP, S, TestNetwork, TestNetworkNode, name};
 
 impl TestNetwork {
     /// Adds `count` drones, which begin to enrol.
@@ -19,16 +19,16 @@ impl TestNetwork {
             let token = self.operator.issue(&self.deployment, grant, &mut self.rng).unwrap();
             self.serials.push(token.token.statement.identity().serial);
             let config = EdgeConfig::new(self.deployment.clone(), Some(name(GROUP)), Some(token));
-            let companion = Node::Companion(index);
+            let companion = TestNetworkNode::Companion(index);
             self.net.start(companion, Edge::<S>::new(config, None).unwrap());
             self.net.subscribe(companion);
-            self.net.connect(companion, Node::Kgc, Route::Kgc);
-            self.net.connect(companion, Node::Leader, Route::Leader);
+            self.net.connect(companion, TestNetworkNode::Kgc, Route::Kgc);
+            self.net.connect(companion, TestNetworkNode::Leader, Route::Leader);
         }
     }
 
-    fn companions(&self) -> impl Iterator<Item = (Node, &Edge<S>)> {
-        (0..self.serials.len()).map(Node::Companion).map(|node| (node, self.net.machine(node)))
+    fn companions(&self) -> impl Iterator<Item = (TestNetworkNode, &Edge<S>)> {
+        (0..self.serials.len()).map(TestNetworkNode::Companion).map(|node| (node, self.net.machine(node)))
     }
 
     /// Returns true if all of them hold the leader's key.
@@ -39,7 +39,7 @@ impl TestNetwork {
     }
 
     /// The companions with an odd slot.
-    fn every_second(&self) -> Vec<Node> {
+    fn every_second(&self) -> Vec<TestNetworkNode> {
         let odd = |companion: &Edge<S>| companion.status().slot.is_some_and(|slot| slot % 2 == 1);
         self.companions().filter(|(_, companion)| odd(companion)).map(|(node, _)| node).collect()
     }
@@ -54,16 +54,16 @@ impl TestNetwork {
     pub fn revoke_every_second(&mut self) {
         let odd = self.every_second();
         let serials = self.serials.iter().enumerate();
-        let revoked = serials.filter(|(index, _)| odd.contains(&Node::Companion(*index)));
+        let revoked = serials.filter(|(index, _)| odd.contains(&TestNetworkNode::Companion(*index)));
         let revoked = revoked.map(|(_, serial)| Revoked::unknown(*serial)).collect();
         self.command_kgc(KgcCommand::RevokeDrones(revoked));
     }
 
     /// Connects the companions that are not offline with the leader.
     pub(crate) fn reconnect_companions(&mut self) {
-        for companion in (0..self.serials.len()).map(Node::Companion) {
+        for companion in (0..self.serials.len()).map(TestNetworkNode::Companion) {
             if !self.net.isolated.contains(&companion) {
-                self.net.connect(companion, Node::Leader, Route::Leader);
+                self.net.connect(companion, TestNetworkNode::Leader, Route::Leader);
             }
         }
     }

@@ -8,11 +8,11 @@ use quiver_datagram::{Config, Counters, Datagrams, Event, Payload, Priority, Sou
 use quiver_group::Edge;
 use quiver_link::encode_line;
 
-use crate::{Node, S, TestNetwork};
+use crate::{S, TestNetwork, TestNetworkNode};
 
 /// A companion with its datagrams.
 pub(crate) struct Listener {
-    node: Node,
+    node: TestNetworkNode,
     datagrams: Datagrams<S>,
     /// True if it is in other hands: it keeps the keys that it has.
     is_captured: bool,
@@ -26,7 +26,7 @@ impl TestNetwork {
     /// The companion of this number exchanges datagrams from now on.
     pub fn listen(&mut self, companion: usize) {
         let datagrams = Datagrams::new(Config::board(), self.deployment.clone());
-        let node = Node::Companion(companion);
+        let node = TestNetworkNode::Companion(companion);
         let (is_captured, in_use, received) = (false, None, Vec::new());
         self.listeners.push(Listener { node, datagrams, is_captured, in_use, received });
     }
@@ -36,13 +36,13 @@ impl TestNetwork {
     /// # Panics
     /// If it does not listen.
     pub fn capture(&mut self, companion: usize) {
-        let node = Node::Companion(companion);
+        let node = TestNetworkNode::Companion(companion);
         let listener = self.listeners.iter_mut().find(|listener| listener.node == node);
         listener.expect("it listens").is_captured = true;
     }
 
     fn listener(&self, companion: usize) -> &Listener {
-        let node = Node::Companion(companion);
+        let node = TestNetworkNode::Companion(companion);
         self.listeners.iter().find(|listener| listener.node == node).expect("it listens")
     }
 
@@ -51,7 +51,7 @@ impl TestNetwork {
     /// # Panics
     /// If it does not listen.
     pub fn send_datagram(&mut self, companion: usize, text: &str, sign: bool) -> bool {
-        let (node, now) = (Node::Companion(companion), self.net.time());
+        let (node, now) = (TestNetworkNode::Companion(companion), self.net.time());
         let listener = self.listeners.iter_mut().find(|listener| listener.node == node);
         let priority = if sign { Priority::Command } else { Priority::Telemetry };
         let payload = Payload { bytes: text.into(), priority, sign };
@@ -86,7 +86,7 @@ impl TestNetwork {
     }
 
     /// Every companion but the sender hears it.
-    fn hear(&mut self, from: Option<Node>, datagram: &[u8]) {
+    fn hear(&mut self, from: Option<TestNetworkNode>, datagram: &[u8]) {
         let now = self.net.time();
         for listener in self.listeners.iter_mut().filter(|listener| Some(listener.node) != from) {
             listener.datagrams.handle_datagram(now, datagram);

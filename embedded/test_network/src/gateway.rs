@@ -9,7 +9,7 @@ use quiver_testbed::{Puppet, PuppetEvent};
 use rand_core::RngCore;
 
 use crate::radio::Radio;
-use crate::{EPOCH_START, GROUP, Node, TestNetwork};
+use crate::{EPOCH_START, GROUP, TestNetwork, TestNetworkNode};
 
 impl TestNetwork {
     pub(crate) fn work_gateway(&mut self, mut heard: &[u8]) -> bool {
@@ -50,11 +50,11 @@ impl TestNetwork {
             GatewayEvent::Wants(wants) => self.connect(wants),
             GatewayEvent::Transmit { to: Destination::Peer(number), payload } => {
                 let to = quiver_machine::Destination::Peer(Peer(number));
-                self.net.command::<Puppet>(Node::Board, (to, payload));
+                self.net.command::<Puppet>(TestNetworkNode::Board, (to, payload));
             }
             // For the leader alone: companions ignore the board.
             GatewayEvent::Transmit { to: Destination::Group, payload } => {
-                self.net.inject(Node::Board, Node::Leader, &payload);
+                self.net.inject(TestNetworkNode::Board, TestNetworkNode::Leader, &payload);
             }
             GatewayEvent::Block { peer } => panic!("the board blocks {peer}"),
             GatewayEvent::Report(report) => self.report = Some(report),
@@ -66,24 +66,24 @@ impl TestNetwork {
 
     pub(crate) fn connect(&mut self, wants: Wants) {
         if wants.kgc {
-            self.net.connect(Node::Board, Node::Kgc, Route::Kgc);
+            self.net.connect(TestNetworkNode::Board, TestNetworkNode::Kgc, Route::Kgc);
         } else {
-            self.net.disconnect(Node::Board, Node::Kgc);
+            self.net.disconnect(TestNetworkNode::Board, TestNetworkNode::Kgc);
         }
-        self.net.connect(Node::Board, Node::Leader, Route::Leader);
+        self.net.connect(TestNetworkNode::Board, TestNetworkNode::Leader, Route::Leader);
         self.wants = wants;
     }
 
     /// Ends the board's connections without telling it.
     fn disconnect_all(&mut self) {
         self.board_takes_no_broadcasts();
-        self.net.disconnect_all(Node::Board);
+        self.net.disconnect_all(TestNetworkNode::Board);
         self.board_events();
         self.wants = Wants::default();
     }
 
     fn board_events(&mut self) -> Vec<PuppetEvent> {
-        std::mem::take(&mut self.net.node_mut::<Puppet>(Node::Board).events)
+        std::mem::take(&mut self.net.node_mut::<Puppet>(TestNetworkNode::Board).events)
     }
 
     /// Sends the board what its stand-in in the network received. Returns whether there was anything.
@@ -120,7 +120,8 @@ impl TestNetwork {
     /// # Panics
     /// If it is connected to none.
     pub fn inject_from_leader(&mut self, bytes: &[u8]) {
-        let from = self.net.peer(Node::Board, Node::Leader).expect("a leader is connected").0;
+        let from =
+            self.net.peer(TestNetworkNode::Board, TestNetworkNode::Leader).expect("a leader is connected").0;
         self.gateway
             .send(&ToBoard::Received { from, via: quiver_link::Via::Peer, bytes: bytes.into() })
             .unwrap();

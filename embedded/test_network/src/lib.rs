@@ -35,7 +35,7 @@ type S = Ristretto255;
 /// The leader's group.
 pub const GROUP: &str = "alpha";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum TestNetworkNode {
     Kgc,
     Leader,
     /// The board's stand-in: the gateway.
@@ -51,7 +51,7 @@ pub struct TestNetwork {
     pub deployment: Deployment<S>,
     operator: OperatorSecretKey<S>,
     leading: (StrategyKind, LeaderTiming),
-    net: Net<Node>,
+    net: Net<TestNetworkNode>,
     /// Serial numbers of the companions.
     serials: Vec<[u8; 16]>,
     /// The gateway's end of the link.
@@ -95,11 +95,11 @@ impl TestNetwork {
         let mut net = Net::new(seed);
         net.recording = false;
         net.skip(now);
-        net.start(Node::Kgc, Kgc::new(kgc, Vec::new()).unwrap());
-        net.start(Node::Leader, Leader::new(leader, Vec::new()).unwrap());
-        net.start(Node::Board, Puppet::default());
-        net.subscribe(Node::Board);
-        net.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        net.start(TestNetworkNode::Kgc, Kgc::new(kgc, Vec::new()).unwrap());
+        net.start(TestNetworkNode::Leader, Leader::new(leader, Vec::new()).unwrap());
+        net.start(TestNetworkNode::Board, Puppet::default());
+        net.subscribe(TestNetworkNode::Board);
+        net.connect(TestNetworkNode::Leader, TestNetworkNode::Kgc, Route::Kgc);
         Self {
             leading: (strategy, timing),
             net,
@@ -144,7 +144,7 @@ impl TestNetwork {
 
     /// Tells the leader to do something.
     pub fn lead(&mut self, command: LeaderCommand) {
-        self.net.command::<Leader<S>>(Node::Leader, command);
+        self.net.command::<Leader<S>>(TestNetworkNode::Leader, command);
     }
 
     /// Revokes so many unknown drones.
@@ -154,23 +154,23 @@ impl TestNetwork {
     }
 
     fn command_kgc(&mut self, command: KgcCommand) {
-        self.net.command::<Kgc<S>>(Node::Kgc, command);
+        self.net.command::<Kgc<S>>(TestNetworkNode::Kgc, command);
     }
 
     fn leader(&self) -> &Leader<S> {
-        self.net.machine(Node::Leader)
+        self.net.machine(TestNetworkNode::Leader)
     }
 
     /// Events of the leader so far.
     #[must_use]
     pub fn leader_events(&self) -> &[LeaderEvent] {
-        &self.net.node::<Leader<S>>(Node::Leader).events
+        &self.net.node::<Leader<S>>(TestNetworkNode::Leader).events
     }
 
     /// Number of keys that the KGC has issued.
     #[must_use]
     pub fn keys_issued(&self) -> usize {
-        let events = self.net.node::<Kgc<S>>(Node::Kgc).events.iter();
+        let events = self.net.node::<Kgc<S>>(TestNetworkNode::Kgc).events.iter();
         events.filter(|event| matches!(event, KgcEvent::Issued { .. })).count()
     }
 
@@ -178,7 +178,8 @@ impl TestNetwork {
     pub fn make_up_leader(&mut self, made_up: bool) {
         self.net.network.heal();
         if made_up {
-            let (leader, board) = (NodeSet::only([Node::Leader]), NodeSet::only([Node::Board]));
+            let (leader, board) =
+                (NodeSet::only([TestNetworkNode::Leader]), NodeSet::only([TestNetworkNode::Board]));
             self.net.network.part(Partition::both_ways(leader, board));
         }
     }
@@ -188,12 +189,12 @@ impl TestNetwork {
     /// # Panics
     /// If it does not.
     pub fn restart_leader(&mut self) {
-        let records = self.net.node::<Leader<S>>(Node::Leader).records().to_vec();
+        let records = self.net.node::<Leader<S>>(TestNetworkNode::Leader).records().to_vec();
         let (strategy, timing) = self.leading;
         let config = leader_config(&self.deployment, None, strategy, timing);
-        self.net.stop(Node::Leader);
-        self.net.start(Node::Leader, Leader::new(config, records).unwrap());
-        self.net.connect(Node::Leader, Node::Kgc, Route::Kgc);
+        self.net.stop(TestNetworkNode::Leader);
+        self.net.start(TestNetworkNode::Leader, Leader::new(config, records).unwrap());
+        self.net.connect(TestNetworkNode::Leader, TestNetworkNode::Kgc, Route::Kgc);
         self.connect(self.wants.clone());
         self.reconnect_companions();
     }

@@ -7,7 +7,7 @@ use quiver_link::{GatewayEndpoint, Limits, encode_line};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use crate::{Node, TestNetwork};
+use crate::{TestNetwork, TestNetworkNode};
 
 /// Number of the board, and of another that takes broadcasts, so that there are any.
 const BOARD: u16 = 1;
@@ -176,7 +176,7 @@ impl TestNetwork {
         while let Some(missed) = self.radio.as_mut().and_then(|radio| radio.broadcaster.poll_missed()) {
             busy = true;
             self.radio.iter_mut().for_each(|radio| radio.missed += 1);
-            if let Some(from) = self.net.peer(Node::Board, Node::Leader) {
+            if let Some(from) = self.net.peer(TestNetworkNode::Board, TestNetworkNode::Leader) {
                 self.send_publication(from.0, missed.message);
             }
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Entry, GroupContext, Header, Identity, Join, Label, Leadership, Membership, Part,
-    RevocationList, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind,
+    Batch, Bls12381G1, Entry, EpochPart, GroupContext, Header, Identity, Join, Label, Leadership, Membership,
+    RevocationStatement, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind,
     Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
@@ -105,7 +105,7 @@ impl<S: Suite> Honest<S> {
         let statements = [&edge, &leader].map(|drone| drone.token.token.statement.encode());
         let named = Revoked { serial: [7; 16], not_after: START + 86_400, leader: true };
         let revoked = vec![named, Revoked { serial: [1; 16], not_after: START, leader: false }];
-        let list = RevocationList { number: 5, issued: START, next_update: START + 86_400, revoked };
+        let list = RevocationStatement { number: 5, issued: START, next_update: START + 86_400, revoked };
         let list =
             scene.master.sign_revocations(&scene.deployment, list, &mut rng(4)).expect("a list").encode();
         let (header, entry, ephemeral) = epoch(scene, &leader, &edge);
@@ -199,13 +199,13 @@ fn spares<S: Suite>(_: &Scene<S>) -> Vec<Vec<u8>> {
 
 fn memberships<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
     let Honest { edge, leader, header, entry, ephemeral, .. } = scene.honest();
-    let (group, revocations) = (name(GROUP), RevocationList::empty());
+    let (group, revocations) = (name(GROUP), RevocationStatement::empty());
     let verified = header.clone().verify(&scene.deployment, &group, None, &revocations, START);
     let leader = leader.keypair.public().clone();
     let context = GroupContext { deployment: scene.deployment.clone(), group, leader };
     let verified = verified.expect("an honest header");
     let membership =
-        Membership::join(&context, &edge.keypair, ephemeral, &verified, &Part::Entry(entry.clone()))
+        Membership::join(&context, &edge.keypair, ephemeral, &verified, &EpochPart::Entry(entry.clone()))
             .expect("a welcome");
     vec![membership.encode().to_vec(), scene.tree().member.encode().to_vec()]
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Delta, Error, GroupContext, Header, Join, Label, Leadership, Membership, Part,
-    PathMessage, RevocationList, Ristretto255, Roster, SparePair, StrategyKind, Suite, Times, VerifiedHeader,
+    Batch, Bls12381G1, Delta, EpochPart, Error, GroupContext, Header, Join, Label, Leadership, Membership,
+    PathMessage, RevocationStatement, Ristretto255, Roster, SparePair, StrategyKind, Suite, Times,
+    VerifiedHeader,
 };
 
 use crate::scene::{GROUP, START, Scene, Staged, canonical, name, rng};
@@ -15,7 +16,7 @@ const OTHERS: u8 = 6;
 
 /// A member of a tree, and the next epoch as the honest leader made it.
 #[derive(Debug)]
-pub struct Tree<S: Suite> {
+pub struct TreeMember<S: Suite> {
     /// The member.
     pub member: Membership<S>,
     /// The header of the next epoch, in which a neighbour leaves.
@@ -30,7 +31,7 @@ pub struct Tree<S: Suite> {
     pub ephemeral: SparePair<S>,
 }
 
-impl<S: Suite> Tree<S> {
+impl<S: Suite> TreeMember<S> {
     pub(crate) fn new(scene: &Scene<S>) -> Self {
         let mut rng = rng(8);
         let honest = scene.honest();
@@ -58,7 +59,7 @@ impl<S: Suite> Tree<S> {
         });
         let batch = Batch { joins: joins.collect(), by_wraps: true, ..Batch::default() };
         let joined = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
-        let welcome = Part::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
+        let welcome = EpochPart::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
         let header = verified(scene, &joined.header).expect("an honest header");
         let member = Membership::join_with_pair(&context, edge, &ephemeral, &header, &welcome);
         let member = member.expect("a welcome");
@@ -77,10 +78,10 @@ fn context<S: Suite>(scene: &Scene<S>) -> GroupContext<S> {
 }
 
 fn verified<S: Suite>(scene: &Scene<S>, header: &Header<S>) -> Result<VerifiedHeader<S>, Error> {
-    header.clone().verify(&scene.deployment, &name(GROUP), None, &RevocationList::empty(), START)
+    header.clone().verify(&scene.deployment, &name(GROUP), None, &RevocationStatement::empty(), START)
 }
 
-fn advance<S: Suite>(scene: &Scene<S>, header: &Header<S>, part: &Part) -> Result<Membership<S>, Error> {
+fn advance<S: Suite>(scene: &Scene<S>, header: &Header<S>, part: &EpochPart) -> Result<Membership<S>, Error> {
     let edge = &scene.honest().edge.keypair;
     scene.tree().member.advance(&context(scene), edge, None, &verified(scene, header)?, part)
 }
@@ -118,7 +119,7 @@ fn deltas<S: Staged>(bytes: &[u8]) {
     let Some(delta) = canonical(bytes, Delta::decode(bytes), Delta::encode) else { return };
     // A holder of all wraps may cut a part of them.
     let honest = delta.root() == tree.delta.root() && delta.covers(tree.member.slot());
-    let part = Part::Delta(delta.clone());
+    let part = EpochPart::Delta(delta.clone());
     assert_eq!(advance(scene, &tree.header, &part).is_ok(), honest, "wraps that the leader did not make");
     // A leader that signs anything: the form is read, and then the tag does not fit.
     let header = signed(scene, &tree.header, &delta);
@@ -140,7 +141,7 @@ fn paths<S: Staged>(bytes: &[u8]) {
     let tree = scene.tree();
     let Some(path) = canonical(bytes, PathMessage::decode(bytes), PathMessage::encode) else { return };
     let honest = path == tree.path;
-    let next = advance(scene, &tree.header, &Part::Path(path));
+    let next = advance(scene, &tree.header, &EpochPart::Path(path));
     assert_eq!(next.is_ok(), honest, "a path that the leader did not seal");
 }
 

@@ -11,7 +11,7 @@ use quiver_machine::{Input, Machine, Now, Output};
 use rand_chacha::rand_core::CryptoRngCore;
 
 use super::S;
-use super::roles::{Checker, FuzzMachine, check_leader, leader_command, observe_leader};
+use super::roles::{EventChecker, FuzzMachine, check_leader, leader_command, observe_leader};
 use crate::scene::{GROUP, Staged, name};
 
 /// Role in the token of the second leader.
@@ -51,7 +51,7 @@ impl FuzzMachine for Deputy {
         Ok(Self(leader))
     }
 
-    fn observe(checker: &mut Checker, event: &LeaderEvent) {
+    fn observe(checker: &mut EventChecker, event: &LeaderEvent) {
         observe_leader(checker, event);
     }
 

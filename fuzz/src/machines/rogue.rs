@@ -2,8 +2,8 @@
 
 use arbitrary::Unstructured;
 use quiver_ainq::{
-    Delta, Element, Entry, Epoch, Header, HeaderCore, KemTerm, Kind, Label, Part, PathMessage, ShortHeader,
-    SlotSet, StrategyKind,
+    Delta, Element, Entry, Epoch, EpochKind, EpochPart, Header, HeaderCore, KemTerm, Label, PathMessage,
+    ShortHeader, SlotSet, StrategyKind,
 };
 use quiver_kem::KemSet;
 use quiver_message::{CatchUpReply, Message, Rekey, ShortRekey, Welcome};
@@ -21,7 +21,9 @@ pub(crate) fn message(u: &mut Unstructured<'_>) -> arbitrary::Result<Vec<u8>> {
             let (number, tag) = (u.arbitrary()?, u.arbitrary()?);
             Message::CatchUpReply(CatchUpReply { number, header, part, tag })
         }
-        (2, Some(Part::Delta(wraps))) => Message::ShortRekey(ShortRekey { header: short(header), wraps }),
+        (2, Some(EpochPart::Delta(wraps))) => {
+            Message::ShortRekey(ShortRekey { header: short(header), wraps })
+        }
         (_, part) => Message::<S>::Rekey(Rekey::new(header, part)),
     };
     Ok(message.encode(&S::scene().deployment))
@@ -49,30 +51,30 @@ fn short(header: Header<S>) -> ShortHeader<S> {
 }
 
 /// Content beside a header: an entry, wraps of a small tree, a path, or nothing.
-fn part(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<Part>> {
+fn part(u: &mut Unstructured<'_>) -> arbitrary::Result<Option<EpochPart>> {
     Ok(match u.int_in_range(0..=5_u8)? {
         0 => None,
         1 | 2 => {
             let q = u.arbitrary::<bool>()?.then_some(number(u)?);
-            Some(Part::Entry(Entry { slot: slot(u)?, q, wrap: u.arbitrary()? }))
+            Some(EpochPart::Entry(Entry { slot: slot(u)?, q, wrap: u.arbitrary()? }))
         }
         3 | 4 => {
             let len = u.int_in_range(0..=200)?.min(u.len());
-            Delta::decode(u.bytes(len)?).ok().map(Part::Delta)
+            Delta::decode(u.bytes(len)?).ok().map(EpochPart::Delta)
         }
         _ => {
             let keys = vec![u.arbitrary()?; 32 * u.int_in_range(1..=4)? + 16];
             let bytes = [&slot(u)?.to_be_bytes()[..], &number(u)?.to_be_bytes(), &[9; 16], &keys].concat();
-            PathMessage::decode(&bytes).ok().map(Part::Path)
+            PathMessage::decode(&bytes).ok().map(EpochPart::Path)
         }
     })
 }
 
-fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<Header<S>> {
+fn header(u: &mut Unstructured<'_>, part: Option<&EpochPart>) -> arbitrary::Result<Header<S>> {
     let scene = S::scene();
     let leader = &scene.honest().leader.keypair;
     let point: Element<S> = *scene.deployment.master();
-    let kind = if u.arbitrary()? { Kind::Open } else { Kind::Rekey };
+    let kind = if u.arbitrary()? { EpochKind::Open } else { EpochKind::Rekey };
     let core = HeaderCore {
         group: name(u.choose(&[GROUP, GROUP, GROUP, "beta"])?),
         leader: leader.public().clone(),
@@ -95,7 +97,7 @@ fn header(u: &mut Unstructured<'_>, part: Option<&Part>) -> arbitrary::Result<He
     };
     let signature = leader.sign(&scene.deployment, Label::Header, &[], &mut rng(8));
     let entries_root = match part {
-        Some(Part::Delta(delta)) => delta.root(),
+        Some(EpochPart::Delta(delta)) => delta.root(),
         _ => [0; 32],
     };
     let mut header = Header { core, entries_root, tag: u.arbitrary()?, signature };

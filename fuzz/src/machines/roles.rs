@@ -23,7 +23,7 @@ use crate::scene::{GROUP, Scene, Staged, name};
 
 /// Checks the events of a machine against its earlier ones.
 #[derive(Debug, Default)]
-pub(crate) struct Checker {
+pub(crate) struct EventChecker {
     newest: BTreeMap<Option<Name>, Epoch>,
     issued: BTreeMap<[u8; 16], Handle>,
     /// Set while the honest run is recorded: its digests are not known yet.
@@ -31,7 +31,7 @@ pub(crate) struct Checker {
     pub(crate) activated: BTreeSet<[u8; 32]>,
 }
 
-impl Checker {
+impl EventChecker {
     fn epoch(&mut self, epoch: Epoch) {
         let before = self.newest.insert(None, epoch);
         assert!(before.is_none_or(|before| before < epoch), "from epoch {before:?} to {epoch}");
@@ -45,7 +45,7 @@ pub(crate) trait FuzzMachine:
     /// The machine that these records make.
     fn restart(records: &[Self::Record], strategy: StrategyKind) -> Result<Self, RestoreError>;
     /// Checks an event.
-    fn observe(checker: &mut Checker, event: &Self::Event);
+    fn observe(checker: &mut EventChecker, event: &Self::Event);
     /// Some command.
     fn command(u: &mut Unstructured<'_>) -> arbitrary::Result<Self::Command>;
     /// Uses what can be read from it.
@@ -86,7 +86,7 @@ impl FuzzMachine for Kgc<S> {
         Self::new(config, records.to_vec())
     }
 
-    fn observe(checker: &mut Checker, event: &KgcEvent) {
+    fn observe(checker: &mut EventChecker, event: &KgcEvent) {
         if let KgcEvent::Issued { token_id, handle, .. } = event {
             let before = checker.issued.insert(*token_id, *handle);
             assert!(before.is_none_or(|before| before == *handle), "two keys for one token");
@@ -114,13 +114,13 @@ impl FuzzMachine for Kgc<S> {
 }
 
 /// An edge with its envelopes.
-pub(crate) type EdgeNode = Node<Edge<S>, Envelopes>;
+pub(crate) type FuzzEdge = Node<Edge<S>, Envelopes>;
 /// A leader with its envelopes.
-pub(crate) type LeaderNode = Node<Leader<S>, Envelopes>;
+pub(crate) type FuzzLeader = Node<Leader<S>, Envelopes>;
 /// Records of a node whose parts persist nothing.
 pub(crate) type Only<R> = Either<R, Infallible>;
 
-pub(crate) fn observe_leader(checker: &mut Checker, event: &LeaderEvent) {
+pub(crate) fn observe_leader(checker: &mut EventChecker, event: &LeaderEvent) {
     match event {
         LeaderEvent::EpochActivated { epoch, .. } => checker.epoch(*epoch),
         LeaderEvent::Joined { name, .. } => {
@@ -146,7 +146,7 @@ pub(crate) fn check_leader(leader: &Leader<S>) {
     assert_eq!(leader.export(&name("test")).is_some(), status.epoch.is_some());
 }
 
-impl FuzzMachine for LeaderNode {
+impl FuzzMachine for FuzzLeader {
     fn restart(records: &[Only<LeaderRecord>], strategy: StrategyKind) -> Result<Self, RestoreError> {
         let scene = S::scene();
         let config = LeaderConfig {
@@ -163,7 +163,7 @@ impl FuzzMachine for LeaderNode {
         Ok(Self::new(leader, Envelopes::default()))
     }
 
-    fn observe(checker: &mut Checker, event: &Self::Event) {
+    fn observe(checker: &mut EventChecker, event: &Self::Event) {
         if let Either::Left(event) = event {
             observe_leader(checker, event);
         }
@@ -195,18 +195,18 @@ fn edge_config(edge: usize) -> EdgeConfig<S> {
 }
 
 /// A fresh edge. The fuzzer's is the first one; the others are company.
-pub(crate) fn edge(number: usize) -> EdgeNode {
-    EdgeNode::new(Edge::new(edge_config(number), None).expect("a fresh edge"), Envelopes::default())
+pub(crate) fn edge(number: usize) -> FuzzEdge {
+    FuzzEdge::new(Edge::new(edge_config(number), None).expect("a fresh edge"), Envelopes::default())
 }
 
 /// Edge, whose record is its whole state, so that the newest one is what counts.
-impl FuzzMachine for EdgeNode {
+impl FuzzMachine for FuzzEdge {
     fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
         let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;
         Ok(Self::new(edge, Envelopes::default()))
     }
 
-    fn observe(checker: &mut Checker, event: &Self::Event) {
+    fn observe(checker: &mut EventChecker, event: &Self::Event) {
         if let Either::Right(event) = event {
             genuine(event);
         }

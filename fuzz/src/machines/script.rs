@@ -8,7 +8,7 @@ use quiver_machine::{Now, Peer, Route, Via};
 
 use super::rogue;
 use super::roles::FuzzMachine;
-use super::trace::{Harness, Step, Trace};
+use super::trace::{Harness, Trace, TraceInput};
 use super::world::{Recording, STRATEGIES, recording};
 use crate::mutation::mutate;
 use crate::scene::START;
@@ -40,7 +40,11 @@ pub(crate) fn exercise<M: FuzzMachine>(machine: M) {
     let mut harness = Harness::with(machine, 5, StrategyKind::Tree);
     harness.checker.trusting = true;
     let mut now = Now { monotonic: Duration::from_secs(7), unix: START + 500 };
-    let meet = [Step::Timeout, Step::Connected(Peer(1), Route::Kgc), Step::Connected(Peer(2), Route::Leader)];
+    let meet = [
+        TraceInput::Timeout,
+        TraceInput::Connected(Peer(1), Route::Kgc),
+        TraceInput::Connected(Peer(2), Route::Leader),
+    ];
     for step in &meet {
         harness.take(now, step);
     }
@@ -49,7 +53,7 @@ pub(crate) fn exercise<M: FuzzMachine>(machine: M) {
     }
     harness.machine.check();
     harness.restart();
-    harness.take(now, &Step::Timeout);
+    harness.take(now, &TraceInput::Timeout);
 }
 
 fn apply_step<M: FuzzMachine>(
@@ -63,10 +67,10 @@ fn apply_step<M: FuzzMachine>(
             harness.expire(now);
             return Ok(());
         }
-        1 => Step::Timeout,
-        2 => Step::Connected(some_peer(u)?, *u.choose(&[Route::Kgc, Route::Leader, Route::Inbound])?),
-        3 => Step::Disconnected(some_peer(u)?),
-        4 => Step::Command(M::command(u)?),
+        1 => TraceInput::Timeout,
+        2 => TraceInput::Connected(some_peer(u)?, *u.choose(&[Route::Kgc, Route::Leader, Route::Inbound])?),
+        3 => TraceInput::Disconnected(some_peer(u)?),
+        4 => TraceInput::Command(M::command(u)?),
         5 => {
             advance_time(now, u)?;
             return Ok(());
@@ -77,11 +81,11 @@ fn apply_step<M: FuzzMachine>(
         }
         7 => {
             let len = u.int_in_range(0..=64)?;
-            Step::Received(some_peer(u)?, some_via(u)?, u.bytes(len)?.to_vec())
+            TraceInput::Received(some_peer(u)?, some_via(u)?, u.bytes(len)?.to_vec())
         }
         8..=10 => own_message(trace, u)?,
-        11..=12 => Step::Received(some_peer(u)?, some_via(u)?, rogue::message(u)?),
-        _ => Step::Received(some_peer(u)?, some_via(u)?, any_message(u)?),
+        11..=12 => TraceInput::Received(some_peer(u)?, some_via(u)?, rogue::message(u)?),
+        _ => TraceInput::Received(some_peer(u)?, some_via(u)?, any_message(u)?),
     };
     harness.take(*now, &step);
     Ok(())
@@ -125,12 +129,12 @@ fn some_via(u: &mut Unstructured<'_>) -> arbitrary::Result<Via> {
 fn own_message<M: FuzzMachine>(
     trace: &Trace<M>,
     u: &mut Unstructured<'_>,
-) -> arbitrary::Result<Step<M::Command>> {
+) -> arbitrary::Result<TraceInput<M::Command>> {
     let (_, step) = &trace.steps[u.choose_index(trace.steps.len())?];
     Ok(match step {
-        Step::Received(from, via, bytes) => {
+        TraceInput::Received(from, via, bytes) => {
             let other = any_message(u)?;
-            Step::Received(*from, *via, mutate(u, bytes.clone(), &other)?)
+            TraceInput::Received(*from, *via, mutate(u, bytes.clone(), &other)?)
         }
         other => other.clone(),
     })

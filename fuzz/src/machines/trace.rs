@@ -8,12 +8,12 @@ use quiver_testbed::Outputs;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::CryptoRngCore;
 
-use super::roles::{Checker, FuzzMachine};
+use super::roles::{EventChecker, FuzzMachine};
 use crate::scene::rng;
 
 /// An input that owns its bytes.
 #[derive(Clone, Debug)]
-pub(crate) enum Step<C> {
+pub(crate) enum TraceInput<C> {
     Timeout,
     Connected(Peer, Route),
     Disconnected(Peer),
@@ -28,7 +28,7 @@ pub(crate) struct Trace<M: FuzzMachine> {
     pub(crate) seed: u64,
     /// The group's re-key strategy.
     pub(crate) strategy: StrategyKind,
-    pub(crate) steps: Vec<(Now, Step<M::Command>)>,
+    pub(crate) steps: Vec<(Now, TraceInput<M::Command>)>,
     /// Number of steps up to each state of interest.
     pub(crate) marks: Vec<usize>,
     /// Records that it persisted.
@@ -54,7 +54,7 @@ pub(crate) struct Harness<M: FuzzMachine> {
     strategy: StrategyKind,
     rng: ChaCha20Rng,
     pub(crate) disk: Vec<M::Record>,
-    pub(crate) checker: Checker,
+    pub(crate) checker: EventChecker,
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -70,7 +70,7 @@ impl<M: FuzzMachine> Harness<M> {
             strategy,
             rng: rng(seed),
             disk: Vec::new(),
-            checker: Checker::default(),
+            checker: EventChecker::default(),
             deadline: None,
         };
         harness.drain();
@@ -78,13 +78,13 @@ impl<M: FuzzMachine> Harness<M> {
     }
 
     /// Feeds one input and executes the machine's outputs.
-    pub(crate) fn take(&mut self, now: Now, step: &Step<M::Command>) {
+    pub(crate) fn take(&mut self, now: Now, step: &TraceInput<M::Command>) {
         let input = match step {
-            Step::Timeout => Input::Timeout,
-            Step::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
-            Step::Disconnected(peer) => Input::Disconnected { peer: *peer },
-            Step::Received(from, via, bytes) => Input::Received { from: *from, via: *via, bytes },
-            Step::Command(command) => Input::Command(command.clone()),
+            TraceInput::Timeout => Input::Timeout,
+            TraceInput::Connected(peer, route) => Input::Connected { peer: *peer, route: *route },
+            TraceInput::Disconnected(peer) => Input::Disconnected { peer: *peer },
+            TraceInput::Received(from, via, bytes) => Input::Received { from: *from, via: *via, bytes },
+            TraceInput::Command(command) => Input::Command(command.clone()),
         };
         self.machine.handle_input(now, input, &mut self.rng);
         self.drain();
@@ -111,7 +111,7 @@ impl<M: FuzzMachine> Harness<M> {
         now.monotonic += passed;
         now.unix = now.unix.saturating_add(passed.as_secs());
         for _ in 0..100 {
-            self.take(*now, &Step::Timeout);
+            self.take(*now, &TraceInput::Timeout);
             if self.deadline.is_none_or(|deadline| deadline > now.monotonic) {
                 return;
             }
@@ -131,13 +131,13 @@ impl<M: FuzzMachine> Harness<M> {
 pub(crate) struct Recorder<M: FuzzMachine> {
     pub(crate) machine: M,
     rng: ChaCha20Rng,
-    pub(crate) checker: Checker,
+    pub(crate) checker: EventChecker,
     pub(crate) trace: Trace<M>,
 }
 
 impl<M: FuzzMachine> Recorder<M> {
     pub(crate) fn new(machine: M, seed: u64, strategy: StrategyKind) -> Self {
-        let mut checker = Checker::default();
+        let mut checker = EventChecker::default();
         checker.trusting = true;
         let trace = Trace { seed, strategy, steps: Vec::new(), marks: vec![0], records: Vec::new() };
         Self { machine, rng: rng(seed), checker, trace }
@@ -151,11 +151,11 @@ impl<M: FuzzMachine> Machine for Recorder<M> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, M::Command>, _: &mut dyn CryptoRngCore) {
         let step = match &input {
-            Input::Timeout => Step::Timeout,
-            Input::Connected { peer, route } => Step::Connected(*peer, *route),
-            Input::Disconnected { peer } => Step::Disconnected(*peer),
-            Input::Received { from, via, bytes } => Step::Received(*from, *via, bytes.to_vec()),
-            Input::Command(command) => Step::Command(command.clone()),
+            Input::Timeout => TraceInput::Timeout,
+            Input::Connected { peer, route } => TraceInput::Connected(*peer, *route),
+            Input::Disconnected { peer } => TraceInput::Disconnected(*peer),
+            Input::Received { from, via, bytes } => TraceInput::Received(*from, *via, bytes.to_vec()),
+            Input::Command(command) => TraceInput::Command(command.clone()),
             Input::Resumed => panic!("nobody makes a copy of it"),
         };
         self.trace.steps.push((now, step));

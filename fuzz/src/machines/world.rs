@@ -13,7 +13,7 @@ use quiver_testbed::Net;
 
 use super::S;
 use super::deputy::Deputy;
-use super::roles::{EdgeNode, FuzzMachine, LeaderNode, edge};
+use super::roles::{FuzzEdge, FuzzLeader, FuzzMachine, edge};
 use super::trace::{Recorder, Trace};
 use crate::envelopes;
 use crate::scene::{Staged, name};
@@ -30,9 +30,9 @@ pub(crate) fn edge_name(edge: usize) -> String {
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) kgc: Trace<Kgc<S>>,
-    pub(crate) leader: Trace<LeaderNode>,
+    pub(crate) leader: Trace<FuzzLeader>,
     pub(crate) deputy: Trace<Deputy>,
-    pub(crate) edges: Vec<Trace<EdgeNode>>,
+    pub(crate) edges: Vec<Trace<FuzzEdge>>,
     pub(crate) messages: Vec<Vec<u8>>,
     digests: BTreeSet<[u8; 32]>,
 }
@@ -44,7 +44,7 @@ pub(crate) const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKi
 pub(crate) fn recording(strategy: StrategyKind) -> &'static Recording {
     static RECORDINGS: [OnceLock<Recording>; 2] = [const { OnceLock::new() }; 2];
     RECORDINGS[usize::from(strategy == StrategyKind::Tree)].get_or_init(|| {
-        let mut world = World::new(strategy);
+        let mut world = FuzzWorld::new(strategy);
         world.perform();
         world.finish()
     })
@@ -56,70 +56,70 @@ pub(crate) fn is_honest(digest: &[u8; 32]) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
+enum FuzzNode {
     Kgc,
     Leader,
     Deputy,
     Edge(usize),
 }
 
-struct World {
+struct FuzzWorld {
     strategy: StrategyKind,
-    net: Net<Node>,
+    net: Net<FuzzNode>,
     edges: usize,
     digests: BTreeSet<[u8; 32]>,
 }
 
-impl World {
+impl FuzzWorld {
     fn new(strategy: StrategyKind) -> Self {
         let mut world = Self { strategy, net: Net::new(0), edges: 0, digests: BTreeSet::new() };
         world.net.skip(Duration::from_secs(100));
-        world.start(Node::Kgc, Kgc::restart(&[], strategy).expect("a fresh KGC"), 1);
-        world.start(Node::Leader, LeaderNode::restart(&[], strategy).expect("a fresh leader"), 2);
-        world.start(Node::Deputy, Deputy::restart(&[], strategy).expect("a fresh leader"), 99);
+        world.start(FuzzNode::Kgc, Kgc::restart(&[], strategy).expect("a fresh KGC"), 1);
+        world.start(FuzzNode::Leader, FuzzLeader::restart(&[], strategy).expect("a fresh leader"), 2);
+        world.start(FuzzNode::Deputy, Deputy::restart(&[], strategy).expect("a fresh leader"), 99);
         world
     }
 
-    fn start<M: FuzzMachine>(&mut self, node: Node, machine: M, seed: u64) {
+    fn start<M: FuzzMachine>(&mut self, node: FuzzNode, machine: M, seed: u64) {
         self.net.subscribe(node);
         self.net.start(node, Recorder::new(machine, seed, self.strategy));
     }
 
-    fn machine<M: FuzzMachine>(&self, node: Node) -> &M {
+    fn machine<M: FuzzMachine>(&self, node: FuzzNode) -> &M {
         &self.net.machine::<Recorder<M>>(node).machine
     }
 
     /// The states that matter are marked: enrolled, serving or member, and after churn. Fresh is the first
     /// mark.
     fn perform(&mut self) {
-        self.net.connect(Node::Leader, Node::Kgc, Route::Kgc);
-        self.net.connect(Node::Deputy, Node::Kgc, Route::Kgc);
+        self.net.connect(FuzzNode::Leader, FuzzNode::Kgc, Route::Kgc);
+        self.net.connect(FuzzNode::Deputy, FuzzNode::Kgc, Route::Kgc);
         for edge in 0..EDGES - 1 {
             self.enlist(edge);
         }
         self.run(Duration::from_secs(2));
         self.mark();
-        self.net.connect(Node::Deputy, Node::Leader, Route::Leader);
+        self.net.connect(FuzzNode::Deputy, FuzzNode::Leader, Route::Leader);
         for edge in 0..EDGES - 1 {
-            self.net.connect(Node::Edge(edge), Node::Leader, Route::Leader);
+            self.net.connect(FuzzNode::Edge(edge), FuzzNode::Leader, Route::Leader);
         }
         self.run(Duration::from_secs(3));
         self.mark();
         self.churn();
         self.run(Duration::from_secs(30));
         self.mark();
-        assert!(self.machine::<EdgeNode>(Node::Edge(0)).status().synced, "the honest run went wrong");
+        assert!(self.machine::<FuzzEdge>(FuzzNode::Edge(0)).status().synced, "the honest run went wrong");
         assert!(
-            self.machine::<EdgeNode>(Node::Edge(EDGES - 1)).status().synced,
+            self.machine::<FuzzEdge>(FuzzNode::Edge(EDGES - 1)).status().synced,
             "the late edge did not join"
         );
         assert_eq!(
-            self.machine::<LeaderNode>(Node::Leader).status().members,
+            self.machine::<FuzzLeader>(FuzzNode::Leader).status().members,
             EDGES - 2,
             "one was evicted, one left"
         );
         assert_eq!(
-            self.machine::<Deputy>(Node::Deputy).0.status().members,
+            self.machine::<Deputy>(FuzzNode::Deputy).0.status().members,
             EDGES - 2,
             "the deputy is behind"
         );
@@ -138,19 +138,19 @@ impl World {
         self.command_leader(LeaderCommand::Rekey);
         self.run(Duration::from_secs(1));
         // Away while the key changes, and back: it has to catch up.
-        self.net.disconnect_all(Node::Edge(0));
+        self.net.disconnect_all(FuzzNode::Edge(0));
         self.command_leader(LeaderCommand::Rekey);
         self.run(Duration::from_secs(1));
-        self.net.connect(Node::Edge(0), Node::Leader, Route::Leader);
-        self.net.connect(Node::Edge(0), Node::Kgc, Route::Kgc);
+        self.net.connect(FuzzNode::Edge(0), FuzzNode::Leader, Route::Leader);
+        self.net.connect(FuzzNode::Edge(0), FuzzNode::Kgc, Route::Kgc);
         self.run(Duration::from_secs(5));
         self.command_leader(LeaderCommand::Evict(name(&edge_name(2))));
         let serial = S::scene().token(&edge_name(2), Role::Edge).token.statement.id;
         let revoke = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
-        self.net.command::<Recorder<Kgc<S>>>(Node::Kgc, revoke);
+        self.net.command::<Recorder<Kgc<S>>>(FuzzNode::Kgc, revoke);
         self.run(Duration::from_secs(1));
         self.enlist(EDGES - 1);
-        self.net.connect(Node::Edge(EDGES - 1), Node::Leader, Route::Leader);
+        self.net.connect(FuzzNode::Edge(EDGES - 1), FuzzNode::Leader, Route::Leader);
         self.command_edge(1, EdgeCommand::Leave);
         self.run(Duration::from_secs(5));
     }
@@ -166,21 +166,21 @@ impl World {
     }
 
     fn mark(&mut self) {
-        self.mark_one::<Kgc<S>>(Node::Kgc);
-        self.mark_one::<LeaderNode>(Node::Leader);
-        self.mark_one::<Deputy>(Node::Deputy);
-        (0..self.edges).for_each(|edge| self.mark_one::<EdgeNode>(Node::Edge(edge)));
+        self.mark_one::<Kgc<S>>(FuzzNode::Kgc);
+        self.mark_one::<FuzzLeader>(FuzzNode::Leader);
+        self.mark_one::<Deputy>(FuzzNode::Deputy);
+        (0..self.edges).for_each(|edge| self.mark_one::<FuzzEdge>(FuzzNode::Edge(edge)));
     }
 
-    fn mark_one<M: FuzzMachine>(&mut self, node: Node) {
+    fn mark_one<M: FuzzMachine>(&mut self, node: FuzzNode) {
         let trace = &mut self.net.node_mut::<Recorder<M>>(node).machine_mut().expect("it runs").trace;
         trace.marks.push(trace.steps.len());
     }
 
     fn enlist(&mut self, number: usize) {
         self.edges += 1;
-        self.start(Node::Edge(number), edge(number), 3 + number as u64);
-        self.net.connect(Node::Edge(number), Node::Kgc, Route::Kgc);
+        self.start(FuzzNode::Edge(number), edge(number), 3 + number as u64);
+        self.net.connect(FuzzNode::Edge(number), FuzzNode::Kgc, Route::Kgc);
     }
 
     fn command_edge(&mut self, edge: usize, command: EdgeCommand) {
@@ -188,7 +188,7 @@ impl World {
     }
 
     fn command_edge_node(&mut self, edge: usize, command: Either<EdgeCommand, EnvelopeCommand>) {
-        self.net.command::<Recorder<EdgeNode>>(Node::Edge(edge), command);
+        self.net.command::<Recorder<FuzzEdge>>(FuzzNode::Edge(edge), command);
     }
 
     fn command_leader(&mut self, command: LeaderCommand) {
@@ -196,13 +196,13 @@ impl World {
     }
 
     fn command_leader_node(&mut self, command: Either<LeaderCommand, EnvelopeCommand>) {
-        self.net.command::<Recorder<LeaderNode>>(Node::Leader, command);
+        self.net.command::<Recorder<FuzzLeader>>(FuzzNode::Leader, command);
     }
 
     fn run(&mut self, time: Duration) {
         let end = self.net.time() + time;
         loop {
-            self.digests.extend(self.machine::<LeaderNode>(Node::Leader).status().digest);
+            self.digests.extend(self.machine::<FuzzLeader>(FuzzNode::Leader).status().digest);
             if !self.net.step(end) {
                 break;
             }
@@ -214,7 +214,7 @@ impl World {
         self.net.recorded.iter().map(|packet| packet.bytes.clone()).collect()
     }
 
-    fn trace<M: FuzzMachine>(&mut self, node: Node) -> Trace<M> {
+    fn trace<M: FuzzMachine>(&mut self, node: FuzzNode) -> Trace<M> {
         let node = self.net.node_mut::<Recorder<M>>(node);
         let records = node.records().to_vec();
         let recorder = *node.take_machine().expect("it runs");
@@ -227,10 +227,10 @@ impl World {
         let longest = messages.iter().map(Vec::len).max();
         assert!(longest.is_some_and(|len| len <= MAX_MESSAGE_LEN), "a message of {longest:?} bytes");
         Recording {
-            kgc: self.trace(Node::Kgc),
-            leader: self.trace(Node::Leader),
-            deputy: self.trace(Node::Deputy),
-            edges: (0..self.edges).map(|edge| self.trace(Node::Edge(edge))).collect(),
+            kgc: self.trace(FuzzNode::Kgc),
+            leader: self.trace(FuzzNode::Leader),
+            deputy: self.trace(FuzzNode::Deputy),
+            edges: (0..self.edges).map(|edge| self.trace(FuzzNode::Edge(edge))).collect(),
             messages,
             digests: self.digests,
         }

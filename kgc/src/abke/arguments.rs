@@ -68,7 +68,7 @@ pub(crate) struct CertifyArgs {
     pub(crate) drone: Name,
     /// A value for each field: an integer, true or false, `now`, or a time as seconds since 1970: now+2h
     #[arg(value_name = "FIELD=VALUE", required = true, allow_hyphen_values = true)]
-    pub(crate) values: Vec<Value>,
+    pub(crate) values: Vec<FieldValue>,
     #[command(flatten)]
     pub(crate) choice: AuthorityChoice,
 }
@@ -99,12 +99,12 @@ pub(crate) struct PolicyArgs {
 
 /// A field and what is certified of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct FieldValue {
     pub(crate) field: String,
     pub(crate) value: i128,
 }
 
-impl FromStr for Value {
+impl FromStr for FieldValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -146,12 +146,12 @@ mod tests {
     use super::*;
 
     fn value(text: &str) -> Result<i128, String> {
-        text.parse::<Value>().map(|value| value.value)
+        text.parse::<FieldValue>().map(|value| value.value)
     }
 
     #[test]
     fn values_are_integers_truth_and_times() {
-        assert_eq!("x=-1_000".parse(), Ok(Value { field: "x".into(), value: -1000 }));
+        assert_eq!("x=-1_000".parse(), Ok(FieldValue { field: "x".into(), value: -1000 }));
         assert_eq!((value("m=true"), value("m = false")), (Ok(1), Ok(0)));
         let now = i128::from(unix_now());
         let near =

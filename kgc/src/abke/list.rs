@@ -1,19 +1,19 @@
 //! `kgc abke list`: authorities, what is certified, credentials issued, policies.
 
-use quiver_admission::certifying::Terms;
+use quiver_admission::certifying::CertificationTerms;
 use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::{all, schema};
-use crate::authorities::Known;
+use crate::authorities::RegisteredAuthority;
 use crate::error::Result;
 use crate::grants::{grant_table, grants_of, key_table, keys_of};
 use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};
 
 /// An authority as it is shown.
 #[derive(Debug, Serialize)]
-struct AuthorityLine {
+struct AbkeAuthorityLine {
     name: String,
     /// Number of bits that it certifies.
     bits: usize,
@@ -30,8 +30,8 @@ struct AuthorityLine {
 }
 
 #[derive(Debug, Serialize)]
-struct Listing {
-    authorities: Vec<AuthorityLine>,
+struct AbkeListing {
+    authorities: Vec<AbkeAuthorityLine>,
     certified: Vec<GrantRow>,
     credentials: Vec<KeyRow>,
     policies: Vec<AdmissionRow>,
@@ -44,7 +44,7 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
     let authorities: Vec<_> = known.iter().map(|known| line(known, now)).collect();
     let shown = |name: &str| authorities.iter().any(|line| line.name == name);
     let (certified, credentials) = (grants_of(store, shown)?, keys_of(store, shown)?);
-    let listing = Listing { certified, credentials, policies: store.policies()?, authorities };
+    let listing = AbkeListing { certified, credentials, policies: store.policies()?, authorities };
     if json {
         return Ok(terminal::json(&listing)?);
     }
@@ -64,9 +64,9 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
     Ok(())
 }
 
-fn line(known: &Known<Terms>, now: UnixTime) -> AuthorityLine {
+fn line(known: &RegisteredAuthority<CertificationTerms>, now: UnixTime) -> AbkeAuthorityLine {
     let terms = &known.service;
-    AuthorityLine {
+    AbkeAuthorityLine {
         name: known.row.name.clone(),
         bits: terms.schema().bits(),
         period: terms.period().as_secs(),
@@ -77,7 +77,7 @@ fn line(known: &Known<Terms>, now: UnixTime) -> AuthorityLine {
     }
 }
 
-fn of_authorities(lines: &[AuthorityLine]) -> String {
+fn of_authorities(lines: &[AbkeAuthorityLine]) -> String {
     let rows: Vec<_> = lines
         .iter()
         .map(|line| {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use quiver_admission::{PolicyStatement, SignedPolicy};
 use quiver_ainq::{Deployment, Name, Purpose, Ristretto255};
 use quiver_garble::policy::{MAX_TEXT, Policy};
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::terminal::counted;
 use quiver_service::{clock, private_file, terminal};
@@ -14,8 +14,8 @@ use super::arguments::PolicyArgs;
 use super::choose;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::registry::Writer;
-use crate::signing::Signing;
+use crate::registry::RegistryWriter;
+use crate::signing::RegistrySigner;
 use crate::store::SignedText;
 use crate::token::check_end;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    writer: &mut Writer,
+    writer: &mut RegistryWriter,
     args: &PolicyArgs,
 ) -> Result<()> {
     let known = choose(writer, deployment, args.authority.as_deref())?;
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let (authority, group) = (*known.statement.fingerprint(), args.group.clone());
     let statement = PolicyStatement { authority, group, name: name.clone(), not_after: args.not_after, text };
     let by = writer.protection(protection)?;
-    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
+    let signing = RegistrySigner { config, deployment, by: &by, wait: args.approval.wait };
     let signature = signing.sign(writer, Purpose::AbkePolicy, &statement.body())?;
     let policy = SignedPolicy::new(statement, signature)?.verify(deployment)?;
     // Recorded first: every policy that leaves is in the audit table.
@@ -59,7 +59,7 @@ pub(crate) fn run(
         text: &policy.text,
     };
     writer.record_policy(&signed, now)?;
-    armour::write_new(&out, Kind::AdmissionPolicy, &policy.bytes())?;
+    armour::write_new(&out, ArmourKind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{}, {} of them AND",
         out.display(),

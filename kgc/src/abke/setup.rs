@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quiver_admission::certifying::{KIND, SCHEME, Terms};
+use quiver_admission::certifying::{CertificationTerms, KIND, SCHEME};
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_garble::policy::{MAX_TEXT, Schema};
 use quiver_service::secrets::ProtectionArgs;
@@ -16,22 +16,23 @@ use crate::authority_setup::{AuthoritySetup, refuse_taken, write_public};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::registry::Writer;
-use crate::signing::Signing;
+use crate::registry::RegistryWriter;
+use crate::signing::RegistrySigner;
 
 /// Draws the seed of all slot keys, has the KGC sign what is public, stores everything.
 pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    writer: &mut Writer,
+    writer: &mut RegistryWriter,
     args: &AbkeSetupArgs,
 ) -> Result<()> {
     let name = &args.name;
     let public = config.data_dir.join(format!("{name}.authority"));
     refuse_taken(writer, name, &public)?;
     let schema = read_schema(&args.schema)?;
-    let terms = Terms::new(schema, args.period).map_err(|error| Error::Terms(error.to_string()))?;
+    let terms =
+        CertificationTerms::new(schema, args.period).map_err(|error| Error::Terms(error.to_string()))?;
     let by = writer.protection(protection)?;
     let mut seed = Zeroizing::new(vec![0; 32]);
     OsRng.fill_bytes(&mut seed);
@@ -43,7 +44,7 @@ pub(crate) fn run(
         parameters: terms.parameters(),
         master: seed,
     };
-    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
+    let signing = RegistrySigner { config, deployment, by: &by, wait: args.approval.wait };
     let statement = setup.carry_out(&signing, writer)?;
     write_public(&public, &statement)?;
     terminal::line(&format!(

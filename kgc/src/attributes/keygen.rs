@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
-use quiver_service::keyring::{self, Entry, HeldKey};
+use quiver_service::keyring::{self, HeldKey, KeyringEntry};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
@@ -14,14 +14,14 @@ use super::chosen;
 use crate::authorities;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::registry::Writer;
+use crate::registry::RegistryWriter;
 
 /// Makes a key and writes it. Needs no running KGC, and does not mind one.
 pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    writer: &mut Writer,
+    writer: &mut RegistryWriter,
     args: &KeygenArgs,
 ) -> Result<()> {
     let (known, granted) = chosen(writer, deployment, &args.what)?;
@@ -44,7 +44,7 @@ pub(crate) fn run(
     let length = key.len();
     // Audited first: every key that leaves is in the audit table.
     writer.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
-    let entry = Entry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
+    let entry = KeyringEntry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
     keyring::write_key(&out, &entry)?;
     terminal::line(&format!(
         "{}  secret: an attribute key of {} ({length} bytes) for: {}",

@@ -6,14 +6,14 @@ use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::{all, schema_of};
-use crate::authorities::Known;
+use crate::authorities::RegisteredAuthority;
 use crate::error::Result;
 use crate::grants::{grant_table, grants_of, key_table, keys_of};
 use crate::store::{GrantRow, KeyRow, Store};
 
 /// An authority as it is shown.
 #[derive(Debug, Serialize)]
-struct AuthorityLine {
+struct AbeAuthorityLine {
     name: String,
     scheme: &'static str,
     /// Content of its keys: `policy` or `attributes`.
@@ -26,8 +26,8 @@ struct AuthorityLine {
 }
 
 #[derive(Debug, Serialize)]
-struct Listing {
-    authorities: Vec<AuthorityLine>,
+struct AbeListing {
+    authorities: Vec<AbeAuthorityLine>,
     grants: Vec<GrantRow>,
     keys: Vec<KeyRow>,
 }
@@ -36,7 +36,7 @@ struct Listing {
 pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bool) -> Result<()> {
     let authorities = all(store, deployment)?.into_iter().map(line).collect::<Result<Vec<_>>>()?;
     let shown = |name: &str| authorities.iter().any(|line| line.name == name);
-    let listing = Listing { grants: grants_of(store, shown)?, keys: keys_of(store, shown)?, authorities };
+    let listing = AbeListing { grants: grants_of(store, shown)?, keys: keys_of(store, shown)?, authorities };
     if json {
         return Ok(terminal::json(&listing)?);
     }
@@ -50,9 +50,9 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
     Ok(())
 }
 
-fn line(known: Known<SchemeKind>) -> Result<AuthorityLine> {
+fn line(known: RegisteredAuthority<SchemeKind>) -> Result<AbeAuthorityLine> {
     let schema = schema_of(&known.statement)?.to_string();
-    Ok(AuthorityLine {
+    Ok(AbeAuthorityLine {
         name: known.row.name,
         scheme: known.service.id(),
         keys_have: match known.service.granting() {
@@ -65,7 +65,7 @@ fn line(known: Known<SchemeKind>) -> Result<AuthorityLine> {
     })
 }
 
-fn of_authorities(listing: &Listing) -> String {
+fn of_authorities(listing: &AbeListing) -> String {
     let rows: Vec<_> = listing
         .authorities
         .iter()

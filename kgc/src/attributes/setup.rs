@@ -15,8 +15,8 @@ use crate::authority_setup::{AuthoritySetup, refuse_taken, write_public};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::registry::Writer;
-use crate::signing::Signing;
+use crate::registry::RegistryWriter;
+use crate::signing::RegistrySigner;
 
 /// Bytes a schema's file may have.
 const SCHEMA_FILE_LIMIT: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    writer: &mut Writer,
+    writer: &mut RegistryWriter,
     args: &SetupArgs,
 ) -> Result<()> {
     let scheme = args.scheme;
@@ -47,7 +47,7 @@ pub(crate) fn run(
         parameters: founded.parameters,
         master: founded.master,
     };
-    let signing = Signing { config, deployment, by: &by, wait: args.approval.wait };
+    let signing = RegistrySigner { config, deployment, by: &by, wait: args.approval.wait };
     let statement = setup.carry_out(&signing, writer)?;
     // If this fails, `kgc abe publish` does it.
     write_public(&public, &statement)?;

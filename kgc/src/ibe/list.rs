@@ -23,7 +23,7 @@ struct MasterLine {
 }
 
 #[derive(Debug, Serialize)]
-struct Listing {
+struct IbeListing {
     master: Option<MasterLine>,
     policies: Vec<PolicyRow>,
     approvals: Vec<ApprovalRow>,
@@ -41,7 +41,7 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
         kgcs: authority.kgcs().collect(),
         at,
     });
-    let listing = Listing {
+    let listing = IbeListing {
         master,
         policies: store.ibe_policy_rows()?,
         approvals: store.ibe_approval_rows()?,

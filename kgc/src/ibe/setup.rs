@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::master_share;
-use crate::registry::Writer;
-use crate::signing::Signing;
+use crate::registry::RegistryWriter;
+use crate::signing::RegistrySigner;
 
 /// Patterns that the policies of a fresh master key allow: each kind of condition, by its own rule, to every
 /// drone.
@@ -32,7 +32,7 @@ pub(crate) fn run(
     config: &Config,
     protection: &ProtectionArgs,
     deployment: &Deployment<Ristretto255>,
-    writer: &mut Writer,
+    writer: &mut RegistryWriter,
     name: &Name,
 ) -> Result<()> {
     if let Some(row) = writer.ibe_authority()? {
@@ -49,7 +49,7 @@ pub(crate) fn run(
         return Err(Error::Scheme("a single share was to be dealt".into()));
     };
     let statement = ReleaseParameters { version: 1, publics }.statement(deployment, name.clone())?;
-    let signing = Signing { config, deployment, by: &by, wait: Duration::ZERO };
+    let signing = RegistrySigner { config, deployment, by: &by, wait: Duration::ZERO };
     let signature = signing.sign(writer, Purpose::Parameters, &statement.body())?;
     let statement = SignedAuthority::new(statement, signature)?.verify(deployment)?;
     let authority = ReleaseAuthority::new(deployment, statement)?;

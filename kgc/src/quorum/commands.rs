@@ -9,12 +9,12 @@ use quiver_service::{private_file, terminal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::control::Outcome;
+use super::control::CommandOutcome;
 use super::file::{self, Pinned};
-use super::status::Status;
+use super::status::KgcStatus;
 use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
-use crate::control::Request;
+use crate::control::KgcRequest;
 use crate::error::{Error, Result};
 
 /// Time between two looks at what a command waits for.
@@ -28,39 +28,39 @@ pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
     match command {
         QuorumCommand::Status { json } => status(config, json).await,
         QuorumCommand::Refresh(args) => {
-            let request = Request::Refresh { wait: args.wait.as_secs() };
-            let outcome = ask_and_report(config, &request, Status::doing).await?;
+            let request = KgcRequest::Refresh { wait: args.wait.as_secs() };
+            let outcome = ask_and_report(config, &request, KgcStatus::doing).await?;
             finish(config, &args, outcome, "refreshed", "the refresh continues; `kgc quorum abandon` ends it")
                 .await
         }
         QuorumCommand::Repair(args) => {
-            let request = Request::Repair { wait: args.wait.as_secs() };
-            let outcome = ask_and_report(config, &request, Status::doing).await?;
+            let request = KgcRequest::Repair { wait: args.wait.as_secs() };
+            let outcome = ask_and_report(config, &request, KgcStatus::doing).await?;
             let goes_on = approve_hint(config)?;
             finish(config, &args, outcome, "repaired", &goes_on).await
         }
         QuorumCommand::Approve(args) => approve(config, &args).await,
         QuorumCommand::Abandon => {
-            ask::<()>(config, &Request::Abandon).await?;
+            ask::<()>(config, &KgcRequest::Abandon).await?;
             print_line("abandoned; this KGC keeps the shares it has")
         }
         QuorumCommand::Adopt => {
-            ask::<()>(config, &Request::Adopt).await?;
+            ask::<()>(config, &KgcRequest::Adopt).await?;
             print_line("the new shares are in force here, the old ones erased")
         }
         QuorumCommand::Key(_) | QuorumCommand::Init(_) | QuorumCommand::Found(_) => Ok(()),
     }
 }
 
-async fn ask<A: DeserializeOwned>(config: &Config, request: &Request) -> Result<A> {
+async fn ask<A: DeserializeOwned>(config: &Config, request: &KgcRequest) -> Result<A> {
     Ok(call(&config.data_dir, "kgc", "serve", request).await?)
 }
 
 /// Asks, and logs what is waited for, by the service's state, as often as it changes.
 async fn ask_and_report<A: DeserializeOwned>(
     config: &Config,
-    request: &Request,
-    waits: impl Fn(&Status) -> String,
+    request: &KgcRequest,
+    waits: impl Fn(&KgcStatus) -> String,
 ) -> Result<A> {
     let (answer, mut reported) = (ask(config, request), String::new());
     tokio::pin!(answer);
@@ -70,7 +70,7 @@ async fn ask_and_report<A: DeserializeOwned>(
             () = tokio::time::sleep(REPORT) => {}
         }
         // A caller that asks for it alone gets an error, if there is one.
-        if let Ok(status) = ask::<Status>(config, &Request::Status).await {
+        if let Ok(status) = ask::<KgcStatus>(config, &KgcRequest::Status).await {
             let waited_for = waits(&status);
             if waited_for != reported {
                 tracing::info!("{waited_for}");
@@ -89,22 +89,28 @@ fn print(value: &impl Serialize) -> Result<()> {
 }
 
 async fn status(config: &Config, json: bool) -> Result<()> {
-    let status: Status = ask(config, &Request::Status).await?;
+    let status: KgcStatus = ask(config, &KgcRequest::Status).await?;
     if json { print(&status) } else { print_line(&status.text()) }
 }
 
 /// Prints the result of a command that takes time.
-async fn finish(config: &Config, args: &WaitArgs, outcome: Outcome, done: &str, goes_on: &str) -> Result<()> {
+async fn finish(
+    config: &Config,
+    args: &WaitArgs,
+    outcome: CommandOutcome,
+    done: &str,
+    goes_on: &str,
+) -> Result<()> {
     if args.json {
         print(&outcome)?;
     }
     match outcome {
-        Outcome::Done { .. } if args.json => Ok(()),
-        Outcome::Done { version } => print_line(&format!(
+        CommandOutcome::Done { .. } if args.json => Ok(()),
+        CommandOutcome::Done { version } => print_line(&format!(
             "{done}: shares of version {version} are in force here, older ones are erased"
         )),
-        Outcome::Pending => {
-            let status: Status = ask(config, &Request::Status).await?;
+        CommandOutcome::Pending => {
+            let status: KgcStatus = ask(config, &KgcRequest::Status).await?;
             let waits = match &status.ceremony {
                 Some(ceremony) => status.waits(ceremony),
                 None => "waiting for the other KGCs".into(),
@@ -125,17 +131,17 @@ fn approve_hint(config: &Config) -> Result<String> {
 async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
     match (&args.digest, args.repair, args.withdraw) {
         (_, Some(kgc), _) => {
-            ask::<()>(config, &Request::HelpRepair { kgc }).await?;
+            ask::<()>(config, &KgcRequest::HelpRepair { kgc }).await?;
             print_line(&format!(
                 "this KGC helps KGC {kgc} to repair its shares, once, if that asks within an hour"
             ))
         }
         (Some(digest), None, false) => {
-            ask::<()>(config, &Request::Approve { digest: digest.clone() }).await?;
+            ask::<()>(config, &KgcRequest::Approve { digest: digest.clone() }).await?;
             print_line("approved: this KGC signs it when it is proposed")
         }
         (Some(digest), None, true) => {
-            ask::<()>(config, &Request::Withdraw { digest: digest.clone() }).await?;
+            ask::<()>(config, &KgcRequest::Withdraw { digest: digest.clone() }).await?;
             print_line("withdrawn: this KGC no longer signs it")
         }
         // The command line requires one of the two.
@@ -152,9 +158,9 @@ pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u
         threshold.saturating_sub(1),
         format_duration(wait)
     ))?;
-    let request = Request::Propose { body: hex::encode(body), wait: wait.as_secs() };
+    let request = KgcRequest::Propose { body: hex::encode(body), wait: wait.as_secs() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = ask_and_report::<Option<String>>(config, &request, Status::approving);
+    let asked = ask_and_report::<Option<String>>(config, &request, KgcStatus::approving);
     match runtime.block_on(asked)? {
         Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
         None => Err(Error::TimedOut(format!(

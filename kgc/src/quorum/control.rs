@@ -18,11 +18,11 @@ use super::describe;
 use super::file::Pinned;
 use super::node::{QuorumKgc, QuorumKgcCommand};
 use super::sealed::QuorumState;
-use super::status::{self, Status};
-use crate::audit_head::Shared;
+use super::status::{self, KgcStatus};
+use crate::audit_head::SharedFile;
 use crate::changes::Asked;
 use crate::control::{
-    Request, RevocationProgress, authenticate, check_registry, noted_head, read_serial, take_changes,
+    KgcRequest, RevocationProgress, authenticate, check_registry, noted_head, read_serial, take_changes,
 };
 use crate::registry::Registrar;
 
@@ -38,7 +38,7 @@ pub(crate) enum ControlEvent {
 /// Result of a command that takes time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     /// New shares are in force.
     Done { version: u32 },
     /// Not yet; it goes on.
@@ -50,7 +50,7 @@ pub(crate) enum Outcome {
 pub(crate) struct ControlServer {
     pub(crate) machine: Handle<QuorumKgc>,
     /// The file with the shares.
-    pub(crate) state: Shared<QuorumState>,
+    pub(crate) state: SharedFile<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Number of commands given.
     pub(crate) asked: Arc<AtomicU64>,
@@ -61,10 +61,10 @@ pub(crate) struct ControlServer {
     pub(crate) changes: mpsc::Sender<Asked>,
 }
 
-type Answer = Result<Value, String>;
+type QuorumAnswer = Result<Value, String>;
 
 /// Answers requests until the service ends.
-pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<Request>>, server: ControlServer) {
+pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<KgcRequest>>, server: ControlServer) {
     while let Some(Call { request, answer }) = calls.recv().await {
         let server = server.clone();
         // Some wait for the other KGCs.
@@ -75,25 +75,25 @@ pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<Request>>, server: Con
 }
 
 impl ControlServer {
-    async fn answer(&self, request: Request) -> Answer {
+    async fn answer(&self, request: KgcRequest) -> QuorumAnswer {
         match request {
-            Request::AuditHead => noted_head(&self.state),
-            Request::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
-            Request::CheckRegistry => check_registry(&self.registrar),
-            Request::Status => json(&self.status().await?),
-            Request::TakeChanges => {
+            KgcRequest::AuditHead => noted_head(&self.state),
+            KgcRequest::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
+            KgcRequest::CheckRegistry => check_registry(&self.registrar),
+            KgcRequest::Status => json(&self.status().await?),
+            KgcRequest::TakeChanges => {
                 if !self.status().await?.serving {
                     return Err("it serves no drones yet: see `kgc quorum status`".into());
                 }
                 take_changes(&self.changes).await
             }
-            Request::Revocation { serial } => json(&self.revocation(&serial).await?),
-            Request::Refresh { wait } => {
+            KgcRequest::Revocation { serial } => json(&self.revocation(&serial).await?),
+            KgcRequest::Refresh { wait } => {
                 self.needs_shares("there is nothing to refresh yet").await?;
                 self.wait_for(QuorumCommand::Refresh, wait).await
             }
-            Request::Repair { wait } => self.repair(wait).await,
-            Request::HelpRepair { kgc } => {
+            KgcRequest::Repair { wait } => self.repair(wait).await,
+            KgcRequest::HelpRepair { kgc } => {
                 if kgc == self.id {
                     return Err("this KGC cannot help itself: give that at t of the others".into());
                 }
@@ -102,18 +102,20 @@ impl ControlServer {
                 }
                 self.order(QuorumCommand::HelpRecover(kgc)).await
             }
-            Request::Approve { digest } => self.order(QuorumCommand::Approve(read_digest(&digest)?)).await,
-            Request::Withdraw { digest } => self.order(QuorumCommand::Withdraw(read_digest(&digest)?)).await,
-            Request::Propose { body, wait } => {
+            KgcRequest::Approve { digest } => self.order(QuorumCommand::Approve(read_digest(&digest)?)).await,
+            KgcRequest::Withdraw { digest } => {
+                self.order(QuorumCommand::Withdraw(read_digest(&digest)?)).await
+            }
+            KgcRequest::Propose { body, wait } => {
                 self.needs_shares("nothing can be signed yet").await?;
                 self.propose(hex::decode(&body).map_err(|error| error.to_string())?, wait).await
             }
-            Request::Abandon => self.order(QuorumCommand::Abandon).await,
-            Request::Adopt => self.order(QuorumCommand::Adopt).await,
+            KgcRequest::Abandon => self.order(QuorumCommand::Abandon).await,
+            KgcRequest::Adopt => self.order(QuorumCommand::Adopt).await,
         }
     }
 
-    async fn status(&self) -> Result<Status, String> {
+    async fn status(&self) -> Result<KgcStatus, String> {
         let (pinned, id) = (self.pinned.clone(), self.id);
         let look = move |machine: &QuorumKgc| status::of(machine, &pinned, id);
         self.machine.inspect(look).await.map_err(|error| error.to_string())
@@ -132,7 +134,7 @@ impl ControlServer {
     }
 
     /// Waits for the signature; members that have not approved yet still can.
-    async fn propose(&self, body: Vec<u8>, wait: u64) -> Answer {
+    async fn propose(&self, body: Vec<u8>, wait: u64) -> QuorumAnswer {
         let mut told = self.events.subscribe();
         self.give(QuorumCommand::Propose(body.clone())).await?;
         let signed = async {
@@ -152,14 +154,14 @@ impl ControlServer {
     }
 
     async fn refreshes(&self) -> bool {
-        let refresh = |status: Status| {
+        let refresh = |status: KgcStatus| {
             status.ceremony.is_some_and(|it| it.kind == describe::kind(CeremonyKind::Refresh))
         };
         self.status().await.is_ok_and(refresh)
     }
 
     /// A KGC whose shares are lost has begun to make a key like a new one.
-    async fn repair(&self, wait: u64) -> Answer {
+    async fn repair(&self, wait: u64) -> QuorumAnswer {
         let status = self.status().await?;
         if let Some(version) = status.version.filter(|_| status.newer.is_none()) {
             return Err(format!("this KGC has its shares (version {version}): there is nothing to repair"));
@@ -171,7 +173,7 @@ impl ControlServer {
     }
 
     /// Gives a command; returns an error if the machine refuses it.
-    async fn order(&self, command: QuorumCommand) -> Answer {
+    async fn order(&self, command: QuorumCommand) -> QuorumAnswer {
         let mut told = self.events.subscribe();
         let number = self.give(command).await?;
         let mut answer = Ok(Value::Null);
@@ -190,7 +192,7 @@ impl ControlServer {
         self.machine.command(command).await.map(|()| number).map_err(|error| error.to_string())
     }
 
-    async fn wait_for(&self, command: QuorumCommand, wait: u64) -> Answer {
+    async fn wait_for(&self, command: QuorumCommand, wait: u64) -> QuorumAnswer {
         let mut told = self.events.subscribe();
         self.give(command).await?;
         let ended = async {
@@ -207,7 +209,7 @@ impl ControlServer {
                 }
             }
         };
-        json(&timeout(Duration::from_secs(wait), ended).await.unwrap_or(Ok(Outcome::Pending))?)
+        json(&timeout(Duration::from_secs(wait), ended).await.unwrap_or(Ok(CommandOutcome::Pending))?)
     }
 }
 
@@ -223,10 +225,10 @@ async fn next(told: &mut broadcast::Receiver<ControlEvent>) -> Result<ControlEve
 }
 
 /// Outcome of a task that takes its time, if this event ends it.
-fn outcome(event: &QuorumEvent) -> Option<Result<Outcome, String>> {
+fn outcome(event: &QuorumEvent) -> Option<Result<CommandOutcome, String>> {
     match event {
         QuorumEvent::SharesInForce { version } | QuorumEvent::Recovered { version } => {
-            Some(Ok(Outcome::Done { version: *version }))
+            Some(Ok(CommandOutcome::Done { version: *version }))
         }
         QuorumEvent::Aborted { cause, .. } => {
             Some(Err(format!("aborted: {}; the shares are what they were", describe::cause(cause))))
@@ -242,6 +244,6 @@ fn read_digest(text: &str) -> Result<[u8; 32], String> {
     hex::decode_to_slice(text, &mut digest).map(|()| digest).map_err(wrong)
 }
 
-fn json(value: &impl Serialize) -> Answer {
+fn json(value: &impl Serialize) -> QuorumAnswer {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }

@@ -19,7 +19,7 @@ use quiver_ainq::{KgcId, Name, Ristretto255, Suite};
 use quiver_crypto::Hasher;
 use quiver_net::{AddressError, PeerId, parse_dialled_address};
 pub(crate) use quiver_quorum::MAX_MEMBERS;
-use quiver_quorum::Parameters;
+use quiver_quorum::QuorumParameters;
 use quiver_quorum_node::QuorumMembership;
 use quiver_service::config::address_form;
 use quiver_service::deployment_file::{DeploymentFile, KgcEntry};
@@ -43,13 +43,13 @@ pub(crate) struct QuorumFile {
     /// Threshold: number of KGCs needed.
     pub(crate) threshold: u16,
     /// All KGCs.
-    pub(crate) kgc: Vec<Seat>,
+    pub(crate) kgc: Vec<ListedKgc>,
 }
 
 /// A KGC of the quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Seat {
+pub(crate) struct ListedKgc {
     /// Identifier of the KGC: 1, 2, … without gaps.
     pub(crate) id: KgcId,
     /// Transport identity of the KGC.
@@ -68,7 +68,7 @@ fn default_suite() -> String {
 pub(crate) struct Pinned {
     pub(crate) file: QuorumFile,
     pub(crate) name: Name,
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: QuorumParameters,
     /// Peers in the order of the identifiers.
     pub(crate) peers: Vec<PeerId>,
 }
@@ -113,7 +113,7 @@ impl QuorumFile {
         self.kgc.sort_by_key(|seat| seat.id);
         let (n, t) = (self.kgc.len(), self.threshold);
         let members = u16::try_from(n).unwrap_or(u16::MAX);
-        let parameters = Parameters::new(members, t).map_err(|_| {
+        let parameters = QuorumParameters::new(members, t).map_err(|_| {
             format!(
                 "`threshold` {t} of {n} KGCs: it must be at least 2, at most {n}, and more than half of all, so that no two \
                  quorums can disagree; at most {MAX_MEMBERS} KGCs (a single KGC is set up with `kgc init`)"
@@ -134,7 +134,7 @@ impl QuorumFile {
     }
 }
 
-impl Seat {
+impl ListedKgc {
     fn check(&self) -> std::result::Result<PeerId, String> {
         let id = self.id;
         let peer = self.peer.parse().map_err(|_| {
@@ -232,7 +232,7 @@ impl Pinned {
         deployment: &quiver_ainq::Deployment<Ristretto255>,
         statement: &[u8],
     ) -> DeploymentFile {
-        let kgcs = self.file.kgc.iter().map(Seat::entry).collect();
+        let kgcs = self.file.kgc.iter().map(ListedKgc::entry).collect();
         DeploymentFile::new(deployment, kgcs).with_quorum(statement)
     }
 }
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     fn file(n: u16, threshold: u16) -> QuorumFile {
-        let seat = |id| Seat {
+        let seat = |id| ListedKgc {
             id,
             peer: PeerId::random().to_string(),
             addresses: vec![format!("/dns4/kgc-{id}/tcp/7000")],

@@ -13,8 +13,8 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 
-use super::file::{self, QuorumFile, Seat};
-use super::init::{self, Table};
+use super::file::{self, ListedKgc, QuorumFile};
+use super::init::{self, SeatTable};
 use crate::cli::FoundArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ fn contribute(path: &Path, part: &str) -> Result<()> {
 }
 
 /// Waits until all parts and the operator's key are there.
-fn gather(args: &FoundArgs, operator: &Path) -> Result<Vec<Seat>> {
+fn gather(args: &FoundArgs, operator: &Path) -> Result<Vec<ListedKgc>> {
     let mut left = args.wait;
     loop {
         let missing: Vec<_> = (1..=args.members)
@@ -108,11 +108,12 @@ fn gather(args: &FoundArgs, operator: &Path) -> Result<Vec<Seat>> {
     }
 }
 
-fn seat(path: &Path, id: u16) -> Result<Seat> {
+fn seat(path: &Path, id: u16) -> Result<ListedKgc> {
     let wrong = |what: String| Error::Quorum(format!("{}: {what}", path.display()));
     let content = private_file::read_public(path, LIMIT, "a KGC's part of a quorum's file")?;
     let text = content.text().ok_or_else(|| wrong("it is no text".into()))?;
-    let Table { kgc: [seat] } = toml::from_str(text).map_err(|error| wrong(content.explain_toml(&error)))?;
+    let SeatTable { kgc: [seat] } =
+        toml::from_str(text).map_err(|error| wrong(content.explain_toml(&error)))?;
     if seat.id == id { Ok(seat) } else { Err(wrong(format!("it is the part of KGC {}", seat.id))) }
 }
 

@@ -13,21 +13,21 @@ use super::control::ControlEvent;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
 use super::{describe, release};
-use crate::audit_head::{Shared, lock};
+use crate::audit_head::{SharedFile, lock};
 use crate::event_log::EventLog;
 use crate::ibe::setup::first_patterns;
-use crate::metrics::Metrics;
+use crate::metrics::KgcMetrics;
 use crate::store::Store;
 
 /// The host.
 pub(crate) struct QuorumHost {
     pub(crate) store: Store,
-    pub(crate) state: Shared<QuorumState>,
+    pub(crate) state: SharedFile<QuorumState>,
     pub(crate) events: broadcast::Sender<ControlEvent>,
     /// Wakes the task that opens the KGC for drones and keeps the deployment file.
     pub(crate) ready: mpsc::UnboundedSender<()>,
     pub(crate) peer_id: PeerId,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: KgcMetrics,
     pub(crate) log: EventLog,
 }
 

@@ -7,7 +7,7 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::{clock, private_file, terminal};
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, Pinned, QuorumFile, Seat};
+use super::file::{self, ListedKgc, Pinned, QuorumFile};
 use super::sealed::{self, QuorumState};
 use super::{service, transport};
 use crate::cli::{QuorumInitArgs, QuorumKeyArgs};
@@ -21,8 +21,8 @@ use crate::store::{KeptKey, RegistryKey, Store};
 /// A seat, as text to be pasted.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Table {
-    pub(super) kgc: [Seat; 1],
+pub(super) struct SeatTable {
+    pub(super) kgc: [ListedKgc; 1],
 }
 
 /// Makes the transport key, or reads the one there is, and prints this KGC's part of the init file.
@@ -50,8 +50,8 @@ pub(super) fn part(config: &Config, protection: &ProtectionArgs, args: &QuorumKe
     };
     let addresses = distinct_addresses("--address", &args.address, dialled_address)?;
     let addresses = addresses.iter().map(ToString::to_string).collect();
-    let seat = Seat { id: args.id, peer: key.peer_id().to_string(), addresses };
-    toml::to_string(&Table { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))
+    let seat = ListedKgc { id: args.id, peer: key.peer_id().to_string(), addresses };
+    toml::to_string(&SeatTable { kgc: [seat] }).map_err(|error| Error::Quorum(error.to_string()))
 }
 
 /// Pins the init file.

@@ -18,7 +18,7 @@ use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
 use super::release;
-use crate::kgc_machine::{Change, KgcMachine};
+use crate::kgc_machine::{CommandLineChange, KgcMachine};
 
 /// Member of the quorum and KGC for drones, as one machine.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) enum QuorumKgcCommand {
         command: QuorumCommand,
     },
     /// A change for the KGC; lost if there is none yet.
-    Kgc(Change),
+    Kgc(CommandLineChange),
     /// Drones are served from now on.
     Open(Box<KgcNode<Ristretto255>>),
 }
@@ -80,7 +80,7 @@ pub(crate) enum QuorumKgcRecord {
 }
 
 /// Data to open a KGC for drones with.
-pub(crate) struct Opening {
+pub(crate) struct KgcOpening {
     /// The deployment under the quorum's key.
     pub(crate) deployment: Deployment<Ristretto255>,
     /// The share, ready to sign.
@@ -115,11 +115,11 @@ impl QuorumKgc {
     }
 
     /// The data to open a KGC for drones with; `None` before there are shares and the statement about them.
-    pub(crate) fn opening(&self) -> Option<Opening> {
+    pub(crate) fn opening(&self) -> Option<KgcOpening> {
         let (deployment, statement) = (self.member.deployment()?, self.member.quorum_statement()?);
         let share = SecretShare::decode(&self.member.keys()?.ainq().share().encode()).ok()?;
         let decoded = QuorumStatement::decode(statement).ok()?;
-        Some(Opening {
+        Some(KgcOpening {
             deployment: deployment.clone(),
             share: MasterShare::new(deployment, share, &decoded).ok()?,
             statement: statement.to_vec(),
@@ -128,7 +128,7 @@ impl QuorumKgc {
 
     /// The KGC, if drones are served, signs with the shares in force.
     fn renew_share(&mut self) {
-        let Some(Opening { share, .. }) = self.opening() else { return };
+        let Some(KgcOpening { share, .. }) = self.opening() else { return };
         let version = share.version();
         let event = match self.kgc.as_mut().map(|kgc| kgc.node_mut().primary_mut().replace_share(share)) {
             None => QuorumKgcEvent::Ready,
@@ -182,7 +182,7 @@ impl QuorumKgc {
     fn take_revocations(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if let Some(list) = self.member.signed_revocations().map(<[u8]>::to_vec) {
             let take = Either::Left(KgcCommand::TakeRevocations(list));
-            self.give_kgc(now, Input::Command(Change::Command(take)), rng);
+            self.give_kgc(now, Input::Command(CommandLineChange::Command(take)), rng);
         }
     }
 
@@ -195,7 +195,7 @@ impl QuorumKgc {
         }
     }
 
-    fn give_kgc(&mut self, now: Now, input: Input<'_, Change>, rng: &mut dyn CryptoRngCore) {
+    fn give_kgc(&mut self, now: Now, input: Input<'_, CommandLineChange>, rng: &mut dyn CryptoRngCore) {
         if let Some(kgc) = &mut self.kgc {
             kgc.handle_input(now, input, rng);
         }

@@ -55,7 +55,7 @@ pub(crate) struct QuorumState {
 }
 
 /// Content of the file besides the machine's records.
-pub(crate) struct Held {
+pub(crate) struct QuorumStateContent {
     pub(crate) pinned: Pinned,
     pub(crate) operators: Vec<OperatorPublicKey<Ristretto255>>,
 }
@@ -78,7 +78,11 @@ impl QuorumState {
 
     /// Opens the file, and holds its lock. `kept` is the copy of the init file for callers without the
     /// secret; the copy in this file takes precedence.
-    pub(crate) fn open(data_dir: &Path, kept: &Pinned, by: &Protection) -> Result<(Self, Held)> {
+    pub(crate) fn open(
+        data_dir: &Path,
+        kept: &Pinned,
+        by: &Protection,
+    ) -> Result<(Self, QuorumStateContent)> {
         let path = path_in(data_dir);
         let (file, records) = StateFile::open(&path, &owner(kept), by)?;
         let corrupt = |what| quiver_service::Error::Corrupt { path: path.clone(), offset: 0, what };
@@ -107,7 +111,7 @@ impl QuorumState {
             }
         }
         let pinned = pinned.ok_or_else(|| corrupt("the init file is missing"))?;
-        Ok((state, Held { pinned, operators }))
+        Ok((state, QuorumStateContent { pinned, operators }))
     }
 
     /// The machine's records.

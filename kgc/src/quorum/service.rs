@@ -25,18 +25,18 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::control::{self, ControlServer};
-use super::file::{Pinned, Seat};
+use super::file::{ListedKgc, Pinned};
 use super::host::QuorumHost;
-use super::node::{Opening, QuorumKgc, QuorumKgcCommand};
-use super::sealed::{Held, QuorumState};
+use super::node::{KgcOpening, QuorumKgc, QuorumKgcCommand};
+use super::sealed::{QuorumState, QuorumStateContent};
 use super::{found, release, status, transport};
 use crate::audit_head::HeadKeeper;
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::event_log::EventLog;
-use crate::kgc_machine::Change;
-use crate::metrics::{self, Metrics};
+use crate::kgc_machine::CommandLineChange;
+use crate::metrics::{self, KgcMetrics};
 use crate::registry::{self, Registrar, Verified};
 use crate::service::{
     PEERS, address, attribute_server, dialled_address, distinct_addresses, share_server_with, unheard,
@@ -69,7 +69,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     let by = protection.obtain(false)?;
     let key = transport::read(&config.data_dir, &by)?;
     let open = || QuorumState::open(&config.data_dir, kept, &by);
-    let (mut state, Held { pinned, operators }) = registry::open_when_free(config, open)?;
+    let (mut state, QuorumStateContent { pinned, operators }) = registry::open_when_free(config, open)?;
     let id = pinned.own(&key.peer_id())?;
     let Verified { store, key: registry_key, .. } =
         registry::verify(&config.data_dir, &pinned.seat(), &mut state)?;
@@ -93,7 +93,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
     refuse_duplicate_identity(&settings, &own).await?;
     let (events, _) = broadcast::channel(EVENTS);
     let (ready, readied) = mpsc::unbounded_channel();
-    let metrics = Metrics::default();
+    let metrics = KgcMetrics::default();
     let (peer_id, counted) = (key.peer_id(), metrics.clone());
     let kept = Arc::clone(&state);
     let host = QuorumHost {
@@ -113,7 +113,7 @@ pub(crate) async fn serve(config: &Config, protection: &ProtectionArgs, kept: &P
         handle.command(QuorumKgcCommand::Member(QuorumCommand::Generate)).await.map_err(stopped)?;
     }
     let seat = pinned.clone();
-    let look = move |machine: &QuorumKgc, metrics: &Metrics| {
+    let look = move |machine: &QuorumKgc, metrics: &KgcMetrics| {
         let mut standing = status::of(machine, &seat, id).refresh(metrics);
         let issued = machine.kgc().and_then(|kgc| kgc.revocations_issued());
         metrics.check_clock(&mut standing, issued, clock::unix_now());
@@ -220,7 +220,7 @@ fn node_config(config: &Config, pinned: &Pinned, id: KgcId, key: NodeKey) -> Res
 }
 
 /// Addresses and transport key of a KGC of the quorum.
-fn addresses(config: &Config, seat: &Seat) -> Result<Vec<Multiaddr>> {
+fn addresses(config: &Config, seat: &ListedKgc) -> Result<Vec<Multiaddr>> {
     let mut entry = seat.entry();
     if let Some(moved) = config.quorum.addresses.get(&seat.id.to_string()) {
         entry.addresses.clone_from(moved);
@@ -271,7 +271,7 @@ impl KgcParameters {
     async fn serve_drones(
         &self,
         handle: &Handle<QuorumKgc>,
-        opening: Opening,
+        opening: KgcOpening,
         looks: &mut Option<mpsc::Receiver<Asked>>,
     ) -> Option<AbortHandle> {
         let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
@@ -294,7 +294,7 @@ impl KgcParameters {
     }
 
     /// The public file that drones take.
-    fn keep_file(&self, opening: &Opening) -> Result<()> {
+    fn keep_file(&self, opening: &KgcOpening) -> Result<()> {
         let path = self.config.deployment_path();
         // One that cannot be read may say a second factor: it is not replaced by one that says none.
         let kept = path.exists().then(|| DeploymentFile::read(&path)).transpose()?;
@@ -343,10 +343,10 @@ impl KgcParameters {
     /// `holding`: none has the quorum sign the statement anew.
     fn open(
         &self,
-        opening: Opening,
+        opening: KgcOpening,
         holding: Option<Holding<Ristretto255>>,
     ) -> Result<(KgcNode<Ristretto255>, Changes)> {
-        let Opening { deployment, share, .. } = opening;
+        let KgcOpening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let (key, mut position) = (self.registry_key.clone(), Position::default());
         store.check_rows(&key, &mut position)?;
@@ -381,9 +381,9 @@ impl KgcParameters {
 }
 
 /// A change as a command: revocations of a single KGC are proposals to the quorum.
-fn wrap(change: Change) -> QuorumKgcCommand {
+fn wrap(change: CommandLineChange) -> QuorumKgcCommand {
     match change {
-        Change::Command(Either::Left(KgcCommand::RevokeDrones(drones))) => {
+        CommandLineChange::Command(Either::Left(KgcCommand::RevokeDrones(drones))) => {
             QuorumKgcCommand::Member(QuorumCommand::Revoke(drones))
         }
         change => QuorumKgcCommand::Kgc(change),

@@ -2,7 +2,7 @@
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
-use quiver_quorum_node::{QuorumView, Stage};
+use quiver_quorum_node::{CeremonyStage, QuorumView};
 use quiver_service::monitoring::Readiness;
 use quiver_service::{clock, terminal};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use super::describe;
 use super::file::Pinned;
 use super::node::QuorumKgc;
 use crate::drone::remarks;
-use crate::metrics::Metrics;
+use crate::metrics::KgcMetrics;
 
 /// State of a KGC of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct KgcStatus {
     /// The deployment's name.
     pub(crate) deployment: String,
     /// Id of this KGC.
@@ -44,7 +44,7 @@ pub(crate) struct Status {
     /// Drones that this operator wants revoked and not yet enough others.
     pub(crate) revocations_wanted: usize,
     /// The ceremony in progress.
-    pub(crate) ceremony: Option<Ceremony>,
+    pub(crate) ceremony: Option<CeremonyStatus>,
     /// True if the shares are being asked for.
     pub(crate) repairing: bool,
     /// Version of newer shares that a threshold of the other KGCs have: those of this KGC are an older copy's.
@@ -56,7 +56,7 @@ pub(crate) struct Status {
 
 /// Ceremony under way among the KGCs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ceremony {
+pub(crate) struct CeremonyStatus {
     /// `key generation` or `refresh`.
     pub(crate) kind: String,
     /// Stage of the ceremony.
@@ -84,9 +84,9 @@ pub(crate) struct Other {
 }
 
 /// The state of the running machine.
-pub(crate) fn of(machine: &QuorumKgc, pinned: &Pinned, id: KgcId) -> Status {
+pub(crate) fn of(machine: &QuorumKgc, pinned: &Pinned, id: KgcId) -> KgcStatus {
     let (node, view) = (machine.member(), machine.member().view());
-    Status {
+    KgcStatus {
         deployment: pinned.name.to_string(),
         kgc: id,
         members: pinned.parameters.members(),
@@ -138,20 +138,20 @@ fn peer(pinned: &Pinned, id: KgcId) -> String {
     seat.map(|seat| seat.peer.clone()).unwrap_or_default()
 }
 
-fn ceremony(view: &QuorumView) -> Option<Ceremony> {
+fn ceremony(view: &QuorumView) -> Option<CeremonyStatus> {
     let ceremony = view.ceremony.as_ref()?;
     let stage = match ceremony.stage {
-        Stage::Gathering => "all must take part",
-        Stage::Committing => "all must commit",
-        Stage::Echoing => "all must have the same commitments",
-        Stage::Sharing => "all must send their shares",
-        Stage::Confirming => "all must store theirs",
+        CeremonyStage::Gathering => "all must take part",
+        CeremonyStage::Committing => "all must commit",
+        CeremonyStage::Echoing => "all must have the same commitments",
+        CeremonyStage::Sharing => "all must send their shares",
+        CeremonyStage::Confirming => "all must store theirs",
     };
     let kind = describe::kind(ceremony.kind).to_owned();
-    Some(Ceremony { kind, stage: stage.into(), waits_for: ceremony.waits_for.clone() })
+    Some(CeremonyStatus { kind, stage: stage.into(), waits_for: ceremony.waits_for.clone() })
 }
 
-impl Status {
+impl KgcStatus {
     /// Describes the status for people.
     pub(crate) fn text(&self) -> String {
         let mut lines = vec![
@@ -198,7 +198,7 @@ impl Status {
     }
 
     /// Updates the gauges, and returns whether drones can enrol with the help of this KGC.
-    pub(crate) fn refresh(&self, metrics: &Metrics) -> Readiness {
+    pub(crate) fn refresh(&self, metrics: &KgcMetrics) -> Readiness {
         let connected = self.others.iter().filter(|other| other.connected).count();
         metrics.serving.set(self.serving.into());
         metrics.tokens.set(i64::try_from(self.tokens).unwrap_or(i64::MAX));
@@ -233,7 +233,7 @@ impl Status {
     }
 
     /// The KGCs that a ceremony waits for: those that are not there, and those that are.
-    pub(crate) fn waits(&self, ceremony: &Ceremony) -> String {
+    pub(crate) fn waits(&self, ceremony: &CeremonyStatus) -> String {
         let connected = |kgc: &KgcId| self.others.iter().any(|other| other.kgc == *kgc && other.connected);
         let (here, away): (Vec<_>, Vec<_>) = ceremony.waits_for.iter().copied().partition(connected);
         let is_refresh = ceremony.kind == describe::kind(CeremonyKind::Refresh);
@@ -286,7 +286,7 @@ impl Status {
 
     /// Describes the KGC's present work, in words.
     pub(crate) fn doing(&self) -> String {
-        if let Some(ceremony @ Ceremony { kind, stage, .. }) = &self.ceremony {
+        if let Some(ceremony @ CeremonyStatus { kind, stage, .. }) = &self.ceremony {
             let hint = if self.version.is_none() && self.others.iter().any(|other| other.version.is_some()) {
                 "; others have shares: if this KGC lost its own, run `kgc quorum repair`"
             } else {
@@ -345,7 +345,7 @@ mod tests {
             agrees: true,
             pinned_otherwise: false,
         };
-        let mut status = Status {
+        let mut status = KgcStatus {
             deployment: "test".into(),
             kgc: 1,
             members: 4,

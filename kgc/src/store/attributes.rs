@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::audit::ATTRIBUTE_KEY_ISSUED;
 use super::authentication::Written;
 use super::tokens::TokenState;
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 /// Maximum number of a policy's characters in the audit table.
@@ -109,7 +109,7 @@ pub(super) fn shown(text: &str) -> String {
     format!("{cut}… ({} bytes, {})", text.len(), hex::encode(hash))
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     /// Counts a key; the first of a grant's revision is audited as well. A commit that failed halfway may
     /// have happened after all: the same record once more counts once more and is not audited twice.
     pub(super) fn attribute_key_issued(&self, record: &KeyIssued) -> Result<()> {
@@ -198,7 +198,7 @@ impl Store {
                 _ => of(&drone.serial),
             };
         }
-        let open = |token: &super::tokens::Token| {
+        let open = |token: &super::tokens::TokenRow| {
             token.state == TokenState::Open && token.name.as_deref() == Some(name)
         };
         match self.tokens(now)?.iter().find(|token| open(token)) {

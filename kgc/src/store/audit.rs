@@ -14,13 +14,13 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::authentication::Written;
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::audit_head::AuditHead;
 use crate::error::Result;
 
 /// A line of the audit table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct AuditLine {
     /// Number of the line, from 1.
     pub(crate) seq: u64,
     /// Time, in seconds since 1970.
@@ -44,9 +44,9 @@ pub(crate) struct Line {
 pub(super) const COLUMNS: &str = "seq, at, action, subject, detail, previous, hash";
 
 /// Reads a line.
-pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+pub(super) fn line(row: &Row<'_>) -> rusqlite::Result<AuditLine> {
     let stored: [u8; 32] = row.get(6)?;
-    Ok(Line {
+    Ok(AuditLine {
         seq: row.get(0)?,
         at: row.get(1)?,
         action: row.get(2)?,
@@ -70,7 +70,7 @@ pub(crate) struct NextLine {
     previous: [u8; 32],
 }
 
-impl From<NextLine> for Line {
+impl From<NextLine> for AuditLine {
     fn from(next: NextLine) -> Self {
         let NextLine { seq, at, action, subject, detail, previous } = next;
         let mut line =
@@ -81,14 +81,14 @@ impl From<NextLine> for Line {
     }
 }
 
-impl From<&Line> for NextLine {
-    fn from(line: &Line) -> Self {
+impl From<&AuditLine> for NextLine {
+    fn from(line: &AuditLine) -> Self {
         let (action, subject, detail) = (line.action.clone(), line.subject.clone(), line.detail.clone());
         Self { seq: line.seq, at: line.at, action, subject, detail, previous: line.previous }
     }
 }
 
-impl Line {
+impl AuditLine {
     /// Checks the hash that it was stored with.
     pub(super) fn is_intact(&self) -> bool {
         self.stored == self.compute()
@@ -136,7 +136,7 @@ pub(super) const ENROLLED: &str = "key proven by its drone";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 pub(super) const KEY_SHARE_RELEASED: &str = "key share released";
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     /// Adds a line about rows that were just written, each by its table and number, which it authenticates.
     pub(super) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
         let line = self.add_line(action, subject, detail)?;
@@ -144,15 +144,15 @@ impl Change<'_> {
     }
 
     /// Adds a line, and nothing that authenticates it.
-    pub(super) fn add_line(&self, action: &str, subject: &str, detail: &str) -> Result<Line> {
+    pub(super) fn add_line(&self, action: &str, subject: &str, detail: &str) -> Result<AuditLine> {
         let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = self.transaction.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?))).optional();
         let (seq, previous): (u64, [u8; 32]) = self.sql(last)?.unwrap_or_default();
         let (action, subject, detail) = (action.into(), subject.into(), detail.into());
-        let line = Line::from(NextLine { seq: seq + 1, at: self.at, action, subject, detail, previous });
+        let line = AuditLine::from(NextLine { seq: seq + 1, at: self.at, action, subject, detail, previous });
         let insert = "INSERT INTO audit (seq, at, action, subject, detail, previous, hash)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let Line { seq, at, action, subject, detail, previous, stored, .. } = &line;
+        let AuditLine { seq, at, action, subject, detail, previous, stored, .. } = &line;
         let values = params![seq, at, action, subject, detail, previous, stored];
         self.sql(self.transaction.execute(insert, values))?;
         Ok(line)
@@ -181,13 +181,13 @@ impl Store {
     }
 
     /// All lines, oldest first.
-    pub(crate) fn audit_lines(&self) -> Result<Vec<Line>> {
+    pub(crate) fn audit_lines(&self) -> Result<Vec<AuditLine>> {
         let query = format!("SELECT {COLUMNS} FROM audit ORDER BY seq");
         self.read(|db| db.prepare(&query)?.query_map([], line)?.collect())
     }
 
     /// Checks the chain and that it agrees with the registry.
-    pub(crate) fn check_audit(&self, lines: &[Line]) -> Result<Checked> {
+    pub(crate) fn check_audit(&self, lines: &[AuditLine]) -> Result<Checked> {
         let mut previous = [0; 32];
         for (line, seq) in lines.iter().zip(1..) {
             if line.seq != seq || line.previous != previous || !line.is_intact() {

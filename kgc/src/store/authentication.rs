@@ -20,42 +20,51 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::audit::{COLUMNS, Line, line};
-use super::{Change, Store};
+use super::audit::{AuditLine, COLUMNS, line};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 /// A table whose rows are authenticated.
-struct Table {
+struct AuthenticatedTable {
     name: &'static str,
     /// The columns that a digest covers, an integer key among them. Other numbers of rows are SQLite's own, and may
     /// change when it tidies up.
     columns: &'static str,
 }
 
-static TABLES: [Table; 20] = [
-    Table { name: "sqlite_schema", columns: "type, name, tbl_name, sql" },
-    Table { name: "deployment", columns: "fingerprint" },
-    Table { name: "issued", columns: "token_id, name, identity, handle, pin, request, reply, at" },
-    Table { name: "pinned", columns: "token_id, name, identity, pin, request, at" },
-    Table { name: "contributed", columns: "handle, token_id, at" },
-    Table { name: "proven", columns: "token_id, handle, at" },
-    Table { name: "revocation_list", columns: "number, list, at" },
-    Table { name: "token", columns: "token_id, name, statement, expiry, at" },
-    Table { name: "revoked_token", columns: "seq, token_id, at" },
-    Table { name: "revoked_drone", columns: "seq, token_id, at" },
-    Table { name: "revocation_wish", columns: "seq, token_id, at" },
-    Table { name: "wished_drone", columns: "token_id, not_after, leader" },
-    Table { name: "attribute_authority", columns: "fingerprint, name, scheme, statement, at" },
-    Table { name: "attribute_grant", columns: "revision, authority, token_id, name, granted, text, at" },
-    Table { name: "attribute_key", columns: "authority, token_id, revision, handle, first_at" },
-    Table { name: "ibe_authority", columns: "version, master, name, statement, at" },
-    Table { name: "ibe_policy", columns: "revision, pattern, allowed, groups, at" },
-    Table { name: "ibe_approval", columns: "revision, condition, approved, at" },
-    Table { name: "ibe_share", columns: "condition, token_id, name, handle, first_at" },
-    Table { name: "admission_policy", columns: "id, authority, name, members, not_after, text, at" },
+static TABLES: [AuthenticatedTable; 20] = [
+    AuthenticatedTable { name: "sqlite_schema", columns: "type, name, tbl_name, sql" },
+    AuthenticatedTable { name: "deployment", columns: "fingerprint" },
+    AuthenticatedTable {
+        name: "issued",
+        columns: "token_id, name, identity, handle, pin, request, reply, at",
+    },
+    AuthenticatedTable { name: "pinned", columns: "token_id, name, identity, pin, request, at" },
+    AuthenticatedTable { name: "contributed", columns: "handle, token_id, at" },
+    AuthenticatedTable { name: "proven", columns: "token_id, handle, at" },
+    AuthenticatedTable { name: "revocation_list", columns: "number, list, at" },
+    AuthenticatedTable { name: "token", columns: "token_id, name, statement, expiry, at" },
+    AuthenticatedTable { name: "revoked_token", columns: "seq, token_id, at" },
+    AuthenticatedTable { name: "revoked_drone", columns: "seq, token_id, at" },
+    AuthenticatedTable { name: "revocation_wish", columns: "seq, token_id, at" },
+    AuthenticatedTable { name: "wished_drone", columns: "token_id, not_after, leader" },
+    AuthenticatedTable { name: "attribute_authority", columns: "fingerprint, name, scheme, statement, at" },
+    AuthenticatedTable {
+        name: "attribute_grant",
+        columns: "revision, authority, token_id, name, granted, text, at",
+    },
+    AuthenticatedTable { name: "attribute_key", columns: "authority, token_id, revision, handle, first_at" },
+    AuthenticatedTable { name: "ibe_authority", columns: "version, master, name, statement, at" },
+    AuthenticatedTable { name: "ibe_policy", columns: "revision, pattern, allowed, groups, at" },
+    AuthenticatedTable { name: "ibe_approval", columns: "revision, condition, approved, at" },
+    AuthenticatedTable { name: "ibe_share", columns: "condition, token_id, name, handle, first_at" },
+    AuthenticatedTable {
+        name: "admission_policy",
+        columns: "id, authority, name, members, not_after, text, at",
+    },
 ];
 
-impl Table {
+impl AuthenticatedTable {
     fn named(name: &str) -> Option<&'static Self> {
         TABLES.iter().find(|table| table.name == name)
     }
@@ -125,7 +134,7 @@ impl RegistryKey {
     }
 
     /// MAC of a line behind the line with the MAC `previous`.
-    fn mac(&self, previous: &Digest, line: &Line, rows: &Digest) -> Digest {
+    fn mac(&self, previous: &Digest, line: &AuditLine, rows: &Digest) -> Digest {
         let (seq, hash) = (line.seq.to_be_bytes(), line.compute());
         *prf(&self.0, "quiver/1 registry", "audit line", &[previous, &seq, &hash, rows]).expose()
     }
@@ -171,7 +180,7 @@ pub(crate) struct AuthenticatedLine {
 }
 
 /// Asks the running KGC for the MAC of a line and the digest of its rows.
-pub(crate) type AskForMac = Box<dyn Fn(&Line, &Digest) -> Result<Digest> + Send>;
+pub(crate) type AskForMac = Box<dyn Fn(&AuditLine, &Digest) -> Result<Digest> + Send>;
 
 /// Source of the MACs of what is written.
 pub(crate) enum Authenticator {
@@ -194,7 +203,7 @@ impl fmt::Debug for Authenticator {
 }
 
 impl Authenticator {
-    fn mac(&self, previous: &Digest, line: &Line, rows: &Digest) -> Result<Digest> {
+    fn mac(&self, previous: &Digest, line: &AuditLine, rows: &Digest) -> Result<Digest> {
         match self {
             Self::Nobody => Err(Error::Terms("the registry was opened to be read, not to be changed".into())),
             Self::Key(key) => Ok(key.mac(previous, line, rows)),
@@ -363,7 +372,7 @@ impl Check<'_> {
     /// Compares the rows of a table after a position with those that lines vouch for.
     fn table(
         &mut self,
-        table: &'static Table,
+        table: &'static AuthenticatedTable,
         mut vouched: ByDigest,
         last: &mut Option<i64>,
     ) -> rusqlite::Result<()> {
@@ -440,7 +449,7 @@ impl Store {
     pub(crate) fn authenticate_next(
         &self,
         key: &RegistryKey,
-        line: &Line,
+        line: &AuditLine,
         rows: &Digest,
         before: Option<&AuthenticatedLine>,
     ) -> Result<AuthenticatedLine> {
@@ -466,12 +475,13 @@ fn newest_mac(db: &Connection) -> rusqlite::Result<Option<(u64, Digest)>> {
     db.query_row(newest, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     /// Stores a line's MAC, and the digests of the rows that it was written for.
-    pub(super) fn authenticate(&self, line: &Line, rows: &[Written]) -> Result<()> {
+    pub(super) fn authenticate(&self, line: &AuditLine, rows: &[Written]) -> Result<()> {
         let mut vouched = Vec::with_capacity(rows.len());
         for Written { table: name, row } in rows {
-            let digests = Table::named(name).map(|table| table.digests(&self.transaction, *row, *row));
+            let digests =
+                AuthenticatedTable::named(name).map(|table| table.digests(&self.transaction, *row, *row));
             let (_, digest) = self
                 .sql(digests.transpose())?
                 .and_then(|mut found| found.pop())
@@ -481,7 +491,7 @@ impl Change<'_> {
         self.store_mac(line, &vouched)
     }
 
-    fn store_mac(&self, line: &Line, rows: &[Vouched]) -> Result<()> {
+    fn store_mac(&self, line: &AuditLine, rows: &[Vouched]) -> Result<()> {
         let previous = self.sql(newest_mac(&self.transaction))?.map(|(_, mac)| mac);
         let mac = self.authenticator.mac(&previous.unwrap_or_default(), line, &digest_of(rows))?;
         let store = || {

@@ -9,12 +9,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::audit::ISSUED;
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 /// An enrolled drone, for `kgc drone list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Drone {
+pub(crate) struct EnrolledDrone {
     /// Name of the drone.
     pub(crate) name: String,
     /// `edge` or `leader of GROUP (ordinal N)`.
@@ -41,7 +41,7 @@ pub(crate) struct Drone {
     pub(crate) leads: Option<(Name, u16)>,
 }
 
-impl Drone {
+impl EnrolledDrone {
     /// Names the state in one word.
     pub(crate) fn state(&self, now: UnixTime) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ pub(super) fn leads_of(role: &Role) -> Option<(Name, u16)> {
 }
 
 /// All enrolled drones, by name.
-pub(super) fn drones(db: &Connection, path: &Path) -> Result<Vec<Drone>> {
+pub(super) fn drones(db: &Connection, path: &Path) -> Result<Vec<EnrolledDrone>> {
     let query = "SELECT identity, handle, enrolled.at,
                         revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
                  FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
@@ -78,11 +78,11 @@ pub(super) fn drones(db: &Connection, path: &Path) -> Result<Vec<Drone>> {
     let read = || {
         let mut statement = db.prepare(query)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, drone_without_identity(row)?)))?;
-        rows.collect::<rusqlite::Result<Vec<(Vec<u8>, Drone)>>>()
+        rows.collect::<rusqlite::Result<Vec<(Vec<u8>, EnrolledDrone)>>>()
     };
-    let drone = |(identity, drone): (Vec<u8>, Drone)| {
+    let drone = |(identity, drone): (Vec<u8>, EnrolledDrone)| {
         let identity = Identity::decode(&identity)?;
-        Ok(Drone {
+        Ok(EnrolledDrone {
             name: identity.name.to_string(),
             role: describe_role(&identity.role),
             groups: identity.groups.iter().map(ToString::to_string).collect(),
@@ -111,8 +111,8 @@ pub(super) fn revoked(serial: [u8; 16], identity: Option<Vec<u8>>) -> Revoked {
 }
 
 /// Reads the columns beside the encoded identity.
-fn drone_without_identity(row: &Row<'_>) -> rusqlite::Result<Drone> {
-    Ok(Drone {
+fn drone_without_identity(row: &Row<'_>) -> rusqlite::Result<EnrolledDrone> {
+    Ok(EnrolledDrone {
         name: String::new(),
         role: String::new(),
         groups: Vec::new(),
@@ -139,7 +139,7 @@ fn issued_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
     })
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     pub(super) fn issued(&self, record: &KgcRecord) -> Result<()> {
         let KgcRecord::Issued { token_id, name, identity, handle, pin, request, reply, at } = record else {
             return Ok(());
@@ -170,22 +170,23 @@ impl Store {
     }
 
     /// All enrolled drones, by name.
-    pub(crate) fn drones(&self) -> Result<Vec<Drone>> {
+    pub(crate) fn drones(&self) -> Result<Vec<EnrolledDrone>> {
         drones(&self.connection, &self.path)
     }
 
     /// Revokes a drone named by its name or serial; returns it.
-    pub(crate) fn revoke_drone(&mut self, which: &str, at: UnixTime) -> Result<Drone> {
-        let matching = |drone: &Drone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
+    pub(crate) fn revoke_drone(&mut self, which: &str, at: UnixTime) -> Result<EnrolledDrone> {
+        let matching =
+            |drone: &EnrolledDrone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
         self.change_drone(at, matching, which)
     }
 
     fn change_drone(
         &mut self,
         at: UnixTime,
-        matching: impl Fn(&Drone) -> bool,
+        matching: impl Fn(&EnrolledDrone) -> bool,
         which: &str,
-    ) -> Result<Drone> {
+    ) -> Result<EnrolledDrone> {
         let mut found: Vec<_> = self.drones()?.into_iter().filter(matching).collect();
         let known = !found.is_empty();
         found.retain(|drone| !drone.revoked);

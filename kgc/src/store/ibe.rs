@@ -2,7 +2,7 @@
 //! released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Ristretto255, UnixTime};
-use quiver_delivery::release::{Approval, Audience, Pattern, Policy, ReleaseAuthority, ShareReleased};
+use quiver_delivery::release::{Approval, Audience, Pattern, ReleaseAuthority, ReleasePolicy, ShareReleased};
 use quiver_ibe::Condition;
 use quiver_service::clock;
 use rusqlite::types::Type;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::audit::KEY_SHARE_RELEASED;
 use super::authentication::Written;
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 /// The master key as the registry has it.
@@ -81,11 +81,11 @@ fn groups(text: &str) -> Vec<String> {
     text.split_whitespace().map(String::from).collect()
 }
 
-fn policy(row: &Row<'_>) -> rusqlite::Result<Policy> {
+fn policy(row: &Row<'_>) -> rusqlite::Result<ReleasePolicy> {
     let (pattern, allowed, text): (String, bool, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
     let names = groups(&text).into_iter().map(|group| Name::new(&group));
     let names = names.collect::<std::result::Result<Vec<_>, _>>().map_err(|error| garbled(3, error))?;
-    Ok(Policy {
+    Ok(ReleasePolicy {
         revision: row.get(0)?,
         pattern: pattern.parse::<Pattern>().map_err(|error| garbled(1, error))?,
         audience: allowed.then_some(Audience { groups: names }),
@@ -98,7 +98,7 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval { revision: row.get(0)?, condition, approved: row.get(2)? })
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     /// Counts a share; the first of a condition's key to a drone is audited as well. The same record once
     /// more counts once more and is not audited twice.
     pub(super) fn key_share_released(&self, record: &ShareReleased) -> Result<()> {
@@ -226,7 +226,7 @@ impl Store {
     }
 
     /// Policies made after the one of this revision, oldest first.
-    pub(crate) fn ibe_policies(&self, after: u64) -> Result<Vec<Policy>> {
+    pub(crate) fn ibe_policies(&self, after: u64) -> Result<Vec<ReleasePolicy>> {
         let query = "SELECT revision, pattern, allowed, groups FROM ibe_policy
                      WHERE revision > ?1 ORDER BY revision";
         self.read(|db| db.prepare(query)?.query_map(params![after], policy)?.collect())

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::audit::{CONTRIBUTED, ENROLLED, PINNED};
 use super::authentication::Written;
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 fn pinned_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
@@ -29,7 +29,7 @@ fn enrolled_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
     Ok(KgcRecord::Enrolled { token_id: row.get(0)?, handle: row.get(1)?, at: row.get(2)? })
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     pub(super) fn pinned(&self, record: &KgcRecord) -> Result<()> {
         let KgcRecord::Pinned { token_id, name, identity, pin, request, at } = record else {
             return Ok(());

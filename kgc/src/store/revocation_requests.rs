@@ -4,7 +4,7 @@ use quiver_ainq::{Revoked, UnixTime};
 use rusqlite::{Row, params};
 
 use super::Store;
-use super::drones::{Drone, revoked};
+use super::drones::{EnrolledDrone, revoked};
 use crate::error::{Error, Result};
 
 impl Store {
@@ -40,7 +40,7 @@ impl Store {
     fn serial_of(&self, which: &str) -> Result<([u8; 16], String)> {
         let mut serial = [0; 16];
         let is_serial = hex::decode_to_slice(which, &mut serial).is_ok();
-        let fits = |drone: &Drone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
+        let fits = |drone: &EnrolledDrone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
         let mut found: Vec<_> = self.drones()?.into_iter().filter(fits).collect();
         if found.iter().any(|drone| !drone.wanted) {
             found.retain(|drone| !drone.wanted);

@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::drones::{drones, leads_of};
-use super::{Change, Store};
+use super::{RegistryTransaction, Store};
 use crate::error::{Error, Result};
 
 /// State of a token.
@@ -42,7 +42,7 @@ impl TokenState {
 
 /// A token, for `kgc token list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Token {
+pub(crate) struct TokenRow {
     /// Id of the token; hex.
     pub(crate) id: String,
     /// The drone's name, if known.
@@ -62,7 +62,7 @@ const TOKENS: &str = "
     LEFT JOIN token USING (token_id) LEFT JOIN enrolled USING (token_id) LEFT JOIN revoked_token USING (token_id)
     ORDER BY coalesce(token.at, enrolled.at, revoked_token.at), coalesce(enrolled.name, token.name) NULLS LAST, ids.token_id";
 
-fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
+fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<TokenRow> {
     let id: [u8; 16] = row.get(0)?;
     let expiry: Option<UnixTime> = row.get(2)?;
     let (used, revoked) = (row.get(3)?, row.get(4)?);
@@ -72,7 +72,7 @@ fn token(row: &Row<'_>, now: UnixTime) -> rusqlite::Result<Token> {
         _ if expiry.is_some_and(|expiry| expiry < now) => TokenState::Expired,
         _ => TokenState::Open,
     };
-    Ok(Token { id: hex::encode(id), name: row.get(1)?, expiry, state })
+    Ok(TokenRow { id: hex::encode(id), name: row.get(1)?, expiry, state })
 }
 
 /// The group that a leader is to lead, and its ordinal if that is given.
@@ -119,7 +119,7 @@ fn signed(time: UnixTime) -> u64 {
     time.min(i64::MAX as u64)
 }
 
-impl Change<'_> {
+impl RegistryTransaction<'_> {
     /// Refuses a name that an active drone or an open token already carries.
     pub(super) fn refuse_taken_name(&self, name: &str) -> Result<()> {
         let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
@@ -200,7 +200,7 @@ impl Change<'_> {
 
 impl Store {
     /// All tokens known.
-    pub(crate) fn tokens(&self, now: UnixTime) -> Result<Vec<Token>> {
+    pub(crate) fn tokens(&self, now: UnixTime) -> Result<Vec<TokenRow>> {
         self.read(|db| db.prepare(TOKENS)?.query_map([], |row| token(row, now))?.collect())
     }
 
@@ -240,7 +240,7 @@ impl Store {
         let mut id = [0; 16];
         if hex::decode_to_slice(which, &mut id).is_err() {
             let named =
-                |token: &Token| token.name.as_deref() == Some(which) && token.state == TokenState::Open;
+                |token: &TokenRow| token.name.as_deref() == Some(which) && token.state == TokenState::Open;
             let mut found: Vec<_> = self.tokens(at)?.into_iter().filter(named).collect();
             match found.pop() {
                 Some(token) if found.is_empty() => {

@@ -4,7 +4,7 @@ use std::fs;
 
 use quiver_admission::SignedPolicy;
 use quiver_ainq::Name;
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::keyring;
 use serde_json::Value;
@@ -124,7 +124,7 @@ fn policies_are_compiled_signed_recorded_and_never_overwritten() {
     assert!(said.contains("geofence.policy  public") && said.contains(" of them AND"), "{said}");
     let deployment = DeploymentFile::read(&bench.path("kgc-data/deployment.toml")).expect("read");
     let deployment = deployment.pin().expect("pin");
-    let bytes = armour::read(&bench.path("geofence.policy"), Kind::AdmissionPolicy).expect("read");
+    let bytes = armour::read(&bench.path("geofence.policy"), ArmourKind::AdmissionPolicy).expect("read");
     let policy = SignedPolicy::decode(&bytes).expect("decode").verify(&deployment).expect("verify");
     assert_eq!((policy.name.as_str(), policy.text.as_str()), ("geofence", FENCE));
     let authority = keyring::read_authority(&bench.path("kgc-data/positions.authority"), &deployment);

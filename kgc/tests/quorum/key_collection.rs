@@ -11,7 +11,7 @@ use quiver_delivery::release::{
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_machine::Route;
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use rand::rngs::OsRng;
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,7 +28,7 @@ pub(crate) type Outcome = (Result<IdentityKey, Shortfall>, Option<ReleaseAuthori
 
 /// The master key as `kgc ibe publish` wrote it.
 pub(crate) fn published(bench: &Bench, fleet: &Fleet, file: &str) -> ReleaseAuthority<S> {
-    let statement = armour::read(&bench.path(file), Kind::IbeAuthority).expect("authority file");
+    let statement = armour::read(&bench.path(file), ArmourKind::IbeAuthority).expect("authority file");
     ReleaseAuthority::decode(&fleet.deployment, &statement).expect("signed by the quorum")
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_delivery::release::{ReleaseAuthority, Shortfall, Verdict};
-use quiver_ibe::{Ciphertext, Condition, IdentityKey, IdentityPoint};
+use quiver_ibe::{Condition, IbeCiphertext, IdentityKey, IdentityPoint};
 use quiver_service_testing::{Process, eventually};
 use rand::rngs::OsRng;
 
@@ -66,7 +66,7 @@ fn one_that_restarts_alone_releases_its_share(
     });
 }
 
-fn opens(key: &IdentityKey, sealed: &Ciphertext) -> bool {
+fn opens(key: &IdentityKey, sealed: &IbeCiphertext) -> bool {
     key.decrypt(sealed).is_ok_and(|order| *order == ORDER)
 }
 
@@ -127,7 +127,7 @@ fn refreshed_shares_make_the_same_keys(
     bench: &Bench,
     fleet: &Fleet,
     before: &ReleaseAuthority<S>,
-    order: &Ciphertext,
+    order: &IbeCiphertext,
 ) {
     // Given at one, the others join, but no more than once a minute; this soon, it is given at all of them.
     thread::scope(|scope| {

@@ -13,7 +13,7 @@ use quiver_message::Message;
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_quorum::SecretShare;
 use quiver_quorum_node::QuorumKeys;
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::secrets::Protection;
 use quiver_service::state_file::{Owner, Records, StateFile};
 use quiver_service_testing::eventually;
@@ -148,7 +148,8 @@ fn machine(bench: &Bench, id: u16, fleet: &Fleet) -> Kgc<S> {
     let keys = QuorumKeys::<S>::decode(find(KEYS)).expect("shares");
     let statement = QuorumStatement::decode(find(QUORUM_STATEMENT)).expect("statement");
     let share = SecretShare::decode(&keys.ainq().share().encode()).expect("share");
-    let operator = armour::read(&bench.path("operator.pub"), Kind::OperatorPublicKey).expect("operator");
+    let operator =
+        armour::read(&bench.path("operator.pub"), ArmourKind::OperatorPublicKey).expect("operator");
     let config = KgcConfig {
         deployment: fleet.deployment.clone(),
         master: MasterShare::new(&fleet.deployment, share, &statement).expect("the real share").into(),

@@ -11,11 +11,11 @@ use quiver_mavlink::SystemIds;
 use quiver_net::Handle;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::ENDING;
-use quiver_service::drone::{Error, Result, Store};
+use quiver_service::drone::{Error, Result, StateStore};
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
 
-use crate::service::LeaderNode;
+use crate::service::AdmittingLeaderNode;
 
 /// Attachment in the state file: an encoded table without slots.
 const ATTACHMENT: &str = "system-ids";
@@ -72,7 +72,7 @@ impl GrantRow {
 #[derive(Debug)]
 pub(crate) struct Granted {
     tables: Arc<Mutex<Tables>>,
-    store: Store,
+    store: StateStore,
     /// Takes the table to the bridge, and to whoever spreads it.
     pub(crate) feed: Arc<Feed<Ristretto255>>,
 }
@@ -124,7 +124,7 @@ impl Granted {
     ///
     /// # Errors
     /// If both grant one id to different names, or the state file's are not what was stored.
-    pub(crate) fn open(given: SystemIds, store: &Store, feed: Arc<Feed<Ristretto255>>) -> Result<Self> {
+    pub(crate) fn open(given: SystemIds, store: &StateStore, feed: Arc<Feed<Ristretto255>>) -> Result<Self> {
         let wrong = |error: &dyn std::fmt::Display| Error::config(format!("`system_id`: {error}"));
         let stored = store.attachment(ATTACHMENT).map(|bytes| SystemIds::decode(&bytes)).transpose();
         let stored = stored.map_err(|error| wrong(&error))?.unwrap_or_default();
@@ -173,14 +173,18 @@ impl Granted {
     }
 
     /// Answers a subcommand.
-    pub(crate) async fn answer(&self, machine: &Handle<LeaderNode>, request: SystemIdRequest) -> Answered {
+    pub(crate) async fn answer(
+        &self,
+        machine: &Handle<AdmittingLeaderNode>,
+        request: SystemIdRequest,
+    ) -> Answered {
         let (said, name) = match request {
             SystemIdRequest::List => return json(&self.rows()),
             SystemIdRequest::Grant { name, id } => (self.grant(&name, id)?, Some(name)),
             SystemIdRequest::Withdraw(name) => (self.withdraw(&name)?, None),
         };
         let granted = self.clone();
-        let place = move |machine: &LeaderNode| {
+        let place = move |machine: &AdmittingLeaderNode| {
             granted.place(machine);
             name.is_some_and(|name| !granted.has_place(&name))
         };

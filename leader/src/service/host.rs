@@ -4,43 +4,43 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use quiver_admission::AdmittingLeaderEvent;
-use quiver_ainq::{Epoch, Kind, Name};
+use quiver_ainq::{Epoch, EpochKind, Name};
 use quiver_group::{LeaderEvent, LeaderRecord};
-use quiver_machine::{Either, Peer, Reason, Route};
+use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
-use quiver_service::drone::Store;
+use quiver_service::drone::StateStore;
 use quiver_service::drone::feature::AnyPartEvent;
-use quiver_service::drone::output::Output;
+use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
-use super::LeaderNode;
+use super::AdmittingLeaderNode;
 use super::refusals::ToldRefusals;
 use crate::mavlink::{Granted, MemberReports};
-use crate::metrics::{Metrics, Wave};
+use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
 /// Records of the machine.
-type Record = Either<LeaderRecord, Infallible>;
+type LeaderNodeRecord = Either<LeaderRecord, Infallible>;
 
 /// The host of a leader.
 pub(super) struct LeaderHost {
-    pub(super) store: Store,
+    pub(super) store: StateStore,
     /// The state file has a secret that is void.
     pub(super) void: bool,
     pub(super) peer_id: PeerId,
     /// Addresses of the connected peers, for people.
     pub(super) places: BTreeMap<Peer, String>,
     pub(super) group: String,
-    pub(super) output: Output,
+    pub(super) output: StandardOutput,
     pub(super) events: broadcast::Sender<LeaderEvent>,
     /// Reason why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     /// The KGC refuses, and no retry will change that.
-    pub(super) refused: mpsc::Sender<Reason>,
-    pub(super) metrics: Metrics,
+    pub(super) refused: mpsc::Sender<RefusalReason>,
+    pub(super) metrics: LeaderMetrics,
     pub(super) reports: MemberReports,
     /// The table of system ids, which tells the bridge; `None` before the leader can have members.
     pub(super) granted: Option<Granted>,
@@ -50,20 +50,24 @@ pub(super) struct LeaderHost {
     pub(super) differing: ToldRefusals,
 }
 
-impl Host<LeaderNode> for LeaderHost {
-    fn persist(&mut self, records: &[Record]) -> Result<(), HostError> {
+impl Host<AdmittingLeaderNode> for LeaderHost {
+    fn persist(&mut self, records: &[LeaderNodeRecord]) -> Result<(), HostError> {
         let records: Vec<_> = records.iter().filter_map(Either::left).map(LeaderRecord::as_bytes).collect();
         tokio::task::block_in_place(|| self.store.append(&records)).map_err(Into::into)
     }
 
-    fn persist_of(&mut self, machine: &LeaderNode, records: &[Record]) -> Result<(), HostError> {
+    fn persist_of(
+        &mut self,
+        machine: &AdmittingLeaderNode,
+        records: &[LeaderNodeRecord],
+    ) -> Result<(), HostError> {
         // The records of the leader itself are all there are.
         let records: Vec<_> = records.iter().filter_map(Either::left).cloned().collect();
         tokio::task::block_in_place(|| store::persist(&self.store, &mut self.void, machine, &records))
             .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &LeaderNode, event: Either<AdmittingLeaderEvent, AnyPartEvent>) {
+    fn event(&mut self, machine: &AdmittingLeaderNode, event: Either<AdmittingLeaderEvent, AnyPartEvent>) {
         let event = match event {
             Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
             Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
@@ -90,7 +94,7 @@ impl Host<LeaderNode> for LeaderHost {
             }
             // One reason for all: it is told once of each peer.
             LeaderEvent::KemDiffers { peer, own, other }
-                if !self.differing.is_news(*peer, Reason::KemNone) =>
+                if !self.differing.is_news(*peer, RefusalReason::KemNone) =>
             {
                 tracing::debug!(%own, %other, "{} still has another deployment file", self.peer(machine, *peer));
             }
@@ -112,16 +116,16 @@ impl Host<LeaderNode> for LeaderHost {
         self.differing.forget(peer);
     }
 
-    fn vouch(&mut self, machine: &LeaderNode, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &AdmittingLeaderNode, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn voucher(&mut self, machine: &LeaderNode, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &AdmittingLeaderNode, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
-    fn drone(&mut self, machine: &LeaderNode, peer: Peer) -> Option<String> {
+    fn drone(&mut self, machine: &AdmittingLeaderNode, peer: Peer) -> Option<String> {
         machine.drone_behind(peer).map(Name::to_string)
     }
 
@@ -131,11 +135,11 @@ impl Host<LeaderNode> for LeaderHost {
 }
 
 impl LeaderHost {
-    fn log(&self, machine: &LeaderNode, event: &LeaderEvent) {
+    fn log(&self, machine: &AdmittingLeaderNode, event: &LeaderEvent) {
         match event {
             LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
-                let what = if *kind == Kind::Open { "term opened" } else { "re-keyed" };
+                let what = if *kind == EpochKind::Open { "term opened" } else { "re-keyed" };
                 tracing::info!(%epoch, members, added, removed, "{what}");
             }
             LeaderEvent::Delivered { epoch, members } => tracing::info!(%epoch, members, "epoch delivered"),
@@ -223,7 +227,7 @@ impl LeaderHost {
     }
 
     /// A peer by its name, if it is known, and its address, or its relay's.
-    fn peer(&self, machine: &LeaderNode, peer: Peer) -> String {
+    fn peer(&self, machine: &AdmittingLeaderNode, peer: Peer) -> String {
         let place = self.places.get(&machine.relay_before(peer).unwrap_or(peer));
         let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {
@@ -232,7 +236,7 @@ impl LeaderHost {
         }
     }
 
-    fn enrolment_refused(&self, reason: Reason) {
+    fn enrolment_refused(&self, reason: RefusalReason) {
         if reason.is_transient() {
             tracing::warn!(%reason, "the KGC refuses to enrol this leader for now: {reason}");
         } else {

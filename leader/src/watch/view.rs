@@ -8,12 +8,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 
-use crate::control::{LaggardRow, Status};
+use crate::control::{LaggardRow, LeaderStatusReply};
 
 /// The view of one status.
 pub(super) struct View<'a> {
     /// The newest status.
-    pub(super) status: &'a Status,
+    pub(super) status: &'a LeaderStatusReply,
     /// Reason why it did not answer since, if it did not.
     pub(super) trouble: Option<&'a str>,
     /// Seconds since 1970.
@@ -148,13 +148,13 @@ mod tests {
         LaggardRow { slot, name: Some(format!("edge-{slot}")), connected, acknowledged, last_heard }
     }
 
-    fn status() -> Status {
+    fn status() -> LeaderStatusReply {
         let laggards = vec![
             late(1700, true, None, None),
             late(3, true, Some(16), Some(NOW - 75)),
             late(12, false, Some(2), Some(NOW - 90_061)),
         ];
-        Status {
+        LeaderStatusReply {
             name: Some("leader-1".into()),
             group: "alpha".into(),
             serving: true,
@@ -188,14 +188,14 @@ mod tests {
         }
     }
 
-    fn draw(status: &Status, trouble: Option<&str>, width: u16, height: u16) -> TestBackend {
+    fn draw(status: &LeaderStatusReply, trouble: Option<&str>, width: u16, height: u16) -> TestBackend {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
         let view = View { status, trouble, now: NOW };
         terminal.draw(|frame| view.draw(frame)).expect("drawn");
         terminal.backend().clone()
     }
 
-    fn drawn(status: &Status, trouble: Option<&str>, width: u16, height: u16) -> String {
+    fn drawn(status: &LeaderStatusReply, trouble: Option<&str>, width: u16, height: u16) -> String {
         draw(status, trouble, width, height).to_string()
     }
 
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn leader_that_stands_by_has_no_wave() {
-        let nobody = Status {
+        let nobody = LeaderStatusReply {
             stance: "standing by".into(),
             stands_by_for: Some("leader-0".into()),
             replica: Some("3-1.17".into()),
@@ -234,8 +234,10 @@ mod tests {
 
     #[test]
     fn of_many_laggards_as_many_are_shown_as_fit() {
-        let many =
-            Status { laggards: (0..100).map(|slot| late(slot, true, Some(16), None)).collect(), ..status() };
+        let many = LeaderStatusReply {
+            laggards: (0..100).map(|slot| late(slot, true, Some(16), None)).collect(),
+            ..status()
+        };
         let text = drawn(&many, None, 80, 30);
         assert!(
             text.contains("the worst 14 of 500") && text.contains("edge-13 ") && !text.contains("edge-14 "),

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use quiver_ainq::{Deployment, IssuedToken, Ristretto255};
 use quiver_service::deployment_file::{DeploymentFile, KemSetting};
-use quiver_service::token_file::{self, Wanted};
+use quiver_service::token_file::{self, TokenRole};
 use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::{Process, TestDeployment, eventually};
 
@@ -43,7 +43,7 @@ impl Bench {
     /// A token for a drone that may join `alpha`.
     pub(crate) fn token(&self, name: &str) -> IssuedToken<Ristretto255> {
         let path = self.path(&self.deployment.token(name, &["--group", "alpha"]));
-        token_file::read(&path, &self.deployment(), Wanted::Edge).expect("token")
+        token_file::read(&path, &self.deployment(), TokenRole::Edge).expect("token")
     }
 
     fn file(&self) -> DeploymentFile {

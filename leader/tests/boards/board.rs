@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use quiver_ainq::{Deployment, IssuedToken, Name, Ristretto255};
 use quiver_group::edge::{EdgeStatus, EdgeTiming};
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
-use quiver_link::{BoardEndpoint, BoardEvent, Limits, LineDecoder, ToGateway, Wants, encode_line};
+use quiver_link::{BoardEndpoint, BoardEvent, EndpointLimits, LineDecoder, ToGateway, Wants, encode_line};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Route, Snapshot, Via};
 use quiver_service::deployment_file::KemSetting;
 use quiver_service_testing::{eventually, now};
@@ -219,11 +219,11 @@ impl Running {
         let enrolled = edge.status().name.is_some();
         let wants = Wants::new(Some(parts.group), !enrolled).expect("wants");
         let boot = OsRng.r#gen();
-        let limits = Limits {
+        let limits = EndpointLimits {
             repeat_after: Duration::from_millis(300),
             patience: parts.patience.session,
             give_up_after: parts.patience.message,
-            ..Limits::line(MAX_MESSAGE)
+            ..EndpointLimits::line(MAX_MESSAGE)
         };
         let (endpoint, decoder) = (BoardEndpoint::new(limits, boot, wants), LineDecoder::new());
         let (started, told, deadline) = (now(), (parts.floor, now()), None);

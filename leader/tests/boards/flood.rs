@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use quiver_link::{BoardEndpoint, Limits, Wants, encode_line};
+use quiver_link::{BoardEndpoint, EndpointLimits, Wants, encode_line};
 
 use quiver_service_testing::{eventually, now};
 
@@ -49,7 +49,7 @@ fn flood_on_a_line_costs_neither_memory_nor_the_other_boards() {
     for boot in 0..3000_u32 {
         let address = u16::try_from(boot % 300).expect("small");
         let wants = Wants::new(Some("alpha"), true).expect("wants");
-        let mut board = BoardEndpoint::new(Limits::line(1 << 16), boot, wants);
+        let mut board = BoardEndpoint::new(EndpointLimits::line(1 << 16), boot, wants);
         let hello = board.poll_datagram(Duration::ZERO).expect("a hello");
         hellos.extend(encode_line(address, &hello).expect("it fits"));
     }
@@ -68,7 +68,7 @@ fn flood_on_a_line_costs_neither_memory_nor_the_other_boards() {
     let mut line = opened(&listener);
     let wants = Wants::new(Some("alpha"), false).expect("wants");
     let (start, mut decoder) = (now(), quiver_link::LineDecoder::new());
-    let mut late = BoardEndpoint::new(Limits::line(4096), 1 << 30, wants);
+    let mut late = BoardEndpoint::new(EndpointLimits::line(4096), 1 << 30, wants);
     eventually("a session on the flooded line", || {
         while let Some(datagram) = late.poll_datagram(start.elapsed()) {
             let frame = encode_line(0, &datagram).expect("it fits");

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use quiver_ainq::{Deployment, KemTerm, Ristretto255};
 use quiver_kem::KemSet;
 use quiver_link::{
-    BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Report,
-    Route, ToBoard, ToGateway, Via, Wants, encode_line,
+    BoardEndpoint, BoardEvent, BoardReport, Destination, EndpointLimits, GatewayEndpoint, GatewayEvent,
+    LineDecoder, Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 use quiver_message::{KemOffer, Message};
 use quiver_service::deployment_file::KemSetting;
@@ -231,7 +231,7 @@ impl Middle {
             conduct,
             board: End::new(board),
             leader: End::new(leader),
-            gateway: GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 1),
+            gateway: GatewayEndpoint::new(EndpointLimits::line(MAX_MESSAGE), 1),
             pretender: None,
             peers: HashMap::new(),
             to_board: Vec::new(),
@@ -295,7 +295,7 @@ impl Middle {
         match conduct {
             Conduct::Hostile | Conduct::Downgrading(_) => {}
             Conduct::Replaced => {
-                self.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), self.dice.r#gen());
+                self.gateway = GatewayEndpoint::new(EndpointLimits::line(MAX_MESSAGE), self.dice.r#gen());
                 self.pretender = None;
             }
             Conduct::Reformed => {
@@ -363,7 +363,7 @@ impl Middle {
                 ToGateway::Transmit { to, payload }
             }
             ToGateway::Block { peer } => ToGateway::Block { peer: peer + 1 },
-            ToGateway::Report(_) => ToGateway::Report(Report::default()),
+            ToGateway::Report(_) => ToGateway::Report(BoardReport::default()),
             ToGateway::TakesBroadcasts { max_message } => {
                 ToGateway::TakesBroadcasts { max_message: !max_message }
             }
@@ -454,7 +454,8 @@ impl Middle {
     }
 
     fn pretend(&mut self, wants: Wants) {
-        let limits = Limits { repeat_after: Duration::from_millis(300), ..Limits::line(MAX_MESSAGE) };
+        let limits =
+            EndpointLimits { repeat_after: Duration::from_millis(300), ..EndpointLimits::line(MAX_MESSAGE) };
         // Its own session with the leader begins anew, as the board's does.
         self.pretender = Some(BoardEndpoint::new(limits, self.dice.r#gen(), wants));
         self.peers.clear();

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, Part, StrategyKind};
+use quiver_ainq::{Deployment, EpochPart, StrategyKind};
 use quiver_kem::KemSetting;
 use quiver_message::Message;
-use quiver_world::check::{Base, CheckSetup, Plan, StartState};
+use quiver_world::check::{ActionPlan, Base, CheckSetup, StartState};
 use quiver_world::{Action, Cause, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
 
 use crate::recording::{Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader};
@@ -115,7 +115,7 @@ impl Lives {
         self.record_plan(seed, &plan)
     }
 
-    fn record_plan(&self, seed: u64, plan: &Plan) -> Recording {
+    fn record_plan(&self, seed: u64, plan: &ActionPlan) -> Recording {
         forget_the_suite();
         let mut plan = plan.clone();
         plan.actions.retain(|(_, action)| !is_left_out(action));
@@ -250,7 +250,7 @@ impl Recorder {
         }
         match self.decode(payload)? {
             Message::Rekey(rekey) => match rekey.part {
-                Some(Part::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
+                Some(EpochPart::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
                 _ => None,
             },
             _ => None,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{
-    Delta, DronePublicKey, Entry, Epoch, Header, HeaderCore, Kind, LEADER_SLOT, Label, Name, Part,
+    Delta, DronePublicKey, Entry, Epoch, EpochKind, EpochPart, Header, HeaderCore, LEADER_SLOT, Label, Name,
     PathMessage, Role, Signature, Slot, SpareStatement, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
@@ -441,12 +441,14 @@ impl<'a> Rules<'a> {
                 self.epoch(&welcome.header)?;
                 self.of_its_leader(from, &welcome.header)?;
                 match &welcome.part {
-                    Part::Entry(entry) => self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?,
-                    Part::Path(path) => {
+                    EpochPart::Entry(entry) => {
+                        self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?
+                    }
+                    EpochPart::Path(path) => {
                         require(path.r == welcome.nonce, "a path for another question")?;
                         self.path(to, &welcome.header, path, Some(&welcome.nonce))?;
                     }
-                    Part::Delta(_) => return Err("wraps in a welcome".to_string()),
+                    EpochPart::Delta(_) => return Err("wraps in a welcome".to_string()),
                 }
                 self.waiting.remove(&(to, welcome.nonce.to_vec()));
                 self.in_step.insert(to);
@@ -485,9 +487,9 @@ impl<'a> Rules<'a> {
                 }
                 match &rekey.part {
                     None => require(rekey.newcomers.is_empty(), "newcomers without wraps"),
-                    Some(Part::Entry(entry)) => self.entry(to, &rekey.header, entry, None),
-                    Some(Part::Path(path)) => self.path(to, &rekey.header, path, None),
-                    Some(Part::Delta(delta)) => self.wraps(to, &rekey.header, delta, &rekey.newcomers),
+                    Some(EpochPart::Entry(entry)) => self.entry(to, &rekey.header, entry, None),
+                    Some(EpochPart::Path(path)) => self.path(to, &rekey.header, path, None),
+                    Some(EpochPart::Delta(delta)) => self.wraps(to, &rekey.header, delta, &rekey.newcomers),
                 }
             }
             Message::Ack(ack) => {
@@ -521,12 +523,12 @@ impl<'a> Rules<'a> {
                 self.of_its_leader(from, &answer.header)?;
                 match &answer.part {
                     None => {}
-                    Some(Part::Entry(entry)) => self.entry(to, &answer.header, entry, None)?,
-                    Some(Part::Path(path)) => {
+                    Some(EpochPart::Entry(entry)) => self.entry(to, &answer.header, entry, None)?,
+                    Some(EpochPart::Path(path)) => {
                         require(path.r == answer.number, "a path for another question")?;
                         self.path(to, &answer.header, path, None)?;
                     }
-                    Some(Part::Delta(_)) => return Err("wraps in an answer".to_string()),
+                    Some(EpochPart::Delta(_)) => return Err("wraps in an answer".to_string()),
                 }
                 let slot = self.newest_pair(to)?.slot;
                 self.tag(to, slot, &answer.tag, "fresh", &[("digest", &digest), ("r", &answer.number)])?;
@@ -602,9 +604,9 @@ impl<'a> Rules<'a> {
                 let asked = self.asked.keys().find(|(_, nonce)| nonce[..] == welcome.nonce);
                 let (node, _) = asked.ok_or("nobody asked to join with that")?;
                 let slot = match &welcome.part {
-                    Part::Entry(entry) => entry.slot,
-                    Part::Path(path) => path.slot,
-                    Part::Delta(_) => return Err("wraps in a welcome".to_string()),
+                    EpochPart::Entry(entry) => entry.slot,
+                    EpochPart::Path(path) => path.slot,
+                    EpochPart::Delta(_) => return Err("wraps in a welcome".to_string()),
                 };
                 self.rosters.insert((from, slot), node);
                 self.of_its_leader(from, &welcome.header)
@@ -810,14 +812,16 @@ impl<'a> Rules<'a> {
             let before = Epoch { counter: epoch.counter.saturating_sub(1), ..epoch };
             let next = match core.kind {
                 // §A5.2: its leader's term opened with nobody, and so for nobody to see.
-                Kind::Rekey if self.run.group.anonymous && newest.term < epoch.term => epoch.counter == 2,
+                EpochKind::Rekey if self.run.group.anonymous && newest.term < epoch.term => {
+                    epoch.counter == 2
+                }
                 // Of an epoch that nobody was sent, or of which nobody knows more than its short header, nobody knows D.
-                Kind::Rekey => match self.made.get(&before) {
+                EpochKind::Rekey => match self.made.get(&before) {
                     Some(made) => core.prev == made.digest,
                     None => self.run.silent.contains(&before) || self.unread.contains_key(&before),
                 },
                 // §10.4: of two leaders that do not hear each other each goes on with its own term.
-                Kind::Open => {
+                EpochKind::Open => {
                     let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
                     let former = self.made.keys().rev().find(of_leader);
                     // A leader that nobody could hear may have gone on before it shows how the term was opened.
@@ -855,7 +859,7 @@ impl<'a> Rules<'a> {
         }
         for slot in core.absent.iter() {
             // §9.1: who has no unused spare point at the new leader, or (§24.3) no κ with it, joins again.
-            require(core.kind == Kind::Open, "absent members without a new term")?;
+            require(core.kind == EpochKind::Open, "absent members without a new term")?;
             let holder = self.holder(epoch, slot).ok_or("nobody is in the slot that is absent")?;
             self.members.remove(holder);
             self.absent.insert(holder);
@@ -946,7 +950,7 @@ impl<'a> Rules<'a> {
             .find_map(|pair| Some((pair.clone(), key_of(pair)?)))
             .ok_or("the mask gives no key of this epoch")?;
         require(
-            header.core.strategy == StrategyKind::Flat || header.core.kind == Kind::Open,
+            header.core.strategy == StrategyKind::Flat || header.core.kind == EpochKind::Open,
             "an entry of a tree that goes on",
         )?;
         self.sealed.entries.push((epoch, entry.slot, entry.wrap));
@@ -1026,7 +1030,7 @@ impl<'a> Rules<'a> {
             return Ok(known);
         }
         require(core.adds(slot), "it has no key with the leader")?;
-        if core.kind == Kind::Rekey {
+        if core.kind == EpochKind::Rekey {
             let points: Vec<_> =
                 self.one_time_points(to, nonce).into_iter().map(|point| (None, point)).collect();
             return self.candidates(to, core, slot, &points);
@@ -1049,7 +1053,7 @@ impl<'a> Rules<'a> {
         (name, values): (&str, Values<'_>),
     ) -> bool {
         let opened = |(epoch, made): &(&Epoch, &Made)| {
-            made.core.kind == Kind::Open && self.run.group.opener(**epoch) == Some(leader)
+            made.core.kind == EpochKind::Open && self.run.group.opener(**epoch) == Some(leader)
         };
         let Some((_, made)) = self.made.iter().rev().find(opened) else { return false };
         let copied = self.rosters.iter().filter(|((of, _), holder)| *of == leader && **holder == member);
@@ -1122,13 +1126,13 @@ impl<'a> Rules<'a> {
         let former = Epoch { counter: epoch.counter - 1, ..epoch };
         let (slot, before) = match (&joins, core.kind) {
             (Some((slot, _)), _) => (*slot, None),
-            (None, Kind::Open) => match self.slot_of(to) {
+            (None, EpochKind::Open) => match self.slot_of(to) {
                 // §9.3: who left, or was evicted, and has not heard that it is out, follows a deputy that has not either.
                 Some(slot) if core.adds(slot) && core.point.is_some() => (slot, None),
                 Some(slot) => return self.leaves_out(header, &wraps, slot),
                 None => return Ok(()),
             },
-            (None, Kind::Rekey) => {
+            (None, EpochKind::Rekey) => {
                 match self.states.get(&(to, former)).map(|held| (held.slot, held.path.clone())) {
                     Some((slot, Some(path))) => (slot, Some(path)),
                     // It asks for its path.
@@ -1143,7 +1147,7 @@ impl<'a> Rules<'a> {
             // without it.
             let leader = self.run.group.opener(epoch);
             let joined_elsewhere = self.run.group.opener(self.newest_pair(to)?.begun) != leader;
-            let unknown = core.kind == Kind::Open && (joined_elsewhere || !self.members.contains(to));
+            let unknown = core.kind == EpochKind::Open && (joined_elsewhere || !self.members.contains(to));
             return require(
                 core.removed.contains(slot) || unknown,
                 &format!("wraps of {epoch:?} without {to} in slot {slot}"),
@@ -1163,14 +1167,14 @@ impl<'a> Rules<'a> {
             let begun = self.newest_pair(to)?.begun;
             let given_away = self.seated.get(&slot).is_some_and(|given| given.term > begun.term);
             let out = given_away || !self.members.contains(to);
-            require(core.kind == Kind::Open && out, "the wraps give no key of this epoch")?;
+            require(core.kind == EpochKind::Open && out, "the wraps give no key of this epoch")?;
             return self.leaves_out(header, &wraps, slot);
         };
         if let Some((_, nonce)) = joins {
             self.waiting.remove(&(to, nonce));
             self.in_step.insert(to);
         }
-        let joins = core.kind == Kind::Rekey && core.adds(slot);
+        let joins = core.kind == EpochKind::Rekey && core.adds(slot);
         self.give(to, header, &pair, key, Some(path), joins)
     }
 

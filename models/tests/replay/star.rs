@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_abke::Authority;
-use quiver_admission::certifying::Terms;
+use quiver_admission::certifying::CertificationTerms;
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{
     AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, AnonymousConfig, AnonymousEdge,
@@ -16,7 +16,7 @@ use quiver_ainq::{
     Role, SecretScalar, StrategyKind, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
-use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Source};
+use quiver_datagram::{Config, Datagrams, Event, Payload, PayloadOrigin, Priority};
 use quiver_enrolment::{Kgc, KgcConfig, Kgcs, MasterShare};
 use quiver_garble::policy::Schema;
 use quiver_group::edge::EdgeTiming;
@@ -25,7 +25,7 @@ use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderC
 use quiver_kem::KemSetting;
 use quiver_machine::{Machine, Now, Route};
 use quiver_message::Message;
-use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
+use quiver_quorum::{PublicShares, QuorumParameters, SecretShare, SigningPackage};
 use quiver_testbed::{EPOCH_START, LinkFaults, Net, copy_token, name, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -282,7 +282,7 @@ fn deal(
     master: &MasterSecret<S>,
     rng: &mut ChaCha20Rng,
 ) -> (Vec<SecretShare<S>>, QuorumStatement<S>) {
-    let parameters = Parameters::new(KGCS.len() as u16, THRESHOLD as u16).unwrap();
+    let parameters = QuorumParameters::new(KGCS.len() as u16, THRESHOLD as u16).unwrap();
     let (shares, public): (Vec<SecretShare<S>>, PublicShares<S>) =
         quiver_quorum::dealer::split(master, parameters, rng).unwrap();
     let signers = &shares[..THRESHOLD];
@@ -297,8 +297,8 @@ fn deal(
     (shares, statement)
 }
 
-fn terms() -> Terms {
-    Terms::new(Schema::parse("medic: bool, pilot: bool").unwrap(), PERIOD).unwrap()
+fn terms() -> CertificationTerms {
+    CertificationTerms::new(Schema::parse("medic: bool, pilot: bool").unwrap(), PERIOD).unwrap()
 }
 
 impl World {
@@ -683,8 +683,8 @@ impl World {
                 }
                 Event::Received { slot, bytes, source } => {
                     let signer = match source {
-                        Source::Member => None,
-                        Source::Signed { name, .. } => Some(name),
+                        PayloadOrigin::Member => None,
+                        PayloadOrigin::Signed { name, .. } => Some(name),
                     };
                     self.steps.push(Step::Heard { at: node, slot, signer, data: bytes });
                 }

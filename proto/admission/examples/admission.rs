@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use quiver_abke::Authority;
-use quiver_admission::certifying::Terms;
+use quiver_admission::certifying::CertificationTerms;
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{
     AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, AnonymousConfig, AnonymousEdge,
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // §A1.1: a certification authority, which the KGC vouches for: its fields, and how long a credential
     // lasts.
     let schema = Schema::parse("x: i16, y: i16, medic: bool")?;
-    let terms = Terms::new(schema, Duration::from_secs(3600))?;
+    let terms = CertificationTerms::new(schema, Duration::from_secs(3600))?;
     let statement = terms.statement(Name::new("positions")?, SecretScalar::generate(rng).public())?;
     let authority = master.sign_authority(&deployment, statement, rng)?.verify(&deployment)?;
     let period = terms.period_at(EPOCH_START);

@@ -24,7 +24,7 @@ use quiver_crypto::{Secret, Zeroizing};
 pub use quiver_delivery::attributes::CERTIFYING_KIND as KIND;
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_delivery::attributes::{Granted, KeyMaker, MakeError};
-use quiver_garble::policy::{Kind, PolicyError, Schema};
+use quiver_garble::policy::{FieldType, PolicyTextError, Schema};
 use rand_core::CryptoRngCore;
 
 /// The scheme's ID.
@@ -50,7 +50,7 @@ pub enum CertifyError {
     WrongAuthority,
     /// A schema that cannot be read.
     #[error("schema: {0}")]
-    Schema(PolicyError),
+    Schema(PolicyTextError),
     /// A schema without fields, or of more bits than [`MAX_CERTIFIED`].
     #[error("a schema of {0} bits; 1 to {MAX_CERTIFIED} can be certified")]
     Bits(usize),
@@ -73,13 +73,13 @@ impl From<Malformed> for CertifyError {
 
 /// Public terms of a certification authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct CertificationTerms {
     schema: Schema,
     /// Seconds, not zero.
     period: u64,
 }
 
-impl Terms {
+impl CertificationTerms {
     /// Fields, and how long a credential lasts at most. Periods are counted from 1970: a day's begins at
     /// midnight, UTC.
     ///
@@ -178,8 +178,8 @@ impl Terms {
     /// A grant: a value for each field.
     ///
     /// # Errors
-    /// [`PolicyError`] if a value does not fit, a field has none or two, or a name is no field's.
-    pub fn grant(&self, values: &[(&str, i128)]) -> Result<Granted, PolicyError> {
+    /// [`PolicyTextError`] if a value does not fit, a field has none or two, or a name is no field's.
+    pub fn grant(&self, values: &[(&str, i128)]) -> Result<Granted, PolicyTextError> {
         let attributes = self.schema.encode(values)?;
         Ok(Granted { encoded: pack(&attributes), text: self.describe(&attributes) })
     }
@@ -187,7 +187,7 @@ impl Terms {
     /// Attributes as a value for each field: `x = -3, medic = true`.
     #[must_use]
     pub fn describe(&self, attributes: &[bool]) -> String {
-        let value = |field: &quiver_garble::policy::Field| {
+        let value = |field: &quiver_garble::policy::SchemaField| {
             let bits = attributes.get(field.bits()).unwrap_or_default();
             format!("{} = {}", field.name(), value(field.kind(), bits))
         };
@@ -226,12 +226,12 @@ fn pack(attributes: &[bool]) -> Vec<u8> {
 }
 
 /// A field's value as the schema's text has it.
-fn value(kind: Kind, bits: &[bool]) -> String {
+fn value(kind: FieldType, bits: &[bool]) -> String {
     let unsigned = bits.iter().rev().fold(0_i128, |value, &bit| value << 1 | i128::from(bit));
     match kind {
-        Kind::Bool => (unsigned == 1).to_string(),
-        Kind::Unsigned(_) => unsigned.to_string(),
-        Kind::Signed(_) => {
+        FieldType::Bool => (unsigned == 1).to_string(),
+        FieldType::Unsigned(_) => unsigned.to_string(),
+        FieldType::Signed(_) => {
             let negative = bits.last() == Some(&true);
             (if negative { unsigned - (1_i128 << bits.len()) } else { unsigned }).to_string()
         }
@@ -246,7 +246,7 @@ fn version(reader: &mut Reader<'_>) -> Result<(), CertifyError> {
 #[derive(derive_more::Debug)]
 #[debug("Certifier({terms:?})")]
 pub struct Certifier {
-    terms: Terms,
+    terms: CertificationTerms,
     seed: Secret<32>,
     /// Keys of the newest period that was asked for.
     authority: Option<Authority>,
@@ -255,7 +255,7 @@ pub struct Certifier {
 impl Certifier {
     /// An authority with the seed of all its slot keys.
     #[must_use]
-    pub const fn new(terms: Terms, seed: Secret<32>) -> Self {
+    pub const fn new(terms: CertificationTerms, seed: Secret<32>) -> Self {
         Self { terms, seed, authority: None }
     }
 
@@ -320,7 +320,11 @@ impl Certificate {
     ///
     /// # Errors
     /// [`CertifyError::Malformed`], [`CertifyError::Abke`].
-    pub fn decode(bytes: &[u8], terms: &Terms, rng: &mut dyn CryptoRngCore) -> Result<Self, CertifyError> {
+    pub fn decode(
+        bytes: &[u8],
+        terms: &CertificationTerms,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Result<Self, CertifyError> {
         let (key, mut reader) = Self::read_key(bytes, terms)?;
         let credential = match reader.u8()? {
             0 => None,
@@ -336,7 +340,10 @@ impl Certificate {
         Ok(Self { key, credential })
     }
 
-    fn read_key<'a>(bytes: &'a [u8], terms: &Terms) -> Result<(AuthorityKey, Reader<'a>), CertifyError> {
+    fn read_key<'a>(
+        bytes: &'a [u8],
+        terms: &CertificationTerms,
+    ) -> Result<(AuthorityKey, Reader<'a>), CertifyError> {
         let mut reader = Reader::new(bytes);
         version(&mut reader)?;
         let encoded = reader.lp(AuthorityKey::encoded_len(MAX_CERTIFIED))?;

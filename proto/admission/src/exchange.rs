@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use quiver_ainq::Name;
 use quiver_crypto::canonical::Writer;
 use quiver_kem::{KemError, KemSetting};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 pub use admitting_leader::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, Demand};
 #[cfg(feature = "compromise")]
@@ -37,7 +37,7 @@ pub use anonymous_edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending}
 pub use any_edge::AnyEdge;
 pub use ledger::{Exhausted, Ledger};
 
-use crate::policy::PolicyError;
+use crate::policy::AdmissionPolicyError;
 
 /// Pieces of a garbled circuit, of 64 KiB each, that are under way at a time.
 pub const WINDOW: usize = 4;
@@ -48,7 +48,7 @@ pub const WINDOW: usize = 4;
 pub enum AdmissionError {
     /// The policy that is demanded cannot be.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] AdmissionPolicyError),
     /// The leader is not one that may demand anything.
     #[error("the leader is not answered: {0}")]
     Leader(&'static str),
@@ -85,7 +85,7 @@ pub enum AdmissionError {
     Welcome,
     /// Refused, by the other side or an attacker in its name, or before there was a run.
     #[error("refused: {0}")]
-    Refused(Reason),
+    Refused(RefusalReason),
 }
 
 /// Signed `admission`: group, and the policy as the KGC signed it.

@@ -41,4 +41,4 @@ pub use message::{
     AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
     MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
 };
-pub use policy::{PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
+pub use policy::{AdmissionPolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};

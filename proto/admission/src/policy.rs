@@ -15,17 +15,17 @@ use alloc::vec::Vec;
 use core::ops::Deref;
 
 use quiver_abke::Error as AbkeError;
-use quiver_abke::exchange::Policy as ExchangePolicy;
+use quiver_abke::exchange::PolicyCircuit as ExchangePolicy;
 use quiver_ainq::{
     Deployment, Error as AinqError, MasterSecret, Name, Purpose, StatementSignature, Suite, UnixTime,
     VerifiedAuthority,
 };
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
-use quiver_garble::policy::{MAX_TEXT, Policy, PolicyError as TextError};
+use quiver_garble::policy::{MAX_TEXT, Policy, PolicyTextError as TextError};
 use rand_core::CryptoRngCore;
 
-use crate::certifying::{CertifyError, Terms};
+use crate::certifying::{CertificationTerms, CertifyError};
 
 /// Bytes a signed policy may have.
 pub const MAX_POLICY_LEN: usize = MAX_TEXT + 512;
@@ -36,7 +36,7 @@ pub const MAX_ANDS: usize = 1 << 20;
 /// Reason why a policy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PolicyError {
+pub enum AdmissionPolicyError {
     /// It is not as the KGC signed it, or not canonical.
     #[error(transparent)]
     Statement(#[from] AinqError),
@@ -218,22 +218,22 @@ impl<S: Suite> VerifiedPolicy<S> {
         group: &Name,
         authority: &VerifiedAuthority<S>,
         now: UnixTime,
-    ) -> Result<Policy, PolicyError> {
+    ) -> Result<Policy, AdmissionPolicyError> {
         // §A4.2: about the fields of this authority, for this group, and not over.
         if self.authority != *authority.fingerprint() {
-            return Err(PolicyError::OtherAuthority);
+            return Err(AdmissionPolicyError::OtherAuthority);
         }
         if self.group != *group {
-            return Err(PolicyError::OtherGroup(self.group.clone()));
+            return Err(AdmissionPolicyError::OtherGroup(self.group.clone()));
         }
         if now >= self.not_after {
-            return Err(PolicyError::Expired);
+            return Err(AdmissionPolicyError::Expired);
         }
         // §A3: every holder of the schema compiles the text to the same circuit.
-        let policy = Policy::compile(&self.text, Terms::of(authority)?.schema())?;
+        let policy = Policy::compile(&self.text, CertificationTerms::of(authority)?.schema())?;
         // §A4.2: at most 2^20 AND gates, 16 MiB of tables.
         match policy.statistics().and {
-            ands if ands > MAX_ANDS => Err(PolicyError::TooLarge(ands)),
+            ands if ands > MAX_ANDS => Err(AdmissionPolicyError::TooLarge(ands)),
             _ => Ok(policy),
         }
     }
@@ -247,7 +247,7 @@ impl<S: Suite> VerifiedPolicy<S> {
         group: &Name,
         authority: &VerifiedAuthority<S>,
         now: UnixTime,
-    ) -> Result<Arc<ExchangePolicy>, PolicyError> {
+    ) -> Result<Arc<ExchangePolicy>, AdmissionPolicyError> {
         Ok(Arc::new(ExchangePolicy::new(self.compile(group, authority, now)?.circuit())?))
     }
 }

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use chacha20poly1305::aead::{AeadInPlace, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use quiver_age::{Format, Sealed, encrypt};
+use quiver_age::{Format, SealedFile, encrypt};
 
 use self::kgc::Kgc;
 
@@ -32,7 +32,7 @@ fn files(c: &mut Criterion) {
     encrypt(&recipients, Format::Binary, io::repeat(7).take(LENGTH), &mut sealed).unwrap();
     bench.bench_function("decrypt", |b| {
         b.iter(|| {
-            let opened = Sealed::read(&sealed[..]).and_then(|sealed| sealed.open(&identity)).unwrap();
+            let opened = SealedFile::read(&sealed[..]).and_then(|sealed| sealed.open(&identity)).unwrap();
             assert_eq!(opened.copy_to(io::sink()).unwrap(), LENGTH);
         });
     });

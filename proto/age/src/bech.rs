@@ -10,7 +10,7 @@ use quiver_crypto::Zeroizing;
 use crate::{Error, Result};
 
 /// A kind of text.
-pub(crate) struct Kind {
+pub(crate) struct Bech32Kind {
     /// Name in errors.
     what: &'static str,
     /// Prefix before the separator `1`.
@@ -20,12 +20,13 @@ pub(crate) struct Kind {
 }
 
 /// `age1quiver1…`
-pub(crate) const RECIPIENT: Kind = Kind { what: "recipient of Quiver", prefix: "age1quiver", limit: 1024 };
+pub(crate) const RECIPIENT: Bech32Kind =
+    Bech32Kind { what: "recipient of Quiver", prefix: "age1quiver", limit: 1024 };
 /// `AGE-PLUGIN-QUIVER-1…`
-pub(crate) const IDENTITY: Kind =
-    Kind { what: "identity of Quiver", prefix: "AGE-PLUGIN-QUIVER-", limit: 64 * 1024 };
+pub(crate) const IDENTITY: Bech32Kind =
+    Bech32Kind { what: "identity of Quiver", prefix: "AGE-PLUGIN-QUIVER-", limit: 64 * 1024 };
 
-impl Kind {
+impl Bech32Kind {
     /// An error about such a text.
     pub(crate) fn wrong(&self, reason: &'static str) -> Error {
         Error::Text { what: self.what, reason }

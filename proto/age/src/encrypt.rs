@@ -35,12 +35,12 @@ impl From<Format> for age::armor::Format {
 /// Encrypts the bytes written to it. Without [`Self::finish`] the file is truncated, which is detected on
 /// opening.
 #[derive(derive_more::Debug)]
-#[debug("Writer(..)")]
-pub struct Writer<W: Write> {
+#[debug("EncryptingWriter(..)")]
+pub struct EncryptingWriter<W: Write> {
     inner: StreamWriter<ArmoredWriter<BufWriter<W>>>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> EncryptingWriter<W> {
     /// Writes the header.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Write for Writer<W> {
+impl<W: Write> Write for EncryptingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.inner.write(bytes)
     }
@@ -83,7 +83,7 @@ impl<W: Write> Write for Writer<W> {
 /// # Errors
 /// [`Error::NoRecipients`], [`Error::TooManyRecipients`], [`Error::Read`], [`Error::Write`].
 pub fn encrypt(recipients: &[Recipient], format: Format, from: impl Read, to: impl Write) -> Result<u64> {
-    let mut writer = Writer::new(recipients, format, to)?;
+    let mut writer = EncryptingWriter::new(recipients, format, to)?;
     let copied = copy(from, &mut writer, |error, _| Error::Read(error))?;
     writer.finish()?;
     Ok(copied)

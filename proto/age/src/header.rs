@@ -20,7 +20,7 @@ const BINARY_START: &[u8] = b"age-encryption.org/";
 const ARMOUR_LINE: usize = 80;
 
 /// An age file without its armour, if it had one.
-pub(crate) enum Input<R: Read> {
+pub(crate) enum AgeReader<R: Read> {
     Binary(BufReader<Prefixed<R>>),
     Armoured(Box<Armour<R>>),
 }
@@ -31,7 +31,7 @@ type Armour<R> = BufReader<ArmoredReader<BufReader<ShortLines<Prefixed<R>>>>>;
 /// The bytes read to detect the format, and the rest.
 pub(crate) type Prefixed<R> = Chain<Cursor<Vec<u8>>, R>;
 
-impl<R: Read> Input<R> {
+impl<R: Read> AgeReader<R> {
     /// Looks for armour, and for the beginning of a file without.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ fn unreadable(error: io::Error) -> Error {
     }
 }
 
-impl<R: Read> Read for Input<R> {
+impl<R: Read> Read for AgeReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Binary(inner) => inner.read(buffer),
@@ -89,7 +89,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-impl<R: Read> BufRead for Input<R> {
+impl<R: Read> BufRead for AgeReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         match self {
             Self::Binary(inner) => inner.fill_buf(),

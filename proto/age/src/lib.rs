@@ -26,8 +26,8 @@
 //! | [`Identity`] | a master public key and the keys of conditions; `AGE-PLUGIN-QUIVER-1…` as text; secret |
 //! | [`identity_file`] | identities as the lines of a file |
 //! | [`WrappedKey`] | the stanza |
-//! | [`encrypt`], [`Writer`] | making files, as a stream |
-//! | [`Sealed`], [`Plaintext`] | opening files, as a stream: no byte comes out that is not authentic |
+//! | [`encrypt`], [`EncryptingWriter`] | making files, as a stream |
+//! | [`SealedFile`], [`Plaintext`] | opening files, as a stream: no byte comes out that is not authentic |
 //!
 //! ```
 //! use quiver_age::{Format, Identity, Recipient, Sealed, encrypt};
@@ -76,10 +76,10 @@ mod open;
 mod recipient;
 mod stanza;
 
-pub use encrypt::{Format, Writer, encrypt};
+pub use encrypt::{EncryptingWriter, Format, encrypt};
 pub use error::{Error, Result};
 pub use identity::{Identity, KEYS_LIMIT};
-pub use open::{Plaintext, Sealed};
+pub use open::{Plaintext, SealedFile};
 pub use recipient::{RECIPIENTS_LIMIT, Recipient};
 pub use stanza::{TAG, WrappedKey};
 

@@ -9,7 +9,7 @@ use age_core::format::{FileKey, Stanza};
 use quiver_crypto::Hex;
 
 use crate::encrypt::copy;
-use crate::header::Input;
+use crate::header::AgeReader;
 use crate::identity::Identity;
 use crate::stanza::WrappedKey;
 use crate::{Error, Result};
@@ -19,21 +19,21 @@ const NONCE_LENGTH: usize = 16;
 
 /// A file whose header was read. Nothing about it is verified until it is opened.
 #[derive(derive_more::Debug)]
-#[debug("Sealed {{ keys: {keys:?}, .. }}")]
-pub struct Sealed<R: Read> {
+#[debug("SealedFile {{ keys: {keys:?}, .. }}")]
+pub struct SealedFile<R: Read> {
     header: Vec<u8>,
     keys: Vec<WrappedKey>,
-    rest: Input<R>,
+    rest: AgeReader<R>,
 }
 
-impl<R: Read> Sealed<R> {
+impl<R: Read> SealedFile<R> {
     /// Reads the header of a file, armoured or not.
     ///
     /// # Errors
     /// [`Error::NotAnAgeFile`], [`Error::DamagedHeader`], [`Error::HeaderTooLong`], [`Error::NotToConditions`],
     /// [`Error::Read`].
     pub fn read(input: R) -> Result<Self> {
-        let mut rest = Input::new(input)?;
+        let mut rest = AgeReader::new(input)?;
         let header = rest.read_header()?;
         let keys = wrapped_keys(&header)?;
         if keys.is_empty() {
@@ -118,7 +118,7 @@ fn wrapped_keys(header: &[u8]) -> Result<Vec<WrappedKey>> {
 #[derive(derive_more::Debug)]
 #[debug("Plaintext(..)")]
 pub struct Plaintext<R: Read> {
-    inner: StreamReader<Chain<Cursor<Vec<u8>>, Input<R>>>,
+    inner: StreamReader<Chain<Cursor<Vec<u8>>, AgeReader<R>>>,
 }
 
 impl<R: Read> Plaintext<R> {

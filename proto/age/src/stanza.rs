@@ -5,14 +5,14 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use quiver_crypto::Digest;
 use quiver_ibe::condition::MAX_CONDITION_LEN;
-use quiver_ibe::{Ciphertext, Condition, IdentityKey, MasterPublicKey};
+use quiver_ibe::{Condition, IbeCiphertext, IdentityKey, MasterPublicKey};
 
 use crate::{Error, Result};
 
 /// The type of the stanza.
 pub const TAG: &str = "quiver-ibe";
 /// Length of the body in bytes: U, V and W.
-const BODY_LENGTH: usize = Ciphertext::OVERHEAD + FILE_KEY_BYTES;
+const BODY_LENGTH: usize = IbeCiphertext::OVERHEAD + FILE_KEY_BYTES;
 
 /// A file key, encrypted to one condition, as it is in a header. Its point is decoded on opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl WrappedKey {
     pub(crate) fn new(
         master: &MasterPublicKey,
         condition: &Condition,
-        ciphertext: &Ciphertext,
+        ciphertext: &IbeCiphertext,
     ) -> Result<Self> {
         let body = ciphertext.encode();
         let body = body.try_into().map_err(|_| Error::Age("a file key of another length".into()))?;
@@ -66,7 +66,7 @@ impl WrappedKey {
     /// # Errors
     /// [`Error::AlteredHeader`] if it does not.
     pub(crate) fn unwrap(&self, key: &IdentityKey) -> Result<FileKey> {
-        let ciphertext = Ciphertext::decode(&self.body).map_err(|_| Error::AlteredHeader)?;
+        let ciphertext = IbeCiphertext::decode(&self.body).map_err(|_| Error::AlteredHeader)?;
         let opened = key.decrypt(&ciphertext).map_err(|_| Error::AlteredHeader)?;
         let whole: Result<&[u8; FILE_KEY_BYTES]> =
             opened.as_slice().try_into().map_err(|_| Error::AlteredHeader);

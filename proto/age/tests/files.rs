@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 
 use kgc::Kgc;
 use proptest::prelude::*;
-use quiver_age::{Error, Format, Identity, RECIPIENTS_LIMIT, Recipient, Sealed, Writer, encrypt};
+use quiver_age::{
+    EncryptingWriter, Error, Format, Identity, RECIPIENTS_LIMIT, Recipient, SealedFile, encrypt,
+};
 
 const CHUNK: usize = 64 * 1024;
 const TAG: usize = 16;
@@ -24,7 +26,7 @@ fn sealed(recipients: &[Recipient], format: Format, plaintext: &[u8]) -> Vec<u8>
 /// Opens, and returns what came out before the error, if there was one.
 fn open(file: &[u8], identity: &Identity) -> (Vec<u8>, Result<u64, Error>) {
     let mut out = Vec::new();
-    let opened = Sealed::read(file).and_then(|sealed| sealed.open(identity));
+    let opened = SealedFile::read(file).and_then(|sealed| sealed.open(identity));
     let result = opened.and_then(|plaintext| plaintext.copy_to(&mut out));
     (out, result)
 }
@@ -76,7 +78,7 @@ fn key_of_any_condition_opens() {
     for identity in [kgc.identity(&[PHASE]), kgc.identity(&["mission/z", DAWN]), other.identity(&[PHASE])] {
         assert_eq!(open(&file, &identity).0, b"orders");
     }
-    let read = Sealed::read(&file[..]).expect("a header");
+    let read = SealedFile::read(&file[..]).expect("a header");
     let conditions: Vec<_> = read.keys().iter().map(|key| key.condition.as_str()).collect();
     assert_eq!(conditions, [PHASE, DAWN, PHASE]);
 }
@@ -116,7 +118,7 @@ fn files_for_keys_of_other_kinds_are_told_apart() {
     let encryptor = age::Encryptor::with_recipients(std::iter::once(&recipient as _)).expect("a recipient");
     let mut file = Vec::new();
     encryptor.wrap_output(&mut file).expect("header").finish().expect("content");
-    assert!(matches!(Sealed::read(&file[..]).err(), Some(Error::NotToConditions)));
+    assert!(matches!(SealedFile::read(&file[..]).err(), Some(Error::NotToConditions)));
 }
 
 #[test]
@@ -137,10 +139,10 @@ fn file_may_be_for_keys_of_other_kinds_as_well() {
 #[test]
 fn nobody_and_too_many_are_no_recipients() {
     let recipient = Kgc::new(5).recipient(PHASE);
-    let refused = Writer::new(&[], Format::Binary, io::sink()).err();
+    let refused = EncryptingWriter::new(&[], Format::Binary, io::sink()).err();
     assert!(matches!(refused, Some(Error::NoRecipients)));
     let many = vec![recipient; RECIPIENTS_LIMIT + 1];
-    let refused = Writer::new(&many, Format::Binary, io::sink()).err();
+    let refused = EncryptingWriter::new(&many, Format::Binary, io::sink()).err();
     assert!(matches!(refused, Some(Error::TooManyRecipients)));
 }
 
@@ -175,7 +177,7 @@ fn header_cut_anywhere_is_no_header() {
     let file = sealed(&[kgc.recipient(PHASE)], Format::Binary, b"");
     let nonce = payload(&file) - 16;
     for length in 0..nonce {
-        let error = Sealed::read(&file[..length]).err();
+        let error = SealedFile::read(&file[..length]).err();
         // Text shorter than the first line's beginning could be anything.
         let told = match error {
             Some(Error::NotAnAgeFile) => length < 19,
@@ -253,12 +255,12 @@ fn header_without_end_is_not_read_to_its_end() {
     }
     for start in ["age-encryption.org/v1\n-> ", "-----BEGIN AGE ENCRYPTED FILE-----\n"] {
         let mut endless = Endless(0);
-        let refused = Sealed::read(start.as_bytes().chain(&mut endless)).err();
+        let refused = SealedFile::read(start.as_bytes().chain(&mut endless)).err();
         assert!(matches!(refused, Some(Error::HeaderTooLong { .. } | Error::DamagedHeader)), "{refused:?}");
         assert!(endless.0 < 100_000, "{} bytes were read", endless.0);
     }
     let lines = "-> a\n\n".repeat(2000);
-    let refused = Sealed::read(format!("age-encryption.org/v1\n{lines}").as_bytes()).err();
+    let refused = SealedFile::read(format!("age-encryption.org/v1\n{lines}").as_bytes()).err();
     assert!(matches!(refused, Some(Error::HeaderTooLong { .. })), "{refused:?}");
 }
 
@@ -285,10 +287,10 @@ fn whose_fault_it_was_is_told() {
     let written = encrypt(&recipients, Format::Binary, &b"orders"[..], Broken);
     assert!(matches!(written, Err(Error::Write(error)) if error.kind() == io::ErrorKind::StorageFull));
     let file = sealed(&recipients, Format::Binary, b"orders");
-    let opened = Sealed::read((&file[..payload(&file) + 3]).chain(Broken)).expect("a header");
+    let opened = SealedFile::read((&file[..payload(&file) + 3]).chain(Broken)).expect("a header");
     let read = opened.open(&kgc.identity(&[PHASE])).and_then(|plaintext| plaintext.copy_to(io::sink()));
     assert!(matches!(read, Err(Error::Read(error)) if error.kind() == io::ErrorKind::PermissionDenied));
-    let opened = Sealed::read(&file[..]).expect("a header").open(&kgc.identity(&[PHASE])).expect("a key");
+    let opened = SealedFile::read(&file[..]).expect("a header").open(&kgc.identity(&[PHASE])).expect("a key");
     let written = opened.copy_to(Broken);
     assert!(matches!(written, Err(Error::Write(error)) if error.kind() == io::ErrorKind::StorageFull));
 }
@@ -330,16 +332,16 @@ proptest! {
 
     #[test]
     fn any_bytes_are_no_file(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert!(Sealed::read(&bytes[..]).is_err());
+        prop_assert!(SealedFile::read(&bytes[..]).is_err());
         let behind_a_start = [b"age-encryption.org/v1\n-> quiver-ibe ", &bytes[..]].concat();
-        prop_assert!(Sealed::read(&behind_a_start[..]).is_err());
+        prop_assert!(SealedFile::read(&behind_a_start[..]).is_err());
     }
 
     #[test]
     fn content_in_pieces_of_any_size_makes_the_same_file(cuts in prop::collection::vec(1usize..70_000, 1..6)) {
         let kgc = Kgc::new(5);
         let plaintext = content(cuts.iter().sum());
-        let mut writer = Writer::new(&[kgc.recipient(PHASE)], Format::Binary, Vec::new()).expect("a header");
+        let mut writer = EncryptingWriter::new(&[kgc.recipient(PHASE)], Format::Binary, Vec::new()).expect("a header");
         let mut rest = &plaintext[..];
         for cut in cuts {
             let (piece, after) = rest.split_at(cut);

@@ -12,7 +12,7 @@ use std::thread;
 
 use kgc::Kgc;
 use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait as _};
-use quiver_age::{Format, Sealed, encrypt};
+use quiver_age::{Format, SealedFile, encrypt};
 
 #[global_allocator]
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
@@ -76,7 +76,7 @@ fn peak(length: u64, format: Format) -> usize {
     HEAP.reset_peak_memory();
     let before = HEAP.get_peak_memory();
     let encrypting = thread::spawn(move || encrypt(&[recipient], format, Content(0).take(length), to));
-    let opened = Sealed::read(from).and_then(|sealed| sealed.open(&identity)).expect("it opens");
+    let opened = SealedFile::read(from).and_then(|sealed| sealed.open(&identity)).expect("it opens");
     let count = opened.copy_to(Content(0)).expect("whole");
     assert_eq!(count, length);
     assert_eq!(encrypting.join().expect("no panic").expect("encrypted"), length);

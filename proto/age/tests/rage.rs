@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use kgc::Kgc;
-use quiver_age::{Format, Identity, Recipient, Sealed, encrypt, identity_file};
+use quiver_age::{Format, Identity, Recipient, SealedFile, encrypt, identity_file};
 use tempfile::TempDir;
 
 const PHASE: &str = "mission/alpha/phase-2";
@@ -91,7 +91,7 @@ fn content() -> Vec<u8> {
 
 fn opened(file: &[u8], identity: &Identity) -> Vec<u8> {
     let mut out = Vec::new();
-    let sealed = Sealed::read(file).expect("a header");
+    let sealed = SealedFile::read(file).expect("a header");
     sealed.open(identity).and_then(|plaintext| plaintext.copy_to(&mut out)).expect("it opens");
     out
 }

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature, Slot, Suite};
 use quiver_datagram::{
-    Config, Datagrams, Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion,
+    Config, DatagramRefusal, Datagrams, Event, Payload, PayloadOrigin, Priority, SigningRequest, Suspicion,
 };
 use quiver_mavlink::message::{GroundParameter, Severity};
 use quiver_mavlink::{
-    Batch, Dropped, EndpointId, Frame, Grant, MAX_NARROW_SYSTEM, MessageClass, Origin, Router,
+    Dropped, EndpointId, Frame, FrameBatch, Grant, MAX_NARROW_SYSTEM, MessageClass, Origin, Router,
     SignedMessages, SystemIds, TableCounters, batch, message, priority,
 };
 use rand::rngs::OsRng;
@@ -30,17 +30,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use self::corrections::Corrections;
 use self::departures::Departures;
 use self::ground_stations::GroundStations;
-use self::links::Links;
+use self::links::BridgeLinks;
 use self::security_state::SecurityState;
 use self::speech::{Speech, Trouble};
 use self::wide_ids::WideFrames;
-use crate::carrier::{self, Arrived, Content, MemoryCarrier, OpenCarrier, Order, Shared};
-use crate::endpoint::{self, LinkEvent, Port};
+use crate::carrier::{self, Arrived, CarrierCommand, CarrierContext, Content, MemoryCarrier, OpenCarrier};
+use crate::endpoint::{self, EndpointPort, LinkEvent};
 use crate::error::BridgeError;
-use crate::feed::{Group, Inputs, Obstacle};
+use crate::feed::{GroupServices, Inputs, Obstacle};
 use crate::flight_log::FlightLog;
-use crate::report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status, Way};
-use crate::settings::Settings;
+use crate::report::{
+    BridgeReport, BridgeStatus, CarrierStatus, EndpointStatus, FrameDirection, SenderReport,
+};
+use crate::settings::BridgeSettings;
 
 /// Events of endpoints that wait for the bridge.
 const EVENTS: usize = 256;
@@ -88,7 +90,7 @@ enum Question<S: Suite> {
 }
 
 impl<S: Suite> Question<S> {
-    async fn ask(self, group: impl Group<S>) -> Answer<S> {
+    async fn ask(self, group: impl GroupServices<S>) -> Answer<S> {
         match self {
             Self::Sign(request) => Answer::Signed(request.id, group.sign(request.statement).await),
             Self::MaySign(slot, drone) => {
@@ -118,7 +120,7 @@ pub struct Bridge<S: Suite> {
     router: Router,
     /// The group, among the router's endpoints.
     group: EndpointId,
-    links: Links,
+    links: BridgeLinks,
     /// Told when a program has taken something.
     drained: Arc<Notify>,
     signed: SignedMessages,
@@ -162,7 +164,7 @@ pub struct Bridge<S: Suite> {
     state: SecurityState,
     corrections: Corrections,
     flight_log: Option<FlightLog>,
-    report: Report,
+    report: BridgeReport,
 }
 
 impl<S: Suite> Bridge<S> {
@@ -172,10 +174,10 @@ impl<S: Suite> Bridge<S> {
     /// # Errors
     /// [`BridgeError::Open`] if a port is taken.
     pub async fn open(
-        settings: Settings,
+        settings: BridgeSettings,
         deployment: Deployment<S>,
         clock: fn() -> Option<Duration>,
-        report: Report,
+        report: BridgeReport,
     ) -> Result<Self, BridgeError> {
         let (shared, arrived) = shared();
         let (mut carriers, mut tasks) = (Vec::new(), JoinSet::new());
@@ -190,10 +192,10 @@ impl<S: Suite> Bridge<S> {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn open_in_memory(
-        settings: Settings,
+        settings: BridgeSettings,
         deployment: Deployment<S>,
         clock: fn() -> Option<Duration>,
-        report: Report,
+        report: BridgeReport,
         carrier: MemoryCarrier,
     ) -> Result<Self, BridgeError> {
         let ((shared, arrived), mut tasks) = (shared(), JoinSet::new());
@@ -202,18 +204,19 @@ impl<S: Suite> Bridge<S> {
     }
 
     async fn with_carriers(
-        settings: Settings,
+        settings: BridgeSettings,
         deployment: Deployment<S>,
         clock: fn() -> Option<Duration>,
-        report: Report,
-        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, Shared, JoinSet<()>),
+        report: BridgeReport,
+        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, CarrierContext, JoinSet<()>),
     ) -> Result<Self, BridgeError> {
         let (carriers, arrived, shared, mut tasks) = opened;
         let (opened_links, events) = mpsc::channel(EVENTS);
         let next = Arc::new(AtomicU64::new(0));
         let drained = Arc::new(Notify::new());
         for (index, config) in settings.endpoints.iter().enumerate() {
-            let port = Port::new(index, opened_links.clone(), Arc::clone(&next), Arc::clone(&drained));
+            let port =
+                EndpointPort::new(index, opened_links.clone(), Arc::clone(&next), Arc::clone(&drained));
             // A port that is taken ends the start: half a bridge would pass frames of some programs alone.
             endpoint::open(config, port, &mut tasks).await?;
         }
@@ -226,7 +229,7 @@ impl<S: Suite> Bridge<S> {
             datagrams: Datagrams::new(config, deployment),
             router,
             group,
-            links: Links::new(settings.endpoints, settings.signing, clock),
+            links: BridgeLinks::new(settings.endpoints, settings.signing, clock),
             drained,
             signed: settings.signed,
             grounds: GroundStations::default(),
@@ -260,7 +263,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Works until the feed is gone. Dropping the future closes everything.
-    pub async fn run(mut self, mut inputs: Inputs<S>, group: impl Group<S>) {
+    pub async fn run(mut self, mut inputs: Inputs<S>, group: impl GroupServices<S>) {
         let mut answers = JoinSet::new();
         let mut publishing = interval(PUBLISH_EVERY);
         publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -364,7 +367,7 @@ impl<S: Suite> Bridge<S> {
         }
         for carrier in &self.carriers {
             // A carrier that is full is told when its senders' time is over.
-            let _ = carrier.orders.try_send(Order::KeyChanged);
+            let _ = carrier.orders.try_send(CarrierCommand::KeyChanged);
         }
         if let Some((sent, at)) = &mut self.keepalive {
             // A relay is to be shown anew under each key.
@@ -508,11 +511,11 @@ impl<S: Suite> Bridge<S> {
         let system = self.own_system().or(self.last_system).or(self.local_system).unwrap_or(1);
         let frame = self.speech.frame(system, severity, text);
         for to in self.links.ids() {
-            self.deliver(Way::Local, to, &frame);
+            self.deliver(FrameDirection::Local, to, &frame);
         }
         if let Some(frame) = Frame::parse(&frame).ok().filter(|_| far) {
             let result = self.try_send(self.now(), frame);
-            self.report.count(Way::ToGroup, result.err().unwrap_or("passed"));
+            self.report.count(FrameDirection::ToGroup, result.err().unwrap_or("passed"));
         }
     }
 
@@ -565,8 +568,8 @@ impl<S: Suite> Bridge<S> {
                     match received {
                         Ok((from, frame)) => self.handle_local(from, &frame, at),
                         // Noise of a line is in no flight log.
-                        Err(links::NO_FRAME) => self.report.count(Way::Local, links::NO_FRAME),
-                        Err(reason) => self.drop_frame(Way::Local, reason, &[]),
+                        Err(links::NO_FRAME) => self.report.count(FrameDirection::Local, links::NO_FRAME),
+                        Err(reason) => self.drop_frame(FrameDirection::Local, reason, &[]),
                     }
                 }
             }
@@ -599,38 +602,38 @@ impl<S: Suite> Bridge<S> {
                         "its check sum is wrong: does the line lose bytes, or is it of another dialect?";
                     self.links.say_dropped(from, frame, because, reason);
                 }
-                return self.drop_frame(Way::Local, reason, bytes);
+                return self.drop_frame(FrameDirection::Local, reason, bytes);
             }
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
             self.note_sent(from, frame, Err("other system"));
         } else if receivers.is_empty() {
-            self.drop_frame(Way::Local, links::reason(Dropped::NoReceiver), bytes);
+            self.drop_frame(FrameDirection::Local, links::reason(Dropped::NoReceiver), bytes);
         }
         let mut is_passed = false;
         for to in receivers {
             if to != self.group {
-                is_passed |= self.deliver(Way::Local, to, bytes);
+                is_passed |= self.deliver(FrameDirection::Local, to, bytes);
             // A radio's report about itself concerns this end alone.
             } else if !message::is_of_radio(frame) {
                 is_passed |= self.send_to_group(now, from, frame);
-                self.report.delayed(Way::ToGroup, at.elapsed());
+                self.report.delayed(FrameDirection::ToGroup, at.elapsed());
             }
         }
         if is_passed {
-            self.log_passed(Way::ToGroup, bytes);
+            self.log_passed(FrameDirection::ToGroup, bytes);
         }
     }
 
     /// Counts a frame that is dropped, and logs it.
-    fn drop_frame(&self, way: Way, reason: &'static str, bytes: &[u8]) {
+    fn drop_frame(&self, way: FrameDirection, reason: &'static str, bytes: &[u8]) {
         self.report.count(way, reason);
         if let Some(log) = &self.flight_log {
             log.dropped(way, reason, bytes);
         }
     }
 
-    fn log_passed(&self, way: Way, bytes: &[u8]) {
+    fn log_passed(&self, way: FrameDirection, bytes: &[u8]) {
         if let Some(log) = &self.flight_log {
             log.passed(way, bytes);
         }
@@ -657,8 +660,8 @@ impl<S: Suite> Bridge<S> {
     /// Counts a frame for the group, and tells local programs if it is of the wrong system.
     fn note_sent(&mut self, from: EndpointId, frame: Frame<'_>, result: Result<(), &'static str>) {
         match result {
-            Ok(()) => self.report.count(Way::ToGroup, "passed"),
-            Err(reason) => self.drop_frame(Way::ToGroup, reason, frame.bytes()),
+            Ok(()) => self.report.count(FrameDirection::ToGroup, "passed"),
+            Err(reason) => self.drop_frame(FrameDirection::ToGroup, reason, frame.bytes()),
         }
         self.misnumbered = result == Err("other system");
         if self.misnumbered {
@@ -684,7 +687,7 @@ impl<S: Suite> Bridge<S> {
         if self.corrections.is_repeated(now, frame) {
             return Err(links::reason(Dropped::Duplicate));
         }
-        let mut batch = Batch::new();
+        let mut batch = FrameBatch::new();
         // §20.11: one frame for now; what waits together is sealed together (§20.3).
         if !batch.push(frame, LONGEST_BATCH) {
             return Err("too long");
@@ -702,9 +705,9 @@ impl<S: Suite> Bridge<S> {
         let sign = self.signed.contains(frame, self.grounds.contains(at, own));
         let payload = Payload { bytes: batch.take(), priority, sign };
         self.datagrams.send(now, payload).map_err(|refusal| match refusal {
-            Refusal::Closed => "no key",
-            Refusal::TooLong { .. } => "too long",
-            Refusal::NoSigner => "no signer",
+            DatagramRefusal::Closed => "no key",
+            DatagramRefusal::TooLong { .. } => "too long",
+            DatagramRefusal::NoSigner => "no signer",
             _ => "refused",
         })
     }
@@ -718,9 +721,9 @@ impl<S: Suite> Bridge<S> {
                 let Ok(frame) = Frame::parse(bytes) else { return };
                 for to in self.links.ids() {
                     if self.router.lets_out(to, frame) {
-                        self.deliver(Way::Local, to, bytes);
+                        self.deliver(FrameDirection::Local, to, bytes);
                     } else {
-                        self.report.count(Way::Local, links::reason(Dropped::NoReceiver));
+                        self.report.count(FrameDirection::Local, links::reason(Dropped::NoReceiver));
                     }
                 }
                 return;
@@ -733,7 +736,7 @@ impl<S: Suite> Bridge<S> {
             && let Some(carrier) = self.carriers.get(arrived.carrier)
         {
             let proven = self.accepted() > before;
-            let order = Order::Forward { from, datagram: datagram.clone(), proven };
+            let order = CarrierCommand::Forward { from, datagram: datagram.clone(), proven };
             // A relay that is behind loses it, as any network.
             if carrier.orders.try_send(order).is_err() {
                 carrier.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -769,7 +772,7 @@ impl<S: Suite> Bridge<S> {
             && let Some(datagram) = self.datagrams.poll_datagram(now)
         {
             for carrier in &self.carriers {
-                if carrier.orders.try_send(Order::Send(datagram.clone())).is_err() {
+                if carrier.orders.try_send(CarrierCommand::Send(datagram.clone())).is_err() {
                     carrier.counters.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -783,7 +786,7 @@ impl<S: Suite> Bridge<S> {
                 Event::Received { slot, bytes, source } => {
                     self.receive(slot, &bytes, &source);
                     if let Some(at) = at {
-                        self.report.delayed(Way::FromGroup, at.elapsed());
+                        self.report.delayed(FrameDirection::FromGroup, at.elapsed());
                     }
                 }
                 Event::SignatureWanted(request) => self.ask(Question::Sign(request)),
@@ -819,7 +822,7 @@ impl<S: Suite> Bridge<S> {
 
     /// Counts what a member sent and nobody can use; the log names the first of each kind.
     fn drop_of_member(&mut self, slot: Slot, reason: &'static str, because: &str, bytes: &[u8]) {
-        self.drop_frame(Way::FromGroup, reason, bytes);
+        self.drop_frame(FrameDirection::FromGroup, reason, bytes);
         // An end that has just begun has no table yet.
         if self.members.is_empty() || !self.refused_of_members.insert(reason) {
             return;
@@ -835,7 +838,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// A payload of a member.
-    fn receive(&mut self, slot: Slot, bytes: &[u8], source: &Source) {
+    fn receive(&mut self, slot: Slot, bytes: &[u8], source: &PayloadOrigin) {
         let now = self.now();
         // It was for the relay; there is no frame in it.
         if bytes == KEEPALIVE {
@@ -846,10 +849,10 @@ impl<S: Suite> Bridge<S> {
             return self.drop_of_member(slot, "no system id", "the leader granted it no system id", bytes);
         };
         let signed = match source {
-            Source::Member => false,
+            PayloadOrigin::Member => false,
             // A slot is its sender's claim; a signature is not.
-            Source::Signed { name: signer, .. } if signer.as_str() == name => true,
-            Source::Signed { .. } => {
+            PayloadOrigin::Signed { name: signer, .. } if signer.as_str() == name => true,
+            PayloadOrigin::Signed { .. } => {
                 return self.drop_of_member(slot, "other signer", "another drone signed it", bytes);
             }
         };
@@ -864,13 +867,13 @@ impl<S: Suite> Bridge<S> {
             };
             // About its sender's own modem: here it would slow down whoever believes it.
             if message::is_of_radio(frame) {
-                self.drop_frame(Way::FromGroup, "radio status", &bytes);
+                self.drop_frame(FrameDirection::FromGroup, "radio status", &bytes);
                 continue;
             }
             let at = Instant::now();
             // §20.5: an unsigned datagram is some member's, so that a command in it is nobody's.
             if !signed && self.signed.contains(frame, self.grounds.contains(at, system)) {
-                self.drop_frame(Way::FromGroup, "unsigned command", &bytes);
+                self.drop_frame(FrameDirection::FromGroup, "unsigned command", &bytes);
                 log_unsigned(&mut self.logged_unsigned, frame);
                 continue;
             }
@@ -881,23 +884,23 @@ impl<S: Suite> Bridge<S> {
                 Ok(receivers) => {
                     let mut is_passed = false;
                     for to in receivers {
-                        is_passed |= self.deliver(Way::FromGroup, to, &bytes);
+                        is_passed |= self.deliver(FrameDirection::FromGroup, to, &bytes);
                     }
                     if is_passed {
-                        self.log_passed(Way::FromGroup, &bytes);
+                        self.log_passed(FrameDirection::FromGroup, &bytes);
                     }
                 }
                 Err(Dropped::Damaged) => {
                     let reason = links::reason(Dropped::Damaged);
                     self.drop_of_member(slot, reason, "a frame's check sum is wrong", &bytes);
                 }
-                Err(dropped) => self.drop_frame(Way::FromGroup, links::reason(dropped), &bytes),
+                Err(dropped) => self.drop_frame(FrameDirection::FromGroup, links::reason(dropped), &bytes),
             }
         }
     }
 
     /// Hands a frame to a program; tells whether it takes it.
-    fn deliver(&mut self, way: Way, to: EndpointId, bytes: &[u8]) -> bool {
+    fn deliver(&mut self, way: FrameDirection, to: EndpointId, bytes: &[u8]) -> bool {
         let result = self.links.deliver(to, bytes);
         match result {
             Ok(()) => self.report.count(way, "passed"),
@@ -947,7 +950,7 @@ impl<S: Suite> Bridge<S> {
                 .map(|at| now.saturating_sub(at).as_millis().try_into().unwrap_or(u64::MAX)),
         });
         let trouble = self.trouble();
-        let status = Status {
+        let status = BridgeStatus {
             open: self.slot.is_some() && self.datagrams.is_open(),
             passes: trouble.is_none_or(|trouble| !trouble.stops()),
             system_id: self.own_system().or(self.last_system),
@@ -1016,13 +1019,13 @@ fn carrier_status(open: &OpenCarrier) -> CarrierStatus {
 }
 
 /// The carriers' side of a bridge, and what they receive.
-fn shared() -> (Shared, mpsc::Receiver<Arrived>) {
+fn shared() -> (CarrierContext, mpsc::Receiver<Arrived>) {
     let (arrived, arrivals) = mpsc::channel(ARRIVED);
-    (Shared { arrived, room: Arc::new(Notify::new()), system: Arc::default() }, arrivals)
+    (CarrierContext { arrived, room: Arc::new(Notify::new()), system: Arc::default() }, arrivals)
 }
 
 /// Settings that suit all carriers: the shortest datagrams and the lowest rate of any.
-fn datagram_config(settings: &Settings) -> Config {
+fn datagram_config(settings: &BridgeSettings) -> Config {
     let defaults = Config::default();
     let carriers = &settings.carriers;
     let mtu = carriers.iter().map(carrier::Carrier::mtu).min().unwrap_or(defaults.mtu);

@@ -267,7 +267,7 @@ pub(crate) struct Arrived {
 
 /// Order to a carrier.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum CarrierCommand {
     /// Send this.
     Send(Vec<u8>),
     /// The relay's answer to [`Arrived`]: forward it if its sender is a member.
@@ -322,15 +322,15 @@ impl CarrierCounters {
 #[derive(Debug)]
 pub(crate) struct OpenCarrier {
     pub(crate) carrier: String,
-    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) orders: mpsc::Sender<CarrierCommand>,
     pub(crate) counters: Arc<CarrierCounters>,
 }
 
 /// A carrier's own side.
 #[derive(Debug)]
-struct Port {
+struct CarrierPort {
     index: usize,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<CarrierCommand>,
     arrived: mpsc::Sender<Arrived>,
     /// Told after each datagram that left: there is room.
     room: Arc<Notify>,
@@ -339,7 +339,7 @@ struct Port {
     system: Arc<AtomicU32>,
 }
 
-impl Port {
+impl CarrierPort {
     /// Hands a received datagram to the bridge, which loses it if it is behind.
     fn receive(&self, from: Option<SocketAddr>, datagram: &[u8]) {
         self.counters.received(datagram.len());
@@ -354,7 +354,7 @@ impl Port {
         }
     }
 
-    async fn order(&mut self) -> Option<Order> {
+    async fn order(&mut self) -> Option<CarrierCommand> {
         let order = self.orders.recv().await;
         // The bridge seals the next datagram only when one has left (§20.9).
         self.room.notify_one();
@@ -364,7 +364,7 @@ impl Port {
 
 /// The bridge's side of all carriers, which they share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct CarrierContext {
     /// Takes what they receive.
     pub(crate) arrived: mpsc::Sender<Arrived>,
     /// Told after each datagram that left: there is room.
@@ -373,12 +373,12 @@ pub(crate) struct Shared {
     pub(crate) system: Arc<AtomicU32>,
 }
 
-impl Shared {
+impl CarrierContext {
     /// A port for a carrier with room for so many orders, and the bridge's side of it.
-    fn port(&self, index: usize, carrier: String, waiting: usize) -> (Port, OpenCarrier) {
+    fn port(&self, index: usize, carrier: String, waiting: usize) -> (CarrierPort, OpenCarrier) {
         let (orders, port) = mpsc::channel(waiting);
         let counters = Arc::new(CarrierCounters::default());
-        let port = Port {
+        let port = CarrierPort {
             index,
             orders: port,
             arrived: self.arrived.clone(),
@@ -405,7 +405,7 @@ pub(crate) async fn check(carrier: &Carrier) -> Result<(), BridgeError> {
 pub(crate) async fn open(
     carrier: &Carrier,
     index: usize,
-    shared: &Shared,
+    shared: &CarrierContext,
     tasks: &mut JoinSet<()>,
 ) -> Result<OpenCarrier, BridgeError> {
     // §20.9: on a slow line payloads wait in the queue, where commands can overtake and old ones be dropped.

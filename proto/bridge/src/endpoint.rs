@@ -62,7 +62,7 @@ pub(crate) enum LinkEvent {
 
 /// An endpoint's side towards the bridge.
 #[derive(Clone, Debug)]
-pub(crate) struct Port {
+pub(crate) struct EndpointPort {
     endpoint: usize,
     events: mpsc::Sender<LinkEvent>,
     next: Arc<AtomicU64>,
@@ -72,7 +72,7 @@ pub(crate) struct Port {
 
 /// One link's side towards the bridge.
 #[derive(Debug)]
-struct Link {
+struct LinkHalves {
     inward: Inward,
     outward: Outward,
 }
@@ -95,7 +95,7 @@ struct Outward {
 #[derive(Debug)]
 struct Gone;
 
-impl Port {
+impl EndpointPort {
     pub(crate) const fn new(
         endpoint: usize,
         events: mpsc::Sender<LinkEvent>,
@@ -105,18 +105,18 @@ impl Port {
         Self { endpoint, events, next, drained }
     }
 
-    async fn open(&self) -> Result<Link, Gone> {
+    async fn open(&self) -> Result<LinkHalves, Gone> {
         let (out, receiver) = mpsc::channel(WAITING);
         let link = self.next.fetch_add(1, Ordering::Relaxed);
         let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
         // Waits, unlike datagrams: the bridge reads links only as fast as programs take what they are sent.
         self.events.send(opened).await.map_err(|_| Gone)?;
         let inward = Inward { link, events: self.events.clone() };
-        Ok(Link { inward, outward: Outward { frames: receiver, drained: Arc::clone(&self.drained) } })
+        Ok(LinkHalves { inward, outward: Outward { frames: receiver, drained: Arc::clone(&self.drained) } })
     }
 }
 
-impl Link {
+impl LinkHalves {
     async fn receive(&self, bytes: &[u8]) -> Result<(), Gone> {
         self.inward.receive(bytes).await
     }
@@ -184,7 +184,7 @@ pub(crate) async fn check(endpoint: &Endpoint) -> Result<(), BridgeError> {
 /// Opens an endpoint; its tasks end with `tasks`.
 pub(crate) async fn open(
     config: &EndpointConfig,
-    port: Port,
+    port: EndpointPort,
     tasks: &mut JoinSet<()>,
 ) -> Result<(), BridgeError> {
     let failed = |source| BridgeError::Open { place: config.endpoint.to_string(), source };

@@ -18,7 +18,7 @@ pub const SYSTEM_IDS_REQUEST_CHANNEL: &str = "quiver.system-ids-request";
 pub const FORGERIES_CHANNEL: &str = "quiver.forgeries";
 
 /// Services of the group's machine for a bridge.
-pub trait Group<S: Suite>: Clone + Send + Sync + 'static {
+pub trait GroupServices<S: Suite>: Clone + Send + Sync + 'static {
     /// Signs a statement of this member's datagrams; `None` if it cannot.
     fn sign(&self, statement: Vec<u8>) -> impl Future<Output = Option<Signature<S>>> + Send;
 

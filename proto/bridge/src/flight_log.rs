@@ -16,8 +16,8 @@ use quiver_mavlink::Frame;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use self::records::{Kind, Queue};
-use crate::report::Way;
+use self::records::{FlightRecordKind, RecordQueue};
+use crate::report::FrameDirection;
 
 /// Messages with a key or a password in them: `AUTH_KEY`, `SETUP_SIGNING`, `WIFI_CONFIG_AP`, `CELLULAR_CONFIG`.
 /// A log must not hold them, because it is copied to where keys are not meant to be.
@@ -65,13 +65,13 @@ pub struct FlightLogStatus {
 #[derive(Debug)]
 pub(crate) struct FlightLog {
     directory: String,
-    queue: Arc<Queue>,
+    queue: Arc<RecordQueue>,
 }
 
 impl FlightLog {
     /// Begins to write logs. Must be called inside a tokio runtime.
     pub(crate) fn start(settings: FlightLogSettings) -> Self {
-        let queue = Arc::<Queue>::default();
+        let queue = Arc::<RecordQueue>::default();
         let (directory, writers) = (settings.directory.display().to_string(), Arc::clone(&queue));
         // The runtime waits for this thread when it ends, so that what waits is written.
         spawn_blocking(move || writer::run(&writers, &settings));
@@ -79,18 +79,18 @@ impl FlightLog {
     }
 
     /// Logs a frame that at least one receiver is handed.
-    pub(crate) fn passed(&self, way: Way, bytes: &[u8]) {
+    pub(crate) fn passed(&self, way: FrameDirection, bytes: &[u8]) {
         if is_secret(bytes) {
             return self.queue.withhold();
         }
         // MAVProxy keeps the number of a link in the two lowest bits: 1 is the group.
-        let link = u64::from(way == Way::FromGroup);
+        let link = u64::from(way == FrameDirection::FromGroup);
         let stamp = (micros() & !3 | link).to_be_bytes();
-        self.queue.push(Kind::Passed, &[&stamp, bytes]);
+        self.queue.push(FlightRecordKind::Passed, &[&stamp, bytes]);
     }
 
     /// Logs what was dropped: a frame, or bytes that are none.
-    pub(crate) fn dropped(&self, way: Way, reason: &'static str, bytes: &[u8]) {
+    pub(crate) fn dropped(&self, way: FrameDirection, reason: &'static str, bytes: &[u8]) {
         let frame = Frame::parse(bytes).ok();
         let is_withheld = is_secret(bytes);
         if is_withheld {
@@ -112,7 +112,7 @@ impl FlightLog {
             bytes.len(),
             shown.as_deref().unwrap_or("null"),
         );
-        self.queue.push(Kind::Dropped, &[line.as_bytes()]);
+        self.queue.push(FlightRecordKind::Dropped, &[line.as_bytes()]);
     }
 
     pub(crate) fn status(&self) -> FlightLogStatus {
@@ -197,11 +197,11 @@ mod tests {
         let inside = directory.path().join("logs");
         let before = micros();
         run(&inside, |log| {
-            log.passed(Way::ToGroup, &text(7, "one"));
-            log.passed(Way::FromGroup, &text(9, "two"));
-            log.dropped(Way::FromGroup, "unsigned command", &text(9, "three"));
-            log.dropped(Way::FromGroup, "malformed", b"rubbish");
-            log.dropped(Way::Local, "bad local signature", b"");
+            log.passed(FrameDirection::ToGroup, &text(7, "one"));
+            log.passed(FrameDirection::FromGroup, &text(9, "two"));
+            log.dropped(FrameDirection::FromGroup, "unsigned command", &text(9, "three"));
+            log.dropped(FrameDirection::FromGroup, "malformed", b"rubbish");
+            log.dropped(FrameDirection::Local, "bad local signature", b"");
         });
         let frames = read_tlog(&content(&inside, ".tlog"));
         assert_eq!(
@@ -241,12 +241,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         run(directory.path(), |log| {
             for id in SECRET {
-                log.passed(Way::ToGroup, &of_message(id));
-                log.dropped(Way::ToGroup, "no key", &of_message(id));
+                log.passed(FrameDirection::ToGroup, &of_message(id));
+                log.dropped(FrameDirection::ToGroup, "no key", &of_message(id));
                 // Within what is no frame, too.
-                log.dropped(Way::FromGroup, "malformed", &[b"..".to_vec(), of_message(id)].concat());
+                log.dropped(
+                    FrameDirection::FromGroup,
+                    "malformed",
+                    &[b"..".to_vec(), of_message(id)].concat(),
+                );
             }
-            log.passed(Way::ToGroup, &of_message(30));
+            log.passed(FrameDirection::ToGroup, &of_message(30));
             assert_eq!(log.status().withheld, 2 * SECRET.len() as u64);
         });
         assert_eq!(read_tlog(&content(directory.path(), ".tlog")).len(), 1);
@@ -262,12 +266,12 @@ mod tests {
         fs::write(&taken, "a file where the directory is to be").unwrap();
         run(&taken, |log| {
             let began = tokio::time::Instant::now();
-            log.passed(Way::ToGroup, &text(7, "one"));
+            log.passed(FrameDirection::ToGroup, &text(7, "one"));
             while log.status().trouble.is_none() {
                 assert!(began.elapsed() < Duration::from_secs(60), "in vain");
                 std::thread::sleep(Duration::from_millis(5));
             }
-            log.passed(Way::ToGroup, &text(7, "two"));
+            log.passed(FrameDirection::ToGroup, &text(7, "two"));
             while log.status().lost < 2 {
                 assert!(began.elapsed() < Duration::from_secs(60), "in vain");
                 std::thread::sleep(Duration::from_millis(5));

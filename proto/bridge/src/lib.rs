@@ -30,9 +30,9 @@ pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
 pub use feed::{
-    FORGERIES_CHANNEL, Feed, Group, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
-    feed,
+    FORGERIES_CHANNEL, Feed, GroupServices, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL,
+    SYSTEM_IDS_REQUEST_CHANNEL, feed,
 };
 pub use flight_log::{FlightLogSettings, FlightLogStatus};
-pub use report::{CarrierStatus, EndpointStatus, Report, SenderReport, Status};
-pub use settings::{Given, Settings};
+pub use report::{BridgeReport, BridgeStatus, CarrierStatus, EndpointStatus, SenderReport};
+pub use settings::{BridgeSettings, Given};

@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use quiver_datagram::Counters;
+use quiver_datagram::DatagramCounters;
 use serde::{Deserialize, Serialize};
 
 use crate::flight_log::FlightLogStatus;
@@ -20,7 +20,7 @@ const DELAYS: [f64; 9] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01,
 
 /// Way of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Way {
+pub(crate) enum FrameDirection {
     /// Frames from a local program to the group.
     ToGroup,
     /// Frames from the group to a local program.
@@ -29,7 +29,7 @@ pub(crate) enum Way {
     Local,
 }
 
-impl Way {
+impl FrameDirection {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ToGroup => "to group",
@@ -73,8 +73,8 @@ struct LogLabels {
 
 /// Status and metrics of a bridge. Clones are of the same.
 #[derive(Clone, Debug)]
-pub struct Report {
-    status: Arc<Mutex<Status>>,
+pub struct BridgeReport {
+    status: Arc<Mutex<BridgeStatus>>,
     frames: Family<FrameLabels, Counter>,
     datagrams: Family<DatagramLabels, Counter>,
     carriers: Family<CarrierLabels, Counter>,
@@ -85,7 +85,7 @@ pub struct Report {
     logged: Family<LogLabels, Counter>,
 }
 
-impl Default for Report {
+impl Default for BridgeReport {
     fn default() -> Self {
         Self {
             status: Arc::default(),
@@ -103,7 +103,7 @@ impl Default for Report {
 
 /// State of a bridge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct BridgeStatus {
     /// True if there is a valid key: otherwise nothing passes.
     pub open: bool,
     /// True if frames of local programs pass to the group.
@@ -185,7 +185,7 @@ pub struct SenderReport {
     pub heard_ago: Option<u64>,
 }
 
-impl Status {
+impl BridgeStatus {
     /// Describes the state for people, in one line.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -198,7 +198,7 @@ impl Status {
             (None, false) => "not passing (no valid group key)".into(),
         };
         let id = self.system_id.map_or_else(|| "no system id".into(), |id| format!("system {id}"));
-        let passed = |way: Way| self.frames.get(&key(way, "passed")).copied().unwrap_or(0);
+        let passed = |way: FrameDirection| self.frames.get(&key(way, "passed")).copied().unwrap_or(0);
         let dropped: u64 =
             self.frames.iter().filter(|(key, _)| !key.ends_with(": passed")).map(|(_, number)| number).sum();
         let log = self.flight_log.as_ref().and_then(|log| log.trouble.as_deref().zip(Some(log.lost)));
@@ -214,8 +214,8 @@ impl Status {
             count(self.endpoints.len(), "endpoint"),
             count(self.carriers.len(), "carrier"),
             count(self.senders.len(), "sender"),
-            passed(Way::ToGroup),
-            passed(Way::FromGroup),
+            passed(FrameDirection::ToGroup),
+            passed(FrameDirection::FromGroup),
         )
     }
 }
@@ -225,11 +225,11 @@ fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-fn key(way: Way, result: &str) -> String {
+fn key(way: FrameDirection, result: &str) -> String {
     format!("{}: {result}", way.name())
 }
 
-impl Report {
+impl BridgeReport {
     /// Registers the metrics, under `mavlink`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("mavlink");
@@ -254,11 +254,11 @@ impl Report {
 
     /// The status, not older than a second.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> BridgeStatus {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn count(&self, way: Way, result: &'static str) {
+    pub(crate) fn count(&self, way: FrameDirection, result: &'static str) {
         self.frames.get_or_create(&FrameLabels { way: way.name(), result }).inc();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         match status.frames.get_mut(&key(way, result)) {
@@ -269,12 +269,12 @@ impl Report {
         }
     }
 
-    pub(crate) fn delayed(&self, way: Way, delay: Duration) {
+    pub(crate) fn delayed(&self, way: FrameDirection, delay: Duration) {
         self.delays.get_or_create(&WayLabels { way: way.name() }).observe(delay.as_secs_f64());
     }
 
     /// Publishes the rest of a status, and what counters have grown by.
-    pub(crate) fn publish(&self, status: Status, counters: &Counters) {
+    pub(crate) fn publish(&self, status: BridgeStatus, counters: &DatagramCounters) {
         self.open.set(i64::from(status.open));
         self.senders.set(i64::try_from(status.senders.len()).unwrap_or(i64::MAX));
         for endpoint in &status.endpoints {
@@ -310,7 +310,7 @@ impl Report {
         let datagrams = datagrams.map(|(what, number)| (what.into(), number)).collect();
         let mut held = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let frames = std::mem::take(&mut held.frames);
-        *held = Status { frames, datagrams, ..status };
+        *held = BridgeStatus { frames, datagrams, ..status };
     }
 }
 

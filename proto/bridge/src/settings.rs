@@ -30,7 +30,7 @@ pub struct Given<'a> {
 }
 
 /// Settings of a bridge.
-pub struct Settings {
+pub struct BridgeSettings {
     pub(crate) endpoints: Vec<EndpointConfig>,
     /// Keys for MAVLink signing towards the program of each endpoint.
     pub(crate) signing: Vec<Option<SigningKey>>,
@@ -47,7 +47,7 @@ pub struct Settings {
     pub(crate) state_every: Option<Duration>,
 }
 
-impl Settings {
+impl BridgeSettings {
     /// Finds out whether every port that is listened at can be had, without keeping any: before something is begun
     /// that a taken port would leave half done.
     ///
@@ -219,9 +219,9 @@ fn signing_key(
     SigningKey::from_hex(text).map(Some).map_err(|error| failed(error.to_string()))
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for BridgeSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("BridgeSettings")
             .field("endpoints", &self.endpoints)
             .field("carriers", &self.carriers)
             .finish_non_exhaustive()
@@ -236,7 +236,7 @@ mod tests {
         endpoints: &[&str],
         carriers: &[&str],
         file: Option<&str>,
-    ) -> Result<Option<Settings>, BridgeError> {
+    ) -> Result<Option<BridgeSettings>, BridgeError> {
         let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (endpoints, carriers) = (texts(endpoints), texts(carriers));
         let file = file.map(|text| ("m.conf", text));
@@ -245,7 +245,7 @@ mod tests {
             "bad.key" => Ok(Zeroizing::new(b"secret words".to_vec())),
             _ => Err("there is no such file".to_owned()),
         };
-        Settings::read(Given { endpoints: &endpoints, carriers: &carriers, file }, key)
+        BridgeSettings::read(Given { endpoints: &endpoints, carriers: &carriers, file }, key)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use quiver_crypto::Digest;
 use quiver_crypto::canonical::{Malformed, Reader};
 
 use crate::body::statement;
-use crate::header::{Kind, read_slot, write_slot};
+use crate::header::{DatagramKind, read_slot, write_slot};
 
 /// Most slots that one announcement asks for.
 pub(crate) const MAX_WANTED: usize = 8;
@@ -23,7 +23,7 @@ const NUMBERED: u8 = 2;
 
 /// A sender that is asked to announce itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct AnnouncementRequest {
     pub(crate) slot: Slot,
     /// True to ask for key and signature as well.
     pub(crate) key: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Announcement {
     pub(crate) next: u32,
     /// The number of its next signed datagram, or of one that was so before, as it signed it; 0 if it is not said.
     pub(crate) next_signed: u32,
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<AnnouncementRequest>,
 }
 
 impl Announcement {
@@ -77,7 +77,7 @@ impl Announcement {
                 flag @ 0..=1 => flag == 1,
                 _ => return Err(Malformed("announcement")),
             };
-            wanted.push(Wanted { slot: read_slot(&mut reader)?, key });
+            wanted.push(AnnouncementRequest { slot: read_slot(&mut reader)?, key });
         }
         let next_signed = if flags & NUMBERED > 0 { reader.u32()? } else { 0 };
         let rest = reader.take(reader.remaining())?;
@@ -106,7 +106,7 @@ pub(crate) fn announced(digest: &Digest, start: &Start, interval: u8, next_signe
     let [a, b, c, d] = next_signed.to_be_bytes();
     let body = [interval, a, b, c, d];
     let len = if next_signed > 0 { body.len() } else { 1 };
-    statement(digest, start, Kind::Announcement, 0, body.get(..len).unwrap_or_default())
+    statement(digest, start, DatagramKind::Announcement, 0, body.get(..len).unwrap_or_default())
 }
 
 /// The signature and the key of a signed announcement.
@@ -135,7 +135,7 @@ mod tests {
             wanted in prop::collection::vec((0..=MAX_SLOTS, any::<bool>()), 0..=MAX_WANTED),
             signed in prop::option::of(prop::collection::vec(any::<u8>(), 1..40)),
         ) {
-            let wanted = wanted.into_iter().map(|(slot, key)| Wanted { slot, key }).collect();
+            let wanted = wanted.into_iter().map(|(slot, key)| AnnouncementRequest { slot, key }).collect();
             let next_signed = if signed.is_some() { number } else { 0 };
             let announcement = Announcement { interval, next, next_signed, wanted };
             let mut bytes = Vec::new();

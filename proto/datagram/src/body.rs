@@ -7,7 +7,7 @@ use quiver_ainq::traffic::Start;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_crypto::{Digest, Hasher};
 
-use crate::header::{Hint, Kind, read_varint, write_varint};
+use crate::header::{DatagramKind, Hint, read_varint, write_varint};
 
 /// Bytes of a hash in a manifest.
 pub(crate) const HASH_LEN: usize = 8;
@@ -64,13 +64,15 @@ pub(crate) struct Payloads<'a> {
 
 impl<'a> Payloads<'a> {
     /// Reads the body of any kind but a manifest and an announcement, without its signature.
-    pub(crate) fn read(kind: Kind, body: &'a [u8]) -> Result<Self, Malformed> {
+    pub(crate) fn read(kind: DatagramKind, body: &'a [u8]) -> Result<Self, Malformed> {
         match kind {
-            Kind::Single | Kind::SignedSingle if !body.is_empty() => {
+            DatagramKind::Single | DatagramKind::SignedSingle if !body.is_empty() => {
                 Ok(Self { payloads: alloc::vec![body], before: None })
             }
-            Kind::Batch | Kind::SignedBatch => Ok(Self { payloads: read_batch(body)?, before: None }),
-            Kind::Again | Kind::SignedAgain => {
+            DatagramKind::Batch | DatagramKind::SignedBatch => {
+                Ok(Self { payloads: read_batch(body)?, before: None })
+            }
+            DatagramKind::Again | DatagramKind::SignedAgain => {
                 let mut reader = Reader::new(body);
                 let hint = Hint::from_byte(reader.u8()?).ok_or(Malformed("epoch"))?;
                 let before = Some((hint, reader.u32()?));
@@ -130,7 +132,7 @@ impl Manifest {
 }
 
 /// §20.6: the hash of one datagram in its sender's manifest.
-pub(crate) fn manifest_hash(kind: Kind, counter: u32, body: &[u8]) -> Hash {
+pub(crate) fn manifest_hash(kind: DatagramKind, counter: u32, body: &[u8]) -> Hash {
     let hash = Hasher::new("quiver/1 datagram").u8(kind as u8).u32(counter).lp(body).finish();
     let mut first = [0; HASH_LEN];
     first.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
@@ -138,7 +140,13 @@ pub(crate) fn manifest_hash(kind: Kind, counter: u32, body: &[u8]) -> Hash {
 }
 
 /// §20.5: what a sender signs of a datagram: D, its slot and start, kind, number and what is sealed.
-pub(crate) fn statement(digest: &Digest, start: &Start, kind: Kind, counter: u32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn statement(
+    digest: &Digest,
+    start: &Start,
+    kind: DatagramKind,
+    counter: u32,
+    body: &[u8],
+) -> Vec<u8> {
     let mut writer = Writer::new();
     writer.fixed(digest).u32(start.slot).u32(start.boot_no).fixed(&start.salt);
     // §20.5: kind and number are signed, so that nobody presents the body as another kind, or again.
@@ -192,8 +200,8 @@ mod tests {
         for body in [&[][..], &[0], &[1, 7, 0], &[2, 7]] {
             assert!(read_batch(body).is_err(), "{body:?}");
         }
-        assert!(Payloads::read(Kind::Single, &[]).is_err());
-        assert!(Payloads::read(Kind::Again, &[8, 0, 0, 0, 0, 1, 9]).is_err());
-        assert!(Payloads::read(Kind::Again, &[7, 0, 0, 0, 0, 1, 9]).is_ok());
+        assert!(Payloads::read(DatagramKind::Single, &[]).is_err());
+        assert!(Payloads::read(DatagramKind::Again, &[8, 0, 0, 0, 0, 1, 9]).is_err());
+        assert!(Payloads::read(DatagramKind::Again, &[7, 0, 0, 0, 0, 1, 9]).is_ok());
     }
 }

@@ -19,13 +19,13 @@ pub(crate) const FULL_TAG_LEN: usize = 16;
 
 /// Number of a datagram under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Nonce {
+pub(crate) struct DatagramNonce {
     /// True if it is numbered among the signed ones.
     pub(crate) signed: bool,
     pub(crate) counter: u32,
 }
 
-impl Nonce {
+impl DatagramNonce {
     /// 0 or 1, eight zeros, the counter: 13 bytes.
     fn bytes(self) -> [u8; 13] {
         let [a, b, c, d] = self.counter.to_be_bytes();
@@ -35,19 +35,19 @@ impl Nonce {
 
 /// Encrypts what follows the first `header` bytes, which are authenticated too, and adds a tag of 8 bytes.
 /// Empty if it is longer than CCM allows.
-pub(crate) fn seal(key: &Secret<16>, nonce: Nonce, bytes: Vec<u8>, header: usize) -> Vec<u8> {
+pub(crate) fn seal(key: &Secret<16>, nonce: DatagramNonce, bytes: Vec<u8>, header: usize) -> Vec<u8> {
     seal_with::<U8>(key, &nonce.bytes(), bytes, header)
 }
 
 /// The same with a tag of 16 bytes.
-pub(crate) fn seal_full(key: &Secret<16>, nonce: Nonce, bytes: Vec<u8>, header: usize) -> Vec<u8> {
+pub(crate) fn seal_full(key: &Secret<16>, nonce: DatagramNonce, bytes: Vec<u8>, header: usize) -> Vec<u8> {
     seal_with::<U16>(key, &nonce.bytes(), bytes, header)
 }
 
 /// Decrypts what [`seal`] made of it; `None` if the tag does not hold.
 pub(crate) fn open(
     key: &Secret<16>,
-    nonce: Nonce,
+    nonce: DatagramNonce,
     header: &[u8],
     sealed: &[u8],
 ) -> Option<Zeroizing<Vec<u8>>> {
@@ -57,7 +57,7 @@ pub(crate) fn open(
 /// Decrypts what [`seal_full`] made of it; `None` if the tag does not hold.
 pub(crate) fn open_full(
     key: &Secret<16>,
-    nonce: Nonce,
+    nonce: DatagramNonce,
     header: &[u8],
     sealed: &[u8],
 ) -> Option<Zeroizing<Vec<u8>>> {
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn what_is_shorter_than_a_tag_does_not_open() {
-        let nonce = Nonce { signed: false, counter: 0 };
+        let nonce = DatagramNonce { signed: false, counter: 0 };
         assert!(open(&Secret::new([0; 16]), nonce, &[], &[0; 7]).is_none());
         assert!(open_full(&Secret::new([0; 16]), nonce, &[], &[0; 15]).is_none());
     }
 
     #[test]
     fn signed_and_unsigned_datagrams_of_one_number_have_different_nonces() {
-        let nonce = |signed| Nonce { signed, counter: 0x0102_0304 }.bytes();
+        let nonce = |signed| DatagramNonce { signed, counter: 0x0102_0304 }.bytes();
         assert_eq!(nonce(false), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
         assert_eq!(nonce(true), [1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]);
     }

@@ -2,7 +2,7 @@
 
 /// Numbers of datagrams and payloads since the start, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct DatagramCounters {
     /// Datagrams that left.
     pub sent: u64,
     /// Payloads that left in them.
@@ -58,7 +58,7 @@ pub struct Counters {
     pub unverified: u64,
 }
 
-impl Counters {
+impl DatagramCounters {
     /// Each counter with its name, for metrics: as the fields are called.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Self {

@@ -17,12 +17,12 @@ use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, Handle, Name, Slot, Sui
 use rand_core::CryptoRngCore;
 
 use self::sender::{PendingSignature, SentCommand};
-use crate::announcement::Wanted;
+use crate::announcement::AnnouncementRequest;
 use crate::epoch::DatagramEpoch;
-use crate::held::Held;
-use crate::queue::{Queue, Sealed, Shaper};
-use crate::senders::{Senders, Standing};
-use crate::{Config, Counters, Event};
+use crate::held::HeldDatagrams;
+use crate::queue::{PayloadQueue, SealedDatagram, Shaper};
+use crate::senders::{Senders, SignerPermission};
+use crate::{Config, DatagramCounters, Event};
 
 /// Pause between two questions about the epoch, at first and at most.
 const EPOCH_QUESTIONS: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ pub struct SenderStatus {
 pub struct Datagrams<S: Suite> {
     config: Config,
     deployment: Deployment<S>,
-    counters: Counters,
+    counters: DatagramCounters,
     events: VecDeque<Event<S>>,
     /// The newest epoch that was set; without keys while closed.
     current: Option<DatagramEpoch<S>>,
@@ -63,9 +63,9 @@ pub struct Datagrams<S: Suite> {
     expires: Duration,
     /// The epoch before, and until when it is remembered. It has keys if it still opens.
     former: Option<(DatagramEpoch<S>, Duration)>,
-    queue: Queue,
+    queue: PayloadQueue,
     /// Signed datagrams, ready to leave.
-    sealed: VecDeque<Sealed>,
+    sealed: VecDeque<SealedDatagram>,
     shaper: Shaper,
     /// Commands that left under the current key in the last moments.
     sent: VecDeque<SentCommand>,
@@ -73,11 +73,11 @@ pub struct Datagrams<S: Suite> {
     /// Time at which the last signature came, or was given up.
     signed: Duration,
     next_id: u64,
-    held: Held,
+    held: HeldDatagrams,
     /// Names of the drones by slot, as far as the application knows.
     assigned: BTreeMap<Slot, Name>,
     /// Senders that are to announce themselves, and when they are asked next.
-    wanted: Vec<Wanted>,
+    wanted: Vec<AnnouncementRequest>,
     ask: Duration,
     /// Time to ask about the epoch, and the earliest time to ask again.
     ask_epoch: Option<Duration>,
@@ -106,19 +106,19 @@ impl<S: Suite> Datagrams<S> {
         Self {
             config,
             deployment,
-            counters: Counters::default(),
+            counters: DatagramCounters::default(),
             events: VecDeque::new(),
             current: None,
             expires: Duration::ZERO,
             former: None,
-            queue: Queue::default(),
+            queue: PayloadQueue::default(),
             sealed: VecDeque::new(),
             shaper: Shaper::default(),
             sent: VecDeque::new(),
             pending: Vec::new(),
             signed: Duration::ZERO,
             next_id: 0,
-            held: Held::default(),
+            held: HeldDatagrams::default(),
             assigned: BTreeMap::new(),
             wanted: Vec::new(),
             ask: Duration::ZERO,
@@ -243,7 +243,7 @@ impl<S: Suite> Datagrams<S> {
             let signer = epoch.senders.get_mut(slot).and_then(|sender| sender.signer.as_mut());
             if let Some(signer) = signer.filter(|signer| signer.handle == *handle) {
                 // By the key, not the slot: the holder of the slot may have changed since the question.
-                signer.standing = Standing::Allowed;
+                signer.standing = SignerPermission::Allowed;
             }
         }
         self.retry_held(now);
@@ -255,7 +255,7 @@ impl<S: Suite> Datagrams<S> {
         for epoch in epochs.into_iter().flatten() {
             let signers = epoch.senders.iter_mut().filter_map(|sender| sender.signer.as_mut());
             for signer in signers.filter(|signer| signer.handle == *handle) {
-                signer.standing = Standing::Forbidden;
+                signer.standing = SignerPermission::Forbidden;
             }
         }
     }
@@ -330,7 +330,7 @@ impl<S: Suite> Datagrams<S> {
 
     /// Counts of datagrams and payloads by outcome since the start.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &DatagramCounters {
         &self.counters
     }
 

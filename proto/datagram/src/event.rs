@@ -28,7 +28,7 @@ pub struct Payload {
 /// Reason why a payload is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum DatagramRefusal {
     /// There is no valid key of an epoch that is known to be current.
     #[error("there is no valid group key")]
     Closed,
@@ -64,7 +64,7 @@ pub enum Refusal {
 
 /// Sender of a payload, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum PayloadOrigin {
     /// A member of the group; the slot is its own claim.
     Member,
     /// This drone, which signed.
@@ -112,7 +112,7 @@ pub enum Event<S: Suite> {
         /// The payload.
         bytes: Vec<u8>,
         /// Sender of the payload, as far as it is known.
-        source: Source,
+        source: PayloadOrigin,
     },
     /// A statement is to be signed: `Edge::sign_datagram` or `Leader::sign_datagram`, then
     /// [`Datagrams::provide_signature`](crate::Datagrams::provide_signature). A second later it is given up.

@@ -14,7 +14,7 @@ pub(crate) const MAX_LEN: usize = 65_535;
 
 /// Content of a datagram. Three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DatagramKind {
     /// A payload.
     Single,
     /// Several payloads, each behind its length.
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Announcement,
 }
 
-impl Kind {
+impl DatagramKind {
     const ALL: [Self; 8] = [
         Self::Single,
         Self::Batch,
@@ -79,7 +79,7 @@ impl Hint {
 /// A datagram, taken apart. `header` are the bytes in front of what is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Datagram<'a> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: DatagramKind,
     pub(crate) hint: Hint,
     pub(crate) slot: Slot,
     pub(crate) number: Number,
@@ -103,7 +103,7 @@ impl<'a> Datagram<'a> {
         }
         let mut reader = Reader::new(bytes);
         let first = reader.u8()?;
-        let kind = Kind::ALL.get(usize::from(first >> 3 & 7)).copied();
+        let kind = DatagramKind::ALL.get(usize::from(first >> 3 & 7)).copied();
         // §20.1: version in 2 bits, kind in 3, the low bits of the epoch in 3.
         let (Some(kind), Some(hint), VERSION) = (kind, Hint::from_byte(first & 7), first >> 6) else {
             return Err(Malformed("version"));
@@ -111,7 +111,7 @@ impl<'a> Datagram<'a> {
         let slot = read_slot(&mut reader)?;
         let number = match kind {
             // §20.4: an announcement has the whole start, so that receivers need nothing before it.
-            Kind::Announcement => {
+            DatagramKind::Announcement => {
                 let (boot_no, salt) = (reader.u32()?, reader.array::<SALT_LEN>()?);
                 Number::Announcement { start: Start { slot, boot_no, salt }, number: reader.u32()? }
             }
@@ -124,7 +124,7 @@ impl<'a> Datagram<'a> {
 }
 
 /// Begins a datagram with payloads; what follows is sealed.
-pub(crate) fn begin(kind: Kind, hint: Hint, slot: Slot, counter: u32) -> Vec<u8> {
+pub(crate) fn begin(kind: DatagramKind, hint: Hint, slot: Slot, counter: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_first(&mut bytes, kind, hint, slot);
     // The low bits; the others are the receiver's to know.
@@ -136,15 +136,15 @@ pub(crate) fn begin(kind: Kind, hint: Hint, slot: Slot, counter: u32) -> Vec<u8>
 /// Begins an announcement; what follows is sealed.
 pub(crate) fn begin_announcement(hint: Hint, start: &Start, number: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write_first(&mut bytes, Kind::Announcement, hint, start.slot);
+    write_first(&mut bytes, DatagramKind::Announcement, hint, start.slot);
     bytes.extend_from_slice(&start.boot_no.to_be_bytes());
     bytes.extend_from_slice(&start.salt);
     bytes.extend_from_slice(&number.to_be_bytes());
     bytes
 }
 
-fn write_first(bytes: &mut Vec<u8>, kind: Kind, hint: Hint, slot: Slot) {
-    let kind = Kind::ALL.iter().position(|one| *one == kind).unwrap_or_default() as u8;
+fn write_first(bytes: &mut Vec<u8>, kind: DatagramKind, hint: Hint, slot: Slot) {
+    let kind = DatagramKind::ALL.iter().position(|one| *one == kind).unwrap_or_default() as u8;
     bytes.push(VERSION << 6 | kind << 3 | hint.0);
     write_slot(bytes, slot);
 }
@@ -198,7 +198,7 @@ mod tests {
             kind in 0..7_usize, epoch in any::<u64>(), slot in prop_oneof![0..300_u32, 0..=MAX_SLOTS], counter in any::<u32>(),
             body in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            let (kind, hint) = (Kind::ALL[kind], Hint::of(&Epoch { term: 1, counter: epoch }));
+            let (kind, hint) = (DatagramKind::ALL[kind], Hint::of(&Epoch { term: 1, counter: epoch }));
             let mut bytes = begin(kind, hint, slot, counter);
             let header = bytes.clone();
             prop_assert!(header.len() <= 6);
@@ -223,12 +223,12 @@ mod tests {
     #[test]
     fn most_senders_need_four_bytes_and_the_leader_too() {
         let hint = Hint(3);
-        let len = |slot| begin(Kind::Single, hint, slot, 0).len();
+        let len = |slot| begin(DatagramKind::Single, hint, slot, 0).len();
         assert_eq!(
             [len(LEADER_SLOT), len(0), len(126), len(127), len(16_382), len(16_383)],
             [4, 4, 4, 5, 5, 6]
         );
-        assert_eq!(begin(Kind::Single, hint, 6, 0x0102_0304), [0x43, 7, 3, 4]);
+        assert_eq!(begin(DatagramKind::Single, hint, 6, 0x0102_0304), [0x43, 7, 3, 4]);
     }
 
     #[test]

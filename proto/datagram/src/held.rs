@@ -15,12 +15,12 @@ pub(crate) struct HeldDatagram {
 
 /// Datagrams that cannot be opened yet, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldDatagrams {
     datagrams: VecDeque<HeldDatagram>,
     bytes: usize,
 }
 
-impl Held {
+impl HeldDatagrams {
     /// Holds a datagram. Gives the number of others that it displaced, or itself if it is too long.
     pub(crate) fn push(&mut self, config: &Config, datagram: HeldDatagram) -> u64 {
         let mut dropped = 0;

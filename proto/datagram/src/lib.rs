@@ -41,6 +41,6 @@ mod senders;
 mod vectors;
 
 pub use config::Config;
-pub use counters::Counters;
+pub use counters::DatagramCounters;
 pub use datagrams::{Datagrams, SenderStatus};
-pub use event::{Event, Payload, Priority, Refusal, SigningRequest, Source, Suspicion};
+pub use event::{DatagramRefusal, Event, Payload, PayloadOrigin, Priority, SigningRequest, Suspicion};

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::header::Hint;
-use crate::{Config, Counters, Priority};
+use crate::{Config, DatagramCounters, Priority};
 
 /// Time for which payloads wait for the carrier in the order in which they came. A carrier that makes one wait for longer is
 /// short.
@@ -54,7 +54,7 @@ impl Queued {
         self.payloads.iter().map(Vec::len).sum()
     }
 
-    fn count_dropped(&self, counters: &mut Counters) {
+    fn count_dropped(&self, counters: &mut DatagramCounters) {
         let dropped = match self.priority {
             Priority::Telemetry => &mut counters.dropped_telemetry,
             Priority::Command => &mut counters.dropped_commands,
@@ -65,7 +65,7 @@ impl Queued {
 
 /// A datagram that is sealed already, because its signature had to be waited for.
 #[derive(Clone, Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedDatagram {
     pub(crate) bytes: Vec<u8>,
     pub(crate) counter: u32,
     /// Payloads of the datagram; `None` in a manifest.
@@ -77,7 +77,7 @@ pub(crate) struct Sealed {
 /// Three queues, each in order. As long as the carrier is not short, they are emptied in the order of all three: receivers
 /// that number what they get would otherwise count what was overtaken as lost.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct PayloadQueue {
     /// Payloads to be signed, in order; commands and telemetry.
     signed: VecDeque<Queued>,
     commands: VecDeque<Queued>,
@@ -89,9 +89,15 @@ pub(crate) struct Queue {
     short: bool,
 }
 
-impl Queue {
+impl PayloadQueue {
     /// Adds something; makes room for it first.
-    pub(crate) fn push(&mut self, config: &Config, counters: &mut Counters, mut queued: Queued, sign: bool) {
+    pub(crate) fn push(
+        &mut self,
+        config: &Config,
+        counters: &mut DatagramCounters,
+        mut queued: Queued,
+        sign: bool,
+    ) {
         let len = queued.len();
         if self.bytes + len > config.queue_bytes {
             self.short = true;
@@ -160,7 +166,7 @@ impl Queue {
     }
 
     /// §20.9: drops the oldest telemetry, or the oldest command for another command.
-    fn drop_one(&mut self, counters: &mut Counters, newcomer: Priority) -> bool {
+    fn drop_one(&mut self, counters: &mut DatagramCounters, newcomer: Priority) -> bool {
         let is_telemetry = |queued: &Queued| queued.priority == Priority::Telemetry;
         let signed = self.signed.iter().position(is_telemetry);
         let dropped = match (self.telemetry.pop_front(), signed) {
@@ -178,7 +184,7 @@ impl Queue {
     }
 
     /// Drops telemetry that waited for too long.
-    pub(crate) fn expire(&mut self, config: &Config, counters: &mut Counters, now: Duration) {
+    pub(crate) fn expire(&mut self, config: &Config, counters: &mut DatagramCounters, now: Duration) {
         let stale = |queued: &Queued| {
             queued.priority == Priority::Telemetry && queued.at.saturating_add(config.telemetry_for) <= now
         };
@@ -267,7 +273,7 @@ impl Queue {
     }
 
     /// Drops everything.
-    pub(crate) fn clear(&mut self, counters: &mut Counters) {
+    pub(crate) fn clear(&mut self, counters: &mut DatagramCounters) {
         for queue in [&self.signed, &self.commands, &self.telemetry] {
             queue.iter().for_each(|queued| queued.count_dropped(counters));
         }
@@ -338,12 +344,12 @@ mod tests {
         fn nothing_overtakes_on_a_carrier_that_is_not_short(
             steps in prop::collection::vec((any::<bool>(), any::<bool>(), 0..4_u8), 1..200),
         ) {
-            let (config, mut counters) = (Config::default(), Counters::default());
-            let (mut queue, mut left) = (Queue::default(), Vec::new());
+            let (config, mut counters) = (Config::default(), DatagramCounters::default());
+            let (mut queue, mut left) = (PayloadQueue::default(), Vec::new());
             // Taken to be signed: one at a time, and whether it is signed by now.
             let mut signing: Option<(Queued, bool)> = None;
             let fits = |lens: &[usize]| lens.len() <= 3;
-            let mut step = |queue: &mut Queue, action| match action {
+            let mut step = |queue: &mut PayloadQueue, action| match action {
                 0 => {
                     let signed = signing.as_ref().map(|(queued, _)| queued.order);
                     left.extend(queue.take_unsigned(signed, fits).iter().flat_map(numbers));
@@ -374,9 +380,10 @@ mod tests {
 
     #[test]
     fn carrier_is_short_once_something_waited_or_was_dropped_until_nothing_waits() {
-        let (config, mut counters) = (Config { queue_bytes: 40, ..Config::default() }, Counters::default());
-        let mut queue = Queue::default();
-        let mut push = |queue: &mut Queue, number, priority| {
+        let (config, mut counters) =
+            (Config { queue_bytes: 40, ..Config::default() }, DatagramCounters::default());
+        let mut queue = PayloadQueue::default();
+        let mut push = |queue: &mut PayloadQueue, number, priority| {
             queue.push(&config, &mut counters, payload(number, priority), false);
         };
         push(&mut queue, 1, Priority::Telemetry);

@@ -121,7 +121,7 @@ impl LastNumbers {
 
 /// Numbers that came from a sender in an epoch that is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Past {
+pub(crate) struct PastSender {
     hint: Hint,
     unsigned: LastNumbers,
     signed: LastNumbers,
@@ -137,7 +137,7 @@ pub(crate) fn reconstruct(expected: u32, low: u16) -> u32 {
 
 /// Decision on whether a drone may sign what comes from its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum SignerPermission {
     /// The application has not said yet.
     Asked,
     Allowed,
@@ -146,15 +146,15 @@ pub(crate) enum Standing {
 
 /// Signer of an announcement.
 #[derive(Clone, Debug)]
-pub(crate) struct Signer<S: Suite> {
+pub(crate) struct AnnouncementSigner<S: Suite> {
     pub(crate) drone: DronePublicKey<S>,
     pub(crate) handle: Handle,
-    pub(crate) standing: Standing,
+    pub(crate) standing: SignerPermission,
 }
 
 /// A sender in one epoch.
 #[derive(Debug)]
-pub(crate) struct Sender<S: Suite> {
+pub(crate) struct DatagramSender<S: Suite> {
     pub(crate) start: Start,
     /// `None` once the epoch opens nothing any more.
     pub(crate) key: Option<Secret<16>>,
@@ -165,7 +165,7 @@ pub(crate) struct Sender<S: Suite> {
     pub(crate) signed: Numbers,
     /// The number of the newest announcement.
     pub(crate) announced: Option<u32>,
-    pub(crate) signer: Option<Box<Signer<S>>>,
+    pub(crate) signer: Option<Box<AnnouncementSigner<S>>>,
     /// Time between its manifests, as it signed.
     pub(crate) manifests: Option<Duration>,
     /// Time of the first unsigned datagram that no manifest was about yet.
@@ -175,7 +175,7 @@ pub(crate) struct Sender<S: Suite> {
     /// Hashes of the unsigned datagrams that came since.
     pub(crate) hashes: VecDeque<(u32, Hash)>,
     /// Numbers that came from this start in the epochs before.
-    past: [Option<Past>; PAST],
+    past: [Option<PastSender>; PAST],
     /// True if more may have come under former keys than is known.
     past_lost: bool,
     pub(crate) heard: Option<Duration>,
@@ -184,7 +184,7 @@ pub(crate) struct Sender<S: Suite> {
     recency: u64,
 }
 
-impl<S: Suite> Sender<S> {
+impl<S: Suite> DatagramSender<S> {
     pub(crate) fn new(start: Start, traffic: &TrafficKey) -> Self {
         Self {
             start,
@@ -211,7 +211,7 @@ impl<S: Suite> Sender<S> {
     }
 
     /// The same start as it is expected in the next epoch.
-    fn expected(&self, traffic: &TrafficKey, past: [Option<Past>; PAST]) -> Self {
+    fn expected(&self, traffic: &TrafficKey, past: [Option<PastSender>; PAST]) -> Self {
         Self {
             signer: self.signer.clone(),
             manifests: self.manifests,
@@ -224,8 +224,8 @@ impl<S: Suite> Sender<S> {
     }
 
     /// Numbers that stay known in the next epoch: of the epochs just over, and of those before them.
-    fn past_of_next(&self, over: [Option<Past>; 2]) -> [Option<Past>; PAST] {
-        let mut known: [Option<Past>; PAST] = [None; PAST];
+    fn past_of_next(&self, over: [Option<PastSender>; 2]) -> [Option<PastSender>; PAST] {
+        let mut known: [Option<PastSender>; PAST] = [None; PAST];
         for past in over.into_iter().chain(self.past).flatten() {
             let twice = known.iter().flatten().any(|other| other.hint == past.hint);
             if let Some(place) = known.iter_mut().find(|place| place.is_none()).filter(|_| !twice) {
@@ -240,8 +240,8 @@ impl<S: Suite> Sender<S> {
         self.confirmed || self.past_lost || self.past.iter().any(Option::is_some)
     }
 
-    fn past(&self, hint: Hint) -> Past {
-        Past { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
+    fn past(&self, hint: Hint) -> PastSender {
+        PastSender { hint, unsigned: self.unsigned.last(), signed: self.signed.last() }
     }
 
     /// §20.8: marks a number of an epoch before; whether nothing came under it.
@@ -253,7 +253,7 @@ impl<S: Suite> Sender<S> {
             }
             // Of an epoch that this receiver was not in, or in which it did not know the sender.
             let none = LastNumbers { next: 0, seen: 0 };
-            let here = Past { hint, unsigned: none, signed: none };
+            let here = PastSender { hint, unsigned: none, signed: none };
             self.past = self.past_of_next([Some(here), None]);
         }
         let past = self.past.iter_mut().flatten().find(|past| past.hint == hint);
@@ -314,14 +314,14 @@ impl<S: Suite> Sender<S> {
     }
 
     pub(crate) fn name(&self) -> Option<&Name> {
-        let signer = self.signer.as_ref().filter(|signer| signer.standing == Standing::Allowed)?;
+        let signer = self.signer.as_ref().filter(|signer| signer.standing == SignerPermission::Allowed)?;
         Some(&signer.drone.identity.name)
     }
 }
 
 /// Last numbers of a start of which something came: nothing below is received again.
 #[derive(Clone, Copy, Debug)]
-struct Floor {
+struct StartFloor {
     slot: Slot,
     /// Signer of the announcement: 0 if nobody signed it, else [the signer's number](signer_number).
     signer: u64,
@@ -331,8 +331,8 @@ struct Floor {
     signed: u32,
 }
 
-impl Floor {
-    fn of<S: Suite>(sender: &Sender<S>) -> Self {
+impl StartFloor {
+    fn of<S: Suite>(sender: &DatagramSender<S>) -> Self {
         let Start { slot, boot_no, salt } = sender.start;
         let signer = sender.signer.as_ref().map_or(0, |signer| signer_number(&signer.handle));
         Self { slot, signer, boot_no, salt, unsigned: sender.unsigned.next(), signed: sender.signed.next() }
@@ -369,9 +369,9 @@ pub(crate) struct Senders<S: Suite> {
     limit: usize,
     clock: u64,
     /// Senders in boxes, because a map makes room for eleven at once.
-    recent: BTreeMap<Slot, Box<Sender<S>>>,
+    recent: BTreeMap<Slot, Box<DatagramSender<S>>>,
     /// Ascending by slot and signer.
-    floors: Vec<Floor>,
+    floors: Vec<StartFloor>,
     /// Number of epochs, this one included, for which something that came under former keys is not known any more,
     /// because its sender was forgotten.
     past_lost: usize,
@@ -429,19 +429,19 @@ impl<S: Suite> Senders<S> {
         self.past_lost == PAST
     }
 
-    pub(crate) fn get(&self, slot: Slot) -> Option<&Sender<S>> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<&DatagramSender<S>> {
         self.recent.get(&slot).map(|sender| &**sender)
     }
 
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Sender<S>> {
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut DatagramSender<S>> {
         self.recent.get_mut(&slot).map(|sender| &mut **sender)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Sender<S>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &DatagramSender<S>)> {
         self.recent.iter().map(|(slot, sender)| (*slot, &**sender))
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sender<S>> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut DatagramSender<S>> {
         self.recent.values_mut().map(|sender| &mut **sender)
     }
 
@@ -467,19 +467,19 @@ impl<S: Suite> Senders<S> {
     /// that nothing that another says of the slot keeps it out or lets it in.
     pub(crate) fn check_floor(&self, start: &Start, signer: Option<&Handle>) -> Result<(), Outdated> {
         let signer = signer.map(signer_number);
-        let counts = |floor: &&Floor| signer.is_none_or(|signer| signer == floor.signer);
+        let counts = |floor: &&StartFloor| signer.is_none_or(|signer| signer == floor.signer);
         let refused = self.floors_of(start.slot).iter().filter(counts).any(|floor| floor.refuses(start));
         if refused { Err(Outdated) } else { Ok(()) }
     }
 
-    fn floors_of(&self, slot: Slot) -> &[Floor] {
+    fn floors_of(&self, slot: Slot) -> &[StartFloor] {
         let from = self.floors.partition_point(|floor| floor.slot < slot);
         let to = self.floors.partition_point(|floor| floor.slot <= slot);
         self.floors.get(from..to).unwrap_or_default()
     }
 
-    fn keep_floor(&mut self, floor: &Floor) {
-        let key = |floor: &Floor| (floor.slot, floor.signer);
+    fn keep_floor(&mut self, floor: &StartFloor) {
+        let key = |floor: &StartFloor| (floor.slot, floor.signer);
         match self.floors.binary_search_by_key(&key(floor), key) {
             Ok(place) => {
                 if let Some(known) = self.floors.get_mut(place) {
@@ -497,13 +497,13 @@ impl<S: Suite> Senders<S> {
         if !self.recent.contains_key(&slot) && self.recent.len() >= self.limit {
             self.forget_one()?;
         }
-        let mut sender = Sender::new(start, traffic);
+        let mut sender = DatagramSender::new(start, traffic);
         sender.past_lost = self.past_lost > 0;
         if let Some(replaced) = self.recent.remove(&slot) {
             // §20.8: what came under former keys may be this sender's, if another's word stood in between.
             sender.past_lost |= replaced.has_past();
             if replaced.confirmed {
-                self.keep_floor(&Floor::of(&replaced));
+                self.keep_floor(&StartFloor::of(&replaced));
             }
         }
         // §20.7: of a start that was known before nothing is received again, whoever announced it.
@@ -517,7 +517,7 @@ impl<S: Suite> Senders<S> {
 
     /// §20.7: This drone signs what comes from the slot. Nothing that it signed under the start before is received
     /// again.
-    pub(crate) fn set_signer(&mut self, slot: Slot, signer: Signer<S>) {
+    pub(crate) fn set_signer(&mut self, slot: Slot, signer: AnnouncementSigner<S>) {
         let number = signer_number(&signer.handle);
         let floor = self.floors_of(slot).iter().find(|floor| floor.signer == number).copied();
         let Some(sender) = self.get_mut(slot) else { return };
@@ -538,7 +538,7 @@ impl<S: Suite> Senders<S> {
     pub(crate) fn assign(&mut self, slot: Slot, name: &Name) {
         let Some(sender) = self.get_mut(slot) else { return };
         if sender.signer.as_ref().is_some_and(|signer| signer.drone.identity.name != *name) {
-            let floor = Floor::of(sender);
+            let floor = StartFloor::of(sender);
             (sender.signer, sender.confirmed, sender.signed) = (None, false, Numbers::from(0));
             self.keep_floor(&floor);
         }
@@ -547,7 +547,7 @@ impl<S: Suite> Senders<S> {
     /// Forgets one sender, but for its floor: one that nothing came from, else one whose key is not known,
     /// else the one received least recently.
     fn forget_one(&mut self) -> Result<(), Full> {
-        let rank = |sender: &Sender<S>| (sender.confirmed, sender.name().is_some(), sender.recency);
+        let rank = |sender: &DatagramSender<S>| (sender.confirmed, sender.name().is_some(), sender.recency);
         let least = self.recent.iter().min_by_key(|(_, sender)| rank(sender)).map(|(slot, _)| *slot);
         let slot = least.ok_or(Full)?;
         let confirmed = self.recent.get(&slot).is_some_and(|sender| sender.confirmed);
@@ -562,7 +562,7 @@ impl<S: Suite> Senders<S> {
                 self.past_lost = PAST;
             }
             if sender.confirmed {
-                self.keep_floor(&Floor::of(&sender));
+                self.keep_floor(&StartFloor::of(&sender));
             }
         }
         Ok(())

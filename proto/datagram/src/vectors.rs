@@ -8,8 +8,8 @@ use quiver_ainq::{Epoch, Slot};
 use quiver_crypto::Secret;
 
 use crate::body::manifest_hash;
-use crate::cipher::{Nonce, open, open_full, seal, seal_full};
-use crate::header::{Datagram, Hint, Kind, Number, begin, begin_announcement};
+use crate::cipher::{DatagramNonce, open, open_full, seal, seal_full};
+use crate::header::{Datagram, DatagramKind, Hint, Number, begin, begin_announcement};
 
 const VECTORS: &str = include_str!("../tests/vectors/datagrams.txt");
 
@@ -28,15 +28,15 @@ fn hint(counter: &str) -> Hint {
     Hint::of(&Epoch { term: 1 << 16, counter: counter.parse().unwrap() })
 }
 
-fn kind(text: &str) -> Kind {
+fn kind(text: &str) -> DatagramKind {
     match text {
-        "single" => Kind::Single,
-        "batch" => Kind::Batch,
-        "signed-single" => Kind::SignedSingle,
-        "signed-batch" => Kind::SignedBatch,
-        "again" => Kind::Again,
-        "signed-again" => Kind::SignedAgain,
-        "manifest" => Kind::Manifest,
+        "single" => DatagramKind::Single,
+        "batch" => DatagramKind::Batch,
+        "signed-single" => DatagramKind::SignedSingle,
+        "signed-batch" => DatagramKind::SignedBatch,
+        "again" => DatagramKind::Again,
+        "signed-again" => DatagramKind::SignedAgain,
+        "manifest" => DatagramKind::Manifest,
         _ => panic!("{text}"),
     }
 }
@@ -51,7 +51,7 @@ fn datagrams_are_those_of_another_implementation() {
         let mut bytes = begin(kind, hint(epoch), slot, counter);
         let header = bytes.len();
         bytes.extend_from_slice(&body);
-        let nonce = Nonce { signed: kind.is_signed(), counter };
+        let nonce = DatagramNonce { signed: kind.is_signed(), counter };
         let sealed = seal(&key(secret), nonce, bytes, header);
         assert_eq!(hex::encode(&sealed), expected);
         let read = Datagram::read(&sealed).unwrap();
@@ -72,7 +72,7 @@ fn announcements_are_those_of_another_implementation() {
         let mut bytes = begin_announcement(hint(epoch), &start, number);
         let header = bytes.len();
         bytes.extend_from_slice(&body);
-        let nonce = Nonce { signed: false, counter: number };
+        let nonce = DatagramNonce { signed: false, counter: number };
         let sealed = seal_full(&key(secret), nonce, bytes, header);
         assert_eq!(hex::encode(&sealed), expected);
         let read = Datagram::read(&sealed).unwrap();
@@ -85,7 +85,7 @@ fn announcements_are_those_of_another_implementation() {
 fn hashes_of_manifests_are_those_of_another_implementation() {
     for line in lines("hash") {
         let [_, code, counter, body, expected] = line[..] else { panic!("{line:?}") };
-        let kind = if code == "0" { Kind::Single } else { Kind::Batch };
+        let kind = if code == "0" { DatagramKind::Single } else { DatagramKind::Batch };
         let hash = manifest_hash(kind, counter.parse().unwrap(), &hex::decode(body).unwrap());
         let shown: String = hex::encode(hash);
         assert_eq!(shown, expected);

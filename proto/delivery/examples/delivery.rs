@@ -16,12 +16,13 @@ use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::attributes::{
-    self, AttributeIssuer, Authority, FetchEvent, FetchTiming, Fetcher, Grant, IssuerConfig, KeyResponse,
+    self, AttributeIssuer, FetchEvent, FetchTiming, Fetcher, Grant, IssuerConfig, IssuingAuthority,
+    KeyResponse,
 };
 use quiver_delivery::kgc::{Deliveries, KgcNode};
 use quiver_delivery::release::{
-    Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Policy,
-    ReleaseAuthority, ReleaseConfig, ReleaseParameters, ShareReleaser,
+    Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding,
+    ReleaseAuthority, ReleaseConfig, ReleaseParameters, ReleasePolicy, ShareReleaser,
 };
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::{Edge, EdgeConfig};
@@ -63,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let maker = scheme.maker(&founded.parameters, &founded.master)?;
     let issuer = AttributeIssuer::new(IssuerConfig {
-        authorities: vec![Authority { statement, delivery, maker }],
+        authorities: vec![IssuingAuthority { statement, delivery, maker }],
         grants: vec![grant],
         interval: Duration::from_secs(5),
     })?;
@@ -78,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let everybody = Some(Audience::default());
     let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(Holding::new(conditions.clone(), dealing.shares()[0].clone())?),
-        policies: vec![Policy { revision: 1, pattern: "not-before".parse()?, audience: everybody }],
+        policies: vec![ReleasePolicy { revision: 1, pattern: "not-before".parse()?, audience: everybody }],
         approvals: vec![],
         rate: DEFAULT_RATE,
     });

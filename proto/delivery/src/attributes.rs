@@ -26,14 +26,14 @@ pub mod query;
 #[cfg(all(feature = "abe", feature = "services"))]
 pub mod schemes;
 
-pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, Held};
+pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, HeldAuthority};
 #[cfg(feature = "services")]
 pub use issuer::{
-    AttributeIssuer, AttributeServer, Authority, Grant, IssuerCommand, IssuerConfig, IssuerError,
-    IssuerEvent, KeyIssued,
+    AttributeIssuer, AttributeServer, Grant, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent,
+    IssuingAuthority, KeyIssued,
 };
 pub use key_maker::{Granted, KeyMaker, MakeError};
-pub use keyring::{Entry, HeldKey, Keyring};
+pub use keyring::{HeldKey, Keyring, KeyringEntry};
 pub use query::{KeyQuery, KeyResponse};
 
 /// Kind, in the KGC's statements, of authorities whose keys open envelopes.

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DeliveryRequest, Label, PendingDelivery, Suite};
+use quiver_ainq::{Label, PendingDelivery, SignedDeliveryRequest, Suite};
 use quiver_machine::{Context, Peer};
 use quiver_message as message;
 use quiver_message::{COOKIE_LEN, Message, Nonce, Payload};
@@ -52,7 +52,7 @@ impl Challenge {
     ) -> Option<PendingDelivery<S>> {
         let Self { nonce, cookie } = self;
         // §4.1: the signature covers F, nonce ‖ c, N and the query; n, the secret of N, stays in `pending`.
-        let signed = DeliveryRequest::create(
+        let signed = SignedDeliveryRequest::create(
             cx.deployment,
             cx.keypair?,
             label(payload),

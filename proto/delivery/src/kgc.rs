@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
-use quiver_machine::{Context, Either, Handled, Node, Part, Peer, Route, earlier};
+use quiver_machine::{Context, Either, Handled, MachinePart, Node, Peer, Route, earlier};
 use quiver_message::Message;
 
 use crate::attributes::{AttributeServer, IssuerCommand, IssuerEvent, KeyIssued};
@@ -77,7 +77,7 @@ impl<S: Suite> Deliveries<S> {
     }
 }
 
-impl<S: Suite> Part<S> for Deliveries<S> {
+impl<S: Suite> MachinePart<S> for Deliveries<S> {
     type Command = DeliveryCommand;
     type Event = DeliveryEvent;
     type Record = DeliveryRecord;
@@ -107,11 +107,11 @@ impl<S: Suite> Part<S> for Deliveries<S> {
     }
 
     fn tick(&mut self, cx: &mut DeliveryContext<'_, S>) {
-        self.keys(cx, Part::tick);
-        self.shares(cx, Part::tick);
+        self.keys(cx, MachinePart::tick);
+        self.shares(cx, MachinePart::tick);
     }
 
     fn deadline(&self) -> Option<Duration> {
-        earlier(Part::<S>::deadline(&self.keys), Part::<S>::deadline(&self.shares))
+        earlier(MachinePart::<S>::deadline(&self.keys), MachinePart::<S>::deadline(&self.shares))
     }
 }

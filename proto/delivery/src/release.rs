@@ -11,7 +11,7 @@
 //! | [`releaser`] | the KGC's side: [`ShareReleaser`] |
 //! | [`collector`] | the drone's client: [`Collector`] |
 //! | [`authority`] | what everybody knows of a master key: [`ReleaseAuthority`] |
-//! | [`policy`] | who may have which keys: [`Policy`], [`Approval`] |
+//! | [`policy`] | who may have which keys: [`ReleasePolicy`], [`Approval`] |
 //! | [`query`] | query and response: [`ShareQuery`], [`ShareResponse`] |
 
 use core::time::Duration;
@@ -26,7 +26,7 @@ pub mod releaser;
 
 pub use authority::{ReleaseAuthority, ReleaseParameters};
 pub use collector::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall, Verdict};
-pub use policy::{Approval, Audience, Pattern, Policy};
+pub use policy::{Approval, Audience, Pattern, ReleasePolicy};
 pub use query::{ShareQuery, ShareResponse};
 pub use releaser::{
     Holding, HoldingError, ReleaseCommand, ReleaseConfig, ReleaseEvent, ShareReleased, ShareReleaser,

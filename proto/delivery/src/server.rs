@@ -8,11 +8,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{DeliveryRequest, Error, Suite, VerifiedDelivery};
+use quiver_ainq::{Error, SignedDeliveryRequest, Suite, VerifiedDelivery};
 use quiver_crypto::Secret;
-use quiver_machine::{COOKIE_LIFETIME, Context, CookieJar, Handled, Offence, Part, Peer, Rate, TokenBuckets};
+use quiver_machine::{
+    COOKIE_LIFETIME, Context, CookieJar, Handled, MachinePart, Offence, Peer, Rate, TokenBuckets,
+};
 use quiver_message as message;
-use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Reason, Refusal};
+use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Refusal, RefusalReason};
 
 use crate::client::{label, signed_challenge};
 
@@ -31,7 +33,7 @@ pub trait Issuer<S: Suite> {
     /// Commands of the operator.
     type Command;
     /// Events of the issuer; among them refusals.
-    type Event: From<(Peer, Reason)>;
+    type Event: From<(Peer, RefusalReason)>;
     /// Record of a delivery: made durable, and audited, before the reply leaves.
     type Record;
 
@@ -44,12 +46,12 @@ pub trait Issuer<S: Suite> {
     /// Answers an authenticated drone (§4.2, §4.3), and outputs the record of the delivery.
     ///
     /// # Errors
-    /// [`Refused`] if the query is malformed, comes too soon, or nothing can be made.
+    /// [`DeliveryRefusal`] if the query is malformed, comes too soon, or nothing can be made.
     fn issue(
         &mut self,
         cx: &mut Context<'_, S, Self::Event, Self::Record>,
         request: &VerifiedDelivery<S>,
-    ) -> Result<Delivery<Self::Event>, Refused>;
+    ) -> Result<Delivery<Self::Event>, DeliveryRefusal>;
 }
 
 /// Answer to a drone.
@@ -65,30 +67,30 @@ pub struct Delivery<E> {
 
 /// Reason why a drone is not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct DeliveryRefusal {
     /// Reason in the refusal.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// Time after which it may ask again.
     pub retry_after: Duration,
     /// Offence of the peer.
     pub offence: Option<Offence>,
 }
 
-impl From<Reason> for Refused {
-    fn from(reason: Reason) -> Self {
+impl From<RefusalReason> for DeliveryRefusal {
+    fn from(reason: RefusalReason) -> Self {
         Self { reason, retry_after: Duration::ZERO, offence: None }
     }
 }
 
-impl Refused {
+impl DeliveryRefusal {
     /// A request that cannot be read, or is for another KGC.
     pub(crate) fn malformed(error: Error) -> Self {
-        Self { offence: Some(error.into()), ..Reason::Malformed.into() }
+        Self { offence: Some(error.into()), ..RefusalReason::Malformed.into() }
     }
 
     /// Refusal of a request that comes too soon.
     pub(crate) fn busy(retry_after: Duration) -> Self {
-        Self { retry_after, ..Reason::Busy.into() }
+        Self { retry_after, ..RefusalReason::Busy.into() }
     }
 }
 
@@ -127,7 +129,7 @@ impl<I> DeliveryServer<I> {
         I: Issuer<S>,
     {
         let Some(offer) = self.issuer.offer() else {
-            return refuse(cx, from, &nonce, Reason::UnknownAuthority.into());
+            return refuse(cx, from, &nonce, RefusalReason::UnknownAuthority.into());
         };
         // §4.1: the cookie is a MAC over connection, payload and nonce: nothing is kept for strangers.
         let cookie = self.cookies.bake(cx.now.monotonic, from, &[I::PAYLOAD.as_str().as_bytes(), &nonce]);
@@ -149,21 +151,21 @@ impl<I> DeliveryServer<I> {
         let (nonce, now) = (&request.nonce, cx.now.monotonic);
         // §4.1, first check: the cookie; the sender receives at its address.
         if !self.cookies.recognises(now, from, &[I::PAYLOAD.as_str().as_bytes(), nonce], &request.cookie) {
-            return refuse(cx, from, nonce, Reason::BadCookie.into());
+            return refuse(cx, from, nonce, RefusalReason::BadCookie.into());
         }
-        let signed = match DeliveryRequest::<S>::decode(&request.request) {
+        let signed = match SignedDeliveryRequest::<S>::decode(&request.request) {
             Ok(signed) => signed,
-            Err(error) => return refuse(cx, from, nonce, Refused::malformed(error)),
+            Err(error) => return refuse(cx, from, nonce, DeliveryRefusal::malformed(error)),
         };
         let digest = signed.digest();
         // §4.1: F names one of the authorities that the challenge offers.
         let known = self.issuer.offer().is_some_and(|offer| offer.authorities().contains(signed.authority()));
         if !known {
-            return refuse(cx, from, &digest, Reason::UnknownAuthority.into());
+            return refuse(cx, from, &digest, RefusalReason::UnknownAuthority.into());
         }
         // §4.1: a drone that may have nothing pays, too; one that forged is refused for a while (§13.8).
         if !self.requests.has(now, &from) {
-            return refuse(cx, from, &digest, Refused::busy(REQUESTS.refill));
+            return refuse(cx, from, &digest, DeliveryRefusal::busy(REQUESTS.refill));
         }
         // §4.1, second check: expiry, revocation, signature; over this challenge, so that a request is good
         // for one.
@@ -195,11 +197,11 @@ impl<I> DeliveryServer<I> {
 
 /// Refuses: not authenticated, so that it takes nothing away from a drone. §13.8: the KGC blames a peer that
 /// forged, and weighs it with what else came over that connection.
-fn refuse<S: Suite, E: From<(Peer, Reason)>, R>(
+fn refuse<S: Suite, E: From<(Peer, RefusalReason)>, R>(
     cx: &mut Context<'_, S, E, R>,
     peer: Peer,
     reference: &[u8],
-    Refused { reason, retry_after, offence }: Refused,
+    DeliveryRefusal { reason, retry_after, offence }: DeliveryRefusal,
 ) -> Handled {
     let refusal = Refusal { reason, reference: reference.to_vec(), retry_after };
     cx.send(peer, &Message::Refusal(refusal));
@@ -207,16 +209,18 @@ fn refuse<S: Suite, E: From<(Peer, Reason)>, R>(
     offence.map_or(Handled::Yes, |offence| Handled::Offences(vec![offence]))
 }
 
-fn unverified(error: &Error) -> Refused {
+fn unverified(error: &Error) -> DeliveryRefusal {
     match error {
-        Error::Expired => Reason::Expired.into(),
-        Error::Revoked => Reason::Revoked.into(),
+        Error::Expired => RefusalReason::Expired.into(),
+        Error::Revoked => RefusalReason::Revoked.into(),
         // §13.8: a signature that is none is an offence; an identity that ended or is revoked is not.
-        error => Refused { offence: Some(error.clone().into()), ..Reason::BadSignature.into() },
+        error => {
+            DeliveryRefusal { offence: Some(error.clone().into()), ..RefusalReason::BadSignature.into() }
+        }
     }
 }
 
-impl<S: Suite, I: Issuer<S>> Part<S> for DeliveryServer<I> {
+impl<S: Suite, I: Issuer<S>> MachinePart<S> for DeliveryServer<I> {
     type Command = I::Command;
     type Event = I::Event;
     type Record = I::Record;

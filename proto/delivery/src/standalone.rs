@@ -3,14 +3,14 @@
 
 use quiver_ainq::{Deployment, DroneKeypair, Error, Suite};
 use quiver_machine::{
-    Context, Handled, Input, Machine, Now, Offence, Outbox, Output, Part, Peer, Revocations,
+    Context, Handled, Input, Machine, MachinePart, Now, Offence, Outbox, Output, Peer, Revocations,
 };
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 /// A part with the state that a drone or a KGC would share with it.
 #[derive(Debug, derive_more::Deref)]
-pub struct Standalone<S: Suite, P: Part<S>> {
+pub struct Standalone<S: Suite, P: MachinePart<S>> {
     deployment: Deployment<S>,
     /// Keypair of a drone; a server has none.
     keypair: Option<DroneKeypair<S>>,
@@ -20,7 +20,7 @@ pub struct Standalone<S: Suite, P: Part<S>> {
     out: Outbox<P::Event, P::Record>,
 }
 
-impl<S: Suite, P: Part<S>> Standalone<S, P> {
+impl<S: Suite, P: MachinePart<S>> Standalone<S, P> {
     /// The client of a drone with this key.
     pub fn client(deployment: Deployment<S>, keypair: DroneKeypair<S>, part: P) -> Self {
         Self { keypair: Some(keypair), ..Self::server(deployment, part) }
@@ -98,7 +98,7 @@ impl<S: Suite, P: Part<S>> Standalone<S, P> {
     }
 }
 
-impl<S: Suite, P: Part<S, Event: From<(Peer, Offence)>>> Machine for Standalone<S, P> {
+impl<S: Suite, P: MachinePart<S, Event: From<(Peer, Offence)>>> Machine for Standalone<S, P> {
     type Command = P::Command;
     type Event = P::Event;
     type Record = P::Record;

@@ -13,10 +13,10 @@ use quiver_ainq::{
     Role, TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs, Master, MasterShare};
+use quiver_enrolment::{Kgc, KgcConfig, KgcSigningKey, Kgcs, MasterShare};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
-use quiver_quorum::{Parameters, dealer};
+use quiver_quorum::{QuorumParameters, dealer};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -34,12 +34,12 @@ struct Site {
 }
 
 impl Site {
-    fn new(parameters: Option<Parameters>) -> Self {
+    fn new(parameters: Option<QuorumParameters>) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("bench").unwrap(), master.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        let masters: Vec<Master<S>> = match parameters {
+        let masters: Vec<KgcSigningKey<S>> = match parameters {
             None => vec![master.into()],
             Some(parameters) => {
                 let (shares, public) = dealer::split(&master, parameters, &mut rng).unwrap();
@@ -123,7 +123,7 @@ fn drain<M: Machine>(machine: &mut M, mut send: impl FnMut(Peer, Vec<u8>)) {
 fn enrolments(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("enrolment");
     group.sample_size(20);
-    let quorum = |n, t| Some(Parameters::new(n, t).unwrap());
+    let quorum = |n, t| Some(QuorumParameters::new(n, t).unwrap());
     for (name, parameters) in
         [("single", None), ("2 of 3", quorum(3, 2)), ("3 of 5", quorum(5, 3)), ("6 of 10", quorum(10, 6))]
     {

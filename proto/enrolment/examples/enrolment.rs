@@ -15,7 +15,7 @@ use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, Kgcs, MasterShare};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
-use quiver_quorum::{Parameters, dealer};
+use quiver_quorum::{QuorumParameters, dealer};
 use quiver_testbed::{EPOCH_START, Net};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // generate the key among themselves: see the example of `quiver-quorum-node`.
     let master = MasterSecret::<S>::generate(rng);
     let deployment = Deployment::new(Name::new("demo")?, master.public());
-    let (shares, public) = dealer::split(&master, Parameters::new(3, 2)?, rng)?;
+    let (shares, public) = dealer::split(&master, QuorumParameters::new(3, 2)?, rng)?;
     let signature = master.sign(&deployment, Purpose::Quorum, &public.encode(), rng);
     let statement = QuorumStatement::new(public.encode(), signature)?;
     drop(master);

@@ -12,7 +12,7 @@ use core::fmt;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Error, IssuedToken, PendingEnrolment, SealedReply, Suite};
-use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, Reason};
+use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, RefusalReason};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -82,12 +82,12 @@ impl<S: Suite> fmt::Debug for dyn KgcSelection<S> {
 }
 
 /// Results of an input, in order.
-pub type Steps<S> = Vec<Step<S>>;
+pub type Steps<S> = Vec<EnrolmentStep<S>>;
 
 /// One thing that an input came to.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "short-lived")]
-pub enum Step<S: Suite> {
+pub enum EnrolmentStep<S: Suite> {
     /// Send this to a KGC.
     Send(Peer, Message<S>),
     /// The key verified.
@@ -95,7 +95,7 @@ pub enum Step<S: Suite> {
     /// An attacker, or the KGC, sent an invalid message.
     Wrong(Peer, Offence),
     /// The KGC refuses, or so many of a quorum that the others are too few.
-    Refused(Reason),
+    Refused(RefusalReason),
     /// The quorum misbehaves; enrolment goes on.
     Trouble(EnrolmentTrouble),
 }

@@ -15,20 +15,20 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
-use quiver_message::{Message, Reason, Refusal};
+use quiver_message::{Message, Refusal, RefusalReason};
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use self::list_recovery::ListRecovery;
 use self::registry::Registry;
 pub use self::revocation_lists::RevocationUsage;
-use self::rounds::Rounds;
+use self::rounds::OpenRounds;
 use crate::threshold::EnrolmentMessage;
-use crate::{Master, MasterShare};
+use crate::{KgcSigningKey, MasterShare};
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
     COOKIE_LIFETIME, CookieJar, Input, Machine, Misdeeds, Now, Offence, Outbox, Output, Peer, Primary,
-    REVOCATION_LIST_RATE, Revocations, Shared, TokenBuckets, Via, due, earlier, vouched,
+    REVOCATION_LIST_RATE, Revocations, SharedRoleState, TokenBuckets, Via, due, earlier, vouched,
 };
 
 /// The Key Generation Centre as a machine.
@@ -38,7 +38,7 @@ pub struct Kgc<S: Suite> {
     cookies: CookieJar,
     registry: Registry,
     /// Open rounds of a KGC in a quorum.
-    rounds: Rounds<S>,
+    rounds: OpenRounds<S>,
     revocations: Revocations<S>,
     /// Drones to be revoked that no list names yet.
     wanted: BTreeMap<[u8; 16], Revoked>,
@@ -66,13 +66,13 @@ impl<S: Suite> Kgc<S> {
         config: KgcConfig<S>,
         records: impl IntoIterator<Item = KgcRecord>,
     ) -> Result<Self, RestoreError> {
-        if matches!(&config.master, Master::Share(share) if share.kgc() != config.id) {
+        if matches!(&config.master, KgcSigningKey::Share(share) if share.kgc() != config.id) {
             return Err(Error::WrongKgc.into());
         }
         let mut kgc = Self {
             cookies: CookieJar::new(config.cookie_key.clone(), COOKIE_LIFETIME),
             registry: Registry::default(),
-            rounds: Rounds::new(),
+            rounds: OpenRounds::new(),
             revocations: Revocations::new(),
             wanted: BTreeMap::new(),
             list_recovery: ListRecovery::new(),
@@ -117,7 +117,7 @@ impl<S: Suite> Kgc<S> {
         }
         // §3.7: a commitment ends with a refresh.
         self.rounds.clear();
-        self.config.master = Master::Share(share);
+        self.config.master = KgcSigningKey::Share(share);
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: Reason, reference: &[u8]) {
+    fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: RefusalReason, reference: &[u8]) {
         let refusal = Refusal { reason, reference: reference.to_vec(), retry_after: Duration::ZERO };
         self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
         self.out.event(KgcEvent::Refused { peer, token_id, reason });
@@ -277,8 +277,8 @@ impl<S: Suite> Primary for Kgc<S> {
         self.blame(peer, offence);
     }
 
-    fn shared(&self) -> Shared<'_, S> {
+    fn shared(&self) -> SharedRoleState<'_, S> {
         let (deployment, revocations) = (&self.config.deployment, &self.revocations);
-        Shared { deployment, keypair: None, revocations, group: None }
+        SharedRoleState { deployment, keypair: None, revocations, group: None }
     }
 }

@@ -26,11 +26,11 @@ mod kgcs;
 #[cfg(feature = "threshold")]
 pub mod threshold;
 
-pub use client::{EnrolmentClient, EnrolmentTrouble, Step, Steps};
+pub use client::{EnrolmentClient, EnrolmentStep, EnrolmentTrouble, Steps};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
 pub use kgcs::Kgcs;
 #[cfg(feature = "services")]
-pub use threshold::{Master, MasterShare};
+pub use threshold::{KgcSigningKey, MasterShare};
 #[cfg(feature = "threshold")]
 pub use {client::done, threshold::QuorumSuite};

@@ -22,14 +22,14 @@ pub use quiver_quorum::QuorumSuite;
 #[cfg(feature = "services")]
 pub(crate) use self::master::{Contribution, SignOnce};
 #[cfg(feature = "services")]
-pub use self::master::{Master, MasterShare};
+pub use self::master::{KgcSigningKey, MasterShare};
 pub use self::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// Reads public shares that the quorum signed.
-pub(crate) type Read<S> = fn(&VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error>;
+pub(crate) type SharesReader<S> = fn(&VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error>;
 
 /// Public shares of all KGCs, as a coordinator needs them.
-pub(crate) trait Verifier<S: Suite>: fmt::Debug + Send + Sync {
+pub(crate) trait ShareVerifier<S: Suite>: fmt::Debug + Send + Sync {
     /// t.
     fn threshold(&self) -> u16;
     /// Number of refreshes of the shares.

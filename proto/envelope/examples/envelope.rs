@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::envelope::{AnyKey, AnyParameters, EnvelopeTarget};
 use quiver_abe::{FabeoCp, Scheme, Universe};
 use quiver_ainq::{
     Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255 as S, Role, StrategyKind,
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The leader seals to a policy, signs, and publishes to the group.
     let order = EnvelopeCommand::Seal {
         authority: *public.authority().as_bytes(),
-        target: Target::policy("scout and sector:7", &Schema::new())?,
+        target: EnvelopeTarget::policy("scout and sector:7", &Schema::new())?,
         data: b"go north".to_vec(),
         signed: true,
     };

@@ -11,12 +11,12 @@ const STEPS: u32 = 512;
 
 /// A token bucket from which works of several sizes take.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct WorkBudget {
     rate: Rate,
     bucket: TokenBucket,
 }
 
-impl Budget {
+impl WorkBudget {
     /// Allows `burst` at once, and one more after each interval.
     pub(super) const fn new((burst, interval): (u32, Duration)) -> Self {
         Self { rate: Rate { burst, refill: interval }, bucket: TokenBucket::new() }
@@ -55,11 +55,11 @@ mod tests {
     use super::*;
     use crate::EnvelopeLimits;
 
-    fn of_openings() -> Budget {
-        Budget::new(EnvelopeLimits::default().openings)
+    fn of_openings() -> WorkBudget {
+        WorkBudget::new(EnvelopeLimits::default().openings)
     }
 
-    fn taken(budget: &mut Budget, at: u64, len: usize) -> usize {
+    fn taken(budget: &mut WorkBudget, at: u64, len: usize) -> usize {
         (0..1000).filter(|_| budget.take_opening(Duration::from_secs(at), len)).count()
     }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_is_gained_does_not_depend_on_how_often_it_is_asked_for() {
-        let mut budget = Budget::new((8, Duration::from_millis(125)));
+        let mut budget = WorkBudget::new((8, Duration::from_millis(125)));
         assert!((0..8).all(|_| budget.take(Duration::ZERO, 1)));
         let taken = (1..=40).filter(|tick| budget.take(Duration::from_millis(tick * 25), 1)).count();
         assert_eq!(taken, 8);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_longest_jumps_come_through_eight_at_once_and_then_one_a_second() {
-        let mut budget = Budget::new(EnvelopeLimits::default().jumps);
+        let mut budget = WorkBudget::new(EnvelopeLimits::default().jumps);
         let mut taken = |at| (0..100).filter(|_| budget.take_jump(Duration::from_secs(at), 4095)).count();
         assert_eq!([taken(0), taken(0), taken(1), taken(9)], [8, 0, 1, 8]);
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quiver_abe::AbeError;
 use quiver_abe::envelope::{AnyKey, AnyParameters};
 use quiver_ainq::Suite;
-use quiver_delivery::attributes::Entry;
+use quiver_delivery::attributes::KeyringEntry;
 
 /// Parameters of one authority, enough to seal, and perhaps a key, to open.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl AttributeAccess {
     ///
     /// # Errors
     /// The error of malformed parameters or key; [`AbeError::WrongScheme`] for an unknown scheme.
-    pub fn of<S: Suite>(entry: &Entry<S>) -> Result<Self, AbeError> {
+    pub fn of<S: Suite>(entry: &KeyringEntry<S>) -> Result<Self, AbeError> {
         let authority = &entry.authority;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)?;
         let key =

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-use quiver_abe::envelope::{SessionId, Signer, Target};
+use quiver_abe::envelope::{EnvelopeTarget, SessionId, Signer};
 use quiver_ainq::Suite;
-use quiver_machine::{Handled, Now, Part, Peer, due};
+use quiver_machine::{Handled, MachinePart, Now, Peer, due};
 use quiver_message::Message;
 
-use crate::budget::Budget;
+use crate::budget::WorkBudget;
 use crate::message::{EnvelopeMessage, OpeningRequest};
-use crate::receiver::{Received, Receiver};
-use crate::sender::{Order, Sender};
+use crate::receiver::{EnvelopeReceiver, ReceivedEnvelope};
+use crate::sender::{EnvelopeSender, SealRequest};
 use crate::{AttributeKeys, DroneSigner, DroneVerifier, EnvelopeEvent, EnvelopeLimits, TIDYING, offence};
 
 /// Commands of the application.
@@ -26,7 +26,7 @@ pub enum EnvelopeCommand {
         /// Fingerprint of the authority whose parameters are used.
         authority: [u8; 32],
         /// Target of the envelope.
-        target: Target,
+        target: EnvelopeTarget,
         /// Content of at most 65,536 bytes.
         data: Vec<u8>,
         /// True to sign it. An unsigned one is shown as unauthenticated.
@@ -43,16 +43,16 @@ pub struct Envelopes {
 }
 
 /// The context of this part.
-type Context<'a, S> = quiver_machine::Context<'a, S, EnvelopeEvent, Infallible>;
+type EnvelopeContext<'a, S> = quiver_machine::Context<'a, S, EnvelopeEvent, Infallible>;
 
 /// The keys, and the sessions of this drone and of others.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) keys: AttributeKeys,
-    pub(crate) sender: Sender,
+    pub(crate) sender: EnvelopeSender,
     /// Openings repeated, of all sessions together.
-    pub(crate) repeats: Budget,
-    pub(crate) receiver: Receiver,
+    pub(crate) repeats: WorkBudget,
+    pub(crate) receiver: EnvelopeReceiver,
     tidying: Option<Duration>,
 }
 
@@ -77,8 +77,8 @@ impl Envelopes {
     /// Seals to the target, signed by this drone if asked to, and publishes it.
     fn seal<S: Suite>(
         &mut self,
-        cx: &mut Context<'_, S>,
-        (authority, target): (&[u8; 32], &Target),
+        cx: &mut EnvelopeContext<'_, S>,
+        (authority, target): (&[u8; 32], &EnvelopeTarget),
         data: &[u8],
         signed: bool,
     ) -> Result<(), &'static str> {
@@ -88,32 +88,33 @@ impl Envelopes {
         let signer = DroneSigner::new(cx.deployment, cx.keypair.ok_or("not enrolled")?);
         // §E3: the signature goes inside the encryption; who seals unsigned names no sender.
         let signer = signed.then_some(&signer as &dyn Signer);
-        let sealed = sessions.seal(cx.now, &Order { authority, target, group, data }, signer, cx.rng)?;
+        let sealed =
+            sessions.seal(cx.now, &SealRequest { authority, target, group, data }, signer, cx.rng)?;
         cx.publish(&EnvelopeMessage::Envelope(sealed.message).into());
         cx.out.event(EnvelopeEvent::Sent { session: sealed.session.0, number: sealed.number });
         Ok(())
     }
 
-    fn receive<S: Suite>(&mut self, cx: &mut Context<'_, S>, sealed: &[u8]) -> Handled {
+    fn receive<S: Suite>(&mut self, cx: &mut EnvelopeContext<'_, S>, sealed: &[u8]) -> Handled {
         let Some(sessions) = &mut self.sessions else { return Handled::Yes };
         let mut offences = Vec::new();
         // §E3: as of now: a sender that is revoked or has expired signs nothing.
         let verifier = DroneVerifier::new(cx.deployment, cx.revocations.list(), cx.now.unix);
         for received in sessions.receive(cx.now, cx.group, sealed, &verifier) {
             match received {
-                Received::Opened(event) => cx.out.event(event),
-                Received::NotSatisfied(SessionId(session)) => {
+                ReceivedEnvelope::Opened(event) => cx.out.event(event),
+                ReceivedEnvelope::NotSatisfied(SessionId(session)) => {
                     // §E4.2: once per session, and to nobody else.
                     cx.out.event(EnvelopeEvent::NotSatisfied { session });
                 }
-                Received::TooLarge(SessionId(session)) => {
+                ReceivedEnvelope::TooLarge(SessionId(session)) => {
                     cx.out.event(EnvelopeEvent::TooLarge { session });
                 }
-                Received::NoOpening(SessionId(session)) => {
+                ReceivedEnvelope::NoOpening(SessionId(session)) => {
                     // §E4.2: a drone that missed the opening asks the group for it.
                     cx.publish(&EnvelopeMessage::OpeningRequest(OpeningRequest { session }).into());
                 }
-                Received::Invalid(error) => offences.push(offence(&error)),
+                ReceivedEnvelope::Invalid(error) => offences.push(offence(&error)),
             }
         }
         if offences.is_empty() { Handled::Yes } else { Handled::Offences(offences) }
@@ -124,9 +125,9 @@ impl Sessions {
     fn new(keys: AttributeKeys, limits: EnvelopeLimits) -> Self {
         Self {
             keys,
-            sender: Sender::new(limits),
-            repeats: Budget::of_broadcasts(),
-            receiver: Receiver::new(limits),
+            sender: EnvelopeSender::new(limits),
+            repeats: WorkBudget::of_broadcasts(),
+            receiver: EnvelopeReceiver::new(limits),
             tidying: None,
         }
     }
@@ -145,12 +146,12 @@ impl Sessions {
     }
 }
 
-impl<S: Suite> Part<S> for Envelopes {
+impl<S: Suite> MachinePart<S> for Envelopes {
     type Command = EnvelopeCommand;
     type Event = EnvelopeEvent;
     type Record = Infallible;
 
-    fn handle(&mut self, cx: &mut Context<'_, S>, _: Peer, message: &Message<S>) -> Handled {
+    fn handle(&mut self, cx: &mut EnvelopeContext<'_, S>, _: Peer, message: &Message<S>) -> Handled {
         match message.extension() {
             None => return Handled::No,
             Some(Err(error)) => return Handled::Offences(alloc::vec![error.into()]),
@@ -166,7 +167,7 @@ impl<S: Suite> Part<S> for Envelopes {
         Handled::Yes
     }
 
-    fn command(&mut self, cx: &mut Context<'_, S>, command: EnvelopeCommand) {
+    fn command(&mut self, cx: &mut EnvelopeContext<'_, S>, command: EnvelopeCommand) {
         match command {
             EnvelopeCommand::Keys(keys) => self.set_keys(keys),
             EnvelopeCommand::Seal { authority, target, data, signed } => {
@@ -177,7 +178,7 @@ impl<S: Suite> Part<S> for Envelopes {
         }
     }
 
-    fn tick(&mut self, cx: &mut Context<'_, S>) {
+    fn tick(&mut self, cx: &mut EnvelopeContext<'_, S>) {
         if let Some(sessions) = &mut self.sessions {
             sessions.tick(cx.now);
         }
@@ -198,7 +199,7 @@ mod tests {
     fn a_part_wants_to_be_woken_until_it_has_forgotten_what_it_asked_for() {
         let at = |seconds| Now { monotonic: Duration::from_secs(seconds), unix: 1_000_000 + seconds };
         let mut envelopes = Envelopes::new(EnvelopeLimits::default());
-        let deadline = |envelopes: &Envelopes| Part::<Ristretto255>::deadline(envelopes);
+        let deadline = |envelopes: &Envelopes| MachinePart::<Ristretto255>::deadline(envelopes);
         assert_eq!(deadline(&envelopes), None);
         envelopes.set_keys(AttributeKeys::new(Vec::new()));
         let mut tick = |now: Now, overheard: Option<u8>| {

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
+    AnyScheme, EnvelopeError, EnvelopeHeader, MAX_SKIPPED, Opener, Opening, ReceivingSession, SessionId,
     Sessions as Followed, Verifier, named_authority, open_bytes,
 };
 use quiver_ainq::Name;
 use quiver_machine::Now;
 
-use super::budget::Budget;
+use super::budget::WorkBudget;
 use super::keys::AttributeKeys;
 use super::part::Sessions;
 use super::{EnvelopeLimits, REPEAT};
@@ -22,7 +22,7 @@ const MAX_ASKED: usize = 64;
 
 /// Result of a message.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ReceivedEnvelope {
     /// The envelope opened.
     Opened(EnvelopeEvent),
     /// The keys do not satisfy it.
@@ -37,19 +37,19 @@ pub(crate) enum Received {
 
 /// State of other senders' sessions.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct EnvelopeReceiver {
     limits: EnvelopeLimits,
     sessions: Followed,
     /// Sessions that are known to be for others, or too large, newest last.
     unfit: VecDeque<SessionId>,
     asked: Vec<(SessionId, Duration)>,
     early: VecDeque<(SessionId, Vec<u8>)>,
-    openings: Budget,
-    jumps: Budget,
-    asks: Budget,
+    openings: WorkBudget,
+    jumps: WorkBudget,
+    asks: WorkBudget,
 }
 
-impl Receiver {
+impl EnvelopeReceiver {
     pub(super) fn new(limits: EnvelopeLimits) -> Self {
         Self {
             limits,
@@ -57,9 +57,9 @@ impl Receiver {
             unfit: VecDeque::new(),
             asked: Vec::new(),
             early: VecDeque::new(),
-            openings: Budget::new(limits.openings),
-            jumps: Budget::new(limits.jumps),
-            asks: Budget::of_broadcasts(),
+            openings: WorkBudget::new(limits.openings),
+            jumps: WorkBudget::new(limits.jumps),
+            asks: WorkBudget::of_broadcasts(),
         }
     }
 
@@ -125,7 +125,7 @@ impl Receiver {
     }
 
     /// A message of a session that is not known: kept for a while, and its opening asked for.
-    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<Received> {
+    fn await_opening(&mut self, now: Now, session: SessionId, sealed: &[u8]) -> Option<ReceivedEnvelope> {
         self.early.push_back((session, sealed.to_vec()));
         // §E4.2: 16 messages are kept meanwhile.
         let (most, bytes) = self.limits.early;
@@ -144,7 +144,7 @@ impl Receiver {
             self.forget_oldest_question();
         }
         self.asked.push((session, now.monotonic));
-        Some(Received::NoOpening(session))
+        Some(ReceivedEnvelope::NoOpening(session))
     }
 
     fn forget_oldest_question(&mut self) {
@@ -196,16 +196,16 @@ impl Sessions {
         group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
-    ) -> Vec<Received> {
+    ) -> Vec<ReceivedEnvelope> {
         let (first, opened) = match self.take(now, group, sealed, verifier) {
             Ok((heard, opened)) => (heard, opened),
-            Err(error) => (Some(Received::Invalid(error)), None),
+            Err(error) => (Some(ReceivedEnvelope::Invalid(error)), None),
         };
-        let mut heard: Vec<Received> = first.into_iter().collect();
+        let mut heard: Vec<ReceivedEnvelope> = first.into_iter().collect();
         for later in opened.map(|session| self.receiver.waiting_for(session)).into_iter().flatten() {
             match self.take(now, group, &later, verifier) {
                 Ok((next, _)) => heard.extend(next),
-                Err(error) => heard.push(Received::Invalid(error)),
+                Err(error) => heard.push(ReceivedEnvelope::Invalid(error)),
             }
         }
         heard
@@ -218,28 +218,31 @@ impl Sessions {
         group: Option<&Name>,
         sealed: &[u8],
         verifier: &impl Verifier<Sender = Author>,
-    ) -> Result<(Option<Received>, Option<SessionId>), EnvelopeError> {
-        let (header, chunks) = Header::decode(sealed)?;
+    ) -> Result<(Option<ReceivedEnvelope>, Option<SessionId>), EnvelopeError> {
+        let (header, chunks) = EnvelopeHeader::decode(sealed)?;
         let id = header.session();
         if self.receiver.unfit.contains(&id) {
             return Ok((None, None));
         }
         let opened = match &header {
             // §E5: boards open small policies, and report what is too large for them.
-            Header::Opening(opening) if opening.ciphertext().len() > self.receiver.limits.ciphertext => {
+            EnvelopeHeader::Opening(opening)
+                if opening.ciphertext().len() > self.receiver.limits.ciphertext =>
+            {
                 self.receiver.note_unfit(id);
-                return Ok((Some(Received::TooLarge(id)), None));
+                return Ok((Some(ReceivedEnvelope::TooLarge(id)), None));
             }
-            Header::Opening(opening) => match self.receiver.open_key(&self.keys, now, group, opening) {
+            EnvelopeHeader::Opening(opening) => match self.receiver.open_key(&self.keys, now, group, opening)
+            {
                 Ok(Some(session)) => Some(session),
                 Ok(None) => return Ok((None, None)),
                 Err(EnvelopeError::NotSatisfied) => {
                     self.receiver.note_unfit(id);
-                    return Ok((Some(Received::NotSatisfied(id)), None));
+                    return Ok((Some(ReceivedEnvelope::NotSatisfied(id)), None));
                 }
                 Err(error) => return Err(error),
             },
-            Header::Following(_) => None,
+            EnvelopeHeader::Following(_) => None,
         };
         // §E4.2: the session's opening is missing.
         let Some(session) = opened.as_ref().or_else(|| self.receiver.sessions.session(&id, now.unix)) else {
@@ -257,17 +260,17 @@ impl Sessions {
         self.receiver.sessions.took(&header, opened, now.unix)?;
         let (session, number) = (id.0, header.number());
         let event = EnvelopeEvent::Opened { session, number, begun, data, author };
-        Ok((Some(Received::Opened(event)), first))
+        Ok((Some(ReceivedEnvelope::Opened(event)), first))
     }
 }
 
 /// The opener of this message of a session, if it is to be tried.
 fn opener(
     (keys, group): (&AttributeKeys, Option<&Name>),
-    jumps: &mut Budget,
+    jumps: &mut WorkBudget,
     now: Duration,
     session: &ReceivingSession,
-    header: &Header,
+    header: &EnvelopeHeader,
 ) -> Result<Option<Opener>, EnvelopeError> {
     // §E5: a session opened with a key that has been withdrawn, or exchanged for a narrower one, is not
     // continued.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Kem, Lifetime, MAX_SESSIONS_PER_SENDER, SendingSession, SessionId, Signer,
-    Target, seal_bytes,
+    AnyScheme, EnvelopeError, EnvelopeTarget, Kem, Lifetime, MAX_SESSIONS_PER_SENDER, SendingSession,
+    SessionId, Signer, seal_bytes,
 };
 use quiver_ainq::{Name, UnixTime};
 use quiver_machine::Now;
@@ -24,14 +24,14 @@ const _: () = assert!(MAX_OPEN * 4 <= MAX_SESSIONS_PER_SENDER);
 
 /// The sessions that this drone began, oldest first.
 #[derive(Debug)]
-pub(super) struct Sender {
-    list: VecDeque<Open>,
+pub(super) struct EnvelopeSender {
+    list: VecDeque<OpenSession>,
     /// Maximum of open sessions.
     most: usize,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenSession {
     authority: [u8; 32],
     target: Vec<u8>,
     group: Name,
@@ -45,7 +45,7 @@ struct Open {
 
 /// A message sealed.
 #[derive(Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedEnvelope {
     pub(crate) session: SessionId,
     pub(crate) number: u32,
     pub(crate) message: Envelope,
@@ -53,18 +53,18 @@ pub(crate) struct Sealed {
 
 /// A message to seal.
 #[derive(Debug)]
-pub(crate) struct Order<'a> {
+pub(crate) struct SealRequest<'a> {
     /// The authority whose parameters are used.
     pub(crate) authority: &'a [u8; 32],
     /// Target of the envelope.
-    pub(crate) target: &'a Target,
+    pub(crate) target: &'a EnvelopeTarget,
     /// Group of the session.
     pub(crate) group: &'a Name,
     /// The plaintext.
     pub(crate) data: &'a [u8],
 }
 
-impl Sender {
+impl EnvelopeSender {
     pub(super) fn new(limits: EnvelopeLimits) -> Self {
         Self { list: VecDeque::new(), most: limits.open.clamp(1, MAX_OPEN) }
     }
@@ -78,7 +78,13 @@ impl Sender {
     }
 
     /// The session to go on with.
-    fn to(&mut self, order: &Order<'_>, target: &[u8], signed: bool, now: UnixTime) -> Option<&mut Open> {
+    fn to(
+        &mut self,
+        order: &SealRequest<'_>,
+        target: &[u8],
+        signed: bool,
+        now: UnixTime,
+    ) -> Option<&mut OpenSession> {
         // §E4.1: a session goes on until it ends by time or by number.
         self.list.iter_mut().find(|open| {
             let same =
@@ -87,7 +93,7 @@ impl Sender {
         })
     }
 
-    fn keep(&mut self, open: Open) {
+    fn keep(&mut self, open: OpenSession) {
         // §E4.1: 8 open at most, the oldest goes.
         if self.list.len() >= self.most {
             self.list.pop_front();
@@ -101,10 +107,10 @@ impl Sessions {
     pub(crate) fn seal(
         &mut self,
         now: Now,
-        order: &Order<'_>,
+        order: &SealRequest<'_>,
         signer: Option<&dyn Signer>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Result<Sealed, &'static str> {
+    ) -> Result<SealedEnvelope, &'static str> {
         if order.data.len() > MAX_PAYLOAD_LEN {
             return Err("the message is longer than 65,536 bytes");
         }
@@ -123,11 +129,11 @@ impl Sessions {
     fn begin(
         &mut self,
         now: Now,
-        order: &Order<'_>,
+        order: &SealRequest<'_>,
         target: Vec<u8>,
         signer: Option<&dyn Signer>,
         rng: &mut dyn CryptoRngCore,
-    ) -> Result<Sealed, EnvelopeError> {
+    ) -> Result<SealedEnvelope, EnvelopeError> {
         let access = self.keys.of(order.authority).next();
         let parameters = access.ok_or(EnvelopeError::UnknownSession)?.parameters();
         // §E4.1: a day, and 4,096 messages.
@@ -141,7 +147,7 @@ impl Sessions {
             now.unix,
             rng,
         )?;
-        let mut open = Open {
+        let mut open = OpenSession {
             authority: *order.authority,
             target,
             group: order.group.clone(),
@@ -176,12 +182,12 @@ impl Sessions {
 }
 
 fn resume(
-    open: &mut Open,
+    open: &mut OpenSession,
     now: Now,
     data: &[u8],
     signer: Option<&dyn Signer>,
     rng: &mut dyn CryptoRngCore,
-) -> Result<Sealed, EnvelopeError> {
+) -> Result<SealedEnvelope, EnvelopeError> {
     // §E2: K_msg of this number; the chain steps, and K_n is erased.
     let message = open.session.message(now.unix)?;
     let number = message.number;
@@ -190,5 +196,5 @@ fn resume(
     if sealed.len() > MAX_ENVELOPE_LEN {
         return Err(EnvelopeError::OutOfBounds("the envelope's length"));
     }
-    Ok(Sealed { session: open.session.id(), number, message: Envelope { sealed } })
+    Ok(SealedEnvelope { session: open.session.id(), number, message: Envelope { sealed } })
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_abe::envelope::{Signer, Verifier};
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, Label, RevocationList, Signature, Suite, UnixTime,
+    Deployment, DroneKeypair, DronePublicKey, Label, RevocationStatement, Signature, Suite, UnixTime,
 };
 use rand_core::CryptoRngCore;
 
@@ -43,13 +43,17 @@ impl<S: Suite> Signer for DroneSigner<'_, S> {
 #[derive(Clone, Copy, Debug)]
 pub struct DroneVerifier<'a, S: Suite> {
     deployment: &'a Deployment<S>,
-    revocations: &'a RevocationList,
+    revocations: &'a RevocationStatement,
     now: UnixTime,
 }
 
 impl<'a, S: Suite> DroneVerifier<'a, S> {
     /// Verifies as of now, with the newest revocation list known.
-    pub const fn new(deployment: &'a Deployment<S>, revocations: &'a RevocationList, now: UnixTime) -> Self {
+    pub const fn new(
+        deployment: &'a Deployment<S>,
+        revocations: &'a RevocationStatement,
+        now: UnixTime,
+    ) -> Self {
         Self { deployment, revocations, now }
     }
 }

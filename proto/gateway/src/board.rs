@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_link::{GatewayEndpoint, GatewayEvent, Limits, LinkError, MESSAGE_OVERHEAD, ToBoard, Wants};
+use quiver_link::{
+    EndpointLimits, GatewayEndpoint, GatewayEvent, LinkError, MESSAGE_OVERHEAD, ToBoard, Wants,
+};
 use quiver_machine::{Destination, Route, Via};
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -14,11 +16,11 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
-use self::peers::{Peers, Side};
+use self::peers::{BoardNode, BoardPeers};
 use crate::broadcasts::Notice;
 use crate::line::Leaving;
 use crate::rate_limits::StartLimiter;
-use crate::relay::{Node, NodeEvent, Order};
+use crate::relay::{BoardCommand, BoardNodeEvent, GatewayNode};
 use crate::{GatewayConfig, LineAddress};
 
 /// The longest message in bytes to or from a board: a group message of 64 KiB with all that is around it.
@@ -32,12 +34,12 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// Line and address of a board.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct BoardAddress {
     pub(crate) line: LineAddress,
     pub(crate) address: u16,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BoardAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
             0 => write!(f, "{}", self.line),
@@ -47,9 +49,9 @@ impl fmt::Display for Place {
 }
 
 /// A board's task.
-pub(crate) struct Board {
+pub(crate) struct BoardTask {
     config: Arc<GatewayConfig>,
-    place: Place,
+    place: BoardAddress,
     inbox: mpsc::Receiver<Vec<u8>>,
     leaving: mpsc::Sender<Leaving>,
     broadcasts: mpsc::Sender<Notice>,
@@ -62,9 +64,9 @@ pub(crate) struct Board {
     endpoint: GatewayEndpoint,
     /// A datagram that waits for the line.
     pending: Option<Vec<u8>>,
-    leaders: Option<Node>,
-    kgcs: Option<Node>,
-    peers: Peers,
+    leaders: Option<GatewayNode>,
+    kgcs: Option<GatewayNode>,
+    peers: BoardPeers,
     /// Connections that the board wants, while there is a session.
     wants: Option<Wants>,
     /// The longest payload it takes in bytes.
@@ -87,24 +89,28 @@ struct Dropped {
 }
 
 /// Event that woke a board's task.
-enum Woken {
+enum TaskWakeup {
     Datagram(Option<Vec<u8>>),
-    Node(Side, Option<NodeEvent>),
+    Node(BoardNode, Option<BoardNodeEvent>),
     Missed(Option<Vec<u8>>),
     Room,
     Time,
 }
 
-impl Board {
+impl BoardTask {
     pub(crate) fn new(
         config: Arc<GatewayConfig>,
-        place: Place,
+        place: BoardAddress,
         inbox: mpsc::Receiver<Vec<u8>>,
         (leaving, broadcasts): (mpsc::Sender<Leaving>, mpsc::Sender<Notice>),
         starts: Arc<StartLimiter>,
     ) -> Self {
         // Address 0 is the board at the end of the line; others are behind a dongle's radio.
-        let limits = if place.address == 0 { Limits::line(MAX_MESSAGE) } else { Limits::radio(MAX_MESSAGE) };
+        let limits = if place.address == 0 {
+            EndpointLimits::line(MAX_MESSAGE)
+        } else {
+            EndpointLimits::radio(MAX_MESSAGE)
+        };
         let now = Instant::now();
         Self {
             config,
@@ -120,7 +126,7 @@ impl Board {
             pending: None,
             leaders: None,
             kgcs: None,
-            peers: Peers::default(),
+            peers: BoardPeers::default(),
             wants: None,
             longest: 0,
             start_at: None,
@@ -135,19 +141,19 @@ impl Board {
         loop {
             self.settle();
             match self.wait().await {
-                Woken::Datagram(Some(datagram)) => {
+                TaskWakeup::Datagram(Some(datagram)) => {
                     let now = self.now();
                     self.endpoint.handle_datagram(now, &datagram);
                 }
                 // The line ended this board.
-                Woken::Datagram(None) => return,
-                Woken::Node(side, Some(event)) => self.handle_node_event(side, event),
-                Woken::Node(side, None) => self.node_stopped(side),
-                Woken::Missed(Some(bytes)) => self.send_publication(bytes),
+                TaskWakeup::Datagram(None) => return,
+                TaskWakeup::Node(side, Some(event)) => self.handle_node_event(side, event),
+                TaskWakeup::Node(side, None) => self.node_stopped(side),
+                TaskWakeup::Missed(Some(bytes)) => self.send_publication(bytes),
                 // The line's broadcasts go on for as long as it is served.
-                Woken::Missed(None) => self.missed = None,
-                Woken::Room => {}
-                Woken::Time => {
+                TaskWakeup::Missed(None) => self.missed = None,
+                TaskWakeup::Room => {}
+                TaskWakeup::Time => {
                     let now = self.now();
                     self.endpoint.handle_timeout(now);
                     self.start_nodes();
@@ -160,22 +166,22 @@ impl Board {
         }
     }
 
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> TaskWakeup {
         let at = self.wake_at();
         tokio::select! {
-            datagram = self.inbox.recv() => Woken::Datagram(datagram),
-            event = next(&mut self.leaders) => Woken::Node(Side::Leaders, event),
-            event = next(&mut self.kgcs) => Woken::Node(Side::Kgcs, event),
-            missed = next_missed(&mut self.missed) => Woken::Missed(missed),
+            datagram = self.inbox.recv() => TaskWakeup::Datagram(datagram),
+            event = next(&mut self.leaders) => TaskWakeup::Node(BoardNode::Leaders, event),
+            event = next(&mut self.kgcs) => TaskWakeup::Node(BoardNode::Kgcs, event),
+            missed = next_missed(&mut self.missed) => TaskWakeup::Missed(missed),
             room = self.leaving.reserve(), if self.pending.is_some() => {
                 if let (Ok(room), Some(datagram)) = (room, self.pending.take()) {
                     // One datagram at a time is taken from the endpoint, so that a slow line holds up the
                     // session, not the memory.
                     room.send((self.place.address, datagram));
                 }
-                Woken::Room
+                TaskWakeup::Room
             }
-            () = sleep_until(at) => Woken::Time,
+            () = sleep_until(at) => TaskWakeup::Time,
         }
     }
 
@@ -257,7 +263,7 @@ impl Board {
 
     /// Sends in the session what was published to the group, which is as good from any leader.
     fn send_publication(&mut self, bytes: Vec<u8>) {
-        if let Some(from) = self.peers.first(Side::Leaders) {
+        if let Some(from) = self.peers.first(BoardNode::Leaders) {
             self.send_to_board(&ToBoard::Received { from, via: quiver_link::Via::Group, bytes });
         }
     }
@@ -290,10 +296,10 @@ impl Board {
         }
         // A node has one topic from its start on, so that another group takes another node.
         if self.leaders.is_some() && self.topic(self.wants.as_ref()) != self.topic(Some(&wants)) {
-            self.stop(Side::Leaders);
+            self.stop(BoardNode::Leaders);
         }
         if !wants.kgc {
-            self.stop(Side::Kgcs);
+            self.stop(BoardNode::Kgcs);
         }
         self.wants = Some(wants);
         self.start_soon();
@@ -304,16 +310,17 @@ impl Board {
         wants.and_then(Wants::group).filter(|group| *group == self.config.group)
     }
 
-    fn is_wanted(&self, side: Side) -> bool {
+    fn is_wanted(&self, side: BoardNode) -> bool {
         match (side, &self.wants) {
             (_, None) => false,
-            (Side::Leaders, Some(_)) => self.leaders.is_none(),
-            (Side::Kgcs, Some(wants)) => wants.kgc && self.kgcs.is_none(),
+            (BoardNode::Leaders, Some(_)) => self.leaders.is_none(),
+            (BoardNode::Kgcs, Some(wants)) => wants.kgc && self.kgcs.is_none(),
         }
     }
 
     fn start_soon(&mut self) {
-        if self.start_at.is_none() && (self.is_wanted(Side::Leaders) || self.is_wanted(Side::Kgcs)) {
+        if self.start_at.is_none() && (self.is_wanted(BoardNode::Leaders) || self.is_wanted(BoardNode::Kgcs))
+        {
             let now = Instant::now();
             // Bounded for each board and each line: a start draws a key and dials.
             let own = self.last_start.map_or(now, |last| last + BETWEEN_STARTS);
@@ -329,9 +336,9 @@ impl Board {
         self.last_start = Some(Instant::now());
         let group = self.topic(self.wants.as_ref());
         let config = &self.config;
-        let started = [(Side::Leaders, Route::Leader, group), (Side::Kgcs, Route::Kgc, None)].map(
+        let started = [(BoardNode::Leaders, Route::Leader, group), (BoardNode::Kgcs, Route::Kgc, None)].map(
             |(side, route, group)| {
-                self.is_wanted(side).then(|| Node::start(config, route, group, self.longest))
+                self.is_wanted(side).then(|| GatewayNode::start(config, route, group, self.longest))
             },
         );
         let [leaders, kgcs] = started.map(|node| match node {
@@ -349,10 +356,10 @@ impl Board {
     }
 
     /// Stops a node; its peers are gone.
-    fn stop(&mut self, side: Side) {
+    fn stop(&mut self, side: BoardNode) {
         match side {
-            Side::Leaders => self.leaders = None,
-            Side::Kgcs => self.kgcs = None,
+            BoardNode::Leaders => self.leaders = None,
+            BoardNode::Kgcs => self.kgcs = None,
         }
         for peer in self.peers.remove_all(side) {
             // The board's machine must not wait for answers of peers that it lost.
@@ -360,7 +367,7 @@ impl Board {
         }
     }
 
-    fn node_stopped(&mut self, side: Side) {
+    fn node_stopped(&mut self, side: BoardNode) {
         self.stop(side);
         self.start_soon();
     }
@@ -374,30 +381,30 @@ impl Board {
         self.leaders = None;
         self.kgcs = None;
         // Numbers of peers are of a session, and the next one begins without any.
-        self.peers = Peers::default();
+        self.peers = BoardPeers::default();
         self.forget_broadcasts();
         self.idle_since = Instant::now();
     }
 
-    fn handle_node_event(&mut self, side: Side, event: NodeEvent) {
+    fn handle_node_event(&mut self, side: BoardNode, event: BoardNodeEvent) {
         match event {
-            NodeEvent::Connected { peer, route } => {
+            BoardNodeEvent::Connected { peer, route } => {
                 if let Some((peer, route)) = self.peers.add(side, peer, route) {
                     self.send_to_board(&ToBoard::Connected { peer, route });
                 }
             }
-            NodeEvent::Disconnected { peer } => {
+            BoardNodeEvent::Disconnected { peer } => {
                 if let Some(peer) = self.peers.remove(side, peer) {
                     self.send_to_board(&ToBoard::Disconnected { peer });
                 }
             }
             // A board that takes broadcasts is sent a publication once for all of the line's boards.
-            NodeEvent::Received { from, via: Via::Group, bytes } if self.missed.is_some() => {
+            BoardNodeEvent::Received { from, via: Via::Group, bytes } if self.missed.is_some() => {
                 if self.peers.number(side, from).is_some() {
                     self.publish(bytes);
                 }
             }
-            NodeEvent::Received { from, via, bytes } => {
+            BoardNodeEvent::Received { from, via, bytes } => {
                 let via = match via {
                     Via::Peer => quiver_link::Via::Peer,
                     Via::Group => quiver_link::Via::Group,
@@ -406,7 +413,7 @@ impl Board {
                     self.send_to_board(&ToBoard::Received { from, via, bytes });
                 }
             }
-            NodeEvent::TooLong { bytes } => self.too_long(bytes),
+            BoardNodeEvent::TooLong { bytes } => self.too_long(bytes),
         }
     }
 
@@ -435,7 +442,7 @@ impl Board {
         // Without a topic there is no group to send to.
         let to = to.filter(|to| *to != Destination::Group || self.topic(self.wants.as_ref()).is_some());
         let taken = match (node, to) {
-            (Some(node), Some(to)) => node.order(Order::Transmit { to, payload }),
+            (Some(node), Some(to)) => node.order(BoardCommand::Transmit { to, payload }),
             _ => false,
         };
         self.dropped.from_board += u64::from(!taken);
@@ -446,14 +453,14 @@ impl Board {
             && let Some(node) = self.node(side)
         {
             // If there is no room, the board will find fault with it again.
-            node.order(Order::Block(peer));
+            node.order(BoardCommand::Block(peer));
         }
     }
 
-    fn node(&self, side: Side) -> Option<&Node> {
+    fn node(&self, side: BoardNode) -> Option<&GatewayNode> {
         match side {
-            Side::Leaders => self.leaders.as_ref(),
-            Side::Kgcs => self.kgcs.as_ref(),
+            BoardNode::Leaders => self.leaders.as_ref(),
+            BoardNode::Kgcs => self.kgcs.as_ref(),
         }
     }
 }
@@ -467,7 +474,7 @@ async fn next_missed(missed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec
 }
 
 /// The next event of a node; never, if there is none.
-async fn next(node: &mut Option<Node>) -> Option<NodeEvent> {
+async fn next(node: &mut Option<GatewayNode>) -> Option<BoardNodeEvent> {
     match node {
         Some(node) => node.next_event().await,
         None => std::future::pending().await,

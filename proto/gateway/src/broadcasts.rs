@@ -31,14 +31,14 @@ pub(crate) enum Notice {
 }
 
 /// Event that woke a line's broadcasts.
-enum Woken {
+enum BroadcastWakeup {
     Notice(Option<Notice>),
     Room,
     Time,
 }
 
 /// Broadcasts of one line.
-pub(crate) struct Broadcasts {
+pub(crate) struct LineBroadcasts {
     line: LineAddress,
     notices: mpsc::Receiver<Notice>,
     leaving: mpsc::Sender<Leaving>,
@@ -51,7 +51,7 @@ pub(crate) struct Broadcasts {
     reported: u64,
 }
 
-impl Broadcasts {
+impl LineBroadcasts {
     /// Makes the broadcasts of a line whose datagrams go to `leaving`, and the channel to which its boards
     /// send their notices.
     pub(crate) fn new(line: LineAddress, leaving: mpsc::Sender<Leaving>) -> (Self, mpsc::Sender<Notice>) {
@@ -74,11 +74,11 @@ impl Broadcasts {
         loop {
             self.settle();
             match self.wait().await {
-                Woken::Notice(Some(notice)) => self.take(notice),
+                BroadcastWakeup::Notice(Some(notice)) => self.take(notice),
                 // The line's boards hold the other end for as long as it is served.
-                Woken::Notice(None) => std::future::pending().await,
-                Woken::Room => {}
-                Woken::Time => {
+                BroadcastWakeup::Notice(None) => std::future::pending().await,
+                BroadcastWakeup::Room => {}
+                BroadcastWakeup::Time => {
                     let now = self.now();
                     self.broadcaster.handle_timeout(now);
                 }
@@ -86,17 +86,17 @@ impl Broadcasts {
         }
     }
 
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> BroadcastWakeup {
         let timeout = self.broadcaster.timeout().map(|at| self.begun + at);
         tokio::select! {
-            notice = self.notices.recv() => Woken::Notice(notice),
+            notice = self.notices.recv() => BroadcastWakeup::Notice(notice),
             room = self.leaving.reserve(), if self.pending.is_some() => {
                 if let (Ok(room), Some(frame)) = (room, self.pending.take()) {
                     room.send((BROADCAST, frame));
                 }
-                Woken::Room
+                BroadcastWakeup::Room
             }
-            () = sleep_until(timeout.unwrap_or(self.begun)), if timeout.is_some() => Woken::Time,
+            () = sleep_until(timeout.unwrap_or(self.begun)), if timeout.is_some() => BroadcastWakeup::Time,
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
     async fn line(boards: u16) -> Line {
         let (leaving, left) = mpsc::channel(2);
         let address = "tcp:127.0.0.1:1".parse().unwrap();
-        let (mut broadcasts, notices) = Broadcasts::new(address, leaving);
+        let (mut broadcasts, notices) = LineBroadcasts::new(address, leaving);
         tokio::spawn(async move { broadcasts.serve().await });
         let mut missed = Vec::new();
         for board in 1..=boards {

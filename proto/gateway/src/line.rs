@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::board::{Board, Place};
-use crate::broadcasts::{Broadcasts, Notice};
+use crate::board::{BoardAddress, BoardTask};
+use crate::broadcasts::{LineBroadcasts, Notice};
 use crate::opening::{Opener, Outward};
 use crate::rate_limits::{ReadLimiter, StartLimiter};
 use crate::{GatewayConfig, LineAddress};
@@ -139,9 +139,9 @@ struct Boards {
 }
 
 impl Boards {
-    fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, Broadcasts, mpsc::Receiver<Leaving>) {
+    fn new(config: Arc<GatewayConfig>, line: LineAddress) -> (Self, LineBroadcasts, mpsc::Receiver<Leaving>) {
         let (leaving, left) = mpsc::channel(LEAVING);
-        let (served, broadcasts) = Broadcasts::new(line.clone(), leaving.clone());
+        let (served, broadcasts) = LineBroadcasts::new(line.clone(), leaving.clone());
         let starts = Arc::new(StartLimiter::new(Instant::now()));
         let (inboxes, tasks) = (HashMap::new(), JoinSet::new());
         (Self { config, line, inboxes, tasks, leaving, broadcasts, starts, full: false }, served, left)
@@ -176,9 +176,9 @@ impl Boards {
 
     fn adopt(&mut self, address: u16) {
         let (inbox, waiting) = mpsc::channel(WAITING);
-        let place = Place { line: self.line.clone(), address };
+        let place = BoardAddress { line: self.line.clone(), address };
         let outlets = (self.leaving.clone(), self.broadcasts.clone());
-        let board = Board::new(self.config.clone(), place, waiting, outlets, self.starts.clone());
+        let board = BoardTask::new(self.config.clone(), place, waiting, outlets, self.starts.clone());
         self.inboxes.insert(address, inbox);
         self.tasks.spawn(async move {
             board.serve().await;

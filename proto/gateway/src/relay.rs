@@ -17,14 +17,14 @@ const MAX_EVENTS: usize = 64;
 
 /// A command of a board to its node.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum BoardCommand {
     Transmit { to: Destination, payload: Vec<u8> },
     Block(Peer),
 }
 
 /// An event of a node for its board.
 #[derive(Debug)]
-pub(crate) enum NodeEvent {
+pub(crate) enum BoardNodeEvent {
     Connected {
         peer: Peer,
         route: Route,
@@ -45,57 +45,58 @@ pub(crate) enum NodeEvent {
 
 /// A machine that executes a board's commands and reports its inputs as events.
 #[derive(Debug)]
-struct Relay {
+struct BoardRelay {
     longest: usize,
     /// Configuration, for the channels whose messages are not passed on.
     config: Arc<GatewayConfig>,
-    outputs: VecDeque<Output<NodeEvent, Infallible>>,
+    outputs: VecDeque<Output<BoardNodeEvent, Infallible>>,
 }
 
-impl Relay {
+impl BoardRelay {
     fn is_withheld(&self, message: &[u8]) -> bool {
         let channel = quiver_message::group_message_channel(message);
         channel.is_some_and(|channel| self.config.withheld.iter().any(|withheld| withheld == channel))
     }
 }
 
-impl Machine for Relay {
-    type Command = Order;
-    type Event = NodeEvent;
+impl Machine for BoardRelay {
+    type Command = BoardCommand;
+    type Event = BoardNodeEvent;
     type Record = Infallible;
 
-    fn handle_input(&mut self, _: Now, input: Input<'_, Order>, _: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, _: Now, input: Input<'_, BoardCommand>, _: &mut dyn CryptoRngCore) {
         self.outputs.push_back(match input {
             // It has no state that a copy could spoil: the board's machine has.
             Input::Timeout | Input::Resumed => return,
             Input::Received { bytes, .. } if self.is_withheld(bytes) => return,
-            Input::Connected { peer, route } => Output::Event(NodeEvent::Connected { peer, route }),
-            Input::Disconnected { peer } => Output::Event(NodeEvent::Disconnected { peer }),
+            Input::Connected { peer, route } => Output::Event(BoardNodeEvent::Connected { peer, route }),
+            Input::Disconnected { peer } => Output::Event(BoardNodeEvent::Disconnected { peer }),
             Input::Received { from, via, bytes } if bytes.len() <= self.longest => {
-                Output::Event(NodeEvent::Received { from, via, bytes: bytes.into() })
+                Output::Event(BoardNodeEvent::Received { from, via, bytes: bytes.into() })
             }
-            Input::Received { bytes, .. } => Output::Event(NodeEvent::TooLong { bytes: bytes.len() }),
-            Input::Command(Order::Transmit { to, payload }) => Output::Transmit { to, payload },
-            Input::Command(Order::Block(peer)) => Output::Block(peer),
+            Input::Received { bytes, .. } => Output::Event(BoardNodeEvent::TooLong { bytes: bytes.len() }),
+            Input::Command(BoardCommand::Transmit { to, payload }) => Output::Transmit { to, payload },
+            Input::Command(BoardCommand::Block(peer)) => Output::Block(peer),
         });
     }
 
-    fn poll_output(&mut self) -> Output<NodeEvent, Infallible> {
+    fn poll_output(&mut self) -> Output<BoardNodeEvent, Infallible> {
         self.outputs.pop_front().unwrap_or(Output::Timeout(None))
     }
 }
 
 /// Passes on events while there is room. Messages for which there is none are dropped, as on any network; a
 /// connection that the board cannot be told of ends the node.
-struct EventSink(Option<mpsc::Sender<NodeEvent>>);
+struct EventSink(Option<mpsc::Sender<BoardNodeEvent>>);
 
-impl Host<Relay> for EventSink {
+impl Host<BoardRelay> for EventSink {
     fn persist(&mut self, _: &[Infallible]) -> Result<(), HostError> {
         Ok(())
     }
 
-    fn event(&mut self, _: &Relay, event: NodeEvent) {
-        let may_be_dropped = matches!(event, NodeEvent::Received { .. } | NodeEvent::TooLong { .. });
+    fn event(&mut self, _: &BoardRelay, event: BoardNodeEvent) {
+        let may_be_dropped =
+            matches!(event, BoardNodeEvent::Received { .. } | BoardNodeEvent::TooLong { .. });
         if self.0.as_ref().is_some_and(|sink| sink.try_send(event).is_err()) && !may_be_dropped {
             // A connection that the board was not told of would confuse its machine: the node is stopped, and
             // begun anew.
@@ -106,13 +107,13 @@ impl Host<Relay> for EventSink {
 
 /// A running node. Stops when dropped, once it has sent its last messages.
 #[derive(Debug)]
-pub(crate) struct Node {
-    handle: Handle<Relay>,
-    events: mpsc::Receiver<NodeEvent>,
+pub(crate) struct GatewayNode {
+    handle: Handle<BoardRelay>,
+    events: mpsc::Receiver<BoardNodeEvent>,
     _stop: oneshot::Sender<Infallible>,
 }
 
-impl Node {
+impl GatewayNode {
     /// Starts a node with a fresh transport key that keeps connections to these addresses, and subscribes to
     /// the group's topic if there is a group. Messages longer than `longest` bytes are reported but not
     /// passed on.
@@ -130,7 +131,7 @@ impl Node {
         node.dial = addresses.iter().map(|address| (route, address.clone())).collect();
         node.topic = group.map(group_topic);
         let (sink, events) = mpsc::channel(MAX_EVENTS);
-        let machine = Relay { longest, config: Arc::clone(config), outputs: VecDeque::new() };
+        let machine = BoardRelay { longest, config: Arc::clone(config), outputs: VecDeque::new() };
         let (driver, handle) = Driver::new(&node, machine, EventSink(Some(sink)), OsRng)?;
         let (stop, stopped) = oneshot::channel::<Infallible>();
         tokio::spawn(async move {
@@ -146,12 +147,12 @@ impl Node {
     }
 
     /// The next event; `None` if it has stopped.
-    pub(crate) async fn next_event(&mut self) -> Option<NodeEvent> {
+    pub(crate) async fn next_event(&mut self) -> Option<BoardNodeEvent> {
         self.events.recv().await
     }
 
     /// Gives it an order if it has room for one.
-    pub(crate) fn order(&self, order: Order) -> bool {
+    pub(crate) fn order(&self, order: BoardCommand) -> bool {
         self.handle.try_command(order).is_ok()
     }
 }

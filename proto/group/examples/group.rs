@@ -12,7 +12,9 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcConfig};
-use quiver_group::{Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, Source};
+use quiver_group::{
+    Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, MessageOrigin,
+};
 use quiver_machine::Route;
 use quiver_testbed::{EPOCH_START, Net, matching};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -70,6 +72,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (data, source) = received.ok_or("edge-2 received nothing")?;
     println!("edge-2 received {:?} from {source:?}", String::from_utf8_lossy(data));
     assert_eq!(data.as_slice(), b"hello");
-    assert!(matches!(source, Source::Signed { name, .. } if name.to_string() == "edge-1"));
+    assert!(matches!(source, MessageOrigin::Signed { name, .. } if name.to_string() == "edge-1"));
     Ok(())
 }

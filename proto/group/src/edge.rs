@@ -29,10 +29,10 @@ use quiver_enrolment::EnrolmentClient;
 use quiver_kem::KemSetting;
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
-    Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route, Shared,
-    Snapshot, Via, earlier,
+    Context, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, Revocations, Route,
+    SharedRoleState, Snapshot, Via, earlier,
 };
-use quiver_message::{Message, MessageError, Reason};
+use quiver_message::{Message, MessageError, RefusalReason};
 use rand_core::CryptoRngCore;
 
 use crate::group_channel::SenderPolicy;
@@ -299,7 +299,7 @@ impl<S: Suite> Edge<S> {
         }
         self.out.persist(StateChanged);
         if self.is_revoked() {
-            self.out.event(EdgeEvent::Refused(Reason::Revoked));
+            self.out.event(EdgeEvent::Refused(RefusalReason::Revoked));
         }
     }
 
@@ -472,7 +472,7 @@ impl<S: Suite> Edge<S> {
                 self.out.persist(StateChanged);
                 self.out.event(EdgeEvent::RevocationList { number: self.revocations.number() });
                 if self.is_revoked() {
-                    self.out.event(EdgeEvent::Refused(Reason::Revoked));
+                    self.out.event(EdgeEvent::Refused(RefusalReason::Revoked));
                 }
             }
         }
@@ -599,8 +599,8 @@ impl<S: Suite> Primary for Edge<S> {
         self.out.event(EdgeEvent::Blamed { peer, offence });
     }
 
-    fn shared(&self) -> Shared<'_, S> {
-        Shared {
+    fn shared(&self) -> SharedRoleState<'_, S> {
+        SharedRoleState {
             deployment: &self.config.deployment,
             keypair: self.enrolment.keypair(),
             revocations: &self.revocations,

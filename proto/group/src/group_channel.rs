@@ -1,7 +1,7 @@
 //! The channel of an epoch: seals group messages, and opens those of other members. docs/protocol.md §13.
 //!
 //! The AEAD proves that a holder of this epoch's key sent a message, and every member is one. A sender that
-//! wants to be identified signs; a receiver reports to the application which of the two it has ([`Source`]).
+//! wants to be identified signs; a receiver reports to the application which of the two it has ([`MessageOrigin`]).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,14 +18,14 @@ use quiver_message::{GroupMessage, MAX_PAYLOAD_LEN};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use crate::refused::Refused;
+use crate::refused::RefusedLeaders;
 
 /// A plaintext, and its sender.
-pub(crate) type Received = (Zeroizing<Vec<u8>>, Source);
+pub(crate) type Received = (Zeroizing<Vec<u8>>, MessageOrigin);
 
 /// Sender of a group message, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum MessageOrigin {
     /// A member of the group; the slot is its own claim.
     Unauthenticated {
         /// The slot claimed.
@@ -110,7 +110,7 @@ impl ChannelEpoch {
 pub(crate) struct SenderPolicy<'a, S: Suite> {
     pub(crate) deployment: &'a Deployment<S>,
     pub(crate) revocations: &'a Revocations<S>,
-    pub(crate) refused: &'a Refused,
+    pub(crate) refused: &'a RefusedLeaders,
     /// The key that is most likely to have signed, decoded.
     pub(crate) expected: Option<&'a DronePublicKey<S>>,
     /// Roster with the slots of the members, at the leader; `None` at edges, which keep none.
@@ -255,14 +255,14 @@ impl GroupChannel {
         // §13.4, 1 and 2: number, window, AEAD.
         let opened = receiver.open(frame, &message.channel, signer.as_ref())?;
         let source = match source {
-            None => Source::Unauthenticated { slot: frame.slot },
+            None => MessageOrigin::Unauthenticated { slot: frame.slot },
             Some(source) => {
                 // §13.4, 3: the key is decoded only now.
                 let (drone, signature) = source.decode(policy.expected)?;
                 policy.may_sign(now, frame.slot, &drone)?;
                 let statement = statement(message, &digest);
                 signature.verify(policy.deployment, &drone, Label::Command, &statement)?;
-                Source::Signed { name: drone.identity.name, role: drone.identity.role }
+                MessageOrigin::Signed { name: drone.identity.name, role: drone.identity.role }
             }
         };
         // §13.4, 4: the window is marked last.
@@ -328,7 +328,7 @@ mod tests {
     use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
     use quiver_ainq::traffic::MAX_SENDERS;
     use quiver_ainq::{
-        GroupContext, Identity, Leadership, MasterSecret, RevocationList, Ristretto255, Times,
+        GroupContext, Identity, Leadership, MasterSecret, RevocationStatement, Ristretto255, Times,
     };
     use quiver_message::Message;
     use quiver_testbed::{issue_keypair, name};
@@ -346,7 +346,7 @@ mod tests {
         master: MasterSecret<S>,
         deployment: Deployment<S>,
         revocations: Revocations<S>,
-        refused: Refused,
+        refused: RefusedLeaders,
         leader: DroneKeypair<S>,
         member: DroneKeypair<S>,
         stranger: DroneKeypair<S>,
@@ -400,7 +400,7 @@ mod tests {
             let traffic = leadership.group_key().traffic(&output.digest);
             let by = leader.public().handle();
             let parameters = ChannelEpoch::new(&output.header, output.digest, by, MAX_SENDERS);
-            let (revocations, refused) = (Revocations::new(), Refused::new());
+            let (revocations, refused) = (Revocations::new(), RefusedLeaders::new());
             Self {
                 master,
                 deployment,
@@ -443,7 +443,7 @@ mod tests {
             channel: &mut GroupChannel,
             at_the_leader: bool,
             message: &GroupMessage,
-        ) -> Result<Source, Offence> {
+        ) -> Result<MessageOrigin, Offence> {
             let policy = SenderPolicy {
                 deployment: &self.deployment,
                 revocations: &self.revocations,
@@ -455,7 +455,7 @@ mod tests {
         }
 
         /// Opens a message as an edge without earlier messages does, and as the leader does.
-        fn received(&mut self, message: &GroupMessage) -> [Result<Source, Offence>; 2] {
+        fn received(&mut self, message: &GroupMessage) -> [Result<MessageOrigin, Offence>; 2] {
             [false, true].map(|at_the_leader| {
                 let mut channel = self.channel(5, 1);
                 self.open(&mut channel, at_the_leader, message)
@@ -542,7 +542,7 @@ mod tests {
         let refused = Err(Offence::Protocol(Error::NotAuthorised));
         assert_eq!(fixture.received(&other), [refused.clone(), refused]);
         let member = fixture.sealed(3, 1, |fixture| Some(&fixture.member));
-        let list = RevocationList {
+        let list = RevocationStatement {
             number: 1,
             issued: NOW.unix,
             next_update: NOW.unix + 1,

@@ -38,10 +38,10 @@ use quiver_crypto::Secret;
 use quiver_enrolment::EnrolmentClient;
 use quiver_kem::KemSetting;
 use quiver_machine::{
-    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, Shared, Via,
-    due, earlier,
+    CookieJar, Input, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, Route, SharedRoleState,
+    Via, due, earlier,
 };
-use quiver_message::{CatchUpRequest, EpochChanges, Message, Nonce, Reason, Rekey};
+use quiver_message::{CatchUpRequest, EpochChanges, Message, Nonce, RefusalReason, Rekey};
 use rand_core::CryptoRngCore;
 
 pub use quiver_machine::RestoreError;
@@ -50,7 +50,7 @@ pub use self::clock_check::{ClockDoubt, ClockWitness};
 use self::context::Base;
 use self::enrolment::{Enrolment, prove_enrolment};
 use self::failover::competing_leaders::{Assessment, is_own, note_departures, publish_proof};
-use self::failover::{Action, Failover, eviction_notices, peer_hints};
+use self::failover::{Failover, FailoverAction, eviction_notices, peer_hints};
 pub use self::interface::{
     AnonymousLeave, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming,
 };
@@ -58,7 +58,7 @@ use self::joining::Joining;
 use self::joining::anonymous_join::AnonymousJoin;
 use self::revocation::RevocationPolling;
 pub use self::status::{Laggard, LeaderStatus, Stance};
-use self::store::{Change, Store, origin};
+use self::store::{Change, LeaderStore, origin};
 use self::term::Term;
 use self::term::member_messages::refuse_unauthenticated;
 
@@ -86,7 +86,7 @@ impl<S: Suite> Leader<S> {
         config: LeaderConfig<S>,
         records: impl IntoIterator<Item = LeaderRecord>,
     ) -> Result<Self, RestoreError> {
-        let mut store = Store::new(config.timing.silence.is_some());
+        let mut store = LeaderStore::new(config.timing.silence.is_some());
         for record in records {
             store.replay(&config.deployment, &record)?;
         }
@@ -289,7 +289,8 @@ impl<S: Suite> Leader<S> {
             Message::StandBy(question) => match &mut self.term {
                 Some(term) if question.group == cx.config.group => term.stand_by(&mut cx, from, &question),
                 term => {
-                    let reason = if term.is_none() { Reason::NotReady } else { Reason::WrongGroup };
+                    let reason =
+                        if term.is_none() { RefusalReason::NotReady } else { RefusalReason::WrongGroup };
                     cx.refuse(from, reason, &question.nonce, Duration::from_secs(1));
                 }
             },
@@ -379,8 +380,8 @@ impl<S: Suite> Leader<S> {
         let wait = self.leading(now).err().unwrap_or_default();
         let mut cx = self.base.context(now, rng);
         let refused = match &mut self.term {
-            _ if request.group != cx.config.group => (Reason::WrongGroup, Duration::ZERO),
-            None => (Reason::NotReady, wait),
+            _ if request.group != cx.config.group => (RefusalReason::WrongGroup, Duration::ZERO),
+            None => (RefusalReason::NotReady, wait),
             Some(term) => return term.catch_up(&mut cx, from, request),
         };
         refuse_unauthenticated(&mut cx, from, refused.0, (&request.number, refused.1));
@@ -611,10 +612,10 @@ impl<S: Suite> Leader<S> {
         let mut cx = self.base.context(now, rng);
         match (self.failover.tick(&mut cx, self.term.is_some()), &self.term) {
             (None, _) => {}
-            (Some(Action::Announce), Some(term)) => term.announce(&mut cx),
-            (Some(Action::Announce), None) => {}
-            (Some(Action::OpenTerm), _) => self.open_term(now, rng),
-            (Some(Action::TakeOver { from, silent }), _) => {
+            (Some(FailoverAction::Announce), Some(term)) => term.announce(&mut cx),
+            (Some(FailoverAction::Announce), None) => {}
+            (Some(FailoverAction::OpenTerm), _) => self.open_term(now, rng),
+            (Some(FailoverAction::TakeOver { from, silent }), _) => {
                 cx.event(LeaderEvent::TookOver { from, silent });
                 self.open_term(now, rng);
                 self.announce(now, rng);
@@ -732,9 +733,9 @@ impl<S: Suite> Primary for Leader<S> {
         self.base.peers.via = Via::Peer;
     }
 
-    fn shared(&self) -> Shared<'_, S> {
+    fn shared(&self) -> SharedRoleState<'_, S> {
         let Base { config, store, .. } = &self.base;
-        Shared {
+        SharedRoleState {
             deployment: &config.deployment,
             keypair: store.keypair.as_ref(),
             revocations: &store.revocations,

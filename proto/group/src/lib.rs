@@ -40,6 +40,6 @@ pub struct KemState {
 }
 
 pub use edge::{Edge, EdgeCommand, EdgeConfig, EdgeEvent};
-pub use group_channel::Source;
+pub use group_channel::MessageOrigin;
 #[cfg(feature = "services")]
 pub use leader::{AnonymousLeave, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord};

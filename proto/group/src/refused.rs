@@ -17,11 +17,11 @@ const MAX_KEPT: usize = 1 << 16;
 /// The leaders refused, with the proofs as messages at nodes that serve them: an edge passes a proof on once,
 /// when it is news, and keeps none of it, so that it has at most 64 serials of 16 bytes to remember.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedLeaders {
     proofs: BTreeMap<Serial, Vec<u8>>,
 }
 
-impl Refused {
+impl RefusedLeaders {
     pub(crate) fn new() -> Self {
         Self { proofs: BTreeMap::new() }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};
-use quiver_ainq::{Deployment, MasterSecret, Name, RevocationList, Ristretto255};
+use quiver_ainq::{Deployment, MasterSecret, Name, RevocationStatement, Ristretto255};
 use quiver_group::{Edge, EdgeConfig, EdgeEvent, Leader, LeaderConfig, LeaderEvent};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Via};
 use quiver_message::Message;
@@ -31,7 +31,7 @@ impl Kgc {
 
     /// Signed by this KGC, as a message of that deployment.
     fn list(&mut self, deployment: &Deployment<S>, number: u64) -> Vec<u8> {
-        let list = RevocationList {
+        let list = RevocationStatement {
             number,
             issued: NOW.unix,
             next_update: NOW.unix + 60,

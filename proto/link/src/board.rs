@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::datagram::Datagram;
-use crate::hello::{Hello, Wants, Welcome};
-use crate::limits::{Limits, PipeCounters};
-use crate::pipe::{Broken, Outgoing, Peer, Pipe};
+use crate::hello::{GatewayWelcome, Hello, Wants};
+use crate::limits::{EndpointLimits, PipeCounters};
+use crate::pipe::{Broken, Outgoing, PeerLimits, Pipe};
 use crate::{LinkError, Route, ToBoard, ToGateway, Via};
 
 /// The longest time between two hellos.
@@ -58,7 +58,7 @@ pub enum BoardEvent {
 /// The board's side of a link: sends a hello until a gateway answers, and again once that gateway is lost.
 #[derive(Debug)]
 pub struct BoardEndpoint {
-    limits: Limits,
+    limits: EndpointLimits,
     boot: u32,
     revision: u8,
     wants: Wants,
@@ -80,7 +80,7 @@ pub struct BoardEndpoint {
 
 impl BoardEndpoint {
     /// Begins to send a hello. `boot` is random and distinguishes this start from others.
-    pub fn new(limits: Limits, boot: u32, wants: Wants) -> Self {
+    pub fn new(limits: EndpointLimits, boot: u32, wants: Wants) -> Self {
         Self {
             limits,
             boot,
@@ -127,7 +127,7 @@ impl BoardEndpoint {
         }
     }
 
-    /// Sets whether the board is served. A session without service for [`Limits::patience`] is ended, and
+    /// Sets whether the board is served. A session without service for [`EndpointLimits::patience`] is ended, and
     /// another begun: wrong reports of the gateway about connections, and its wrong beliefs about the board's
     /// state, end with it. Before the first call, the board counts as served.
     pub fn set_served(&mut self, now: Duration, served: bool) {
@@ -262,7 +262,7 @@ impl BoardEndpoint {
         self.lost_at = now.saturating_add(self.limits.lost_after);
     }
 
-    fn welcomed(&mut self, now: Duration, welcome: Welcome) {
+    fn welcomed(&mut self, now: Duration, welcome: GatewayWelcome) {
         if welcome.boot != self.boot {
             self.counters.stale += 1;
             return;
@@ -275,7 +275,7 @@ impl BoardEndpoint {
         // They may have changed since the hello that this answers.
         self.understood |= welcome.revision == self.revision;
         if self.pipe.is_none() {
-            let peer = Peer { max_message: welcome.max_message, window: welcome.window };
+            let peer = PeerLimits { max_message: welcome.max_message, window: welcome.window };
             self.pipe = Some(Pipe::new(welcome.session, self.limits, peer));
             self.next_ping = now.saturating_add(self.limits.ping_every);
             self.give_up_at = now.saturating_add(self.patience());

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::hello::{Hello, Welcome};
+use crate::hello::{GatewayWelcome, Hello};
 use crate::{LinkError, MAX_FRAGMENTS};
 
 /// Bytes in front of a fragment.
@@ -44,7 +44,7 @@ pub(crate) struct Fragment<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Datagram<'a> {
     Hello(Hello),
-    Welcome(Welcome),
+    Welcome(GatewayWelcome),
     Ping { session: u32 },
     Pong { session: u32, unix_time: u64 },
     Lost { session: u32 },
@@ -91,7 +91,7 @@ impl<'a> Datagram<'a> {
         let mut reader = Reader::new(bytes);
         let datagram = match reader.u8()? {
             kind::HELLO => Self::Hello(Hello::read(&mut reader)?),
-            kind::WELCOME => Self::Welcome(Welcome::read(&mut reader)?),
+            kind::WELCOME => Self::Welcome(GatewayWelcome::read(&mut reader)?),
             kind::PING => Self::Ping { session: reader.u32()? },
             kind::PONG => Self::Pong { session: reader.u32()?, unix_time: reader.u64()? },
             kind::LOST => Self::Lost { session: reader.u32()? },

@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use crate::datagram::{Datagram, is_fragment};
 use crate::erasure::Confirmation;
-use crate::hello::{Hello, Wants, Welcome};
-use crate::limits::{Limits, PipeCounters};
-use crate::pipe::{Broken, Outgoing, Peer, Pipe};
-use crate::{Destination, LinkError, Report, ToBoard, ToGateway};
+use crate::hello::{GatewayWelcome, Hello, Wants};
+use crate::limits::{EndpointLimits, PipeCounters};
+use crate::pipe::{Broken, Outgoing, PeerLimits, Pipe};
+use crate::{BoardReport, Destination, LinkError, ToBoard, ToGateway};
 
 /// Events that may wait; beyond, nothing more is received.
 const MAX_EVENTS: usize = 16;
@@ -39,7 +39,7 @@ pub enum GatewayEvent {
         peer: u64,
     },
     /// The board's counters.
-    Report(Report),
+    Report(BoardReport),
     /// The board takes coded broadcasts for as long as the session lasts.
     TakesBroadcasts {
         /// The longest message to send so, in bytes.
@@ -57,9 +57,9 @@ pub enum GatewayEvent {
 /// The gateway's side of a link with one board: waits for its hello.
 #[derive(Debug)]
 pub struct GatewayEndpoint {
-    limits: Limits,
+    limits: EndpointLimits,
     next_session: u32,
-    state: Option<State>,
+    state: Option<BoardSession>,
     /// Answers that need nothing but themselves, the latest of each kind.
     welcome: bool,
     pong: bool,
@@ -71,7 +71,7 @@ pub struct GatewayEndpoint {
 }
 
 #[derive(Debug)]
-struct State {
+struct BoardSession {
     hello: Hello,
     pipe: Pipe,
 }
@@ -79,7 +79,7 @@ struct State {
 impl GatewayEndpoint {
     /// Waits for a board. `session` is random and distinguishes the sessions of this gateway from those of
     /// others before it.
-    pub fn new(limits: Limits, session: u32) -> Self {
+    pub fn new(limits: EndpointLimits, session: u32) -> Self {
         Self {
             limits,
             next_session: session,
@@ -116,7 +116,7 @@ impl GatewayEndpoint {
     /// # Errors
     /// [`LinkError::NoSession`] and [`LinkError::MessageTooLong`]; both are counted.
     pub fn send(&mut self, message: &ToBoard) -> Result<(), LinkError> {
-        let Some(State { pipe, .. }) = &mut self.state else {
+        let Some(BoardSession { pipe, .. }) = &mut self.state else {
             self.counters.dropped += 1;
             return Err(LinkError::NoSession);
         };
@@ -196,7 +196,7 @@ impl GatewayEndpoint {
         let session = state.pipe.session();
         // Once more with each hello: the welcome before may be lost.
         if core::mem::take(&mut self.welcome) {
-            let welcome = Welcome {
+            let welcome = GatewayWelcome {
                 boot: state.hello.boot,
                 revision: state.hello.revision,
                 session,
@@ -267,13 +267,13 @@ impl GatewayEndpoint {
         // One session for each board: the former ends with its connections, for which the application is
         // told.
         self.lose();
-        let peer = Peer { max_message: hello.max_message, window: hello.window };
+        let peer = PeerLimits { max_message: hello.max_message, window: hello.window };
         let pipe = Pipe::new(self.next_session, self.limits, peer);
         self.next_session = self.next_session.wrapping_add(1);
         self.welcome = true;
         let (wants, max_message) = (hello.wants.clone(), hello.max_message);
         self.events.push_back(GatewayEvent::Begun { wants, max_message });
-        self.state = Some(State { hello, pipe });
+        self.state = Some(BoardSession { hello, pipe });
     }
 
     fn lose(&mut self) {

@@ -82,7 +82,7 @@ impl Hello {
 
 /// A gateway's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Welcome {
+pub struct GatewayWelcome {
     /// The board's start that it answers.
     pub boot: u32,
     /// The board's wants that it has understood.
@@ -97,7 +97,7 @@ pub struct Welcome {
     pub unix_time: u64,
 }
 
-impl Welcome {
+impl GatewayWelcome {
     pub(crate) fn write(&self, writer: &mut Writer) {
         writer.u32(self.boot).u8(self.revision).u32(self.session);
         writer.u32(self.max_message).u8(self.window).u64(self.unix_time);

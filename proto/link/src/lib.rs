@@ -31,18 +31,18 @@
 //! everywhere in Quiver.
 //!
 //! # Sessions
-//! The board says [`Hello`] until a [`Welcome`] answers it. From then on both speak in a session, a number
+//! The board says [`Hello`] until a [`GatewayWelcome`] answers it. From then on both speak in a session, a number
 //! that the gateway chose; whatever belongs to another session is ignored or answered with "lost", so that a
 //! reset of either side is noticed by the other at once and nothing from before it is mistaken for news. The
 //! board asks for the time and shows that it lives by pings; a side that hears nothing for
-//! [`Limits::lost_after`] ends the session. When it ends, all peers are gone and everything that was queued
+//! [`EndpointLimits::lost_after`] ends the session. When it ends, all peers are gone and everything that was queued
 //! is dropped. A board that goes without what it wants ends its session too ([`BoardEndpoint::set_served`]),
 //! so that nothing it was wrongly told keeps it out for good.
 //!
 //! # Transfers
 //! A message and its CRC-32 are cut into equal fragments. The receiver says which it has; the sender repeats
 //! the others, at growing intervals that begin with what answers were seen to take, and gives the message up
-//! after [`Limits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines.
+//! after [`EndpointLimits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines.
 //! One message at a time is under way in each direction. A side that gives up three messages in a row, or one
 //! that says who is connected, ends the session, so that no state of either side can keep the link useless.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -72,10 +72,10 @@ pub use board::{BoardEndpoint, BoardEvent};
 pub use datagram::{is_hello, is_of_group, refusal};
 pub use error::LinkError;
 pub use gateway::{GatewayEndpoint, GatewayEvent};
-pub use hello::{Hello, MAX_GROUP_LEN, Wants, Welcome};
-pub use limits::{Limits, MAX_FRAGMENTS, PipeCounters};
+pub use hello::{GatewayWelcome, Hello, MAX_GROUP_LEN, Wants};
+pub use limits::{EndpointLimits, MAX_FRAGMENTS, PipeCounters};
 pub use line::{LineCounters, LineDecoder, LineFrame, MAX_DATAGRAM, MAX_LINE_FRAME, VERSION, encode_line};
 pub use message::{Destination, MESSAGE_OVERHEAD, Route, ToBoard, ToGateway, Via};
 pub use radio::{BROADCAST, MAX_PSDU, MAX_RADIO_DATAGRAM, RadioFrame};
-pub use report::{Counter, Report};
+pub use report::{BoardReport, Counter};
 pub use trickle::{Trickle, TrickleConfig, TrickleStep};

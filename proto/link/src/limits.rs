@@ -9,7 +9,7 @@ pub const MAX_FRAGMENTS: usize = 255;
 
 /// Limits and timing of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct EndpointLimits {
     /// The longest datagram in bytes; at least 96, so that a hello fits.
     pub mtu: usize,
     /// The longest encoded message to take in bytes. So much memory is used while one comes in.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub patience: Duration,
 }
 
-impl Limits {
+impl EndpointLimits {
     /// Limits of a board or gateway on a line.
     pub const fn line(max_message: usize) -> Self {
         Self {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::{LinkError, Report};
+use crate::{BoardReport, LinkError};
 
 /// The most bytes that an encoded message has beyond its payload.
 pub const MESSAGE_OVERHEAD: usize = 10;
@@ -64,7 +64,7 @@ pub enum ToGateway {
         peer: u64,
     },
     /// Counters of the board.
-    Report(Report),
+    Report(BoardReport),
     /// Messages that are published to the group may go out as coded broadcasts ([`erasure`](crate::erasure)),
     /// until the session ends. A gateway that sends none takes it for malformed.
     TakesBroadcasts {
@@ -138,7 +138,7 @@ impl ToGateway {
             }
             kind::PUBLISH => Self::Transmit { to: Destination::Group, payload: rest(&mut reader)? },
             kind::BLOCK => Self::Block { peer: reader.u64()? },
-            kind::REPORT => Self::Report(Report::read(&mut reader)?),
+            kind::REPORT => Self::Report(BoardReport::read(&mut reader)?),
             kind::TAKES_BROADCASTS => Self::TakesBroadcasts { max_message: reader.u32()? },
             _ => return Err(Malformed("kind")),
         };

@@ -10,17 +10,17 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::datagram::Datagram;
-use crate::limits::{Limits, PipeCounters};
-use receiver::Receiver;
-use sender::Sender;
-pub(crate) use sender::{Outgoing, Peer};
+use crate::limits::{EndpointLimits, PipeCounters};
+use receiver::PipeReceiver;
+use sender::PipeSender;
+pub(crate) use sender::{Outgoing, PeerLimits};
 
 /// Sender and receiver of a session, for both directions.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     session: u32,
-    sender: Sender,
-    receiver: Receiver,
+    sender: PipeSender,
+    receiver: PipeReceiver,
 }
 
 /// A message without which the session makes no sense was not taken by the other side, or several in a row
@@ -29,11 +29,11 @@ pub(crate) struct Pipe {
 pub(crate) struct Broken;
 
 impl Pipe {
-    pub(crate) fn new(session: u32, limits: Limits, peer: Peer) -> Self {
+    pub(crate) fn new(session: u32, limits: EndpointLimits, peer: PeerLimits) -> Self {
         Self {
             session,
-            sender: Sender::new(limits, peer),
-            receiver: Receiver::new(session, limits.max_message),
+            sender: PipeSender::new(limits, peer),
+            receiver: PipeReceiver::new(session, limits.max_message),
         }
     }
 

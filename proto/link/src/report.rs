@@ -84,15 +84,15 @@ const MAX_COUNTERS: usize = 64;
 
 /// Counters of a board since its start. Four bytes each when encoded; beyond 2^32 - 1 a counter stays there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report([u32; Counter::ALL.len()]);
+pub struct BoardReport([u32; Counter::ALL.len()]);
 
-impl Default for Report {
+impl Default for BoardReport {
     fn default() -> Self {
         Self([0; Counter::ALL.len()])
     }
 }
 
-impl Report {
+impl BoardReport {
     /// One of the counters.
     pub fn value(&self, counter: Counter) -> u32 {
         self.0.get(counter as usize).copied().unwrap_or(0)
@@ -129,7 +129,7 @@ impl Report {
 }
 
 /// Name and value of every counter that is not 0.
-impl fmt::Display for Report {
+impl fmt::Display for BoardReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted: Vec<_> = Counter::ALL.iter().filter(|counter| self.value(**counter) != 0).collect();
         for (place, counter) in counted.iter().enumerate() {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_link::{
-    BoardEndpoint, Counter, Destination, GatewayEndpoint, Limits, LineDecoder, MAX_DATAGRAM, MAX_LINE_FRAME,
-    RadioFrame, Report, Route, ToBoard, ToGateway, Via, Wants, encode_line,
+    BoardEndpoint, BoardReport, Counter, Destination, EndpointLimits, GatewayEndpoint, LineDecoder,
+    MAX_DATAGRAM, MAX_LINE_FRAME, RadioFrame, Route, ToBoard, ToGateway, Via, Wants, encode_line,
 };
 
 /// Messages that a board and its gateway send on the way to a message in each direction, in order.
 fn conversation() -> Vec<(&'static str, Vec<u8>)> {
-    let limits = Limits { mtu: 96, ..Limits::line(1024) };
+    let limits = EndpointLimits { mtu: 96, ..EndpointLimits::line(1024) };
     let wants = Wants::new(Some("alpha"), true).unwrap();
     let mut board = BoardEndpoint::new(limits, 0x0102_0304, wants);
     let mut gateway = GatewayEndpoint::new(limits, 0x0A0B_0C0D);
@@ -52,7 +52,7 @@ fn datagrams_of_a_conversation_keep_their_encoding() {
 }
 
 fn messages() -> (Vec<ToGateway>, Vec<ToBoard>) {
-    let mut report = Report::default();
+    let mut report = BoardReport::default();
     report.set(Counter::Uptime, 3600);
     report.add(Counter::StackPeak);
     report.set(Counter::HeapPeak, u64::MAX);
@@ -124,8 +124,8 @@ fn report_of_a_later_version_is_read_as_far_as_it_is_known() {
     assert_eq!(report.value(Counter::Starts), 1);
     bytes.extend([0; 4]);
     assert!(ToGateway::decode(&bytes).is_err(), "more than any version will have");
-    assert_eq!(Report::default().to_string(), "");
-    let mut few = Report::default();
+    assert_eq!(BoardReport::default().to_string(), "");
+    let mut few = BoardReport::default();
     few.add(Counter::Starts);
     few.set(Counter::GivenUp, 9);
     assert_eq!(few.to_string(), "starts=1 given_up=9");

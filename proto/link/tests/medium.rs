@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_link::{
-    BoardEndpoint, BoardEvent, Destination, GatewayEndpoint, GatewayEvent, Limits, LinkError, Route, ToBoard,
-    ToGateway, Via, Wants,
+    BoardEndpoint, BoardEvent, Destination, EndpointLimits, GatewayEndpoint, GatewayEvent, LinkError, Route,
+    ToBoard, ToGateway, Via, Wants,
 };
 
 const MAX_MESSAGE: usize = 4096;
@@ -53,7 +53,7 @@ struct World {
 }
 
 impl World {
-    fn new(limits: Limits, faults: Faults, seed: u64) -> Self {
+    fn new(limits: EndpointLimits, faults: Faults, seed: u64) -> Self {
         Self {
             now: Duration::ZERO,
             board: BoardEndpoint::new(limits, 7, Wants::new(Some("alpha"), true).unwrap()),
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    fn begun(limits: Limits, faults: Faults, seed: u64) -> Self {
+    fn begun(limits: EndpointLimits, faults: Faults, seed: u64) -> Self {
         let mut world = Self::new(limits, PERFECT, seed);
         world.run(Duration::from_secs(1));
         assert_eq!(world.board_events, [BoardEvent::Begun { unix_time: UNIX }]);
@@ -166,7 +166,7 @@ fn in_order(some: &[Vec<u8>], all: &[Vec<u8>]) -> bool {
 
 #[test]
 fn messages_of_every_length_arrive_over_either_medium() {
-    for limits in [Limits::line(MAX_MESSAGE), Limits::radio(MAX_MESSAGE)] {
+    for limits in [EndpointLimits::line(MAX_MESSAGE), EndpointLimits::radio(MAX_MESSAGE)] {
         let mut world = World::begun(limits, PERFECT, 1);
         let mut expected = Vec::new();
         for (number, len) in (0..).zip((4..300).chain([1023, 1024, 1025, 2048, 4000, 4087])) {
@@ -185,7 +185,7 @@ fn messages_of_every_length_arrive_over_either_medium() {
 
 #[test]
 fn message_longer_than_the_board_takes_is_refused_and_counted() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     let refused = world.gateway.send(&to_board(0, 4088));
     assert_eq!(refused, Err(LinkError::MessageTooLong { len: 4097, max: 4096 }));
     assert_eq!(world.gateway.counters().too_long, 1);
@@ -193,14 +193,14 @@ fn message_longer_than_the_board_takes_is_refused_and_counted() {
 
 #[test]
 fn nothing_is_sent_without_a_session() {
-    let mut world = World::new(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::new(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     assert_eq!(world.board.send(&to_gateway(0, 9)), Err(LinkError::NoSession));
     assert_eq!(world.gateway.send(&to_board(0, 9)), Err(LinkError::NoSession));
 }
 
 #[test]
 fn message_nobody_answers_is_given_up_and_the_next_one_goes() {
-    let mut world = World::begun(Limits::radio(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::radio(MAX_MESSAGE), PERFECT, 1);
     world.gateway.send(&to_board(1, 500)).unwrap();
     world.faults.lose = 100;
     // Pings would reveal a dead line; here it is only silent for shorter than that.
@@ -214,7 +214,7 @@ fn message_nobody_answers_is_given_up_and_the_next_one_goes() {
 
 #[test]
 fn board_that_answers_nothing_for_half_a_minute_gets_everything() {
-    for limits in [Limits::line(MAX_MESSAGE), Limits::radio(MAX_MESSAGE)] {
+    for limits in [EndpointLimits::line(MAX_MESSAGE), EndpointLimits::radio(MAX_MESSAGE)] {
         let mut world = World::begun(limits, PERFECT, 1);
         world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
         (0..3).for_each(|number| world.gateway.send(&to_board(number, 500)).unwrap());
@@ -235,7 +235,7 @@ fn board_that_answers_nothing_for_half_a_minute_gets_everything() {
 #[test]
 fn over_a_slow_medium_what_is_repeated_in_vain_is_little_once_it_is_known_to_be_slow() {
     let slow = Faults { delay: 900, ..PERFECT };
-    let mut world = World::begun(Limits::radio(MAX_MESSAGE), slow, 1);
+    let mut world = World::begun(EndpointLimits::radio(MAX_MESSAGE), slow, 1);
     let mut repeated = Vec::new();
     for round in 0..10 {
         world.gateway.send(&to_board(round, 500)).unwrap();
@@ -250,7 +250,7 @@ fn over_a_slow_medium_what_is_repeated_in_vain_is_little_once_it_is_known_to_be_
 
 #[test]
 fn session_ends_if_the_board_cannot_be_told_who_is_connected() {
-    let mut world = World::begun(Limits::radio(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::radio(MAX_MESSAGE), PERFECT, 1);
     world.gateway.send(&ToBoard::Connected { peer: 3, route: Route::Leader }).unwrap();
     world.faults.lose = 100;
     world.run(world.now + Duration::from_secs(50));
@@ -263,7 +263,7 @@ fn session_ends_if_the_board_cannot_be_told_who_is_connected() {
 
 #[test]
 fn silence_ends_the_session_on_both_sides_and_a_new_one_begins_after_it() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.faults.lose = 100;
     world.run(world.now + Duration::from_secs(66));
     assert_eq!(world.board_events, [BoardEvent::Lost]);
@@ -275,7 +275,7 @@ fn silence_ends_the_session_on_both_sides_and_a_new_one_begins_after_it() {
 
 #[test]
 fn quiet_session_lives_on_pings_and_tells_the_time() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.run(world.now + Duration::from_secs(3600));
     assert!(world.gateway_events.is_empty());
     assert_eq!(world.board_events.len(), 360);
@@ -284,9 +284,9 @@ fn quiet_session_lives_on_pings_and_tells_the_time() {
 
 #[test]
 fn reset_of_the_board_is_noticed_by_the_gateway() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.gateway.send(&to_board(1, 4000)).unwrap();
-    let limits = Limits::line(MAX_MESSAGE);
+    let limits = EndpointLimits::line(MAX_MESSAGE);
     world.board = BoardEndpoint::new(limits, 99, Wants::new(None, false).unwrap());
     world.run(world.now + Duration::from_secs(5));
     assert_eq!(world.board_events, [BoardEvent::Begun { unix_time: UNIX }], "nothing from before");
@@ -296,8 +296,8 @@ fn reset_of_the_board_is_noticed_by_the_gateway() {
 
 #[test]
 fn reset_of_the_gateway_is_noticed_by_the_board_at_its_next_word() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
-    world.gateway = GatewayEndpoint::new(Limits::line(MAX_MESSAGE), 5);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
+    world.gateway = GatewayEndpoint::new(EndpointLimits::line(MAX_MESSAGE), 5);
     world.board.send(&to_gateway(1, 10)).unwrap();
     world.run(world.now + Duration::from_secs(1));
     assert_eq!(world.board_events, [BoardEvent::Lost, BoardEvent::Begun { unix_time: UNIX }]);
@@ -306,7 +306,7 @@ fn reset_of_the_gateway_is_noticed_by_the_board_at_its_next_word() {
 
 #[test]
 fn board_that_goes_without_what_it_wants_begins_another_session_less_and_less_often() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.board.set_served(world.now, false);
     let mut begun = world.now;
     for minutes in [3, 6, 12, 24, 24] {
@@ -335,7 +335,7 @@ fn board_that_goes_without_what_it_wants_begins_another_session_less_and_less_of
 
 #[test]
 fn change_of_wants_is_told_and_repeated_until_understood() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.faults.lose = 100;
     let fewer = Wants::new(Some("alpha"), false).unwrap();
     world.board.set_wants(fewer.clone());
@@ -348,7 +348,7 @@ fn change_of_wants_is_told_and_repeated_until_understood() {
 
 #[test]
 fn waiting_messages_are_bounded_and_the_oldest_goes_first() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     (0..100).for_each(|number| world.board.send(&to_gateway(number, 100)).unwrap());
     assert_eq!(world.board.counters().dropped, 100 - 16);
     world.run(world.now + Duration::from_secs(5));
@@ -359,7 +359,7 @@ fn waiting_messages_are_bounded_and_the_oldest_goes_first() {
 
 #[test]
 fn events_that_nobody_takes_stop_the_sender() {
-    let limits = Limits { queued: 100, queued_bytes: 1 << 16, ..Limits::line(MAX_MESSAGE) };
+    let limits = EndpointLimits { queued: 100, queued_bytes: 1 << 16, ..EndpointLimits::line(MAX_MESSAGE) };
     let mut world = World::begun(limits, PERFECT, 1);
     (0..40).for_each(|number| world.board.send(&to_gateway(number, 10)).unwrap());
     for _ in 0..1000 {
@@ -377,7 +377,7 @@ fn events_that_nobody_takes_stop_the_sender() {
 
 #[test]
 fn datagrams_of_a_session_unknown_are_answered_with_lost() {
-    let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+    let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
     world.board.send(&to_gateway(1, 10)).unwrap();
     let fragment = world.board.poll_datagram(world.now).unwrap();
     let lost = quiver_link::refusal(&fragment).unwrap();
@@ -407,8 +407,8 @@ proptest! {
     fn messages_arrive_whole_in_order_and_at_most_once(
         faults in faults(), seed: u64, radio: bool, lengths in prop::collection::vec(4..3000usize, 1..12),
     ) {
-        let limits = if radio { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
-        let limits = Limits { queued_bytes: 1 << 20, ..limits };
+        let limits = if radio { EndpointLimits::radio(MAX_MESSAGE) } else { EndpointLimits::line(MAX_MESSAGE) };
+        let limits = EndpointLimits { queued_bytes: 1 << 20, ..limits };
         let mut world = World::begun(limits, faults, seed);
         let mut said = Vec::new();
         for (number, len) in (0..).zip(&lengths) {
@@ -436,8 +436,8 @@ proptest! {
     /// Losses alone are made good, unless there are very many.
     #[test]
     fn moderate_losses_cost_no_message(seed: u64, radio: bool) {
-        let limits = if radio { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
-        let limits = Limits { queued_bytes: 1 << 20, ..limits };
+        let limits = if radio { EndpointLimits::radio(MAX_MESSAGE) } else { EndpointLimits::line(MAX_MESSAGE) };
+        let limits = EndpointLimits { queued_bytes: 1 << 20, ..limits };
         let mut world = World::begun(limits, Faults { lose: 10, repeat: 10, alter: 0, delay: 2, jitter: 30 }, seed);
         (0..10).for_each(|number| world.gateway.send(&to_board(number, 1500)).unwrap());
         (0..10).for_each(|number| world.board.send(&to_gateway(number, 1500)).unwrap());
@@ -450,7 +450,7 @@ proptest! {
     /// Anything at all may come in between.
     #[test]
     fn any_datagrams_are_survived(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..64)) {
-        let mut world = World::begun(Limits::line(MAX_MESSAGE), PERFECT, 1);
+        let mut world = World::begun(EndpointLimits::line(MAX_MESSAGE), PERFECT, 1);
         for datagram in datagrams {
             world.board.handle_datagram(world.now, &datagram);
             world.gateway.handle_datagram(world.now, &datagram);

@@ -7,27 +7,27 @@ use core::any::Any;
 /// the result does not depend on the thread or the time.
 #[derive(derive_more::Debug)]
 #[debug("Job(..)")]
-pub struct Job(Box<dyn FnOnce() -> Finished + Send + Sync>);
+pub struct Job(Box<dyn FnOnce() -> FinishedJob + Send + Sync>);
 
 impl Job {
     /// Work that the driver may do on another thread.
     pub fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
-        Self(Box::new(move || Finished(Box::new(work()))))
+        Self(Box::new(move || FinishedJob(Box::new(work()))))
     }
 
     /// Does it.
     #[must_use]
-    pub fn run(self) -> Finished {
+    pub fn run(self) -> FinishedJob {
         (self.0)()
     }
 }
 
 /// Result of a [`Job`], to be returned to its machine.
 #[derive(derive_more::Debug)]
-#[debug("Finished(..)")]
-pub struct Finished(Box<dyn Any + Send>);
+#[debug("FinishedJob(..)")]
+pub struct FinishedJob(Box<dyn Any + Send>);
 
-impl Finished {
+impl FinishedJob {
     /// The result, if it is of this type.
     pub fn open<T: 'static>(self) -> Option<T> {
         self.0.downcast().ok().map(|done| *done)

@@ -40,17 +40,17 @@ mod voucher;
 pub use backoff::{Backoff, due, earlier};
 pub use cookie::{COOKIE_LIFETIME, CookieJar};
 pub use either::Either;
-pub use job::{Finished, Job};
+pub use job::{FinishedJob, Job};
 pub use machine::{
     CLOCK_TOLERANCE, Destination, Input, KgcId, MAX_MESSAGE_LEN, Machine, Misdeed, Now, Output, Peer,
     RelayedBroadcast, Route, Via,
 };
 pub use misdeeds::Misdeeds;
-pub use node::{Node, Primary, Shared};
+pub use node::{Node, Primary, SharedRoleState};
 pub use offence::Offence;
 pub use outbox::Outbox;
-pub use part::{Context, Handled, Part};
-pub use quiver_message::Reason;
+pub use part::{Context, Handled, MachinePart};
+pub use quiver_message::RefusalReason;
 pub use revocations::{REVOCATION_LIST_RATE, Revocations};
 pub use snapshot::{RestoreError, Snapshot};
 pub use token_bucket::{Rate, TokenBucket, TokenBuckets};

@@ -21,7 +21,7 @@ use quiver_ainq::{Slot, UnixTime};
 pub use quiver_message::MAX_MESSAGE_LEN;
 use rand_core::CryptoRngCore;
 
-use crate::job::{Finished, Job};
+use crate::job::{FinishedJob, Job};
 
 /// Readings of the driver's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,5 +246,5 @@ pub trait Machine {
     }
 
     /// Takes what came of a job. To be followed by what follows an input.
-    fn finish_job(&mut self, _now: Now, _done: Finished, _rng: &mut dyn CryptoRngCore) {}
+    fn finish_job(&mut self, _now: Now, _done: FinishedJob, _rng: &mut dyn CryptoRngCore) {}
 }

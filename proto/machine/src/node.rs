@@ -6,8 +6,8 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use crate::{
-    Context, Either, Finished, Handled, Input, Job, Machine, Now, Offence, Outbox, Output, Part, Peer,
-    RelayedBroadcast, Revocations, Via, earlier,
+    Context, Either, FinishedJob, Handled, Input, Job, Machine, MachinePart, Now, Offence, Outbox, Output,
+    Peer, RelayedBroadcast, Revocations, Via, earlier,
 };
 
 /// A role that parts can be put beside: it has what they share, and takes the messages that none of them
@@ -35,7 +35,7 @@ pub trait Primary: Machine {
     fn blame(&mut self, from: (Peer, Via), offence: Offence);
 
     /// The state that its parts use.
-    fn shared(&self) -> Shared<'_, Self::Suite>;
+    fn shared(&self) -> SharedRoleState<'_, Self::Suite>;
 
     /// The deployment it belongs to.
     fn deployment(&self) -> &Deployment<Self::Suite> {
@@ -55,7 +55,7 @@ pub trait Primary: Machine {
 
 /// State that a primary role shares with the parts beside it.
 #[derive(Clone, Copy)]
-pub struct Shared<'a, S: Suite> {
+pub struct SharedRoleState<'a, S: Suite> {
     /// The deployment it belongs to.
     pub deployment: &'a Deployment<S>,
     /// The key of the drone, once it is enrolled; a KGC has none.
@@ -73,14 +73,14 @@ pub struct Shared<'a, S: Suite> {
 /// come first, so that its records are durable before a part sends.
 #[derive(derive_more::Debug, derive_more::Deref)]
 #[debug("Node {{ primary: {primary:?}, parts: {parts:?} }}")]
-pub struct Node<P: Primary, Q: Part<P::Suite>> {
+pub struct Node<P: Primary, Q: MachinePart<P::Suite>> {
     #[deref]
     primary: P,
     parts: Q,
     out: Outbox<Q::Event, Q::Record>,
 }
 
-impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
+impl<P: Primary, Q: MachinePart<P::Suite>> Node<P, Q> {
     /// Puts them together.
     pub fn new(primary: P, parts: Q) -> Self {
         Self { primary, parts, out: Outbox::new() }
@@ -113,7 +113,7 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
         rng: &mut dyn CryptoRngCore,
         act: impl FnOnce(&mut Q, &mut Context<'_, P::Suite, Q::Event, Q::Record>) -> T,
     ) -> T {
-        let Shared { deployment, keypair, revocations, group } = self.primary.shared();
+        let SharedRoleState { deployment, keypair, revocations, group } = self.primary.shared();
         let out = &mut self.out;
         act(&mut self.parts, &mut Context { now, rng, out, deployment, keypair, revocations, group })
     }
@@ -140,7 +140,7 @@ impl<P: Primary, Q: Part<P::Suite>> Node<P, Q> {
     }
 }
 
-impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
+impl<P: Primary, Q: MachinePart<P::Suite>> Machine for Node<P, Q> {
     type Command = Either<P::Command, Q::Command>;
     type Event = Either<P::Event, Q::Event>;
     type Record = Either<P::Record, Q::Record>;
@@ -192,7 +192,7 @@ impl<P: Primary, Q: Part<P::Suite>> Machine for Node<P, Q> {
         self.primary.take_broadcast()
     }
 
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         self.primary.finish_job(now, done, rng);
     }
 }

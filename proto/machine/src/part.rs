@@ -72,7 +72,7 @@ pub enum Handled {
 /// A protocol beside a primary role: attribute keys, key release, envelopes.
 ///
 /// Two parts are one ([`Either`] command, event and record), and so is a part that may be missing.
-pub trait Part<S: Suite> {
+pub trait MachinePart<S: Suite> {
     /// Command of the operator or the application.
     type Command;
     /// Event reported to the application.
@@ -112,7 +112,7 @@ pub trait Part<S: Suite> {
 }
 
 /// No part.
-impl<S: Suite> Part<S> for () {
+impl<S: Suite> MachinePart<S> for () {
     type Command = Infallible;
     type Event = Infallible;
     type Record = Infallible;
@@ -129,7 +129,7 @@ impl<S: Suite> Part<S> for () {
 }
 
 /// A part that may be missing: commands to it are lost then.
-impl<S: Suite, P: Part<S>> Part<S> for Option<P> {
+impl<S: Suite, P: MachinePart<S>> MachinePart<S> for Option<P> {
     type Command = P::Command;
     type Event = P::Event;
     type Record = P::Record;
@@ -176,12 +176,12 @@ impl<S: Suite, P: Part<S>> Part<S> for Option<P> {
 type PairContext<'a, S, A, B> = Context<
     'a,
     S,
-    Either<<A as Part<S>>::Event, <B as Part<S>>::Event>,
-    Either<<A as Part<S>>::Record, <B as Part<S>>::Record>,
+    Either<<A as MachinePart<S>>::Event, <B as MachinePart<S>>::Event>,
+    Either<<A as MachinePart<S>>::Record, <B as MachinePart<S>>::Record>,
 >;
 
 /// Two parts: the first is asked first.
-impl<S: Suite, A: Part<S>, B: Part<S>> Part<S> for (A, B) {
+impl<S: Suite, A: MachinePart<S>, B: MachinePart<S>> MachinePart<S> for (A, B) {
     type Command = Either<A::Command, B::Command>;
     type Event = Either<A::Event, B::Event>;
     type Record = Either<A::Record, B::Record>;

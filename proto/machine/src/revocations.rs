@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Error, RevocationList, SignedRevocationList, Suite, UnixTime,
+    Deployment, DronePublicKey, Error, RevocationStatement, SignedRevocationList, Suite, UnixTime,
     VerifiedRevocationList,
 };
 use quiver_message::{Message, RevocationQuery};
@@ -12,7 +12,7 @@ use quiver_message::{Message, RevocationQuery};
 use crate::Rate;
 
 /// The list held before any other was received.
-static NONE: RevocationList = RevocationList::empty();
+static NONE: RevocationStatement = RevocationStatement::empty();
 
 /// Rate at which a peer is sent the list: it has up to 1 MiB, for a query of a few bytes.
 pub const REVOCATION_LIST_RATE: Rate = Rate { burst: 4, refill: Duration::from_secs(15) };
@@ -45,7 +45,7 @@ impl<S: Suite> Revocations<S> {
     }
 
     /// The list held; an empty one if none.
-    pub fn list(&self) -> &RevocationList {
+    pub fn list(&self) -> &RevocationStatement {
         self.newest.as_deref().map_or(&NONE, |list| list)
     }
 
@@ -120,7 +120,7 @@ impl<S: Suite> Revocations<S> {
     fn take(&mut self, deployment: &Deployment<S>, bytes: &[u8], short: bool) -> Result<bool, Error> {
         // §12.7: anybody can send the same list, or an older one, again and again: those cost no curve
         // arithmetic.
-        if RevocationList::claimed_number(bytes)? <= self.number() {
+        if RevocationStatement::claimed_number(bytes)? <= self.number() {
             return Ok(false);
         }
         let list = SignedRevocationList::<S>::decode(bytes)?;

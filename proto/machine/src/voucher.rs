@@ -48,7 +48,9 @@ pub fn vouched<S: Suite>(
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{Identity, MasterSecret, RevocationList, Revoked, Ristretto255, Role, SecretValue};
+    use quiver_ainq::{
+        Identity, MasterSecret, RevocationStatement, Revoked, Ristretto255, Role, SecretValue,
+    };
     use rand_chacha::ChaCha20Rng;
     use rand_chacha::rand_core::SeedableRng;
 
@@ -90,7 +92,7 @@ mod tests {
         let other = Writer::new().fixed(&drone.public().encode()).fixed(&other.encode()).finish();
         assert_eq!(asked(&revocations, b"half past", &other), Err(Error::InvalidSignature));
         let revoked = alloc::vec![Revoked::from(&drone.public().identity)];
-        let list = RevocationList { number: 1, issued: 1, next_update: 2, revoked };
+        let list = RevocationStatement { number: 1, issued: 1, next_update: 2, revoked };
         let list = master.sign_revocations(&deployment, list, &mut rng).unwrap();
         revocations.offer(&deployment, &list.encode()).unwrap();
         assert_eq!(asked(&revocations, b"half past", &signed), Err(Error::Revoked));

@@ -44,14 +44,14 @@ const FLAGS: [(u8, u8); 3] =
 
 /// Collects frames of one system for a datagram.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct FrameBatch {
     bytes: Vec<u8>,
     /// Offset of the last frame's kind, and the length of its payload.
     last: Option<(usize, u8)>,
     frames: usize,
 }
 
-impl Batch {
+impl FrameBatch {
     /// A batch without frames.
     #[must_use]
     pub fn new() -> Self {
@@ -123,7 +123,7 @@ pub fn encoded_len(frame: Frame<'_>) -> usize {
 /// to the sender.
 ///
 /// # Errors
-/// The payload is not what [`Batch`] writes of frames of that system: then none of its frames is used.
+/// The payload is not what [`FrameBatch`] writes of frames of that system: then none of its frames is used.
 pub fn decode(payload: &[u8], system_id: u32) -> Result<Vec<Vec<u8>>, MavlinkError> {
     if system_id == 0 {
         return Err(MavlinkError::NoSystemId);

@@ -27,7 +27,7 @@ mod document;
 use alloc::{borrow::ToOwned as _, collections::BTreeSet, format, string::String, vec::Vec};
 use core::{ops::RangeInclusive, time::Duration};
 
-use self::document::{Section, Value, sections};
+use self::document::{ConfigValue, Section, sections};
 use crate::{
     endpoint::{Endpoint, GCS_UDP_PORT, HostPort, check_device, check_host, parse_baud, parse_port, shown},
     error::MavlinkError,
@@ -154,7 +154,7 @@ impl Config {
         Ok(config)
     }
 
-    fn read(&mut self, text: &str) -> Result<(), Fault> {
+    fn read(&mut self, text: &str) -> Result<(), ConfigFault> {
         if text.len() > MAX_CONFIG_LEN {
             return Err((1, "file".to_owned(), format!("it is longer than {MAX_CONFIG_LEN} bytes")));
         }
@@ -188,7 +188,7 @@ impl Config {
         }
     }
 
-    fn read_general(&mut self, section: &mut Section<'_>) -> Result<(), Fault> {
+    fn read_general(&mut self, section: &mut Section<'_>) -> Result<(), ConfigFault> {
         if !section.name.is_empty() {
             return Err(section.fault("this section has no name: write [General]"));
         }
@@ -216,8 +216,8 @@ impl Config {
     fn read_endpoint(
         &mut self,
         section: &mut Section<'_>,
-        read: impl FnOnce(&mut Section<'_>) -> Result<EndpointConfig, Fault>,
-    ) -> Result<(), Fault> {
+        read: impl FnOnce(&mut Section<'_>) -> Result<EndpointConfig, ConfigFault>,
+    ) -> Result<(), ConfigFault> {
         section.check_name()?;
         if self.endpoints.len() >= MAX_ENDPOINTS {
             return Err(section.fault(format!("more than {MAX_ENDPOINTS} endpoints")));
@@ -234,7 +234,7 @@ impl Config {
         Ok(())
     }
 
-    fn read_quiver(&mut self, section: &mut Section<'_>) -> Result<(), Fault> {
+    fn read_quiver(&mut self, section: &mut Section<'_>) -> Result<(), ConfigFault> {
         section.check_name()?;
         if let Some(first) = &self.quiver {
             return Err(section
@@ -263,7 +263,7 @@ impl Config {
     }
 
     /// No two endpoints have the same kind and name, port or device.
-    fn check_conflicts(&self) -> Result<(), Fault> {
+    fn check_conflicts(&self) -> Result<(), ConfigFault> {
         for (index, endpoint) in self.endpoints.iter().enumerate() {
             let place = || format!("endpoint {}", endpoint.name);
             let before = || self.endpoints.iter().take(index);
@@ -302,12 +302,12 @@ const fn kind_of(endpoint: &Endpoint) -> &'static str {
 }
 
 /// Line, place, reason.
-type Fault = (usize, String, String);
+type ConfigFault = (usize, String, String);
 
 /// Reads which messages are signed: those of a list, or what is signed by default, less those of another.
-fn read_signed(section: &mut Section<'_>) -> Result<SignedMessages, Fault> {
+fn read_signed(section: &mut Section<'_>) -> Result<SignedMessages, ConfigFault> {
     let (signed, unsigned) = (section.take("SignMsgId"), section.take("UnsignedMsgId"));
-    let numbers = |value: &Value<'_>| match value.text.is_empty() {
+    let numbers = |value: &ConfigValue<'_>| match value.text.is_empty() {
         true => Ok(BTreeSet::new()),
         false => value.numbers(MESSAGE_IDS, "message id"),
     };
@@ -321,7 +321,7 @@ fn read_signed(section: &mut Section<'_>) -> Result<SignedMessages, Fault> {
     }
 }
 
-fn read_uart(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
+fn read_uart(section: &mut Section<'_>) -> Result<EndpointConfig, ConfigFault> {
     let device = section.require("Device", "Device = /dev/ttyACM0")?;
     check_device(device.text).map_err(|reason| device.fault(reason))?;
     let baud = match section.take("Baud") {
@@ -337,7 +337,7 @@ fn read_uart(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
     Ok(config)
 }
 
-fn read_udp(section: &mut Section<'_>, next_port: &mut u16) -> Result<EndpointConfig, Fault> {
+fn read_udp(section: &mut Section<'_>, next_port: &mut u16) -> Result<EndpointConfig, ConfigFault> {
     let mode = section.require("Mode", "Mode = Normal to send, or Mode = Server to listen")?;
     let host = read_address(section)?;
     let port = section.take("Port");
@@ -361,7 +361,7 @@ fn read_udp(section: &mut Section<'_>, next_port: &mut u16) -> Result<EndpointCo
     Ok(EndpointConfig::new(String::new(), endpoint))
 }
 
-fn read_tcp(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
+fn read_tcp(section: &mut Section<'_>) -> Result<EndpointConfig, ConfigFault> {
     let host = read_address(section)?;
     let port = section.require("Port", "Port = 5760")?;
     let port = parse_port(port.text).map_err(|reason| port.fault(reason))?;
@@ -374,7 +374,7 @@ fn read_tcp(section: &mut Section<'_>) -> Result<EndpointConfig, Fault> {
     Ok(config)
 }
 
-fn read_address(section: &mut Section<'_>) -> Result<String, Fault> {
+fn read_address(section: &mut Section<'_>) -> Result<String, ConfigFault> {
     let address = section.require("Address", "Address = 127.0.0.1")?;
     // IPv6 stands in brackets, as in mavlink-router.
     let bare = address.text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -386,13 +386,13 @@ fn read_address(section: &mut Section<'_>) -> Result<String, Fault> {
     Ok(host.to_owned())
 }
 
-fn read_filters(section: &mut Section<'_>) -> Result<Filters, Fault> {
+fn read_filters(section: &mut Section<'_>) -> Result<Filters, ConfigFault> {
     Ok(Filters { incoming: read_filter(section, "In")?, outgoing: read_filter(section, "Out")? })
 }
 
-fn read_filter(section: &mut Section<'_>, direction: &str) -> Result<Filter, Fault> {
-    let mut list = |what: &str, range: RangeInclusive<u32>, noun| -> Result<List, Fault> {
-        let mut numbers = |verb: &str| -> Result<Option<BTreeSet<u32>>, Fault> {
+fn read_filter(section: &mut Section<'_>, direction: &str) -> Result<Filter, ConfigFault> {
+    let mut list = |what: &str, range: RangeInclusive<u32>, noun| -> Result<List, ConfigFault> {
+        let mut numbers = |verb: &str| -> Result<Option<BTreeSet<u32>>, ConfigFault> {
             let value =
                 section.take(&format!("{verb}{what}{direction}")).filter(|value| !value.text.is_empty());
             value.map(|value| value.numbers(range.clone(), noun)).transpose()
@@ -406,21 +406,21 @@ fn read_filter(section: &mut Section<'_>, direction: &str) -> Result<Filter, Fau
     })
 }
 
-impl Value<'_> {
-    fn fault(&self, reason: impl Into<String>) -> Fault {
+impl ConfigValue<'_> {
+    fn fault(&self, reason: impl Into<String>) -> ConfigFault {
         (self.line, self.place.clone(), reason.into())
     }
 
-    fn filled(&self) -> Result<String, Fault> {
+    fn filled(&self) -> Result<String, ConfigFault> {
         if self.text.is_empty() { Err(self.fault("a value is missing")) } else { Ok(self.text.to_owned()) }
     }
 
-    fn number(&self, range: RangeInclusive<u32>, noun: &str) -> Result<u32, Fault> {
+    fn number(&self, range: RangeInclusive<u32>, noun: &str) -> Result<u32, ConfigFault> {
         self.parse_number(self.text, &range, noun)
     }
 
     /// Numbers with commas between them.
-    fn numbers(&self, range: RangeInclusive<u32>, noun: &str) -> Result<BTreeSet<u32>, Fault> {
+    fn numbers(&self, range: RangeInclusive<u32>, noun: &str) -> Result<BTreeSet<u32>, ConfigFault> {
         // A comma may stand at the end, as in mavlink-router.
         let items = self.text.strip_suffix(',').unwrap_or(self.text).split(',');
         if items.clone().count() > MAX_LIST {
@@ -429,7 +429,7 @@ impl Value<'_> {
         items.map(|item| self.parse_number(item.trim(), &range, noun)).collect()
     }
 
-    fn parse_number(&self, text: &str, range: &RangeInclusive<u32>, noun: &str) -> Result<u32, Fault> {
+    fn parse_number(&self, text: &str, range: &RangeInclusive<u32>, noun: &str) -> Result<u32, ConfigFault> {
         match text.parse::<u32>() {
             Ok(number) if range.contains(&number) && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 Ok(number)
@@ -443,7 +443,7 @@ impl Value<'_> {
         }
     }
 
-    fn boolean(&self) -> Result<bool, Fault> {
+    fn boolean(&self) -> Result<bool, ConfigFault> {
         match self.text.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),

@@ -20,7 +20,7 @@
 use crate::{
     checksum::{change, checksum},
     error::MavlinkError,
-    layout::Layout,
+    layout::MessageLayout,
 };
 use alloc::vec::Vec;
 
@@ -206,7 +206,7 @@ impl<'a> Frame<'a> {
     /// dialect that gives the message's number to another.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        Layout::of(self.message_id()).is_some() && !self.is_proven()
+        MessageLayout::of(self.message_id()).is_some() && !self.is_proven()
     }
 
     /// Target of the frame: everybody if its message has no such field, `None` if its dialect is not known. A
@@ -239,8 +239,8 @@ impl<'a> Frame<'a> {
     }
 
     /// Layout of the message, if the check sum proves that this is it.
-    fn layout(&self) -> Option<Layout> {
-        let layout = Layout::of(self.message_id())?;
+    fn layout(&self) -> Option<MessageLayout> {
+        let layout = MessageLayout::of(self.message_id())?;
         let covered = self.bytes.get(1..self.header_len() + usize::from(self.byte(1)))?;
         (checksum(covered, layout.crc_extra) == self.checksum()).then_some(layout)
     }

@@ -13,7 +13,7 @@ const NONE: u8 = 255;
 
 /// Layout of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct MessageLayout {
     /// Seed of the check sum.
     pub(crate) crc_extra: u8,
     /// Offset of `target_system` in the payload.
@@ -22,7 +22,7 @@ pub(crate) struct Layout {
     pub(crate) target_component: Option<usize>,
 }
 
-impl Layout {
+impl MessageLayout {
     /// The layout of message `id`, unless it is of a dialect that is not known.
     pub(crate) fn of(id: u32) -> Option<Self> {
         let index = LAYOUTS.binary_search_by_key(&id, |row| row.0).ok()?;
@@ -39,21 +39,26 @@ mod tests {
     #[test]
     fn the_table_is_in_order_so_that_every_row_is_found() {
         for row in LAYOUTS {
-            assert_eq!(Layout::of(row.0).map(|layout| layout.crc_extra), Some(row.1), "message {}", row.0);
+            assert_eq!(
+                MessageLayout::of(row.0).map(|layout| layout.crc_extra),
+                Some(row.1),
+                "message {}",
+                row.0
+            );
         }
-        assert_eq!(Layout::of(0xff_ffff), None);
+        assert_eq!(MessageLayout::of(0xff_ffff), None);
     }
 
     #[test]
     fn layouts_are_those_of_the_published_definitions() {
         // mavlink.io: HEARTBEAT has no target, COMMAND_LONG's stand behind seven floats and a number.
         assert_eq!(
-            Layout::of(0),
-            Some(Layout { crc_extra: 50, target_system: None, target_component: None })
+            MessageLayout::of(0),
+            Some(MessageLayout { crc_extra: 50, target_system: None, target_component: None })
         );
         assert_eq!(
-            Layout::of(76),
-            Some(Layout { crc_extra: 152, target_system: Some(30), target_component: Some(31) })
+            MessageLayout::of(76),
+            Some(MessageLayout { crc_extra: 152, target_system: Some(30), target_component: Some(31) })
         );
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | frame | one frame of MAVLink 1 or 2, any dialect | [`Frame`] |
 //! | reader | frames in a stream of bytes, again behind damage | [`FrameReader`] |
-//! | batch | frames in a datagram, without what its receiver knows | [`Batch`], [`decode`](batch::decode) |
+//! | batch | frames in a datagram, without what its receiver knows | [`FrameBatch`], [`decode`](batch::decode) |
 //! | endpoint | where a program is connected, as pymavlink and MAVSDK spell it | [`Endpoint`] |
 //! | configuration | a file in mavlink-router's format | [`Config`] |
 //! | routing | which endpoints a frame goes to | [`Router`], [`Filters`] |
@@ -23,7 +23,7 @@
 //! # The way of a frame
 //! At the sender: [`FrameReader::push`], [`Signing::verify`] if the endpoint has a key, [`Router::route`],
 //! and for the group's endpoint [`SystemIds::check`], [`priority`], [`SignedMessages::contains`],
-//! [`Batch::push`]. At the receiver: [`SystemIds::of_slot`] of the datagram's proven sender,
+//! [`FrameBatch::push`]. At the receiver: [`SystemIds::of_slot`] of the datagram's proven sender,
 //! [`batch::decode`] with that system id, [`Router::route`], [`Signing::sign`].
 //!
 //! ```
@@ -96,7 +96,7 @@ mod signing;
 mod system_ids;
 mod tunnel;
 
-pub use batch::Batch;
+pub use batch::FrameBatch;
 pub use config::{Config, EndpointConfig, MAX_CONFIG_LEN, MAX_ENDPOINTS, QuiverConfig};
 pub use endpoint::{DEFAULT_BAUD, Endpoint, GCS_UDP_PORT, HostPort, Resource, TCP_PORT};
 pub use error::MavlinkError;

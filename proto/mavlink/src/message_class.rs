@@ -85,7 +85,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::layout::Layout;
+    use crate::layout::MessageLayout;
 
     #[test]
     fn groups_are_in_order_so_that_every_message_is_found_and_none_stands_twice() {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn every_message_whose_layout_is_known_has_a_class() {
-        let known: Vec<u32> = (0..70_000).filter(|id| Layout::of(*id).is_some()).collect();
+        let known: Vec<u32> = (0..70_000).filter(|id| MessageLayout::of(*id).is_some()).collect();
         assert_eq!(known.len(), 353);
         for id in known {
             assert!(MessageClass::of_message(id).is_some(), "message {id}");

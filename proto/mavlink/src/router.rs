@@ -26,7 +26,7 @@ const ECHO_TIME: Duration = Duration::from_secs(10);
 const MAX_RECENT: usize = 16_384;
 
 /// A system and a component.
-type Source = (u32, u8);
+type SystemComponent = (u32, u8);
 
 /// Names an endpoint of a router; never used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,9 +75,9 @@ struct Routed {
     filters: Filters,
     group: Option<String>,
     /// Time at which each system and component was heard last.
-    heard: BTreeMap<Source, Duration>,
+    heard: BTreeMap<SystemComponent, Duration>,
     /// The same by time, so that the one that was not heard for longest is found at once.
-    order: BTreeSet<(Duration, Source)>,
+    order: BTreeSet<(Duration, SystemComponent)>,
     /// Systems that are known to be there before they are heard.
     granted: BTreeSet<u32>,
 }
@@ -92,12 +92,12 @@ struct Passing<'a> {
     since: Duration,
     target: Target,
     /// `None` if it is for everybody, or nobody knows its target.
-    way: Option<Way>,
+    way: Option<LearnedRoute>,
 }
 
 /// Knowledge by which endpoints lead to a target.
 #[derive(Clone, Copy)]
-struct Way {
+struct LearnedRoute {
     target: Target,
     by_component: bool,
     since: Duration,
@@ -133,7 +133,7 @@ impl Router {
         let granted: BTreeSet<u32> = systems.into_iter().collect();
         endpoint.granted.clone_from(&granted);
         for (other, endpoint) in &mut self.endpoints {
-            let stays = |(system, _): &Source| granted.contains(system) == (*other == id);
+            let stays = |(system, _): &SystemComponent| granted.contains(system) == (*other == id);
             endpoint.heard.retain(|source, _| stays(source));
             endpoint.order.retain(|(_, source)| stays(source));
         }
@@ -221,9 +221,9 @@ impl Router {
     /// Finds how endpoints are told that lead to a target: by its component if that was heard anywhere, otherwise
     /// by its system, which the component may be behind; by what was heard lately before what was heard once.
     /// `None` if nothing of it is known.
-    fn way_to(&self, target: Target, since: Duration) -> Option<Way> {
-        let of = |since| [true, false].map(|by_component| Way { target, by_component, since });
-        let is_known = |way: &Way| {
+    fn way_to(&self, target: Target, since: Duration) -> Option<LearnedRoute> {
+        let of = |since| [true, false].map(|by_component| LearnedRoute { target, by_component, since });
+        let is_known = |way: &LearnedRoute| {
             let source = (target.system, target.component);
             let knows = |endpoint: &Routed| match way.by_component {
                 true => target.component != 0 && endpoint.heard_source(source, way.since),
@@ -264,7 +264,7 @@ impl Router {
 }
 
 impl Routed {
-    fn hear(&mut self, now: Duration, source: Source) {
+    fn hear(&mut self, now: Duration, source: SystemComponent) {
         match self.heard.insert(source, now) {
             Some(before) => {
                 self.order.remove(&(before, source));
@@ -281,7 +281,7 @@ impl Routed {
     }
 
     /// Tells whether a source was heard here since then.
-    fn heard_source(&self, source: Source, since: Duration) -> bool {
+    fn heard_source(&self, source: SystemComponent, since: Duration) -> bool {
         self.heard.get(&source).is_some_and(|at| *at >= since)
     }
 
@@ -291,8 +291,8 @@ impl Routed {
     }
 
     /// Tells whether a way leads here.
-    fn leads(&self, way: Way) -> bool {
-        let Way { target: Target { system, component }, by_component, since } = way;
+    fn leads(&self, way: LearnedRoute) -> bool {
+        let LearnedRoute { target: Target { system, component }, by_component, since } = way;
         self.granted.contains(&system)
             || match by_component {
                 true => self.heard_source((system, component), since),

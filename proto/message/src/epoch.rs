@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use quiver_ainq::{
-    DronePublicKey, Element, Epoch, Header, HeaderCore, KemTerm, Kind, Name, Part, Serial, Signature, Slot,
-    SpareStatement, StrategyKind, Suite,
+    DronePublicKey, Element, Epoch, EpochKind, EpochPart, Header, HeaderCore, KemTerm, Name, Serial,
+    Signature, Slot, SpareStatement, StrategyKind, Suite,
 };
 
 use crate::enrolment::Nonce;
@@ -35,7 +35,7 @@ pub struct Rekey<S: Suite> {
     /// The header, unverified.
     pub header: Header<S>,
     /// The receiver's entry or path, or wraps; `None` for drones that the header lists as removed.
-    pub part: Option<Part>,
+    pub part: Option<EpochPart>,
     /// Newcomers that follow by the wraps, which are the part.
     pub newcomers: Newcomers,
 }
@@ -118,7 +118,7 @@ pub struct CatchUpReply<S: Suite> {
     pub header: Header<S>,
     /// The member's entry or path, unless it holds all that this epoch gave it. A delta has no place here: it
     /// would be left out of the encoding.
-    pub part: Option<Part>,
+    pub part: Option<EpochPart>,
     /// PRF(A_i, "fresh", D ‖ number).
     pub tag: [u8; 32],
 }
@@ -195,8 +195,8 @@ pub(crate) fn header_from_wire<S: Suite>(
             wire::Strategy::Unspecified => return Err(MessageError::Invalid("strategy")),
         },
         kind: match wire.kind() {
-            wire::Kind::Open => Kind::Open,
-            wire::Kind::Rekey => Kind::Rekey,
+            wire::Kind::Open => EpochKind::Open,
+            wire::Kind::Rekey => EpochKind::Rekey,
             wire::Kind::Unspecified => return Err(MessageError::Invalid("kind")),
         },
         point,
@@ -233,8 +233,8 @@ pub(crate) fn header_to_wire<S: Suite>(header: &Header<S>) -> wire::Header {
             StrategyKind::Tree => wire::Strategy::Tree,
         } as i32,
         kind: match core.kind {
-            Kind::Open => wire::Kind::Open,
-            Kind::Rekey => wire::Kind::Rekey,
+            EpochKind::Open => wire::Kind::Open,
+            EpochKind::Rekey => wire::Kind::Rekey,
         } as i32,
         point: Bytes::copy_from_slice(core.point.as_ref().map_or(&[], Element::as_bytes)),
         height: core.height.into(),
@@ -286,7 +286,7 @@ impl Ack {
 impl<S: Suite> Rekey<S> {
     /// An epoch for those who are members already.
     #[must_use]
-    pub const fn new(header: Header<S>, part: Option<Part>) -> Self {
+    pub const fn new(header: Header<S>, part: Option<EpochPart>) -> Self {
         Self { header, part, newcomers: Newcomers { bytes: Vec::new() } }
     }
 

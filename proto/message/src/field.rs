@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use prost::bytes::Bytes;
 use prost::encoding::{decode_varint, encode_varint, encoded_len_varint};
-use quiver_ainq::{DronePublicKey, Element, Name, Run, Signature, SlotSet, Suite};
+use quiver_ainq::{DronePublicKey, Element, Name, Signature, SlotRun, SlotSet, Suite};
 
 use crate::MessageError;
 
@@ -119,7 +119,7 @@ pub(crate) fn slots(field: &'static str, mut bytes: &[u8]) -> Result<SlotSet, Me
         let (gap, len) = run.unwrap_or_default();
         let start = end.saturating_add(gap);
         end = start.saturating_add(len);
-        Run { start, len }
+        SlotRun { start, len }
     });
     let set = SlotSet::from_runs(runs).map_err(|error| MessageError::Field { field, error })?;
     if bytes.is_empty() { Ok(set) } else { Err(MessageError::Invalid(field)) }
@@ -136,7 +136,7 @@ fn number(bytes: &mut &[u8]) -> Option<u32> {
 
 pub(crate) fn slots_to_wire(set: &SlotSet) -> Bytes {
     let (mut bytes, mut end) = (Vec::new(), 0);
-    for Run { start, len } in set.runs() {
+    for SlotRun { start, len } in set.runs() {
         // The run before ends below.
         for number in [start - end, *len] {
             encode_varint(number.into(), &mut bytes);

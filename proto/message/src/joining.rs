@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::KemTerm;
-use quiver_ainq::{DronePublicKey, Element, Header, Name, Part, Signature, SpareStatement, Suite};
+use quiver_ainq::{DronePublicKey, Element, EpochPart, Header, Name, Signature, SpareStatement, Suite};
 use quiver_kem::KemSet;
 
 use crate::enrolment::{COOKIE_LEN, Nonce};
@@ -89,7 +89,7 @@ pub struct Welcome<S: Suite> {
     pub header: Header<S>,
     /// The newcomer's entry, or its path with `nonce` as r. A delta has no place here: it would be left out
     /// of the encoding.
-    pub part: Part,
+    pub part: EpochPart,
 }
 
 impl JoinHello {

@@ -112,7 +112,7 @@ pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
 #[cfg(feature = "services")]
 pub use quorum::QuorumMessage;
-pub use refusal::{Reason, Refusal};
+pub use refusal::{Refusal, RefusalReason};
 pub use revocation::{RevocationList, RevocationQuery};
 pub use short_rekey::ShortRekey;
 #[cfg(feature = "services")]

@@ -14,7 +14,7 @@ use crate::{MessageError, wire};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the Display text of each variant says it")]
-pub enum Reason {
+pub enum RefusalReason {
     BadCookie,
     TokenExpired,
     TokenReused,
@@ -44,36 +44,36 @@ pub enum Reason {
 }
 
 /// The reasons beside their numbers on the wire: one list for both directions.
-const REASONS: &[(Reason, wire::refusal::Reason)] = &[
-    (Reason::BadCookie, wire::refusal::Reason::BadCookie),
-    (Reason::TokenExpired, wire::refusal::Reason::TokenExpired),
-    (Reason::TokenReused, wire::refusal::Reason::TokenReused),
-    (Reason::TokenRevoked, wire::refusal::Reason::TokenRevoked),
-    (Reason::TokenForeign, wire::refusal::Reason::TokenForeign),
-    (Reason::NameTaken, wire::refusal::Reason::NameTaken),
-    (Reason::Malformed, wire::refusal::Reason::Malformed),
-    (Reason::Busy, wire::refusal::Reason::Busy),
-    (Reason::NotAuthorised, wire::refusal::Reason::NotAuthorised),
-    (Reason::Revoked, wire::refusal::Reason::Revoked),
-    (Reason::Evicted, wire::refusal::Reason::Evicted),
-    (Reason::Expired, wire::refusal::Reason::Expired),
-    (Reason::Rejoin, wire::refusal::Reason::Rejoin),
-    (Reason::Full, wire::refusal::Reason::Full),
-    (Reason::NotReady, wire::refusal::Reason::NotReady),
-    (Reason::WrongGroup, wire::refusal::Reason::WrongGroup),
-    (Reason::BadSignature, wire::refusal::Reason::BadSignature),
-    (Reason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
-    (Reason::RoundOver, wire::refusal::Reason::RoundOver),
-    (Reason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
-    (Reason::TokenSpent, wire::refusal::Reason::TokenSpent),
-    (Reason::OrdinalTaken, wire::refusal::Reason::OrdinalTaken),
-    (Reason::KemNone, wire::refusal::Reason::KemNone),
-    (Reason::Kem768, wire::refusal::Reason::Kem768),
-    (Reason::Kem1024, wire::refusal::Reason::Kem1024),
-    (Reason::KemLost, wire::refusal::Reason::KemLost),
+const REASONS: &[(RefusalReason, wire::refusal::Reason)] = &[
+    (RefusalReason::BadCookie, wire::refusal::Reason::BadCookie),
+    (RefusalReason::TokenExpired, wire::refusal::Reason::TokenExpired),
+    (RefusalReason::TokenReused, wire::refusal::Reason::TokenReused),
+    (RefusalReason::TokenRevoked, wire::refusal::Reason::TokenRevoked),
+    (RefusalReason::TokenForeign, wire::refusal::Reason::TokenForeign),
+    (RefusalReason::NameTaken, wire::refusal::Reason::NameTaken),
+    (RefusalReason::Malformed, wire::refusal::Reason::Malformed),
+    (RefusalReason::Busy, wire::refusal::Reason::Busy),
+    (RefusalReason::NotAuthorised, wire::refusal::Reason::NotAuthorised),
+    (RefusalReason::Revoked, wire::refusal::Reason::Revoked),
+    (RefusalReason::Evicted, wire::refusal::Reason::Evicted),
+    (RefusalReason::Expired, wire::refusal::Reason::Expired),
+    (RefusalReason::Rejoin, wire::refusal::Reason::Rejoin),
+    (RefusalReason::Full, wire::refusal::Reason::Full),
+    (RefusalReason::NotReady, wire::refusal::Reason::NotReady),
+    (RefusalReason::WrongGroup, wire::refusal::Reason::WrongGroup),
+    (RefusalReason::BadSignature, wire::refusal::Reason::BadSignature),
+    (RefusalReason::UnknownAuthority, wire::refusal::Reason::UnknownAuthority),
+    (RefusalReason::RoundOver, wire::refusal::Reason::RoundOver),
+    (RefusalReason::AdmissionOnly, wire::refusal::Reason::AdmissionOnly),
+    (RefusalReason::TokenSpent, wire::refusal::Reason::TokenSpent),
+    (RefusalReason::OrdinalTaken, wire::refusal::Reason::OrdinalTaken),
+    (RefusalReason::KemNone, wire::refusal::Reason::KemNone),
+    (RefusalReason::Kem768, wire::refusal::Reason::Kem768),
+    (RefusalReason::Kem1024, wire::refusal::Reason::Kem1024),
+    (RefusalReason::KemLost, wire::refusal::Reason::KemLost),
 ];
 
-impl Reason {
+impl RefusalReason {
     /// The reason by which a leader with this parameter set, or none, refuses drones of another.
     #[must_use]
     pub const fn other_kem(own: Option<KemSet>) -> Self {
@@ -101,7 +101,7 @@ impl Reason {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BadCookie => "the cookie is unknown or too old",
@@ -138,7 +138,7 @@ impl fmt::Display for Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Reason.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The nonce, digest or number of the request refused; at most 32 bytes.
     pub reference: Vec<u8>,
     /// Time to wait before trying again.

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use prost::Message as _;
 use prost::encoding::{WireType, encode_key, encode_varint};
-use quiver_ainq::{Delta, Deployment, Header, Part, Slot, Suite, WrapTree};
+use quiver_ainq::{Delta, Deployment, EpochPart, Header, Slot, Suite, WrapTree};
 
 use crate::epoch::{Newcomers, header_to_wire};
 use crate::message::fingerprint_prefix;
@@ -32,13 +32,13 @@ impl<S: Suite> RekeyTemplate<S> {
     }
 
     /// The encoded message with this part, or without one for drones that were removed.
-    pub fn message(&self, part: Option<&Part>) -> Vec<u8> {
+    pub fn message(&self, part: Option<&EpochPart>) -> Vec<u8> {
         self.common.message(part, &Newcomers::default())
     }
 
     /// The encoded message with these wraps and the newcomers that follow by them.
     pub fn broadcast(&self, wraps: Delta, newcomers: &Newcomers) -> Vec<u8> {
-        self.common.message(Some(&Part::Delta(wraps)), newcomers)
+        self.common.message(Some(&EpochPart::Delta(wraps)), newcomers)
     }
 }
 
@@ -72,7 +72,7 @@ impl RekeyParts {
 
     /// The encoded message with the part of the member in this slot.
     pub fn message(&self, slot: Slot) -> Vec<u8> {
-        self.common.message(Some(&Part::Delta(self.tree.branch(slot))), &Newcomers::default())
+        self.common.message(Some(&EpochPart::Delta(self.tree.branch(slot))), &Newcomers::default())
     }
 }
 
@@ -83,7 +83,7 @@ struct Common {
 }
 
 impl Common {
-    fn message(&self, part: Option<&Part>, newcomers: &Newcomers) -> Vec<u8> {
+    fn message(&self, part: Option<&EpochPart>, newcomers: &Newcomers) -> Vec<u8> {
         // Fields are encoded one after another, so a message without a header is the end of the whole one.
         let part =
             wire::Rekey { header: None, part: part.map(part::to_rekey), newcomers: newcomers.to_wire() };

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Epoch, Frame, Handle, Name, Signature, Suite};
+use quiver_ainq::{DronePublicKey, Epoch, Handle, Name, SealedMessage, Signature, Suite};
 
 use crate::{MessageError, field, wire};
 
@@ -19,7 +19,7 @@ pub struct GroupMessage {
     /// The application's channel, bound by the seal.
     pub channel: Name,
     /// Sender's slot, nonce parts and ciphertext.
-    pub frame: Frame,
+    pub frame: SealedMessage,
     /// The signer, if the sender signs it with its own key. Bound by the seal.
     pub source: Option<Source>,
 }
@@ -68,7 +68,7 @@ impl GroupMessage {
             group: field::name("group", &wire.group)?,
             epoch: Epoch { term: wire.term, counter: wire.counter },
             channel: field::name("channel", &wire.channel)?,
-            frame: Frame {
+            frame: SealedMessage {
                 slot: wire.slot,
                 boot_no: wire.boot_no,
                 salt: field::array("salt", &wire.salt)?,

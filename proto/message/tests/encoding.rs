@@ -12,8 +12,8 @@ use quiver_admission::{
     MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
 };
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, GroupContext, Identity, Join, KemTerm,
-    Label, Leadership, MasterSecret, Name, Part, RevocationList, Revoked, Ristretto255, Role, Roster,
+    Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, EpochPart, GroupContext, Identity, Join,
+    KemTerm, Label, Leadership, MasterSecret, Name, RevocationStatement, Revoked, Ristretto255, Role, Roster,
     SecretScalar, SecretValue, Signature, SparePair, StrategyKind, Times,
 };
 use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
@@ -100,15 +100,15 @@ impl Fixture {
     /// Messages of a leader with a tree: a path on a join, the wraps of a later epoch, a path on a request.
     fn tree_messages(&mut self) -> Vec<(&'static str, Message<S>)> {
         let (mut leadership, joined) = self.group(StrategyKind::Tree);
-        let part = Part::Path(leadership.path_message(0, &[1; 16]).unwrap());
+        let part = EpochPart::Path(leadership.path_message(0, &[1; 16]).unwrap());
         let before = joined.header.core.clone();
         let welcome = m::Welcome { nonce: [1; 16], header: joined.header, part };
         let renewed = leadership.rekey(&self.leader, Batch::default(), &TIMES, &mut self.rng).unwrap();
         let header = renewed.header;
         let wraps = renewed.wraps.unwrap().whole();
         let short = m::ShortRekey { header: header.shorten(&before).unwrap(), wraps: wraps.clone() };
-        let delta = Some(Part::Delta(wraps));
-        let mut path = |r| Some(Part::Path(leadership.path_message(0, &r).unwrap()));
+        let delta = Some(EpochPart::Delta(wraps));
+        let mut path = |r| Some(EpochPart::Path(leadership.path_message(0, &r).unwrap()));
         let (pushed, answer) = (path([2; 16]), path([3; 16]));
         let reply = m::CatchUpReply { number: [3; 16], header: header.clone(), part: answer, tag: [7; 32] };
         vec![
@@ -127,11 +127,11 @@ const TIMES: Times = Times { issued_at: 1_800_000_000, valid_until: 1_800_000_60
 fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     let mut f = Fixture::new();
     let output = f.epoch();
-    let (header, entry) = (output.header.clone(), Part::Entry(output.entries[0].clone()));
+    let (header, entry) = (output.header.clone(), EpochPart::Entry(output.entries[0].clone()));
     let group = name("alpha");
     let spare = SparePair::<S>::generate(9, &mut f.rng).statement(&f.edge, &f.deployment, &group, &mut f.rng);
     let signature = f.edge.sign(&f.deployment, Label::Command, b"statement", &mut f.rng);
-    let list = RevocationList {
+    let list = RevocationStatement {
         number: 4,
         issued: 1_800_000_000,
         next_update: 1_800_086_400,
@@ -143,7 +143,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     let list = f.master.sign_revocations(&f.deployment, list, &mut f.rng).unwrap().encode();
     let point = *SecretScalar::<S>::generate(&mut f.rng).public().encoding();
     let drone = f.edge.public().encode();
-    let frame = quiver_ainq::Frame {
+    let frame = quiver_ainq::SealedMessage {
         slot: 8,
         boot_no: 2,
         salt: [6; 8],
@@ -178,7 +178,7 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
         (
             "Refusal",
             Message::Refusal(m::Refusal {
-                reason: m::Reason::Busy,
+                reason: m::RefusalReason::Busy,
                 reference: vec![1; 16],
                 retry_after: Duration::from_millis(1500),
             }),
@@ -851,7 +851,7 @@ fn a_message_is_the_same_whoever_is_expected_to_speak() {
 fn a_rekey_from_a_template_is_the_message() {
     let mut f = Fixture::new();
     let output = f.epoch();
-    let (entry, nothing) = (Part::Entry(output.entries[0].clone()), None);
+    let (entry, nothing) = (EpochPart::Entry(output.entries[0].clone()), None);
     let rekeys = f.tree_messages().into_iter().filter_map(|(_, message)| match message {
         Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
         _ => None,
@@ -871,7 +871,7 @@ fn a_rekey_from_a_template_is_the_message() {
 fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     let mut f = Fixture::new();
     let rekeys = f.tree_messages().into_iter().filter_map(|(_, message)| match message {
-        Message::Rekey(rekey @ m::Rekey { part: Some(Part::Delta(_)), .. }) => Some(rekey),
+        Message::Rekey(rekey @ m::Rekey { part: Some(EpochPart::Delta(_)), .. }) => Some(rekey),
         _ => None,
     });
     let rekey = rekeys.last().unwrap();
@@ -885,7 +885,7 @@ fn newcomers_beside_wraps_are_slots_and_the_starts_of_nonces() {
     assert_eq!((&read.newcomers, read.newcomers.is_empty()), (&newcomers, false));
     let slots = [nonces[0], nonces[1], [8; 16]].map(|nonce| read.newcomers.slot_of(&nonce));
     assert_eq!(slots, [Some(3), Some((1 << 20) - 1), None]);
-    let Some(Part::Delta(wraps)) = rekey.part.clone() else { unreachable!("filtered") };
+    let Some(EpochPart::Delta(wraps)) = rekey.part.clone() else { unreachable!("filtered") };
     let template = m::RekeyTemplate::new(&f.deployment, &rekey.header);
     assert_eq!(template.broadcast(wraps, &newcomers), bytes);
     // A part of one.

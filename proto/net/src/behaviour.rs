@@ -23,9 +23,9 @@ use crate::frame::{Frames, MESSAGES};
 use crate::group_gate::GroupGate;
 use crate::introduction::AGENT;
 use crate::metrics::NetMetrics;
-use crate::places::Places;
+use crate::places::ConnectionLimiter;
 use crate::succession::Succession;
-use crate::unread::Budget;
+use crate::unread::UnreadBudget;
 
 /// The protocol of group messages.
 const GROUP_PROTOCOL: &str = "/quiver/1/group";
@@ -37,7 +37,7 @@ const DUPLICATES: Duration = Duration::from_secs(10);
 /// Maximum overhead of gossipsub's own encoding of a message: topic, tags, lengths; in bytes.
 const GROUP_OVERHEAD: usize = 1024;
 
-pub(crate) type Group = gossipsub::Behaviour<IdentityTransform, WhitelistSubscriptionFilter>;
+pub(crate) type GroupGossipsub = gossipsub::Behaviour<IdentityTransform, WhitelistSubscriptionFilter>;
 
 /// The protocols of a node, and what bounds them.
 #[derive(NetworkBehaviour)]
@@ -45,7 +45,7 @@ pub(crate) struct Node {
     /// First, so that nobody is counted who is refused.
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
     /// Members are beyond its limits; `Network` keeps each of them to its number of connections.
-    pub(crate) places: Places,
+    pub(crate) places: ConnectionLimiter,
     pub(crate) succession: Succession,
     pub(crate) messages: request_response::Behaviour<Frames>,
     pub(crate) clocks: Toggle<clock_sync::Behaviour>,
@@ -61,7 +61,11 @@ pub fn group_topic(group: &str) -> String {
 }
 
 impl Node {
-    pub(crate) fn new(config: &NodeConfig, budget: &Budget, metrics: &NetMetrics) -> Result<Self, NetError> {
+    pub(crate) fn new(
+        config: &NodeConfig,
+        budget: &UnreadBudget,
+        metrics: &NetMetrics,
+    ) -> Result<Self, NetError> {
         let identify = config.identify.then(|| identify(config));
         let ping = config.ping.map(|interval| {
             ping::Behaviour::new(
@@ -73,7 +77,7 @@ impl Node {
         let group = config.topic.as_deref().map(|topic| group(config, topic, metrics)).transpose()?;
         Ok(Self {
             blocked: allow_block_list::Behaviour::default(),
-            places: Places::new(config, budget.clone(), metrics),
+            places: ConnectionLimiter::new(config, budget.clone(), metrics),
             succession: Succession::new(config, metrics),
             messages: messages(config, metrics),
             clocks: clocks.into(),
@@ -112,8 +116,9 @@ fn group(config: &NodeConfig, topic: &str, metrics: &NetMetrics) -> Result<Group
     let topic = IdentTopic::new(topic);
     let filter = WhitelistSubscriptionFilter(HashSet::from([topic.hash()]));
     let settings = group_settings(config).build().map_err(|error| refused(&error))?;
-    let mut group = Group::new_with_subscription_filter(MessageAuthenticity::Anonymous, settings, filter)
-        .map_err(|error| refused(&error))?;
+    let mut group =
+        GroupGossipsub::new_with_subscription_filter(MessageAuthenticity::Anonymous, settings, filter)
+            .map_err(|error| refused(&error))?;
     group.subscribe(&topic).map_err(|error| refused(&error))?;
     Ok(GroupGate::new(config, group, topic.hash(), metrics))
 }
@@ -175,7 +180,7 @@ mod tests {
             let mut config =
                 NodeConfig::hub(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, members);
             config.topic = Some(group_topic("alpha"));
-            let budget = Budget::new(config.limits.unread);
+            let budget = UnreadBudget::new(config.limits.unread);
             let node = Node::new(&config, &budget, &NetMetrics::default()).unwrap();
             assert!(node.group.is_enabled());
         }
@@ -184,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn node_without_topic_speaks_no_gossip() {
         let config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Memory, 10);
-        let budget = Budget::new(config.limits.unread);
+        let budget = UnreadBudget::new(config.limits.unread);
         assert!(!Node::new(&config, &budget, &NetMetrics::default()).unwrap().group.is_enabled());
     }
 }

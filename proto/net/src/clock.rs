@@ -63,14 +63,14 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// within that time, or whose wall clock is not corrected, goes unnoticed.
 #[derive(Debug, Default)]
 struct JumpDetector {
-    last: Option<Reading>,
+    last: Option<ClockReading>,
     /// True while a jump has not been reported yet.
     pending: bool,
     reported: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct ClockReading {
     monotonic: Duration,
     wall: Duration,
     /// Time that the system was suspended so far, if known.
@@ -87,11 +87,11 @@ impl JumpDetector {
     ) -> bool {
         let suspended = || Some(uptime()?.saturating_sub(monotonic));
         let Some(last) = self.last else {
-            self.last = Some(Reading { monotonic, wall, suspended: suspended() });
+            self.last = Some(ClockReading { monotonic, wall, suspended: suspended() });
             return false;
         };
         let run = monotonic.saturating_sub(last.monotonic);
-        let mut reading = Reading { monotonic, wall, ..last };
+        let mut reading = ClockReading { monotonic, wall, ..last };
         // §13.9: the wall clock has moved by more than 10 s at once.
         if wall.abs_diff(last.wall.saturating_add(run)) > JUMP {
             reading.suspended = suspended();

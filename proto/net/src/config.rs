@@ -220,7 +220,7 @@ pub(crate) const CLOSING: u32 = 64;
 
 /// Limits of a node. Everything beyond is refused or dropped, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct NodeLimits {
     /// Connections they opened.
     pub inbound: u32,
     /// Connections we opened.
@@ -335,7 +335,7 @@ impl UnreadLimits {
     };
 }
 
-impl Limits {
+impl NodeLimits {
     /// Limits of a node that `peers` others connect to.
     pub fn served(peers: usize) -> Self {
         let proven = peers.saturating_mul(2).saturating_add(64);
@@ -409,12 +409,12 @@ pub struct NodeConfig {
     pub topic: Option<String>,
     /// True if peers that have not proven who they are receive the group's messages, as members without a
     /// name must at a deputy, which cannot know them (docs/admission.md, A5.4). So much then waits for those
-    /// that read nothing as [`Limits::listening`] allows.
+    /// that read nothing as [`NodeLimits::listening`] allows.
     pub strangers_listen: bool,
     /// The node's place in its group.
     pub tuning: Tuning,
     /// Limits of the node.
-    pub limits: Limits,
+    pub limits: NodeLimits,
     /// Shared by the nodes of one process, it bounds how many of them are in a handshake at a time.
     pub dial_permits: Option<Arc<Semaphore>>,
     /// Maximum time until a message's receiver has taken it, after at most half as long to negotiate a
@@ -455,7 +455,7 @@ impl NodeConfig {
     pub fn hub(key: NodeKey, transport: Transport, members: usize) -> Self {
         Self {
             tuning: Tuning::Hub { members },
-            limits: Limits::served(members),
+            limits: NodeLimits::served(members),
             ping: Some(Duration::from_secs(60)),
             ..Self::spoke(key, transport)
         }
@@ -473,7 +473,7 @@ impl NodeConfig {
             topic: None,
             strangers_listen: false,
             tuning: Tuning::Spoke,
-            limits: Limits::client(),
+            limits: NodeLimits::client(),
             dial_permits: None,
             request_timeout: Duration::from_secs(20),
             handshake_timeout: Duration::from_secs(10),
@@ -491,7 +491,7 @@ impl NodeConfig {
     /// A KGC that serves at most `peers` leaders and drones at a time.
     pub fn registry(key: NodeKey, transport: Transport, peers: usize) -> Self {
         Self {
-            limits: Limits::served(peers),
+            limits: NodeLimits::served(peers),
             ping: Some(Duration::from_secs(60)),
             ..Self::spoke(key, transport)
         }

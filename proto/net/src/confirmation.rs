@@ -13,34 +13,34 @@ use tokio::sync::oneshot;
 use crate::clock_sync::Behaviour;
 
 /// Learns that the peer has answered; dropped if it did not.
-pub(crate) type Waiting = oneshot::Sender<()>;
+pub(crate) type ConfirmationWaiter = oneshot::Sender<()>;
 
 /// The questions under way, by the peer that is asked.
 #[derive(Default)]
-pub(crate) struct Confirmations(HashMap<PeerId, Question>);
+pub(crate) struct Confirmations(HashMap<PeerId, PendingConfirmation>);
 
-struct Question {
+struct PendingConfirmation {
     request: OutboundRequestId,
     /// Callers that wait for the answer to this request.
-    waiting: Vec<Waiting>,
+    waiting: Vec<ConfirmationWaiter>,
     /// Callers that wait for the answer to the next one, because they came after this request was sent.
-    late: Vec<Waiting>,
+    late: Vec<ConfirmationWaiter>,
 }
 
 impl Confirmations {
     /// Asks a peer, or will.
-    pub(crate) fn ask(&mut self, peer: PeerId, waiting: Waiting, clocks: &mut Behaviour) {
+    pub(crate) fn ask(&mut self, peer: PeerId, waiting: ConfirmationWaiter, clocks: &mut Behaviour) {
         match self.0.get_mut(&peer) {
             Some(question) => question.late.push(waiting),
             None => self.begin(peer, vec![waiting], clocks),
         }
     }
 
-    fn begin(&mut self, peer: PeerId, mut waiting: Vec<Waiting>, clocks: &mut Behaviour) {
+    fn begin(&mut self, peer: PeerId, mut waiting: Vec<ConfirmationWaiter>, clocks: &mut Behaviour) {
         waiting.retain(|waiting| !waiting.is_closed());
         if !waiting.is_empty() {
             let request = clocks.send_request(&peer, rand::random());
-            self.0.insert(peer, Question { request, waiting, late: Vec::new() });
+            self.0.insert(peer, PendingConfirmation { request, waiting, late: Vec::new() });
         }
     }
 
@@ -54,7 +54,7 @@ impl Confirmations {
         if self.0.get(&peer).is_none_or(|question| question.request != request) {
             return false;
         }
-        let Some(Question { waiting, late, .. }) = self.0.remove(&peer) else { return false };
+        let Some(PendingConfirmation { waiting, late, .. }) = self.0.remove(&peer) else { return false };
         if answered {
             for waiting in waiting {
                 // It may have stopped waiting.

@@ -31,25 +31,25 @@ const HURRIED_WAIT: Duration = Duration::from_secs(2);
 /// A connection that lived this long forgives the failures before it.
 const PROVEN: Duration = Duration::from_secs(5);
 
-type Preparation = Pin<Box<dyn Future<Output = (usize, io::Result<Prepared>)> + Send>>;
+type Preparation = Pin<Box<dyn Future<Output = (usize, io::Result<PreparedDial>)> + Send>>;
 
 /// An address looked up, and the permit to dial it.
-struct Prepared {
+struct PreparedDial {
     address: Multiaddr,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-enum State {
+enum DialState {
     Waiting { until: Instant },
     Preparing,
     Dialling { connection: ConnectionId, _permit: Option<OwnedSemaphorePermit> },
     Up { connection: ConnectionId, since: Instant },
 }
 
-struct Entry {
+struct DialEntry {
     route: Route,
     address: Multiaddr,
-    state: State,
+    state: DialState,
     failures: u32,
     /// True if the node that answered there last was of no use, and no other has introduced itself since.
     objectionable: bool,
@@ -74,7 +74,7 @@ impl std::fmt::Display for Unreached {
 }
 
 /// An attempt that may be made now. It must be answered by [`Dialler::dialling`] or [`Dialler::refused`].
-pub(crate) struct Attempt {
+pub(crate) struct DialAttempt {
     pub(crate) index: usize,
     pub(crate) address: Multiaddr,
     permit: Option<OwnedSemaphorePermit>,
@@ -82,7 +82,7 @@ pub(crate) struct Attempt {
 
 /// The configured addresses.
 pub(crate) struct Dialler {
-    entries: Vec<Entry>,
+    entries: Vec<DialEntry>,
     preparing: FuturesUnordered<Preparation>,
     permits: Option<Arc<Semaphore>>,
     patience: Duration,
@@ -93,10 +93,10 @@ pub(crate) struct Dialler {
 
 impl Dialler {
     pub(crate) fn new(config: &NodeConfig, now: Instant) -> Self {
-        let entry = |(route, address): &(Route, Multiaddr)| Entry {
+        let entry = |(route, address): &(Route, Multiaddr)| DialEntry {
             route: *route,
             address: address.clone(),
-            state: State::Waiting { until: now },
+            state: DialState::Waiting { until: now },
             failures: 0,
             objectionable: false,
         };
@@ -117,12 +117,12 @@ impl Dialler {
     }
 
     /// The next attempt to make.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Attempt> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<DialAttempt> {
         self.prepare_due(now);
         while let Poll::Ready(Some((index, prepared))) = self.preparing.poll_next_unpin(cx) {
             match prepared {
-                Ok(Prepared { address, permit }) => {
-                    return Poll::Ready(Attempt { index, address, permit });
+                Ok(PreparedDial { address, permit }) => {
+                    return Poll::Ready(DialAttempt { index, address, permit });
                 }
                 // A name that is not found now may be found later.
                 Err(error) => self.fail(index, now, &error),
@@ -134,7 +134,7 @@ impl Dialler {
     /// Time at which the next address is due.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let due = self.entries.iter().filter_map(|entry| match entry.state {
-            State::Waiting { until } => Some(until),
+            DialState::Waiting { until } => Some(until),
             _ => None,
         });
         due.min()
@@ -143,7 +143,7 @@ impl Dialler {
     /// Waits no longer than a second or two for any address.
     pub(crate) fn hurry(&mut self, now: Instant) {
         for entry in &mut self.entries {
-            if let State::Waiting { until } = &mut entry.state {
+            if let DialState::Waiting { until } = &mut entry.state {
                 // Jitter, so that all who lack the same do not come in step.
                 let soon = now + HURRIED_WAIT.mul_f64(self.rng.gen_range(0.5..1.0));
                 *until = soon.min(*until);
@@ -152,14 +152,14 @@ impl Dialler {
     }
 
     /// The attempt is under way.
-    pub(crate) fn dialling(&mut self, attempt: Attempt, connection: ConnectionId) {
+    pub(crate) fn dialling(&mut self, attempt: DialAttempt, connection: ConnectionId) {
         if let Some(entry) = self.entries.get_mut(attempt.index) {
-            entry.state = State::Dialling { connection, _permit: attempt.permit };
+            entry.state = DialState::Dialling { connection, _permit: attempt.permit };
         }
     }
 
     /// The attempt could not even begin.
-    pub(crate) fn refused(&mut self, attempt: &Attempt, now: Instant, error: &dyn std::fmt::Display) {
+    pub(crate) fn refused(&mut self, attempt: &DialAttempt, now: Instant, error: &dyn std::fmt::Display) {
         self.fail(attempt.index, now, error);
     }
 
@@ -167,7 +167,7 @@ impl Dialler {
     pub(crate) fn established(&mut self, connection: ConnectionId, now: Instant) -> Option<Route> {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
-        entry.state = State::Up { connection, since: now };
+        entry.state = DialState::Up { connection, since: now };
         // A node that was the wrong one before counts as reached once it has introduced itself as the right
         // one.
         if !entry.objectionable {
@@ -197,7 +197,7 @@ impl Dialler {
     ) -> bool {
         let Some(index) = self.position(connection) else { return false };
         if let Some(entry) = self.entries.get_mut(index)
-            && let State::Up { since, .. } = entry.state
+            && let DialState::Up { since, .. } = entry.state
             && now.saturating_duration_since(since) >= PROVEN
         {
             // A connection that stood for 5 s was no failure: the waits begin anew.
@@ -214,15 +214,15 @@ impl Dialler {
 
     fn position(&self, wanted: ConnectionId) -> Option<usize> {
         self.entries.iter().position(|entry| match entry.state {
-            State::Dialling { connection, .. } | State::Up { connection, .. } => connection == wanted,
-            State::Waiting { .. } | State::Preparing => false,
+            DialState::Dialling { connection, .. } | DialState::Up { connection, .. } => connection == wanted,
+            DialState::Waiting { .. } | DialState::Preparing => false,
         })
     }
 
     fn prepare_due(&mut self, now: Instant) {
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            if matches!(entry.state, State::Waiting { until } if until <= now) {
-                entry.state = State::Preparing;
+            if matches!(entry.state, DialState::Waiting { until } if until <= now) {
+                entry.state = DialState::Preparing;
                 // Another of the name's addresses at each attempt: the first may be the one that is down.
                 let choice = entry.failures as usize;
                 let job = prepare(entry.address.clone(), choice, self.permits.clone(), self.patience);
@@ -239,7 +239,7 @@ impl Dialler {
         // Jitter, so that the drones of a restarted leader do not return in step.
         let wait = wait.mul_f64(self.rng.gen_range(0.5..1.0));
         entry.failures = entry.failures.saturating_add(1);
-        entry.state = State::Waiting { until: now + wait };
+        entry.state = DialState::Waiting { until: now + wait };
         let (address, route, failures) = (&entry.address, entry.route, entry.failures);
         let reason = plain(&reason.to_string());
         let (lost, wait) = (Unreached { route, address: address.clone(), reason }, wait.as_secs_f64());
@@ -304,7 +304,7 @@ fn plain(reason: &str) -> String {
 }
 
 /// Notes an address as reached.
-fn reached(unreached: &watch::Sender<Vec<Unreached>>, entry: &Entry) {
+fn reached(unreached: &watch::Sender<Vec<Unreached>>, entry: &DialEntry) {
     unreached.send_modify(|unreached| {
         unreached.retain(|other| (other.route, &other.address) != (entry.route, &entry.address));
     });
@@ -327,13 +327,13 @@ async fn prepare(
     choice: usize,
     permits: Option<Arc<Semaphore>>,
     patience: Duration,
-) -> io::Result<Prepared> {
+) -> io::Result<PreparedDial> {
     let permit = match permits {
         Some(permits) => Some(permits.acquire_owned().await.map_err(io::Error::other)?),
         None => None,
     };
     let address = timeout(patience, resolve(address, choice)).await??;
-    Ok(Prepared { address, permit })
+    Ok(PreparedDial { address, permit })
 }
 
 /// Replaces a name in front of the address by the operating system's result for it.

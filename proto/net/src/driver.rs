@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use libp2p::PeerId;
-use quiver_machine::{Finished, Machine, Now};
+use quiver_machine::{FinishedJob, Machine, Now};
 use rand_core::CryptoRngCore;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -20,8 +20,8 @@ use crate::error::NetError;
 use crate::handle::{Handle, Requests};
 use crate::host::Host;
 use crate::metrics::NetMetrics;
-use crate::network::Network;
-use iteration::{Action, Arrival};
+use crate::network::DriverNetwork;
+use iteration::{DriverAction, OwnedInput};
 
 /// Pause before another attempt to make records durable.
 const PERSIST_RETRY: Duration = Duration::from_secs(1);
@@ -36,20 +36,20 @@ pub struct Driver<M: Machine, H> {
     host: H,
     rng: Box<dyn CryptoRngCore + Send>,
     clock: Clock,
-    network: Box<Network>,
+    network: Box<DriverNetwork>,
     metrics: Arc<NetMetrics>,
     requests: Requests<M>,
     peer_id: PeerId,
     batch: usize,
     /// Inputs that the machine has not handled yet.
-    arrivals: Vec<Arrival<M::Command>>,
+    arrivals: Vec<OwnedInput<M::Command>>,
     /// Records that must be durable before the actions are carried out.
     records: Vec<M::Record>,
     /// Outputs of the machine to carry out, in order.
-    actions: Vec<Action<M::Event>>,
+    actions: Vec<DriverAction<M::Event>>,
     /// Results of the machine's jobs, which run on threads of their own; and the sender for those threads.
-    finished: mpsc::UnboundedReceiver<Finished>,
-    finishing: mpsc::UnboundedSender<Finished>,
+    finished: mpsc::UnboundedReceiver<FinishedJob>,
+    finishing: mpsc::UnboundedSender<FinishedJob>,
     /// Deadline of the machine.
     deadline: Option<Instant>,
     timer: Pin<Box<Sleep>>,
@@ -60,7 +60,7 @@ pub struct Driver<M: Machine, H> {
 type Inspector<M> = Box<dyn FnMut(Now, &M, bool) + Send>;
 
 /// Decision on how the loop goes on.
-enum Step {
+enum LoopDecision {
     Work,
     Stop,
 }
@@ -87,7 +87,7 @@ where
         rng: impl CryptoRngCore + Send + 'static,
     ) -> Result<(Self, Handle<M>), NetError> {
         let metrics = Arc::new(NetMetrics::default());
-        let network = Box::new(Network::new(config, metrics.clone())?);
+        let network = Box::new(DriverNetwork::new(config, metrics.clone())?);
         let peer_id = config.key.peer_id();
         let commands = config.limits.commands;
         let (handle, requests) = Handle::new(
@@ -145,19 +145,19 @@ where
         self.drain_initial();
         self.inspect_machine();
         // §15: every record is durable before any message that depends on it leaves.
-        while let Step::Work = self.persist(shutdown.as_mut()).await {
+        while let LoopDecision::Work = self.persist(shutdown.as_mut()).await {
             self.inspect_machine();
             self.perform();
             let step = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
-                Poll::Ready(()) => Poll::Ready(Ok(Step::Stop)),
+                Poll::Ready(()) => Poll::Ready(Ok(LoopDecision::Stop)),
                 Poll::Pending => self.gather(cx),
             });
             match step.await? {
-                Step::Work => {
+                LoopDecision::Work => {
                     self.handle_arrivals();
                     self.inspect_machine();
                 }
-                Step::Stop => {
+                LoopDecision::Stop => {
                     // The last messages may be a leave, or an answer that somebody waits for.
                     self.farewell().await;
                     break;
@@ -175,7 +175,7 @@ where
     }
 
     /// Makes the records durable, however long it takes. Until then nothing is sent and no input is taken.
-    async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> Step {
+    async fn persist(&mut self, mut shutdown: Pin<&mut impl Future<Output = ()>>) -> LoopDecision {
         while !self.records.is_empty() {
             match self.host.persist_of(&self.machine, &self.records) {
                 Ok(()) => {
@@ -194,22 +194,22 @@ where
                     self.timer.as_mut().reset(Instant::now() + PERSIST_RETRY);
                     let wait = poll_fn(|cx| {
                         if shutdown.as_mut().poll(cx).is_ready() {
-                            return Poll::Ready(Step::Stop);
+                            return Poll::Ready(LoopDecision::Stop);
                         }
                         self.serve_inspections(cx);
-                        self.timer.as_mut().poll(cx).map(|()| Step::Work)
+                        self.timer.as_mut().poll(cx).map(|()| LoopDecision::Work)
                     });
-                    if let Step::Stop = wait.await {
-                        return Step::Stop;
+                    if let LoopDecision::Stop = wait.await {
+                        return LoopDecision::Stop;
                     }
                 }
             }
         }
-        Step::Work
+        LoopDecision::Work
     }
 
     /// Collects inputs until none is ready or the batch is full.
-    fn gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, NetError>> {
+    fn gather(&mut self, cx: &mut Context<'_>) -> Poll<Result<LoopDecision, NetError>> {
         let now = Instant::now();
         self.network.tick(now);
         self.serve_inspections(cx);
@@ -229,10 +229,10 @@ where
         // Last in the batch: what came before the deadline may have moved it.
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.deadline = None;
-            self.arrivals.push(Arrival::Timeout);
+            self.arrivals.push(OwnedInput::Timeout);
         }
         if !self.arrivals.is_empty() {
-            return Poll::Ready(Ok(Step::Work));
+            return Poll::Ready(Ok(LoopDecision::Work));
         }
         self.set_timer(cx, now);
         Poll::Pending

@@ -2,7 +2,7 @@
 
 use rlimit::Resource;
 
-use crate::config::{Limits, NodeConfig};
+use crate::config::{NodeConfig, NodeLimits};
 use crate::error::NetError;
 
 /// Descriptors that sockets of peers never take: files and their directories, databases, the control socket, health and
@@ -54,7 +54,7 @@ impl NodeConfig {
     }
 }
 
-impl Limits {
+impl NodeLimits {
     /// The limits of a process that may open so many files: first with fewer handshakes at a time, then with fewer
     /// connections.
     fn within(mut self, allowed: u64) -> Result<Self, NetError> {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn sockets_leave_a_reserve_of_files_whatever_the_system_allows() {
-        let whole = Limits::served(1000);
+        let whole = NodeLimits::served(1000);
         assert_eq!(whole.within(1 << 20).unwrap(), whole);
         for allowed in [512, 1024, 2000, 4000, 8000, whole.sockets() + RESERVE - 1] {
             let limits = whole.within(allowed).unwrap();

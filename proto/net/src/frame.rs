@@ -22,7 +22,7 @@ const TRUSTED_LEN: usize = 4096;
 
 /// A message and the request that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct RequestFrame {
     pub(crate) request: RequestId,
     pub(crate) message: Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl Frames {
         Self { refused }
     }
 
-    async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
+    async fn read(&self, io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<RequestFrame> {
         // The bytes read of a frame count as unread until the frame is whole.
         let frame = KEEPER.scope(Arc::default(), read_frame(io)).await;
         if let Err(error) = &frame
@@ -54,31 +54,41 @@ impl Frames {
 
 impl Codec for Frames {
     type Protocol = StreamProtocol;
-    type Request = Frame;
-    type Response = Frame;
+    type Request = RequestFrame;
+    type Response = RequestFrame;
 
-    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Frame>
+    async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<RequestFrame>
     where
         T: AsyncRead + Unpin + Send,
     {
         self.read(io).await
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Frame>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<RequestFrame>
     where
         T: AsyncRead + Unpin + Send,
     {
         self.read(io).await
     }
 
-    async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, frame: Frame) -> io::Result<()>
+    async fn write_request<T>(
+        &mut self,
+        _: &StreamProtocol,
+        io: &mut T,
+        frame: RequestFrame,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
         write_frame(io, &frame).await
     }
 
-    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, frame: Frame) -> io::Result<()>
+    async fn write_response<T>(
+        &mut self,
+        _: &StreamProtocol,
+        io: &mut T,
+        frame: RequestFrame,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
@@ -86,7 +96,7 @@ impl Codec for Frames {
     }
 }
 
-async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Frame> {
+async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<RequestFrame> {
     // Length (4 bytes) ‖ number of the request ‖ message.
     let mut announced = [0; 4];
     io.read_exact(&mut announced).await?;
@@ -100,7 +110,7 @@ async fn read_frame(io: &mut (impl AsyncRead + Unpin + Send)) -> io::Result<Fram
     let mut id = [0; RequestId::LEN];
     io.read_exact(&mut id).await?;
     let request = RequestId::new(id);
-    Ok(Frame { request, message: read_message(io, length).await? })
+    Ok(RequestFrame { request, message: read_message(io, length).await? })
 }
 
 async fn read_message(io: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Vec<u8>> {
@@ -127,7 +137,7 @@ async fn read_message(io: &mut (impl AsyncRead + Unpin), length: usize) -> io::R
 
 async fn write_frame(
     io: &mut (impl AsyncWrite + Unpin + Send),
-    Frame { request, message }: &Frame,
+    RequestFrame { request, message }: &RequestFrame,
 ) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is longer than a frame");
     let length = u32::try_from(message.len()).map_err(|_| too_long())?;
@@ -147,11 +157,11 @@ mod tests {
 
     use super::*;
 
-    fn read(bytes: &[u8]) -> io::Result<Frame> {
+    fn read(bytes: &[u8]) -> io::Result<RequestFrame> {
         block_on(read_frame(&mut Cursor::new(bytes)))
     }
 
-    fn written(frame: &Frame) -> Vec<u8> {
+    fn written(frame: &RequestFrame) -> Vec<u8> {
         let mut io = Cursor::new(Vec::new());
         block_on(write_frame(&mut io, frame)).unwrap();
         io.into_inner()
@@ -160,14 +170,14 @@ mod tests {
     #[test]
     fn frame_reads_back_what_was_written() {
         for message in [vec![], vec![7], vec![9; MAX_MESSAGE_LEN]] {
-            let frame = Frame { request: RequestId::random(), message };
+            let frame = RequestFrame { request: RequestId::random(), message };
             assert_eq!(read(&written(&frame)).unwrap(), frame);
         }
     }
 
     #[test]
     fn frame_is_length_id_and_message() {
-        let frame = Frame { request: RequestId::new([8; RequestId::LEN]), message: vec![1, 2, 3] };
+        let frame = RequestFrame { request: RequestId::new([8; RequestId::LEN]), message: vec![1, 2, 3] };
         let id = [8; RequestId::LEN];
         assert_eq!(written(&frame), [&[0, 0, 0, 3][..], &id, &[1, 2, 3]].concat());
     }
@@ -181,7 +191,7 @@ mod tests {
 
     #[test]
     fn truncated_frame_is_malformed() {
-        let bytes = written(&Frame { request: RequestId::random(), message: vec![1, 2, 3] });
+        let bytes = written(&RequestFrame { request: RequestId::random(), message: vec![1, 2, 3] });
         let truncated = read(&bytes[..bytes.len() - 1]).unwrap_err();
         assert_eq!(truncated.kind(), io::ErrorKind::InvalidData);
         for length in [0, 2, 4, 19] {

@@ -28,14 +28,14 @@ use quiver_machine::MAX_MESSAGE_LEN;
 use tokio::time::Instant;
 
 use self::listeners::Listeners;
-use crate::behaviour::{Group, NONCE_LEN};
-use crate::config::{Limits, NodeConfig, Tuning};
+use crate::behaviour::{GroupGossipsub, NONCE_LEN};
+use crate::config::{NodeConfig, NodeLimits, Tuning};
 use crate::metrics::NetMetrics;
 use crate::rate::{Bucket, Rate};
 use crate::unread::{KEEPER, Keeper};
 
 /// Event of a connection's handler, messages among them.
-type GroupEvent = THandlerOutEvent<Group>;
+type GroupEvent = THandlerOutEvent<GroupGossipsub>;
 
 /// Messages of a peer that no node of the group sends, before it is penalised for one more.
 const TOLERATED: u32 = 16;
@@ -67,7 +67,7 @@ pub(crate) enum GateEvent {
 pub(crate) struct GroupGate {
     #[deref]
     #[deref_mut]
-    within: Group,
+    within: GroupGossipsub,
     topic: TopicHash,
     tuning: Tuning,
     /// True if strangers' subscriptions reach gossipsub.
@@ -75,14 +75,14 @@ pub(crate) struct GroupGate {
     listeners: Listeners,
     rate: Rate,
     memory: Memory,
-    peers: HashMap<PeerId, Gate>,
-    outputs: VecDeque<ToSwarm<GateEvent, THandlerInEvent<Group>>>,
+    peers: HashMap<PeerId, PeerGate>,
+    outputs: VecDeque<ToSwarm<GateEvent, THandlerInEvent<GroupGossipsub>>>,
     metrics: NetMetrics,
 }
 
 /// State of one peer, which decides which of its events reach gossipsub.
 #[derive(Default)]
-struct Gate {
+struct PeerGate {
     /// Its connections, and what their handlers read and write.
     connections: HashMap<ConnectionId, Arc<Keeper>>,
     /// True if its subscription does.
@@ -102,8 +102,13 @@ struct Gate {
 }
 
 impl GroupGate {
-    pub(crate) fn new(config: &NodeConfig, within: Group, topic: TopicHash, metrics: &NetMetrics) -> Self {
-        let Limits { listening, group_queued, .. } = config.limits;
+    pub(crate) fn new(
+        config: &NodeConfig,
+        within: GroupGossipsub,
+        topic: TopicHash,
+        metrics: &NetMetrics,
+    ) -> Self {
+        let NodeLimits { listening, group_queued, .. } = config.limits;
         let listeners = Listeners::new(listening, group_queued, topic.as_str().len());
         Self {
             within,
@@ -141,8 +146,8 @@ impl GroupGate {
         peer: PeerId,
         connection: ConnectionId,
         dialled: bool,
-        handler: THandler<Group>,
-    ) -> GateHandler<THandler<Group>> {
+        handler: THandler<GroupGossipsub>,
+    ) -> GateHandler<THandler<GroupGossipsub>> {
         let spoke = self.tuning == Tuning::Spoke;
         let handler = GateHandler::new(handler);
         let gate = self.peers.entry(peer).or_default();
@@ -335,7 +340,7 @@ pub(crate) fn is_well_formed(length: usize) -> bool {
     (NONCE_LEN..=NONCE_LEN + MAX_MESSAGE_LEN).contains(&length)
 }
 
-impl Gate {
+impl PeerGate {
     /// Only a hub keeps its peers to a rate: what a hub relays comes from many.
     fn is_within_rate(&mut self, tuning: Tuning, rate: Rate, length: usize, now: Instant) -> bool {
         let rate = match tuning {
@@ -385,7 +390,7 @@ impl Memory {
 }
 
 impl NetworkBehaviour for GroupGate {
-    type ConnectionHandler = GateHandler<THandler<Group>>;
+    type ConnectionHandler = GateHandler<THandler<GroupGossipsub>>;
     type ToSwarm = GateEvent;
 
     fn handle_established_inbound_connection(

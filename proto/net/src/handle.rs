@@ -7,7 +7,7 @@ use quiver_machine::{Machine, Peer};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock_sync::OtherClocks;
-use crate::confirmation::Waiting;
+use crate::confirmation::ConfirmationWaiter;
 use crate::dial::Unreached;
 use crate::duplicate_identity::gossip::DuplicateReport;
 use crate::metrics::NetMetrics;
@@ -32,7 +32,7 @@ pub enum Rejected<C> {
 pub(crate) type Inspection<M> = Box<dyn FnOnce(&M) + Send>;
 
 /// Caller that waits until a command is carried out.
-pub(crate) enum Done {
+pub(crate) enum CommandWaiter {
     /// Waits for the end alone.
     CarriedOut(oneshot::Sender<()>),
     /// Waits to learn to which peers a message to the group was handed.
@@ -40,16 +40,16 @@ pub(crate) enum Done {
 }
 
 /// A command, and the sender that waits until it is carried out.
-pub(crate) struct Order<C> {
+pub(crate) struct PendingCommand<C> {
     pub(crate) command: C,
-    pub(crate) done: Option<Done>,
+    pub(crate) done: Option<CommandWaiter>,
 }
 
 /// The driver's ends of a handle's channels.
 pub(crate) struct Requests<M: Machine> {
-    pub(crate) commands: mpsc::Receiver<Order<M::Command>>,
+    pub(crate) commands: mpsc::Receiver<PendingCommand<M::Command>>,
     pub(crate) inspections: mpsc::Receiver<Inspection<M>>,
-    pub(crate) confirmations: mpsc::Receiver<(Peer, Waiting)>,
+    pub(crate) confirmations: mpsc::Receiver<(Peer, ConfirmationWaiter)>,
     pub(crate) hurry: mpsc::Receiver<()>,
     pub(crate) listening: watch::Sender<Vec<Multiaddr>>,
 }
@@ -59,9 +59,9 @@ pub(crate) struct Requests<M: Machine> {
 #[derive(derive_more::Debug)]
 #[debug("Handle {{ peer_id: {peer_id:?}, .. }}")]
 pub struct Handle<M: Machine> {
-    commands: mpsc::Sender<Order<M::Command>>,
+    commands: mpsc::Sender<PendingCommand<M::Command>>,
     inspections: mpsc::Sender<Inspection<M>>,
-    confirmations: mpsc::Sender<(Peer, Waiting)>,
+    confirmations: mpsc::Sender<(Peer, ConfirmationWaiter)>,
     hurry: mpsc::Sender<()>,
     listening: watch::Receiver<Vec<Multiaddr>>,
     metrics: Arc<NetMetrics>,
@@ -108,7 +108,7 @@ impl<M: Machine> Handle<M> {
     /// # Errors
     /// [`Stopped`] if the driver has stopped.
     pub async fn command(&self, command: M::Command) -> Result<(), Stopped> {
-        self.commands.send(Order { command, done: None }).await.map_err(|_| Stopped)
+        self.commands.send(PendingCommand { command, done: None }).await.map_err(|_| Stopped)
     }
 
     /// Sends a command as [`command`](Self::command) does, and waits until the machine's outputs for it are
@@ -120,7 +120,7 @@ impl<M: Machine> Handle<M> {
     pub async fn carry_out(&self, command: M::Command) -> Result<(), Stopped> {
         let (done, carried_out) = oneshot::channel();
         self.commands
-            .send(Order { command, done: Some(Done::CarriedOut(done)) })
+            .send(PendingCommand { command, done: Some(CommandWaiter::CarriedOut(done)) })
             .await
             .map_err(|_| Stopped)?;
         carried_out.await.map_err(|_| Stopped)
@@ -134,7 +134,7 @@ impl<M: Machine> Handle<M> {
     /// [`Stopped`] if the driver has stopped.
     pub async fn publish(&self, command: M::Command) -> Result<Vec<Peer>, Stopped> {
         let (answer, published) = oneshot::channel();
-        let order = Order { command, done: Some(Done::Published(answer)) };
+        let order = PendingCommand { command, done: Some(CommandWaiter::Published(answer)) };
         self.commands.send(order).await.map_err(|_| Stopped)?;
         published.await.map_err(|_| Stopped)
     }
@@ -163,7 +163,7 @@ impl<M: Machine> Handle<M> {
     /// # Errors
     /// [`Rejected`] with the command.
     pub fn try_command(&self, command: M::Command) -> Result<(), Rejected<M::Command>> {
-        self.commands.try_send(Order { command, done: None }).map_err(|error| match error {
+        self.commands.try_send(PendingCommand { command, done: None }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(order) => Rejected::Full(order.command),
             mpsc::error::TrySendError::Closed(order) => Rejected::Stopped(order.command),
         })

@@ -63,7 +63,7 @@ pub use libp2p::{Multiaddr, PeerId};
 pub use behaviour::group_topic;
 pub use clock_sync::{Clocks, OtherClocks};
 pub use config::{
-    Limits, ListeningLimits, NodeConfig, Transport, Tuning, UnreadLimits, UnsentLimits,
+    ListeningLimits, NodeConfig, NodeLimits, Transport, Tuning, UnreadLimits, UnsentLimits,
     parse_dialled_address, parse_listened_address,
 };
 pub use dial::{Unreached, readable};

@@ -2,7 +2,7 @@
 //!
 //! yamux reads whatever comes and keeps it in its stream, up to 256 KiB for each, and it takes room for a frame when the
 //! frame is announced. So this reads the headers of frames before yamux does, and reads on when the connection's
-//! [`Account`] has room for the frame. A peer that takes nothing, or does not let itself be closed, is given up: what is
+//! [`UnreadBytes`] has room for the frame. A peer that takes nothing, or does not let itself be closed, is given up: what is
 //! to be sent to it would wait here for ever.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade,
 use tokio::time::{Sleep, sleep};
 use yamux::{Connection, ConnectionError, Mode};
 
-use crate::unread::{Account, FrameHeader, KEEPER};
+use crate::unread::{FrameHeader, KEEPER, UnreadBytes};
 
 /// Time for which a peer may take nothing of what is sent to it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,14 +35,14 @@ const GROWTH: usize = 2 << 20;
 /// Sets up yamux on a connection.
 #[derive(Clone)]
 pub(crate) struct Multiplexer {
-    account: Arc<Account>,
+    account: Arc<UnreadBytes>,
     config: yamux::Config,
 }
 
 impl Multiplexer {
     /// Makes the multiplexer of a connection with this account and at most `streams` streams, both directions
     /// together.
-    pub(crate) fn new(account: Arc<Account>, streams: usize) -> Self {
+    pub(crate) fn new(account: Arc<UnreadBytes>, streams: usize) -> Self {
         let mut config = yamux::Config::default();
         config.set_max_connection_receive_window(None);
         // §16: at most 64 streams, both directions together.
@@ -58,7 +58,7 @@ impl Multiplexer {
         let metered = MeteredIo {
             io,
             account: self.account.clone(),
-            reading: Reading::start(),
+            reading: ReadState::start(),
             stall: Stall::default(),
         };
         Muxer {
@@ -109,7 +109,7 @@ where
 /// The streams of a connection.
 pub(crate) struct Muxer<C> {
     connection: Connection<MeteredIo<C>>,
-    account: Arc<Account>,
+    account: Arc<UnreadBytes>,
     /// Streams of the peer that nobody has asked for yet. yamux goes on only when it is asked for one.
     arrived: VecDeque<MeteredStream>,
     /// The task to wake when there is one.
@@ -204,13 +204,13 @@ fn stalled() -> io::Error {
 /// A connection below yamux.
 struct MeteredIo<C> {
     io: C,
-    account: Arc<Account>,
-    reading: Reading,
+    account: Arc<UnreadBytes>,
+    reading: ReadState,
     stall: Stall,
 }
 
 /// Part of a frame that is read next.
-enum Reading {
+enum ReadState {
     /// A header, of which so many bytes are here.
     Header { bytes: [u8; FrameHeader::LEN], have: usize },
     /// Room for a frame; then yamux is given the header, of which it has so many bytes.
@@ -219,7 +219,7 @@ enum Reading {
     Body { header: FrameHeader, left: usize },
 }
 
-impl Reading {
+impl ReadState {
     const fn start() -> Self {
         Self::Header { bytes: [0; FrameHeader::LEN], have: 0 }
     }
@@ -237,7 +237,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
             }
             match reading {
-                Reading::Header { bytes, have } => {
+                ReadState::Header { bytes, have } => {
                     let missing = bytes.get_mut(*have..).unwrap_or_default();
                     account.park(cx.waker());
                     match ready!(Pin::new(&mut *io).poll_read(cx, missing))? {
@@ -248,10 +248,10 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                     }
                     if *have >= FrameHeader::LEN {
                         let header = FrameHeader::read(*bytes)?;
-                        *reading = Reading::Frame { bytes: *bytes, header, has_room: false, given: 0 };
+                        *reading = ReadState::Frame { bytes: *bytes, header, has_room: false, given: 0 };
                     }
                 }
-                Reading::Frame { bytes, header, has_room, given } => {
+                ReadState::Frame { bytes, header, has_room, given } => {
                     // §16: yamux is shown the header only when there is room for the body.
                     if !*has_room && !account.begin_frame(header, cx.waker()) {
                         return Poll::Pending;
@@ -263,11 +263,12 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                     *given += count;
                     if *given >= FrameHeader::LEN {
                         let (header, left) = (*header, header.length());
-                        *reading = if left > 0 { Reading::Body { header, left } } else { Reading::start() };
+                        *reading =
+                            if left > 0 { ReadState::Body { header, left } } else { ReadState::start() };
                     }
                     return Poll::Ready(Ok(count));
                 }
-                Reading::Body { header, left } => {
+                ReadState::Body { header, left } => {
                     let most = buffer.len().min(*left);
                     account.park(cx.waker());
                     let part = buffer.get_mut(..most).unwrap_or_default();
@@ -275,7 +276,7 @@ impl<C: AsyncRead + Unpin> AsyncRead for MeteredIo<C> {
                     *left = left.saturating_sub(count);
                     if *left == 0 {
                         account.end_frame(header);
-                        *reading = Reading::start();
+                        *reading = ReadState::start();
                     }
                     return Poll::Ready(Ok(count));
                 }
@@ -311,12 +312,12 @@ pub(crate) fn note_written(written: &Poll<io::Result<usize>>) {
 /// A stream that tells the account what was read from it.
 pub(crate) struct MeteredStream {
     within: yamux::Stream,
-    account: Arc<Account>,
+    account: Arc<UnreadBytes>,
     stall: Stall,
 }
 
 impl MeteredStream {
-    fn new(within: yamux::Stream, account: &Arc<Account>) -> Self {
+    fn new(within: yamux::Stream, account: &Arc<UnreadBytes>) -> Self {
         Self { within, account: account.clone(), stall: Stall::default() }
     }
 }

@@ -27,11 +27,11 @@ use tokio::time::Instant;
 use crate::behaviour::{NONCE_LEN, Node};
 use crate::boxed_behaviour::BoxedBehaviour;
 use crate::clock_sync::{self, ClockPoll, ClockReply, OtherClocks};
-use crate::config::{Limits, NodeConfig, Tuning};
-use crate::confirmation::{Confirmations, Waiting};
-use crate::dial::{Attempt, Dialler, Unreached, partner};
+use crate::config::{NodeConfig, NodeLimits, Tuning};
+use crate::confirmation::{ConfirmationWaiter, Confirmations};
+use crate::dial::{DialAttempt, Dialler, Unreached, partner};
 use crate::error::NetError;
-use crate::frame::Frame;
+use crate::frame::RequestFrame;
 use crate::handshakes::Interruptible;
 use crate::introduction::Introduction;
 use crate::metrics::{Misconduct, NetMetrics};
@@ -39,7 +39,7 @@ use crate::outbox::Outbox;
 use crate::peers::{Partner, Peers};
 use crate::penalties::Penalties;
 use crate::request::RequestId;
-use crate::unread::Budget;
+use crate::unread::UnreadBudget;
 use crate::{listen, transport};
 use duplicate_identity::DuplicateIdentity;
 
@@ -55,9 +55,9 @@ const MAX_ASTRAY: usize = 256;
 const EVENTS_AT_ONCE: usize = 256;
 
 /// Channel for the answer to a received message.
-pub(crate) struct Answer {
+pub(crate) struct AnswerChannel {
     inbound: InboundRequestId,
-    channel: ResponseChannel<Frame>,
+    channel: ResponseChannel<RequestFrame>,
 }
 
 /// A peer's question for the time.
@@ -96,7 +96,7 @@ pub(crate) enum Incoming {
         via: Via,
         bytes: Vec<u8>,
         request: Option<RequestId>,
-        answer: Option<Answer>,
+        answer: Option<AnswerChannel>,
     },
     Listening {
         address: Multiaddr,
@@ -110,13 +110,13 @@ pub(crate) enum Incoming {
 }
 
 /// A swarm and what the driver remembers about it.
-pub(crate) struct Network {
+pub(crate) struct DriverNetwork {
     swarm: Swarm<BoxedBehaviour<Node>>,
     peers: Peers,
     outbox: Outbox,
     dialler: Dialler,
     metrics: Arc<NetMetrics>,
-    limits: Limits,
+    limits: NodeLimits,
     tuning: Tuning,
     topic: Option<TopicHash>,
     /// Time after which a dialled leader that takes no messages of the group is dialled anew.
@@ -147,7 +147,7 @@ pub(crate) struct Network {
     duplicates: DuplicateIdentity,
 }
 
-impl Network {
+impl DriverNetwork {
     pub(crate) fn new(config: &NodeConfig, metrics: Arc<NetMetrics>) -> Result<Self, NetError> {
         for (_, address) in &config.dial {
             listen::check_address(config.transport, address)?;
@@ -159,7 +159,7 @@ impl Network {
             // message.
             .with_substream_upgrade_protocol_override(Version::V1Lazy);
         let peer_id = config.key.peer_id();
-        let budget = Budget::new(config.limits.unread);
+        let budget = UnreadBudget::new(config.limits.unread);
         let node = Node::new(config, &budget, &metrics)?;
         let transport = Interruptible::new(transport::build(config, &budget)?, node.places.handshakes());
         let node = BoxedBehaviour::new(node, config.negotiation());
@@ -328,7 +328,7 @@ impl Network {
     }
 
     /// Sends a message to one peer.
-    pub(crate) fn send(&mut self, to: Peer, frame: Frame) {
+    pub(crate) fn send(&mut self, to: Peer, frame: RequestFrame) {
         // §22.1: no receiver takes more than 2^20 bytes.
         if self.is_sendable(&frame.message)
             && self.outbox.send(&mut self.peers, &mut self.swarm.behaviour_mut().messages, to, frame)
@@ -345,7 +345,13 @@ impl Network {
     }
 
     /// Sends a message as the answer to one received, or an empty answer.
-    pub(crate) fn answer(&mut self, to: Peer, answer: Answer, request: RequestId, message: Option<Vec<u8>>) {
+    pub(crate) fn answer(
+        &mut self,
+        to: Peer,
+        answer: AnswerChannel,
+        request: RequestId,
+        message: Option<Vec<u8>>,
+    ) {
         let id = self.peers.id(to);
         let mut message = message.filter(|message| self.is_sendable(message)).unwrap_or_default();
         if !message.is_empty() {
@@ -361,7 +367,7 @@ impl Network {
             .swarm
             .behaviour_mut()
             .messages
-            .send_response(answer.channel, Frame { request, message })
+            .send_response(answer.channel, RequestFrame { request, message })
             .is_err()
         {
             tracing::debug!("the peer did not wait for the answer");
@@ -434,7 +440,7 @@ impl Network {
     }
 
     /// Asks a peer for a sign of life, unless it is gone: then `waiting` is dropped.
-    pub(crate) fn confirm(&mut self, peer: Peer, waiting: Waiting) {
+    pub(crate) fn confirm(&mut self, peer: Peer, waiting: ConfirmationWaiter) {
         if let Some(id) = self.peers.id(peer)
             && let Some(clocks) = self.swarm.behaviour_mut().clocks.as_mut()
         {
@@ -586,7 +592,7 @@ impl Network {
         sendable
     }
 
-    fn dial(&mut self, attempt: Attempt) {
+    fn dial(&mut self, attempt: DialAttempt) {
         let address = attempt.address.clone();
         let options = dial_options(address);
         let connection = options.connection_id();
@@ -619,7 +625,7 @@ fn dial_options(address: Multiaddr) -> DialOpts {
     }
 }
 
-impl Drop for Network {
+impl Drop for DriverNetwork {
     fn drop(&mut self) {
         // The memory transport keeps the addresses of dropped listeners taken.
         for listener in self.listeners.drain(..) {

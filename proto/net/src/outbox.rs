@@ -10,7 +10,7 @@ use quiver_machine::Peer;
 use tokio::time::Instant;
 
 use crate::config::NodeConfig;
-use crate::frame::{Frame, Frames};
+use crate::frame::{Frames, RequestFrame};
 use crate::metrics::NetMetrics;
 use crate::peers::{Partner, Peers};
 use crate::unsent::Unsent;
@@ -46,7 +46,7 @@ impl Outbox {
         peers: &mut Peers,
         streams: &mut Behaviour<Frames>,
         to: Peer,
-        frame: Frame,
+        frame: RequestFrame,
     ) -> bool {
         let Some(id) = peers.id(to) else {
             self.dropped(to, "it is gone");

@@ -8,7 +8,7 @@ use quiver_machine::{Peer, Route};
 use tokio::time::Instant;
 
 use crate::addresses::Prefix;
-use crate::frame::Frame;
+use crate::frame::RequestFrame;
 
 /// Maximum number of disconnected peers remembered: their messages may still be judged.
 const MAX_DEPARTED: usize = 1024;
@@ -20,7 +20,7 @@ pub(crate) struct Partner {
     pub(crate) handle: Peer,
     pub(crate) route: Route,
     /// Messages waiting for their turn.
-    pub(crate) queue: VecDeque<Frame>,
+    pub(crate) queue: VecDeque<RequestFrame>,
     /// Messages sent and not yet taken, and their lengths.
     pub(crate) in_flight: Vec<(OutboundRequestId, usize)>,
     /// Blocked: the connection is about to close and nothing is exchanged any more.

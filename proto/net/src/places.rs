@@ -24,10 +24,10 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::addresses::{Addresses, PlaceOwner, Prefix};
-use crate::config::{CLOSING, Limits, NodeConfig};
+use crate::config::{CLOSING, NodeConfig, NodeLimits};
 use crate::handshakes::Handshakes;
 use crate::metrics::NetMetrics;
-use crate::unread::Budget;
+use crate::unread::UnreadBudget;
 
 /// Age of a stranger's connection at which another stranger may have its place: time to prove itself.
 const GRACE: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const CLOSING_FOR_STRANGERS: u32 = CLOSING - CLOSING / 4;
 
 /// Right of a peer to its places, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+enum PeerRank {
     /// Has not proven who it is.
     Stranger,
     /// Has proven who it is, on this connection or an earlier one.
@@ -50,12 +50,12 @@ enum Standing {
 }
 
 /// A connection.
-struct Place {
+struct LimitedConnection {
     peer: PeerId,
     /// Address of a peer that dialled us.
     from: Option<Prefix>,
     inbound: bool,
-    standing: Standing,
+    standing: PeerRank,
     /// Order among all, by the time at which the peer was heard last.
     number: u64,
     heard: Instant,
@@ -65,10 +65,10 @@ struct Place {
 }
 
 /// Keeps connections within the node's limits.
-pub(crate) struct Places {
-    limits: Limits,
+pub(crate) struct ConnectionLimiter {
+    limits: NodeLimits,
     addresses: Addresses,
-    budget: Budget,
+    budget: UnreadBudget,
     known: HashSet<PeerId>,
     relayed: HashSet<PeerId>,
     /// Connections in their handshake, and the addresses of those that peers opened.
@@ -76,7 +76,7 @@ pub(crate) struct Places {
     pending_from: HashMap<Prefix, u32>,
     handshakes: Handshakes,
     dialling: HashSet<ConnectionId>,
-    places: HashMap<ConnectionId, Place>,
+    places: HashMap<ConnectionId, LimitedConnection>,
     by_peer: HashMap<PeerId, Vec<ConnectionId>>,
     /// Inbound connections that are open: of strangers, and of peers that are proven, but not relayed.
     strangers: BTreeMap<u64, ConnectionId>,
@@ -110,8 +110,8 @@ enum Full {
 
 impl std::error::Error for Full {}
 
-impl Places {
-    pub(crate) fn new(config: &NodeConfig, budget: Budget, metrics: &NetMetrics) -> Self {
+impl ConnectionLimiter {
+    pub(crate) fn new(config: &NodeConfig, budget: UnreadBudget, metrics: &NetMetrics) -> Self {
         // §13.8: the quorum's other KGCs and the relays are known before they connect.
         let known = config.members.iter().map(|(_, peer)| *peer).chain(config.relays.iter().copied());
         let known: HashSet<PeerId> = known.collect();
@@ -165,7 +165,7 @@ impl Places {
 
     /// Returns true if the peer is no stranger.
     pub(crate) fn is_proven(&self, peer: &PeerId) -> bool {
-        self.standing(peer) > Standing::Stranger
+        self.standing(peer) > PeerRank::Stranger
     }
 
     /// Sets if the machine has this peer's messages passed on.
@@ -199,7 +199,7 @@ impl Places {
             if let Some(place) = self.places.get_mut(connection) {
                 // §13.8: a stranger's time begins anew with a message that the machine answered, not with one
                 // that it sent.
-                place.asks = place.standing == Standing::Stranger;
+                place.asks = place.standing == PeerRank::Stranger;
             }
         }
     }
@@ -214,15 +214,15 @@ impl Places {
         }
     }
 
-    fn standing(&self, peer: &PeerId) -> Standing {
+    fn standing(&self, peer: &PeerId) -> PeerRank {
         if self.known.contains(peer) {
-            Standing::Known
+            PeerRank::Known
         } else if self.relayed.contains(peer) {
-            Standing::Relayed
+            PeerRank::Relayed
         } else if self.addresses.is_proven(peer) || self.is_dialled(peer) {
-            Standing::Proven
+            PeerRank::Proven
         } else {
-            Standing::Stranger
+            PeerRank::Stranger
         }
     }
 
@@ -238,14 +238,14 @@ impl Places {
         for connection in self.by_peer.get(&peer).cloned().unwrap_or_default() {
             let Some(before) = self.places.get(&connection).map(|place| place.standing) else { continue };
             // Strangers are in the order in which they were heard.
-            if before == Standing::Stranger && standing == Standing::Stranger {
+            if before == PeerRank::Stranger && standing == PeerRank::Stranger {
                 continue;
             }
             self.remove(connection);
             if let Some(place) = self.places.get_mut(&connection) {
                 place.standing = standing;
                 // A stranger's time begins now, however long it was connected before: it is for last words.
-                if standing == Standing::Stranger {
+                if standing == PeerRank::Stranger {
                     place.heard = Instant::now();
                 }
             }
@@ -253,7 +253,7 @@ impl Places {
         }
         // Only peers that are connected: the budget forgets others.
         if self.by_peer.contains_key(&peer) {
-            self.budget.trust(peer, standing > Standing::Stranger);
+            self.budget.trust(peer, standing > PeerRank::Stranger);
         }
     }
 
@@ -267,17 +267,17 @@ impl Places {
         // 2^64 messages do not come.
         self.next = self.next.wrapping_add(1);
         match place.standing {
-            Standing::Stranger => {
+            PeerRank::Stranger => {
                 self.strangers.insert(place.number, connection);
                 if let Some(from) = place.from {
                     *self.strangers_from.entry(from).or_default() += 1;
                 }
             }
-            Standing::Proven => {
+            PeerRank::Proven => {
                 self.proven.insert(place.number, connection);
             }
-            Standing::Relayed => {}
-            Standing::Known => return,
+            PeerRank::Relayed => {}
+            PeerRank::Known => return,
         }
         self.inbound = self.inbound.saturating_add(1);
     }
@@ -288,17 +288,17 @@ impl Places {
             return;
         };
         match place.standing {
-            Standing::Stranger => {
+            PeerRank::Stranger => {
                 self.strangers.remove(&place.number);
                 if let Some(from) = place.from {
                     uncount(&mut self.strangers_from, from);
                 }
             }
-            Standing::Proven => {
+            PeerRank::Proven => {
                 self.proven.remove(&place.number);
             }
-            Standing::Relayed => {}
-            Standing::Known => return,
+            PeerRank::Relayed => {}
+            PeerRank::Known => return,
         }
         self.inbound = self.inbound.saturating_sub(1);
     }
@@ -317,7 +317,7 @@ impl Places {
     /// Finds room for another inbound connection, and makes some if it has to.
     fn find_room(&mut self, peer: &PeerId, from: Option<Prefix>, now: Instant) -> Result<(), Full> {
         let standing = self.standing(peer);
-        if standing == Standing::Known {
+        if standing == PeerRank::Known {
             return Ok(());
         }
         let own = self.by_peer.get(peer).into_iter().flatten();
@@ -327,10 +327,10 @@ impl Places {
         if own.len() >= self.limits.per_peer as usize {
             // A drone whose connections are dead comes back before they end.
             let oldest = own.into_iter().find(|id| self.places.get(id).is_some_and(|place| place.inbound));
-            return self.replace(oldest.filter(|_| standing > Standing::Stranger), standing, Full::Peer);
+            return self.replace(oldest.filter(|_| standing > PeerRank::Stranger), standing, Full::Peer);
         }
         // §13.8: one sixteenth of the places for strangers of one address, 16 at least.
-        if standing == Standing::Stranger
+        if standing == PeerRank::Stranger
             && let Some(from) = from
             && self.strangers_from.get(&from).is_some_and(|count| *count >= self.limits.strangers_per_address)
         {
@@ -342,7 +342,7 @@ impl Places {
             return Ok(());
         }
         // §13.8: a known peer takes a stranger's place; a stranger that of another which had 5 s.
-        let loser = if standing == Standing::Stranger {
+        let loser = if standing == PeerRank::Stranger {
             self.stranger(now, |_| true)
         } else {
             // Any stranger, then whoever was proven once and is not relayed now.
@@ -352,16 +352,16 @@ impl Places {
     }
 
     /// Closes a connection for a peer of this standing.
-    fn replace(&mut self, loser: Option<ConnectionId>, to: Standing, full: Full) -> Result<(), Full> {
+    fn replace(&mut self, loser: Option<ConnectionId>, to: PeerRank, full: Full) -> Result<(), Full> {
         // Sockets of connections that end are not free yet.
-        let most = if to == Standing::Stranger { CLOSING_FOR_STRANGERS } else { CLOSING };
+        let most = if to == PeerRank::Stranger { CLOSING_FOR_STRANGERS } else { CLOSING };
         let loser = loser.filter(|_| self.closing < most).ok_or(full)?;
         self.close(loser);
         Ok(())
     }
 
     /// The stranger that was silent for longest, if it has had time to prove itself.
-    fn stranger(&self, now: Instant, wanted: impl Fn(&Place) -> bool) -> Option<ConnectionId> {
+    fn stranger(&self, now: Instant, wanted: impl Fn(&LimitedConnection) -> bool) -> Option<ConnectionId> {
         let places = self.strangers.values().filter_map(|id| Some((*id, self.places.get(id)?)));
         // Ascending by the time of the last message, so that the first that is too young ends the search.
         let mut old = places.take_while(|(_, place)| now >= place.heard + GRACE);
@@ -370,7 +370,16 @@ impl Places {
 
     fn add(&mut self, connection: ConnectionId, peer: PeerId, from: Option<Prefix>, inbound: bool) {
         let (standing, heard) = (self.standing(&peer), Instant::now());
-        let place = Place { peer, from, inbound, standing, number: 0, heard, asks: false, closing: false };
+        let place = LimitedConnection {
+            peer,
+            from,
+            inbound,
+            standing,
+            number: 0,
+            heard,
+            asks: false,
+            closing: false,
+        };
         self.places.insert(connection, place);
         self.by_peer.entry(peer).or_default().push(connection);
         self.enter(connection);
@@ -478,7 +487,7 @@ fn uncount(counts: &mut HashMap<Prefix, u32>, of: Prefix) {
     }
 }
 
-impl NetworkBehaviour for Places {
+impl NetworkBehaviour for ConnectionLimiter {
     type ConnectionHandler = dummy::ConnectionHandler;
     type ToSwarm = Infallible;
 
@@ -576,13 +585,13 @@ mod tests {
 
     const STRANGERS: usize = 4;
 
-    fn places(change: impl FnOnce(&mut NodeConfig)) -> Places {
+    fn places(change: impl FnOnce(&mut NodeConfig)) -> ConnectionLimiter {
         let mut config = NodeConfig::registry(NodeKey::from_seed([1; 32]).unwrap(), Transport::Tcp, 10);
         config.limits.inbound = 8;
         config.limits.strangers_per_address = u32::try_from(STRANGERS).unwrap();
         config.limits.pending = 8;
         change(&mut config);
-        Places::new(&config, Budget::new(config.limits.unread), &NetMetrics::default())
+        ConnectionLimiter::new(&config, UnreadBudget::new(config.limits.unread), &NetMetrics::default())
     }
 
     fn address(host: u8) -> Multiaddr {
@@ -590,14 +599,14 @@ mod tests {
     }
 
     /// Connects a peer from an address; whether it is let in.
-    fn connect(places: &mut Places, number: usize, peer: PeerId, host: u8) -> bool {
+    fn connect(places: &mut ConnectionLimiter, number: usize, peer: PeerId, host: u8) -> bool {
         let (id, remote) = (ConnectionId::new_unchecked(number), address(host));
         places.handle_pending_inbound_connection(id, &remote, &remote).is_ok()
             && places.handle_established_inbound_connection(id, peer, &remote, &remote).is_ok()
     }
 
     /// Connections that are closed now.
-    fn closed(places: &mut Places) -> Vec<ConnectionId> {
+    fn closed(places: &mut ConnectionLimiter) -> Vec<ConnectionId> {
         let outputs = std::mem::take(&mut places.outputs).into_iter();
         outputs
             .filter_map(|output| match output {
@@ -612,20 +621,20 @@ mod tests {
     }
 
     /// Lets time go by for all that are there.
-    fn age(places: &mut Places, by: Duration) {
+    fn age(places: &mut ConnectionLimiter, by: Duration) {
         for place in places.places.values_mut() {
             place.heard -= by;
         }
     }
 
-    fn check(places: &Places) {
+    fn check(places: &ConnectionLimiter) {
         let open = |standing| {
             let open = places.places.values().filter(|place| place.inbound && !place.closing);
             open.filter(|place| place.standing == standing).count()
         };
-        assert_eq!(places.strangers.len(), open(Standing::Stranger));
-        assert_eq!(places.proven.len(), open(Standing::Proven));
-        let all = open(Standing::Stranger) + open(Standing::Proven) + open(Standing::Relayed);
+        assert_eq!(places.strangers.len(), open(PeerRank::Stranger));
+        assert_eq!(places.proven.len(), open(PeerRank::Proven));
+        let all = open(PeerRank::Stranger) + open(PeerRank::Proven) + open(PeerRank::Relayed);
         assert_eq!(places.inbound as usize, all);
         assert_eq!(
             places.strangers_from.values().map(|count| *count as usize).sum::<usize>(),
@@ -666,7 +675,7 @@ mod tests {
     async fn a_member_under_ever_new_keys_pushes_no_other_out_of_the_proven() {
         let mut places = places(|config| config.limits.proven = 8);
         let mut numbers = 0_usize..;
-        let mut visit = |places: &mut Places, peer: PeerId, host: u8, member: Option<&str>| {
+        let mut visit = |places: &mut ConnectionLimiter, peer: PeerId, host: u8, member: Option<&str>| {
             let number = numbers.next().unwrap();
             assert!(connect(places, number, peer, host));
             places.prove(peer, member.map(Into::into));
@@ -777,7 +786,7 @@ mod tests {
         let drone = PeerId::random();
         places.prove(drone, None);
         let mut numbers = 0_usize..;
-        let mut strangers = |places: &mut Places, count: usize| {
+        let mut strangers = |places: &mut ConnectionLimiter, count: usize| {
             let come = numbers.by_ref().take(count);
             come.filter(|number| connect(places, *number, PeerId::random(), 1)).count()
         };

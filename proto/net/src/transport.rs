@@ -18,15 +18,15 @@ use libp2p::{PeerId, Transport as _, noise, plaintext, tcp};
 use crate::config::{NodeConfig, Transport};
 use crate::error::NetError;
 use crate::multiplexer::Multiplexer;
-use crate::unread::Budget;
+use crate::unread::UnreadBudget;
 
-type Connections = Boxed<(PeerId, StreamMuxerBox)>;
+type BoxedTransport = Boxed<(PeerId, StreamMuxerBox)>;
 
 /// Connections a TCP listener lets wait; a whole swarm may come at once after a restart.
 const LISTEN_BACKLOG: u32 = 4096;
 
 /// The transport of a configuration, whose connections keep to this budget.
-pub(crate) fn build(config: &NodeConfig, budget: &Budget) -> Result<Connections, NetError> {
+pub(crate) fn build(config: &NodeConfig, budget: &UnreadBudget) -> Result<BoxedTransport, NetError> {
     let keypair = config.key.keypair();
     let deadline = config.handshake_timeout;
     let multiplexer = multiplexer(config, budget);
@@ -50,7 +50,7 @@ pub(crate) fn build(config: &NodeConfig, budget: &Budget) -> Result<Connections,
 /// Sets up the streams of each connection.
 fn multiplexer(
     config: &NodeConfig,
-    budget: &Budget,
+    budget: &UnreadBudget,
 ) -> impl for<'a> FnOnce(&'a PeerId, &'a ConnectedPoint) -> Multiplexer + Clone + Send + Unpin + use<> {
     let (budget, streams) = (budget.clone(), streams(config));
     move |peer: &PeerId, end: &ConnectedPoint| {
@@ -71,7 +71,7 @@ fn over_tcp(
     + Send
     + Unpin
     + 'static,
-) -> Result<Connections, NetError> {
+) -> Result<BoxedTransport, NetError> {
     // Messages are short, and answers wait for them: Nagle's algorithm would delay both.
     let config = tcp::Config::new().nodelay(true).listen_backlog(LISTEN_BACKLOG);
     let tcp = tcp::tokio::Transport::new(config).upgrade(Version::V1Lazy);

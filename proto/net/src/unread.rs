@@ -1,8 +1,8 @@
 //! Counts bytes that came and that nobody has read yet, and stops reading from connections that have too many.
 //!
 //! A peer decides what it sends, and how slowly. Its bytes wait in a stream that no handler reads yet, or in
-//! a message of which the end is missing. Each connection has an [`Account`] of such bytes, and a node has a
-//! [`Budget`] for all connections of strangers and one for all others, so that strangers use up nothing that
+//! a message of which the end is missing. Each connection has an [`UnreadBytes`] of such bytes, and a node has a
+//! [`UnreadBudget`] for all connections of strangers and one for all others, so that strangers use up nothing that
 //! drones need. A connection without room is not read from: the peer's own system then holds what it sends.
 //! Some bytes of each connection need no room, so that short messages pass whatever others do.
 //!
@@ -37,9 +37,9 @@ tokio::task_local! {
 
 /// Room for unread bytes of a node's connections.
 #[derive(Clone)]
-pub(crate) struct Budget(Arc<Shared>);
+pub(crate) struct UnreadBudget(Arc<UnreadRoom>);
 
-struct Shared {
+struct UnreadRoom {
     limits: UnreadLimits,
     /// Time for which a connection may hold room that others wait for.
     patience: Duration,
@@ -53,7 +53,7 @@ struct Room {
     proven: usize,
     /// Peers that are no strangers.
     trusted: HashSet<PeerId>,
-    accounts: HashMap<u64, (PeerId, Weak<Account>)>,
+    accounts: HashMap<u64, (PeerId, Weak<UnreadBytes>)>,
     next: u64,
     /// Connections that are not read from until there is room again.
     waiting: HashMap<u64, Waker>,
@@ -71,24 +71,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Budget {
+impl UnreadBudget {
     pub(crate) fn new(limits: UnreadLimits) -> Self {
         Self::with_patience(limits, PATIENCE)
     }
 
     fn with_patience(limits: UnreadLimits, patience: Duration) -> Self {
-        Self(Arc::new(Shared { limits, patience, room: Mutex::default() }))
+        Self(Arc::new(UnreadRoom { limits, patience, room: Mutex::default() }))
     }
 
     /// The account of a new connection with this peer, which this node dialled or not.
-    pub(crate) fn account(&self, peer: PeerId, dialled: bool) -> Arc<Account> {
+    pub(crate) fn account(&self, peer: PeerId, dialled: bool) -> Arc<UnreadBytes> {
         let mut room = lock(&self.0.room);
         let number = room.next;
         // 2^64 connections do not happen.
         room.next = room.next.wrapping_add(1);
         let trusted = dialled || room.trusted.contains(&peer);
-        let state = Mutex::new(State { trusted, ..State::default() });
-        let account = Arc::new(Account { budget: self.clone(), number, dialled, state });
+        let state = Mutex::new(UnreadState { trusted, ..UnreadState::default() });
+        let account = Arc::new(UnreadBytes { budget: self.clone(), number, dialled, state });
         room.accounts.insert(number, (peer, Arc::downgrade(&account)));
         account
     }
@@ -162,15 +162,15 @@ impl Budget {
 }
 
 /// Unread bytes of one connection.
-pub(crate) struct Account {
-    budget: Budget,
+pub(crate) struct UnreadBytes {
+    budget: UnreadBudget,
     number: u64,
     dialled: bool,
-    state: Mutex<State>,
+    state: Mutex<UnreadState>,
 }
 
 #[derive(Default)]
-struct State {
+struct UnreadState {
     trusted: bool,
     /// Unread bytes, and what streams take.
     unread: usize,
@@ -191,7 +191,7 @@ struct Stream {
     cost: usize,
 }
 
-impl State {
+impl UnreadState {
     fn fail(&mut self, reason: &'static str) {
         // The first reason counts: later ones follow from it.
         self.failure.get_or_insert(reason);
@@ -205,7 +205,7 @@ impl State {
     }
 }
 
-impl Account {
+impl UnreadBytes {
     /// Reason why the connection has to end.
     pub(crate) fn failure(&self) -> Option<&'static str> {
         lock(&self.state).failure
@@ -287,7 +287,7 @@ impl Account {
 
     /// Takes room for bytes: with a reader, returns false if there is none; without one, the bytes are here
     /// already.
-    fn charge(&self, state: &mut State, bytes: usize, reader: Option<&Waker>) -> bool {
+    fn charge(&self, state: &mut UnreadState, bytes: usize, reader: Option<&Waker>) -> bool {
         let limits = self.budget.0.limits;
         let after = state.unread.saturating_add(bytes);
         // §16: 2 MiB and 128 KiB for each connection: two of the longest messages, and the streams.
@@ -314,7 +314,7 @@ impl Account {
         true
     }
 
-    fn discharge(&self, state: &mut State, bytes: usize) {
+    fn discharge(&self, state: &mut UnreadState, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -345,7 +345,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for UnreadBytes {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let (trusted, taken) = (state.trusted, state.taken);
@@ -415,13 +415,13 @@ pub(crate) struct Keeper {
 
 #[derive(Default)]
 struct Kept {
-    account: Option<Arc<Account>>,
+    account: Option<Arc<UnreadBytes>>,
     bytes: usize,
 }
 
 impl Keeper {
     /// Notes that this number of bytes of a connection was read, and is kept from now on.
-    pub(crate) fn keep(&self, account: &Arc<Account>, bytes: usize) {
+    pub(crate) fn keep(&self, account: &Arc<UnreadBytes>, bytes: usize) {
         let mut kept = lock(&self.kept);
         let account = kept.account.get_or_insert_with(|| account.clone());
         // The bytes were read from the stream, and wait in an incomplete message now.
@@ -493,7 +493,7 @@ mod tests {
         FrameHeader::read([0, 0, f0, f1, s0, s1, s2, s3, l0, l1, l2, l3]).unwrap()
     }
 
-    fn receive(account: &Account, stream: u32, length: u32) -> bool {
+    fn receive(account: &UnreadBytes, stream: u32, length: u32) -> bool {
         let woken = Arc::new(Woken::default());
         let header = frame(stream, length, 1);
         let room = account.begin_frame(&header, &woken.into());
@@ -503,19 +503,19 @@ mod tests {
         room
     }
 
-    fn unread(account: &Account) -> (usize, usize) {
+    fn unread(account: &UnreadBytes) -> (usize, usize) {
         let state = lock(&account.state);
         (state.unread, state.taken)
     }
 
-    fn held(budget: &Budget) -> (usize, usize) {
+    fn held(budget: &UnreadBudget) -> (usize, usize) {
         let room = lock(&budget.0.room);
         (room.strangers, room.proven)
     }
 
     #[test]
     fn a_connection_has_room_for_no_more_than_its_limit_and_goes_on_when_some_was_read() {
-        let budget = Budget::new(LIMITS);
+        let budget = UnreadBudget::new(LIMITS);
         let account = budget.account(PeerId::random(), true);
         let mut frames = 0;
         while receive(&account, 1, 1000) {
@@ -536,7 +536,7 @@ mod tests {
 
     #[test]
     fn streams_and_tiny_pieces_count_what_they_take() {
-        let account = Budget::new(LIMITS).account(PeerId::random(), false);
+        let account = UnreadBudget::new(LIMITS).account(PeerId::random(), false);
         for stream in 0..4 {
             assert!(receive(&account, 2 * stream + 1, 0));
         }
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn strangers_use_up_nothing_that_others_need_and_what_is_free_is_free() {
-        let budget = Budget::new(LIMITS);
+        let budget = UnreadBudget::new(LIMITS);
         let strangers: Vec<_> = (0..50).map(|_| budget.account(PeerId::random(), false)).collect();
         for stranger in &strangers {
             while receive(stranger, 1, 1000) {}
@@ -569,7 +569,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_proves_itself_moves_over_with_what_it_holds() {
-        let budget = Budget::new(LIMITS);
+        let budget = UnreadBudget::new(LIMITS);
         let peer = PeerId::random();
         let account = budget.account(peer, false);
         while receive(&account, 1, 1000) {}
@@ -586,7 +586,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_room_is_woken_when_there_is_some() {
-        let budget = Budget::new(UnreadLimits { proven: 8 << 10, ..LIMITS });
+        let budget = UnreadBudget::new(UnreadLimits { proven: 8 << 10, ..LIMITS });
         let [first, second] = [(); 2].map(|()| budget.account(PeerId::random(), true));
         while receive(&first, 1, 1000) {}
         while receive(&second, 1, 1000) {}
@@ -600,7 +600,7 @@ mod tests {
     #[test]
     fn whoever_holds_room_for_long_loses_its_connection_once_others_wait_for_it() {
         for (patience, ends) in [(Duration::ZERO, true), (PATIENCE, false)] {
-            let budget = Budget::with_patience(LIMITS, patience);
+            let budget = UnreadBudget::with_patience(LIMITS, patience);
             let [hoarder, other] = [(); 2].map(|()| budget.account(PeerId::random(), false));
             while receive(&hoarder, 1, 1000) {}
             assert_eq!(hoarder.failure(), None, "nobody waits yet");
@@ -611,7 +611,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_message_counts_until_it_is_complete() {
-        let account = Budget::new(LIMITS).account(PeerId::random(), false);
+        let account = UnreadBudget::new(LIMITS).account(PeerId::random(), false);
         assert!(receive(&account, 1, 10_000));
         let keeper = Keeper::default();
         account.read(1, 10_000);

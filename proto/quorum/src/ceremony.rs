@@ -30,10 +30,10 @@ use quiver_message::quorum::{Ceremony, CeremonyKind, QuorumMessage};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
-pub(super) use self::state::{Candidate, Ceremonies};
-use self::state::{Part, Session};
+pub(super) use self::state::{CandidateShares, Ceremonies};
+use self::state::{CeremonyPart, CeremonySession};
 use super::{AbortCause, QuorumEvent, QuorumMembership, QuorumNode, QuorumRecord};
-use crate::rounds::Round;
+use crate::rounds::CeremonyRound;
 use quiver_machine::{Now, Offence};
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -63,7 +63,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         ceremonies.last_attempt = ceremonies.last_attempt.saturating_add(1).max(now.unix);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
-        ceremonies.part = Some(Part { kind, attempt: ceremonies.last_attempt, nonce, keys });
+        ceremonies.part = Some(CeremonyPart { kind, attempt: ceremonies.last_attempt, nonce, keys });
         ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         self.send_to_all(false);
@@ -80,7 +80,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let asks = message.asks;
         let Ceremony { kind, attempt, nonce, keys, rounds, .. } = message;
-        let part = Part { kind, attempt, nonce, keys };
+        let part = CeremonyPart { kind, attempt, nonce, keys };
         let session = rounds.as_ref().map(|rounds| rounds.session);
         let ceremonies = &mut self.ceremonies;
         // §5.2, confirming: our new shares are made, and the sender may have made its own.
@@ -110,7 +110,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Handles a member's invitation to a ceremony in which this one is not, or not yet.
-    fn handle_part(&mut self, now: Now, from: KgcId, part: Part, asks: bool, rng: &mut dyn CryptoRngCore) {
+    fn handle_part(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        part: CeremonyPart,
+        asks: bool,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         let ceremonies = &mut self.ceremonies;
         // §5.2: no lower attempt than one received, and none of a session that was left, is accepted again.
         let over = ceremonies.over.get(&from).is_some_and(|over| part.attempt <= *over);
@@ -168,8 +175,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let (id, parameters) = (self.config.id, self.config.membership.parameters());
         // §5.2: all bring the same kind and shares: H(shares to refresh) stands in the message.
         let with = |kgc: KgcId| if kgc == id { Some(part) } else { ceremonies.others.get(&kgc) };
-        let fits = |other: &&Part| other.kind == part.kind && other.keys == part.keys;
-        let parts: Option<Vec<(KgcId, &Part)>> =
+        let fits = |other: &&CeremonyPart| other.kind == part.kind && other.keys == part.keys;
+        let parts: Option<Vec<(KgcId, &CeremonyPart)>> =
             parameters.kgcs().map(|kgc| Some((kgc, with(kgc).filter(fits)?))).collect();
         let Some(parts) = parts else { return };
         // §5.2: session = H(membership, kind, shares, all attempts and nonces).
@@ -178,12 +185,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let attempts = parts.iter().map(|(kgc, part)| (*kgc, part.attempt)).collect();
         let kind = part.kind;
         let refreshed = self.keys.as_ref().filter(|_| kind == CeremonyKind::Refresh);
-        let Ok(round) = Round::begin(parameters, id, refreshed, session, rng) else {
+        let Ok(round) = CeremonyRound::begin(parameters, id, refreshed, session, rng) else {
             let cause = AbortCause::Internal("the shares in force cannot be refreshed");
             return self.leave(now, cause);
         };
         let (digests, received) = Default::default();
-        self.ceremonies.session = Some(Session { id: session, attempts, round, digests, received });
+        self.ceremonies.session = Some(CeremonySession { id: session, attempts, round, digests, received });
         // §5.2: all n have confirmed that they hold the shares from which this one starts, so the last result
         // is no member's only share.
         self.ceremonies.candidate = None;
@@ -216,7 +223,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             (Some(session), ..) => session.round.missing(),
             (None, Some(part), _) => {
                 let there = |kgc: &KgcId| {
-                    let fits = |other: &Part| other.kind == part.kind && other.keys == part.keys;
+                    let fits = |other: &CeremonyPart| other.kind == part.kind && other.keys == part.keys;
                     ceremonies.others.get(kgc).is_some_and(fits)
                 };
                 others.filter(|kgc| !there(kgc)).collect()
@@ -266,9 +273,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
 /// A digest of each member's commitments, in the order of the members.
 fn digests<S: QuorumSuite>(
-    session: &Session<S>,
+    session: &CeremonySession<S>,
     own: KgcId,
-    parameters: quiver_quorum::Parameters,
+    parameters: quiver_quorum::QuorumParameters,
 ) -> Vec<[u8; 32]> {
     let commitments = session.round.commitments();
     let of = |kgc: KgcId| {

@@ -279,14 +279,14 @@ pub struct CeremonyView {
     /// The purpose.
     pub kind: CeremonyKind,
     /// The stage.
-    pub stage: Stage,
+    pub stage: CeremonyStage,
     /// Members that it waits for.
     pub waits_for: Vec<KgcId>,
 }
 
 /// Stage of a ceremony.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum CeremonyStage {
     /// Waits until all members take part.
     Gathering,
     /// Waits until all have committed.

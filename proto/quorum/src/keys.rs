@@ -6,14 +6,14 @@ use quiver_ainq::{Bls12381G1, KgcId};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Zeroizing};
 use quiver_message::quorum::Both;
-use quiver_quorum::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
+use quiver_quorum::{Error, PublicShares, QuorumParameters, QuorumSuite, SecretShare};
 
 /// The group of the key of identity-based encryption.
 pub type Ibe = Bls12381G1;
 
 /// A member's share of one key, and the public shares. They belong together.
 #[derive(Debug)]
-pub struct HeldKey<S: QuorumSuite> {
+pub struct QuorumKeyShare<S: QuorumSuite> {
     share: SecretShare<S>,
     public: PublicShares<S>,
 }
@@ -21,11 +21,11 @@ pub struct HeldKey<S: QuorumSuite> {
 /// A member's shares of both keys, of the same version.
 #[derive(Debug)]
 pub struct QuorumKeys<S: QuorumSuite> {
-    ainq: HeldKey<S>,
-    ibe: HeldKey<Ibe>,
+    ainq: QuorumKeyShare<S>,
+    ibe: QuorumKeyShare<Ibe>,
 }
 
-impl<S: QuorumSuite> HeldKey<S> {
+impl<S: QuorumSuite> QuorumKeyShare<S> {
     /// Puts share and public shares together.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<S: QuorumSuite> QuorumKeys<S> {
     ///
     /// # Errors
     /// [`Error::WrongVersion`] or [`Error::WrongQuorum`] unless they are one member's, of one version.
-    pub fn new(ainq: HeldKey<S>, ibe: HeldKey<Ibe>) -> Result<Self, Error> {
+    pub fn new(ainq: QuorumKeyShare<S>, ibe: QuorumKeyShare<Ibe>) -> Result<Self, Error> {
         let (expected, actual) = (ainq.public.version(), ibe.public.version());
         if expected != actual {
             return Err(Error::WrongVersion { expected, actual });
@@ -69,13 +69,13 @@ impl<S: QuorumSuite> QuorumKeys<S> {
 
     /// The key that signs: AinQ's.
     #[must_use]
-    pub const fn ainq(&self) -> &HeldKey<S> {
+    pub const fn ainq(&self) -> &QuorumKeyShare<S> {
         &self.ainq
     }
 
     /// The key of identity-based encryption.
     #[must_use]
-    pub const fn ibe(&self) -> &HeldKey<Ibe> {
+    pub const fn ibe(&self) -> &QuorumKeyShare<Ibe> {
         &self.ibe
     }
 
@@ -93,7 +93,7 @@ impl<S: QuorumSuite> QuorumKeys<S> {
 
     /// n and t.
     #[must_use]
-    pub const fn parameters(&self) -> Parameters {
+    pub const fn parameters(&self) -> QuorumParameters {
         self.ainq.public.parameters()
     }
 
@@ -129,7 +129,7 @@ impl<S: QuorumSuite> QuorumKeys<S> {
     /// As [`SecretShare::decode`], [`PublicShares::decode`] and [`new`](Self::new).
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
-        let (ainq, ibe) = (HeldKey::read(&mut reader)?, HeldKey::read(&mut reader)?);
+        let (ainq, ibe) = (QuorumKeyShare::read(&mut reader)?, QuorumKeyShare::read(&mut reader)?);
         reader.end()?;
         Self::new(ainq, ibe)
     }

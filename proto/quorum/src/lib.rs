@@ -56,13 +56,13 @@ use rand_core::CryptoRngCore;
 
 use self::ceremony::Ceremonies;
 pub use self::interface::{
-    AbortCause, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent, QuorumRecord, QuorumView,
-    Stage, approval,
+    AbortCause, CeremonyStage, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent,
+    QuorumRecord, QuorumView, approval,
 };
-pub use self::keys::{HeldKey, Ibe, QuorumKeys};
+pub use self::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};
 use self::recovery::{Helping, Recovery};
-use self::signing::Signing;
+use self::signing::SigningState;
 use self::statements::Statements;
 use quiver_machine::{Input, Machine, Now, Offence, Outbox, Output, Peer, Route, earlier};
 
@@ -87,7 +87,7 @@ pub struct QuorumNode<S: QuorumSuite> {
     recovery: Option<Recovery<S>>,
     helping: Helping<S>,
     statements: Statements<S>,
-    signing: Signing<S>,
+    signing: SigningState<S>,
     started: bool,
     out: Outbox<QuorumEvent, QuorumRecord>,
 }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quiver_ainq::{KgcId, Name, Suite};
 use quiver_crypto::Hasher;
 use quiver_message::quorum::{Both, CeremonyKind, Helper};
-use quiver_quorum::{Error as QuorumError, Parameters};
+use quiver_quorum::{Error as QuorumError, QuorumParameters};
 
 /// Bytes a member's transport identity may have.
 pub const MAX_IDENTITY_LEN: usize = 128;
@@ -16,7 +16,7 @@ pub const MAX_IDENTITY_LEN: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuorumMembership {
     name: Name,
-    parameters: Parameters,
+    parameters: QuorumParameters,
     identities: Vec<Vec<u8>>,
     fingerprint: [u8; 32],
 }
@@ -45,7 +45,7 @@ impl QuorumMembership {
         identities: Vec<Vec<u8>>,
     ) -> Result<Self, MembershipError> {
         let members = u16::try_from(identities.len()).unwrap_or(u16::MAX);
-        let parameters = Parameters::new(members, threshold)?;
+        let parameters = QuorumParameters::new(members, threshold)?;
         for (kgc, (place, identity)) in parameters.kgcs().zip(identities.iter().enumerate()) {
             // §5.1: both ends are authenticated by the transport: an identity for each member.
             let fits = (1..=MAX_IDENTITY_LEN).contains(&identity.len());
@@ -71,7 +71,7 @@ impl QuorumMembership {
 
     /// n and t.
     #[must_use]
-    pub const fn parameters(&self) -> Parameters {
+    pub const fn parameters(&self) -> QuorumParameters {
         self.parameters
     }
 

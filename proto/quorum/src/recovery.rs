@@ -29,7 +29,7 @@ use quiver_quorum::{Error, PublicShares, QuorumSuite};
 use rand_core::CryptoRngCore;
 
 pub(super) use self::helper::Helping;
-use super::keys::{HeldKey, Ibe, QuorumKeys};
+use super::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 use super::retry_timer::RetryTimer;
 use super::{QuorumEvent, QuorumNode};
 use quiver_machine::Now;
@@ -270,7 +270,7 @@ impl<S: QuorumSuite> Chosen<S> {
             ainq.receive_answer(*from, a.expose())?;
             ibe.receive_answer(*from, b.expose())?;
         }
-        let ainq = HeldKey::new(ainq.finish()?, self.ainq.clone())?;
-        QuorumKeys::new(ainq, HeldKey::new(ibe.finish()?, self.ibe.clone())?)
+        let ainq = QuorumKeyShare::new(ainq.finish()?, self.ainq.clone())?;
+        QuorumKeys::new(ainq, QuorumKeyShare::new(ibe.finish()?, self.ibe.clone())?)
     }
 }

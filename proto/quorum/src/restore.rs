@@ -9,10 +9,10 @@ use quiver_message::quorum::QuorumStatus;
 use quiver_quorum::QuorumSuite;
 
 use super::ceremony::Ceremonies;
-use super::interface::{CeremonyView, MemberView, QuorumView, Stage};
+use super::interface::{CeremonyStage, CeremonyView, MemberView, QuorumView};
 use super::recovery::Helping;
-use super::rounds::Round;
-use super::signing::Signing;
+use super::rounds::CeremonyRound;
+use super::signing::SigningState;
 use super::statements::Statements;
 use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
 
@@ -37,7 +37,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             recovery: None,
             helping: Helping::new(),
             statements: Statements::new(),
-            signing: Signing::new(),
+            signing: SigningState::new(),
             started: false,
             out: Outbox::new(),
         };
@@ -91,7 +91,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let in_force = self.keys.as_ref().map(|keys| keys.digest());
         let ceremonies = &mut self.ceremonies;
         // §5.2: stored as being in force, and not yet as settled: the others have all confirmed.
-        let over = |candidate: &mut super::ceremony::Candidate<S>| Some(candidate.digest) == in_force;
+        let over = |candidate: &mut super::ceremony::CandidateShares<S>| Some(candidate.digest) == in_force;
         if let Some(candidate) = ceremonies.candidate.take_if(over) {
             drop(ceremonies.settle(candidate));
         }
@@ -110,12 +110,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let part =
             ceremonies.part.as_ref().or(ceremonies.candidate.as_ref().map(|candidate| &candidate.part));
         let stage = match (&ceremonies.part, &ceremonies.session) {
-            (None, _) => Stage::Confirming,
-            (Some(_), None) => Stage::Gathering,
+            (None, _) => CeremonyStage::Confirming,
+            (Some(_), None) => CeremonyStage::Gathering,
             (Some(_), Some(session)) => match session.round {
-                Round::Dealing(..) => Stage::Committing,
-                Round::Echoing(..) => Stage::Echoing,
-                Round::Sharing(..) => Stage::Sharing,
+                CeremonyRound::Dealing(..) => CeremonyStage::Committing,
+                CeremonyRound::Echoing(..) => CeremonyStage::Echoing,
+                CeremonyRound::Sharing(..) => CeremonyStage::Sharing,
             },
         };
         let waits_for = self.awaited();

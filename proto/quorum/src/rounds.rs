@@ -8,17 +8,17 @@ use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_message::quorum::{Both, SecretBytes};
 use quiver_quorum::dkg::{Dealing, Echoing, Resumed, Sharing};
-use quiver_quorum::{Error, Parameters, QuorumSuite};
+use quiver_quorum::{Error, QuorumParameters, QuorumSuite};
 use rand_core::CryptoRngCore;
 
-use super::keys::{HeldKey, Ibe, QuorumKeys};
+use super::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 
 /// Bytes that the stored rounds of one key may have: 64 packages of up to 4 kB, with room.
 const MAX_STORED_LEN: usize = 1 << 20;
 
 /// Round of both keys.
 #[derive(Debug)]
-pub(super) enum Round<S: QuorumSuite> {
+pub(super) enum CeremonyRound<S: QuorumSuite> {
     Dealing(Dealing<S>, Dealing<Ibe>),
     Echoing(Echoing<S>, Echoing<Ibe>),
     Sharing(Sharing<S>, Sharing<Ibe>),
@@ -26,14 +26,14 @@ pub(super) enum Round<S: QuorumSuite> {
 
 /// Result of a round.
 pub(super) enum Advanced<S: QuorumSuite> {
-    Next(Round<S>),
+    Next(CeremonyRound<S>),
     Finished(Box<QuorumKeys<S>>),
 }
 
-impl<S: QuorumSuite> Round<S> {
+impl<S: QuorumSuite> CeremonyRound<S> {
     /// Starts to make both keys, or to refresh their shares.
     pub(super) fn begin(
-        parameters: Parameters,
+        parameters: QuorumParameters,
         kgc: KgcId,
         refreshed: Option<&QuorumKeys<S>>,
         session: [u8; 32],
@@ -130,9 +130,9 @@ impl<S: QuorumSuite> Round<S> {
             // §5.2: sharing → confirming: x_j is the sum of what was dealt.
             Self::Sharing(ainq, ibe) => {
                 let (share, public) = ainq.finish().map_err(|refused| refused.error)?;
-                let ainq = HeldKey::new(share, public)?;
+                let ainq = QuorumKeyShare::new(share, public)?;
                 let (share, public) = ibe.finish().map_err(|refused| refused.error)?;
-                Advanced::Finished(Box::new(QuorumKeys::new(ainq, HeldKey::new(share, public)?)?))
+                Advanced::Finished(Box::new(QuorumKeys::new(ainq, QuorumKeyShare::new(share, public)?)?))
             }
         })
     }

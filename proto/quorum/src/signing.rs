@@ -19,7 +19,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{KgcId, Purpose, RevocationList};
+use quiver_ainq::{KgcId, Purpose, RevocationStatement};
 use quiver_machine::Now;
 use quiver_message::quorum::{
     QuorumMessage, SignCommitment, SignPackage, SignProposal, SignRefusal, SignRefusalReason, SignShare,
@@ -28,10 +28,10 @@ use quiver_message::quorum::{
 use quiver_quorum::{Commitment, QuorumSuite, SigningNonces, SigningPackage};
 use rand_core::CryptoRngCore;
 
-use self::coordinator::Attempt;
+use self::coordinator::SigningAttempt;
 use super::interface::purpose;
 use super::retry_timer::RetryTimer;
-use super::signing_policy::Refused;
+use super::signing_policy::SigningRefusal;
 use super::{QuorumNode, QuorumRecord};
 
 /// Lifetime of a signer's nonces.
@@ -50,11 +50,11 @@ struct Promise<S: QuorumSuite> {
 
 /// All that a member has of signing.
 #[derive(Debug)]
-pub(super) struct Signing<S: QuorumSuite> {
+pub(super) struct SigningState<S: QuorumSuite> {
     /// One for each coordinator: a new one replaces the old one, whose nonces are erased.
     promises: BTreeMap<KgcId, Promise<S>>,
     /// The attempt that this member coordinates.
-    attempt: Option<Attempt<S>>,
+    attempt: Option<SigningAttempt<S>>,
     /// The highest number of a list that any member claims to have signed.
     pub(super) highest: u64,
     /// Members left out of attempts, and until when.
@@ -65,7 +65,7 @@ pub(super) struct Signing<S: QuorumSuite> {
     pub(super) retry: RetryTimer,
 }
 
-impl<S: QuorumSuite> Signing<S> {
+impl<S: QuorumSuite> SigningState<S> {
     pub(super) fn new() -> Self {
         Self {
             promises: BTreeMap::new(),
@@ -93,7 +93,7 @@ impl<S: QuorumSuite> Signing<S> {
 /// The signed part of a body: of a revocation list its head, which has the hash of the rest; else all of it.
 fn statement(purpose: Purpose, body: &[u8]) -> Result<Cow<'_, [u8]>, quiver_ainq::Error> {
     Ok(match purpose {
-        Purpose::Revocation => Cow::Owned(RevocationList::decode(body)?.statement()),
+        Purpose::Revocation => Cow::Owned(RevocationStatement::decode(body)?.statement()),
         _ => Cow::Borrowed(body),
     })
 }
@@ -155,11 +155,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    fn refuse_to_sign(&mut self, to: KgcId, session: SigningSession, (reason, number): Refused) {
+    fn refuse_to_sign(&mut self, to: KgcId, session: SigningSession, (reason, number): SigningRefusal) {
         self.send(to, &QuorumMessage::SignRefusal(SignRefusal { session, reason, number }));
     }
 
-    fn draw(&self, rng: &mut dyn CryptoRngCore) -> Result<(SigningNonces<S>, Commitment<S>), Refused> {
+    fn draw(&self, rng: &mut dyn CryptoRngCore) -> Result<(SigningNonces<S>, Commitment<S>), SigningRefusal> {
         let keys = self.keys.as_ref().ok_or((SignRefusalReason::Version, 0))?;
         keys.ainq().share().commit(rng).map_err(|_| (SignRefusalReason::Busy, 0))
     }
@@ -189,7 +189,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let share = keys.ainq().share().sign(nonces, package)?;
         // §5.4: durable before the share leaves, so that no number is given to two lists.
         if purpose == Purpose::Revocation
-            && let Ok(list) = RevocationList::decode(body)
+            && let Ok(list) = RevocationStatement::decode(body)
             && self.statements.bound.as_ref() != Some(&list)
         {
             self.statements.bound = Some(list);

@@ -11,8 +11,8 @@
 //! So t operators must agree to revoke, and fewer than t liars get nothing signed.
 
 use quiver_ainq::{
-    AuthorityStatement, KgcId, MAX_REVOCATION_LIST_LEN, Purpose, RevocationList, Revoked, StatementSignature,
-    UnixTime,
+    AuthorityStatement, KgcId, MAX_REVOCATION_LIST_LEN, Purpose, RevocationStatement, Revoked,
+    StatementSignature, UnixTime,
 };
 use quiver_machine::CLOCK_TOLERANCE;
 use quiver_message::quorum::SignRefusalReason;
@@ -25,9 +25,9 @@ use super::{QuorumNode, ibe_name};
 pub(super) const MAX_AHEAD: u64 = 1024;
 
 /// Reason for a refusal to sign; with the highest number signed for, if that is it.
-pub(super) type Refused = (SignRefusalReason, u64);
+pub(super) type SigningRefusal = (SignRefusalReason, u64);
 
-const fn refused(reason: SignRefusalReason) -> Refused {
+const fn refused(reason: SignRefusalReason) -> SigningRefusal {
     (reason, 0)
 }
 
@@ -40,7 +40,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         version: u32,
         purpose: Purpose,
         body: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SigningRefusal> {
         let keys = self.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
         // §5.4: shares of one version make a signature.
         if keys.version() != version {
@@ -50,7 +50,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
             // §5.4, `quorum`: the encoding of the public shares in force here.
             Purpose::Quorum if keys.ainq().public().encode() == body => Ok(()),
             Purpose::Revocation => {
-                let list = RevocationList::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
+                let list =
+                    RevocationStatement::decode(body).map_err(|_| refused(SignRefusalReason::Content))?;
                 self.authorize_list(now, &list)
             }
             // §5.4, `parameters`, and §A3: its own operator approved this very body by its hash.
@@ -66,7 +67,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    fn authorize_list(&self, now: UnixTime, list: &RevocationList) -> Result<(), Refused> {
+    fn authorize_list(&self, now: UnixTime, list: &RevocationStatement) -> Result<(), SigningRefusal> {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let again = bound == Some(list);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number));
@@ -133,7 +134,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// The list that this member would have signed, if there is any reason for one.
-    pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationList> {
+    pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationStatement> {
         let enough = usize::from(self.config.membership.parameters().threshold());
         let proposed = self.statements.proposed_by(enough);
         let list = self.list_with(now, &proposed);
@@ -147,12 +148,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A list of all entries ever signed here, and of these, without those whose identity has ended.
-    fn list_with(&self, now: UnixTime, proposed: &[Revoked]) -> RevocationList {
+    fn list_with(&self, now: UnixTime, proposed: &[Revoked]) -> RevocationStatement {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
         let revoked = known.revoked.iter().chain(bound_drones).chain(proposed);
         let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
-        let mut list = RevocationList {
+        let mut list = RevocationStatement {
             // §12.5: at least the time: members whose state went back do not count from there.
             number: signed.saturating_add(1).max(now),
             issued: now,
@@ -166,13 +167,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
 /// Returns true if a list may replace another: it names all that the other names, for as long and for as many
 /// readers, but those whose identity has ended.
-fn carries_on(list: &RevocationList, other: &RevocationList) -> bool {
+fn carries_on(list: &RevocationStatement, other: &RevocationStatement) -> bool {
     other.revoked.iter().all(|drone| {
         list.find(&drone.serial).is_some_and(|named| named.covers(drone)) || drone.has_ended(list.issued)
     })
 }
 
 /// Returns true if a list would be too long once it is signed.
-pub(super) fn too_long<S: QuorumSuite>(list: &RevocationList) -> bool {
+pub(super) fn too_long<S: QuorumSuite>(list: &RevocationStatement) -> bool {
     list.encode().len() + StatementSignature::<S>::LEN > MAX_REVOCATION_LIST_LEN
 }

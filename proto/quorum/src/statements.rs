@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId, RevocationList, Revoked, Suite, UnixTime};
+use quiver_ainq::{Deployment, KgcId, RevocationStatement, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_machine::{RestoreError, Revocations};
 use quiver_message::quorum::{MAX_BODY_LEN, MAX_PROPOSED, QuorumStatus};
@@ -34,7 +34,7 @@ pub(super) struct Statements<S: Suite> {
     pub(super) approvals: BTreeSet<[u8; 32]>,
     /// The list with the highest number that this member has signed its share of. No list of this number or a
     /// lower one, and none that names less, gets another.
-    pub(super) bound: Option<RevocationList>,
+    pub(super) bound: Option<RevocationStatement>,
     /// The newest list that the quorum has signed.
     pub(super) list: Revocations<S>,
     /// The quorum's statement about the shares in force, encoded.
@@ -54,7 +54,7 @@ impl PendingProposals {
     /// was anything; nothing is added if it would be too many.
     pub(super) fn add(
         &mut self,
-        list: &RevocationList,
+        list: &RevocationStatement,
         drones: &[Revoked],
         now: UnixTime,
     ) -> Result<bool, TooMany> {
@@ -75,7 +75,7 @@ impl PendingProposals {
     }
 
     /// Forgets whom the list names.
-    pub(super) fn forget(&mut self, list: &RevocationList) {
+    pub(super) fn forget(&mut self, list: &RevocationStatement) {
         self.drones.retain(|serial, _| !list.names_serial(serial));
     }
 }
@@ -110,7 +110,7 @@ impl<S: Suite> Statements<S> {
         for approval in &self.approvals {
             writer.fixed(approval);
         }
-        writer.lp(&self.bound.as_ref().map(RevocationList::encode).unwrap_or_default());
+        writer.lp(&self.bound.as_ref().map(RevocationStatement::encode).unwrap_or_default());
         writer.finish()
     }
 
@@ -133,7 +133,7 @@ impl<S: Suite> Statements<S> {
         }
         let bound = reader.lp(MAX_BODY_LEN)?;
         if !bound.is_empty() {
-            let bound = RevocationList::decode(bound).map_err(|_| Malformed("not a revocation list"))?;
+            let bound = RevocationStatement::decode(bound).map_err(|_| Malformed("not a revocation list"))?;
             self.bound = Some(bound);
         }
         reader.end()

@@ -6,13 +6,13 @@ use std::time::Duration;
 use prost::Message as _;
 use quiver_ainq::Slot;
 use quiver_machine::{
-    Destination, Finished, Input, Job, Machine, Misdeed, Now, Output, Peer, RelayedBroadcast, Route, Via,
+    Destination, FinishedJob, Input, Job, Machine, Misdeed, Now, Output, Peer, RelayedBroadcast, Route, Via,
     earlier,
 };
 use rand_core::CryptoRngCore;
 
-use crate::session::{RESEND, Received, Session, WINDOW, ended};
-use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
+use crate::session::{RESEND, ReceivedBatch, RelaySession, WINDOW, ended};
+use crate::wire::{End, FrameBody, MAX_PAYLOAD, RelayBatch, RelayFrame, frame, frames};
 
 /// Limits of the relays of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Default for RelayLimits {
 
 /// A drone behind a relay.
 #[derive(Debug)]
-struct Drone {
+struct RelayedDrone {
     peer: Peer,
     /// The slot that the relay was told.
     slot: Option<Slot>,
@@ -43,20 +43,20 @@ struct Drone {
 
 /// A connected relay.
 #[derive(Debug, Default)]
-struct Relay {
-    session: Option<Session>,
+struct ConnectedRelay {
+    session: Option<RelaySession>,
     /// Id of the session before this one, which does not come back.
     previous: u64,
-    drones: BTreeMap<u32, Drone>,
+    drones: BTreeMap<u32, RelayedDrone>,
 }
 
-impl Relay {
+impl ConnectedRelay {
     /// Says that a number is no drone's; as long as the relay takes nothing, once, and of no more numbers than it may
     /// have drones.
     fn refuse(&mut self, number: u32, limits: RelayLimits) {
-        let has_room = |it: &&mut Session| it.queue.drones() < limits.drones && !it.queue.holds(number);
+        let has_room = |it: &&mut RelaySession| it.queue.drones() < limits.drones && !it.queue.holds(number);
         if let Some(session) = self.session.as_mut().filter(has_room) {
-            session.queue.push(number, frame(number, Body::Closed(End::Plain as u32)));
+            session.queue.push(number, frame(number, FrameBody::Closed(End::Plain as u32)));
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct WithRelays<M: Machine> {
     inner: M,
     limits: RelayLimits,
     now: Duration,
-    relays: BTreeMap<Peer, Relay>,
+    relays: BTreeMap<Peer, ConnectedRelay>,
     /// The relay of each peer behind one, and its number there.
     homes: BTreeMap<Peer, (Peer, u32)>,
     last: u64,
@@ -134,7 +134,7 @@ impl<M: Machine> WithRelays<M> {
     }
 
     fn heard(&mut self, now: Now, relay: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        let Ok(batch) = Batch::decode(bytes) else { return };
+        let Ok(batch) = RelayBatch::decode(bytes) else { return };
         let Some(known) = self.relays.get_mut(&relay) else { return };
         let id = batch.session;
         if known.session.as_ref().is_none_or(|session| session.id != id) {
@@ -147,20 +147,20 @@ impl<M: Machine> WithRelays<M> {
             }
             self.end_session(now, relay, rng);
             if let Some(known) = self.relays.get_mut(&relay) {
-                known.session = Some(Session::new(id, self.limits.resend));
+                known.session = Some(RelaySession::new(id, self.limits.resend));
             }
         }
         let Some(session) = self.relays.get_mut(&relay).and_then(|known| known.session.as_mut()) else {
             return;
         };
         match session.receive(now.monotonic, batch) {
-            Received::Nothing => {}
+            ReceivedBatch::Nothing => {}
             // No honest relay sends that: its drones connect again, in a new session.
-            Received::Broken => {
+            ReceivedBatch::Broken => {
                 self.end_session(now, relay, rng);
                 self.send(relay, ended(id));
             }
-            Received::Frames(bytes) => {
+            ReceivedBatch::Frames(bytes) => {
                 for frame in frames(&bytes) {
                     // §21.2: a frame that is none ends the session, as what follows it cannot be read.
                     let Some(frame) = frame else {
@@ -177,10 +177,16 @@ impl<M: Machine> WithRelays<M> {
         self.out.push_back(Output::Transmit { to: Destination::Peer(relay), payload });
     }
 
-    fn handle(&mut self, now: Now, relay: Peer, Frame { drone, body }: Frame, rng: &mut dyn CryptoRngCore) {
+    fn handle(
+        &mut self,
+        now: Now,
+        relay: Peer,
+        RelayFrame { drone, body }: RelayFrame,
+        rng: &mut dyn CryptoRngCore,
+    ) {
         let Some(known) = self.relays.get_mut(&relay) else { return };
         match body {
-            Some(Body::Opened(_)) => {
+            Some(FrameBody::Opened(_)) => {
                 // §21.2: a number is used once in a session, so this says nothing new.
                 if known.drones.contains_key(&drone) {
                     return;
@@ -192,38 +198,38 @@ impl<M: Machine> WithRelays<M> {
                 // A new handle for each connection, so that the machine never takes one drone for another.
                 self.last += 1;
                 let peer = Peer::relayed(self.last);
-                known.drones.insert(drone, Drone { peer, slot: None, closed: false });
+                known.drones.insert(drone, RelayedDrone { peer, slot: None, closed: false });
                 self.homes.insert(peer, (relay, drone));
                 self.inner.handle_input(now, Input::Connected { peer, route: Route::Inbound }, rng);
             }
-            Some(Body::Data(bytes)) => match known.drones.get(&drone) {
-                Some(Drone { closed: true, .. }) => {}
-                Some(Drone { peer, .. }) => {
+            Some(FrameBody::Data(bytes)) => match known.drones.get(&drone) {
+                Some(RelayedDrone { closed: true, .. }) => {}
+                Some(RelayedDrone { peer, .. }) => {
                     let input = Input::Received { from: *peer, via: Via::Peer, bytes: &bytes };
                     self.inner.handle_input(now, input, rng);
                 }
                 // §21.2: the relay has it and this leader does not: *closed* makes the drone connect again.
                 None => known.refuse(drone, self.limits),
             },
-            Some(Body::Closed(_)) => {
+            Some(FrameBody::Closed(_)) => {
                 if let Some(session) = &mut known.session {
                     // Messages that wait for a drone that is gone would only take room of others.
                     session.queue.forget(drone);
                 }
-                if let Some(Drone { peer, .. }) = known.drones.remove(&drone) {
+                if let Some(RelayedDrone { peer, .. }) = known.drones.remove(&drone) {
                     self.homes.remove(&peer);
                     self.inner.handle_input(now, Input::Disconnected { peer }, rng);
                 }
             }
             // These are sent by leaders alone.
-            Some(Body::Relayed(_) | Body::Slot(_) | Body::Broadcast(_)) | None => {}
+            Some(FrameBody::Relayed(_) | FrameBody::Slot(_) | FrameBody::Broadcast(_)) | None => {}
         }
     }
 
     /// The number of a peer behind a relay, and the session with this.
-    fn home(&mut self, peer: Peer) -> Option<(u32, &mut Session, &mut Drone)> {
+    fn home(&mut self, peer: Peer) -> Option<(u32, &mut RelaySession, &mut RelayedDrone)> {
         let (relay, number) = *self.homes.get(&peer)?;
-        let Relay { session, drones, .. } = self.relays.get_mut(&relay)?;
+        let ConnectedRelay { session, drones, .. } = self.relays.get_mut(&relay)?;
         Some((number, session.as_mut()?, drones.get_mut(&number)?))
     }
 
@@ -234,7 +240,7 @@ impl<M: Machine> WithRelays<M> {
         }
         if let Some((number, session, _)) = self.home(to) {
             // As on any link that is too slow, what there is no room for is lost.
-            let _ = session.queue.push_message(number, frame(number, Body::Data(payload)));
+            let _ = session.queue.push_message(number, frame(number, FrameBody::Data(payload)));
         }
     }
 
@@ -244,7 +250,7 @@ impl<M: Machine> WithRelays<M> {
         if let Some((number, session, drone)) = self.home(peer)
             && !std::mem::replace(&mut drone.closed, true)
         {
-            session.queue.push(number, frame(number, Body::Closed(end as u32)));
+            session.queue.push(number, frame(number, FrameBody::Closed(end as u32)));
         }
     }
 
@@ -261,7 +267,8 @@ impl<M: Machine> WithRelays<M> {
             }
         }
         for (relay, slots) in slots {
-            let Some(Relay { session: Some(session), drones, .. }) = self.relays.get_mut(&relay) else {
+            let Some(ConnectedRelay { session: Some(session), drones, .. }) = self.relays.get_mut(&relay)
+            else {
                 continue;
             };
             for (number, drone) in drones {
@@ -270,10 +277,10 @@ impl<M: Machine> WithRelays<M> {
                     drone.slot = slot;
                     let slot = slot.map_or(0, |slot| slot.saturating_add(1));
                     // It goes before the broadcast, which waits for all that waited before.
-                    session.queue.push(*number, frame(*number, Body::Slot(slot)));
+                    session.queue.push(*number, frame(*number, FrameBody::Slot(slot)));
                 }
             }
-            session.queue.push_for_all(frame(0, Body::Broadcast(message.clone())));
+            session.queue.push_for_all(frame(0, FrameBody::Broadcast(message.clone())));
         }
     }
 
@@ -294,7 +301,7 @@ impl<M: Machine> WithRelays<M> {
             }
             Output::Relay { peer, allowed } if peer.is_relayed() => {
                 if let Some((number, session, _)) = self.home(peer) {
-                    session.queue.push(number, frame(number, Body::Relayed(allowed)));
+                    session.queue.push(number, frame(number, FrameBody::Relayed(allowed)));
                 }
             }
             // Drones' publications come over their relays, which pass them on as they are told.
@@ -314,7 +321,7 @@ impl<M: Machine> Machine for WithRelays<M> {
         self.now = now.monotonic;
         match input {
             Input::Connected { peer, route: Route::Relay } => {
-                self.relays.insert(peer, Relay::default());
+                self.relays.insert(peer, ConnectedRelay::default());
                 // §21.3: a relay is a hub of the topic, so it is sent what the leader publishes.
                 self.out.push_back(Output::Relay { peer, allowed: true });
             }
@@ -328,7 +335,7 @@ impl<M: Machine> Machine for WithRelays<M> {
             input => self.inner.handle_input(now, input, rng),
         }
         // §21.4: sessions whose relay confirms nothing, or for which too much waits, are over.
-        let stuck = |(peer, relay): (&Peer, &mut Relay)| {
+        let stuck = |(peer, relay): (&Peer, &mut ConnectedRelay)| {
             let session = relay.session.as_mut()?;
             session.tick(now.monotonic).then_some((*peer, session.id))
         };
@@ -356,7 +363,7 @@ impl<M: Machine> Machine for WithRelays<M> {
                 self.broadcast(&broadcast);
             }
             let mut deadline = deadline;
-            for (relay, Relay { session, .. }) in &mut self.relays {
+            for (relay, ConnectedRelay { session, .. }) in &mut self.relays {
                 let Some(session) = session else { continue };
                 while let Some(payload) = session.poll(self.now) {
                     self.out.push_back(Output::Transmit { to: Destination::Peer(*relay), payload });
@@ -373,7 +380,7 @@ impl<M: Machine> Machine for WithRelays<M> {
         self.inner.take_job()
     }
 
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         self.now = now.monotonic;
         self.inner.finish_job(now, done, rng);
     }
@@ -432,13 +439,15 @@ mod tests {
     /// A leader with a relay, played by the test.
     struct Bench {
         machine: WithRelays<Echo>,
-        session: Session,
+        session: RelaySession,
     }
 
     impl Bench {
         fn new() -> Self {
-            let mut bench =
-                Self { machine: WithRelays::new(Echo::default(), LIMITS), session: Session::new(5, RESEND) };
+            let mut bench = Self {
+                machine: WithRelays::new(Echo::default(), LIMITS),
+                session: RelaySession::new(5, RESEND),
+            };
             bench.input(Input::Connected { peer: RELAY, route: Route::Relay });
             bench
         }
@@ -454,17 +463,17 @@ mod tests {
         }
 
         /// The relay says this; what it is told.
-        fn says(&mut self, frames: impl IntoIterator<Item = (u32, Body)>) -> Vec<(u32, Body)> {
+        fn says(&mut self, frames: impl IntoIterator<Item = (u32, FrameBody)>) -> Vec<(u32, FrameBody)> {
             frames.into_iter().for_each(|(drone, body)| self.session.queue.push(drone, frame(drone, body)));
             let mut told = Vec::new();
             while let Some(bytes) = self.session.poll(Duration::ZERO) {
                 let outputs = self.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
                 for (to, payload) in outputs.effects.sent {
                     assert_eq!(to, Destination::Peer(RELAY), "all goes over the relay");
-                    let batch = Batch::decode(payload.as_slice()).unwrap();
-                    if let Received::Frames(bytes) = self.session.receive(Duration::ZERO, batch) {
+                    let batch = RelayBatch::decode(payload.as_slice()).unwrap();
+                    if let ReceivedBatch::Frames(bytes) = self.session.receive(Duration::ZERO, batch) {
                         told.extend(super::frames(&bytes).map(|frame| {
-                            let Frame { drone, body } = frame.unwrap();
+                            let RelayFrame { drone, body } = frame.unwrap();
                             (drone, body.unwrap())
                         }));
                     }
@@ -474,23 +483,27 @@ mod tests {
         }
     }
 
-    fn data(bytes: &[u8]) -> Body {
-        Body::Data(bytes.to_vec())
+    fn data(bytes: &[u8]) -> FrameBody {
+        FrameBody::Data(bytes.to_vec())
     }
 
     #[test]
     fn drones_behind_one_relay_are_peers_of_their_own() {
         let mut bench = Bench::new();
-        let told =
-            bench.says([(1, Body::Opened(true)), (2, Body::Opened(true)), (1, data(b"a")), (2, data(b"b"))]);
+        let told = bench.says([
+            (1, FrameBody::Opened(true)),
+            (2, FrameBody::Opened(true)),
+            (1, data(b"a")),
+            (2, data(b"b")),
+        ]);
         assert_eq!(told, [(1, data(b"a")), (2, data(b"b"))]);
         let peers = bench.machine.connected.clone();
         assert!(peers.len() == 2 && peers.iter().all(|peer| peer.is_relayed()) && peers[0] != peers[1]);
         // One drone's deeds are held against it alone.
-        assert_eq!(bench.says([(1, data(b"lie"))]), [(1, Body::Closed(End::Forgery as u32))]);
+        assert_eq!(bench.says([(1, data(b"lie"))]), [(1, FrameBody::Closed(End::Forgery as u32))]);
         assert_eq!(bench.says([(1, data(b"again")), (2, data(b"c"))]), [(2, data(b"c"))]);
-        assert_eq!(bench.says([(2, data(b"block"))]), [(2, Body::Closed(End::Blocked as u32))]);
-        bench.says([(1, Body::Closed(0))]);
+        assert_eq!(bench.says([(2, data(b"block"))]), [(2, FrameBody::Closed(End::Blocked as u32))]);
+        bench.says([(1, FrameBody::Closed(0))]);
         assert_eq!(bench.machine.connected, [peers[1]]);
         bench.input(Input::Disconnected { peer: RELAY });
         assert!(bench.machine.connected.is_empty() && bench.machine.relayed() == (0, 0));
@@ -499,15 +512,15 @@ mod tests {
     #[test]
     fn relay_has_no_more_drones_than_it_may_and_speaks_for_none_that_it_did_not_open() {
         let mut bench = Bench::new();
-        let told = bench.says((1..=5).map(|drone| (drone, Body::Opened(true))));
-        assert_eq!(told, [(4, Body::Closed(0)), (5, Body::Closed(0))]);
+        let told = bench.says((1..=5).map(|drone| (drone, FrameBody::Opened(true))));
+        assert_eq!(told, [(4, FrameBody::Closed(0)), (5, FrameBody::Closed(0))]);
         assert_eq!(bench.machine.relayed(), (1, 3));
         let told = bench.says([(9, data(b"hello")), (4, data(b"hello"))]);
-        assert_eq!(told, [(9, Body::Closed(0)), (4, Body::Closed(0))]);
+        assert_eq!(told, [(9, FrameBody::Closed(0)), (4, FrameBody::Closed(0))]);
         assert_eq!(bench.machine.relayed(), (1, 3));
         // However often it asks while it takes nothing, little waits for it.
         for drone in 10..10_000 {
-            bench.session.queue.push(drone, frame(drone, Body::Opened(true)));
+            bench.session.queue.push(drone, frame(drone, FrameBody::Opened(true)));
         }
         let bytes = std::iter::from_fn(|| bench.session.poll(Duration::ZERO)).next().unwrap();
         bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
@@ -517,12 +530,12 @@ mod tests {
     #[test]
     fn another_session_ends_the_connections_of_the_one_before_which_does_not_come_back() {
         let mut bench = Bench::new();
-        bench.says([(1, Body::Opened(true))]);
+        bench.says([(1, FrameBody::Opened(true))]);
         let first = bench.machine.connected.clone();
-        bench.session = Session::new(6, RESEND);
-        bench.says([(1, Body::Opened(true))]);
+        bench.session = RelaySession::new(6, RESEND);
+        bench.says([(1, FrameBody::Opened(true))]);
         assert!(bench.machine.connected.len() == 1 && bench.machine.connected != first);
-        let replayed = Batch { session: 5, number: 1, ..Batch::default() }.encode_to_vec();
+        let replayed = RelayBatch { session: 5, number: 1, ..RelayBatch::default() }.encode_to_vec();
         let outputs = bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &replayed });
         assert_eq!(outputs.effects.sent, [(Destination::Peer(RELAY), ended(5))]);
         assert_eq!(bench.says([(1, data(b"still here"))]), [(1, data(b"still here"))]);
@@ -532,14 +545,17 @@ mod tests {
     fn batch_that_overtakes_the_first_of_a_session_does_not_end_it() {
         let mut bench = Bench::new();
         let mut batch = |drone| {
-            bench.session.queue.push(drone, frame(drone, Body::Opened(true)));
+            bench.session.queue.push(drone, frame(drone, FrameBody::Opened(true)));
             bench.session.poll(Duration::ZERO).unwrap()
         };
         let (first, second) = (batch(1), batch(2));
         for bytes in [&second, &first, &second] {
             let outputs = bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes });
-            let told =
-                outputs.effects.sent.iter().map(|(_, payload)| Batch::decode(payload.as_slice()).unwrap());
+            let told = outputs
+                .effects
+                .sent
+                .iter()
+                .map(|(_, payload)| RelayBatch::decode(payload.as_slice()).unwrap());
             assert!(told.into_iter().all(|batch| !batch.ended));
         }
         assert_eq!(bench.machine.relayed(), (1, 2));
@@ -556,10 +572,10 @@ mod tests {
     #[test]
     fn number_that_the_relay_never_opened_is_refused_once_however_often_it_speaks() {
         let mut bench = Bench::new();
-        let one = [frame(9, Body::Data(Vec::new())), frame(10, Body::Data(vec![7]))].concat();
+        let one = [frame(9, FrameBody::Data(Vec::new())), frame(10, FrameBody::Data(vec![7]))].concat();
         let frames = one.repeat(10_000);
         for number in 1..=20 {
-            let batch = Batch { session: 5, number, frames: frames.clone(), ..Batch::default() };
+            let batch = RelayBatch { session: 5, number, frames: frames.clone(), ..RelayBatch::default() };
             bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &batch.encode_to_vec() });
         }
         assert!(waiting(&mut bench).0 <= 2);
@@ -568,7 +584,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_relay_that_confirms_one_batch_in_a_while_is_bounded() {
         let mut bench = Bench::new();
-        bench.says([(1, Body::Opened(true)), (2, Body::Opened(true))]);
+        bench.says([(1, FrameBody::Opened(true)), (2, FrameBody::Opened(true))]);
         let drones = bench.machine.connected.clone();
         let (mut confirmed, mut highest) = (0, 0);
         for second in 101..1_000_u64 {
@@ -581,17 +597,21 @@ mod tests {
             if second % 14 == 0 {
                 confirmed = (confirmed + 1).min(highest);
             }
-            let batch = Batch { session: 5, received: confirmed, ..Batch::default() }.encode_to_vec();
+            let batch =
+                RelayBatch { session: 5, received: confirmed, ..RelayBatch::default() }.encode_to_vec();
             let outputs =
                 bench.input_at(second, Input::Received { from: RELAY, via: Via::Peer, bytes: &batch });
-            let sent =
-                outputs.effects.sent.iter().filter_map(|(_, bytes)| Batch::decode(bytes.as_slice()).ok());
+            let sent = outputs
+                .effects
+                .sent
+                .iter()
+                .filter_map(|(_, bytes)| RelayBatch::decode(bytes.as_slice()).ok());
             highest = sent.map(|batch| batch.number).fold(highest, u64::max);
         }
         assert_eq!(bench.machine.relayed(), (1, 2), "the session goes on");
         let session = bench.machine.relays.get_mut(&RELAY).unwrap().session.as_mut().unwrap();
         let last = std::iter::from_fn(|| session.queue.pop(usize::MAX)).last().unwrap();
-        let Some(Body::Broadcast(message)) = frames(&last).next().flatten().unwrap().body else {
+        let Some(FrameBody::Broadcast(message)) = frames(&last).next().flatten().unwrap().body else {
             panic!("a broadcast goes last")
         };
         assert_eq!(message[..8], 999_u64.to_be_bytes(), "the newest is there");
@@ -600,7 +620,7 @@ mod tests {
     #[test]
     fn waiting_broadcasts_take_no_more_than_sixteen_mebibytes() {
         let mut bench = Bench::new();
-        bench.says([(1, Body::Opened(true))]);
+        bench.says([(1, FrameBody::Opened(true))]);
         let drone = bench.machine.connected[0];
         for _ in 0..200 {
             let broadcast = RelayedBroadcast { message: vec![0; 390_000], members: vec![(drone, 0)] };
@@ -614,7 +634,7 @@ mod tests {
     #[test]
     fn session_in_which_there_is_no_room_for_what_must_not_be_lost_ends() {
         let mut bench = Bench::new();
-        bench.says([(1, Body::Opened(true))]);
+        bench.says([(1, FrameBody::Opened(true))]);
         let peer = bench.machine.connected[0];
         // It confirms nothing, and the machine has ever more to say that must not be lost.
         let mut ends = Vec::new();
@@ -633,8 +653,8 @@ mod tests {
         let mut bench = Bench::new();
         let stranger = Peer(2);
         bench.input(Input::Connected { peer: stranger, route: Route::Inbound });
-        let mut session = Session::new(5, RESEND);
-        session.queue.push(1, frame(1, Body::Opened(true)));
+        let mut session = RelaySession::new(5, RESEND);
+        session.queue.push(1, frame(1, FrameBody::Opened(true)));
         let bytes = session.poll(Duration::ZERO).unwrap();
         let outputs = bench.input(Input::Received { from: stranger, via: Via::Peer, bytes: &bytes });
         assert_eq!(outputs.effects.sent, [(Destination::Peer(stranger), bytes)], "a message as any other");
@@ -652,7 +672,7 @@ mod tests {
         ) {
             let mut bench = Bench::new();
             for (session, number, received, frames, ended) in batches {
-                let bytes = Batch { session, number, received, frames, ended }.encode_to_vec();
+                let bytes = RelayBatch { session, number, received, frames, ended }.encode_to_vec();
                 bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &bytes });
             }
             bench.input(Input::Received { from: RELAY, via: Via::Peer, bytes: &raw });

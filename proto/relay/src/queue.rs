@@ -28,14 +28,14 @@ const fn cost(frame: &[u8]) -> usize {
 /// drones goes when all that waited before has gone: a member that is yet to be sent its welcome has no use
 /// for the epoch after that.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct FairQueue {
     rounds: VecDeque<Round>,
     /// Frames and bytes that wait, for each drone with frames.
-    waiting: BTreeMap<u32, Waiting>,
+    waiting: BTreeMap<u32, QueueLoad>,
     /// Bytes that wait of all drones.
     bytes: usize,
     /// Frames and bytes that wait for all drones.
-    for_all: Waiting,
+    for_all: QueueLoad,
     /// True if a frame that must not be lost found no room: nothing waits any more, and the session is over.
     overflowed: bool,
 }
@@ -50,12 +50,12 @@ struct Round {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct QueueLoad {
     frames: usize,
     bytes: usize,
 }
 
-impl Queue {
+impl FairQueue {
     /// Appends a broadcast. If too much waits for all, the oldest are dropped: who is sent a newer one than it can follow
     /// asks.
     pub(crate) fn push_for_all(&mut self, frame: Vec<u8>) {
@@ -67,7 +67,7 @@ impl Queue {
         while self.for_all.bytes + needed > MAX_FOR_ALL || self.for_all.frames >= MAX_BROADCASTS {
             self.drop_oldest_broadcast();
         }
-        self.for_all = Waiting { frames: self.for_all.frames + 1, bytes: self.for_all.bytes + needed };
+        self.for_all = QueueLoad { frames: self.for_all.frames + 1, bytes: self.for_all.bytes + needed };
         // §21.2: a broadcast goes behind all that waited before it: it closes the last round.
         match self.rounds.back_mut() {
             Some(last) => last.for_all.push_back(frame),
@@ -80,7 +80,7 @@ impl Queue {
         let dropped = place.and_then(|place| self.rounds.get_mut(place)?.for_all.pop_front());
         match dropped {
             Some(frame) => self.for_all_gone(&frame),
-            None => self.for_all = Waiting::default(),
+            None => self.for_all = QueueLoad::default(),
         }
         // A round that has none any more is one with the next, so that there are few.
         let Some(place) = place else { return };
@@ -96,8 +96,8 @@ impl Queue {
     }
 
     fn for_all_gone(&mut self, frame: &[u8]) {
-        let Waiting { frames, bytes } = self.for_all;
-        self.for_all = Waiting { frames: frames - 1, bytes: bytes - cost(frame) };
+        let QueueLoad { frames, bytes } = self.for_all;
+        self.for_all = QueueLoad { frames: frames - 1, bytes: bytes - cost(frame) };
     }
 
     /// Appends a message of a drone. Returns whether there was room.
@@ -111,7 +111,7 @@ impl Queue {
     }
 
     fn push_within(&mut self, most: usize, drone: u32, frame: Vec<u8>) -> bool {
-        let Waiting { frames, bytes } = self.waiting.get(&drone).copied().unwrap_or_default();
+        let QueueLoad { frames, bytes } = self.waiting.get(&drone).copied().unwrap_or_default();
         let needed = cost(&frame);
         let is_full = frames >= MAX_FRAMES || bytes + needed > MAX_BYTES || self.bytes + needed > most;
         if self.overflowed || is_full {
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn drones_take_turns_however_much_one_of_them_sends() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         (0..10).for_each(|number| assert!(queue.push_message(1, vec![1, number])));
         assert!(queue.push_message(2, vec![2, 0]) && queue.push_message(3, vec![3, 0]));
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(9)).map(|frame| frame[0]).collect();
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_is_for_all_neither_overtakes_nor_is_overtaken() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         queue.push_for_all(vec![100]);
         (1..4).for_each(|drone| queue.push(drone, vec![drone.try_into().unwrap()]));
         queue.push(2, vec![2]);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_waits_of_a_drone_is_bounded_whatever_is_sent_to_all() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         let fits = (0..1000).filter(|_| {
             queue.push_for_all(vec![0]);
             queue.push_message(1, vec![0; 8])
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_for_each_drone_and_for_all() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         let fits = (0..1000).filter(|_| queue.push_message(1, vec![0; 8])).count();
         assert_eq!(fits, MAX_FRAMES);
         let before = queue.bytes;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     /// Bytes of memory of all that waits.
-    fn held(queue: &Queue) -> usize {
+    fn held(queue: &FairQueue) -> usize {
         let lines = |round: &Round| round.lines.values().flatten().map(|frame| cost(frame)).sum::<usize>();
         let for_all = |round: &Round| round.for_all.iter().map(|frame| cost(frame)).sum::<usize>();
         queue.rounds.iter().map(|round| lines(round) + for_all(round)).sum()
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn of_too_many_broadcasts_the_newest_wait_and_nothing_else_is_lost() {
         for (len, count) in [(300_000, 300), (10, 3_000), (1 << 20, 100)] {
-            let mut queue = Queue::default();
+            let mut queue = FairQueue::default();
             for number in 0..count {
                 // Between them what a drone is sent.
                 if number % 50 == 0 {
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_must_not_be_lost_ends_the_session_where_there_is_no_room() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         let mut most = 0;
         for drone in 0..2_000_000 {
             queue.push(drone % 20_000, vec![0; 3]);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn frame_that_does_not_fit_waits_for_the_next_batch() {
-        let mut queue = Queue::default();
+        let mut queue = FairQueue::default();
         queue.push(1, vec![0; 100]);
         queue.push(2, vec![0; 10]);
         assert_eq!(queue.pop(99), None, "nobody overtakes it");

@@ -10,8 +10,8 @@ use quiver_machine::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Ro
 use quiver_message::RekeyParts;
 use rand_core::CryptoRngCore;
 
-use crate::session::{RESEND, Received, Session};
-use crate::wire::{Batch, Body, End, Frame, MAX_PAYLOAD, frame, frames};
+use crate::session::{RESEND, ReceivedBatch, RelaySession};
+use crate::wire::{End, FrameBody, MAX_PAYLOAD, RelayBatch, RelayFrame, frame, frames};
 
 /// Times of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum RelayEvent {
 
 /// A drone.
 #[derive(Debug)]
-struct Drone {
+struct AttachedDrone {
     peer: Peer,
     slot: Option<Slot>,
     /// The leader has its group messages passed on: it has proven who it is.
@@ -61,7 +61,7 @@ struct Drone {
 #[derive(Debug)]
 struct Uplink {
     peer: Peer,
-    session: Session,
+    session: RelaySession,
     /// True if the leader has confirmed a batch of this session.
     confirmed: bool,
     /// Time to ask whether it is there.
@@ -84,7 +84,7 @@ pub struct Relay {
     /// Leaders that are connected and not used, in the order in which they came.
     spare: VecDeque<Peer>,
     numbers: BTreeMap<Peer, u32>,
-    drones: BTreeMap<u32, Drone>,
+    drones: BTreeMap<u32, AttachedDrone>,
     last: u32,
     out: VecDeque<Output<RelayEvent, Infallible>>,
 }
@@ -144,11 +144,11 @@ impl Relay {
         };
         self.last = number;
         self.numbers.insert(peer, number);
-        self.drones.insert(number, Drone { peer, slot: None, relayed: false });
-        self.tell(number, Body::Opened(true));
+        self.drones.insert(number, AttachedDrone { peer, slot: None, relayed: false });
+        self.tell(number, FrameBody::Opened(true));
     }
 
-    fn tell(&mut self, number: u32, body: Body) {
+    fn tell(&mut self, number: u32, body: FrameBody) {
         if let Some(uplink) = &mut self.uplink {
             uplink.session.queue.push(number, frame(number, body));
         }
@@ -161,7 +161,7 @@ impl Relay {
             self.use_next_leader(rng);
         } else if let Some(number) = self.numbers.remove(&peer) {
             self.drones.remove(&number);
-            self.tell(number, Body::Closed(End::Plain as u32));
+            self.tell(number, FrameBody::Closed(End::Plain as u32));
         }
     }
 
@@ -178,9 +178,9 @@ impl Relay {
 
     /// Begins a session with the leader, to which the drones that are here are new.
     fn begin(&mut self, peer: Peer, rng: &mut dyn CryptoRngCore) {
-        let mut session = Session::new(rng.next_u64(), self.timing.resend);
+        let mut session = RelaySession::new(rng.next_u64(), self.timing.resend);
         for number in self.drones.keys() {
-            session.queue.push(*number, frame(*number, Body::Opened(true)));
+            session.queue.push(*number, frame(*number, FrameBody::Opened(true)));
         }
         // §21.2: the first batch goes out at once.
         self.uplink = Some(Uplink { peer, session, confirmed: false, probe: self.now });
@@ -224,14 +224,14 @@ impl Relay {
                     queue.push_message_of_stranger(number, frame)
                 }
             };
-            let dropped = bytes.len() > MAX_PAYLOAD || !push(frame(number, Body::Data(bytes.to_vec())));
+            let dropped = bytes.len() > MAX_PAYLOAD || !push(frame(number, FrameBody::Data(bytes.to_vec())));
             if dropped {
                 self.out.push_back(Output::Event(RelayEvent::Dropped { bytes: bytes.len() }));
             }
             return;
         }
         let Some(uplink) = self.uplink.as_mut().filter(|uplink| uplink.peer == from) else { return };
-        let Ok(batch) = Batch::decode(bytes) else { return };
+        let Ok(batch) = RelayBatch::decode(bytes) else { return };
         if batch.session != uplink.session.id {
             // It is of a session before, whose drones are gone (§21.4).
             return;
@@ -246,10 +246,10 @@ impl Relay {
         // A leader that does not serve relays, or not this one, answers nothing.
         uplink.confirmed |= batch.received > 0;
         match uplink.session.receive(self.now, batch) {
-            Received::Nothing => {}
+            ReceivedBatch::Nothing => {}
             // A fault of one session: the next begins with empty queues at both ends.
-            Received::Broken => self.begin_again(rng),
-            Received::Frames(bytes) => {
+            ReceivedBatch::Broken => self.begin_again(rng),
+            ReceivedBatch::Frames(bytes) => {
                 for frame in frames(&bytes).flatten() {
                     self.handle(frame);
                 }
@@ -257,20 +257,20 @@ impl Relay {
         }
     }
 
-    fn handle(&mut self, Frame { drone: number, body }: Frame) {
-        if let Some(Body::Broadcast(message)) = &body {
+    fn handle(&mut self, RelayFrame { drone: number, body }: RelayFrame) {
+        if let Some(FrameBody::Broadcast(message)) = &body {
             return self.cut(message);
         }
         // It may have left.
         let Some(drone) = self.drones.get_mut(&number) else { return };
         let peer = drone.peer;
         self.out.push_back(match body {
-            Some(Body::Data(payload)) => Output::Transmit { to: Destination::Peer(peer), payload },
-            Some(Body::Relayed(allowed)) => {
+            Some(FrameBody::Data(payload)) => Output::Transmit { to: Destination::Peer(peer), payload },
+            Some(FrameBody::Relayed(allowed)) => {
                 drone.relayed = allowed;
                 Output::Relay { peer, allowed }
             }
-            Some(Body::Slot(slot)) => {
+            Some(FrameBody::Slot(slot)) => {
                 // §21.2: 0 is none: the drone needs no part of broadcasts.
                 drone.slot = slot.checked_sub(1);
                 if !drone.relayed || drone.slot.is_none() {
@@ -279,7 +279,7 @@ impl Relay {
                 // §13.8: once more, because it is known now which member was proven.
                 Output::Relay { peer, allowed: true }
             }
-            Some(Body::Closed(end)) => match End::of(end) {
+            Some(FrameBody::Closed(end)) => match End::of(end) {
                 End::Plain => Output::Disconnect(peer),
                 End::Blocked => Output::Block(peer),
                 // §13.8: the leader judges, the relay penalises: it alone knows the drone's transport
@@ -288,7 +288,7 @@ impl Relay {
                 End::Garbage => Output::Penalize { peer, misdeed: Misdeed::Garbage },
             },
             // No leader sends these for a drone.
-            Some(Body::Opened(_) | Body::Broadcast(_)) | None => return,
+            Some(FrameBody::Opened(_) | FrameBody::Broadcast(_)) | None => return,
         });
     }
 
@@ -357,7 +357,7 @@ mod tests {
     /// A relay whose leader is played by the test.
     struct Bench {
         relay: Relay,
-        leader: Option<Session>,
+        leader: Option<RelaySession>,
     }
 
     impl Bench {
@@ -368,15 +368,15 @@ mod tests {
         }
 
         /// Messages that the relay sends to its leader, and its other outputs.
-        fn input(&mut self, input: Input<'_, Infallible>) -> (Vec<(u32, Body)>, Outputs<Relay>) {
+        fn input(&mut self, input: Input<'_, Infallible>) -> (Vec<(u32, FrameBody)>, Outputs<Relay>) {
             let now = Now { monotonic: Duration::from_secs(100), unix: 0 };
             self.relay.handle_input(now, input, &mut ChaCha8Rng::seed_from_u64(1));
             let mut told = Vec::new();
             let mut all = Outputs::of(&mut self.relay);
             for (_, payload) in std::mem::take(&mut all.effects.sent) {
-                let batch = Batch::decode(payload.as_slice()).unwrap();
-                let leader = self.leader.get_or_insert_with(|| Session::new(batch.session, RESEND));
-                if let Received::Frames(bytes) = leader.receive(now.monotonic, batch) {
+                let batch = RelayBatch::decode(payload.as_slice()).unwrap();
+                let leader = self.leader.get_or_insert_with(|| RelaySession::new(batch.session, RESEND));
+                if let ReceivedBatch::Frames(bytes) = leader.receive(now.monotonic, batch) {
                     told.extend(frames(&bytes).flatten().map(|frame| (frame.drone, frame.body.unwrap())));
                 }
             }
@@ -388,12 +388,12 @@ mod tests {
             (told, all)
         }
 
-        fn connect(&mut self, peer: u64) -> (Vec<(u32, Body)>, Outputs<Relay>) {
+        fn connect(&mut self, peer: u64) -> (Vec<(u32, FrameBody)>, Outputs<Relay>) {
             self.input(Input::Connected { peer: Peer(peer), route: Route::Inbound })
         }
 
         /// The leader says this.
-        fn says(&mut self, drone: u32, body: Body) {
+        fn says(&mut self, drone: u32, body: FrameBody) {
             let leader = self.leader.as_mut().unwrap();
             leader.queue.push(drone, frame(drone, body));
             let batches: Vec<_> = std::iter::from_fn(|| leader.poll(Duration::from_secs(100))).collect();
@@ -409,21 +409,21 @@ mod tests {
         // However many of them: the driver bounds their number.
         for stranger in 1..=10 {
             let (told, outputs) = bench.connect(stranger);
-            assert_eq!(told, [(u32::try_from(stranger).unwrap(), Body::Opened(true))]);
+            assert_eq!(told, [(u32::try_from(stranger).unwrap(), FrameBody::Opened(true))]);
             assert!(outputs.events.is_empty());
         }
-        bench.says(3, Body::Relayed(true));
-        assert_eq!(bench.connect(11).0, [(11, Body::Opened(true))]);
-        bench.says(11, Body::Relayed(true));
+        bench.says(3, FrameBody::Relayed(true));
+        assert_eq!(bench.connect(11).0, [(11, FrameBody::Opened(true))]);
+        bench.says(11, FrameBody::Relayed(true));
         let (told, outputs) = bench.connect(12);
         assert_eq!((told, outputs.events), (vec![], vec![RelayEvent::Full]));
         // A drone that leaves, or is no member any more, makes room.
         bench.input(Input::Disconnected { peer: Peer(3) });
-        assert_eq!(bench.connect(13).0, [(12, Body::Opened(true))]);
-        bench.says(12, Body::Relayed(true));
+        assert_eq!(bench.connect(13).0, [(12, FrameBody::Opened(true))]);
+        bench.says(12, FrameBody::Relayed(true));
         assert_eq!(bench.connect(14).1.events, [RelayEvent::Full]);
-        bench.says(11, Body::Relayed(false));
-        assert_eq!(bench.connect(15).0, [(13, Body::Opened(true))]);
+        bench.says(11, FrameBody::Relayed(false));
+        assert_eq!(bench.connect(15).0, [(13, FrameBody::Opened(true))]);
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
         for peer in 1..=100 {
             bench.connect(peer);
         }
-        bench.says(7, Body::Relayed(true));
+        bench.says(7, FrameBody::Relayed(true));
         // The leader confirms nothing any more.
         let mut dropped = |peer| {
             let input = Input::Received { from: Peer(peer), via: Via::Peer, bytes: &[0; 900_000] };

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use prost::Message as _;
 
-use crate::queue::Queue;
-use crate::wire::Batch;
+use crate::queue::FairQueue;
+use crate::wire::RelayBatch;
 
 /// Batches on their way at a time.
 pub(crate) const WINDOW: usize = 4;
@@ -22,11 +22,11 @@ const ATTEMPTS: u32 = 3;
 
 /// An end of a session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct RelaySession {
     pub(crate) id: u64,
     /// Time after which batches that are not confirmed are sent again.
     pause: Duration,
-    pub(crate) queue: Queue,
+    pub(crate) queue: FairQueue,
     /// Sent and not confirmed, the oldest first.
     unconfirmed: VecDeque<(u64, Vec<u8>)>,
     /// Number of the last batch sent.
@@ -48,7 +48,7 @@ pub(crate) struct Session {
 
 /// Result of a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum ReceivedBatch {
     /// The next frames.
     Frames(Vec<u8>),
     /// No frames, or frames that had come before, or whose turn comes later.
@@ -57,12 +57,12 @@ pub(crate) enum Received {
     Broken,
 }
 
-impl Session {
+impl RelaySession {
     pub(crate) fn new(id: u64, pause: Duration) -> Self {
         Self {
             id,
             pause,
-            queue: Queue::default(),
+            queue: FairQueue::default(),
             unconfirmed: VecDeque::new(),
             sent: 0,
             received: 0,
@@ -76,10 +76,10 @@ impl Session {
     }
 
     /// Takes a batch of this session.
-    pub(crate) fn receive(&mut self, now: Duration, batch: Batch) -> Received {
+    pub(crate) fn receive(&mut self, now: Duration, batch: RelayBatch) -> ReceivedBatch {
         // §21.2: a number that is confirmed and was not sent ends the session.
         if batch.received > self.sent {
-            return Received::Broken;
+            return ReceivedBatch::Broken;
         }
         let before = self.unconfirmed.len();
         // A confirmation covers all batches up to its number, because the other end takes them in order.
@@ -91,20 +91,20 @@ impl Session {
         }
         // §21.2: 0 is a mere confirmation, which needs none itself; else the ends would confirm for ever.
         if batch.number == 0 {
-            return Received::Nothing;
+            return ReceivedBatch::Nothing;
         }
         self.owes = true;
         let ahead = batch.number.saturating_sub(self.received);
         // A repeat shows that its confirmation was lost, so that another goes out. Beyond the window no
         // honest end sends.
         if !(1..=WINDOW as u64).contains(&ahead) {
-            return Received::Nothing;
+            return ReceivedBatch::Nothing;
         }
         // §21.2: a batch that overtakes others waits for its turn; at most three can, so that memory is
         // bounded.
         if ahead > 1 {
             self.early.insert(batch.number, batch.frames);
-            return Received::Nothing;
+            return ReceivedBatch::Nothing;
         }
         self.received = batch.number;
         let mut next = batch.frames;
@@ -112,7 +112,7 @@ impl Session {
             self.received += 1;
             next.extend(frames);
         }
-        Received::Frames(next)
+        ReceivedBatch::Frames(next)
     }
 
     /// Has the other end confirm that it is there, if nothing that it is to confirm is on its way or waits.
@@ -149,7 +149,7 @@ impl Session {
     fn batch(&mut self, number: u64, frames: Vec<u8>) -> Vec<u8> {
         self.owes = false;
         let Self { id, received, .. } = *self;
-        Batch { session: id, number, received, frames, ended: false }.encode_to_vec()
+        RelayBatch { session: id, number, received, frames, ended: false }.encode_to_vec()
     }
 
     /// Does what is due. Returns whether the session is over because the other end confirms nothing, or too little.
@@ -176,7 +176,7 @@ impl Session {
 
 /// Tells the other end that a session is over.
 pub(crate) fn ended(session: u64) -> Vec<u8> {
-    Batch { session, ended: true, ..Batch::default() }.encode_to_vec()
+    RelayBatch { session, ended: true, ..RelayBatch::default() }.encode_to_vec()
 }
 
 #[cfg(test)]
@@ -187,14 +187,14 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn carried(from: &mut Session, to: &mut Session) -> Vec<Received> {
+    fn carried(from: &mut RelaySession, to: &mut RelaySession) -> Vec<ReceivedBatch> {
         let batches: Vec<_> = std::iter::from_fn(|| from.poll(NOW)).collect();
-        batches.iter().map(|bytes| to.receive(NOW, Batch::decode(bytes.as_slice()).unwrap())).collect()
+        batches.iter().map(|bytes| to.receive(NOW, RelayBatch::decode(bytes.as_slice()).unwrap())).collect()
     }
 
     #[test]
     fn frames_come_in_order_and_no_more_than_a_window_is_on_its_way() {
-        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
+        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
         for number in 0..20 {
             near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
         }
@@ -203,57 +203,57 @@ mod tests {
             let received = carried(&mut near, &mut far);
             assert_eq!(received.len(), WINDOW, "round {round}");
             came.extend(received);
-            assert_eq!(carried(&mut far, &mut near), [Received::Nothing], "it is confirmed at once");
+            assert_eq!(carried(&mut far, &mut near), [ReceivedBatch::Nothing], "it is confirmed at once");
         }
         for (number, received) in came.into_iter().enumerate() {
-            assert_eq!(received, Received::Frames(vec![u8::try_from(number).unwrap(); FULL]));
+            assert_eq!(received, ReceivedBatch::Frames(vec![u8::try_from(number).unwrap(); FULL]));
         }
         assert_eq!(near.deadline(), None);
     }
 
     /// Encodes and decodes this number of full batches that differ.
-    fn full_batches(near: &mut Session, count: u8) -> (Vec<Vec<u8>>, Vec<Batch>) {
+    fn full_batches(near: &mut RelaySession, count: u8) -> (Vec<Vec<u8>>, Vec<RelayBatch>) {
         (0..count).for_each(|number| near.queue.push(number.into(), vec![number; FULL]));
         let sent: Vec<_> = std::iter::from_fn(|| near.poll(NOW)).collect();
-        let batches = sent.iter().map(|bytes| Batch::decode(bytes.as_slice()).unwrap()).collect();
+        let batches = sent.iter().map(|bytes| RelayBatch::decode(bytes.as_slice()).unwrap()).collect();
         (sent, batches)
     }
 
     #[test]
     fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
-        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
+        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
         let (sent, batches) = full_batches(&mut near, 3);
-        assert_eq!(far.receive(NOW, batches[0].clone()), Received::Frames(batches[0].frames.clone()));
+        assert_eq!(far.receive(NOW, batches[0].clone()), ReceivedBatch::Frames(batches[0].frames.clone()));
         assert!(!near.tick(NOW + RESEND));
         let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RESEND)).collect();
         assert_eq!(again, sent);
-        assert_eq!(far.receive(NOW, batches[0].clone()), Received::Nothing, "a second time");
+        assert_eq!(far.receive(NOW, batches[0].clone()), ReceivedBatch::Nothing, "a second time");
         for batch in &batches[1..] {
-            assert_eq!(far.receive(NOW, batch.clone()), Received::Frames(batch.frames.clone()));
-            assert_eq!(far.receive(NOW, batch.clone()), Received::Nothing, "a second time");
+            assert_eq!(far.receive(NOW, batch.clone()), ReceivedBatch::Frames(batch.frames.clone()));
+            assert_eq!(far.receive(NOW, batch.clone()), ReceivedBatch::Nothing, "a second time");
         }
     }
 
     #[test]
     fn batches_that_overtake_others_wait_for_their_turn() {
-        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
+        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
         let (_, batches) = full_batches(&mut near, 4);
         for early in [3, 1, 3] {
-            assert_eq!(far.receive(NOW, batches[early].clone()), Received::Nothing);
+            assert_eq!(far.receive(NOW, batches[early].clone()), ReceivedBatch::Nothing);
         }
         let in_order = |range: std::ops::Range<usize>| {
-            Received::Frames(batches[range].iter().flat_map(|batch| batch.frames.clone()).collect())
+            ReceivedBatch::Frames(batches[range].iter().flat_map(|batch| batch.frames.clone()).collect())
         };
         assert_eq!(far.receive(NOW, batches[0].clone()), in_order(0..2));
         assert_eq!(far.receive(NOW, batches[2].clone()), in_order(2..4));
-        let outside = Batch { number: 4 + WINDOW as u64 + 1, ..batches[3].clone() };
-        assert_eq!(far.receive(NOW, outside), Received::Nothing);
+        let outside = RelayBatch { number: 4 + WINDOW as u64 + 1, ..batches[3].clone() };
+        assert_eq!(far.receive(NOW, outside), ReceivedBatch::Nothing);
         assert!(far.early.is_empty(), "no honest end has so many on their way");
     }
 
     #[test]
     fn session_in_which_nothing_is_confirmed_is_over() {
-        let mut near = Session::new(7, RESEND);
+        let mut near = RelaySession::new(7, RESEND);
         near.queue.push(1, vec![1]);
         assert!(near.poll(NOW).is_some());
         let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RESEND * (attempt + 1)));
@@ -262,10 +262,10 @@ mod tests {
 
     #[test]
     fn probe_is_confirmed_and_one_that_is_not_ends_the_session() {
-        let (mut near, mut far) = (Session::new(7, RESEND), Session::new(7, RESEND));
+        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
         near.probe();
-        assert_eq!(carried(&mut near, &mut far), [Received::Frames(Vec::new())]);
-        assert_eq!(carried(&mut far, &mut near), [Received::Nothing]);
+        assert_eq!(carried(&mut near, &mut far), [ReceivedBatch::Frames(Vec::new())]);
+        assert_eq!(carried(&mut far, &mut near), [ReceivedBatch::Nothing]);
         assert_eq!((near.poll(NOW), near.deadline()), (None, None), "confirmed, once and for all");
         near.probe();
         assert!(near.poll(NOW).is_some());
@@ -274,10 +274,10 @@ mod tests {
 
     #[test]
     fn confirmation_of_what_was_not_sent_breaks_a_session() {
-        let mut near = Session::new(7, RESEND);
+        let mut near = RelaySession::new(7, RESEND);
         assert_eq!(
-            near.receive(NOW, Batch { session: 7, received: 1, ..Batch::default() }),
-            Received::Broken
+            near.receive(NOW, RelayBatch { session: 7, received: 1, ..RelayBatch::default() }),
+            ReceivedBatch::Broken
         );
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const MAX_PAYLOAD: usize = MAX_MESSAGE_LEN - OVERHEAD;
 
 /// A message between a relay and its leader. Empty fields take no bytes.
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct Batch {
+pub(crate) struct RelayBatch {
     /// Drawn by the relay when it begins anew.
     #[prost(fixed64, tag = "1")]
     pub(crate) session: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Batch {
     /// Greatest number up to which all of the other end's batches have come.
     #[prost(uint64, tag = "3")]
     pub(crate) received: u64,
-    /// [`Frame`]s, each behind its length.
+    /// [`RelayFrame`]s, each behind its length.
     #[prost(bytes = "vec", tag = "4")]
     pub(crate) frames: Vec<u8>,
     /// The session is over.
@@ -31,16 +31,16 @@ pub(crate) struct Batch {
 
 /// Message that concerns one drone, or none (0).
 #[derive(Clone, PartialEq, Eq, Message)]
-pub(crate) struct Frame {
+pub(crate) struct RelayFrame {
     /// Given by the relay, from 1 on, never twice in a session.
     #[prost(uint32, tag = "1")]
     pub(crate) drone: u32,
     #[prost(oneof = "Body", tags = "2, 3, 4, 5, 6, 7")]
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<FrameBody>,
 }
 
 #[derive(Clone, PartialEq, Eq, Oneof)]
-pub(crate) enum Body {
+pub(crate) enum FrameBody {
     /// The drone has connected. The relay's.
     #[prost(bool, tag = "2")]
     Opened(bool),
@@ -86,15 +86,15 @@ impl End {
 }
 
 /// The frame behind its length.
-pub(crate) fn frame(drone: u32, body: Body) -> Vec<u8> {
-    Frame { drone, body: Some(body) }.encode_length_delimited_to_vec()
+pub(crate) fn frame(drone: u32, body: FrameBody) -> Vec<u8> {
+    RelayFrame { drone, body: Some(body) }.encode_length_delimited_to_vec()
 }
 
 /// The frames of a batch, one at a time: memory is taken for one.
-pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Option<Frame>> + '_ {
+pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Option<RelayFrame>> + '_ {
     std::iter::from_fn(move || {
         bytes.has_remaining().then(|| {
-            let frame = Frame::decode_length_delimited(&mut bytes).ok();
+            let frame = RelayFrame::decode_length_delimited(&mut bytes).ok();
             if frame.is_none() {
                 bytes = &[];
             }
@@ -107,10 +107,10 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = Option<Frame>> + 
 /// left out.
 pub fn carried(batch: &[u8]) -> Vec<Vec<u8>> {
     let batch =
-        Some(batch).filter(|batch| batch.len() <= MAX_MESSAGE_LEN).and_then(|it| Batch::decode(it).ok());
+        Some(batch).filter(|batch| batch.len() <= MAX_MESSAGE_LEN).and_then(|it| RelayBatch::decode(it).ok());
     let batch = batch.unwrap_or_default();
     let carried = frames(&batch.frames).flatten().filter_map(|frame| match frame.body {
-        Some(Body::Data(message) | Body::Broadcast(message)) => Some(message),
+        Some(FrameBody::Data(message) | FrameBody::Broadcast(message)) => Some(message),
         _ => None,
     });
     carried.collect()

@@ -92,15 +92,15 @@ pub async fn open(device: &str, baud: u32, flow: FlowControl) -> io::Result<(Lin
 /// The two directions of a device that was opened. It is closed when both are dropped.
 #[must_use]
 pub fn split<D: Device>(device: D, baud: u32) -> (LineReader<D>, LineWriter<D>) {
-    let line = Arc::new(Line(Mutex::new(Some(device))));
+    let line = Arc::new(SharedDevice(Mutex::new(Some(device))));
     (LineReader { line: Arc::clone(&line) }, LineWriter { line, baud })
 }
 
 /// A device that both directions share. It is there until it is dropped.
 #[derive(Debug)]
-struct Line<D: Device>(Mutex<Option<D>>);
+struct SharedDevice<D: Device>(Mutex<Option<D>>);
 
-impl<D: Device> Line<D> {
+impl<D: Device> SharedDevice<D> {
     /// Does what waits for nothing.
     fn with<T>(&self, work: impl FnOnce(&mut D) -> T) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
@@ -112,7 +112,7 @@ impl<D: Device> Line<D> {
     }
 }
 
-impl<D: Device> Drop for Line<D> {
+impl<D: Device> Drop for SharedDevice<D> {
     fn drop(&mut self) {
         let Some(device) = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take() else { return };
         device.discard();
@@ -124,7 +124,7 @@ impl<D: Device> Drop for Line<D> {
 /// The direction from a device.
 #[derive(Debug)]
 pub struct LineReader<D: Device = SerialStream> {
-    line: Arc<Line<D>>,
+    line: Arc<SharedDevice<D>>,
 }
 
 impl<D: Device> AsyncRead for LineReader<D> {
@@ -150,7 +150,7 @@ pub enum Sending {
 /// The direction to a device.
 #[derive(Debug)]
 pub struct LineWriter<D: Device = SerialStream> {
-    line: Arc<Line<D>>,
+    line: Arc<SharedDevice<D>>,
     baud: u32,
 }
 
@@ -189,7 +189,7 @@ impl<D: Device> LineWriter<D> {
 }
 
 /// Writes to a device, without what a flush of it would be.
-struct LineBytes<'a, D: Device>(&'a Line<D>);
+struct LineBytes<'a, D: Device>(&'a SharedDevice<D>);
 
 impl<D: Device> AsyncWrite for LineBytes<'_, D> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

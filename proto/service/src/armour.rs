@@ -20,7 +20,7 @@ const LIMIT: u64 = 2 * 1024 * 1024;
 
 /// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArmourKind {
     /// An issued token with its secret.
     Token,
     /// An operator's secret key.
@@ -39,7 +39,7 @@ pub enum Kind {
     AdmissionPolicy,
 }
 
-impl Kind {
+impl ArmourKind {
     const ALL: [Self; 8] = [
         Self::Token,
         Self::OperatorSecretKey,
@@ -110,18 +110,18 @@ fn without_mark(text: &[u8]) -> &[u8] {
 
 /// Kind of a line, by its first word.
 #[must_use]
-pub fn kind(text: &[u8]) -> Option<Kind> {
+pub fn kind(text: &[u8]) -> Option<ArmourKind> {
     let first = without_mark(text).trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
-    Kind::ALL.into_iter().find(|kind| first == kind.word().as_bytes())
+    ArmourKind::ALL.into_iter().find(|kind| first == kind.word().as_bytes())
 }
 
 /// Kind of a line that holds a secret, in words; `None` for any other text.
 pub(crate) fn secret_kind(text: &[u8]) -> Option<&'static str> {
-    kind(text).filter(|kind| kind.secret()).map(Kind::noun)
+    kind(text).filter(|kind| kind.secret()).map(ArmourKind::noun)
 }
 
 /// Writes a new file; mode 0600 if it is secret. Never overwrites.
-pub fn write_new(path: &Path, kind: Kind, bytes: &[u8]) -> Result<()> {
+pub fn write_new(path: &Path, kind: ArmourKind, bytes: &[u8]) -> Result<()> {
     let line = encode(kind, bytes);
     if kind.secret() {
         private_file::write_new(path, &line)
@@ -130,7 +130,7 @@ pub fn write_new(path: &Path, kind: Kind, bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn encode(kind: Kind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+fn encode(kind: ArmourKind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     let prefix = format!("{} {} ", kind.word(), Ristretto255::ID);
     let suffix = format!(" {}\n", checksum(kind, bytes));
     // Room for all of it from the start: a growing vector would leave copies behind.
@@ -143,7 +143,7 @@ fn encode(kind: Kind, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 }
 
 /// Checksum against typing and copying errors, not against adversaries.
-fn checksum(kind: Kind, bytes: &[u8]) -> String {
+fn checksum(kind: ArmourKind, bytes: &[u8]) -> String {
     let hash = Hasher::new("quiver/1 armour")
         .lp(kind.word().as_bytes())
         .lp(Ristretto255::ID.as_bytes())
@@ -157,7 +157,7 @@ fn checksum(kind: Kind, bytes: &[u8]) -> String {
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::NoFile`], [`Error::NotAFile`], [`Error::TooOpen`],
 /// [`Error::Io`].
-pub fn read(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
+pub fn read(path: &Path, kind: ArmourKind) -> Result<Zeroizing<Vec<u8>>> {
     let decode = |text: &[u8]| read_text(text, kind, path);
     let read = if kind.secret() {
         private_file::read_decoded(path, LIMIT, decode)
@@ -171,14 +171,14 @@ pub fn read(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>> {
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooLarge`].
-pub fn read_text(text: &[u8], kind: Kind, origin: &Path) -> Result<Zeroizing<Vec<u8>>> {
+pub fn read_text(text: &[u8], kind: ArmourKind, origin: &Path) -> Result<Zeroizing<Vec<u8>>> {
     if text.len() as u64 > LIMIT {
         return Err(Error::TooLarge { path: origin.into(), limit: LIMIT });
     }
     decode(text, kind).map_err(|what| Error::Garbled { path: origin.into(), what })
 }
 
-fn decode(whole: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
+fn decode(whole: &[u8], wanted: ArmourKind) -> std::result::Result<Zeroizing<Vec<u8>>, String> {
     let text = without_mark(whole).trim_ascii();
     if text.is_empty() {
         return Err(format!("this is not {}: the file is empty", wanted.noun()));
@@ -186,7 +186,7 @@ fn decode(whole: &[u8], wanted: Kind) -> std::result::Result<Zeroizing<Vec<u8>>,
     let mut words = text.split(|byte| byte.is_ascii_whitespace());
     if words.next().unwrap_or_default() != wanted.word().as_bytes() {
         return Err(
-            wanted.told_apart(kind(text).map(Kind::noun).or_else(|| private_file::secret_kind(whole)))
+            wanted.told_apart(kind(text).map(ArmourKind::noun).or_else(|| private_file::secret_kind(whole)))
         );
     }
     let (Some(id), Some(digits), Some(sum), None) = (words.next(), words.next(), words.next(), words.next())
@@ -218,14 +218,14 @@ mod tests {
     fn lines_come_back_and_secrets_are_for_their_owner_alone() {
         let directory = tempfile::tempdir().expect("tempdir");
         for (kind, mode) in [
-            (Kind::Token, 0o600),
-            (Kind::OperatorSecretKey, 0o600),
-            (Kind::EncryptedOperatorKey, 0o600),
-            (Kind::OperatorPublicKey, 0o644),
-            (Kind::AttributeAuthority, 0o644),
-            (Kind::AttributeKey, 0o600),
-            (Kind::IbeAuthority, 0o644),
-            (Kind::AdmissionPolicy, 0o644),
+            (ArmourKind::Token, 0o600),
+            (ArmourKind::OperatorSecretKey, 0o600),
+            (ArmourKind::EncryptedOperatorKey, 0o600),
+            (ArmourKind::OperatorPublicKey, 0o644),
+            (ArmourKind::AttributeAuthority, 0o644),
+            (ArmourKind::AttributeKey, 0o600),
+            (ArmourKind::IbeAuthority, 0o644),
+            (ArmourKind::AdmissionPolicy, 0o644),
         ] {
             let path = directory.path().join(kind.word());
             write_new(&path, kind, &[1, 2, 254]).expect("write");
@@ -241,30 +241,30 @@ mod tests {
     fn public_key_in_place_of_the_secret_one_is_named_before_its_permissions() {
         let directory = tempfile::tempdir().expect("tempdir");
         let path = directory.path().join("operator.pub");
-        write_new(&path, Kind::OperatorPublicKey, &[1]).expect("write");
-        let refused = read(&path, Kind::OperatorSecretKey).expect_err("refused").to_string();
+        write_new(&path, ArmourKind::OperatorPublicKey, &[1]).expect("write");
+        let refused = read(&path, ArmourKind::OperatorSecretKey).expect_err("refused").to_string();
         let told = "this is the operator's public key; give the operator's secret key (operator.key)";
         assert!(refused.ends_with(told), "{refused}");
     }
 
     #[test]
     fn byte_order_mark_before_a_line_changes_nothing() {
-        let line = encode(Kind::Token, &[1, 2]);
+        let line = encode(ArmourKind::Token, &[1, 2]);
         let marked = [BYTE_ORDER_MARK, &line].concat();
-        assert_eq!(*decode(&marked, Kind::Token).expect("a token"), [1, 2]);
+        assert_eq!(*decode(&marked, ArmourKind::Token).expect("a token"), [1, 2]);
         assert_eq!(secret_kind(&marked), Some("a token"), "no error may show it");
     }
 
     #[test]
     fn wrong_and_garbled_lines_are_told_apart() {
-        let reason = |text: &str| decode(text.as_bytes(), Kind::Token).expect_err("refused");
+        let reason = |text: &str| decode(text.as_bytes(), ArmourKind::Token).expect_err("refused");
         for empty in ["", "\n", "\u{feff}\r\n"] {
             assert_eq!(reason(empty), "this is not a token: the file is empty");
         }
-        let operator = encode(Kind::OperatorSecretKey, &[1, 2]);
+        let operator = encode(ArmourKind::OperatorSecretKey, &[1, 2]);
         let operator = String::from_utf8_lossy(&operator).into_owned();
         assert_eq!(reason(&operator), "this is the operator's secret key; give a token");
-        let public = decode(operator.as_bytes(), Kind::OperatorPublicKey).expect_err("refused");
+        let public = decode(operator.as_bytes(), ArmourKind::OperatorPublicKey).expect_err("refused");
         assert_eq!(
             public,
             "this is the operator's secret key; give the operator's public key (operator.pub)"
@@ -272,8 +272,8 @@ mod tests {
         let suite_left_out = reason("QUIVER-TOKEN 00c0ffee 00 00");
         assert!(!suite_left_out.contains("c0ffee"), "no digit of a secret in an error: {suite_left_out}");
         assert!(reason("QUIVER-TOKEN NO-SUCH-SUITE 00 00").contains("NO-SUCH-SUITE"));
-        let good = String::from_utf8_lossy(&encode(Kind::Token, &[1, 2])).into_owned();
-        decode(good.as_bytes(), Kind::Token).expect("good");
+        let good = String::from_utf8_lossy(&encode(ArmourKind::Token, &[1, 2])).into_owned();
+        decode(good.as_bytes(), ArmourKind::Token).expect("good");
         for length in "QUIVER-TOKEN".len()..good.trim_end().len() {
             let reason = reason(&good[..length]);
             assert!(reason.contains("cut or changed") || reason.contains("unknown"), "{reason}");

@@ -83,7 +83,7 @@ struct ReadRequest {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Answer {
+enum ControlResponse {
     Ok(Value),
     Error(String),
 }
@@ -228,9 +228,9 @@ async fn answer_one<Q: DeserializeOwned + TimeLimit>(
     let answer = match line {
         Ok(line) => match read_request(&line, role) {
             Ok(request) => ask(request, &calls).await,
-            Err(reason) => Answer::Error(reason),
+            Err(reason) => ControlResponse::Error(reason),
         },
-        Err(reason) => Answer::Error(reason),
+        Err(reason) => ControlResponse::Error(reason),
     };
     let Ok(mut line) = serde_json::to_vec(&answer) else {
         return;
@@ -261,7 +261,7 @@ pub(crate) fn with_article(role: &str) -> String {
     format!("{article} {}", role.chars().filter(|c| !c.is_control()).take(ROLE_SHOWN).collect::<String>())
 }
 
-async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer {
+async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> ControlResponse {
     let time_limit = request.time_limit();
     let (sender, receiver) = oneshot::channel();
     let asked = async {
@@ -269,10 +269,10 @@ async fn ask<Q: TimeLimit>(request: Q, calls: &mpsc::Sender<Call<Q>>) -> Answer 
         receiver.await.ok()
     };
     match timeout(time_limit, asked).await {
-        Ok(Some(Ok(value))) => Answer::Ok(value),
-        Ok(Some(Err(reason))) => Answer::Error(reason),
-        Ok(None) => Answer::Error("the service is ending".into()),
-        Err(_) => Answer::Error("the service is too busy to answer".into()),
+        Ok(Some(Ok(value))) => ControlResponse::Ok(value),
+        Ok(Some(Err(reason))) => ControlResponse::Error(reason),
+        Ok(None) => ControlResponse::Error("the service is ending".into()),
+        Err(_) => ControlResponse::Error("the service is too busy to answer".into()),
     }
 }
 
@@ -341,8 +341,10 @@ pub async fn call<Q: Serialize + TimeLimit, A: DeserializeOwned>(
     let answered = timeout(within, exchange).await;
     let hangs = |_| Error::Hangs { place: socket.display().to_string(), seconds: within.as_secs() };
     match answered.map_err(hangs)?.map_err(failed)? {
-        Answer::Ok(value) => serde_json::from_value(value).map_err(|error| failed(error.to_string())),
-        Answer::Error(reason) => Err(Error::Refused(reason)),
+        ControlResponse::Ok(value) => {
+            serde_json::from_value(value).map_err(|error| failed(error.to_string()))
+        }
+        ControlResponse::Error(reason) => Err(Error::Refused(reason)),
     }
 }
 

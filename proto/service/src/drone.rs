@@ -46,8 +46,8 @@ pub mod subcommands;
 pub mod watch;
 
 pub use error::{Error, Result};
-pub use program::Program;
-pub use running::{Drone, Running, with_parts};
+pub use program::DroneProgram;
+pub use running::{DroneMachine, RunningDrone, with_parts};
 pub use service::DroneService;
 pub use settings::DroneSettings;
-pub use store::Store;
+pub use store::StateStore;

@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Error as AinqError, Ristretto255, SignedAuthority, VerifiedAuthority};
-pub use quiver_delivery::attributes::{Entry, HeldKey, Keyring};
+pub use quiver_delivery::attributes::{HeldKey, Keyring, KeyringEntry};
 
-use crate::armour::{self, Kind};
+use crate::armour::{self, ArmourKind};
 use crate::{Error, Result};
 
 /// Name of the attachment in a drone's state file.
@@ -20,7 +20,7 @@ pub const ATTACHMENT: &str = "attributes";
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
 pub fn write_authority(path: &Path, authority: &VerifiedAuthority<Ristretto255>) -> Result<()> {
-    armour::write_new(path, Kind::AttributeAuthority, &authority.bytes())
+    armour::write_new(path, ArmourKind::AttributeAuthority, &authority.bytes())
 }
 
 /// Reads the public file of an authority and checks that the KGC of this deployment vouches for it.
@@ -31,7 +31,7 @@ pub fn read_authority(
     path: &Path,
     deployment: &Deployment<Ristretto255>,
 ) -> Result<VerifiedAuthority<Ristretto255>> {
-    let bytes = armour::read(path, Kind::AttributeAuthority)?;
+    let bytes = armour::read(path, ArmourKind::AttributeAuthority)?;
     SignedAuthority::decode(&bytes)
         .and_then(|statement| statement.verify(deployment))
         .map_err(|error| wrong(path, &error))
@@ -41,8 +41,8 @@ pub fn read_authority(
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
-pub fn write_key(path: &Path, entry: &Entry<Ristretto255>) -> Result<()> {
-    armour::write_new(path, Kind::AttributeKey, &entry.encode())
+pub fn write_key(path: &Path, entry: &KeyringEntry<Ristretto255>) -> Result<()> {
+    armour::write_new(path, ArmourKind::AttributeKey, &entry.encode())
 }
 
 /// Reads the secret file of an attribute key and checks that the KGC of this deployment vouches for its
@@ -50,9 +50,9 @@ pub fn write_key(path: &Path, entry: &Entry<Ristretto255>) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Garbled`] saying what is wrong, [`Error::TooOpen`], [`Error::Io`].
-pub fn read_key(path: &Path, deployment: &Deployment<Ristretto255>) -> Result<Entry<Ristretto255>> {
-    let bytes = armour::read(path, Kind::AttributeKey)?;
-    Entry::decode(&bytes, deployment).map_err(|error| wrong(path, &error))
+pub fn read_key(path: &Path, deployment: &Deployment<Ristretto255>) -> Result<KeyringEntry<Ristretto255>> {
+    let bytes = armour::read(path, ArmourKind::AttributeKey)?;
+    KeyringEntry::decode(&bytes, deployment).map_err(|error| wrong(path, &error))
 }
 
 fn wrong(path: &Path, error: &AinqError) -> Error {

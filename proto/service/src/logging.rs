@@ -59,7 +59,7 @@ pub fn start(role: &str, format: LogFormat, otlp: Option<&str>) -> Result<Option
         .log_internal_errors(false);
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Text => {
-            let limited = limit::Limited::new(line::Line, false);
+            let limited = limit::Limited::new(line::LineFormatter, false);
             Box::new(lines.with_ansi(std::io::stderr().is_terminal()).event_format(limited))
         }
         LogFormat::Json => {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::armour::{self, Kind};
+use crate::armour::{self, ArmourKind};
 use crate::secrets::Protection;
 use crate::state_file::{self, Owner};
 use crate::{Result, private_file};
@@ -43,9 +43,9 @@ pub fn write_new(path: &Path, key: &[u8], by: Option<&Protection>) -> Result<()>
     match by {
         Some(by) => {
             let sealed = state_file::seal_once(path, &owner(), by, key)?;
-            armour::write_new(path, Kind::EncryptedOperatorKey, &sealed)
+            armour::write_new(path, ArmourKind::EncryptedOperatorKey, &sealed)
         }
-        None => armour::write_new(path, Kind::OperatorSecretKey, key),
+        None => armour::write_new(path, ArmourKind::OperatorSecretKey, key),
     }
 }
 
@@ -55,8 +55,8 @@ pub fn write_new(path: &Path, key: &[u8], by: Option<&Protection>) -> Result<()>
 /// Those of [`armour::read`], of `obtain`, and of a state file that does not open.
 pub fn read(path: &Path, obtain: impl FnOnce() -> Result<Protection>) -> Result<OperatorKeyFile> {
     let (bytes, encrypted) = private_file::read_decoded(path, LIMIT, |text| {
-        let encrypted = armour::kind(text) == Some(Kind::EncryptedOperatorKey);
-        let kind = if encrypted { Kind::EncryptedOperatorKey } else { Kind::OperatorSecretKey };
+        let encrypted = armour::kind(text) == Some(ArmourKind::EncryptedOperatorKey);
+        let kind = if encrypted { ArmourKind::EncryptedOperatorKey } else { ArmourKind::OperatorSecretKey };
         Ok((armour::read_text(text, kind, path)?, encrypted))
     })?;
     if !encrypted {
@@ -116,10 +116,10 @@ mod tests {
             let mut bad = sealed.clone();
             bad[position] ^= 1;
             let path = directory.path().join(format!("{position}.key"));
-            armour::write_new(&path, Kind::EncryptedOperatorKey, &bad).expect("write");
+            armour::write_new(&path, ArmourKind::EncryptedOperatorKey, &bad).expect("write");
             read(&path, || Ok(by(1))).expect_err("changed");
             let cut = directory.path().join(format!("{position}-cut.key"));
-            armour::write_new(&cut, Kind::EncryptedOperatorKey, &sealed[..position]).expect("write");
+            armour::write_new(&cut, ArmourKind::EncryptedOperatorKey, &sealed[..position]).expect("write");
             read(&cut, || Ok(by(1))).expect_err("cut");
         }
     }

@@ -29,10 +29,10 @@ pub fn block_on<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
 
 /// Event that ends a service.
 #[derive(Debug)]
-pub struct Shutdown(Source);
+pub struct Shutdown(ShutdownSource);
 
 #[derive(Debug)]
-enum Source {
+enum ShutdownSource {
     /// SIGTERM (from a service manager, or to PID 1 of a container) and SIGINT (Ctrl-C).
     Signals { terminate: Signal, interrupt: Signal },
     /// The application.
@@ -58,34 +58,34 @@ impl Shutdown {
         let hear =
             |kind| signal(kind).map_err(|source| Error::io("listen for", Path::new("signals"), source));
         let (terminate, interrupt) = (hear(SignalKind::terminate())?, hear(SignalKind::interrupt())?);
-        Ok(Self(Source::Signals { terminate, interrupt }))
+        Ok(Self(ShutdownSource::Signals { terminate, interrupt }))
     }
 
     /// Makes the value for commands that end by themselves: nothing is waited for, and a signal is left to
     /// [`end_on_signal`].
     pub const fn never() -> Self {
-        Self(Source::Never)
+        Self(ShutdownSource::Never)
     }
 
     /// Makes the value for services within another program: no signal is listened for.
     pub fn by_request() -> (ShutdownRequest, Self) {
         let (request, requested) = watch::channel(false);
-        (ShutdownRequest(request), Self(Source::Application(requested)))
+        (ShutdownRequest(request), Self(ShutdownSource::Application(requested)))
     }
 
     /// Resolves to what ends the service, for the log: the signal's name. Cancel-safe.
     pub async fn requested(&mut self) -> &'static str {
         match &mut self.0 {
-            Source::Signals { terminate, interrupt } => {
+            ShutdownSource::Signals { terminate, interrupt } => {
                 AWAITED.store(true, Ordering::SeqCst);
                 either(terminate, interrupt).await
             }
-            Source::Application(requested) => {
+            ShutdownSource::Application(requested) => {
                 // An error means that the request's owner is gone.
                 let _ = requested.wait_for(|requested| *requested).await;
                 "the application"
             }
-            Source::Never => std::future::pending().await,
+            ShutdownSource::Never => std::future::pending().await,
         }
     }
 }
@@ -112,7 +112,7 @@ pub fn end_on_signal(program: &'static str, next: &'static str) -> Result<()> {
     };
     let terminal = Terminal::save();
     let end = move || {
-        let Source::Signals { mut terminate, mut interrupt } = listening.0 else { return };
+        let ShutdownSource::Signals { mut terminate, mut interrupt } = listening.0 else { return };
         loop {
             let signal = runtime.block_on(either(&mut terminate, &mut interrupt));
             if !AWAITED.load(Ordering::SeqCst) {

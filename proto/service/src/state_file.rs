@@ -46,9 +46,9 @@ use zeroize::Zeroizing;
 use crate::private_file::{self, Lock};
 use crate::secrets::{Protection, Stretching};
 use crate::{Error, Result};
-use frame::{Chain, Next};
+use frame::{FrameChain, Next};
 pub(crate) use header::MAGIC;
-use header::{Header, Seal};
+use header::{Seal, StateFileHeader};
 
 /// The largest state file, in bytes: what is larger is not read, so nothing makes it larger.
 const FILE_LIMIT: u64 = 1 << 30;
@@ -88,10 +88,10 @@ pub fn tagged(tag: u8, bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 pub struct StateFile {
     path: PathBuf,
     file: File,
-    header: Header,
+    header: StateFileHeader,
     /// K: what the keys of this file and its successors are derived from.
     root: Secret<32>,
-    chain: Chain,
+    chain: FrameChain,
     /// Bytes acknowledged; anything behind them is the rest of a failed append.
     acknowledged: u64,
     snapshot: u64,
@@ -125,7 +125,7 @@ impl StateFile {
         }
         let seal = Seal::of(by);
         let root = root_key(path, &seal, by)?;
-        let header = Header { owner: owner.clone(), seal, file_id: random() };
+        let header = StateFileHeader { owner: owner.clone(), seal, file_id: random() };
         let (file, chain, length) = write_snapshot(path, &header, &root, records)?;
         let mut state = Self::over(path, file, header, root, chain, lock);
         (state.acknowledged, state.snapshot, state.directory_unsynced) = (length, length, true);
@@ -143,7 +143,7 @@ impl StateFile {
         let lock = Lock::acquire(path)?;
         let bytes = private_file::read(path, FILE_LIMIT)?;
         let (header, start, root) = unlock(path, owner, by, &bytes)?;
-        let mut chain = Chain::new(&header, &root);
+        let mut chain = FrameChain::new(&header, &root);
         let read = read_frames(path, &mut chain, &bytes, start)?;
         let file = File::options()
             .read(true)
@@ -163,7 +163,14 @@ impl StateFile {
         unlock(path, owner, by, &private_file::read(path, FILE_LIMIT)?).map(drop)
     }
 
-    fn over(path: &Path, file: File, header: Header, root: Secret<32>, chain: Chain, lock: Lock) -> Self {
+    fn over(
+        path: &Path,
+        file: File,
+        header: StateFileHeader,
+        root: Secret<32>,
+        chain: FrameChain,
+        lock: Lock,
+    ) -> Self {
         let (acknowledged, snapshot, directory_unsynced) = (0, 0, false);
         let (path, limit) = (path.into(), FILE_LIMIT);
         Self {
@@ -186,7 +193,7 @@ impl StateFile {
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Io`], [`Error::TooLarge`].
     pub fn replace<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
-        let header = Header { file_id: random(), ..self.header.clone() };
+        let header = StateFileHeader { file_id: random(), ..self.header.clone() };
         let (file, chain, acknowledged) = write_snapshot(&self.path, &header, &self.root, records)?;
         (self.file, self.header, self.chain) = (file, header, chain);
         (self.acknowledged, self.snapshot, self.directory_unsynced) = (acknowledged, acknowledged, true);
@@ -249,8 +256,8 @@ impl StateFile {
             file.take(length).read_to_end(bytes)
         };
         read(&mut self.file, &mut bytes).map_err(|source| Error::io("read", &self.path, source))?;
-        let (header, start, _) = Header::decode(&self.path, &bytes)?;
-        let mut chain = Chain::new(&header, &self.root);
+        let (header, start, _) = StateFileHeader::decode(&self.path, &bytes)?;
+        let mut chain = FrameChain::new(&header, &self.root);
         let read = read_frames(&self.path, &mut chain, &bytes, start)?;
         if read.acknowledged as u64 != length {
             let (path, offset) = (self.path.clone(), read.acknowledged as u64);
@@ -277,8 +284,8 @@ impl StateFile {
 pub fn seal_once(path: &Path, owner: &Owner, by: &Protection, record: &[u8]) -> Result<Vec<u8>> {
     let seal = Seal::of(by);
     let root = root_key(path, &seal, by)?;
-    let header = Header { owner: owner.clone(), seal, file_id: random() };
-    let (frame, _) = Chain::new(&header, &root).seal(path, &[record], random())?;
+    let header = StateFileHeader { owner: owner.clone(), seal, file_id: random() };
+    let (frame, _) = FrameChain::new(&header, &root).seal(path, &[record], random())?;
     let mut bytes = header.encode(&root);
     bytes.extend_from_slice(&frame);
     Ok(bytes)
@@ -292,7 +299,7 @@ pub fn open_once(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> R
     let (header, start, root) = unlock(path, owner, by, bytes)?;
     let corrupt = |what| Error::Corrupt { path: path.into(), offset: start as u64, what };
     let frame = bytes.get(start..).unwrap_or_default();
-    match Chain::new(&header, &root).open(frame, start).map_err(corrupt)? {
+    match FrameChain::new(&header, &root).open(frame, start).map_err(corrupt)? {
         Next::Frame { length, mut records } if length == frame.len() && records.len() == 1 => {
             records.pop().ok_or_else(|| corrupt("it is empty"))
         }
@@ -301,8 +308,13 @@ pub fn open_once(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> R
 }
 
 /// The header of a file, where its frames begin, and K.
-fn unlock(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> Result<(Header, usize, Secret<32>)> {
-    let (header, start, check) = Header::decode(path, bytes)?;
+fn unlock(
+    path: &Path,
+    owner: &Owner,
+    by: &Protection,
+    bytes: &[u8],
+) -> Result<(StateFileHeader, usize, Secret<32>)> {
+    let (header, start, check) = StateFileHeader::decode(path, bytes)?;
     if header.owner != *owner {
         let (found, expected) = (header.owner.describe(), owner.describe());
         return Err(Error::Foreign { path: path.into(), found, expected });
@@ -315,14 +327,14 @@ fn unlock(path: &Path, owner: &Owner, by: &Protection, bytes: &[u8]) -> Result<(
 }
 
 /// Content of a file's frames.
-struct Read {
+struct ReadFrames {
     records: Records,
     acknowledged: usize,
     snapshot: usize,
 }
 
-fn read_frames(path: &Path, chain: &mut Chain, bytes: &[u8], start: usize) -> Result<Read> {
-    let mut read = Read { records: Vec::new(), acknowledged: start, snapshot: 0 };
+fn read_frames(path: &Path, chain: &mut FrameChain, bytes: &[u8], start: usize) -> Result<ReadFrames> {
+    let mut read = ReadFrames { records: Vec::new(), acknowledged: start, snapshot: 0 };
     loop {
         let rest = bytes.get(read.acknowledged..).unwrap_or_default();
         let corrupt = |what| Error::Corrupt { path: path.into(), offset: read.acknowledged as u64, what };
@@ -353,12 +365,12 @@ fn read_frames(path: &Path, chain: &mut Chain, bytes: &[u8], start: usize) -> Re
 
 fn write_snapshot<R: AsRef<[u8]>>(
     path: &Path,
-    header: &Header,
+    header: &StateFileHeader,
     root: &Secret<32>,
     records: &[R],
-) -> Result<(File, Chain, u64)> {
+) -> Result<(File, FrameChain, u64)> {
     let mut bytes = header.encode(root);
-    let (frame, chain) = Chain::new(header, root).seal(path, records, random())?;
+    let (frame, chain) = FrameChain::new(header, root).seal(path, records, random())?;
     bytes.extend_from_slice(&frame);
     let file = private_file::swap_in(path, &bytes)?;
     Ok((file, chain, bytes.len() as u64))

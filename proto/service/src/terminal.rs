@@ -48,7 +48,7 @@ pub fn not_reachable(listen: &[String]) -> Option<String> {
 
 /// A group message as the services show it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Message<'a> {
+pub struct PrintedMessage<'a> {
     /// The group.
     pub group: &'a str,
     /// The application's channel.
@@ -66,7 +66,7 @@ fn as_hex<S: serde::Serializer>(data: &[u8], serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(&hex::encode(data))
 }
 
-impl Message<'_> {
+impl PrintedMessage<'_> {
     /// A line: for people, or as JSON with the content as `hex` and, if it is text, as `text`.
     pub fn line(&self, json: bool) -> String {
         let text = std::str::from_utf8(self.data).ok();
@@ -124,8 +124,13 @@ mod tests {
 
     #[test]
     fn message_cannot_drive_the_terminal() {
-        let mut message =
-            Message { group: "alpha", channel: "chat", from: "edge-1", signed: true, data: b"hi\x1b[2J\n" };
+        let mut message = PrintedMessage {
+            group: "alpha",
+            channel: "chat",
+            from: "edge-1",
+            signed: true,
+            data: b"hi\x1b[2J\n",
+        };
         assert_eq!(message.line(false), "[alpha/chat] edge-1 (signed): hi\\u{1b}[2J\\n");
         let object: serde_json::Value = serde_json::from_str(&message.line(true)).expect("json");
         assert_eq!((&object["text"], &object["event"]), (&"hi\x1b[2J\n".into(), &"message".into()));

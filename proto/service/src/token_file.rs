@@ -4,12 +4,12 @@ use std::path::Path;
 
 use quiver_ainq::{Deployment, IssuedToken, Ristretto255, Role};
 
-use crate::armour::{self, Kind};
+use crate::armour::{self, ArmourKind};
 use crate::{Error, Result, clock};
 
 /// The kind of drone that a token is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum TokenRole {
     /// An edge.
     Edge,
     /// A leader.
@@ -24,9 +24,9 @@ pub enum Wanted {
 pub fn read(
     path: &Path,
     deployment: &Deployment<Ristretto255>,
-    wanted: Wanted,
+    wanted: TokenRole,
 ) -> Result<IssuedToken<Ristretto255>> {
-    check(&armour::read(path, Kind::Token)?, path, deployment, wanted)
+    check(&armour::read(path, ArmourKind::Token)?, path, deployment, wanted)
 }
 
 /// The same of a token that came otherwise than in a file: its text. Errors name its `origin` as their path.
@@ -37,16 +37,16 @@ pub fn read_text(
     text: &[u8],
     origin: &Path,
     deployment: &Deployment<Ristretto255>,
-    wanted: Wanted,
+    wanted: TokenRole,
 ) -> Result<IssuedToken<Ristretto255>> {
-    check(&armour::read_text(text, Kind::Token, origin)?, origin, deployment, wanted)
+    check(&armour::read_text(text, ArmourKind::Token, origin)?, origin, deployment, wanted)
 }
 
 fn check(
     bytes: &[u8],
     path: &Path,
     deployment: &Deployment<Ristretto255>,
-    wanted: Wanted,
+    wanted: TokenRole,
 ) -> Result<IssuedToken<Ristretto255>> {
     let wrong = |what: String| Error::Garbled { path: path.into(), what };
     let token = IssuedToken::<Ristretto255>::decode(bytes)
@@ -56,10 +56,10 @@ fn check(
         return Err(wrong(format!("the token is for another deployment than {}", deployment.name())));
     }
     match (&statement.role, wanted) {
-        (Role::Edge, Wanted::Leader) => {
+        (Role::Edge, TokenRole::Leader) => {
             return Err(wrong("the token is an edge's; use it with `edge`".into()));
         }
-        (Role::Leader { .. }, Wanted::Edge) => {
+        (Role::Leader { .. }, TokenRole::Edge) => {
             return Err(wrong("the token is a leader's; use it with `leader`".into()));
         }
         _ => {}
@@ -98,25 +98,25 @@ mod tests {
         let issued = OperatorSecretKey::<Ristretto255>::generate(&mut OsRng)
             .issue(&ours, grant, &mut OsRng)
             .expect("issue");
-        armour::write_new(&path, Kind::Token, &issued.encode()).expect("write");
-        assert_eq!(read(&path, &ours, Wanted::Edge).expect("good").token, issued.token);
+        armour::write_new(&path, ArmourKind::Token, &issued.encode()).expect("write");
+        assert_eq!(read(&path, &ours, TokenRole::Edge).expect("good").token, issued.token);
         let (text, origin) = (std::fs::read(&path).expect("read"), Path::new("the token"));
-        assert_eq!(read_text(&text, origin, &ours, Wanted::Edge).expect("good").token, issued.token);
-        let error = read_text(&text[1..], origin, &ours, Wanted::Edge).expect_err("refused").to_string();
+        assert_eq!(read_text(&text, origin, &ours, TokenRole::Edge).expect("good").token, issued.token);
+        let error = read_text(&text[1..], origin, &ours, TokenRole::Edge).expect_err("refused").to_string();
         assert!(error.starts_with("the token: this is not a token"), "{error}");
         let refusal = |deployment: &Deployment<Ristretto255>, wanted| {
             read(&path, deployment, wanted).expect_err("refused").to_string()
         };
-        assert!(refusal(&deployment(), Wanted::Edge).contains("another deployment"));
-        assert!(refusal(&ours, Wanted::Leader).contains("use it with `edge`"));
+        assert!(refusal(&deployment(), TokenRole::Edge).contains("another deployment"));
+        assert!(refusal(&ours, TokenRole::Leader).contains("use it with `edge`"));
         let other = directory.path().join("other.token");
         let reserved = String::from_utf8_lossy(&text).replace(Ristretto255::ID, BLS12381G1_ID);
         private_file::write_new(&other, reserved.as_bytes()).expect("write");
-        let refused = read(&other, &ours, Wanted::Edge).expect_err("refused").to_string();
+        let refused = read(&other, &ours, TokenRole::Edge).expect_err("refused").to_string();
         assert!(refused.contains("other.token: it is of suite bls12-381-g1"), "{refused}");
         let cut = directory.path().join("cut.token");
         let bytes = issued.encode();
-        armour::write_new(&cut, Kind::Token, &bytes[..bytes.len() - 1]).expect("write");
-        assert!(read(&cut, &ours, Wanted::Edge).expect_err("refused").to_string().contains("garbled"));
+        armour::write_new(&cut, ArmourKind::Token, &bytes[..bytes.len() - 1]).expect("write");
+        assert!(read(&cut, &ours, TokenRole::Edge).expect_err("refused").to_string().contains("garbled"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use quiver_ainq::{Deployment, Header, Part, Suite};
+use quiver_ainq::{Deployment, EpochPart, Header, Suite};
 use quiver_crypto::Digest;
 use quiver_message::{Message, Rekey, ShortRekey};
 
@@ -28,7 +28,7 @@ impl<S: Suite> HeaderReader<S> {
     pub fn read(&mut self, deployment: &Deployment<S>, message: Message<S>) -> Message<S> {
         let message = match message {
             Message::ShortRekey(short) => match self.rebuild(&short) {
-                Some(header) => Message::Rekey(Rekey::new(header, Some(Part::Delta(short.wraps)))),
+                Some(header) => Message::Rekey(Rekey::new(header, Some(EpochPart::Delta(short.wraps)))),
                 None => return Message::ShortRekey(short),
             },
             message => message,

@@ -47,7 +47,7 @@ pub struct Packet<N> {
 pub type Tamper<N> = Box<dyn FnMut(Packet<N>) -> Vec<Packet<N>>>;
 
 /// Event of the net.
-enum Event<N> {
+enum PacketEvent<N> {
     /// A packet arrives over this connection of its receiver. `None`: over whichever there is then.
     Arrival(Packet<N>, Option<(N, Peer)>),
     /// The first notices that the second crashed.
@@ -67,7 +67,7 @@ pub struct Net<N> {
     /// Number of outputs after which nodes crash that are yet to be started.
     crashing: BTreeMap<N, u32>,
     skew: i64,
-    queue: EventQueue<Event<N>>,
+    queue: EventQueue<PacketEvent<N>>,
     /// Handles under which the first knows the second, and the nodes that the first knows under each handle.
     peers: BTreeMap<(N, N), Peer>,
     behind: BTreeMap<(N, Peer), N>,
@@ -375,7 +375,7 @@ impl<N: Id> Net<N> {
     /// Puts a packet on its way that arrives over whichever connection there is then.
     pub fn insert(&mut self, packet: Packet<N>) {
         let at = self.now + nanos(self.network.faults().delay);
-        self.queue.push(at, Event::Arrival(packet, None));
+        self.queue.push(at, PacketEvent::Arrival(packet, None));
     }
 
     /// The messages on their way, in order.
@@ -388,7 +388,7 @@ impl<N: Id> Net<N> {
     /// # Panics
     /// If there are not so many.
     pub fn deliver(&mut self, place: usize) {
-        if let Event::Arrival(packet, over) = self.take_pending(place) {
+        if let PacketEvent::Arrival(packet, over) = self.take_pending(place) {
             self.arrive(packet, over);
         }
     }
@@ -398,7 +398,7 @@ impl<N: Id> Net<N> {
     /// # Panics
     /// If there are not so many.
     pub fn deliver_changed(&mut self, place: usize, bytes: Vec<u8>) {
-        if let Event::Arrival(packet, over) = self.take_pending(place) {
+        if let PacketEvent::Arrival(packet, over) = self.take_pending(place) {
             self.arrive(Packet { bytes, ..packet }, over);
         }
     }
@@ -418,15 +418,15 @@ impl<N: Id> Net<N> {
         }
     }
 
-    fn take_pending(&mut self, place: usize) -> Event<N> {
+    fn take_pending(&mut self, place: usize) -> PacketEvent<N> {
         let (number, _) = *self.numbered().get(place).expect("so many messages");
         self.queue.remove(number).expect("it is there").event
     }
 
     fn numbered(&self) -> Vec<(u64, &Packet<N>)> {
         let arrivals = self.queue.in_order().into_iter().filter_map(|queued| match &queued.event {
-            Event::Arrival(packet, _) => Some((queued.number, packet)),
-            Event::Lost(..) => None,
+            PacketEvent::Arrival(packet, _) => Some((queued.number, packet)),
+            PacketEvent::Lost(..) => None,
         });
         arrivals.collect()
     }
@@ -444,9 +444,9 @@ impl<N: Id> Net<N> {
         }
         self.now = self.now.max(arrival);
         match self.queue.pop().map(|queued| queued.event) {
-            Some(Event::Arrival(packet, over)) => self.arrive(packet, over),
-            Some(Event::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => self.disconnect(at, of),
-            Some(Event::Lost(..)) | None => {}
+            Some(PacketEvent::Arrival(packet, over)) => self.arrive(packet, over),
+            Some(PacketEvent::Lost(at, of)) if !self.peers.contains_key(&(of, at)) => self.disconnect(at, of),
+            Some(PacketEvent::Lost(..)) | None => {}
         }
         true
     }
@@ -578,7 +578,7 @@ impl<N: Id> Net<N> {
         let others: Vec<_> = self.peers.keys().copied().filter(|(at, _)| *at == id).collect();
         for (at, of) in others {
             self.forget(at, of);
-            self.queue.push(noticed, Event::Lost(of, at));
+            self.queue.push(noticed, PacketEvent::Lost(of, at));
         }
     }
 
@@ -607,7 +607,7 @@ impl<N: Id> Net<N> {
             let (now, queue) = (self.now, &mut self.queue);
             self.network.carry(from, to, &Arc::from(bytes), &mut |arrival| {
                 let packet = Packet { from, to, via, bytes: arrival.payload.to_vec() };
-                queue.push(now.saturating_add(arrival.after), Event::Arrival(packet, over));
+                queue.push(now.saturating_add(arrival.after), PacketEvent::Arrival(packet, over));
             });
         }
     }

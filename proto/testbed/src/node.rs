@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_machine::{Finished, Input, Machine, Now, Peer, Route, Via};
+use quiver_machine::{FinishedJob, Input, Machine, Now, Peer, Route, Via};
 
 use crate::driver::{DrainEnd, OutputSink, drain};
 use crate::{CompactRng, Disk, DiskState, EPOCH_START, Keep};
@@ -146,7 +146,7 @@ impl<M: Machine> SimNode<M> {
 
     /// Gives the machine what came of a job and carries out what it then wants. A node that takes no input
     /// loses it.
-    pub fn finish_job(&mut self, now: u64, done: Finished, sink: &mut impl OutputSink<M>) {
+    pub fn finish_job(&mut self, now: u64, done: FinishedJob, sink: &mut impl OutputSink<M>) {
         let clock = self.clock(now);
         if let (Some(machine), None) = (&mut self.machine, &self.faults) {
             machine.finish_job(clock, done, &mut self.rng.wake());

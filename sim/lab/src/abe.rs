@@ -33,8 +33,8 @@ use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
 use quiver_report::{Making, Observer, Report};
 
 use self::attribute_growth::AttributeGrowth;
-pub use self::plan::Plan;
-use self::published::Published;
+pub use self::plan::AbePlan;
+use self::published::PublishedAbe;
 use self::random_trees::RandomTrees;
 use crate::Result;
 use crate::blank_report::blank_report;
@@ -54,12 +54,12 @@ struct SchemeGrowths {
 /// [`Abe`](crate::LabError::Abe) if a scheme refuses an operation, and
 /// [`WrongKey`](crate::LabError::WrongKey) if it opens something else than was sealed.
 pub fn reproduce(
-    plan: &Plan,
+    plan: &AbePlan,
     making: Making,
     heap: &dyn Heap,
     observer: &mut dyn Observer,
 ) -> Result<Report> {
-    let published = Published::read()?;
+    let published = PublishedAbe::read()?;
     let groups = groups::measure(plan, &published, observer);
     let trees_by_size = RandomTrees::generate(plan)?;
     let growths = SchemeGrowths {

@@ -25,10 +25,10 @@ mod published;
 mod step;
 mod summary;
 
-pub use self::plan::{Plan, Size};
+pub use self::plan::{AbkePlan, PolicySize};
 use quiver_report::{Making, Observer, Report};
 
-use self::published::Published;
+use self::published::PublishedAbke;
 use crate::Result;
 use crate::blank_report::blank_report;
 
@@ -37,8 +37,8 @@ use crate::blank_report::blank_report;
 /// # Errors
 /// [`Abke`](crate::LabError::Abke) and [`Garble`](crate::LabError::Garble) if something is refused that
 /// should not be, and [`WrongKey`](crate::LabError::WrongKey) if the two sides of a run hold different keys.
-pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
-    let published = Published::read()?;
+pub fn reproduce(plan: &AbkePlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let published = PublishedAbke::read()?;
     let exchanges = exchange::measure(plan, observer)?;
     let fences = geolocation::measure(plan, observer)?;
     let experiments = vec![

@@ -23,21 +23,21 @@ mod strategies;
 mod summary;
 pub(crate) mod swarm;
 
-use quiver_report::{Observer, Report, Source};
+use quiver_report::{Observer, Publication, Report};
 
 use crate::Result;
 use crate::blank_report::blank_report;
 
-pub use self::plan::Plan;
-use self::published::Published;
+pub use self::plan::AinqPlan;
+use self::published::PublishedAinq;
 pub use quiver_report::Making;
 
 /// Measures everything.
 ///
 /// # Errors
 /// [`Protocol`](crate::LabError::Protocol) and [`WrongKey`](crate::LabError::WrongKey) if the protocol fails.
-pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
-    let published = Published::read()?;
+pub fn reproduce(plan: &AinqPlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let published = PublishedAinq::read()?;
     let experiments = vec![
         edge::measure(plan, &published, observer)?,
         leader::measure(plan, &published, observer)?,
@@ -55,8 +55,8 @@ pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Re
     })
 }
 
-fn source() -> Source {
-    Source {
+fn source() -> Publication {
+    Publication {
         citation: "Frimpong, Rabbaninejad, Michalas: Arrows in a Quiver: A Secure Certificateless Group Key \
                    Distribution Protocol for Drones. NordSec 2021, eprint 2021/1372."
             .into(),

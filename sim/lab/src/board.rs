@@ -26,10 +26,10 @@ mod tables;
 use quiver_report::{Making, Observer, Report};
 
 use self::boards::Boards;
-use self::figures::Measured;
-pub use self::plan::Plan;
+use self::figures::BoardMeasurements;
+pub use self::plan::BoardPlan;
 use crate::Result;
-use crate::abe::published::Published;
+use crate::abe::published::PublishedAbe;
 use crate::blank_report::blank_report;
 
 /// Runs the native shell and reads the recorded figures.
@@ -37,9 +37,9 @@ use crate::blank_report::blank_report;
 /// # Errors
 /// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures)
 /// or [`Reference`](crate::LabError::Reference) if recorded or published figures cannot be read.
-pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
-    let (published, boards) = (Published::read()?, Boards::read()?);
-    let measured = Measured::take(plan, observer)?;
+pub fn reproduce(plan: &BoardPlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let (published, boards) = (PublishedAbe::read()?, Boards::read()?);
+    let measured = BoardMeasurements::take(plan, observer)?;
     let experiments = vec![
         tables::symmetric(&boards, &measured),
         tables::edge(&measured),

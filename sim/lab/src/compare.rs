@@ -28,7 +28,7 @@ use quiver_report::Observer;
 use crate::Result;
 use crate::measure::Effort;
 
-pub use self::event::{Cost, Event};
+pub use self::event::{Cost, MembershipEvent};
 pub use self::report::report;
 pub use self::system::System;
 
@@ -37,8 +37,8 @@ const MOST: u32 = 1 << 17;
 
 /// Sizes, systems and effort of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Group sizes, ascending, each from [`Plan::LEAST`] on.
+pub struct ComparisonPlan {
+    /// Group sizes, ascending, each from [`ComparisonPlan::LEAST`] on.
     pub drones: Vec<u32>,
     /// True to go on after the last size, each twice the one before, for as long as MLS keeps within the
     /// budget.
@@ -52,7 +52,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Default for Plan {
+impl Default for ComparisonPlan {
     /// 100 to 2,000 drones, and as far as MLS goes in a minute.
     fn default() -> Self {
         let effort = Effort { budget: Duration::from_millis(300), least: 3, most: 31 };
@@ -66,7 +66,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl ComparisonPlan {
     /// The smallest group that all events are possible in.
     pub const LEAST: u32 = 8;
 
@@ -85,13 +85,13 @@ impl Plan {
 
 /// An event in one group.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Row {
+pub struct ComparisonRow {
     /// Drones in the group, without the leader.
     pub drones: u32,
     /// The system.
     pub system: System,
     /// The event.
-    pub event: Event,
+    pub event: MembershipEvent,
     /// Cost of the event.
     pub cost: Cost,
 }
@@ -109,19 +109,19 @@ pub struct Cut {
 
 /// All that was measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
+pub struct MlsComparison {
     /// The plan.
-    pub plan: Plan,
+    pub plan: ComparisonPlan,
     /// Rows by size, system and event.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Omitted measurements, and the reasons.
     pub cuts: Vec<Cut>,
 }
 
-impl Comparison {
+impl MlsComparison {
     /// Costs of an event, if it was measured.
     #[must_use]
-    pub fn cost(&self, drones: u32, system: System, event: Event) -> Option<&Cost> {
+    pub fn cost(&self, drones: u32, system: System, event: MembershipEvent) -> Option<&Cost> {
         let wanted = (drones, system, event);
         self.rows.iter().find(|row| (row.drones, row.system, row.event) == wanted).map(|row| &row.cost)
     }
@@ -147,11 +147,11 @@ impl Comparison {
 /// refuses an operation; [`LabError::WrongKey`](crate::LabError::WrongKey) if a member's key is not the
 /// leader's.
 pub fn measure(
-    plan: &Plan,
+    plan: &ComparisonPlan,
     observer: &mut dyn Observer,
-    finished: &mut dyn FnMut(&Comparison),
-) -> Result<Comparison> {
-    let mut comparison = Comparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };
+    finished: &mut dyn FnMut(&MlsComparison),
+) -> Result<MlsComparison> {
+    let mut comparison = MlsComparison { plan: plan.clone(), rows: Vec::new(), cuts: Vec::new() };
     let (mut done, mut last) = (0, None);
     while let Some(drones) = plan.size_after(done, last, comparison.is_cut(System::MlsOneCommitter)) {
         for system in System::ALL {

@@ -25,10 +25,10 @@ mod published;
 mod quorum;
 mod summary;
 
-pub use self::plan::Plan;
+pub use self::plan::IbePlan;
 use quiver_report::{Making, Observer, Report};
 
-use self::published::Published;
+use self::published::PublishedIbe;
 use crate::Result;
 use crate::blank_report::blank_report;
 
@@ -38,8 +38,8 @@ use crate::blank_report::blank_report;
 /// [`Ibe`](crate::LabError::Ibe), [`Age`](crate::LabError::Age) and [`Kzg`](crate::LabError::Kzg) if
 /// something is refused that should not be, and [`WrongKey`](crate::LabError::WrongKey) if what was decrypted
 /// is not what was encrypted.
-pub fn reproduce(plan: &Plan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
-    let published = Published::read()?;
+pub fn reproduce(plan: &IbePlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
+    let published = PublishedIbe::read()?;
     let experiments = vec![
         aggregation::end_to_end(plan, &published, observer)?,
         messages::sizes(plan, &published, observer)?,

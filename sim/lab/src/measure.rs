@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
-use quiver_report::Value;
+use quiver_report::CellValue;
 use serde::Serialize;
 
 /// Least time of one sample, so that reading the clock does not count.
@@ -60,7 +60,7 @@ impl Timing {
     }
 }
 
-impl From<Timing> for Value {
+impl From<Timing> for CellValue {
     fn from(timing: Timing) -> Self {
         Self::Number(timing.median)
     }

@@ -3,8 +3,8 @@
 use std::alloc::System;
 
 use peakmem_alloc::PeakMemAlloc;
-use quiver_lab::abe::{Plan, reproduce};
-use quiver_report::{Report, Value};
+use quiver_lab::abe::{AbePlan, reproduce};
+use quiver_report::{CellValue, Report};
 
 #[path = "quick_run/watched.rs"]
 mod watched;
@@ -14,7 +14,7 @@ use watched::{Watch, making, quick_run, table};
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
 
 fn quick(watch: &mut Watch) -> Report {
-    reproduce(&Plan::quick(), making(), &HEAP, watch).unwrap()
+    reproduce(&AbePlan::quick(), making(), &HEAP, watch).unwrap()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn every_published_figure_stands_beside_ours(report: &Report) {
     for scheme in ["gpsw06", "yct14"] {
         for operation in ["setup", "encrypt", "keygen", "decrypt"] {
             let table = table(report, &format!("{scheme}-{operation}"));
-            for attributes in Plan::quick().attributes {
+            for attributes in AbePlan::quick().attributes {
                 for key in ["soc_seconds", "laptop_seconds", "ours_seconds", "laptop_over_ours"] {
                     let figure = table.figure(&[attributes.into()], key);
                     assert!(figure.is_some_and(|figure| figure > 0.0), "{}: {key}", table.slug);
@@ -75,8 +75,9 @@ fn broken_scheme_is_called_broken(report: &Report) {
     assert!(yct.title.contains("broken") && yct.about[0].contains("Do not use it"));
     for table in report.tables() {
         for row in &table.rows {
-            let named = |value: &Value| matches!(value, Value::Text(text) if text.starts_with("YCT14"));
-            let text = |value: &Value| matches!(value, Value::Text(text) if text.contains("broken"));
+            let named =
+                |value: &CellValue| matches!(value, CellValue::Text(text) if text.starts_with("YCT14"));
+            let text = |value: &CellValue| matches!(value, CellValue::Text(text) if text.contains("broken"));
             assert!(!row.iter().any(named) || row.iter().any(text), "{}: {row:?}", table.slug);
         }
     }

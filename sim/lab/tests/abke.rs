@@ -1,7 +1,7 @@
 //! A quick run of the experiments with attribute-based key exchange, as CI makes it.
 
-use quiver_lab::abke::{Plan, reproduce};
-use quiver_report::{Report, Value};
+use quiver_lab::abke::{AbkePlan, reproduce};
+use quiver_report::{CellValue, Report};
 
 #[path = "quick_run/watched.rs"]
 mod watched;
@@ -9,7 +9,7 @@ use watched::{making, quick_run, table};
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let report = quick_run(|watch| reproduce(&Plan::quick(), making(), watch).unwrap());
+    let report = quick_run(|watch| reproduce(&AbkePlan::quick(), making(), watch).unwrap());
     every_published_step_stands_beside_ours(&report);
     growth_has_every_size_and_bytes_follow_from_it(&report);
     rates_are_gates_over_seconds(&report);
@@ -18,7 +18,7 @@ fn quick_run_measures_everything_and_writes_a_readable_report() {
     assert_eq!(report.highlights.len(), 7);
 }
 
-fn figure(report: &Report, slug: &str, row: &[Value], key: &str) -> f64 {
+fn figure(report: &Report, slug: &str, row: &[CellValue], key: &str) -> f64 {
     let figure = table(report, slug).figure(row, key);
     figure.unwrap_or_else(|| panic!("{slug}: no {key} in {row:?}"))
 }
@@ -60,7 +60,7 @@ fn every_published_step_stands_beside_ours(report: &Report) {
 }
 
 fn growth_has_every_size_and_bytes_follow_from_it(report: &Report) {
-    let plan = Plan::quick();
+    let plan = AbkePlan::quick();
     for (slug, sizes) in [("gates", &plan.gates), ("attributes", &plan.attributes)] {
         assert_eq!(table(report, slug).rows.len(), sizes.len());
         for size in sizes {
@@ -85,7 +85,7 @@ fn growth_has_every_size_and_bytes_follow_from_it(report: &Report) {
 
 fn rates_are_gates_over_seconds(report: &Report) {
     for scheme in ["privacy-free", "half gates"] {
-        for gates in Plan::quick().garbled {
+        for gates in AbkePlan::quick().garbled {
             let row = [scheme.into(), gates.into()];
             for (seconds, rate) in [
                 ("garble_seconds", "garble_gates_per_second"),

@@ -1,14 +1,14 @@
 //! A quick run of the AinQ experiments, as CI makes it.
 
-use quiver_lab::ainq::{Plan, reproduce};
-use quiver_report::{Report, Value};
+use quiver_lab::ainq::{AinqPlan, reproduce};
+use quiver_report::{CellValue, Report};
 
 #[path = "quick_run/watched.rs"]
 mod watched;
 use watched::{Watch, making, quick_run, table};
 
 fn quick(watch: &mut Watch) -> Report {
-    reproduce(&Plan::quick(), making(), watch).unwrap()
+    reproduce(&AinqPlan::quick(), making(), watch).unwrap()
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn every_time_is_positive_and_every_published_figure_stands_beside_ours() {
         }
     }
     let leader = table(&report, "leader");
-    let row = [Value::from("GenGroupKey"), 1_u32.into()];
+    let row = [CellValue::from("GenGroupKey"), 1_u32.into()];
     assert_eq!(leader.figure(&row, "published_seconds"), Some(0.043));
     for key in ["paper_seconds", "flat_seconds", "tree_seconds"] {
         assert!(leader.figure(&row, key).is_some_and(|seconds| seconds > 0.0), "{key}");

@@ -1,6 +1,6 @@
 //! A quick run of the bench shell's experiments, as CI makes it.
 
-use quiver_lab::board::{Plan, reproduce};
+use quiver_lab::board::{BoardPlan, reproduce};
 use quiver_report::Report;
 
 #[path = "quick_run/watched.rs"]
@@ -9,7 +9,7 @@ use watched::{making, quick_run, table};
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let report = quick_run(|watch| reproduce(&Plan::quick(), making(), watch).unwrap());
+    let report = quick_run(|watch| reproduce(&BoardPlan::quick(), making(), watch).unwrap());
     every_published_figure_of_a_board_stands_beside_a_native_one(&report);
     emulated_figures_have_estimates_of_the_right_size(&report);
     broken_scheme_is_called_broken(&report);
@@ -31,7 +31,7 @@ fn every_published_figure_of_a_board_stands_beside_a_native_one(report: &Report)
     for scheme in ["gpsw06", "yct14"] {
         for operation in ["setup", "encrypt", "keygen", "decrypt"] {
             let table = table(report, &format!("board-{scheme}-{operation}"));
-            for attributes in Plan::quick().attributes {
+            for attributes in BoardPlan::quick().attributes {
                 for key in ["soc_seconds", "native_seconds"] {
                     let figure = table.figure(&[attributes.into()], key);
                     assert!(figure.is_some_and(|figure| figure > 0.0), "{}: {key}", table.slug);

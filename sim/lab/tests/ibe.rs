@@ -1,6 +1,6 @@
 //! A quick run of the experiments with threshold identity-based encryption, as CI makes it.
 
-use quiver_lab::ibe::{Plan, reproduce};
+use quiver_lab::ibe::{IbePlan, reproduce};
 use quiver_report::Report;
 
 #[path = "quick_run/watched.rs"]
@@ -9,7 +9,7 @@ use watched::{making, quick_run, table};
 
 #[test]
 fn quick_run_measures_everything_and_writes_a_readable_report() {
-    let report = quick_run(|watch| reproduce(&Plan::quick(), making(), watch).unwrap());
+    let report = quick_run(|watch| reproduce(&IbePlan::quick(), making(), watch).unwrap());
     every_published_figure_stands_beside_ours(&report);
     insecure_setup_is_called_insecure(&report);
     assert_eq!(report.highlights.len(), 6);

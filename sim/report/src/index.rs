@@ -31,14 +31,14 @@ struct Facts {
 }
 
 #[derive(Debug)]
-struct Run {
+struct IndexedRun {
     folder: String,
     facts: Facts,
     /// Pages that are there.
     pages: Vec<&'static str>,
 }
 
-impl Run {
+impl IndexedRun {
     /// `None` for a folder that is no run's.
     fn read(path: &Path) -> Option<Self> {
         let folder = path.file_name()?.to_str()?.to_owned();
@@ -84,7 +84,7 @@ fn link(results: &Path, newest: &Path) {
 fn link(_: &Path, _: &Path) {}
 
 /// The newest first.
-fn runs(results: &Path) -> io::Result<Vec<Run>> {
+fn runs(results: &Path) -> io::Result<Vec<IndexedRun>> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(results)? {
         let entry = entry?;
@@ -93,12 +93,13 @@ fn runs(results: &Path) -> io::Result<Vec<Run>> {
         }
     }
     folders.sort_unstable_by(|a, b| b.cmp(a));
-    let mut runs: Vec<Run> = folders.iter().take(MOST).filter_map(|path| Run::read(path)).collect();
+    let mut runs: Vec<IndexedRun> =
+        folders.iter().take(MOST).filter_map(|path| IndexedRun::read(path)).collect();
     runs.sort_by(|a, b| b.facts.started.cmp(&a.facts.started));
     Ok(runs)
 }
 
-fn page(runs: &[Run]) -> String {
+fn page(runs: &[IndexedRun]) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -133,7 +134,7 @@ fn ending(facts: &Facts) -> &'static str {
     }
 }
 
-fn row(run: &Run) -> Markup {
+fn row(run: &IndexedRun) -> Markup {
     let facts = &run.facts;
     let title = facts.title.as_deref().unwrap_or(&run.folder);
     let (first, others) = run.pages.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));

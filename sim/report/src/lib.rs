@@ -34,10 +34,10 @@ pub use self::files::{RunName, make_room, rename_run, replace, write, write_run}
 pub use self::machine::Machine;
 pub use self::output::{OutputArgs, complain, length_of_time, open, print};
 pub use self::plot::{Axis, Ink, LegendItem, Panel, Plot, Scale, Series};
-pub use self::progress::{Bars, Observer, Progress, Step, Wait};
+pub use self::progress::{Bars, Observer, Progress, ProgressStep, ProgressWait};
 pub use self::replay::Replay;
-pub use self::report::{Experiment, Highlight, Making, Report, Source};
-pub use self::table::{Bar, Column, Table, Value};
+pub use self::report::{Experiment, Highlight, Making, Publication, Report};
+pub use self::table::{Bar, CellValue, Column, Table};
 pub use self::terminal::grid;
 pub use self::unit::{Unit, counted};
 

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::style::RGBColor;
 
 use crate::svg::Format;
-use crate::{Experiment, Highlight, Ink, Plot, Report, Result, Table, Unit, Value, svg};
+use crate::{CellValue, Experiment, Highlight, Ink, Plot, Report, Result, Table, Unit, svg};
 
 pub(super) const STYLE: &str = include_str!("page/style.css");
 
@@ -134,7 +134,7 @@ fn grid(table: &Table) -> Markup {
                         @for (index, row) in table.rows.iter().enumerate() {
                             tr {
                                 @for ((value, column), bars) in row.iter().zip(&table.columns).zip(&bars) {
-                                    td class=[class(column.unit, column.strong && *value != Value::Missing)] {
+                                    td class=[class(column.unit, column.strong && *value != CellValue::Missing)] {
                                         (value.show(column.unit))
                                         @if let Some((from, to)) = bars[index] { (bar(from, to)) }
                                     }

@@ -36,18 +36,24 @@ impl Progress {
     }
 
     /// Shows how far one step is.
-    pub fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Step {
+    pub fn step(&self, name: impl Into<Cow<'static, str>>, length: usize) -> ProgressStep {
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = self.bars.add(ProgressBar::new(length as u64));
         bar.set_style(style.progress_chars("━╸ "));
         bar.set_prefix(name);
         bar.enable_steady_tick(Duration::from_millis(250));
-        Step { bar, next_line: self.lines.then(|| AtomicU64::new(LINES_APART)) }
+        ProgressStep { bar, next_line: self.lines.then(|| AtomicU64::new(LINES_APART)) }
     }
 
     /// Shows how far a wait is that is most often over at once: as a step if it is not, otherwise never.
-    pub fn wait(&self, name: impl Into<Cow<'static, str>>, length: usize) -> Wait {
-        Wait { progress: self.clone(), name: name.into(), length, clock: ProgressBar::hidden(), step: None }
+    pub fn wait(&self, name: impl Into<Cow<'static, str>>, length: usize) -> ProgressWait {
+        ProgressWait {
+            progress: self.clone(),
+            name: name.into(),
+            length,
+            clock: ProgressBar::hidden(),
+            step: None,
+        }
     }
 
     /// Prints an instruction for the user: above the bars, and in the log.
@@ -69,13 +75,13 @@ impl Progress {
 
 /// A step. Its bar stays on the screen when it is dropped.
 #[derive(Debug)]
-pub struct Step {
+pub struct ProgressStep {
     bar: ProgressBar,
     /// Seconds after which the next line is due, in place of a bar.
     next_line: Option<AtomicU64>,
 }
 
-impl Step {
+impl ProgressStep {
     /// Shows that `count` are done.
     pub fn done(&self, count: usize) {
         self.bar.set_position(count as u64);
@@ -96,7 +102,7 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for ProgressStep {
     fn drop(&mut self) {
         self.bar.abandon();
     }
@@ -104,16 +110,16 @@ impl Drop for Step {
 
 /// A wait. Nothing of it is on the screen before it has lasted a while.
 #[derive(Debug)]
-pub struct Wait {
+pub struct ProgressWait {
     progress: Progress,
     name: Cow<'static, str>,
     length: usize,
     /// Knows since when; never drawn.
     clock: ProgressBar,
-    step: Option<Step>,
+    step: Option<ProgressStep>,
 }
 
-impl Wait {
+impl ProgressWait {
     /// Shows that `count` of those that are waited for are there.
     pub fn done(&mut self, count: usize) {
         let waited = self.clock.elapsed();
@@ -153,7 +159,7 @@ impl Observer for () {
 #[derive(Debug)]
 pub struct Bars {
     progress: Progress,
-    step: Option<(Step, usize)>,
+    step: Option<(ProgressStep, usize)>,
 }
 
 impl Bars {

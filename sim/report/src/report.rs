@@ -31,7 +31,7 @@ pub struct Report {
     /// The experiments.
     pub experiments: Vec<Experiment>,
     /// Sources of the published figures.
-    pub sources: Vec<Source>,
+    pub sources: Vec<Publication>,
     /// The machine of our measurements.
     pub machine: Machine,
     /// Date, as the caller gives it.
@@ -61,7 +61,7 @@ pub struct Highlight {
 
 /// A publication whose figures are compared with ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct Publication {
     /// Authors, title, where and when it appeared.
     pub citation: String,
     /// Link to it.

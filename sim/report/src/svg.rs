@@ -16,7 +16,7 @@ use plotters::prelude::{
 };
 
 use self::marker::{ErrorBar, Marker};
-use self::scale::Layout;
+use self::scale::PlotLayout;
 use crate::{Ink, LegendItem, Panel, Plot, ReportError, Result, Series};
 
 /// The paper.
@@ -37,8 +37,8 @@ const FONT_SIZE: i32 = 18;
 /// is visible.
 const BROKEN: u32 = 3;
 
-type Backend<'a> = SVGBackend<'a>;
-type Area<'a> = DrawingArea<Backend<'a>, Shift>;
+type PlotBackend<'a> = SVGBackend<'a>;
+type Area<'a> = DrawingArea<PlotBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 /// Size of a drawing. Letters have the same size in each.
@@ -113,7 +113,7 @@ fn draw(plot: &Plot, format: Format, text: &mut String) -> Drawn {
     root.fill(&PAPER)?;
     let (top, below) = root.split_vertically(legend_height);
     draw_legend(&top, &legend)?;
-    let layout = Layout::of(plot, format);
+    let layout = PlotLayout::of(plot, format);
     let columns = plot.panels.len().clamp(1, format.columns());
     for (area, panel) in below.split_evenly((rows, columns)).iter().zip(&plot.panels) {
         draw_panel(area, plot, panel, &layout)?;
@@ -127,7 +127,7 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX).min(1000)
 }
 
-fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &Layout) -> Drawn {
+fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel, layout: &PlotLayout) -> Drawn {
     let named = !panel.title.is_empty();
     if named {
         area.draw(&Text::new(panel.title.clone(), (PLOT_LEFT, 8), bold(FONT_SIZE, WORDS)))?;

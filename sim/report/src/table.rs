@@ -61,7 +61,7 @@ impl Column {
 /// The cell of a row and a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum CellValue {
     /// Words.
     Text(String),
     /// A figure, in the column's unit.
@@ -70,7 +70,7 @@ pub enum Value {
     Missing,
 }
 
-impl Value {
+impl CellValue {
     /// The ratio of `whole` to `part`; nothing unless both are there.
     #[must_use]
     pub fn ratio(whole: Option<f64>, part: Option<f64>) -> Self {
@@ -109,32 +109,32 @@ impl Value {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for CellValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for CellValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for CellValue {
     fn from(number: u32) -> Self {
         Self::Number(number.into())
     }
 }
 
-impl From<usize> for Value {
+impl From<usize> for CellValue {
     #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
     fn from(number: usize) -> Self {
         Self::Number(number as f64)
     }
 }
 
-impl<T: Into<Self>> From<Option<T>> for Value {
+impl<T: Into<Self>> From<Option<T>> for CellValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Missing, Into::into)
     }
@@ -150,7 +150,7 @@ pub struct Table {
     /// The columns.
     pub columns: Vec<Column>,
     /// Rows with as many values each as there are columns.
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Vec<CellValue>>,
     /// Notes that a reader needs to read it right.
     pub notes: Vec<String>,
 }
@@ -163,14 +163,14 @@ impl Table {
     }
 
     /// Adds a row, filled up or cut to the number of columns.
-    pub fn push(&mut self, mut row: Vec<Value>) {
-        row.resize(self.columns.len(), Value::Missing);
+    pub fn push(&mut self, mut row: Vec<CellValue>) {
+        row.resize(self.columns.len(), CellValue::Missing);
         self.rows.push(row);
     }
 
     /// The figure in the row that begins with these values, under the column of this key.
     #[must_use]
-    pub fn figure(&self, row: &[Value], key: &str) -> Option<f64> {
+    pub fn figure(&self, row: &[CellValue], key: &str) -> Option<f64> {
         let column = self.columns.iter().position(|column| column.key == key)?;
         self.rows.iter().find(|candidate| candidate.starts_with(row))?.get(column)?.number()
     }
@@ -185,7 +185,7 @@ impl Table {
         spans.into_iter().map(|span| span.and_then(part)).collect()
     }
 
-    fn span(&self, row: &[Value], column: usize) -> Option<(f64, f64)> {
+    fn span(&self, row: &[CellValue], column: usize) -> Option<(f64, f64)> {
         let length = row.get(column)?.number().filter(|length| length.is_finite() && *length >= 0.0)?;
         let from = match &self.columns.get(column)?.bar {
             Bar::Absent => return None,
@@ -202,7 +202,7 @@ impl Table {
     #[must_use]
     pub fn csv(&self) -> String {
         let head = self.columns.iter().map(|column| column.key.clone()).collect();
-        crate::csv(head, self.rows.iter().map(|row| row.iter().map(Value::plain).collect::<Vec<_>>()))
+        crate::csv(head, self.rows.iter().map(|row| row.iter().map(CellValue::plain).collect::<Vec<_>>()))
     }
 }
 
@@ -250,8 +250,8 @@ mod tests {
         ];
         let mut table = Table::new("bars", "Bars", columns);
         table.push(vec![0.0.into(), 1.0.into(), 50.0.into()]);
-        table.push(vec![1.0.into(), 3.0.into(), Value::Missing]);
-        table.push(vec![Value::Missing, 9.0.into(), 100.0.into()]);
+        table.push(vec![1.0.into(), 3.0.into(), CellValue::Missing]);
+        table.push(vec![CellValue::Missing, 9.0.into(), 100.0.into()]);
         assert_eq!(table.bars(0), [None, None, None]);
         assert_eq!(table.bars(1), [Some((0.0, 0.25)), Some((0.25, 1.0)), None]);
         assert_eq!(table.bars(2), [Some((0.0, 0.5)), None, Some((0.0, 1.0))]);
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn ratio_needs_both_sides() {
-        assert_eq!(Value::ratio(Some(6.0), Some(2.0)), Value::Number(3.0));
-        assert_eq!(Value::ratio(None, Some(2.0)), Value::Missing);
-        assert_eq!(Value::ratio(Some(1.0), Some(0.0)), Value::Missing);
+        assert_eq!(CellValue::ratio(Some(6.0), Some(2.0)), CellValue::Number(3.0));
+        assert_eq!(CellValue::ratio(None, Some(2.0)), CellValue::Missing);
+        assert_eq!(CellValue::ratio(Some(1.0), Some(0.0)), CellValue::Missing);
     }
 }

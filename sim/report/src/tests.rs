@@ -16,9 +16,9 @@ fn table() -> Table {
         Column::new("ratio", "published / ours", Unit::Times).strong(),
     ];
     let mut table = Table::new("tiny", "What <tiny> things take & why", columns);
-    let ratio = Value::ratio(Some(59.386), Some(0.05));
+    let ratio = CellValue::ratio(Some(59.386), Some(0.05));
     table.push(vec!["form".into(), 2000_u32.into(), 59.386.into(), 0.05.into(), ratio]);
-    table.push(vec!["new \"thing\"".into(), 1_u32.into(), Value::Missing, 1.25e-5.into()]);
+    table.push(vec!["new \"thing\"".into(), 1_u32.into(), CellValue::Missing, 1.25e-5.into()]);
     table.notes.push("Medians of 5.".into());
     table
 }
@@ -51,7 +51,7 @@ fn sample() -> Report {
             plots: vec![plot()],
             tables: vec![table()],
         }],
-        sources: vec![Source {
+        sources: vec![Publication {
             citation: "Somebody, 2021.".into(),
             link: "https://example.org/paper".into(),
         }],

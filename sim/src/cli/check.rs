@@ -11,11 +11,11 @@ use quiver_crypto::Hasher;
 use quiver_kem::KemSetting;
 use quiver_report::{Progress, complain, counted, print};
 use quiver_world::WorldSuite;
-use quiver_world::check::{CheckSetup, Checker, Failure, Outcome as Life, find_canary};
+use quiver_world::check::{CheckSetup, FailingSeed, SeedChecker, SeedOutcome as Life, find_canary};
 use quiver_world::ranks::Ranks;
 use rayon::prelude::*;
 
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{Result, SimError, interrupt, measure, ranks};
 
 /// Failing seeds that are shrunk and printed.
@@ -181,7 +181,7 @@ impl Sums {
     fn of(seed: u64, life: &Life) -> Self {
         Self {
             seeds: 1,
-            real: u64::from(Checker::suite(seed) != WorldSuite::Toy),
+            real: u64::from(SeedChecker::suite(seed) != WorldSuite::Toy),
             turns: life.steps,
             epochs: life.epochs as u64,
             checks: life.checks,
@@ -205,15 +205,15 @@ impl Sums {
 }
 
 /// Checks seeds.
-pub(super) fn check(args: &CheckArgs) -> Result<Outcome> {
+pub(super) fn check(args: &CheckArgs) -> Result<RunOutcome> {
     ranks::together(|| check_seeds(args))
 }
 
-fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
+fn check_seeds(args: &CheckArgs) -> Result<RunOutcome> {
     let args = &CheckArgs { quiet: args.quiet || !ranks::is_first(), ..args.clone() };
     args.check()?;
     interrupt::listen()?;
-    let mut outcome = Outcome::Passed;
+    let mut outcome = RunOutcome::Passed;
     for strategy in args.strategies() {
         if ranks::is_interrupted() {
             break;
@@ -234,12 +234,12 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             Ok(text) if !args.quiet => print(&format!("{strategy}: {text}"))?,
             Ok(_) => {}
             Err(text) => {
-                outcome = Outcome::Failed;
+                outcome = RunOutcome::Failed;
                 complain(&format!("{strategy}: {text}"));
             }
         }
         if let Some(ranks) = args.ranks() {
-            let checker = Checker::over(setup, &ranks)?;
+            let checker = SeedChecker::over(setup, &ranks)?;
             let (wall, cpu) = (measure::now(), ProcessTime::now());
             let (sums, digest) = share_lives(args, strategy, &checker)?;
             if !args.quiet {
@@ -247,18 +247,18 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
                 print(&format!("{strategy}: {}", ranks::digest(&digest)))?;
             }
             if !sums.failed.is_empty() {
-                outcome = Outcome::Failed;
+                outcome = RunOutcome::Failed;
             }
             continue;
         }
-        let checker = Checker::new(setup)?;
+        let checker = SeedChecker::new(setup)?;
         let (wall, cpu) = (measure::now(), ProcessTime::now());
         let sums = live(args, strategy, &checker)?;
         if !args.quiet {
             print(&summary(args, strategy, &sums, wall.elapsed(), cpu.elapsed()))?;
         }
         if !sums.failed.is_empty() {
-            outcome = Outcome::Failed;
+            outcome = RunOutcome::Failed;
             complain(&format!("{} of {} failed", sums.failed.len(), counted(sums.seeds, "seed")));
         }
         for seed in sums.failed.iter().take(TOLD) {
@@ -271,14 +271,14 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
             print(&format!("also failing: {}", others.join(" ")))?;
         }
     }
-    let interrupted = outcome == Outcome::Passed && ranks::is_interrupted();
+    let interrupted = outcome == RunOutcome::Passed && ranks::is_interrupted();
     if !args.quiet {
         // Every rank asks for them.
         ranks::costs().iter().try_for_each(|cost| print(cost))?;
     } else {
         ranks::costs();
     }
-    Ok(if interrupted { Outcome::Interrupted } else { outcome })
+    Ok(if interrupted { RunOutcome::Interrupted } else { outcome })
 }
 
 /// Lives through all seeds one after the other, each life shared by the ranks; returns their sums, and the digest of all
@@ -286,7 +286,7 @@ fn check_seeds(args: &CheckArgs) -> Result<Outcome> {
 fn share_lives(
     args: &CheckArgs,
     strategy: StrategyKind,
-    checker: &Checker,
+    checker: &SeedChecker,
 ) -> std::result::Result<(Sums, [u8; 32]), quiver_world::WorldError> {
     let (mut sums, mut hasher) = (Sums::default(), Hasher::new("quiver/1 digest of lives"));
     for seed in args.seeds() {
@@ -323,7 +323,7 @@ fn canary_text(found: Option<u64>, took: Duration) -> std::result::Result<String
 fn live(
     args: &CheckArgs,
     strategy: StrategyKind,
-    checker: &Checker,
+    checker: &SeedChecker,
 ) -> Result<Sums, quiver_world::WorldError> {
     let seeds = args.seeds();
     let progress = Progress::new(!args.quiet);
@@ -365,7 +365,7 @@ fn summary(args: &CheckArgs, strategy: StrategyKind, sums: &Sums, wall: Duration
 }
 
 /// A failure as text for people: the violation, the command that replays it, the shrunk plan, the last steps.
-fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &Failure) -> String {
+fn failure_text(args: &CheckArgs, strategy: StrategyKind, failure: &FailingSeed) -> String {
     format!(
         "\nseed {} ({}): {}\nreplay: {}\n{} of the {} planned actions suffice:\n{}\nthe last steps:\n{}",
         failure.seed,

@@ -12,7 +12,7 @@ use crate::live::flood::{
     MAX_MEMBERS, MAX_RATE, MAX_REKEYS,
 };
 use crate::plan::TransportKind;
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{Result, interrupt};
 
 const EXAMPLES: &str = "\
@@ -102,7 +102,7 @@ impl FloodArgs {
 }
 
 /// Measures, and prints what came of it.
-pub(super) fn flood(args: &FloodArgs) -> Result<Outcome> {
+pub(super) fn flood(args: &FloodArgs) -> Result<RunOutcome> {
     let plan = args.plan();
     plan.check()?;
     interrupt::listen()?;

@@ -15,7 +15,7 @@ use quiver_world::trace::Trace;
 use super::{check_results, probe, show};
 use crate::live::RankLine;
 use crate::plan::{MAX_DEPUTIES, MAX_KGCS, MAX_RELAYS, Plan, TransportKind, WorldKind};
-use crate::report::{Outcome, ReportDraft, RunReport};
+use crate::report::{ReportDraft, RunOutcome, RunReport};
 use crate::{Result, SimError, interrupt, live, logging, ranks, replay, virtual_world};
 
 /// Description of a run in its replay.
@@ -215,14 +215,14 @@ fn policy(file: Option<&Path>) -> Result<String> {
 }
 
 /// Runs the plan in its world and prints the report.
-pub(super) fn run(args: &RunArgs) -> Result<Outcome> {
+pub(super) fn run(args: &RunArgs) -> Result<RunOutcome> {
     ranks::together(|| match args.world {
         WorldKind::Live => ranks::beside_lines(|lines| play(args, lines)),
         WorldKind::Virtual => play(args, Vec::new()),
     })
 }
 
-fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<Outcome> {
+fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<RunOutcome> {
     let output = ranks::output(&args.output);
     let args = &RunArgs { open: args.open && ranks::is_first(), output, ..args.clone() };
     let plan = args.plan()?;
@@ -256,7 +256,12 @@ fn play(args: &RunArgs, mut lines: Vec<RankLine>) -> Result<Outcome> {
 }
 
 /// Writes and prints the report. A report that cannot be written costs no figure: it is printed all the same.
-fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: ReportDraft) -> Result<Outcome> {
+fn present(
+    report: &RunReport,
+    trace: Option<&Trace>,
+    args: &RunArgs,
+    draft: ReportDraft,
+) -> Result<RunOutcome> {
     let write_replay =
         |file: &Path, trace| replay::write(file, &report.title(), ABOUT, &report.command, trace);
     let own = args.replay.clone().flatten();
@@ -279,7 +284,7 @@ fn present(report: &RunReport, trace: Option<&Trace>, args: &RunArgs, draft: Rep
     if let Some(file) = file.filter(|_| args.open) {
         open(&file)?;
     }
-    if report.outcome() == Outcome::Failed && ranks::is_first() {
+    if report.outcome() == RunOutcome::Failed && ranks::is_first() {
         complain(&report.failures());
     }
     shown.and(captured).and(replayed.map(drop))?;

@@ -6,7 +6,7 @@ use quiver_report::{Making, OutputArgs, complain};
 
 use super::{check_results, show};
 use crate::plan::{MAX_DEPUTIES, MAX_RELAYS, Plan, TransportKind, WorldKind};
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::scale::{MAX_REPETITIONS, ScalePlan};
 use crate::{Result, SimError, interrupt, logging, measure};
 
@@ -106,7 +106,7 @@ impl ScaleArgs {
 }
 
 /// Carries out the runs, prints and writes their report.
-pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
+pub(super) fn scale(args: &ScaleArgs) -> Result<RunOutcome> {
     let plan = args.plan()?;
     plan.check()?;
     check_results(&args.output)?;
@@ -120,13 +120,13 @@ pub(super) fn scale(args: &ScaleArgs) -> Result<Outcome> {
     let folder = args.output.folder().map(|results| report.write_under(results)).transpose();
     let outcome = runs.outcome();
     let ending = match outcome {
-        Outcome::Passed => "All runs passed".into(),
-        Outcome::Failed => "Runs FAILED".into(),
-        Outcome::Interrupted => format!("INTERRUPTED after {}, which passed", runs.finished()),
+        RunOutcome::Passed => "All runs passed".into(),
+        RunOutcome::Failed => "Runs FAILED".into(),
+        RunOutcome::Interrupted => format!("INTERRUPTED after {}, which passed", runs.finished()),
     };
     let text = || format!("{}\n{ending}", report.terminal());
     let shown = show(&args.output, folder.map_err(SimError::from), args.open, || report.json(), text);
-    if outcome == Outcome::Failed {
+    if outcome == RunOutcome::Failed {
         complain(&runs.failures());
     }
     shown?;

@@ -9,10 +9,10 @@ use quiver_report::{OutputArgs, complain, open, print, quoted};
 use quiver_world::WorldSuite;
 use quiver_world::formats::movements::{MovementFormat, Movements};
 use quiver_world::formats::tlog::{self, Flight};
-use quiver_world::scenario::{Exports, Reading, Recording, SHIPPED, Scenario, shipped};
+use quiver_world::scenario::{Exports, ReadOptions, Recording, SHIPPED, Scenario, shipped};
 
 use crate::measure::{self, available_memory};
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::scenario::ScenarioReport;
 use crate::{Result, SimError, interrupt, ranks, replay};
 
@@ -105,18 +105,18 @@ pub(super) struct ScenarioArgs {
 const MAX_SCENARIO: usize = 1 << 20;
 
 /// Lists, prints or plays scenarios.
-pub(super) fn scenario(args: &ScenarioArgs) -> Result<Outcome> {
+pub(super) fn scenario(args: &ScenarioArgs) -> Result<RunOutcome> {
     ranks::together(|| list_or_play(args))
 }
 
-fn list_or_play(args: &ScenarioArgs) -> Result<Outcome> {
+fn list_or_play(args: &ScenarioArgs) -> Result<RunOutcome> {
     if (args.list || args.print) && !ranks::is_first() {
-        return Ok(Outcome::Passed);
+        return Ok(RunOutcome::Passed);
     }
     let args = &ScenarioArgs { output: ranks::output(&args.output), ..args.clone() };
     if args.list {
         print(&list()?)?;
-        return Ok(Outcome::Passed);
+        return Ok(RunOutcome::Passed);
     }
     if !args.print {
         check_results(&args.output)?;
@@ -125,7 +125,7 @@ fn list_or_play(args: &ScenarioArgs) -> Result<Outcome> {
         let Flight { scenario, movements } = read_flight(log)?;
         if args.print {
             print(scenario.trim_end())?;
-            return Ok(Outcome::Passed);
+            return Ok(RunOutcome::Passed);
         }
         interrupt::listen()?;
         return play(args, &log.display().to_string(), &scenario, movements.as_ref());
@@ -136,7 +136,7 @@ fn list_or_play(args: &ScenarioArgs) -> Result<Outcome> {
     let (name, text) = find(file)?;
     if args.print {
         print(text.trim_end())?;
-        return Ok(Outcome::Passed);
+        return Ok(RunOutcome::Passed);
     }
     let movements = args.places.as_deref().map(read_movements).transpose()?;
     // Not before all files are read: one may be a pipe to which nobody writes.
@@ -145,12 +145,12 @@ fn list_or_play(args: &ScenarioArgs) -> Result<Outcome> {
 }
 
 /// Plays all scenarios that come with Quiver, until the user interrupts.
-fn play_all(args: &ScenarioArgs) -> Result<Outcome> {
+fn play_all(args: &ScenarioArgs) -> Result<RunOutcome> {
     interrupt::listen()?;
-    let mut outcome = Outcome::Passed;
+    let mut outcome = RunOutcome::Passed;
     for (name, text) in SHIPPED {
         let run = play(args, name, text, None)?;
-        if outcome == Outcome::Passed || run == Outcome::Failed {
+        if outcome == RunOutcome::Passed || run == RunOutcome::Failed {
             outcome = run;
         }
         if ranks::is_interrupted() {
@@ -281,11 +281,11 @@ fn find(file: &Path) -> Result<(String, String)> {
 }
 
 fn read(name: &str, text: &str, seed: Option<u64>) -> Result<Scenario> {
-    let reading = Reading { memory: available_memory(), seed };
+    let reading = ReadOptions { memory: available_memory(), seed };
     Scenario::parse(name, text, reading).map_err(|error| SimError::Usage(error.to_string()))
 }
 
-fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movements>) -> Result<Outcome> {
+fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movements>) -> Result<RunOutcome> {
     let mut scenario = read(name, text, args.seed)?;
     if let Some(movements) = movements {
         let flown = scenario.fly(movements, args.range);
@@ -341,7 +341,7 @@ fn play(args: &ScenarioArgs, name: &str, text: &str, movements: Option<&Movement
         }
     };
     let presented = present(args, &report, written.is_ok());
-    if report.outcome() == Outcome::Failed {
+    if report.outcome() == RunOutcome::Failed {
         complain(&report.failures());
     }
     if !args.output.json && !args.csv && !args.output.quiet {
@@ -426,7 +426,7 @@ mod tests {
             "--results",
             &results,
         ];
-        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), Outcome::Passed);
+        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), RunOutcome::Passed);
         let movements = read_movements(Path::new(&places)).unwrap();
         assert_eq!(movements.paths().len(), 2);
         assert!(std::fs::read(&capture).unwrap().starts_with(&0x0A0D_0D0A_u32.to_le_bytes()));
@@ -436,7 +436,7 @@ mod tests {
         }
         // And what came out of one run goes into another.
         let words = ["flapping_drone", "--places", &places, "--range", "5000", "--results", &results];
-        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), Outcome::Passed);
+        assert_eq!(scenario(&parse(&words).unwrap()).unwrap(), RunOutcome::Passed);
     }
 
     #[test]

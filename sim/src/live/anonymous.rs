@@ -13,14 +13,14 @@ use quiver_machine::{Either, Route, Snapshot};
 use quiver_message::{Message, Nonce};
 use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_testbed::HeaderReader;
-use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, EVERYBODY, Place, Rules, Sighting};
+use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, CheckpointContext, EVERYBODY, Rules, Sighting};
 use rand::Rng;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::deployment::Founder;
 use super::hosts::{Disk, DroneHost, DroneHostFactory};
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use super::worker_message::AdmissionSetup;
 use super::{EdgeNode, drone_name, edge_node};
@@ -58,7 +58,8 @@ impl<S: Suite> Admission<S> {
     ) -> Result<Option<Arc<Self>>> {
         let Some(policy) = plan.admission.clone() else { return Ok(None) };
         let (deployment, group, now) = (&setting.deployment, &setting.group, unix_time());
-        let place = Place { deployment, master_key: &*founder.master_key, group, seed: plan.seed, now };
+        let place =
+            CheckpointContext { deployment, master_key: &*founder.master_key, group, seed: plan.seed, now };
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
@@ -335,7 +336,7 @@ impl<S: Suite> AnonymousTask<S> {
         let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
         let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
         let machine = edge_node(machine);
-        let mut node = Node::start(who, &self.spoke, machine, host, rng)?;
+        let mut node = LiveNode::start(who, &self.spoke, machine, host, rng)?;
         self.shown.send_replace(Some(node.handle().clone()));
         let ending = ended.await;
         self.shown.send_replace(None);

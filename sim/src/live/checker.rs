@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
 use quiver_world::Invariant;
-use quiver_world::run::Violation;
+use quiver_world::run::RunViolation;
 
 use super::drone_name;
-use super::event_log::{Held, LeaderEpoch, Logs};
+use super::event_log::{HeldGroupKey, LeaderEpoch, Logs};
 
 /// Compares reports with each other, and collects violations.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
-    pub(crate) violations: Vec<Violation>,
+    pub(crate) violations: Vec<RunViolation>,
     pub(crate) checks: u64,
     step: String,
     /// Number of the leader's epochs, and of every drone's keys, that have been checked.
@@ -26,7 +26,7 @@ pub(crate) struct Checker {
 
 /// A message that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) number: u32,
     /// The drone that sent it; `None` for the leader.
     pub(crate) by: Option<u32>,
@@ -68,7 +68,7 @@ impl Checker {
     }
 
     fn violate(&mut self, invariant: Invariant, detail: String, drones: &[u32]) {
-        self.violations.push(Violation {
+        self.violations.push(RunViolation {
             invariant,
             step: self.step.clone(),
             drones: drones.iter().map(|drone| drone_name(*drone)).collect(),
@@ -164,7 +164,7 @@ impl Checker {
     }
 
     /// Checks that each message was received exactly once by its audience and by no other drone.
-    pub(crate) fn messages(&mut self, logs: &Logs, sent: &[Sent]) {
+    pub(crate) fn messages(&mut self, logs: &Logs, sent: &[SentMessage]) {
         for message in sent {
             let count =
                 |drone: usize| logs.drones[drone].received.get(&message.number).map_or(0, |(n, _)| *n);
@@ -225,7 +225,7 @@ struct WrongKeys {
 
 impl WrongKeys {
     /// Notes a violation by a key, if there is one.
-    fn sort(&mut self, drone: u32, held: &Held, epochs: &[LeaderEpoch]) {
+    fn sort(&mut self, drone: u32, held: &HeldGroupKey, epochs: &[LeaderEpoch]) {
         let Some(epoch) = find(epochs, held.epoch) else {
             self.unknown.push(drone);
             return;

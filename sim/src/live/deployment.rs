@@ -22,12 +22,12 @@ use quiver_report::Progress;
 use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
-use super::LeaderNode;
+use super::LiveLeaderNode;
 use super::anonymous::{Admission, refused, unix_time};
 use super::event_log::EventLog;
 use super::hosts::{Disk, LeaderHost};
 use super::key_generation;
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
@@ -124,7 +124,7 @@ impl<S: Suite> RestartableLeader<S> {
         &mut self,
         setting: &NodeSettings<S>,
         listen: Multiaddr,
-    ) -> Result<Node<LeaderNode<S>>> {
+    ) -> Result<LiveNode<LiveLeaderNode<S>>> {
         let config = LeaderConfig {
             deployment: setting.deployment.clone(),
             group: setting.group.clone(),
@@ -155,8 +155,8 @@ impl<S: Suite> RestartableLeader<S> {
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
         let machine = quiver_machine::Node::new(machine, Envelopes::default());
         let relays = RelayLimits { resend: setting.relay_timing.resend, ..RelayLimits::default() };
-        let machine = LeaderNode::new(machine, relays);
-        let node = Node::start("leader".into(), &node, machine, host, rng)?;
+        let machine = LiveLeaderNode::new(machine, relays);
+        let node = LiveNode::start("leader".into(), &node, machine, host, rng)?;
         if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
             let keys = checkpoint.slot_keys(*period).map_err(refused)?;
             node.command(Either::Left(AdmittingLeaderCommand::SlotKeys(keys))).await?;

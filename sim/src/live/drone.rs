@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use super::anonymous::AnonymousDrone;
 use super::hosts::{Disk, DroneHostFactory};
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::NodeSettings;
-use super::swarm::Request;
+use super::swarm::SwarmRequest;
 use super::{EdgeNode, drone_name, edge_node};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -26,7 +26,7 @@ pub(crate) struct Drone<S: Suite> {
     disk: Disk<Option<Snapshot>>,
     /// Number of its starts.
     lives: u32,
-    node: Option<Node<EdgeNode<S>>>,
+    node: Option<LiveNode<EdgeNode<S>>>,
     /// The anonymous drone in the place of that node.
     anonymous: Option<AnonymousDrone<S>>,
 }
@@ -66,14 +66,14 @@ impl<S: Suite> Drone<S> {
     }
 
     /// The running node.
-    pub(crate) fn node(&self) -> Result<&Node<EdgeNode<S>>> {
+    pub(crate) fn node(&self) -> Result<&LiveNode<EdgeNode<S>>> {
         self.node.as_ref().ok_or_else(|| SimError::Stopped { who: drone_name(self.index) })
     }
 
     /// Sends it a request.
-    pub(crate) async fn ask(&self, setting: &NodeSettings<S>, request: Request) -> Result<()> {
+    pub(crate) async fn ask(&self, setting: &NodeSettings<S>, request: SwarmRequest) -> Result<()> {
         match &self.anonymous {
-            Some(anonymous) if request == Request::Join => anonymous.join().await,
+            Some(anonymous) if request == SwarmRequest::Join => anonymous.join().await,
             Some(anonymous) => anonymous.command(request.command(setting)?).await,
             None => self.node()?.command(Either::Left(request.command(setting)?)).await,
         }
@@ -99,7 +99,7 @@ impl<S: Suite> Drone<S> {
         token: Option<IssuedToken<S>>,
         dial: Vec<(Route, Multiaddr)>,
         enrolled: Option<oneshot::Sender<()>>,
-    ) -> Result<Node<EdgeNode<S>>> {
+    ) -> Result<LiveNode<EdgeNode<S>>> {
         let who = drone_name(self.index);
         let config = EdgeConfig {
             deployment: setting.deployment.clone(),
@@ -118,6 +118,6 @@ impl<S: Suite> Drone<S> {
         let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);
         let mut node = setting.spoke(self.index)?;
         node.dial = dial;
-        Node::start(who, &node, edge_node(machine), host, rng)
+        LiveNode::start(who, &node, edge_node(machine), host, rng)
     }
 }

@@ -1,6 +1,6 @@
 //! Records the events of all nodes, wherever they run, and lets phases wait for a goal.
 //!
-//! A phase states a [`Goal`] for some drones. Every event re-evaluates the goal for the one drone it is
+//! A phase states a [`PhaseGoal`] for some drones. Every event re-evaluates the goal for the one drone it is
 //! about, so waiting costs nothing per drone, however many there are; only a new epoch at the leader
 //! re-evaluates all.
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use quiver_ainq::Epoch;
 use quiver_crypto::Secret;
-use quiver_report::Step;
+use quiver_report::ProgressStep;
 use tokio::sync::Notify;
 
 use super::drone_event::{DroneEvent, EventSink, Exported};
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// A group key as a node exported it.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldGroupKey {
     /// Epoch of the key.
     pub(crate) epoch: Epoch,
     /// The exported secret; `None` if the machine had none to export although it reported the epoch.
@@ -35,7 +35,7 @@ pub(crate) struct Held {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DroneLog {
     /// Every key it ever had, in order.
-    pub(crate) keys: Vec<Held>,
+    pub(crate) keys: Vec<HeldGroupKey>,
     /// Time of its enrolment.
     pub(crate) enrolled: Option<Instant>,
     /// Time at which it reported that it left.
@@ -66,7 +66,7 @@ impl DroneLog {
             DroneEvent::Enrolled => self.enrolled = Some(at),
             DroneEvent::Key { term, counter, key } => {
                 let key = key.map(|Exported(key)| key);
-                self.keys.push(Held { epoch: Epoch { term, counter }, key, at });
+                self.keys.push(HeldGroupKey { epoch: Epoch { term, counter }, key, at });
             }
             DroneEvent::MessageReceived(number) => self.received.entry(number).or_insert((0, at)).0 += 1,
             DroneEvent::UnknownMessage => self.unknown_messages += 1,
@@ -87,7 +87,7 @@ impl DroneLog {
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderEpoch {
     /// Key of the epoch.
-    pub(crate) held: Held,
+    pub(crate) held: HeldGroupKey,
     /// The drones in it, ascending.
     pub(crate) members: Vec<u32>,
     /// Members with names that are no drone's.
@@ -147,7 +147,7 @@ impl Logs {
 
 /// The goal that a phase waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub(crate) enum PhaseGoal {
     /// The drone has a key of its own.
     Enrolled,
     /// The drone holds the leader's newest key, which is newer than `after`, and as many have it as are
@@ -174,7 +174,7 @@ pub(crate) enum Goal {
     Refused,
 }
 
-impl Goal {
+impl PhaseGoal {
     /// Time at which the drone reached the goal; `None` if it has not. So many are waited for.
     fn reached(self, drone: &DroneLog, logs: &Logs, waited_for: usize) -> Option<Instant> {
         match self {
@@ -216,27 +216,27 @@ enum WaitState {
     There(Instant),
 }
 
-struct Wait {
-    goal: Goal,
+struct GoalWait {
+    goal: PhaseGoal,
     /// Index of a drone in `standings`; `None` if it is not waited for.
     place: Vec<Option<usize>>,
     standings: Vec<(u32, WaitState)>,
     awaited: usize,
 }
 
-impl Wait {
+impl GoalWait {
     fn there(&self) -> usize {
         self.standings.len() - self.awaited
     }
 }
 
 #[derive(Default)]
-struct State {
+struct EventLogState {
     logs: Logs,
-    wait: Option<Wait>,
+    wait: Option<GoalWait>,
 }
 
-impl State {
+impl EventLogState {
     /// Evaluates the goal for one drone. Returns whether all have reached it.
     fn reconsider(&mut self, index: u32) -> bool {
         let Some(wait) = &mut self.wait else { return false };
@@ -276,7 +276,7 @@ impl State {
     /// newer than before the wait: nobody has reached that goal until all are members.
     fn progress(&self) -> usize {
         let Some(wait) = &self.wait else { return 0 };
-        let Goal::Synced { after } = wait.goal else { return wait.there() };
+        let PhaseGoal::Synced { after } = wait.goal else { return wait.there() };
         let held = wait.standings.iter().filter_map(|(index, _)| self.logs.drones.get(*index as usize));
         held.filter(|log| log.keys.last().map(|held| held.epoch) > after).count()
     }
@@ -291,7 +291,7 @@ impl State {
 /// The log to which all nodes report their events.
 #[derive(Default)]
 pub(crate) struct EventLog {
-    state: Mutex<State>,
+    state: Mutex<EventLogState>,
     reached: Notify,
 }
 
@@ -303,7 +303,7 @@ impl EventLog {
         event_log
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventLogState> {
         // A panic while reporting ends that node's task; its earlier reports are whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -379,7 +379,7 @@ impl EventLog {
     }
 
     /// Sets the goal to be waited for, before its cause.
-    pub(crate) fn expect(&self, goal: Goal, drones: &[u32]) {
+    pub(crate) fn expect(&self, goal: PhaseGoal, drones: &[u32]) {
         let mut state = self.lock();
         let mut place = vec![None; state.logs.drones.len()];
         for (at, index) in drones.iter().enumerate() {
@@ -388,7 +388,7 @@ impl EventLog {
             }
         }
         let standings = drones.iter().map(|index| (*index, WaitState::Awaited)).collect();
-        state.wait = Some(Wait { goal, place, standings, awaited: drones.len() });
+        state.wait = Some(GoalWait { goal, place, standings, awaited: drones.len() });
         for index in drones {
             state.reconsider(*index);
         }
@@ -400,7 +400,7 @@ impl EventLog {
     }
 
     /// Waits until all drones are where they shall be, or until the time is over.
-    pub(crate) async fn reached(&self, within: Duration, step: &Step) -> Reached {
+    pub(crate) async fn reached(&self, within: Duration, step: &ProgressStep) -> Reached {
         let deadline = measure::now() + within;
         loop {
             let (done, over) = {
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
     use quiver_report::Progress;
 
-    fn step() -> Step {
+    fn step() -> ProgressStep {
         Progress::hidden().step("test", 1)
     }
 
@@ -460,8 +460,8 @@ mod tests {
         Epoch { term: 1 << 16, counter }
     }
 
-    fn held(counter: u64) -> Held {
-        Held { epoch: epoch(counter), key: Some(Secret::new([1; 32])), at: measure::now() }
+    fn held(counter: u64) -> HeldGroupKey {
+        HeldGroupKey { epoch: epoch(counter), key: Some(Secret::new([1; 32])), at: measure::now() }
     }
 
     fn lead(event_log: &EventLog, counter: u64, members: Vec<u32>) {
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn progress_counts_members_before_all_are_in_the_newest_epoch() {
         let event_log = EventLog::new(3);
-        event_log.expect(Goal::Synced { after: Some(epoch(1)) }, &[0, 1, 2]);
+        event_log.expect(PhaseGoal::Synced { after: Some(epoch(1)) }, &[0, 1, 2]);
         hold(&event_log, 0, 1);
         assert_eq!(event_log.progress(), 0, "an older key");
         lead(&event_log, 2, vec![0, 1]);
@@ -497,13 +497,13 @@ mod tests {
     #[tokio::test]
     async fn goal_is_reached_when_the_last_drone_reports() {
         let event_log = EventLog::new(3);
-        event_log.expect(Goal::Enrolled, &[0, 2]);
+        event_log.expect(PhaseGoal::Enrolled, &[0, 2]);
         event_log.drone(0, |log, at| log.enrolled = Some(at));
         event_log.drone(1, |log, at| log.enrolled = Some(at));
         let early = event_log.reached(Duration::from_millis(1), &step()).await;
         assert_eq!((early.drones.len(), early.missing), (1, vec![2]));
 
-        event_log.expect(Goal::Enrolled, &[0, 2]);
+        event_log.expect(PhaseGoal::Enrolled, &[0, 2]);
         event_log.drone(2, |log, at| log.enrolled = Some(at));
         let reached = event_log.reached(Duration::from_secs(10), &step()).await;
         assert_eq!((reached.drones.len(), reached.missing.len()), (2, 0));
@@ -512,7 +512,7 @@ mod tests {
     #[tokio::test]
     async fn a_newer_epoch_at_the_leader_takes_the_goal_back() {
         let event_log = EventLog::new(2);
-        let goal = Goal::Synced { after: None };
+        let goal = PhaseGoal::Synced { after: None };
         event_log.expect(goal, &[0, 1]);
         hold(&event_log, 0, 1);
         hold(&event_log, 1, 1);
@@ -528,11 +528,11 @@ mod tests {
         let event_log = EventLog::new(2);
         lead(&event_log, 1, vec![0]);
         hold(&event_log, 0, 1);
-        event_log.expect(Goal::Synced { after: Some(epoch(1)) }, &[0]);
+        event_log.expect(PhaseGoal::Synced { after: Some(epoch(1)) }, &[0]);
         assert_eq!(event_log.reached(Duration::ZERO, &step()).await.missing, [0]);
-        event_log.expect(Goal::Synced { after: None }, &[0, 1]);
+        event_log.expect(PhaseGoal::Synced { after: None }, &[0, 1]);
         assert_eq!(event_log.reached(Duration::ZERO, &step()).await.missing, [0, 1]);
-        event_log.expect(Goal::Synced { after: None }, &[0]);
+        event_log.expect(PhaseGoal::Synced { after: None }, &[0]);
         assert!(event_log.reached(Duration::ZERO, &step()).await.missing.is_empty());
     }
 }

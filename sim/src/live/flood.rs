@@ -22,9 +22,9 @@ use serde::Serialize;
 pub(crate) use self::attacker::Attack;
 use super::check_files;
 use super::phases;
-use super::world::World;
+use super::world::LiveWorld;
 use crate::plan::{Plan, TransportKind};
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{Result, SimError, interrupt};
 
 /// Largest growth of the 99th percentile at which the outcome is a pass.
@@ -272,15 +272,15 @@ pub struct FloodReport {
 impl FloodReport {
     /// Outcome of the floods, which passed if every member had every key in time, and no flood increased the
     /// 99th percentile beyond the bound.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunOutcome {
         let fails = |line: &FloodMeasurement| {
             line.missing > 0 || line.growth.is_some_and(|growth| growth >= MAX_GROWTH)
         };
         let failed = self.lines.iter().any(fails) || !self.violations.is_empty();
         match (failed, self.interrupted) {
-            (true, _) => Outcome::Failed,
-            (false, true) => Outcome::Interrupted,
-            (false, false) => Outcome::Passed,
+            (true, _) => RunOutcome::Failed,
+            (false, true) => RunOutcome::Interrupted,
+            (false, false) => RunOutcome::Passed,
         }
     }
 }
@@ -320,7 +320,7 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
         group.check()?;
         check_files(&group)?;
         let built = tokio::select! {
-            world = World::<Ristretto255>::build(&group, progress, Vec::new()) => Some(world?),
+            world = LiveWorld::<Ristretto255>::build(&group, progress, Vec::new()) => Some(world?),
             () = interrupt::requested() => None,
         };
         let Some(mut world) = built else {
@@ -336,7 +336,7 @@ async fn play(plan: &FloodPlan, progress: &Progress) -> Result<FloodReport> {
 }
 
 /// The target of attackers.
-pub(crate) struct Target<'w> {
+pub(crate) struct FloodTarget<'w> {
     pub(crate) plan: &'w FloodPlan,
     pub(crate) counters: Arc<FloodCounters>,
     /// The first step of an admission, as some drone sent it.
@@ -368,9 +368,9 @@ mod tests {
             violations: violations.iter().map(ToString::to_string).collect(),
             interrupted,
         };
-        assert_eq!(report(&[], false).outcome(), Outcome::Passed);
-        assert_eq!(report(&[], true).outcome(), Outcome::Interrupted);
-        assert_eq!(report(&["broken"], true).outcome(), Outcome::Failed);
+        assert_eq!(report(&[], false).outcome(), RunOutcome::Passed);
+        assert_eq!(report(&[], true).outcome(), RunOutcome::Interrupted);
+        assert_eq!(report(&["broken"], true).outcome(), RunOutcome::Failed);
     }
 
     #[test]

@@ -16,9 +16,9 @@ use tokio::sync::oneshot;
 
 use super::anonymous::Admission;
 use super::drone_event::{DroneEvent, EventSink};
-use super::event_log::{EventLog, Held, LeaderEpoch};
+use super::event_log::{EventLog, HeldGroupKey, LeaderEpoch};
 use super::node_settings::NodeSettings;
-use super::{EdgeNode, LeaderNode, drone_index, drone_name};
+use super::{EdgeNode, LiveLeaderNode, drone_index, drone_name};
 use crate::measure::CpuProbe;
 
 /// A disk in memory. It outlives the node that writes to it.
@@ -215,18 +215,23 @@ impl<S: Suite> LeaderHost<S> {
         members.sort_unstable();
         let anonymous = machine.anonymous_members().map(|(_, member)| member.pseudonym.0).collect();
         self.event_log.leader(|log, at| {
-            log.epochs.push(LeaderEpoch { held: Held { epoch, key, at }, members, strangers, anonymous });
+            log.epochs.push(LeaderEpoch {
+                held: HeldGroupKey { epoch, key, at },
+                members,
+                strangers,
+                anonymous,
+            });
         });
     }
 }
 
-impl<S: Suite> Host<LeaderNode<S>> for LeaderHost<S> {
+impl<S: Suite> Host<LiveLeaderNode<S>> for LeaderHost<S> {
     fn persist(&mut self, records: &[Either<LeaderRecord, Infallible>]) -> Result<(), HostError> {
         self.disk.with(|stored| stored.extend(records.iter().filter_map(Either::left).cloned()));
         Ok(())
     }
 
-    fn event(&mut self, machine: &LeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &LiveLeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
         let event = match event {
             Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
             Either::Left(denied) => return tracing::debug!(?denied, "leader"),

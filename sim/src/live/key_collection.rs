@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::drone_event::{DroneEvent, EventSink};
 use super::kgc::refused;
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use super::swarm::OrderTerms;
 use super::{drone::Drone, drone_name};
@@ -68,9 +68,9 @@ impl<S: Suite> Drone<S> {
         let mut config = setting.lean(NodeConfig::spoke(key, setting.transport()));
         config.dial = kgcs.iter().map(|kgc| (Route::Kgc, kgc.clone())).collect();
         let (told, done) = oneshot::channel();
-        let host = Listener { who: who.clone(), reports: setting.reports.clone(), told: Some(told) };
+        let host = CollectionHost { who: who.clone(), reports: setting.reports.clone(), told: Some(told) };
         let rng = rng_stream::generator(setting.seed, RngStream::KeyCollector, self.index(), u32::from(wait));
-        let mut node = Node::start(who, &config, collector, host, rng)?;
+        let mut node = LiveNode::start(who, &config, collector, host, rng)?;
         let condition = Some(condition.clone());
         node.command(CollectCommand::Collect { condition, patience, wait }).await?;
         let collected = done.await.map_err(|_| node.stopped())?;
@@ -80,13 +80,13 @@ impl<S: Suite> Drone<S> {
 }
 
 /// The callback of a collector.
-struct Listener {
+struct CollectionHost {
     who: String,
     reports: std::sync::Arc<dyn EventSink>,
     told: Option<oneshot::Sender<Collected>>,
 }
 
-impl Listener {
+impl CollectionHost {
     fn finish(&mut self, collected: Collected) {
         if let Some(told) = self.told.take() {
             // The caller may have given up.
@@ -95,7 +95,7 @@ impl Listener {
     }
 }
 
-impl<S: Suite> Host<Standalone<S, Collector<S>>> for Listener {
+impl<S: Suite> Host<Standalone<S, Collector<S>>> for CollectionHost {
     fn persist(&mut self, _: &[Infallible]) -> std::result::Result<(), HostError> {
         Ok(())
     }

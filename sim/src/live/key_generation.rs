@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Name, QuorumStatement};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare};
+use quiver_quorum::{PublicShares, QuorumParameters, QuorumSuite, SecretShare};
 use quiver_quorum_node::{
     Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumMembership, QuorumNode, QuorumRecord,
 };
@@ -15,7 +15,7 @@ use quiver_world::Generated;
 use quiver_world::master_key::Threshold;
 
 use super::kgc::REVOCATION_VALIDITY;
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::{address, transport};
 use super::world::{POLL_INTERVAL, first_address};
 use crate::measure;
@@ -38,7 +38,7 @@ pub(crate) async fn generate<S: QuorumSuite>(
     plan: &Plan,
     progress: &Progress,
     called: Name,
-    parameters: Parameters,
+    parameters: QuorumParameters,
 ) -> Result<GeneratedKeys<S>> {
     let begin = measure::now();
     let nodes = start::<S>(plan, called, parameters).await?;
@@ -61,8 +61,8 @@ fn broken(error: impl std::fmt::Display) -> SimError {
 async fn start<S: QuorumSuite>(
     plan: &Plan,
     called: Name,
-    parameters: Parameters,
-) -> Result<Vec<Node<QuorumNode<S>>>> {
+    parameters: QuorumParameters,
+) -> Result<Vec<LiveNode<QuorumNode<S>>>> {
     let key = |kgc: KgcId| {
         NodeKey::from_seed(rng_stream::node_key(plan.seed, RngStream::Kgc, u32::from(kgc) - 1))
             .map_err(|source| SimError::Node { who: format!("KGC {kgc}"), source })
@@ -92,7 +92,7 @@ async fn start<S: QuorumSuite>(
         let machine = QuorumNode::<S>::new(quorum, [])
             .map_err(|source| SimError::Restore { who: format!("KGC {id}"), source: Box::new(source) })?;
         let rng = rng_stream::generator(plan.seed, RngStream::KeyGeneration, u32::from(id), 0);
-        let node = Node::start(format!("KGC {id}"), &config, machine, Listener(id), rng)?;
+        let node = LiveNode::start(format!("KGC {id}"), &config, machine, GenerationLogger(id), rng)?;
         addresses.push(first_address(&node, plan.timeout, "a KGC did not start").await?);
         nodes.push(node);
     }
@@ -100,13 +100,13 @@ async fn start<S: QuorumSuite>(
 }
 
 /// Encoded share of every KGC, and the quorum's statement about it.
-type Finished = (Vec<Vec<u8>>, Vec<u8>);
+type GeneratedShares = (Vec<Vec<u8>>, Vec<u8>);
 
 async fn finished<S: QuorumSuite>(
     plan: &Plan,
     progress: &Progress,
-    nodes: &[Node<QuorumNode<S>>],
-) -> Result<Finished> {
+    nodes: &[LiveNode<QuorumNode<S>>],
+) -> Result<GeneratedShares> {
     let deadline = measure::now() + plan.timeout;
     let mut wait = progress.wait("KGCs with keys", nodes.len());
     loop {
@@ -152,9 +152,9 @@ fn assemble<S: QuorumSuite>(
 }
 
 /// Logs the events of a KGC.
-struct Listener(KgcId);
+struct GenerationLogger(KgcId);
 
-impl<S: QuorumSuite> Host<QuorumNode<S>> for Listener {
+impl<S: QuorumSuite> Host<QuorumNode<S>> for GenerationLogger {
     fn persist(&mut self, _: &[QuorumRecord]) -> std::result::Result<(), HostError> {
         Ok(())
     }

@@ -10,7 +10,7 @@ use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
 use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::{
-    Audience, DEFAULT_RATE, Policy, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer,
+    Audience, DEFAULT_RATE, ReleaseConfig, ReleaseEvent, ReleasePolicy, ShareReleaser, ShareServer,
 };
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_machine::Either;
@@ -20,7 +20,7 @@ use quiver_world::ibe_orders::IbeAuthority;
 use super::deployment::Founder;
 use super::drone_event::EventSink as _;
 use super::event_log::EventLog;
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
 use crate::plan::Plan;
@@ -53,7 +53,7 @@ pub(crate) fn start<S: Suite>(
     setting: &NodeSettings<S>,
     listen: Multiaddr,
     host: KgcHost,
-) -> Result<Node<KgcNode<S>>> {
+) -> Result<LiveNode<KgcNode<S>>> {
     let mut rng = rng_stream::generator(setting.seed, RngStream::Kgc, u32::from(id) - 1, 0);
     let cookie_key = Secret::random(&mut rng);
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| SimError::Restore {
@@ -75,7 +75,7 @@ pub(crate) fn start<S: Suite>(
     let keys = DeliveryServer::new(cookie_key.clone(), issuer);
     let shares = ibe_authority.map(|authority| share_server(id, authority, cookie_key)).transpose()?;
     let kgc = KgcNode::new(kgc, Deliveries { keys, shares });
-    Node::start(format!("KGC {id}"), &setting.registry(id, listen)?, kgc, host, rng)
+    LiveNode::start(format!("KGC {id}"), &setting.registry(id, listen)?, kgc, host, rng)
 }
 
 fn share_server<S: Suite>(
@@ -86,7 +86,7 @@ fn share_server<S: Suite>(
     let pattern = "mission".parse().map_err(refused)?;
     let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(ibe_authority.holding(id).map_err(refused)?),
-        policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
+        policies: vec![ReleasePolicy { revision: 1, pattern, audience: Some(Audience::default()) }],
         approvals: Vec::new(),
         rate: DEFAULT_RATE,
     });

@@ -9,13 +9,13 @@ use crate::{Result, SimError};
 
 /// A machine running on the network. Dropping it stops it at once, like a crash.
 #[derive(Debug)]
-pub(crate) struct Node<M: Machine> {
+pub(crate) struct LiveNode<M: Machine> {
     who: String,
     handle: Handle<M>,
     task: JoinHandle<()>,
 }
 
-impl<M> Node<M>
+impl<M> LiveNode<M>
 where
     M: Machine + Send + 'static,
     M::Command: Send,
@@ -73,7 +73,7 @@ where
     }
 }
 
-impl<M: Machine> Drop for Node<M> {
+impl<M: Machine> Drop for LiveNode<M> {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use quiver_ainq::Suite;
 use quiver_crypto::{Hasher, Secret};
 use quiver_world::Invariant;
-use quiver_world::run::{FinishedPart, Operation, Phase, Violation};
+use quiver_world::run::{FinishedPart, Phase, PhaseCosts, RunViolation};
 use rand_chacha::ChaCha20Rng;
 
-use super::checker::{Checker, Sent};
-use super::event_log::{Goal, Reached};
-use super::world::World;
+use super::checker::{Checker, SentMessage};
+use super::event_log::{PhaseGoal, Reached};
+use super::world::LiveWorld;
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError, interrupt};
 
 /// The outcome of the phases.
 pub(crate) struct PhaseResults {
-    pub(crate) operations: Vec<Operation>,
-    pub(crate) violations: Vec<Violation>,
+    pub(crate) operations: Vec<PhaseCosts>,
+    pub(crate) violations: Vec<RunViolation>,
     pub(crate) checks: u64,
     /// True if the user ended the run before the last phase.
     pub(crate) interrupted: bool,
@@ -40,11 +40,11 @@ pub(crate) struct PhaseResults {
 /// out. If the user ends the run or a worker is lost, the results are of the phases before. The watcher is
 /// told of each operation that is finished.
 pub(crate) async fn run_all<S: Suite>(
-    world: &mut World<S>,
+    world: &mut LiveWorld<S>,
     watch: &mut (dyn FnMut(FinishedPart<'_>) + Send),
 ) -> Result<PhaseResults> {
     let loss = world.swarm.loss();
-    let mut run = Run::new(world, watch);
+    let mut run = PhaseRun::new(world, watch);
     let ended = tokio::select! {
         ended = run.steps() => Some(ended),
         () = interrupt::requested() => None,
@@ -73,7 +73,7 @@ impl From<SimError> for Halt {
     }
 }
 
-type Step<T = ()> = Result<T, Halt>;
+type StepResult<T = ()> = Result<T, Halt>;
 
 /// The counters at the beginning of a phase.
 struct Mark {
@@ -91,28 +91,28 @@ impl Mark {
     }
 }
 
-struct Run<'w, S: Suite> {
-    world: &'w mut World<S>,
+struct PhaseRun<'w, S: Suite> {
+    world: &'w mut LiveWorld<S>,
     checker: Checker,
-    operations: Vec<Operation>,
+    operations: Vec<PhaseCosts>,
     /// The members of the group.
     members: BTreeSet<u32>,
     /// Members that the leader evicted.
     evicted: BTreeSet<u32>,
     /// Every message so far.
-    sent: Vec<Sent>,
+    sent: Vec<SentMessage>,
     rng: ChaCha20Rng,
     /// Record of every choice made.
     choices: Vec<u32>,
     watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send),
 }
 
-impl<'w, S: Suite> Run<'w, S> {
-    fn new(world: &'w mut World<S>, watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send)) -> Self {
+impl<'w, S: Suite> PhaseRun<'w, S> {
+    fn new(world: &'w mut LiveWorld<S>, watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send)) -> Self {
         let rng = rng_stream::generator(world.plan.seed, RngStream::Choices, 0, 0);
-        let operations = world.generation.map(|took| Operation {
+        let operations = world.generation.map(|took| PhaseCosts {
             detail: format!("{} KGCs", world.plan.kgcs),
-            ..Operation::new(Phase::KeyGeneration, 0, took)
+            ..PhaseCosts::new(Phase::KeyGeneration, 0, took)
         });
         Self {
             world,
@@ -127,13 +127,13 @@ impl<'w, S: Suite> Run<'w, S> {
         }
     }
 
-    fn add_operation(&mut self, operation: Operation) {
+    fn add_operation(&mut self, operation: PhaseCosts) {
         self.operations.push(operation);
         let Checker { violations, checks, .. } = &self.checker;
         (self.watch)(FinishedPart { operations: &self.operations, violations, checks: *checks });
     }
 
-    async fn steps(&mut self) -> Step {
+    async fn steps(&mut self) -> StepResult {
         self.enrol().await?;
         self.connect().await?;
         self.form().await?;
@@ -197,7 +197,7 @@ impl<'w, S: Suite> Run<'w, S> {
     }
 
     /// Adds a violation and ends the run unless all have reached the goal.
-    fn expect_all_reached(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> Step {
+    fn expect_all_reached(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> StepResult {
         let there = reached.drones.iter().map(|(drone, _)| (*drone, false));
         let missing = reached.missing.iter().map(|drone| (*drone, true));
         let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
@@ -207,7 +207,13 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members
     /// before.
-    async fn synced(&mut self, phase: Phase, detail: String, mark: &Mark, gone: &BTreeSet<u32>) -> Step {
+    async fn synced(
+        &mut self,
+        phase: Phase,
+        detail: String,
+        mark: &Mark,
+        gone: &BTreeSet<u32>,
+    ) -> StepResult {
         let reached = self.reached(phase.name(), self.members.len()).await;
         let took = mark.at.elapsed();
         self.checker.after(phase.name());
@@ -225,14 +231,14 @@ impl<'w, S: Suite> Run<'w, S> {
     /// Records the costs of a phase since `mark`.
     fn record(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
         let now = self.mark();
-        let operation = Operation {
+        let operation = PhaseCosts {
             detail,
             leader_cpu: Some(now.leader_cpu.saturating_sub(mark.leader_cpu)),
             leader_bytes: Some(now.leader_bytes.saturating_sub(mark.leader_bytes)),
             epochs: now.epochs.saturating_sub(mark.epochs),
             began: self.since_start(mark.at),
             cpu: Some(now.cpu.saturating_sub(mark.cpu)),
-            ..Operation::new(phase, reached.drones.len() + reached.missing.len(), took)
+            ..PhaseCosts::new(phase, reached.drones.len() + reached.missing.len(), took)
         };
         self.add_operation(operation.with_latencies(mark.latencies(&reached.drones)));
     }
@@ -249,7 +255,7 @@ impl<'w, S: Suite> Run<'w, S> {
 
     /// States that the members shall hold a newer key than now.
     fn expect_newer_key(&self) {
-        let goal = Goal::Synced { after: self.world.event_log().newest() };
+        let goal = PhaseGoal::Synced { after: self.world.event_log().newest() };
         self.world.event_log().expect(goal, &self.member_list());
     }
 
@@ -264,7 +270,7 @@ impl<'w, S: Suite> Run<'w, S> {
     }
 
     /// Compares the keys that every drone exports, whatever it reported.
-    async fn check_final_state(&mut self) -> Step {
+    async fn check_final_state(&mut self) -> StepResult {
         self.checker.after("the last step");
         let members = self.exports(self.members.iter().copied()).await?;
         let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));

@@ -7,7 +7,7 @@ use quiver_ainq::Suite;
 use quiver_net::{Host, HostError, Multiaddr};
 use quiver_relay::{Relay, RelayEvent};
 
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::{NodeSettings, address};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -15,7 +15,7 @@ use crate::{Result, SimError};
 /// The relays, once they run.
 #[derive(Default)]
 pub(crate) struct Relays {
-    nodes: Vec<Node<Relay>>,
+    nodes: Vec<LiveNode<Relay>>,
     addresses: Vec<Multiaddr>,
 }
 
@@ -35,7 +35,7 @@ impl Relays {
                 let rng = rng_stream::generator(setting.seed, RngStream::Relay, number, 0);
                 let who = format!("relay {number}");
                 let relay = Relay::new(setting.drones as usize, setting.relay_timing);
-                let node = Node::start(who, &config, relay, RelayHost(number), rng)?;
+                let node = LiveNode::start(who, &config, relay, RelayHost(number), rng)?;
                 let listening = node.handle().listening().await.map_err(|_| node.stopped())?;
                 let first = listening.into_iter().next();
                 self.addresses.push(first.ok_or_else(|| SimError::Usage("a relay listens nowhere".into()))?);

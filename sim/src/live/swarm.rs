@@ -44,7 +44,7 @@ pub(crate) struct OrderTerms {
 
 /// A request to a drone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum SwarmRequest {
     /// Join the group.
     Join,
     /// Leave the group.
@@ -58,7 +58,7 @@ pub(crate) enum Request {
     },
 }
 
-impl Request {
+impl SwarmRequest {
     /// The command for the drone's machine.
     pub(crate) fn command<S: Suite>(self, setting: &NodeSettings<S>) -> Result<EdgeCommand> {
         Ok(match self {
@@ -158,7 +158,7 @@ impl<S: Suite> Swarm<S> {
         &self,
         setting: &NodeSettings<S>,
         drones: &[u32],
-        request: Request,
+        request: SwarmRequest,
     ) -> Result<()> {
         match self {
             Self::Local(all) => {
@@ -221,7 +221,7 @@ pub(crate) async fn start_drones<'a, S: Suite>(
 pub(crate) async fn ask<'a, S: Suite>(
     drones: impl IntoIterator<Item = &'a Drone<S>>,
     setting: &NodeSettings<S>,
-    request: Request,
+    request: SwarmRequest,
 ) -> Result<()> {
     for drone in drones {
         drone.ask(setting, request).await?;

@@ -22,10 +22,10 @@ use super::rank_line::RankLine;
 use super::relays::Relays;
 use super::swarm;
 use super::worker_message::{
-    self, MessageError, MessageReader, MessageWriter, Setup, WorkerCommand, WorkerMessage,
+    self, MessageError, MessageReader, MessageWriter, WorkerCommand, WorkerMessage, WorkerSetup,
 };
 use crate::measure;
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{Result, SimError, ranks};
 
 /// Hosts drones for the run at the other end of the line until it is over. The outcome says there what keeps
@@ -33,7 +33,7 @@ use crate::{Result, SimError, ranks};
 ///
 /// # Errors
 /// If the run is gone before it says whom to host.
-pub fn work(line: RankLine) -> Result<Outcome> {
+pub fn work(line: RankLine) -> Result<RunOutcome> {
     // Its drones may come with QUIC endpoints.
     map_large_blocks();
     use_small_pages();
@@ -45,7 +45,7 @@ pub fn work(line: RankLine) -> Result<Outcome> {
     worked
 }
 
-async fn serve(line: RankLine) -> Result<Outcome> {
+async fn serve(line: RankLine) -> Result<RunOutcome> {
     let failed = |why: String| SimError::Worker { who: "the run".into(), why };
     let gone = |error: MessageError| failed(error.to_string());
     let (mut incoming, out) = worker_message::ends(line);
@@ -60,7 +60,11 @@ async fn serve(line: RankLine) -> Result<Outcome> {
 }
 
 /// Hosts the drones. An error is sent to the run before the worker ends.
-async fn host<S: QuorumSuite>(setup: &Setup, incoming: MessageReader, out: MessageWriter) -> Outcome {
+async fn host<S: QuorumSuite>(
+    setup: &WorkerSetup,
+    incoming: MessageReader,
+    out: MessageWriter,
+) -> RunOutcome {
     let writer = Arc::new(WorkerWriter {
         began: measure::now(),
         orders: Mutex::default(),
@@ -70,11 +74,11 @@ async fn host<S: QuorumSuite>(setup: &Setup, incoming: MessageReader, out: Messa
         Ok(process) => process.work(incoming).await,
         Err(error) => Err(error.to_string()),
     };
-    let Err(why) = worked else { return Outcome::Passed };
+    let Err(why) = worked else { return RunOutcome::Passed };
     tracing::error!(why, "cannot go on");
     // If this is lost too, the end of the line says it.
     writer.send_last(&WorkerMessage::Failed { why });
-    Outcome::Failed
+    RunOutcome::Failed
 }
 
 /// Sends the events of drones as messages.
@@ -141,7 +145,7 @@ struct WorkerProcess<S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> WorkerProcess<S> {
-    fn new(setup: &Setup, writer: Arc<WorkerWriter>) -> Result<Self> {
+    fn new(setup: &WorkerSetup, writer: Arc<WorkerWriter>) -> Result<Self> {
         let broken = |what: &'static str| move |source| SimError::Protocol { what, source };
         let garbled = |error| SimError::Usage(format!("the KGC's key: {error}"));
         let master = hex::decode(&setup.master).map_err(garbled)?;

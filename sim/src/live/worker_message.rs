@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::drone_event::{DroneEvent, Exported};
 use super::rank_line::{LONGEST, RankLine};
-use super::swarm::{OrderTerms, Request};
+use super::swarm::{OrderTerms, SwarmRequest};
 use crate::plan::TransportKind;
 
 /// Version that all ranks must share: their programs may be of different nodes.
@@ -35,7 +35,7 @@ pub(crate) const PER_MESSAGE: usize = 512;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum WorkerCommand {
     /// Settings that all drones share.
-    Setup(Box<Setup>),
+    Setup(Box<WorkerSetup>),
     /// Drones to host, with their tokens in hexadecimal digits; the last of several commands is marked.
     Drones { tokens: Vec<(u32, String)>, last: bool },
     /// Read the worker's clock.
@@ -45,7 +45,7 @@ pub(crate) enum WorkerCommand {
     /// Start those from `first` to before `end`.
     Start { leaders: Vec<String>, first: u32, end: u32 },
     /// Ask these to do something.
-    Ask { drones: Vec<u32>, request: Request },
+    Ask { drones: Vec<u32>, request: SwarmRequest },
     /// Hand all the attribute keys of their roles.
     AttributeKeys,
     /// Let these collect the key of an order's condition and open the order with it.
@@ -58,7 +58,7 @@ pub(crate) enum WorkerCommand {
 
 /// Settings that all drones share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Setup {
+pub(crate) struct WorkerSetup {
     pub(crate) seed: u64,
     pub(crate) transport: TransportKind,
     pub(crate) kem: KemSetting,

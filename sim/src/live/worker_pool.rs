@@ -16,9 +16,9 @@ use super::drone_event::EventSink;
 use super::event_log::EventLog;
 use super::node_settings::NodeSettings;
 use super::rank_line::RankLine;
-use super::swarm::{OrderTerms, Request};
+use super::swarm::{OrderTerms, SwarmRequest};
 use super::worker_message::{
-    self, MessageReader, MessageWriter, PER_MESSAGE, Setup, WorkerCommand, WorkerMessage,
+    self, MessageReader, MessageWriter, PER_MESSAGE, WorkerCommand, WorkerMessage, WorkerSetup,
 };
 use crate::plan::Plan;
 use crate::report::WorkerReport;
@@ -43,13 +43,13 @@ pub(crate) struct WorkerPool {
 struct Worker {
     who: String,
     drones: Vec<u32>,
-    link: tokio::sync::Mutex<Link>,
+    link: tokio::sync::Mutex<WorkerLink>,
     loss: WorkerLoss,
     reading: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Link {
+struct WorkerLink {
     out: MessageWriter,
     answers: mpsc::Receiver<WorkerMessage>,
 }
@@ -104,7 +104,7 @@ impl WorkerPool {
             let relays = (0..plan.relays).skip(nth).step_by(count).collect();
             let why = Arc::default();
             let loss = WorkerLoss { who: worker.who.clone(), why, losses: losses.clone() };
-            let setup = Setup { relays, ..setup.clone() };
+            let setup = WorkerSetup { relays, ..setup.clone() };
             worker.assign(setup, (drones, tokens), event_log.clone(), loss, plan.timeout)
         });
         let workers = try_join_all(workers).await?;
@@ -133,7 +133,7 @@ impl WorkerPool {
         self.each_worker(|_| vec![WorkerCommand::Start { leaders: leaders.clone(), first, end }]).await
     }
 
-    pub(crate) async fn ask(&self, drones: &[u32], request: Request) -> Result<()> {
+    pub(crate) async fn ask(&self, drones: &[u32], request: SwarmRequest) -> Result<()> {
         self.each_worker(|worker| {
             let theirs = worker.hosted_of(drones);
             theirs
@@ -217,8 +217,8 @@ fn texts(addresses: &[Multiaddr]) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
-fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Setup {
-    Setup {
+fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> WorkerSetup {
+    WorkerSetup {
         seed: plan.seed,
         transport: plan.transport,
         kem: plan.kem,
@@ -276,7 +276,7 @@ impl PendingWorker {
     /// Assigns drones to a worker.
     async fn assign<S: Suite>(
         mut self,
-        setup: Setup,
+        setup: WorkerSetup,
         (drones, tokens): (Vec<u32>, &[IssuedToken<S>]),
         event_log: Arc<EventLog>,
         loss: WorkerLoss,
@@ -294,13 +294,13 @@ impl PendingWorker {
         let reader =
             WorkerReader { drones: drones.clone(), event_log, began, answers: sender, loss: loss.clone() };
         let reading = tokio::spawn(reader.read(incoming));
-        Ok(Worker { who, drones, link: Link { out, answers }.into(), loss, reading })
+        Ok(Worker { who, drones, link: WorkerLink { out, answers }.into(), loss, reading })
     }
 
     /// Returns what its clock's zero is on the clock of this process.
     async fn send_drones<S: Suite>(
         &mut self,
-        setup: Setup,
+        setup: WorkerSetup,
         drones: &[u32],
         tokens: &[IssuedToken<S>],
     ) -> std::result::Result<Instant, String> {

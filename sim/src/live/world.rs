@@ -17,14 +17,14 @@ use quiver_world::formats::pcapng::Capture;
 use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
-use super::LeaderNode;
+use super::LiveLeaderNode;
 use super::anonymous::{Admission, unix_time};
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;
 use super::event_log::{EventLog, LeaderLog};
 use super::kgc::{self, KgcHost};
-use super::node::Node;
+use super::node::LiveNode;
 use super::node_settings::{NodeSettings, RunParameters, address};
 use super::rank_line::RankLine;
 use super::relays::Relays;
@@ -49,20 +49,20 @@ pub(crate) struct WorldSummary {
 
 /// A deputy of the leader.
 struct Deputy<S: Suite> {
-    node: Node<LeaderNode<S>>,
+    node: LiveNode<LiveLeaderNode<S>>,
     address: Multiaddr,
     restartable: RestartableLeader<S>,
     meter: CpuMeter,
 }
 
 /// Nodes of a run, and all that runs beside them.
-pub(crate) struct World<S: Suite> {
+pub(crate) struct LiveWorld<S: Suite> {
     /// Time at which it began to be built.
     pub(crate) started: Instant,
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) setting: NodeSettings<S>,
-    pub(crate) leader: Node<LeaderNode<S>>,
+    pub(crate) leader: LiveNode<LiveLeaderNode<S>>,
     pub(crate) swarm: Swarm<S>,
     relays: Relays,
     event_log: Arc<EventLog>,
@@ -78,7 +78,7 @@ pub(crate) struct World<S: Suite> {
     /// Payload bytes that former lives of the leader sent.
     sent_before: u64,
     /// KGCs, which run as long as the world does.
-    pub(crate) kgcs: Vec<Node<KgcNode<S>>>,
+    pub(crate) kgcs: Vec<LiveNode<KgcNode<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,
     /// Time that several KGCs took to make their keys.
@@ -87,7 +87,7 @@ pub(crate) struct World<S: Suite> {
     pub(crate) capture: Option<Capture>,
 }
 
-impl<S: Suite> World<S> {
+impl<S: Suite> LiveWorld<S> {
     /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token. Drones are hosted by the workers at
     /// the other ends of the lines, or here if there are none.
     ///
@@ -418,7 +418,7 @@ async fn host(plan: &Plan, workers: &[PendingWorker]) -> Result<IpAddr> {
     })
 }
 
-pub(crate) async fn first_address<M>(node: &Node<M>, within: Duration, what: &str) -> Result<Multiaddr>
+pub(crate) async fn first_address<M>(node: &LiveNode<M>, within: Duration, what: &str) -> Result<Multiaddr>
 where
     M: quiver_machine::Machine + Send + 'static,
     M::Command: Send,

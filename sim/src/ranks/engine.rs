@@ -16,7 +16,7 @@ use quiver_world::ranks::{Exchange, Ranks};
 
 use super::{current, host};
 use crate::live::{LONGEST, RankLine};
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 use crate::{SimError, measure};
 
 /// Bytes of each rank that the first exchange carries, with their number before them.
@@ -43,25 +43,25 @@ pub(super) fn waited() -> Duration {
 }
 
 /// A run under MPI, which ends in order when it is dropped.
-pub(super) struct Session {
+pub(super) struct MpiSession {
     ranks: Ranks,
     _universe: Universe,
 }
 
 /// Joins the other ranks. A rank that is lost, or fails in a call, ends all.
-pub(super) fn join(place: &OnceLock<Ranks>) -> crate::Result<Session> {
+pub(super) fn join(place: &OnceLock<Ranks>) -> crate::Result<MpiSession> {
     let refused = || SimError::Usage("MPI cannot be started, or was before".into());
     let (universe, _) = mpi::initialize_with_threading(Threading::Funneled).ok_or_else(refused)?;
     let world = universe.world();
     let number = |of: i32| u32::try_from(of).unwrap_or_default();
     let ranks = Ranks::new(Mpi { rank: number(world.rank()), count: number(world.size()) });
     place.set(ranks.clone()).map_err(|_| refused())?;
-    Ok(Session { ranks, _universe: universe })
+    Ok(MpiSession { ranks, _universe: universe })
 }
 
-impl Session {
+impl MpiSession {
     /// Ends the run. A failure of one rank is one of all: the others may be waiting for this one.
-    pub(super) fn end(self, played: crate::Result<Outcome>) -> crate::Result<Outcome> {
+    pub(super) fn end(self, played: crate::Result<RunOutcome>) -> crate::Result<RunOutcome> {
         if let Err(error) = &played
             && self.ranks.count() > 1
         {
@@ -72,7 +72,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for MpiSession {
     fn drop(&mut self) {
         if thread::panicking() && self.ranks.count() > 1 {
             complain_by_name(&self.ranks, "panicked, and with it the run is over");
@@ -83,8 +83,8 @@ impl Drop for Session {
 
 /// Plays on a thread of its own, while this one, which has started MPI, makes its calls.
 pub(super) fn carry(
-    play: impl FnOnce(Vec<RankLine>) -> crate::Result<Outcome> + Send,
-) -> crate::Result<Outcome> {
+    play: impl FnOnce(Vec<RankLine>) -> crate::Result<RunOutcome> + Send,
+) -> crate::Result<RunOutcome> {
     let (rank, count) = current().map_or((0, 1), |ranks| (ranks.rank(), ranks.count()));
     // All lines are between the first rank and another.
     let others = if rank == 0 { 1..count } else { 0..1 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quiver_report::Machine;
-use quiver_world::run::{Pairs, Violation};
+use quiver_world::run::{Pairs, RunViolation};
 use serde::Serialize;
 
 use super::record::OperationRecord;
@@ -23,7 +23,7 @@ struct Summary<'a> {
     pairs: Option<Pairs>,
     checks: u64,
     steps: Option<u64>,
-    violations: &'a [Violation],
+    violations: &'a [RunViolation],
     offences: &'a BTreeMap<String, u64>,
     operations: Vec<OperationRecord>,
     workers: &'a [WorkerReport],

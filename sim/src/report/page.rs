@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use quiver_report::{
-    Axis, Bar, Column, Experiment, Highlight, Ink, Panel, Plot, Report, Series, Table, Unit, Value,
+    Axis, Bar, CellValue, Column, Experiment, Highlight, Ink, Panel, Plot, Report, Series, Table, Unit,
 };
-use quiver_world::run::{Operation, Phase};
+use quiver_world::run::{Phase, PhaseCosts};
 
-use super::{Outcome, RunReport, table};
+use super::{RunOutcome, RunReport, table};
 use crate::plan::WorldKind;
 
 /// Points of a curve.
@@ -40,14 +40,14 @@ pub(super) fn report(run: &RunReport) -> Report {
 
 fn outcome(run: &RunReport) -> String {
     match run.outcome() {
-        Outcome::Passed => {
+        RunOutcome::Passed => {
             format!(
                 "Passed: after every operation the key of every drone was compared; all {} checks passed.",
                 run.checks
             )
         }
-        Outcome::Failed => format!("FAILED: {}", run.failures()),
-        Outcome::Interrupted => format!(
+        RunOutcome::Failed => format!("FAILED: {}", run.failures()),
+        RunOutcome::Interrupted => format!(
             "Interrupted: the figures are of the operations that were finished; all {} checks until then passed.",
             run.checks
         ),
@@ -55,7 +55,7 @@ fn outcome(run: &RunReport) -> String {
 }
 
 fn highlights(run: &RunReport) -> Vec<Highlight> {
-    let slowest = |operation: &Operation| operation.to_all.map(|all| all.max);
+    let slowest = |operation: &PhaseCosts| operation.to_all.map(|all| all.max);
     let of_phase = |phase| run.operations.iter().find(move |operation| operation.phase == phase);
     let reached = [Phase::Form, Phase::Rekey, Phase::Expiry].map(of_phase);
     let reached = reached.into_iter().flatten().filter_map(|operation| {
@@ -127,7 +127,7 @@ fn latencies(run: &RunReport) -> Option<Experiment> {
     let mut table = Table::new("latencies", "Time until so many drones had the result", columns);
     for operation in &run.operations {
         if let Some(all) = operation.to_all {
-            let times = [all.p50, all.p99, all.max].map(|time| Value::from(time.as_secs_f64()));
+            let times = [all.p50, all.p99, all.max].map(|time| CellValue::from(time.as_secs_f64()));
             table.push([operation.name().as_str().into()].into_iter().chain(times).collect());
         }
     }
@@ -194,7 +194,7 @@ fn costs(run: &RunReport) -> Option<Experiment> {
         ]);
     }
     // A quantity that the world does not measure has no column.
-    let missing = |column: usize| table.rows.iter().all(|row| row[column] == Value::Missing);
+    let missing = |column: usize| table.rows.iter().all(|row| row[column] == CellValue::Missing);
     let kept: Vec<bool> = (0..table.columns.len()).map(|column| !missing(column)).collect();
     let mut keep = kept.iter();
     table.columns.retain(|_| keep.next() == Some(&true));
@@ -211,7 +211,7 @@ fn costs(run: &RunReport) -> Option<Experiment> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn count(number: Option<u64>) -> Value {
+fn count(number: Option<u64>) -> CellValue {
     number.map(|number| number as f64).into()
 }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn page_of_a_failed_run_says_so() {
         let mut run = sample();
-        run.violations.push(quiver_world::run::Violation {
+        run.violations.push(quiver_world::run::RunViolation {
             invariant: quiver_world::Invariant::Agreement,
             step: "form".into(),
             drones: vec!["drone-00001".into()],

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quiver_world::run::{Operation, Phase};
+use quiver_world::run::{Phase, PhaseCosts};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -29,8 +29,8 @@ pub(super) struct OperationRecord {
     energy_j: Option<f64>,
 }
 
-impl From<&Operation> for OperationRecord {
-    fn from(operation: &Operation) -> Self {
+impl From<&PhaseCosts> for OperationRecord {
+    fn from(operation: &PhaseCosts) -> Self {
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let (to_all, radio) = (operation.to_all, operation.radio);
         Self {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use quiver_kem::KemSetting;
 use quiver_report::{Unit, counted, grid};
 use quiver_world::WorldSuite;
-use quiver_world::run::{KeptFactors, Operation, Pairs};
+use quiver_world::run::{KeptFactors, Pairs, PhaseCosts};
 
-use super::{Outcome, RunReport};
+use super::{RunOutcome, RunReport};
 use crate::plan::WorldKind;
 
 const NOTHING: &str = "–";
@@ -42,7 +42,7 @@ pub(super) fn render(report: &RunReport) -> String {
     format!("{}\n{}\n{}", title(report), grid(head, rows), footer(report))
 }
 
-fn row(operation: &Operation) -> Vec<String> {
+fn row(operation: &PhaseCosts) -> Vec<String> {
     let (to_all, radio) = (operation.to_all, operation.radio);
     let time = |time: Option<Duration>| time.map_or_else(|| NOTHING.into(), Unit::duration);
     let size = |count: Option<u64>| count.map_or_else(|| NOTHING.into(), Unit::bytes);
@@ -105,9 +105,9 @@ pub(super) fn pairs_text(pairs: &Pairs, kem: KemSetting) -> String {
 fn footer(report: &RunReport) -> String {
     let machine = &report.machine;
     let mut text = match report.outcome() {
-        Outcome::Passed => format!("All {} checks passed", report.checks),
-        Outcome::Failed => format!("FAILED: {}", report.failed()),
-        Outcome::Interrupted => {
+        RunOutcome::Passed => format!("All {} checks passed", report.checks),
+        RunOutcome::Failed => format!("FAILED: {}", report.failed()),
+        RunOutcome::Interrupted => {
             let finished = counted(report.operations.len() as u64, "operation");
             format!("INTERRUPTED after {finished}; all {} checks until then passed", report.checks)
         }

@@ -2,28 +2,28 @@
 
 use quiver_ainq::StrategyKind;
 use quiver_report::{
-    Axis, Column, Experiment, Highlight, Ink, Machine, Making, Plot, Report, Series, Table, Unit, Value,
+    Axis, CellValue, Column, Experiment, Highlight, Ink, Machine, Making, Plot, Report, Series, Table, Unit,
     counted,
 };
 
 use super::fit::{Fit, Form};
-use super::quantity::{QUANTITIES, Quantity};
-use super::{Group, ScaleRuns};
+use super::quantity::{QUANTITIES, ScaleQuantity};
+use super::{RunSeries, ScaleRuns};
 use crate::plan::WorldKind;
-use crate::report::{Outcome, RunReport};
+use crate::report::{RunOutcome, RunReport};
 
 /// Points of a curve that was fitted.
 const CURVE: u32 = 24;
 
 /// Repeated measurements at one size.
 #[derive(Clone, Debug, PartialEq)]
-struct Spread {
+struct RepeatedFigures {
     drones: u32,
     /// Figures in ascending order, at least one.
     figures: Vec<f64>,
 }
 
-impl Spread {
+impl RepeatedFigures {
     fn median(&self) -> f64 {
         let (half, count) = (self.figures.len() / 2, self.figures.len());
         if count % 2 == 1 {
@@ -57,7 +57,7 @@ impl ScaleRuns {
         }
         tables.push(self.figures());
         let outcome = self.outcome();
-        let interrupted = outcome == Outcome::Interrupted;
+        let interrupted = outcome == RunOutcome::Interrupted;
         let mut method = vec![self.about_repetitions()];
         method.push(
             "a and b are of the best fit a·nᵇ by least squares of the logarithms of all figures, in seconds or bytes; b \
@@ -126,12 +126,12 @@ impl ScaleRuns {
     }
 
     /// The quantities that these runs have.
-    fn measured(&self) -> impl Iterator<Item = &'static Quantity> + '_ {
+    fn measured(&self) -> impl Iterator<Item = &'static ScaleQuantity> + '_ {
         QUANTITIES.iter().filter(move |quantity| self.runs.iter().any(|run| quantity.figure(run).is_some()))
     }
 
-    fn of_group(&self, group: &Group) -> impl Iterator<Item = &RunReport> {
-        self.runs.iter().filter(move |run| Group::of(&run.plan) == *group)
+    fn of_group(&self, group: &RunSeries) -> impl Iterator<Item = &RunReport> {
+        self.runs.iter().filter(move |run| RunSeries::of(&run.plan) == *group)
     }
 
     /// Returns true if there is a size with several runs.
@@ -145,19 +145,19 @@ impl ScaleRuns {
     }
 
     /// A quantity of every run of a group, over the number of drones.
-    fn points(&self, group: &Group, quantity: &Quantity) -> Vec<(f64, f64)> {
+    fn points(&self, group: &RunSeries, quantity: &ScaleQuantity) -> Vec<(f64, f64)> {
         let runs = self.of_group(group);
         runs.filter_map(|run| Some((run.plan.drones.into(), quantity.figure(run)?))).collect()
     }
 
     /// A quantity of a group, at each size, in ascending order.
-    fn spread(&self, group: &Group, quantity: &Quantity) -> Vec<Spread> {
-        let mut sizes: Vec<Spread> = Vec::new();
+    fn spread(&self, group: &RunSeries, quantity: &ScaleQuantity) -> Vec<RepeatedFigures> {
+        let mut sizes: Vec<RepeatedFigures> = Vec::new();
         for run in self.of_group(group) {
             let (drones, Some(figure)) = (run.plan.drones, quantity.figure(run)) else { continue };
             match sizes.last_mut().filter(|size| size.drones == drones) {
                 Some(size) => size.figures.push(figure),
-                None => sizes.push(Spread { drones, figures: vec![figure] }),
+                None => sizes.push(RepeatedFigures { drones, figures: vec![figure] }),
             }
         }
         for size in &mut sizes {
@@ -166,7 +166,7 @@ impl ScaleRuns {
         sizes
     }
 
-    fn plot(&self, quantity: &Quantity, axis: &str) -> Plot {
+    fn plot(&self, quantity: &ScaleQuantity, axis: &str) -> Plot {
         let groups = self.groups();
         let first = groups.first().map(|group| group.network.clone());
         let one_network = groups.iter().all(|group| Some(&group.network) == first.as_ref());
@@ -284,14 +284,14 @@ impl ScaleRuns {
         for run in &self.runs {
             #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
             let memory = run.peak_memory.map(|bytes| bytes as f64);
-            let group = Group::of(&run.plan);
-            let mut row: Vec<Value> = vec![
+            let group = RunSeries::of(&run.plan);
+            let mut row: Vec<CellValue> = vec![
                 group.strategy.to_string().as_str().into(),
                 group.network.as_str().into(),
                 run.plan.drones.into(),
                 run.plan.seed.to_string().as_str().into(),
             ];
-            row.extend(self.measured().map(|quantity| Value::from(quantity.figure(run))));
+            row.extend(self.measured().map(|quantity| CellValue::from(quantity.figure(run))));
             row.push(memory.into());
             table.push(row);
         }
@@ -300,7 +300,7 @@ impl ScaleRuns {
 
     fn highlights(&self) -> Vec<Highlight> {
         let Some(quantity) = self.measured().next() else { return Vec::new() };
-        let fit = |group: Group| {
+        let fit = |group: RunSeries| {
             let fit = Fit::of(&self.points(&group, quantity))?;
             let (low, high) = (fit.exponent - fit.uncertainty, fit.exponent + fit.uncertainty);
             Some(Highlight {
@@ -324,7 +324,7 @@ mod tests {
     use std::time::Duration;
 
     use quiver_report::Progress;
-    use quiver_world::run::{Operation, Phase};
+    use quiver_world::run::{Phase, PhaseCosts};
 
     use super::*;
     use crate::plan::Plan;
@@ -343,9 +343,9 @@ mod tests {
     fn runs(planned: usize, figures: &[(u32, u64, u64)]) -> ScaleRuns {
         let run = |(drones, seed, cpu): &(u32, u64, u64)| RunReport {
             plan: Plan { drones: *drones, seed: *seed, ..Plan::default() },
-            operations: vec![Operation {
+            operations: vec![PhaseCosts {
                 leader_cpu: Some(Duration::from_millis(*cpu)),
-                ..Operation::new(Phase::Rekey, *drones as usize, Duration::from_secs(1))
+                ..PhaseCosts::new(Phase::Rekey, *drones as usize, Duration::from_secs(1))
             }],
             ..sample()
         };
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn report_has_a_row_per_run_and_a_fit_per_quantity_and_strategy() {
         let runs = ScalePlan::of(&[3, 6, 9], &StrategyKind::ALL).run(&Progress::hidden()).unwrap();
-        assert_eq!(runs.outcome(), Outcome::Passed, "{}", runs.failures());
+        assert_eq!(runs.outcome(), RunOutcome::Passed, "{}", runs.failures());
         let report = runs.report(making());
         let tables: Vec<&Table> = report.tables().collect();
         // Rows that only a radio or a deputy has are left out.
@@ -388,7 +388,9 @@ mod tests {
         let figures = report.tables().find(|table| table.slug == "figures").unwrap();
         assert_eq!(figures.rows.len(), 6);
         // Of an even number the median lies between the two in the middle.
-        assert!((Spread { drones: 1, figures: vec![1.0, 2.0, 4.0, 9.0] }.median() - 3.0).abs() < 1e-12);
+        assert!(
+            (RepeatedFigures { drones: 1, figures: vec![1.0, 2.0, 4.0, 9.0] }.median() - 3.0).abs() < 1e-12
+        );
     }
 
     #[test]
@@ -407,7 +409,7 @@ mod tests {
     #[test]
     fn an_interrupted_measurement_says_how_far_it_came() {
         let runs = runs(12, &[(10, 1, 5), (20, 1, 7)]);
-        assert_eq!(runs.outcome(), Outcome::Interrupted);
+        assert_eq!(runs.outcome(), RunOutcome::Interrupted);
         let report = runs.report(making());
         assert_eq!((report.slug.as_str(), report.passed), ("scale-interrupted", None));
         assert!(report.title.ends_with("interrupted after 2 of 12 runs"), "{}", report.title);

@@ -1,9 +1,9 @@
 //! Fills the report of a scenario to look at: costs of drones and re-keys, and what came of it.
 
-use quiver_report::{Bar, Column, Experiment, Report, Table, Unit, Value};
+use quiver_report::{Bar, CellValue, Column, Experiment, Report, Table, Unit};
 
 use super::{ScenarioReport, csv, table};
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 
 /// The most re-keys that a page lists.
 const MOST: usize = 500;
@@ -11,9 +11,11 @@ const MOST: usize = 500;
 pub(super) fn report(report: &ScenarioReport) -> Report {
     let run = &report.run;
     let outcome = match report.outcome() {
-        Outcome::Passed => format!("Passed: all {} checks held, and every expectation was met.", run.checks),
-        Outcome::Failed => format!("FAILED: {}", report.failures()),
-        Outcome::Interrupted => {
+        RunOutcome::Passed => {
+            format!("Passed: all {} checks held, and every expectation was met.", run.checks)
+        }
+        RunOutcome::Failed => format!("FAILED: {}", report.failures()),
+        RunOutcome::Interrupted => {
             format!(
                 "INTERRUPTED: all {} checks held until then; expectations were not looked at.",
                 run.checks
@@ -55,8 +57,8 @@ fn costs(report: &ScenarioReport) -> Experiment {
         let caption = format!("Costs per {of} ({})", summary.count);
         let mut table = Table::new(&format!("per-{of}"), &caption, columns);
         for (name, figures) in table::rows(&summary) {
-            let figures = figures.iter().map(|figure| Value::from(figure.as_str()));
-            table.push(std::iter::once(Value::from(name)).chain(figures).collect());
+            let figures = figures.iter().map(|figure| CellValue::from(figure.as_str()));
+            table.push(std::iter::once(CellValue::from(name)).chain(figures).collect());
         }
         table
     });
@@ -81,7 +83,7 @@ fn rekeys(report: &ScenarioReport) -> Experiment {
     let run = &report.run;
     let made = csv::times(run);
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let count = |number: u64| Value::from(number as f64);
+    let count = |number: u64| CellValue::from(number as f64);
     for (number, account) in run.ledger.rekeys().take(MOST) {
         let at = made.get(&number).map(|(at, _)| at.as_secs_f64());
         let key =

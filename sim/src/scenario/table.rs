@@ -8,7 +8,7 @@ use quiver_world::radio::{Spread, Summary};
 use quiver_world::{MavlinkReport, TwoHopsReport};
 
 use super::ScenarioReport;
-use crate::report::Outcome;
+use crate::report::RunOutcome;
 
 pub(super) fn render(report: &ScenarioReport) -> String {
     let ledger = &report.run.ledger;
@@ -177,9 +177,9 @@ fn foot(report: &ScenarioReport) -> String {
     let run = &report.run;
     let (tally, infrastructure) = (&run.tally, run.ledger.infrastructure());
     let mut text = match report.outcome() {
-        Outcome::Passed => format!("All {} checks passed", run.checks),
-        Outcome::Failed => format!("{} FAILED", run.violations.len() + run.unmet.len()),
-        Outcome::Interrupted => format!("INTERRUPTED; until then all {} checks passed", run.checks),
+        RunOutcome::Passed => format!("All {} checks passed", run.checks),
+        RunOutcome::Failed => format!("{} FAILED", run.violations.len() + run.unmet.len()),
+        RunOutcome::Interrupted => format!("INTERRUPTED; until then all {} checks passed", run.checks),
     };
     // Convergence is looked at for the first time a millisecond after the script's end.
     let settled = match run.settled {

@@ -6,8 +6,8 @@ use quiver_ainq::StrategyKind;
 use quiver_report::Progress;
 use quiver_sim::live;
 use quiver_sim::plan::{Plan, TransportKind};
-use quiver_sim::report::{Outcome, RunReport};
-use quiver_world::run::{Operation, Phase};
+use quiver_sim::report::{RunOutcome, RunReport};
+use quiver_world::run::{Phase, PhaseCosts};
 
 fn plan(drones: u32) -> Plan {
     Plan { drones, messages: 4, leave_percent: 10.0, timeout: Duration::from_secs(60), ..Plan::default() }
@@ -16,13 +16,13 @@ fn plan(drones: u32) -> Plan {
 /// Plays it and expects every invariant to hold.
 fn pass(plan: &Plan) -> RunReport {
     let report = live::run(plan, &Progress::hidden()).unwrap();
-    assert_eq!(report.outcome(), Outcome::Passed, "{}", report.failures());
+    assert_eq!(report.outcome(), RunOutcome::Passed, "{}", report.failures());
     assert!(report.offences.is_empty(), "{:?}", report.offences);
     report
 }
 
 fn names(report: &RunReport) -> Vec<String> {
-    report.operations.iter().map(Operation::name).collect()
+    report.operations.iter().map(PhaseCosts::name).collect()
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn drones_that_are_late_break_convergence() {
         // Not even the leader was up.
         Err(error) => assert!(error.to_string().contains(" within 0.001 s"), "{error}"),
         Ok(report) => {
-            assert_eq!(report.outcome(), Outcome::Failed);
+            assert_eq!(report.outcome(), RunOutcome::Failed);
             assert!(report.failures().contains("convergence"), "{}", report.failures());
         }
     }

@@ -8,7 +8,7 @@ use quiver_ainq::StrategyKind;
 use quiver_report::Progress;
 use quiver_sim::live::{self, RankLine};
 use quiver_sim::plan::{Plan, TransportKind};
-use quiver_sim::report::{Outcome, RunReport};
+use quiver_sim::report::{RunOutcome, RunReport};
 use quiver_sim::{Result, SimError};
 
 /// A plan for drones that ranks host.
@@ -17,9 +17,9 @@ fn plan(ranks: u32) -> Plan {
 }
 
 /// Runs a plan with a thread for each rank that hosts drones.
-fn run(plan: &Plan) -> (Result<RunReport>, Vec<Result<Outcome>>) {
+fn run(plan: &Plan) -> (Result<RunReport>, Vec<Result<RunOutcome>>) {
     let (near, far): (Vec<RankLine>, Vec<RankLine>) = (0..plan.workers).map(|_| RankLine::pair()).unzip();
-    let ranks: Vec<JoinHandle<Result<Outcome>>> =
+    let ranks: Vec<JoinHandle<Result<RunOutcome>>> =
         far.into_iter().map(|line| thread::spawn(|| live::work(line))).collect();
     let report = live::run_over(plan, &Progress::hidden(), near, &mut |_| {});
     (report, ranks.into_iter().map(|rank| rank.join().unwrap()).collect())
@@ -29,8 +29,8 @@ fn run(plan: &Plan) -> (Result<RunReport>, Vec<Result<Outcome>>) {
 fn passed(plan: &Plan) -> RunReport {
     let (report, ranks) = run(plan);
     let report = report.unwrap();
-    assert_eq!(report.outcome(), Outcome::Passed, "{}", report.failures());
-    assert!(ranks.iter().all(|rank| matches!(rank, Ok(Outcome::Passed))), "{ranks:?}");
+    assert_eq!(report.outcome(), RunOutcome::Passed, "{}", report.failures());
+    assert!(ranks.iter().all(|rank| matches!(rank, Ok(RunOutcome::Passed))), "{ranks:?}");
     report
 }
 
@@ -55,7 +55,7 @@ fn drones_of_three_ranks_hold_every_invariant_and_the_keys_of_drones_in_one_proc
     // After each operation the watcher has all that are finished.
     let counts: Vec<usize> = finished.iter().map(|part| part.operations.len()).collect();
     assert_eq!(counts, (1..=together.operations.len()).collect::<Vec<_>>());
-    assert!(finished.iter().all(|part| part.outcome() == Outcome::Interrupted));
+    assert!(finished.iter().all(|part| part.outcome() == RunOutcome::Interrupted));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_rank_that_is_lost_ends_the_run_with_its_number_and_what_was_finished_is_kep
         kept = operations(&part);
     })
     .unwrap();
-    assert_eq!(report.outcome(), Outcome::Failed);
+    assert_eq!(report.outcome(), RunOutcome::Failed);
     assert_eq!(report.violations, [], "nothing is wrong with the others");
     let text = report.failures();
     assert!(text.starts_with("1 rank lost\nrank 2 on "), "{text}");
@@ -151,8 +151,8 @@ fn a_rank_that_is_lost_ends_the_run_with_its_number_and_what_was_finished_is_kep
     assert_eq!(names[..4], ["enrol", "connect", "form group", "re-key"], "{names:?}");
     assert!(names.len() <= 5, "{names:?}");
     assert_eq!(operations(&report), kept, "what was under way is not told");
-    let ends: Vec<Outcome> = ranks.into_iter().map(|rank| rank.join().unwrap().unwrap()).collect();
-    assert_eq!(ends, [Outcome::Passed, Outcome::Failed, Outcome::Passed]);
+    let ends: Vec<RunOutcome> = ranks.into_iter().map(|rank| rank.join().unwrap().unwrap()).collect();
+    assert_eq!(ends, [RunOutcome::Passed, RunOutcome::Failed, RunOutcome::Passed]);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_rank_ends_with_its_run_whatever_it_is_at() {
         })
     }));
     assert!(run.is_err());
-    assert_eq!(rank.join().unwrap().unwrap(), Outcome::Failed);
+    assert_eq!(rank.join().unwrap().unwrap(), RunOutcome::Failed);
 }
 
 #[test]

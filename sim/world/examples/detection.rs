@@ -13,8 +13,8 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
-use quiver_world::check::{CheckSetup, Checker, find_planted};
-use quiver_world::scenario::{Reading, Scenario, shipped};
+use quiver_world::check::{CheckSetup, SeedChecker, find_planted};
+use quiver_world::scenario::{ReadOptions, Scenario, shipped};
 use quiver_world::{Sabotage, WorldSuite};
 
 /// Result of a measurement, or why there is none.
@@ -70,7 +70,7 @@ fn planted() -> Vec<(Sabotage, Place)> {
 fn rate(arrangement: &str, strategy: &str, first: u64, seeds: u64) -> Measured {
     let known = arrangements().into_iter().find(|(name, _)| *name == arrangement);
     let (_, setup) = known.ok_or("no such arrangement")?;
-    let checker = Checker::new(CheckSetup { strategy: strategy.parse::<StrategyKind>()?, ..setup })?;
+    let checker = SeedChecker::new(CheckSetup { strategy: strategy.parse::<StrategyKind>()?, ..setup })?;
     let mut actions = BTreeMap::<&str, u64>::new();
     let (cpu, mut time) = (ProcessTime::now(), Duration::ZERO);
     for seed in first..first.saturating_add(seeds) {
@@ -92,7 +92,7 @@ fn rate(arrangement: &str, strategy: &str, first: u64, seeds: u64) -> Measured {
 
 /// Returns true if a scenario with this seed breaks an invariant.
 fn breaks(name: &str, sabotage: Sabotage, seed: u64) -> Measured<bool> {
-    let reading = Reading { seed: Some(seed), ..Reading::default() };
+    let reading = ReadOptions { seed: Some(seed), ..ReadOptions::default() };
     let mut scenario = Scenario::parse(name, shipped(name).ok_or("no such scenario")?, reading)?;
     scenario.setup.sabotage = sabotage;
     Ok(!scenario.run(WorldSuite::Toy)?.violations.is_empty())

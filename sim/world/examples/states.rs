@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
 use quiver_group::LeaderEvent;
-use quiver_world::scenario::{Reading, Scenario, shipped};
+use quiver_world::scenario::{ReadOptions, Scenario, shipped};
 use quiver_world::{Action, InsecureToy, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// The newest epoch that a leader made, and the captured drones: the world does not remember them.
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = words.next().ok_or("which scenario?")?;
     let times = words.map(|word| word.parse()).collect::<Result<Vec<f64>, _>>()?;
     let text = shipped(&name).ok_or("no such scenario")?;
-    let scenario = Scenario::parse(&name, text, Reading::default())?;
+    let scenario = Scenario::parse(&name, text, ReadOptions::default())?;
     let mut world = World::<InsecureToy>::new(scenario.setup.clone())?;
     for (at, action) in scenario.script {
         world.schedule(at, action);

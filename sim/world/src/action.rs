@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::KgcId;
 
-use crate::admission::Fields;
+use crate::admission::CertifiedFields;
 use crate::{AirSetup, DiskState, LinkFaults, NodeId, Partition};
 
 /// A forged message, made without an identity or by a member that uses none of its keys.
@@ -83,7 +83,7 @@ pub enum Action {
         /// The drone.
         edge: u32,
         /// The fields.
-        fields: Fields,
+        fields: CertifiedFields,
     },
     /// The operator revokes the certificate of an anonymous drone: it gets no credential from the next period
     /// on.

@@ -22,7 +22,8 @@ mod tags;
 
 pub(crate) use self::anonymous_drone::{AnonymousDrone, Return, Showing};
 pub use self::checkpoint::{
-    ANSWERS, Checkpoint, CheckpointError, FENCE, FIELDS, Fields, PERIOD, Place, Rules, check,
+    ANSWERS, CertifiedFields, Checkpoint, CheckpointContext, CheckpointError, FENCE, FIELDS, PERIOD, Rules,
+    check,
 };
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
 pub use self::sightings::Sightings;

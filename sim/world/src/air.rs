@@ -36,7 +36,7 @@ pub struct AirSetup {
 
 /// Purpose of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+enum TransmissionPurpose {
     /// A message of the protocol.
     Message,
     /// A datagram of the group.
@@ -45,7 +45,7 @@ enum Purpose {
 
 /// A broadcast on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broadcast {
+pub(crate) struct AirBroadcast {
     transmission: Transmission,
     from: NodeId,
     rekey: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Broadcast {
     pub(crate) after: Duration,
 }
 
-impl Broadcast {
+impl AirBroadcast {
     /// Code of the broadcast, if it has parity frames.
     pub(crate) fn coding(&self) -> Option<Coding> {
         self.transmission.coding
@@ -182,7 +182,7 @@ impl Air {
     ) -> Option<Duration> {
         let mut link = self.take_link(from, to);
         let (transmission, after) =
-            self.send(at, from, (Cast::Unicast, Purpose::Message), payload.len(), &mut link);
+            self.send(at, from, (Cast::Unicast, TransmissionPurpose::Message), payload.len(), &mut link);
         self.keep_link(from, to, link);
         if self.setup.profile.acknowledges() {
             self.observed.entry(from).or_default().note(&transmission);
@@ -195,17 +195,17 @@ impl Air {
     }
 
     /// Sends a message to every node in range.
-    pub(crate) fn broadcast(&mut self, at: Duration, from: NodeId, payload: &[u8]) -> Broadcast {
+    pub(crate) fn broadcast(&mut self, at: Duration, from: NodeId, payload: &[u8]) -> AirBroadcast {
         let (transmission, after) = self.send(
             at,
             from,
-            (Cast::Broadcast, Purpose::Message),
+            (Cast::Broadcast, TransmissionPurpose::Message),
             payload.len(),
             &mut LossState::default(),
         );
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
-        Broadcast { transmission, from, rekey, announcement: false, after }
+        AirBroadcast { transmission, from, rekey, announcement: false, after }
     }
 
     /// A member repeats a leader's broadcast in the frames that it had.
@@ -215,7 +215,7 @@ impl Air {
         from: NodeId,
         payload: &[u8],
         coding: Option<Coding>,
-    ) -> Broadcast {
+    ) -> AirBroadcast {
         let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
         let profile = &self.setup.profile;
         let transmission = profile.broadcast_coded(payload.len(), coding, &mut self.rng);
@@ -225,11 +225,11 @@ impl Air {
         }
         let rekey = self.rekey(payload);
         self.ledger.book(payer(from), rekey, &Account::sending(&transmission, self.setup.profile.power()));
-        Broadcast { transmission, from, rekey, announcement: false, after: slot.end.saturating_sub(at) }
+        AirBroadcast { transmission, from, rekey, announcement: false, after: slot.end.saturating_sub(at) }
     }
 
     /// Returns true if a node receives the whole broadcast; it pays for listening either way.
-    pub(crate) fn reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
+    pub(crate) fn reaches(&mut self, flight: &AirBroadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), flight.rekey, &account);
         let mut link = self.take_link(flight.from, to);
@@ -245,17 +245,17 @@ impl Air {
         from: NodeId,
         len: usize,
         announcement: bool,
-    ) -> Broadcast {
-        let how = (Cast::Broadcast, Purpose::Datagram);
+    ) -> AirBroadcast {
+        let how = (Cast::Broadcast, TransmissionPurpose::Datagram);
         let (transmission, after) = self.send(at, from, how, len, &mut LossState::default());
         let account = Account::sending(&transmission, self.setup.profile.power());
         self.ledger.book(payer(from), None, &account);
         self.ledger.book_datagram(announcement, &account);
-        Broadcast { transmission, from, rekey: None, announcement, after }
+        AirBroadcast { transmission, from, rekey: None, announcement, after }
     }
 
     /// Returns true if a node receives the datagram; it pays for listening either way.
-    pub(crate) fn datagram_reaches(&mut self, flight: &Broadcast, to: NodeId) -> bool {
+    pub(crate) fn datagram_reaches(&mut self, flight: &AirBroadcast, to: NodeId) -> bool {
         let account = Account::hearing(&flight.transmission, self.setup.profile.power());
         self.ledger.book(payer(to), None, &account);
         self.ledger.book_datagram(flight.announcement, &account);
@@ -270,18 +270,18 @@ impl Air {
         &mut self,
         at: Duration,
         from: NodeId,
-        (cast, purpose): (Cast, Purpose),
+        (cast, purpose): (Cast, TransmissionPurpose),
         bytes: usize,
         link: &mut LossState,
     ) -> (Transmission, Duration) {
         let ready = self.silent_until.get(&from).copied().unwrap_or_default().max(at);
         let profile = match (purpose, from) {
-            (Purpose::Datagram, _) => &self.once,
-            (Purpose::Message, NodeId::Edge(_)) => &self.setup.profile,
-            (Purpose::Message, _) => &self.gateway,
+            (TransmissionPurpose::Datagram, _) => &self.once,
+            (TransmissionPurpose::Message, NodeId::Edge(_)) => &self.setup.profile,
+            (TransmissionPurpose::Message, _) => &self.gateway,
         };
         let transmission = match (cast, purpose) {
-            (Cast::Broadcast, Purpose::Message) => {
+            (Cast::Broadcast, TransmissionPurpose::Message) => {
                 let seen = self.observed_loss(from);
                 profile.broadcast(bytes, seen, &mut self.rng)
             }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    DeliveryRequest, Deployment, EnrolmentRequest, KgcId, Label, OperatorPublicKey, RevocationList,
-    SealedDelivery, SecretValue, Suite, VerifiedDelivery, VerifiedRequest,
+    Deployment, EnrolmentRequest, KgcId, Label, OperatorPublicKey, RevocationStatement, SealedDelivery,
+    SecretValue, SignedDeliveryRequest, Suite, VerifiedDelivery, VerifiedRequest,
 };
 use quiver_delivery::release::{ShareQuery, ShareResponse};
 use quiver_enrolment::threshold::{EnrolShare, EnrolmentMessage};
@@ -40,8 +40,8 @@ impl<S: Suite> ByzantineKgc<S> {
             }
             Message::DeliveryRequest(message) => {
                 let challenge = [&message.nonce[..], &message.cookie[..]].concat();
-                let nobody = RevocationList::empty();
-                let question = DeliveryRequest::<S>::decode(&message.request).and_then(|request| {
+                let nobody = RevocationStatement::empty();
+                let question = SignedDeliveryRequest::<S>::decode(&message.request).and_then(|request| {
                     request.verify(deployment, Label::IbeRelease, &challenge, &nobody, now.unix)
                 });
                 self.questions.extend(question.ok().map(|question| (from, question)));

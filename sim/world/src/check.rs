@@ -23,7 +23,7 @@ use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
 use quiver_quorum::QuorumSuite;
 
-pub use self::generate::{Plan, StartState};
+pub use self::generate::{ActionPlan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, distinguish};
@@ -99,7 +99,7 @@ impl Default for CheckSetup {
 
 /// Result of a seed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SeedOutcome {
     /// The first violation, if any.
     pub violation: Option<Violation>,
     /// Steps taken.
@@ -203,7 +203,7 @@ impl<S: QuorumSuite> Base<S> {
         Ok(Self { setup, ranks, hops, kem, enrolled, formed: world.disks(), recording })
     }
 
-    fn world(&self, plan: &Plan) -> Result<World<S>, WorldError> {
+    fn world(&self, plan: &ActionPlan) -> Result<World<S>, WorldError> {
         let (ranks, traced) = (self.ranks.clone(), self.ranks.is_some());
         let setup = Setup { ranks, traced, hops: self.hops, ..world_setup(&self.setup, self.kem, plan.seed) };
         let mut world = match plan.beginning {
@@ -223,7 +223,7 @@ impl<S: QuorumSuite> Base<S> {
     ///
     /// # Errors
     /// Errors of [`World::new`].
-    pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+    pub fn run(&self, plan: &ActionPlan) -> Result<SeedOutcome, WorldError> {
         let mut world = self.world(plan)?;
         let mut invariants = Invariants::new(&world, true);
         if plan.beginning == StartState::Formed {
@@ -240,7 +240,7 @@ impl<S: QuorumSuite> Base<S> {
         if violation.is_none() && self.setup.admission {
             violation = unlinkable::<S>(plan.seed)?;
         }
-        Ok(Outcome {
+        Ok(SeedOutcome {
             violation,
             steps: world.steps(),
             epochs: invariants.epochs(),
@@ -310,7 +310,7 @@ impl<S: Suite> ConvergenceChecker<S> for Invariants<S> {
 /// Runs a world until its faults are over and it has converged. Returns how long that took.
 fn run_to_convergence<S: Suite>(
     world: &mut World<S>,
-    plan: &Plan,
+    plan: &ActionPlan,
     checker: &mut dyn ConvergenceChecker<S>,
 ) -> Duration {
     let end = plan.calm + bound(&world.setup().edge_timing);
@@ -357,7 +357,7 @@ impl<S: Suite> StepObserver<S> for AsObserver<'_, S> {
 }
 
 /// Start states of seeds, in both groups.
-pub struct Checker {
+pub struct SeedChecker {
     toy: Bases<InsecureToy>,
     real: Bases<Ristretto255>,
     setup: CheckSetup,
@@ -383,14 +383,14 @@ impl<S: QuorumSuite> Bases<S> {
         self.bases[place].get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
-    fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+    fn run(&self, plan: &ActionPlan) -> Result<SeedOutcome, WorldError> {
         self.of(plan.seed)?.run(plan)
     }
 }
 
 /// A failing seed, and the shortest plan found that fails in the same way.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct FailingSeed {
     /// The seed.
     pub seed: u64,
     /// The violation.
@@ -398,12 +398,12 @@ pub struct Failure {
     /// Number of actions in the seed's plan.
     pub planned: usize,
     /// The shrunk plan.
-    pub plan: Plan,
+    pub plan: ActionPlan,
     /// The last steps before it did not hold, for people.
     pub story: Vec<String>,
 }
 
-impl Checker {
+impl SeedChecker {
     /// Enrols all nodes.
     ///
     /// # Errors
@@ -434,15 +434,15 @@ impl Checker {
     }
 
     /// The plan of a seed.
-    pub fn plan(&self, seed: u64) -> Plan {
-        Plan::new(&self.setup, seed)
+    pub fn plan(&self, seed: u64) -> ActionPlan {
+        ActionPlan::new(&self.setup, seed)
     }
 
     /// Runs a plan.
     ///
     /// # Errors
     /// Errors of [`World::new`].
-    pub fn run(&self, plan: &Plan) -> Result<Outcome, WorldError> {
+    pub fn run(&self, plan: &ActionPlan) -> Result<SeedOutcome, WorldError> {
         if Self::suite(plan.seed) == WorldSuite::Toy { self.toy.run(plan) } else { self.real.run(plan) }
     }
 
@@ -450,7 +450,7 @@ impl Checker {
     ///
     /// # Errors
     /// Errors of [`World::new`].
-    pub fn check(&self, seed: u64) -> Result<Outcome, WorldError> {
+    pub fn check(&self, seed: u64) -> Result<SeedOutcome, WorldError> {
         self.run(&self.plan(seed))
     }
 
@@ -458,7 +458,7 @@ impl Checker {
     ///
     /// # Errors
     /// Errors of [`World::new`].
-    pub fn explain(&self, seed: u64) -> Result<Option<Failure>, WorldError> {
+    pub fn explain(&self, seed: u64) -> Result<Option<FailingSeed>, WorldError> {
         let plan = self.plan(seed);
         if Self::suite(seed) == WorldSuite::Toy {
             self.toy.of(seed)?.explain(&plan)
@@ -469,7 +469,7 @@ impl Checker {
 }
 
 impl<S: QuorumSuite> Base<S> {
-    fn explain(&self, plan: &Plan) -> Result<Option<Failure>, WorldError> {
+    fn explain(&self, plan: &ActionPlan) -> Result<Option<FailingSeed>, WorldError> {
         let Some(violation) = self.run(plan)?.violation else { return Ok(None) };
         let (seed, planned) = (plan.seed, plan.actions.len());
         let plan = shrink(plan, |shorter| {
@@ -479,7 +479,7 @@ impl<S: QuorumSuite> Base<S> {
         let (found, story) = story(self, &plan)?;
         // A violation outside the world has no steps.
         let violation = found.unwrap_or(violation);
-        Ok(Some(Failure { seed, violation, planned, plan, story }))
+        Ok(Some(FailingSeed { seed, violation, planned, plan, story }))
     }
 }
 
@@ -504,8 +504,8 @@ pub fn find_canary(strategy: StrategyKind) -> Result<Option<u64>, WorldError> {
 #[doc(hidden)]
 pub fn find_planted(setup: CheckSetup, seeds: Range<u64>) -> Result<Option<u64>, WorldError> {
     let bases = Bases::<InsecureToy>::new(setup, None);
-    for seed in seeds.filter(|seed| Checker::suite(*seed) == WorldSuite::Toy) {
-        if bases.run(&Plan::new(&setup, seed))?.violation.is_some() {
+    for seed in seeds.filter(|seed| SeedChecker::suite(*seed) == WorldSuite::Toy) {
+        if bases.run(&ActionPlan::new(&setup, seed))?.violation.is_some() {
             return Ok(Some(seed));
         }
     }

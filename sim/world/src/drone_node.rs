@@ -20,7 +20,7 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use crate::ibe_orders::{CHANNEL, SealedOrder};
-use crate::{DroneCommand, NodeEvent};
+use crate::{DroneNodeCommand, NodeEvent};
 
 /// Time for which a drone asks for a key.
 const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30 * 86_400);
 const MAX_ORDERS: usize = 64;
 
 /// A drone.
-pub(crate) struct Drone<S: Suite> {
+pub(crate) struct DroneNode<S: Suite> {
     pub(crate) edge: Node<AnyEdge<S>, Envelopes>,
     ibe: Option<Box<IbeClient<S>>>,
 }
@@ -46,7 +46,7 @@ struct IbeClient<S: Suite> {
     opened: VecDeque<Vec<u8>>,
 }
 
-impl<S: Suite> Drone<S> {
+impl<S: Suite> DroneNode<S> {
     /// A drone with no use for orders, unless there is a timing for collecting their keys.
     pub(crate) fn new(edge: impl Into<AnyEdge<S>>, ibe: Option<(Deployment<S>, CollectTiming)>) -> Self {
         let ibe = ibe.map(|(deployment, timing)| {
@@ -66,7 +66,7 @@ impl<S: Suite> Drone<S> {
 
 impl<S: Suite> IbeClient<S> {
     /// Handles inputs for the collector. Returns whether the edge need not see them.
-    fn take(&mut self, now: Now, input: &Input<'_, DroneCommand>, rng: &mut dyn CryptoRngCore) -> bool {
+    fn take(&mut self, now: Now, input: &Input<'_, DroneNodeCommand>, rng: &mut dyn CryptoRngCore) -> bool {
         let input = match *input {
             Input::Connected { peer, route: Route::Kgc } => {
                 self.kgcs.push(peer);
@@ -167,12 +167,12 @@ impl<S: Suite> IbeClient<S> {
     }
 }
 
-impl<S: Suite> Machine for Drone<S> {
-    type Command = DroneCommand;
+impl<S: Suite> Machine for DroneNode<S> {
+    type Command = DroneNodeCommand;
     type Event = NodeEvent;
     type Record = Snapshot;
 
-    fn handle_input(&mut self, now: Now, input: Input<'_, DroneCommand>, rng: &mut dyn CryptoRngCore) {
+    fn handle_input(&mut self, now: Now, input: Input<'_, DroneNodeCommand>, rng: &mut dyn CryptoRngCore) {
         let Some(ibe) = &mut self.ibe else { return self.edge.handle_input(now, input, rng) };
         let taken = ibe.take(now, &input, rng);
         if !taken {

@@ -1,6 +1,6 @@
 //! ABE orders: the attributes of drones, the policies of orders, and which drones are to open them.
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::envelope::{AnyKey, AnyParameters, EnvelopeTarget};
 use quiver_abe::{
     AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
 };
@@ -109,7 +109,7 @@ impl AbeAuthority {
     /// # Errors
     /// [`OrderError`], never.
     pub fn seal(&self, order: &Order, data: Vec<u8>) -> Result<EnvelopeCommand, OrderError> {
-        let target = Target::policy(order.policy, &Schema::new())?;
+        let target = EnvelopeTarget::policy(order.policy, &Schema::new())?;
         Ok(EnvelopeCommand::Seal { authority: self.fingerprint, target, data, signed: true })
     }
 }
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn orders_let_in_whom_their_policies_fit() {
         for order in ORDERS {
-            let Ok(Target::Policy(tree)) = Target::policy(order.policy, &Schema::new()) else {
+            let Ok(EnvelopeTarget::Policy(tree)) = EnvelopeTarget::policy(order.policy, &Schema::new())
+            else {
                 panic!("no policy")
             };
             for (drone, role) in (0..).zip(ROLES) {

@@ -6,7 +6,7 @@ use quiver_machine::Route;
 
 /// Event that is to happen to one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum WorldEvent {
     /// A deadline of the node may have come.
     Wake,
     /// A message arrives over a connection, sent to this node alone or published to the group.
@@ -29,18 +29,18 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedEvent {
     pub(crate) node: u32,
-    pub(crate) event: Event,
+    pub(crate) event: WorldEvent,
 }
 
 /// All that is to happen.
 #[derive(Debug, Default)]
-pub(crate) struct EventQueue(quiver_testbed::EventQueue<PlannedEvent>);
+pub(crate) struct WorldEventQueue(quiver_testbed::EventQueue<PlannedEvent>);
 
 /// An event when it is due.
 pub(crate) type QueuedEvent = quiver_testbed::QueuedEvent<PlannedEvent>;
 
-impl EventQueue {
-    pub(crate) fn push(&mut self, at: u64, node: u32, event: Event) {
+impl WorldEventQueue {
+    pub(crate) fn push(&mut self, at: u64, node: u32, event: WorldEvent) {
         self.0.push(at, PlannedEvent { node, event });
     }
 
@@ -51,19 +51,20 @@ impl EventQueue {
 
     /// Returns true if the next event is about a station's datagrams.
     pub(crate) fn datagram_is_next(&self) -> bool {
-        let is_datagram =
-            |planned: &PlannedEvent| matches!(planned.event, Event::Datagram { .. } | Event::Station);
+        let is_datagram = |planned: &PlannedEvent| {
+            matches!(planned.event, WorldEvent::Datagram { .. } | WorldEvent::Station)
+        };
         self.0.peek().is_some_and(is_datagram)
     }
 
     /// Returns true if the next event is about a broadcast that members repeat.
     pub(crate) fn repeat_is_next(&self) -> bool {
-        self.0.peek().is_some_and(|planned| matches!(planned.event, Event::Repeat { .. }))
+        self.0.peek().is_some_and(|planned| matches!(planned.event, WorldEvent::Repeat { .. }))
     }
 
     /// Returns true if the next event is a scheduled action of the world.
     pub(crate) fn action_is_next(&self) -> bool {
-        self.0.peek().is_some_and(|planned| planned.event == Event::ScheduledAction)
+        self.0.peek().is_some_and(|planned| planned.event == WorldEvent::ScheduledAction)
     }
 
     pub(crate) fn pop(&mut self) -> Option<QueuedEvent> {

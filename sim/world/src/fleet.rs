@@ -10,7 +10,7 @@ use quiver_ainq::{
 use quiver_crypto::{Hasher, Secret};
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::release::{
-    Approval, Audience, CollectTiming, DEFAULT_RATE, Policy, ReleaseConfig, ShareReleaser, ShareServer,
+    Approval, Audience, CollectTiming, DEFAULT_RATE, ReleaseConfig, ReleasePolicy, ShareReleaser, ShareServer,
 };
 use quiver_enrolment::kgc::RestoreError;
 use quiver_enrolment::{Kgc, KgcConfig};
@@ -20,11 +20,11 @@ use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
 use quiver_ibe::Condition;
 use quiver_kem::KemSetting;
 use quiver_machine::{Either, Snapshot};
-use quiver_quorum::{Parameters, QuorumSuite};
+use quiver_quorum::{QuorumParameters, QuorumSuite};
 use rand_core::RngCore;
 
-use crate::admission::{Checkpoint, Place, Rules};
-use crate::drone_node::Drone;
+use crate::admission::{Checkpoint, CheckpointContext, Rules};
+use crate::drone_node::DroneNode;
 use crate::ibe_orders::{IbeAuthority, SealedOrder, phase_two};
 use crate::kgc_node::{KgcNode, KgcNodeRecord};
 use crate::master_key::{MasterKey, Single, Threshold, generate};
@@ -57,7 +57,7 @@ pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
     match (kgcs, threshold) {
         (1, 1) => Ok(()),
         (1, _) => Err("a single KGC issues keys alone: the threshold is 1".into()),
-        _ => Parameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
+        _ => QuorumParameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
     }
 }
 
@@ -94,7 +94,7 @@ impl<S: QuorumSuite> Fleet<S> {
             1 => Box::new(Single::found::<S>(&mut rng)),
             kgcs => {
                 let low = u16::from(setup.sabotage == Sabotage::LowDegree);
-                let founded = Parameters::new(kgcs, setup.threshold - low)
+                let founded = QuorumParameters::new(kgcs, setup.threshold - low)
                     .and_then(|parameters| Threshold::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
                 Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?)
             }
@@ -177,7 +177,7 @@ impl<S: Suite> Fleet<S> {
         let pattern = "mission".parse().expect("a kind of conditions");
         let releaser = ShareReleaser::new(ReleaseConfig {
             holding: Some(archive.holding(id).expect("there are as many shares as KGCs")),
-            policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
+            policies: vec![ReleasePolicy { revision: 1, pattern, audience: Some(Audience::default()) }],
             approvals: approved.then(|| self.approval()).into_iter().collect(),
             rate: DEFAULT_RATE,
         });
@@ -249,10 +249,10 @@ impl<S: Suite> Fleet<S> {
         number: u32,
         state: Option<&Snapshot>,
         kem: KemSetting,
-    ) -> Result<Drone<S>, RestoreError> {
+    ) -> Result<DroneNode<S>, RestoreError> {
         let edge = Edge::new(self.edge(number, true, false), state)?.with_kem(kem);
         let desk = self.archive.as_ref().map(|_| (self.deployment.clone(), CollectTiming::default()));
-        Ok(Drone::new(edge, desk))
+        Ok(DroneNode::new(edge, desk))
     }
 
     pub(crate) fn leader(&self, ordinal: u16, with_token: bool) -> LeaderConfig<S> {
@@ -322,7 +322,7 @@ fn checkpoint<S: Suite>(
     master_key: &dyn MasterKey<S>,
 ) -> Result<Checkpoint<S>, WorldError> {
     let group = name(GROUP);
-    let place = Place { deployment, master_key, group: &group, seed, now: EPOCH_START };
+    let place = CheckpointContext { deployment, master_key, group: &group, seed, now: EPOCH_START };
     Checkpoint::found(&place, rules).map_err(|error| WorldError::Admission(error.to_string()))
 }
 
@@ -334,7 +334,7 @@ fn archive<S: Suite>(
 ) -> Result<IbeAuthority<S>, WorldError> {
     let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
     let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
-    let quorum = Parameters::new(setup.kgcs, setup.threshold).ok();
+    let quorum = QuorumParameters::new(setup.kgcs, setup.threshold).ok();
     let sign = |statement: &AuthorityStatement<S>| {
         master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };

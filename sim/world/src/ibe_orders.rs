@@ -9,7 +9,9 @@ use quiver_ainq::{
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
 use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
-use quiver_ibe::{Ciphertext, Condition, Dealing, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare};
+use quiver_ibe::{
+    Condition, Dealing, IbeCiphertext, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare,
+};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -58,7 +60,7 @@ pub fn phase_two(group: &Name) -> Result<Condition, IbeOrderError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedOrder {
     condition: Condition,
-    key: Ciphertext,
+    key: IbeCiphertext,
     text: Vec<u8>,
 }
 
@@ -110,7 +112,7 @@ impl SealedOrder {
     pub fn decode(bytes: &[u8]) -> Result<Self, IbeOrderError> {
         let mut reader = Reader::new(bytes);
         let condition = std::str::from_utf8(reader.lp(MAX_ORDER_LEN)?).map_err(|_| IbeOrderError::Sealed)?;
-        let (condition, key) = (condition.parse()?, Ciphertext::decode(reader.lp(MAX_ORDER_LEN)?)?);
+        let (condition, key) = (condition.parse()?, IbeCiphertext::decode(reader.lp(MAX_ORDER_LEN)?)?);
         let text = reader.lp(MAX_ORDER_LEN)?.to_vec();
         reader.end()?;
         Ok(Self { condition, key, text })
@@ -153,7 +155,7 @@ impl<S: Suite> IbeAuthority<S> {
 
     fn new(
         deployment: &Deployment<S>,
-        (shares, publics): Shared,
+        (shares, publics): IbeMasterShares,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
     ) -> Result<Self, IbeOrderError> {
         let statement =
@@ -183,10 +185,10 @@ impl<S: Suite> IbeAuthority<S> {
     }
 }
 
-type Shared = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
+type IbeMasterShares = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
 
 /// The shares of a key generation as identity-based encryption has them.
-fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, IbeOrderError> {
+fn together((made, public): &Generated<Bls12381G1>) -> Result<IbeMasterShares, IbeOrderError> {
     let mut shares = Vec::new();
     for share in made {
         // Little-endian there, big-endian here.
@@ -205,14 +207,14 @@ fn together((made, public): &Generated<Bls12381G1>) -> Result<Shared, IbeOrderEr
 mod tests {
     use quiver_ainq::{MasterSecret, Purpose, Ristretto255};
     use quiver_ibe::{UnverifiedKeyShare, combine};
-    use quiver_quorum::Parameters;
+    use quiver_quorum::QuorumParameters;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
     use super::*;
     use crate::generate;
 
-    fn archive(quorum: Option<Parameters>) -> IbeAuthority<Ristretto255> {
+    fn archive(quorum: Option<QuorumParameters>) -> IbeAuthority<Ristretto255> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let master = MasterSecret::<Ristretto255>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_order_opens_with_the_shares_of_enough_kgcs_and_with_those_of_fewer_does_not() {
-        for (quorum, needed) in [(None, 1), (Some(Parameters::new(5, 3).unwrap()), 3)] {
+        for (quorum, needed) in [(None, 1), (Some(QuorumParameters::new(5, 3).unwrap()), 3)] {
             let (archive, mut rng) = (archive(quorum), ChaCha8Rng::seed_from_u64(3));
             let condition = phase_two(&Name::new("alpha").unwrap()).unwrap();
             let authority = archive.authority();
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn every_kgc_holds_the_share_of_its_statement() {
-        let archive = archive(Some(Parameters::new(3, 2).unwrap()));
+        let archive = archive(Some(QuorumParameters::new(3, 2).unwrap()));
         assert!((1..=3).all(|kgc| archive.holding(kgc).is_ok_and(|holding| holding.kgc() == kgc)));
         assert!(archive.holding(4).is_err());
     }

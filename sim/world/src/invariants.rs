@@ -29,15 +29,15 @@ use self::admission::AnonymousMembers;
 use self::compromise::CompromisedNodes;
 use self::contradiction::Contradiction;
 pub use self::convergence::bound;
-use self::datagrams::Datagrams;
+use self::datagrams::SealedPayloads;
 use self::durability::Durability;
 use self::forgeries::Forgeries;
 use self::group_messages::GroupMessages;
 use self::ibe_orders::Orders;
 use self::masks::Masks;
 pub(crate) use self::quantum::QuantumAdversary;
-use self::quorum::Quorum;
-use crate::ranks::wire::Writer;
+use self::quorum::QuorumEvidence;
+use crate::ranks::wire::RankWriter;
 use crate::{Action, Cause, DatagramEvent, Effect, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// A property that must hold at all times.
@@ -168,7 +168,7 @@ impl<S: Suite> World<S> {
         let index = self.index();
         let place =
             |invariant| Invariant::ALL.iter().position(|known| *known == invariant).unwrap_or_default();
-        let write = |writer: &mut Writer, violation: &Violation| {
+        let write = |writer: &mut RankWriter, violation: &Violation| {
             writer.u8(place(violation.invariant) as u8).u64(nanos(violation.at));
             writer.u64(violation.node.map_or(u64::MAX, |node| index.index(node) as u64));
             writer.bytes(violation.detail.as_bytes());
@@ -245,11 +245,11 @@ pub struct Invariants<S: Suite> {
     quantum: QuantumAdversary<S>,
     anonymous: AnonymousMembers,
     group_messages: GroupMessages,
-    quorum: Quorum,
+    quorum: QuorumEvidence,
     orders: Orders,
     forgeries: Forgeries,
     contradiction: Contradiction,
-    datagrams: Datagrams,
+    datagrams: SealedPayloads,
 }
 
 impl<S: Suite> Invariants<S> {
@@ -279,11 +279,11 @@ impl<S: Suite> Invariants<S> {
             quantum: QuantumAdversary::default(),
             anonymous: AnonymousMembers::default(),
             group_messages: GroupMessages::default(),
-            quorum: Quorum::default(),
+            quorum: QuorumEvidence::default(),
             orders: Orders::default(),
             forgeries: Forgeries::default(),
             contradiction: Contradiction::default(),
-            datagrams: Datagrams::default(),
+            datagrams: SealedPayloads::default(),
         }
     }
 

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`World`] | the nodes, the queue, the clock; built from a [`Setup`] |
 //! | [`Action`] | what an operator, an application or bad luck does, at a time |
-//! | [`Network`] | loss, bursts, delay, duplication, reordering, corruption, partitions |
+//! | [`SimNetwork`] | loss, bursts, delay, duplication, reordering, corruption, partitions |
 //! | [`StepObserver`] | called after every step; the invariants are one |
 //! | [`trace`] | what a run was, to be played again |
 
@@ -53,15 +53,15 @@ pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
 pub use self::master_key::{Generated, generate};
 pub use self::mavlink::{DatagramClass, DatagramEvent, DatagramEventKind, MavlinkReport, MavlinkSetup};
-pub use self::network::{Network, NodeSet, Partition};
+pub use self::network::{NodeSet, Partition, SimNetwork};
 pub use self::node_id::NodeId;
 pub use self::observer::{Hop, NoObserver, StepObserver};
-#[doc(hidden)]
-pub use self::step::{Account, Sabotage};
 pub use self::step::{Cause, Effect, NodeEvent, Step};
+#[doc(hidden)]
+pub use self::step::{Sabotage, StepAccount};
 pub use self::suite::WorldSuite;
 pub use self::toy::InsecureToy;
 pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
-pub use self::world::{Disks, DroneCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};
+pub use self::world::{Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};

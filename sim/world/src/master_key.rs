@@ -10,10 +10,11 @@ use quiver_ainq::{
     Suite, UnverifiedPartialKey, identity_statement,
 };
 use quiver_crypto::{Digest, Hasher};
-use quiver_enrolment::{Kgcs, Master, MasterShare};
+use quiver_enrolment::{KgcSigningKey, Kgcs, MasterShare};
 use quiver_quorum::dkg::Dealing;
 use quiver_quorum::{
-    Error, Parameters, PublicShares, QuorumSuite, Refused, SecretShare, SignatureShare, SigningPackage,
+    Error, PublicShares, QuorumParameters, QuorumSuite, RefusedStep, SecretShare, SignatureShare,
+    SigningPackage,
 };
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
@@ -27,7 +28,7 @@ pub type Generated<S> = (Vec<SecretShare<S>>, PublicShares<S>);
 /// # Errors
 /// [`Error`], never among KGCs that are all honest.
 pub fn generate<S: QuorumSuite>(
-    parameters: Parameters,
+    parameters: QuorumParameters,
     context: Digest,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<Generated<S>, Error> {
@@ -55,7 +56,7 @@ pub fn generate<S: QuorumSuite>(
 }
 
 fn share_out<S: QuorumSuite>(
-    parameters: Parameters,
+    parameters: QuorumParameters,
     mut sharing: Vec<(KgcId, quiver_quorum::dkg::Sharing<S>)>,
 ) -> Result<Generated<S>, Error> {
     let mut sent = Vec::new();
@@ -81,7 +82,7 @@ fn share_out<S: QuorumSuite>(
     known.map(|public| (shares, public)).ok_or(Error::WrongQuorum)
 }
 
-fn error<T>(refused: Refused<T>) -> Error {
+fn error<T>(refused: RefusedStep<T>) -> Error {
     refused.error
 }
 
@@ -111,7 +112,7 @@ pub trait MasterKey<S: Suite>: Send + Sync {
     /// P_pub.
     fn public(&self) -> Element<S>;
     /// Master key of a KGC.
-    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> Master<S>;
+    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> KgcSigningKey<S>;
     /// KGCs with which drones enrol.
     fn kgcs(&self) -> Kgcs<S>;
     /// Issues a partial key.
@@ -158,7 +159,7 @@ impl<S: Suite> MasterKey<S> for Single {
         self.secret().public()
     }
 
-    fn master(&self, _: &Deployment<S>, _: KgcId) -> Master<S> {
+    fn master(&self, _: &Deployment<S>, _: KgcId) -> KgcSigningKey<S> {
         self.secret().into()
     }
 
@@ -203,7 +204,11 @@ impl<S: QuorumSuite> Threshold<S> {
     ///
     /// # Errors
     /// [`Error`], never among KGCs that are all honest.
-    pub fn found(name: Name, parameters: Parameters, rng: &mut impl CryptoRngCore) -> Result<Self, Error> {
+    pub fn found(
+        name: Name,
+        parameters: QuorumParameters,
+        rng: &mut impl CryptoRngCore,
+    ) -> Result<Self, Error> {
         let context = Hasher::new("quiver/1 world quorum").lp(name.as_bytes()).finish();
         let (shares, public) = generate::<S>(parameters, context, rng)?;
         let deployment = Deployment::new(name, *public.master());
@@ -244,7 +249,7 @@ impl<S: QuorumSuite> MasterKey<S> for Threshold<S> {
         *self.public.master()
     }
 
-    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> Master<S> {
+    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> KgcSigningKey<S> {
         let share = self.share(kgc).and_then(|share| SecretShare::decode(&share.encode()).ok());
         let share = share.expect("there are as many shares as KGCs");
         MasterShare::new(deployment, share, &self.statement).expect("made together").into()

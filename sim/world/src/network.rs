@@ -3,7 +3,7 @@
 use crate::NodeId;
 
 /// The simulated network.
-pub type Network = quiver_testbed::Network<NodeId>;
+pub type SimNetwork = quiver_testbed::Network<NodeId>;
 /// Messages from some nodes do not reach some others.
 pub type Partition = quiver_testbed::Partition<NodeId>;
 /// Some of the nodes.

@@ -43,7 +43,7 @@ use std::time::Duration;
 pub use erasure_code::{Coding, ObservedLoss};
 pub use ledger::{Account, Ledger, Payer, Spread, Summary};
 pub use loss::{Loss, LossState};
-pub use medium::{Medium, Slot};
+pub use medium::{ChannelTime, Medium};
 pub use power::Energy;
 pub use preset::{Preset, SpreadingFactor};
 pub use profile::{DutyCycle, Profile};

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use crate::NodeId;
-use crate::admission::Fields;
+use crate::admission::CertifiedFields;
 
 /// A stream of random numbers, by who draws from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) enum RngStream {
     /// The fields of a drone.
     Fields(u32),
     /// The certificate of these fields for a period.
-    Certifier(u32, u64, Fields),
+    Certifier(u32, u64, CertifiedFields),
     /// The delay of an anonymous drone before it returns, in one of its memberships.
     Return(u32, u32),
 }
@@ -79,7 +79,7 @@ pub(crate) fn key(seed: u64, stream: RngStream) -> [u8; 32] {
         RngStream::HostileRelay(number) => hasher.u8(18).u16(number),
         RngStream::Checkpoint => hasher.u8(12),
         RngStream::Fields(drone) => hasher.u8(13).u32(drone),
-        RngStream::Certifier(drone, period, Fields { x, y, battery }) => {
+        RngStream::Certifier(drone, period, CertifiedFields { x, y, battery }) => {
             let place = [x.to_be_bytes(), y.to_be_bytes()].concat();
             hasher.u8(14).u32(drone).u64(period).fixed(&place).u8(battery)
         }

@@ -20,7 +20,7 @@ use quiver_quorum::QuorumSuite;
 use serde::Serialize;
 
 use self::arrivals::Arrivals;
-pub use self::operation::{Operation, Percentiles, RadioCost, Violation};
+pub use self::operation::{Percentiles, PhaseCosts, RadioCost, RunViolation};
 pub use self::pacing::Pacing;
 pub use self::phase::Phase;
 use crate::admission::Rules;
@@ -78,9 +78,9 @@ pub struct RunPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The phases, in order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<PhaseCosts>,
     /// The invariants that did not hold.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RunViolation>,
     /// Number of compared keys.
     pub checks: u64,
     /// The newest epoch.
@@ -138,7 +138,7 @@ impl Pairs {
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// The phase under way.
     pub phase: Phase,
     /// Number of drones that are done.
@@ -153,21 +153,25 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug)]
 pub struct FinishedPart<'a> {
     /// The phases, in order.
-    pub operations: &'a [Operation],
+    pub operations: &'a [PhaseCosts],
     /// The invariants that did not hold.
-    pub violations: &'a [Violation],
+    pub violations: &'a [RunViolation],
     /// Number of compared keys.
     pub checks: u64,
 }
 
 /// Watcher of a run, which ends it or lets it go on.
-pub type RunWatcher<'a> = dyn FnMut(Progress, FinishedPart<'_>) -> ControlFlow<()> + 'a;
+pub type RunWatcher<'a> = dyn FnMut(RunProgress, FinishedPart<'_>) -> ControlFlow<()> + 'a;
 
 /// Runs a plan over a suite.
 ///
 /// # Errors
 /// As for [`World::new`], and if the [`Pacing`] of its radio cannot be had.
-pub fn run(suite: WorldSuite, plan: &RunPlan, progress: &mut dyn FnMut(Progress)) -> Result<Run, WorldError> {
+pub fn run(
+    suite: WorldSuite,
+    plan: &RunPlan,
+    progress: &mut dyn FnMut(RunProgress),
+) -> Result<Run, WorldError> {
     run_while(suite, plan, false, &mut to_the_end(progress)).map(|(run, _)| run)
 }
 
@@ -178,7 +182,7 @@ pub fn run(suite: WorldSuite, plan: &RunPlan, progress: &mut dyn FnMut(Progress)
 pub fn record(
     suite: WorldSuite,
     plan: &RunPlan,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(RunProgress),
 ) -> Result<(Run, Trace), WorldError> {
     run_while(suite, plan, true, &mut to_the_end(progress))
         .map(|(run, trace)| (run, trace.expect("a recorder was there")))
@@ -200,8 +204,8 @@ pub fn run_while(
 
 /// A watcher that ends no run.
 fn to_the_end(
-    progress: &mut dyn FnMut(Progress),
-) -> impl FnMut(Progress, FinishedPart<'_>) -> ControlFlow<()> {
+    progress: &mut dyn FnMut(RunProgress),
+) -> impl FnMut(RunProgress, FinishedPart<'_>) -> ControlFlow<()> {
     move |state, _| {
         progress(state);
         ControlFlow::Continue(())

@@ -69,7 +69,7 @@ pub use self::run::ScenarioRun;
 pub use self::shipped::{SHIPPED, shipped};
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Loss, Preset};
-use crate::trace::Places;
+use crate::trace::DronePaths;
 use crate::{Action, AirSetup, Setup};
 
 /// A world with its faults and events.
@@ -88,7 +88,7 @@ pub struct Scenario {
     /// Actions, in order of time.
     pub script: Vec<(Duration, Action)>,
     /// Paths on which edges fly, if they do.
-    pub places: Option<Places>,
+    pub places: Option<DronePaths>,
     /// Time at which the last fault is over.
     pub duration: Duration,
     /// Time after it within which the world must converge.
@@ -126,7 +126,7 @@ impl RadioPlan {
 
 /// Options for reading a scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct ReadOptions {
     /// Bytes of memory its world may take; `None` if unknown.
     pub memory: Option<u64>,
     /// A seed in place of the file's.
@@ -139,7 +139,7 @@ impl Scenario {
     /// # Errors
     /// With file, line, column and key, if the text is no TOML, has an unknown key or an impossible value, or
     /// asks for more drones than fit into memory.
-    pub fn parse(file: &str, text: &str, reading: Reading) -> Result<Self, ScenarioError> {
+    pub fn parse(file: &str, text: &str, reading: ReadOptions) -> Result<Self, ScenarioError> {
         let source = error::SourceText { file, text };
         let raw = File::read(text).map_err(|error| source.toml(&error))?;
         script::read(&source, &raw, reading)

@@ -125,13 +125,13 @@ pub struct Step {
     pub digest: Option<[u8; 32]>,
     /// Account of a step that another [rank](crate::ranks) took: cause and events stay there.
     #[doc(hidden)]
-    pub account: Option<Box<Account>>,
+    pub account: Option<Box<StepAccount>>,
 }
 
 /// Results of a step's cause and events that concern other nodes.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct StepAccount {
     /// CPU cycles of the step on a drone, and whether it was about an epoch.
     pub(crate) cycles: u64,
     pub(crate) about_an_epoch: bool,

@@ -194,8 +194,8 @@ fn secret(k: &Residue, q: &Residue) -> Result<AgreedSecret, Error> {
 #[cfg(test)]
 mod tests {
     use quiver_ainq::{Deployment, Name, Purpose};
-    use quiver_quorum::dkg::{Dealing, Outcome};
-    use quiver_quorum::{Parameters, SigningPackage};
+    use quiver_quorum::dkg::{CeremonyOutcome, Dealing};
+    use quiver_quorum::{QuorumParameters, SigningPackage};
     use rand_chacha::ChaCha20Rng;
     use rand_core::SeedableRng;
 
@@ -236,8 +236,8 @@ mod tests {
     }
 
     /// Two KGCs make a key.
-    fn made_by_two(rng: &mut ChaCha20Rng) -> [Outcome<InsecureToy>; 2] {
-        let parameters = Parameters::new(2, 2).unwrap();
+    fn made_by_two(rng: &mut ChaCha20Rng) -> [CeremonyOutcome<InsecureToy>; 2] {
+        let parameters = QuorumParameters::new(2, 2).unwrap();
         let mut dealing = [1, 2].map(|kgc| Dealing::generate(parameters, kgc, [0; 32], rng).unwrap());
         let packages = [1, 0].map(|i: usize| dealing[i].package().to_vec());
         let mut echoing = [2, 1].into_iter().zip(&mut dealing).zip(packages);

@@ -104,7 +104,7 @@ pub struct TraceEvent {
 
 /// A place of a drone at a time: metres to the east and north of the middle.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct DronePosition {
     /// Time since the world began.
     pub at: Duration,
     /// Metres to the east.
@@ -113,7 +113,7 @@ pub struct Place {
     pub y: f64,
 }
 
-impl Serialize for Place {
+impl Serialize for DronePosition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let decimetres = |metres: f64| (metres * 10.0).round() / 10.0;
         (micros(self.at), decimetres(self.x), decimetres(self.y)).serialize(serializer)
@@ -122,7 +122,7 @@ impl Serialize for Place {
 
 /// Paths of drones. Between two places they fly straight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Places {
+pub struct DronePaths {
     /// The square they are in reaches so many metres from its middle.
     reach: f64,
     /// Leaders, in the middle, hear so many metres far.
@@ -131,10 +131,10 @@ pub struct Places {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     admitted: Vec<String>,
     /// Paths by drone, in order of time.
-    paths: Vec<Vec<Place>>,
+    paths: Vec<Vec<DronePosition>>,
 }
 
-impl Places {
+impl DronePaths {
     /// No place of so many drones.
     pub(crate) fn new(reach: f64, range: Option<f64>, edges: u32) -> Self {
         Self { reach, range, admitted: Vec::new(), paths: vec![Vec::new(); edges as usize] }
@@ -142,12 +142,12 @@ impl Places {
 
     /// Paths by drone, in order of time.
     #[must_use]
-    pub fn paths(&self) -> &[Vec<Place>] {
+    pub fn paths(&self) -> &[Vec<DronePosition>] {
         &self.paths
     }
 
     /// A drone is there.
-    pub(crate) fn stand(&mut self, edge: u32, place: Place) {
+    pub(crate) fn stand(&mut self, edge: u32, place: DronePosition) {
         if let Some(path) = self.paths.get_mut(edge as usize) {
             path.push(place);
         }
@@ -183,7 +183,7 @@ pub struct Trace {
     /// Events of the time line, in order of time.
     pub events: Vec<TraceEvent>,
     /// Paths of the drones; `None` if they have no place.
-    pub places: Option<Places>,
+    pub places: Option<DronePaths>,
     /// Failures, in words.
     pub failures: Vec<String>,
     /// Parts that are left out because they were too much, in words.

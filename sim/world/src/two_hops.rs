@@ -68,7 +68,7 @@ pub struct TwoHopsReport {
 
 /// Places, and what is repeated.
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct TwoHopsState {
     setup: TwoHops,
     places: Vec<(f64, f64)>,
     relays: BTreeMap<u32, Vec<u32>>,
@@ -97,7 +97,7 @@ struct Repeating {
     wake: u64,
 }
 
-impl Field {
+impl TwoHopsState {
     pub(crate) fn new(setup: TwoHops, edges: u32, mut rng: ChaCha8Rng) -> Self {
         let (mut places, mut relays) = (Vec::<(f64, f64)>::new(), BTreeMap::new());
         // Those in range come first: they are there when the others enrol through them.

@@ -39,15 +39,15 @@ pub use self::setup::{Disks, Setup, WorldError};
 use self::split::Split;
 use crate::admission::AnonymousDrone;
 use crate::air::Air;
-use crate::drone_node::Drone;
-use crate::event_queue::EventQueue;
+use crate::drone_node::DroneNode;
+use crate::event_queue::WorldEventQueue;
 use crate::kgc_node::KgcNode;
 use crate::mavlink::stations::Stations;
 use crate::node_id::NodeIndex;
 use crate::relay_node::RelayNode;
 use crate::step::Sabotage;
-use crate::two_hops::Field;
-use crate::{Action, Fleet, Hop, Network, NodeId};
+use crate::two_hops::TwoHopsState;
+use crate::{Action, Fleet, Hop, NodeId, SimNetwork};
 use quiver_testbed::SimNode;
 
 /// Number of messages kept for the adversary to replay.
@@ -58,7 +58,7 @@ type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
 /// Commands of a leader's node.
 pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
 /// Commands of an edge with its envelopes.
-pub type DroneCommand = Either<EdgeCommand, EnvelopeCommand>;
+pub type DroneNodeCommand = Either<EdgeCommand, EnvelopeCommand>;
 
 /// All nodes, the network between them, and the clock. See the [crate](crate) for its guarantees.
 pub struct World<S: Suite> {
@@ -67,14 +67,14 @@ pub struct World<S: Suite> {
     nodes: NodeIndex,
     /// Nanoseconds since the world began.
     now: u64,
-    queue: EventQueue,
+    queue: WorldEventQueue,
     scheduled: Vec<Option<ScheduledAction>>,
-    network: Network,
+    network: SimNetwork,
     links: Links,
     kgcs: Vec<SimNode<KgcNode<S>>>,
     leaders: Vec<SimNode<LeaderNode<S>>>,
     relays: Vec<SimNode<RelayNode>>,
-    edges: Vec<Option<Box<SimNode<Drone<S>>>>>,
+    edges: Vec<Option<Box<SimNode<DroneNode<S>>>>>,
     headers: Headers,
     /// Sender, whether to the group, and the message.
     recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
@@ -94,7 +94,7 @@ pub struct World<S: Suite> {
     returns: BTreeMap<NodeId, Duration>,
     air: Option<Air>,
     /// Places of the members, if some do not hear the leader.
-    field: Option<Box<Field>>,
+    field: Option<Box<TwoHopsState>>,
     /// Stations of MAVLink telemetry in the group's datagrams.
     stations: Option<Box<Stations<S>>>,
     /// Share of this process, if others play the world with it.

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Zeroizing;
 
-use super::{Content, Kind, guarded};
+use super::{Content, EncodedKind, guarded};
 use crate::scheme_algebra::SchemeAlgebra;
-use crate::{AbeError, Authority, HasTerms, PublicEncoding, SecretEncoding};
+use crate::{AbeError, AuthorityFingerprint, HasTerms, PublicEncoding, SecretEncoding};
 
 /// A key: opens the ciphertexts that its policy or its attributes fit. Sizes stand with the schemes.
 #[derive(derive_more::Debug)]
@@ -23,14 +23,14 @@ impl<M: SchemeAlgebra> Key<M> {
 
 impl<M: SchemeAlgebra> SecretEncoding for Key<M> {
     fn encode(&self) -> Zeroizing<Vec<u8>> {
-        guarded(self.content.encode::<M>(Kind::Key))
+        guarded(self.content.encode::<M>(EncodedKind::Key))
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
-        Content::decode::<M>(bytes, Kind::Key).map(Self::new)
+        Content::decode::<M>(bytes, EncodedKind::Key).map(Self::new)
     }
 
-    fn authority(&self) -> &Authority {
+    fn authority(&self) -> &AuthorityFingerprint {
         &self.content.authority
     }
 }
@@ -53,7 +53,7 @@ pub struct Ciphertext<M: SchemeAlgebra> {
 
 impl<M: SchemeAlgebra> Ciphertext<M> {
     pub(super) fn new(content: Content<M::CiphertextTerms, M::CiphertextElements>) -> Self {
-        let bytes = content.encode::<M>(Kind::Ciphertext);
+        let bytes = content.encode::<M>(EncodedKind::Ciphertext);
         Self { content, bytes }
     }
 
@@ -70,11 +70,11 @@ impl<M: SchemeAlgebra> PublicEncoding for Ciphertext<M> {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, AbeError> {
-        let content = Content::decode::<M>(bytes, Kind::Ciphertext)?;
+        let content = Content::decode::<M>(bytes, EncodedKind::Ciphertext)?;
         Ok(Self { content, bytes: bytes.to_vec() })
     }
 
-    fn authority(&self) -> &Authority {
+    fn authority(&self) -> &AuthorityFingerprint {
         &self.content.authority
     }
 }

@@ -11,21 +11,21 @@ use super::Kem;
 #[cfg(feature = "insecure-yct14")]
 use crate::InsecureYct14;
 use crate::{
-    AbeError, Authority, Ciphertext, FabeoCp, FabeoKp, Gpsw06, HasTerms, Key, Parameters, PublicEncoding,
-    Scheme, SecretEncoding, Terms,
+    AbeError, AuthorityFingerprint, Ciphertext, FabeoCp, FabeoKp, Gpsw06, HasTerms, Key, Parameters,
+    PublicEncoding, Scheme, SecretEncoding, Terms,
 };
 
 /// Target of an envelope: a policy that a key's attributes must satisfy, or attributes that a key's policy
 /// must accept.
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
-pub enum Target {
+pub enum EnvelopeTarget {
     /// A policy, for ciphertext-policy schemes.
     Policy(AccessTree),
     /// Attributes, for key-policy schemes.
     Attributes(AttributeSet),
 }
 
-impl Target {
+impl EnvelopeTarget {
     /// Reads a policy as source text.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl AnyParameters {
 
     /// The authority that issued them.
     #[must_use]
-    pub fn authority(&self) -> &Authority {
+    pub fn authority(&self) -> &AuthorityFingerprint {
         with_scheme!(Self, self, parameters => parameters.authority())
     }
 }
@@ -140,7 +140,7 @@ impl AnyKey {
 
     /// The authority that issued it.
     #[must_use]
-    pub fn authority(&self) -> &Authority {
+    pub fn authority(&self) -> &AuthorityFingerprint {
         with_scheme!(Self, self, key => key.authority())
     }
 
@@ -165,7 +165,7 @@ fn admits<M: crate::scheme_algebra::SchemeAlgebra>(key: &Key<M>, target: &[u8]) 
 /// An encapsulated key of whichever scheme.
 #[derive(Debug)]
 pub struct AnyCiphertext {
-    target: Target,
+    target: EnvelopeTarget,
     sent: Encapsulated,
 }
 
@@ -185,7 +185,7 @@ pub struct AnyScheme;
 impl Kem for AnyScheme {
     type Parameters = AnyParameters;
     type Key = AnyKey;
-    type Target = Target;
+    type Target = EnvelopeTarget;
     type Ciphertext = AnyCiphertext;
 
     fn scheme(parameters: &AnyParameters) -> &'static str {
@@ -194,19 +194,25 @@ impl Kem for AnyScheme {
 
     fn encapsulate(
         parameters: &AnyParameters,
-        target: &Target,
+        target: &EnvelopeTarget,
         coins: &mut dyn CryptoRngCore,
     ) -> Result<(Vec<u8>, Secret<32>), AbeError> {
         match (parameters, target) {
-            (AnyParameters::FabeoCp(own), Target::Policy(tree)) => encapsulate::<FabeoCp>(own, tree, coins),
-            (AnyParameters::FabeoCp(_), Target::Attributes(_)) => {
+            (AnyParameters::FabeoCp(own), EnvelopeTarget::Policy(tree)) => {
+                encapsulate::<FabeoCp>(own, tree, coins)
+            }
+            (AnyParameters::FabeoCp(_), EnvelopeTarget::Attributes(_)) => {
                 Err(AbeError::WrongKind { expected: "a policy" })
             }
-            (_, Target::Policy(_)) => Err(AbeError::WrongKind { expected: "a list of attributes" }),
-            (AnyParameters::FabeoKp(own), Target::Attributes(set)) => encapsulate::<FabeoKp>(own, set, coins),
-            (AnyParameters::Gpsw06(own), Target::Attributes(set)) => encapsulate::<Gpsw06>(own, set, coins),
+            (_, EnvelopeTarget::Policy(_)) => Err(AbeError::WrongKind { expected: "a list of attributes" }),
+            (AnyParameters::FabeoKp(own), EnvelopeTarget::Attributes(set)) => {
+                encapsulate::<FabeoKp>(own, set, coins)
+            }
+            (AnyParameters::Gpsw06(own), EnvelopeTarget::Attributes(set)) => {
+                encapsulate::<Gpsw06>(own, set, coins)
+            }
             #[cfg(feature = "insecure-yct14")]
-            (AnyParameters::InsecureYct14(own), Target::Attributes(set)) => {
+            (AnyParameters::InsecureYct14(own), EnvelopeTarget::Attributes(set)) => {
                 encapsulate::<InsecureYct14>(own, set, coins)
             }
         }
@@ -217,7 +223,7 @@ impl Kem for AnyScheme {
             AnyParameters::FabeoCp(_) => {
                 let sent = Ciphertext::<FabeoCp>::decode(bytes)?;
                 AnyCiphertext {
-                    target: Target::Policy(sent.terms().clone()),
+                    target: EnvelopeTarget::Policy(sent.terms().clone()),
                     sent: Encapsulated::FabeoCp(sent),
                 }
             }
@@ -228,7 +234,7 @@ impl Kem for AnyScheme {
         })
     }
 
-    fn target(ciphertext: &AnyCiphertext) -> &Target {
+    fn target(ciphertext: &AnyCiphertext) -> &EnvelopeTarget {
         &ciphertext.target
     }
 
@@ -257,10 +263,10 @@ impl Kem for AnyScheme {
         }
     }
 
-    fn encode_target(target: &Target) -> Vec<u8> {
+    fn encode_target(target: &EnvelopeTarget) -> Vec<u8> {
         match target {
-            Target::Policy(tree) => Terms::encode(tree),
-            Target::Attributes(set) => Terms::encode(set),
+            EnvelopeTarget::Policy(tree) => Terms::encode(tree),
+            EnvelopeTarget::Attributes(set) => Terms::encode(set),
         }
     }
 }
@@ -279,13 +285,16 @@ fn of_attributes<C: PublicEncoding + HasTerms<Terms = AttributeSet>>(
     sent: impl FnOnce(C) -> Encapsulated,
 ) -> Result<AnyCiphertext, AbeError> {
     let ciphertext = C::decode(bytes)?;
-    Ok(AnyCiphertext { target: Target::Attributes(ciphertext.terms().clone()), sent: sent(ciphertext) })
+    Ok(AnyCiphertext {
+        target: EnvelopeTarget::Attributes(ciphertext.terms().clone()),
+        sent: sent(ciphertext),
+    })
 }
 
 /// The authority that a ciphertext names, without decoding it further. It is a claim, checked when it is
 /// opened.
 #[must_use]
-pub fn named_authority(ciphertext: &[u8]) -> Option<[u8; Authority::LEN]> {
+pub fn named_authority(ciphertext: &[u8]) -> Option<[u8; AuthorityFingerprint::LEN]> {
     // Version, scheme, kind, then the authority: see `encoding`.
     ciphertext.get(3..)?.first_chunk().copied()
 }

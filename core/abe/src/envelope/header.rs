@@ -239,14 +239,14 @@ pub struct Following {
 
 /// The header before an envelope's chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Header {
+pub enum EnvelopeHeader {
     /// The first message of a session.
     Opening(Opening),
     /// One of the others.
     Following(Following),
 }
 
-impl Header {
+impl EnvelopeHeader {
     /// The session it belongs to.
     #[must_use]
     pub fn session(&self) -> SessionId {

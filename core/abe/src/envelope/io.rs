@@ -7,8 +7,8 @@ use std::vec::Vec;
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-use super::header::Header;
-use super::sending_session::Message;
+use super::header::EnvelopeHeader;
+use super::sending_session::EnvelopeStart;
 use super::stream::{CHUNK_LEN, Opener};
 use super::{EnvelopeError, Signer, Splitter, Verifier};
 
@@ -33,13 +33,13 @@ pub enum IoError {
 /// # Errors
 /// [`IoError`]. The bytes written until then are no envelope.
 pub fn seal(
-    message: Message,
+    message: EnvelopeStart,
     mut from: impl Read,
     mut to: impl Write,
     signer: Option<&dyn Signer>,
     rng: &mut dyn CryptoRngCore,
 ) -> Result<u64, IoError> {
-    let Message { header, mut sealer, .. } = message;
+    let EnvelopeStart { header, mut sealer, .. } = message;
     to.write_all(&header).map_err(IoError::Write)?;
     let mut chunk = Zeroizing::new(vec![0; CHUNK_LEN]);
     let mut total = 0;
@@ -62,20 +62,20 @@ pub fn seal(
 ///
 /// # Errors
 /// [`IoError`].
-pub fn read_header(mut from: impl Read) -> Result<Header, IoError> {
+pub fn read_header(mut from: impl Read) -> Result<EnvelopeHeader, IoError> {
     let mut bytes = Vec::new();
     let mut wanted = 8;
     loop {
         let had = bytes.len();
         from.by_ref().take((wanted - had) as u64).read_to_end(&mut bytes).map_err(IoError::Read)?;
         // The name of the format is checked first, so that another format is not called truncated.
-        let len = Header::len_of(&bytes)?;
+        let len = EnvelopeHeader::len_of(&bytes)?;
         if bytes.len() < wanted {
             return Err(EnvelopeError::Truncated.into());
         }
         match len {
             Some(len) if len > bytes.len() => wanted = len,
-            _ => return Ok(Header::decode(&bytes)?.0),
+            _ => return Ok(EnvelopeHeader::decode(&bytes)?.0),
         }
     }
 }

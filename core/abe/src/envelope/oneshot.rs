@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use rand_core::CryptoRngCore;
 
-use super::sending_session::Message;
+use super::sending_session::EnvelopeStart;
 use super::stream::{CHUNK_LEN, Opener, SEALED_CHUNK_LEN};
 use super::{EnvelopeError, Signer, Verifier};
 
@@ -14,12 +14,12 @@ use super::{EnvelopeError, Signer, Verifier};
 /// # Errors
 /// As [`Sealer`](super::Sealer).
 pub fn seal_bytes(
-    message: Message,
+    message: EnvelopeStart,
     data: &[u8],
     signer: Option<&dyn Signer>,
     rng: &mut dyn CryptoRngCore,
 ) -> Result<Vec<u8>, EnvelopeError> {
-    let Message { header, mut sealer, .. } = message;
+    let EnvelopeStart { header, mut sealer, .. } = message;
     let mut sealed = header;
     for chunk in data.chunks(CHUNK_LEN) {
         sealed.extend(sealer.seal(chunk)?);

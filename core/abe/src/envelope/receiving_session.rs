@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::chain::Window;
-use super::header::{Header, Lifetime, Opening};
-use super::sender::Context;
+use super::header::{EnvelopeHeader, Lifetime, Opening};
+use super::sender::SessionContext;
 use super::stream::Opener;
 use super::{EnvelopeError, Kem, SessionId, named_authority, transform};
 
@@ -14,7 +14,7 @@ use super::{EnvelopeError, Kem, SessionId, named_authority, transform};
 #[derive(Debug)]
 pub struct ReceivingSession {
     window: Window,
-    context: Context,
+    context: SessionContext,
     group: Option<Box<str>>,
     authority: Option<[u8; 32]>,
     created: u64,
@@ -34,7 +34,7 @@ impl ReceivingSession {
     ) -> Result<Self, EnvelopeError> {
         // §E2: K, σ, the coins and C again; every byte is compared before anything is released.
         let (target, session_key) = transform::decapsulate::<K>(parameters, key, opening)?;
-        let context = Context {
+        let context = SessionContext {
             session: opening.session(),
             target: Arc::from(K::encode_target(&target)),
             sender: Arc::from(&*opening.prelude.sender),
@@ -113,7 +113,7 @@ impl ReceivingSession {
     /// # Errors
     /// [`EnvelopeError::Replayed`], [`EnvelopeError::TooFarAhead`], [`EnvelopeError::SessionOver`] beyond the
     /// number of messages, [`EnvelopeError::UnknownSession`] if it belongs to another.
-    pub fn opener(&self, header: &Header) -> Result<Opener, EnvelopeError> {
+    pub fn opener(&self, header: &EnvelopeHeader) -> Result<Opener, EnvelopeError> {
         if header.session() != self.context.session {
             return Err(EnvelopeError::UnknownSession);
         }

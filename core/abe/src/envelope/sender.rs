@@ -37,14 +37,14 @@ pub trait Verifier {
 
 /// Common data of a session's messages, for statements. `sender` is empty if it is unsigned.
 #[derive(Clone, Debug)]
-pub(super) struct Context {
+pub(super) struct SessionContext {
     pub(super) session: SessionId,
     pub(super) target: Arc<[u8]>,
     pub(super) sender: Arc<[u8]>,
     pub(super) signature_len: usize,
 }
 
-impl Context {
+impl SessionContext {
     pub(super) fn statement(&self, number: u32, digest: &Digest) -> Vec<u8> {
         let mut writer = Writer::new();
         // §E3: lp(policy or attributes) ‖ lp(sender) ‖ session ‖ number ‖ hash of the content.

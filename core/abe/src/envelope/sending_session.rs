@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use rand_core::CryptoRngCore;
 
 use super::chain::Chain;
-use super::header::{Following, Header, Lifetime, MAX_GROUP_LEN, Opening, Prelude};
-use super::sender::{self, Context, Signer};
+use super::header::{EnvelopeHeader, Following, Lifetime, MAX_GROUP_LEN, Opening, Prelude};
+use super::sender::{self, SessionContext, Signer};
 use super::stream::Sealer;
 use super::{EnvelopeError, Kem, SessionId, transform};
 
@@ -18,12 +18,12 @@ use super::{EnvelopeError, Kem, SessionId, transform};
 pub struct SendingSession {
     chain: Chain,
     opening: Opening,
-    context: Context,
+    context: SessionContext,
 }
 
 /// The beginning of a message: its header, which goes first, and what seals its chunks.
 #[derive(Debug)]
-pub struct Message {
+pub struct EnvelopeStart {
     /// The message's number in its session.
     pub number: u32,
     /// The encoded header.
@@ -57,7 +57,7 @@ impl SendingSession {
         // §E2: everything in the prelude enters the coins, the sender and its group among it.
         let prelude = Prelude { scheme, group: group.into(), created: now, lifetime, sender, signature_len };
         let (opening, key) = transform::encapsulate::<K>(parameters, target, prelude, rng)?;
-        let context = Context {
+        let context = SessionContext {
             session: opening.session(),
             target: Arc::from(K::encode_target(target)),
             sender: Arc::from(&*opening.prelude.sender),
@@ -87,7 +87,7 @@ impl SendingSession {
     /// # Errors
     /// [`EnvelopeError::SessionOver`] if its time or its number of messages has run out, or the clock went
     /// back.
-    pub fn message(&mut self, now: u64) -> Result<Message, EnvelopeError> {
+    pub fn message(&mut self, now: u64) -> Result<EnvelopeStart, EnvelopeError> {
         if self.is_over(now) {
             return Err(EnvelopeError::SessionOver);
         }
@@ -95,11 +95,11 @@ impl SendingSession {
         let (number, key) = self.chain.step();
         // §E1: the first message carries the encapsulated key, the others the session's name.
         let header = match number {
-            0 => Header::Opening(self.opening.clone()),
-            _ => Header::Following(Following { session: self.context.session, number }),
+            0 => EnvelopeHeader::Opening(self.opening.clone()),
+            _ => EnvelopeHeader::Following(Following { session: self.context.session, number }),
         };
         let header = header.encode();
         let sealer = Sealer::new(&key, self.context.clone(), number, &header);
-        Ok(Message { number, header, sealer })
+        Ok(EnvelopeStart { number, header, sealer })
     }
 }

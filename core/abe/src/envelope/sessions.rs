@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Hasher};
 
-use super::header::{Header, Lifetime, Opening, SessionId};
+use super::header::{EnvelopeHeader, Lifetime, Opening, SessionId};
 use super::{EnvelopeError, MAX_SKIPPED, ReceivingSession};
 
 /// Greatest number of sessions of one sender; unsigned ones count as one sender's. Four times as many as a
@@ -55,13 +55,13 @@ pub struct Sessions {
     sessions: Vec<ReceivingSession>,
     /// Floors per sender: openings created up to then are refused; with the time until which that needs to be
     /// remembered.
-    floors: Vec<(Digest, Floor)>,
+    floors: Vec<(Digest, CreationFloor)>,
     /// The same for every sender.
-    floor: Floor,
+    floor: CreationFloor,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Floor {
+struct CreationFloor {
     created: Option<u64>,
 }
 
@@ -120,11 +120,11 @@ impl Sessions {
     /// [`EnvelopeError::UnknownSession`], or as [`ReceivingSession::took`].
     pub fn took(
         &mut self,
-        header: &Header,
+        header: &EnvelopeHeader,
         opened: Option<ReceivingSession>,
         now: u64,
     ) -> Result<(), EnvelopeError> {
-        if let (Header::Opening(opening), Some(mut session)) = (header, opened) {
+        if let (EnvelopeHeader::Opening(opening), Some(mut session)) = (header, opened) {
             // Again, at the time of acceptance: another opening may have come in between.
             self.admits(opening, now)?;
             session.limit_skipped(self.limits.skipped);
@@ -170,7 +170,7 @@ impl Sessions {
     fn raise_floor(&mut self, sender: Digest, created: u64) {
         match self.floors.iter_mut().find(|(of, _)| *of == sender) {
             Some((_, floor)) => floor.created = floor.created.max(Some(created)),
-            None => self.floors.push((sender, Floor { created: Some(created) })),
+            None => self.floors.push((sender, CreationFloor { created: Some(created) })),
         }
         if self.floors.len() <= self.limits.senders {
             return;

@@ -23,8 +23,8 @@ use rand_core::CryptoRngCore;
 
 use super::EnvelopeError;
 use super::chain::MessageKey;
-use super::header::Header;
-use super::sender::{Context, Signer, Verifier};
+use super::header::EnvelopeHeader;
+use super::sender::{SessionContext, Signer, Verifier};
 
 /// Bytes of plaintext in a data chunk, but for a message's last.
 pub const CHUNK_LEN: usize = 65_536;
@@ -32,8 +32,8 @@ pub const CHUNK_LEN: usize = 65_536;
 pub const SEALED_CHUNK_LEN: usize = CHUNK_LEN + TAG_LEN;
 
 /// State that sealing and opening share: the hash of header and ciphertext so far, and its length.
-struct Progress {
-    context: Context,
+struct StreamProgress {
+    context: SessionContext,
     number: u32,
     aad: Digest,
     hash: Hasher,
@@ -42,11 +42,11 @@ struct Progress {
     short: bool,
 }
 
-impl Progress {
-    fn new(context: Context, number: u32, header: &[u8]) -> Self {
+impl StreamProgress {
+    fn new(context: SessionContext, number: u32, header: &[u8]) -> Self {
         // §E3: H("quiver/1 envelope content", header, sealed data), to be signed.
         let hash = Hasher::new("quiver/1 envelope content").lp(header);
-        Self { context, number, aad: Header::digest(header), hash, chunks: 0, short: false }
+        Self { context, number, aad: EnvelopeHeader::digest(header), hash, chunks: 0, short: false }
     }
 
     /// Notes a data chunk.
@@ -64,7 +64,7 @@ impl Progress {
 /// Seals the chunks of one message.
 pub struct Sealer {
     stream: EncryptorBE32<ChaCha20Poly1305>,
-    progress: Progress,
+    progress: StreamProgress,
 }
 
 impl core::fmt::Debug for Sealer {
@@ -74,11 +74,11 @@ impl core::fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    pub(super) fn new(key: &MessageKey, context: Context, number: u32, header: &[u8]) -> Self {
+    pub(super) fn new(key: &MessageKey, context: SessionContext, number: u32, header: &[u8]) -> Self {
         let cipher = ChaCha20Poly1305::new(key.0.expose().into());
         // §E3: STREAM with a zero prefix, since K_msg seals one message.
         let stream = EncryptorBE32::from_aead(cipher, &[0; 7].into());
-        Self { stream, progress: Progress::new(context, number, header) }
+        Self { stream, progress: StreamProgress::new(context, number, header) }
     }
 
     /// Seals the next chunk: [`CHUNK_LEN`] bytes, or 1 to as many if it is the last. The result is 16 bytes
@@ -134,7 +134,7 @@ impl Sealer {
 /// Opens the chunks of one message.
 pub struct Opener {
     stream: DecryptorBE32<ChaCha20Poly1305>,
-    progress: Progress,
+    progress: StreamProgress,
 }
 
 impl core::fmt::Debug for Opener {
@@ -144,10 +144,10 @@ impl core::fmt::Debug for Opener {
 }
 
 impl Opener {
-    pub(super) fn new(key: &MessageKey, context: Context, number: u32, header: &[u8]) -> Self {
+    pub(super) fn new(key: &MessageKey, context: SessionContext, number: u32, header: &[u8]) -> Self {
         let cipher = ChaCha20Poly1305::new(key.0.expose().into());
         let stream = DecryptorBE32::from_aead(cipher, &[0; 7].into());
-        Self { stream, progress: Progress::new(context, number, header) }
+        Self { stream, progress: StreamProgress::new(context, number, header) }
     }
 
     /// Bytes of the trailer as it travels.

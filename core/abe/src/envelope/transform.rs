@@ -21,7 +21,7 @@ use quiver_crypto::{Hasher, Secret, ct_eq, prf};
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng};
 
-use super::header::{Header, MAX_CIPHERTEXT_LEN, Opening, Prelude};
+use super::header::{EnvelopeHeader, MAX_CIPHERTEXT_LEN, Opening, Prelude};
 use super::{EnvelopeError, Kem, SUITE};
 
 /// Encapsulates a session's key K_0.
@@ -82,6 +82,6 @@ fn mask(shared: &Secret<32>, ciphertext: &[u8]) -> Secret<32> {
 }
 
 fn session_key(seed: &Secret<32>, opening: &Opening) -> Secret<32> {
-    let header = Header::Opening(opening.clone()).encode();
-    prf(seed, SUITE, "session", &[&Header::digest(&header)])
+    let header = EnvelopeHeader::Opening(opening.clone()).encode();
+    prf(seed, SUITE, "session", &[&EnvelopeHeader::digest(&header)])
 }

@@ -2,7 +2,7 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | key for attributes S | sk1 = g1^α · b^r, sk2_u = H(u)^r, sk3 = g2^r | `KeyElements::alpha`, `KeyElements::attributes`, `KeyElements::r` |
+//! | key for attributes S | sk1 = g1^α · b^r, sk2_u = H(u)^r, sk3 = g2^r | `FabeoCpKeyElements::alpha`, `FabeoCpKeyElements::attributes`, `FabeoCpKeyElements::r` |
 //! | encryption to a policy | ct1 = g2^s1, ct2_j = g2^s'[j], ct3_i = b^(M_i·(s1‖v)) · H(π(i))^s'[ρ(i)] | `CiphertextElements::s1`, `CiphertextElements::uses`, `CiphertextElements::leaves` |
 //! | the element | e(g1,g2)^(α s1) | s1·y |
 //!
@@ -32,7 +32,7 @@ use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
 use quiver_policy::{AccessTree, AttributeSet, Formula};
 use rand_core::CryptoRngCore;
 
-use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
+use super::{Alpha, FabeoParameters, Variant, cost, setup, uses, weighted};
 use crate::elements::{nonzero, read_point, read_points, shared, write_points};
 use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
@@ -50,7 +50,7 @@ impl Variant for FabeoCp {
 }
 
 /// A key's elements.
-pub struct KeyElements {
+pub struct FabeoCpKeyElements {
     /// sk1: α·g1 + r·b.
     alpha: Zeroizing<G1>,
     /// sk2: r·H(u), per attribute in ascending order.
@@ -76,33 +76,33 @@ impl SchemeAlgebra for FabeoCp {
 
     type KeyTerms = AttributeSet;
     type CiphertextTerms = AccessTree;
-    type Public = Public<Self>;
+    type Public = FabeoParameters<Self>;
     type Master = Alpha;
-    type KeyElements = KeyElements;
+    type KeyElements = FabeoCpKeyElements;
     type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Public<Self>, Alpha), AbeError> {
+    ) -> Result<(FabeoParameters<Self>, Alpha), AbeError> {
         setup(universe, rng)
     }
 
-    fn prepare(public: &mut Public<Self>, expected: &Universe) {
+    fn prepare(public: &mut FabeoParameters<Self>, expected: &Universe) {
         public.build_tables(expected);
     }
 
     fn derive(
-        public: &Public<Self>,
+        public: &FabeoParameters<Self>,
         master: &Alpha,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<KeyElements, AbeError> {
+    ) -> Result<FabeoCpKeyElements, AbeError> {
         // FABEO, figure 1, KeyGen: one r for the whole key ties its parts together.
         let r = Zeroizing::new(nonzero(rng));
         let base = public.times_b(&r);
         let uses: Vec<_> = atoms.iter().map(|attribute| (attribute, &*r)).collect();
-        Ok(KeyElements {
+        Ok(FabeoCpKeyElements {
             // sk1 = α·g1 + r·b
             alpha: Zeroizing::new(public.times_g1(&master.0) + base),
             // sk2_u = r·H(u)
@@ -113,7 +113,7 @@ impl SchemeAlgebra for FabeoCp {
     }
 
     fn encapsulate(
-        public: &Public<Self>,
+        public: &FabeoParameters<Self>,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
@@ -143,7 +143,7 @@ impl SchemeAlgebra for FabeoCp {
     }
 
     fn decapsulate(
-        (atoms, key): (&Atoms, &KeyElements),
+        (atoms, key): (&Atoms, &FabeoCpKeyElements),
         (formula, sent): (&Formula, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         // FABEO, figure 1, Dec: γ_i with Σ γ_i·λ_i = s1, over the cheapest leaves that satisfy the policy.
@@ -172,7 +172,7 @@ impl SchemeAlgebra for FabeoCp {
     }
 }
 
-impl ElementEncoding<Atoms> for KeyElements {
+impl ElementEncoding<Atoms> for FabeoCpKeyElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * (1 + self.attributes.len()) + G2::ENCODED_LEN
     }

@@ -2,7 +2,7 @@
 //!
 //! | algorithm | paper | here |
 //! |---|---|---|
-//! | key for a policy | sk1_i = g1^(M_i·(α‖v)) · H(π(i))^r'[ρ(i)], sk2_j = g2^r'[j] | `KeyElements::leaves`, `KeyElements::uses` |
+//! | key for a policy | sk1_i = g1^(M_i·(α‖v)) · H(π(i))^r'[ρ(i)], sk2_j = g2^r'[j] | `FabeoKpKeyElements::leaves`, `FabeoKpKeyElements::uses` |
 //! | encryption to attributes S | ct1_u = H(u)^s, ct2 = g2^s | `CiphertextElements::attributes`, `CiphertextElements::s` |
 //! | the element | e(g1,g2)^(αs) | s·y |
 //!
@@ -32,7 +32,7 @@ use quiver_pairing::{G1, G2, Group, Scalar, pairing_product};
 use quiver_policy::{AccessTree, AttributeSet, Formula};
 use rand_core::CryptoRngCore;
 
-use super::{Alpha, Public, Variant, cost, setup, uses, weighted};
+use super::{Alpha, FabeoParameters, Variant, cost, setup, uses, weighted};
 use crate::elements::{nonzero, read_point, read_points, shared, write_points};
 use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
@@ -50,7 +50,7 @@ impl Variant for FabeoKp {
 }
 
 /// A key's elements.
-pub struct KeyElements {
+pub struct FabeoKpKeyElements {
     /// sk1: λ_i·g1 + r'[ρ(i)]·H(π(i)), per leaf from left to right.
     leaves: Zeroizing<Vec<G1>>,
     /// sk2: r'[j]·g2, per use number.
@@ -72,28 +72,28 @@ impl SchemeAlgebra for FabeoKp {
 
     type KeyTerms = AccessTree;
     type CiphertextTerms = AttributeSet;
-    type Public = Public<Self>;
+    type Public = FabeoParameters<Self>;
     type Master = Alpha;
-    type KeyElements = KeyElements;
+    type KeyElements = FabeoKpKeyElements;
     type CiphertextElements = CiphertextElements;
 
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<(Public<Self>, Alpha), AbeError> {
+    ) -> Result<(FabeoParameters<Self>, Alpha), AbeError> {
         setup(universe, rng)
     }
 
-    fn prepare(public: &mut Public<Self>, expected: &Universe) {
+    fn prepare(public: &mut FabeoParameters<Self>, expected: &Universe) {
         public.build_tables(expected);
     }
 
     fn derive(
-        public: &Public<Self>,
+        public: &FabeoParameters<Self>,
         master: &Alpha,
         formula: &Formula,
         rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> Result<KeyElements, AbeError> {
+    ) -> Result<FabeoKpKeyElements, AbeError> {
         // FABEO, figure 1, KeyGen: λ_i = M_i·(α‖v)
         let shares = share(formula, master.0, rng)?;
         // r' ← Z_p^τ
@@ -104,7 +104,7 @@ impl SchemeAlgebra for FabeoKp {
         for (leaf, share) in leaves.iter_mut().zip(shares.iter()) {
             *leaf += public.times_g1(share);
         }
-        Ok(KeyElements {
+        Ok(FabeoKpKeyElements {
             leaves,
             // sk2_j = r'[j]·g2
             uses: Zeroizing::new(randomness.iter().map(|r| public.times_g2(r)).collect()),
@@ -112,7 +112,7 @@ impl SchemeAlgebra for FabeoKp {
     }
 
     fn encapsulate(
-        public: &Public<Self>,
+        public: &FabeoParameters<Self>,
         atoms: &Atoms,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(CiphertextElements, SharedElement), AbeError> {
@@ -126,7 +126,7 @@ impl SchemeAlgebra for FabeoKp {
     }
 
     fn decapsulate(
-        (formula, key): (&Formula, &KeyElements),
+        (formula, key): (&Formula, &FabeoKpKeyElements),
         (atoms, sent): (&Atoms, &CiphertextElements),
     ) -> Result<SharedElement, AbeError> {
         // FABEO, figure 1, Dec: γ_i with Σ γ_i·λ_i = α, over the cheapest leaves that satisfy the policy.
@@ -155,7 +155,7 @@ impl SchemeAlgebra for FabeoKp {
     }
 }
 
-impl ElementEncoding<Formula> for KeyElements {
+impl ElementEncoding<Formula> for FabeoKpKeyElements {
     fn encoded_len(&self) -> usize {
         G1::ENCODED_LEN * self.leaves.len() + G2::ENCODED_LEN * self.uses.len()
     }

@@ -1,6 +1,6 @@
 //! One encoding per value, of the size that the documentation gives, for one scheme and one kind.
 
-use quiver_abe::{AbeError, Authority, PublicEncoding, SecretEncoding};
+use quiver_abe::{AbeError, AuthorityFingerprint, PublicEncoding, SecretEncoding};
 
 use crate::fixture::{Case, UNIVERSE_LEN, World, documented_len, policy, set};
 use crate::for_each_scheme;
@@ -85,7 +85,7 @@ fn a_version_from_the_future_is_named<S: Case>() {
 fn the_authority_is_the_hash_of_the_parameters<S: Case>() {
     let world = World::<S>::new(5);
     let hash = quiver_crypto::Hasher::new("QUIVER-ABE-v1 authority").lp(&world.parameters.encode()).finish();
-    let authority: &Authority = world.parameters.authority();
+    let authority: &AuthorityFingerprint = world.parameters.authority();
     assert_eq!(*authority.as_bytes(), hash);
     assert_eq!(world.master.authority(), authority);
 }

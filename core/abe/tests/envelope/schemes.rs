@@ -1,8 +1,8 @@
 //! Envelopes over every scheme of the crate.
 
 use quiver_abe::envelope::{
-    AnyKey, AnyParameters, AnyScheme, EnvelopeError, Header, Kem, Lifetime, ReceivingSession, SendingSession,
-    Target, named_authority, open_bytes, seal_bytes,
+    AnyKey, AnyParameters, AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, Kem, Lifetime,
+    ReceivingSession, SendingSession, named_authority, open_bytes, seal_bytes,
 };
 use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
@@ -17,7 +17,7 @@ struct Authority {
     parameters: AnyParameters,
     scout: AnyKey,
     medic: AnyKey,
-    target: Target,
+    target: EnvelopeTarget,
 }
 
 fn set(text: &str) -> AttributeSet {
@@ -33,7 +33,7 @@ fn found<S: Scheme>(
     universe: &Universe,
     scout: &S::KeyTerms,
     medic: &S::KeyTerms,
-    target: Target,
+    target: EnvelopeTarget,
 ) -> Authority {
     let mut rng = rng();
     let (parameters, master) = S::setup(universe, &mut rng).unwrap();
@@ -47,12 +47,12 @@ fn found<S: Scheme>(
 }
 
 fn policy_in_ciphertext() -> Authority {
-    let target = Target::Policy(tree("scout and sector:7 or 2 of (medic, scout, cook)"));
+    let target = EnvelopeTarget::Policy(tree("scout and sector:7 or 2 of (medic, scout, cook)"));
     found::<FabeoCp>(&Universe::Open, &set("scout, sector:7"), &set("medic"), target)
 }
 
 fn policy_in_key<S: Scheme<KeyTerms = AccessTree>>(universe: &Universe) -> Authority {
-    let target = Target::Attributes(set("scout, sector:7"));
+    let target = EnvelopeTarget::Attributes(set("scout, sector:7"));
     found::<S>(universe, &tree("scout and sector:7"), &tree("medic or cook and scout"), target)
 }
 
@@ -85,8 +85,8 @@ fn sealed(authority: &Authority, data: &[u8]) -> Vec<u8> {
 }
 
 fn opened(parameters: &AnyParameters, key: &AnyKey, bytes: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
-    let (header, chunks) = Header::decode(bytes)?;
-    let Header::Opening(opening) = &header else { panic!("no opening") };
+    let (header, chunks) = EnvelopeHeader::decode(bytes)?;
+    let EnvelopeHeader::Opening(opening) = &header else { panic!("no opening") };
     let session = ReceivingSession::open::<AnyScheme>(parameters, key, opening)?;
     let (data, sender) = open_bytes(session.opener(&header)?, chunks, &known())?;
     assert_eq!(sender, Some([1; 32]));
@@ -119,7 +119,9 @@ fn the_same_coins_make_the_same_envelope() {
 fn every_envelope_names_scheme_and_authority() {
     for authority in all() {
         let bytes = sealed(&authority, b"");
-        let (Header::Opening(opening), _) = Header::decode(&bytes).unwrap() else { panic!("no opening") };
+        let (EnvelopeHeader::Opening(opening), _) = EnvelopeHeader::decode(&bytes).unwrap() else {
+            panic!("no opening")
+        };
         assert_eq!(opening.scheme(), authority.name);
         let named = named_authority(opening.ciphertext()).unwrap();
         assert_eq!(named, *authority.parameters.authority().as_bytes());
@@ -153,8 +155,8 @@ fn keys_and_parameters_of_other_schemes_and_authorities_are_told_as_such() {
 fn sealing_to_what_the_scheme_does_not_take_is_an_error() {
     for authority in all() {
         let target = match authority.target {
-            Target::Policy(_) => Target::Attributes(set("scout")),
-            Target::Attributes(_) => Target::Policy(tree("scout")),
+            EnvelopeTarget::Policy(_) => EnvelopeTarget::Attributes(set("scout")),
+            EnvelopeTarget::Attributes(_) => EnvelopeTarget::Policy(tree("scout")),
         };
         let (parameters, mut rng) = (&authority.parameters, rng());
         let session = SendingSession::begin::<AnyScheme>(
@@ -177,8 +179,8 @@ fn flipping_a_bit_anywhere_in_an_envelope_of_any_scheme_is_an_error() {
     for mut authority in all() {
         // One attribute, so that there are few bytes.
         authority.target = match authority.target {
-            Target::Policy(_) => Target::Policy(tree("scout")),
-            Target::Attributes(_) => authority.target,
+            EnvelopeTarget::Policy(_) => EnvelopeTarget::Policy(tree("scout")),
+            EnvelopeTarget::Attributes(_) => authority.target,
         };
         let good = sealed(&authority, b"go");
         for at in 0..good.len() {
@@ -211,7 +213,9 @@ fn ciphertext_of_another_encapsulation_with_the_same_policy_does_not_open() {
     // c2 of the one behind the ciphertext of the other.
     let cut = one.len() - 32;
     let mixed = [&one[..cut], &two[cut..]].concat();
-    let (Header::Opening(opening), _) = Header::decode(&mixed).unwrap() else { panic!("no opening") };
+    let (EnvelopeHeader::Opening(opening), _) = EnvelopeHeader::decode(&mixed).unwrap() else {
+        panic!("no opening")
+    };
     let session = ReceivingSession::open::<AnyScheme>(&authority.parameters, &authority.scout, &opening);
     assert_eq!(session.err(), Some(EnvelopeError::DoesNotOpen));
 }
@@ -220,7 +224,9 @@ fn ciphertext_of_another_encapsulation_with_the_same_policy_does_not_open() {
 fn targets_survive_the_way_through_a_ciphertext() {
     for authority in all() {
         let bytes = sealed(&authority, b"");
-        let (Header::Opening(opening), _) = Header::decode(&bytes).unwrap() else { panic!("no opening") };
+        let (EnvelopeHeader::Opening(opening), _) = EnvelopeHeader::decode(&bytes).unwrap() else {
+            panic!("no opening")
+        };
         let decoded = AnyScheme::decode(&authority.parameters, opening.ciphertext()).unwrap();
         assert_eq!(AnyScheme::target(&decoded), &authority.target);
         assert_eq!(AnyScheme::target(&decoded).to_string(), authority.target.to_string());

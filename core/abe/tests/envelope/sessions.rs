@@ -1,8 +1,8 @@
 //! One encapsulation, many messages.
 
 use quiver_abe::envelope::{
-    self, EnvelopeError, Header, Lifetime, MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, Opening, ReceivingSession,
-    SendingSession, SessionLimits, Sessions,
+    self, EnvelopeError, EnvelopeHeader, Lifetime, MAX_SESSIONS, MAX_SESSIONS_PER_SENDER, Opening,
+    ReceivingSession, SendingSession, SessionLimits, Sessions,
 };
 
 use crate::toy::{ALICE, NOW, PARAMETERS, Toy, ToySigner, known, next, next_at, session, session_at};
@@ -13,13 +13,13 @@ struct Receiver(Sessions);
 
 impl Receiver {
     fn receive(&mut self, bytes: &[u8], now: u64) -> Result<Vec<u8>, EnvelopeError> {
-        let (header, rest) = Header::decode(bytes)?;
+        let (header, rest) = EnvelopeHeader::decode(bytes)?;
         let opened = match &header {
-            Header::Opening(opening) => {
+            EnvelopeHeader::Opening(opening) => {
                 self.0.admits(opening, now)?;
                 Some(ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), opening)?)
             }
-            Header::Following(_) => None,
+            EnvelopeHeader::Following(_) => None,
         };
         let session = match &opened {
             Some(session) => session,
@@ -41,9 +41,9 @@ fn messages(session: &mut SendingSession, count: u8) -> Vec<Vec<u8>> {
 }
 
 fn opening(bytes: &[u8]) -> Opening {
-    match Header::decode(bytes).unwrap().0 {
-        Header::Opening(opening) => opening,
-        Header::Following(_) => panic!("a following message"),
+    match EnvelopeHeader::decode(bytes).unwrap().0 {
+        EnvelopeHeader::Opening(opening) => opening,
+        EnvelopeHeader::Following(_) => panic!("a following message"),
     }
 }
 
@@ -159,7 +159,7 @@ fn sessions_of_all_senders_together_are_bounded() {
         let signer = ToySigner(secret);
         let mut session = session_at(Some(&signer), Lifetime::default(), NOW + number, number);
         let bytes = next_at(NOW + number, &mut session, Some(&signer), b"");
-        let header = Header::decode(&bytes).unwrap().0;
+        let header = EnvelopeHeader::decode(&bytes).unwrap().0;
         let received = ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), &opening(&bytes)).unwrap();
         sessions.took(&header, Some(received), NOW + number).unwrap();
         assert!(sessions.len() <= MAX_SESSIONS);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quiver_abe::envelope::{
-    self, CHUNK_LEN, EnvelopeError, Header, Lifetime, ReceivingSession, SEALED_CHUNK_LEN, Splitter,
+    self, CHUNK_LEN, EnvelopeError, EnvelopeHeader, Lifetime, ReceivingSession, SEALED_CHUNK_LEN, Splitter,
 };
 
 use crate::toy::{ALICE, NOW, PARAMETERS, Toy, ToySigner, known, next, opened, rng, sealed, session};
@@ -75,8 +75,8 @@ fn what_fits_into_memory_is_sealed_and_opened_as_streams_are() {
         let (data, message) = (data(len), session(Some(&ALICE), Lifetime::SINGLE).message(NOW).unwrap());
         let bytes = envelope::seal_bytes(message, &data, Some(&ALICE), &mut rng()).unwrap();
         assert_eq!(bytes, sealed(&data));
-        let (header, chunks) = Header::decode(&bytes).unwrap();
-        let Header::Opening(opening) = &header else { panic!("no opening") };
+        let (header, chunks) = EnvelopeHeader::decode(&bytes).unwrap();
+        let EnvelopeHeader::Opening(opening) = &header else { panic!("no opening") };
         let session = ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), opening).unwrap();
         let open = |chunks: &[u8]| {
             envelope::open_bytes(session.opener(&header).unwrap(), chunks, &known())

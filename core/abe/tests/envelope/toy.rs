@@ -2,7 +2,9 @@
 //! signature.
 
 use quiver_abe::AbeError;
-use quiver_abe::envelope::{self, Header, Kem, Lifetime, ReceivingSession, SendingSession, Signer, Verifier};
+use quiver_abe::envelope::{
+    self, EnvelopeHeader, Kem, Lifetime, ReceivingSession, SendingSession, Signer, Verifier,
+};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Hasher, Secret, ct_eq};
 use rand_chacha::ChaCha20Rng;
@@ -153,7 +155,7 @@ pub(crate) fn opened(bytes: &[u8], key: &str) -> Result<(Vec<u8>, Option<[u8; 32
     let text = |error: &dyn std::error::Error| error.to_string();
     let mut rest = bytes;
     let header = envelope::read_header(&mut rest).map_err(|error| text(&error))?;
-    let Header::Opening(opening) = &header else {
+    let EnvelopeHeader::Opening(opening) = &header else {
         return Err("not an opening".into());
     };
     let session =

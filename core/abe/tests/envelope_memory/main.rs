@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use cap::Cap;
-use quiver_abe::envelope::{self, Header, Lifetime, ReceivingSession};
+use quiver_abe::envelope::{self, EnvelopeHeader, Lifetime, ReceivingSession};
 
 use self::toy::{ALICE, NOW, PARAMETERS, Toy, known, rng, session};
 
@@ -85,7 +85,7 @@ fn stream(len: u64, memory: usize) {
     });
     let mut from = Outlet(outlet, Vec::new());
     let header = envelope::read_header(&mut from).unwrap();
-    let Header::Opening(opening) = &header else { panic!("no opening") };
+    let EnvelopeHeader::Opening(opening) = &header else { panic!("no opening") };
     let session = ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), opening).unwrap();
     let mut sink = Sink(0);
     let sender = envelope::open(session.opener(&header).unwrap(), from, &mut sink, &known()).unwrap();

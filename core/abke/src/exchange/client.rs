@@ -12,15 +12,15 @@ use rand_core::CryptoRngCore;
 use super::context::{Begun, Ephemeral, EphemeralSecret};
 use super::labels::{self, MASKED_LEN};
 use super::session::{Agreed, Transcript, commit, offer_digest, tables_hash};
-use super::tables::{PIECE_LEN, Tables};
-use super::{Kind, MAX_SIGNATURE, Policy, Session, Terms};
-use crate::{Ciphertext, Deviation, Error, Presentation, Randomness};
+use super::tables::{PIECE_LEN, TableGarbler};
+use super::{ExchangeMessageKind, ExchangeTerms, MAX_SIGNATURE, PolicyCircuit, Session};
+use crate::{AbkeCiphertext, Deviation, Error, Presentation, Randomness};
 
 /// A client that has sent its hello and waits for an offer.
 pub struct Client {
     begun: Begun,
     secret: EphemeralSecret,
-    policy: Arc<Policy>,
+    policy: Arc<PolicyCircuit>,
     key: Presentation,
 }
 
@@ -30,8 +30,8 @@ impl Client {
     /// # Errors
     /// [`Error::Attributes`] if the policy is not over as many as the credential has.
     pub fn start(
-        terms: &Terms<'_>,
-        policy: Arc<Policy>,
+        terms: &ExchangeTerms<'_>,
+        policy: Arc<PolicyCircuit>,
         key: Presentation,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(Self, Vec<u8>), Error> {
@@ -40,7 +40,7 @@ impl Client {
         }
         let secret = EphemeralSecret::random(rng);
         // Message 1: A_C and the unlinked key.
-        let hello = [&[Kind::Hello as u8], &secret.public().0[..], key.encoded()].concat();
+        let hello = [&[ExchangeMessageKind::Hello as u8], &secret.public().0[..], key.encoded()].concat();
         let begun = terms.begin(&policy, &key.authority(), &key.digest(), secret.public());
         Ok((Self { begun, secret, policy, key }, hello))
     }
@@ -56,15 +56,15 @@ impl Client {
         verify: impl FnOnce(&Digest, &[u8]) -> bool,
     ) -> Result<Evaluating, Error> {
         let Self { begun, secret, policy, key } = self;
-        let parts = Parts::read(offer, key.attributes())?;
+        let parts = OfferParts::read(offer, key.attributes())?;
         let context = begun.complete(&parts.server, &parts.nonce);
         // Before anything is computed from the offer: the server's signature on ctx.
         if !verify(&context, parts.signature) {
             return Err(Error::InvalidContext);
         }
         let shared = secret.agree(&parts.server)?;
-        let received = Received {
-            ciphertext: Ciphertext::decode(parts.ciphertext, key.attributes()),
+        let received = ServerMessages {
+            ciphertext: AbkeCiphertext::decode(parts.ciphertext, key.attributes()),
             one: parts.one,
             masked: parts.masked.to_vec(),
         };
@@ -72,14 +72,14 @@ impl Client {
         // seeds.
         let labels = received.labels(&context, &key);
         let evaluator = Evaluator::new(policy.program(), &labels::run(&context), parts.one, &labels)?;
-        let run = Run { context, offer: offer_digest(offer), shared, policy, key, received, labels };
+        let run = ClientRun { context, offer: offer_digest(offer), shared, policy, key, received, labels };
         let pending = Vec::with_capacity(PIECE_LEN + LABEL_LEN);
         Ok(Evaluating { run, evaluator, position: 0, pending, taken: 0, hash: tables_hash() })
     }
 }
 
 /// An offer, cut up.
-struct Parts<'a> {
+struct OfferParts<'a> {
     server: Ephemeral,
     nonce: [u8; 32],
     signature: &'a [u8],
@@ -88,15 +88,15 @@ struct Parts<'a> {
     masked: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
+impl<'a> OfferParts<'a> {
     fn read(offer: &'a [u8], attributes: usize) -> Result<Self, Error> {
-        let mut reader = Reader::new(Kind::Offer.body(offer)?);
+        let mut reader = Reader::new(ExchangeMessageKind::Offer.body(offer)?);
         let (server, nonce) = (Ephemeral(reader.array()?), reader.array()?);
         let parts = Self {
             server,
             nonce,
             signature: reader.lp(MAX_SIGNATURE)?,
-            ciphertext: reader.take(Ciphertext::encoded_len(attributes))?,
+            ciphertext: reader.take(AbkeCiphertext::encoded_len(attributes))?,
             one: Label::from_bytes(reader.array()?),
             masked: reader.take(attributes.saturating_mul(MASKED_LEN))?,
         };
@@ -107,14 +107,14 @@ impl<'a> Parts<'a> {
 }
 
 /// The server's messages, which are checked when the seeds are known.
-struct Received {
+struct ServerMessages {
     /// The ciphertext, or its error: that is reported when the seeds are there.
-    ciphertext: Result<Ciphertext, Error>,
+    ciphertext: Result<AbkeCiphertext, Error>,
     one: Label,
     masked: Vec<u8>,
 }
 
-impl Received {
+impl ServerMessages {
     /// Labels of the client's own attributes. Anything, if there is no ciphertext.
     fn labels(&self, context: &Digest, key: &Presentation) -> Zeroizing<Vec<Label>> {
         match self.ciphertext.as_ref().map(|ciphertext| ciphertext.decrypt(key)) {
@@ -127,19 +127,19 @@ impl Received {
 }
 
 /// Values that stay the same from the offer on.
-struct Run {
+struct ClientRun {
     context: Digest,
     offer: Digest,
     shared: Secret<32>,
-    policy: Arc<Policy>,
+    policy: Arc<PolicyCircuit>,
     key: Presentation,
-    received: Received,
+    received: ServerMessages,
     labels: Zeroizing<Vec<Label>>,
 }
 
 /// A client that takes in the garbled circuit.
 pub struct Evaluating {
-    run: Run,
+    run: ClientRun,
     evaluator: Evaluator<PrivacyFree>,
     /// Steps that were done.
     position: usize,
@@ -209,7 +209,7 @@ impl Evaluating {
         let rho = Secret::random(rng);
         // Message 3: com = HMAC(ρ, ctx ‖ label). It hides the label until the seeds are known to be honest.
         let commitment = commit(&rho, &self.run.context, label);
-        let message = [&[Kind::Commitment as u8], &commitment.expose()[..]].concat();
+        let message = [&[ExchangeMessageKind::Commitment as u8], &commitment.expose()[..]].concat();
         let tables = self.hash.finish();
         let transcript =
             Transcript::new(&self.run.context, &self.run.offer, &tables).commitment(commitment.expose());
@@ -220,7 +220,7 @@ impl Evaluating {
 
 /// A client that committed to a label and waits for the seeds.
 pub struct Committed {
-    run: Run,
+    run: ClientRun,
     tables: Digest,
     label: Zeroizing<Label>,
     rho: Secret<32>,
@@ -233,21 +233,21 @@ impl Committed {
     /// # Errors
     /// [`Error::Unexpected`] for another message; [`Error::InvalidPoint`] if the ciphertext was none;
     /// [`Error::Cheated`]. Neither says anything about one's attributes, whether it is returned or when.
-    pub fn open(self, seeds: &[u8], rng: &mut dyn CryptoRngCore) -> Result<(Opened, Vec<u8>), Error> {
-        let seeds: &[u8; 64] = Kind::Seeds.fixed(seeds)?;
+    pub fn open(self, seeds: &[u8], rng: &mut dyn CryptoRngCore) -> Result<(OpenedClient, Vec<u8>), Error> {
+        let seeds: &[u8; 64] = ExchangeMessageKind::Seeds.fixed(seeds)?;
         let satisfied = self.check(seeds, rng)?;
         let Self { run, label, rho, transcript, .. } = self;
         // Message 5: label and ρ open com, and the client confirms the key.
         let transcript = transcript.seeds(seeds).opening(*label, &rho);
         let agreed = Agreed::new(run.context, transcript, &run.shared);
-        let kind = [Kind::Opening as u8];
+        let kind = [ExchangeMessageKind::Opening as u8];
         let opening = [&kind[..], &label.to_bytes(), rho.expose(), agreed.client.expose()].concat();
-        Ok((Opened { agreed, satisfied }, opening))
+        Ok((OpenedClient { agreed, satisfied }, opening))
     }
 
     /// Tells if the policy is satisfied, after a check that the server's messages follow from the seeds.
     fn check(&self, seeds: &[u8; 64], rng: &mut dyn CryptoRngCore) -> Result<bool, Error> {
-        let Run { context, policy, key, received, labels, .. } = &self.run;
+        let ClientRun { context, policy, key, received, labels, .. } = &self.run;
         let ciphertext = received.ciphertext.as_ref().map_err(Error::clone)?;
         let (of_encryption, of_garbling) = seeds.split_at(32);
         let secret = |bytes: &[u8]| Secret::try_from(bytes).map_err(|_| Error::Malformed("seeds"));
@@ -266,7 +266,7 @@ impl Committed {
 
         // The circuit: garbled anew from seed_gc, its tables must be those that came.
         let one = garbler.one() == received.one;
-        let mut tables = Tables::new(garbler);
+        let mut tables = TableGarbler::new(garbler);
         while tables.next(policy)?.is_some() {}
         let (garbler, digest) = tables.finish(policy)?;
         let circuit = one & ct_eq(&digest, &self.tables);
@@ -284,12 +284,12 @@ impl Committed {
 }
 
 /// A client that opened its commitment and waits for the confirmation.
-pub struct Opened {
+pub struct OpenedClient {
     agreed: Agreed,
     satisfied: bool,
 }
 
-impl Opened {
+impl OpenedClient {
     /// Returns true if one's attributes satisfy the policy. If not, there will be no confirmation.
     pub fn satisfied(&self) -> bool {
         self.satisfied
@@ -300,7 +300,7 @@ impl Opened {
     /// # Errors
     /// [`Error::Unexpected`], [`Error::Unsatisfied`], [`Error::Unconfirmed`].
     pub fn confirm(self, confirmation: &[u8]) -> Result<Session, Error> {
-        let confirmation: &[u8; 32] = Kind::Confirmation.fixed(confirmation)?;
+        let confirmation: &[u8; 32] = ExchangeMessageKind::Confirmation.fixed(confirmation)?;
         // An unsatisfied policy is reported as such, whatever the server confirms.
         match ct_eq(confirmation, self.agreed.server.expose()) {
             _ if !self.satisfied => Err(Error::Unsatisfied),
@@ -310,4 +310,4 @@ impl Opened {
     }
 }
 
-debug!(Client, Evaluating, Committed, Opened);
+debug!(Client, Evaluating, Committed, OpenedClient);

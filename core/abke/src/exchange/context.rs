@@ -7,15 +7,15 @@ use quiver_crypto::{Digest, Hasher, Secret, Zeroizing};
 use quiver_pairing::PairingError;
 use rand_core::CryptoRngCore;
 
-use super::Policy;
-use crate::{DOMAIN, Element, Error};
+use super::PolicyCircuit;
+use crate::{DOMAIN, Error, PointLabel};
 
 /// Name of keys, hashes and garbling, beyond what [`DOMAIN`] says.
 const SUITE: &str = "BLS12-381, ristretto255, privacy-free half gates over AES-128, SHA-256";
 
 /// Terms of a run that both sides know before it begins. If they differ, no key results.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
+pub struct ExchangeTerms<'a> {
     /// The name of the policy, under which it was allowed to be asked.
     pub policy: &'a [u8; 32],
     /// The server's identity and public key.
@@ -24,11 +24,11 @@ pub struct Terms<'a> {
     pub channel: &'a [u8],
 }
 
-impl Terms<'_> {
+impl ExchangeTerms<'_> {
     /// Begins ctx, without the server's part.
     pub(crate) fn begin(
         &self,
-        policy: &Policy,
+        policy: &PolicyCircuit,
         authority: &Digest,
         key: &Digest,
         client: &Ephemeral,
@@ -93,7 +93,7 @@ impl Ephemeral {
     /// # Errors
     /// [`Error::InvalidPoint`] if there is none, or for the identity.
     pub(crate) fn point(&self) -> Result<RistrettoPoint, Error> {
-        let refused = |reason| Error::InvalidPoint { element: Element::Ephemeral, reason };
+        let refused = |reason| Error::InvalidPoint { element: PointLabel::Ephemeral, reason };
         let point = CompressedRistretto(self.0).decompress().ok_or(refused(PairingError::NotCanonical))?;
         // The identity would make the shared secret public.
         if point.is_identity() { Err(refused(PairingError::Identity)) } else { Ok(point) }

@@ -10,14 +10,14 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng as _;
 use zeroize::Zeroize as _;
 
-use super::Policy;
+use super::PolicyCircuit;
 use crate::{DOMAIN, Error};
 
 /// Bytes of both masked labels of an attribute.
 pub(crate) const MASKED_LEN: usize = 2 * LABEL_LEN;
 
 /// The garbler of a run: Δ and all labels follow from the seed and ctx.
-pub(crate) fn garbler(policy: &Policy, seed: &Secret<32>, context: &Digest) -> Garbler<PrivacyFree> {
+pub(crate) fn garbler(policy: &PolicyCircuit, seed: &Secret<32>, context: &Digest) -> Garbler<PrivacyFree> {
     // With ctx, the seed of one run is of no use in another.
     let seed = prf(seed, DOMAIN, "garbling", &[context]);
     let mut rng = ChaCha20Rng::from_seed(*seed.expose());

@@ -12,11 +12,13 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng as _;
 
 use super::context::{Ephemeral, EphemeralSecret};
-use super::tables::Tables;
-use super::{Client, Kind, Policy, Terms, labels};
-use crate::{Authority, Ciphertext, Deviation, Error, PublicKey, Randomness, UnverifiedPublicKey, Verifier};
+use super::tables::TableGarbler;
+use super::{Client, ExchangeMessageKind, ExchangeTerms, PolicyCircuit, labels};
+use crate::{
+    AbkeCiphertext, Authority, Deviation, Error, PublicKey, Randomness, UnverifiedPublicKey, Verifier,
+};
 
-const TERMS: Terms<'_> = Terms { policy: &[1; 32], server: b"leader", channel: b"channel" };
+const TERMS: ExchangeTerms<'_> = ExchangeTerms { policy: &[1; 32], server: b"leader", channel: b"channel" };
 const M: usize = 4;
 
 fn rng(seed: u8) -> ChaCha20Rng {
@@ -24,17 +26,17 @@ fn rng(seed: u8) -> ChaCha20Rng {
 }
 
 /// x₀ ∧ x₁ ∧ x₂ ∧ x₃
-fn agreed() -> Arc<Policy> {
+fn agreed() -> Arc<PolicyCircuit> {
     policy(vec![Gate::And(0, 1), Gate::And(2, 3), Gate::And(4, 5)], 6)
 }
 
-fn policy(gates: Vec<Gate>, output: u32) -> Arc<Policy> {
-    Arc::new(Policy::new(&Circuit::new(M, gates, vec![output]).unwrap()).unwrap())
+fn policy(gates: Vec<Gate>, output: u32) -> Arc<PolicyCircuit> {
+    Arc::new(PolicyCircuit::new(&Circuit::new(M, gates, vec![output]).unwrap()).unwrap())
 }
 
 /// Deviations of a malicious server.
 struct Cheat {
-    policy: Arc<Policy>,
+    policy: Arc<PolicyCircuit>,
     /// Alters the plaintexts before they are encrypted, and the labels before they are masked.
     plaintexts: fn(&mut Vec<[G1; 2]>),
     labels: fn(&mut Vec<LabelPair>),
@@ -64,15 +66,15 @@ impl Cheat {
         let mut pairs = labels::inputs(&garbler, M).unwrap().to_vec();
         (self.labels)(&mut pairs);
         let mut writer = Writer::new();
-        writer.u8(Kind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(b"signed");
-        writer.fixed(&Ciphertext::encrypt(key, &randomness, &plaintexts).unwrap().encode());
+        writer.u8(ExchangeMessageKind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(b"signed");
+        writer.fixed(&AbkeCiphertext::encrypt(key, &randomness, &plaintexts).unwrap().encode());
         writer.fixed(&(self.one)(garbler.one()).to_bytes()).fixed(&labels::mask(&context, &pads, &pairs));
         let mut garbled = Vec::new();
-        let mut tables = Tables::new(garbler);
+        let mut tables = TableGarbler::new(garbler);
         while let Some(piece) = tables.next(&self.policy).unwrap() {
             garbled.extend(piece);
         }
-        let seeds = [&[Kind::Seeds as u8][..], seeds[0].expose(), seeds[1].expose()].concat();
+        let seeds = [&[ExchangeMessageKind::Seeds as u8][..], seeds[0].expose(), seeds[1].expose()].concat();
         (writer.finish(), garbled, seeds)
     }
 

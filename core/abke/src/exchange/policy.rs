@@ -2,21 +2,21 @@
 
 use quiver_crypto::Digest;
 use quiver_garble::label::LABEL_LEN;
-use quiver_garble::{Circuit, Operand, Program, Step};
+use quiver_garble::{Circuit, GarblingProgram, Operand, ScheduledGate};
 
 use crate::{Error, MAX_ATTRIBUTES};
 
 /// A circuit with one output: whether attributes satisfy the policy. Its inputs are the attributes.
 #[derive(Clone, PartialEq, Eq, derive_more::Debug)]
-#[debug("Policy({} attributes, {ands} AND gates)", self.attributes())]
-pub struct Policy {
-    program: Program,
+#[debug("PolicyCircuit({} attributes, {ands} AND gates)", self.attributes())]
+pub struct PolicyCircuit {
+    program: GarblingProgram,
     output: Operand,
     ands: usize,
     digest: Digest,
 }
 
-impl Policy {
+impl PolicyCircuit {
     /// A policy of this circuit.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Policy {
         if !(1..=MAX_ATTRIBUTES).contains(&circuit.inputs()) {
             return Err(Error::AttributeCount(circuit.inputs()));
         }
-        let program = Program::new(circuit);
+        let program = GarblingProgram::new(circuit);
         // One output: whether the attributes satisfy the policy.
         match *program.outputs() {
             [output] => Ok(Self { ands: program.ands(), output, digest: circuit.digest(), program }),
@@ -48,7 +48,7 @@ impl Policy {
         self.digest
     }
 
-    pub(crate) fn program(&self) -> &Program {
+    pub(crate) fn program(&self) -> &GarblingProgram {
         &self.program
     }
 
@@ -58,11 +58,11 @@ impl Policy {
 
     /// The steps from a position on that need so many tables, with the free ones behind them; and the
     /// position behind those.
-    pub(crate) fn steps(&self, from: usize, tables: usize) -> (&[Step], usize) {
+    pub(crate) fn steps(&self, from: usize, tables: usize) -> (&[ScheduledGate], usize) {
         let rest = self.program.steps().get(from..).unwrap_or_default();
         let mut ands = 0_usize;
-        let one_more = |step: &Step| {
-            ands = ands.saturating_add(usize::from(matches!(step, Step::And { .. })));
+        let one_more = |step: &ScheduledGate| {
+            ands = ands.saturating_add(usize::from(matches!(step, ScheduledGate::And { .. })));
             ands > tables
         };
         let count = rest.iter().position(one_more).unwrap_or(rest.len());

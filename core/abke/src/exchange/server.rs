@@ -12,9 +12,9 @@ use rand_core::CryptoRngCore;
 use super::context::{Ephemeral, EphemeralSecret};
 use super::labels::{self, MASKED_LEN};
 use super::session::{Agreed, Transcript, commit, offer_digest};
-use super::tables::Tables;
-use super::{Kind, MAX_SIGNATURE, Policy, Session, Terms};
-use crate::{Ciphertext, Error, PublicKey, Randomness, UnverifiedPublicKey, Verifier};
+use super::tables::TableGarbler;
+use super::{ExchangeMessageKind, ExchangeTerms, MAX_SIGNATURE, PolicyCircuit, Session};
+use crate::{AbkeCiphertext, Error, PublicKey, Randomness, UnverifiedPublicKey, Verifier};
 
 /// A hello whose key is not verified yet.
 pub struct Hello {
@@ -33,7 +33,7 @@ impl Hello {
     /// # Errors
     /// [`Error::Unexpected`], [`Error::Malformed`], [`Error::InvalidPoint`].
     pub fn decode(hello: &[u8], attributes: usize) -> Result<Self, Error> {
-        let mut reader = Reader::new(Kind::Hello.body(hello)?);
+        let mut reader = Reader::new(ExchangeMessageKind::Hello.body(hello)?);
         if hello.len() != Self::encoded_len(attributes) {
             return Err(Error::Malformed("a hello of another length"));
         }
@@ -83,8 +83,8 @@ impl VerifiedHello {
     /// signature of more than [`MAX_SIGNATURE`] bytes.
     pub fn offer(
         self,
-        terms: &Terms<'_>,
-        policy: Arc<Policy>,
+        terms: &ExchangeTerms<'_>,
+        policy: Arc<PolicyCircuit>,
         rng: &mut dyn CryptoRngCore,
         sign: impl FnOnce(&Digest) -> Vec<u8>,
     ) -> Result<(Garbling, Vec<u8>), Error> {
@@ -109,24 +109,24 @@ impl VerifiedHello {
         let randomness = Randomness::derive(&seeds.encryption, &context, attributes);
         let plaintexts = randomness.plaintexts();
         let garbler = labels::garbler(&policy, &seeds.garbling, &context);
-        let ciphertext = Ciphertext::encrypt(&key, &randomness, &plaintexts)?;
+        let ciphertext = AbkeCiphertext::encrypt(&key, &randomness, &plaintexts)?;
         let masked = labels::mask(&context, &plaintexts, &labels::inputs(&garbler, attributes)?);
 
         let mut writer = Writer::with_capacity(offer_len(attributes, signature.len()));
         // Message 2: A_S ‖ nonce ‖ signature ‖ ciphertext ‖ label of 1 ‖ masked labels.
-        writer.u8(Kind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(&signature);
+        writer.u8(ExchangeMessageKind::Offer as u8).fixed(&secret.public().0).fixed(&nonce).lp(&signature);
         writer.fixed(&ciphertext.encode()).fixed(&garbler.one().to_bytes()).fixed(&masked);
         let offer = writer.finish();
         // The secret of A_C and A_S; ctx, which the server signs, has both.
         let shared = secret.agree(&client)?;
-        let run = Run { context, offer: offer_digest(&offer), shared, seeds };
-        Ok((Garbling { run, policy, tables: Tables::new(garbler) }, offer))
+        let run = ServerRun { context, offer: offer_digest(&offer), shared, seeds };
+        Ok((Garbling { run, policy, tables: TableGarbler::new(garbler) }, offer))
     }
 }
 
 /// Bytes of an offer.
 const fn offer_len(attributes: usize, signature: usize) -> usize {
-    69 + signature + Ciphertext::encoded_len(attributes) + LABEL_LEN + MASKED_LEN * attributes
+    69 + signature + AbkeCiphertext::encoded_len(attributes) + LABEL_LEN + MASKED_LEN * attributes
 }
 
 /// seed_enc and seed_gc.
@@ -136,7 +136,7 @@ struct Seeds {
 }
 
 /// Values that stay the same from the offer on.
-struct Run {
+struct ServerRun {
     context: Digest,
     offer: Digest,
     shared: Secret<32>,
@@ -145,9 +145,9 @@ struct Run {
 
 /// A server that made an offer and garbles.
 pub struct Garbling {
-    run: Run,
-    policy: Arc<Policy>,
-    tables: Tables,
+    run: ServerRun,
+    policy: Arc<PolicyCircuit>,
+    tables: TableGarbler,
 }
 
 impl Garbling {
@@ -174,7 +174,7 @@ impl Garbling {
 
 /// A server that waits for a commitment.
 pub struct Awaiting {
-    run: Run,
+    run: ServerRun,
     tables: Digest,
     /// The label for yes.
     wanted: Zeroizing<Label>,
@@ -186,11 +186,11 @@ impl Awaiting {
     /// # Errors
     /// [`Error::Unexpected`].
     pub fn commitment(self, commitment: &[u8]) -> Result<(Seeded, Vec<u8>), Error> {
-        let commitment: &[u8; 32] = Kind::Commitment.fixed(commitment)?;
+        let commitment: &[u8; 32] = ExchangeMessageKind::Commitment.fixed(commitment)?;
         let Self { run, tables, wanted } = self;
         // Message 4: the client's label is committed, so the seeds no longer help it.
         let seeds = [*run.seeds.encryption.expose(), *run.seeds.garbling.expose()].concat();
-        let message = [&[Kind::Seeds as u8], &seeds[..]].concat();
+        let message = [&[ExchangeMessageKind::Seeds as u8], &seeds[..]].concat();
         let transcript = Transcript::new(&run.context, &run.offer, &tables).commitment(commitment);
         let transcript = transcript.seeds(seeds.first_chunk().unwrap_or(&[0; 64]));
         Ok((Seeded { run, wanted, commitment: *commitment, transcript }, message))
@@ -199,7 +199,7 @@ impl Awaiting {
 
 /// A server that opened its seeds and waits for the opening.
 pub struct Seeded {
-    run: Run,
+    run: ServerRun,
     wanted: Zeroizing<Label>,
     commitment: [u8; 32],
     transcript: Transcript,
@@ -211,7 +211,7 @@ impl Seeded {
     /// # Errors
     /// [`Error::Unexpected`], [`Error::InvalidOpening`], [`Error::Unsatisfied`], [`Error::Unconfirmed`].
     pub fn opening(self, opening: &[u8]) -> Result<(Session, Vec<u8>), Error> {
-        let opening: &[u8; 80] = Kind::Opening.fixed(opening)?;
+        let opening: &[u8; 80] = ExchangeMessageKind::Opening.fixed(opening)?;
         let mut reader = Reader::new(opening);
         let (label, rho) = (Label::from_bytes(reader.array()?), Secret::new(reader.array()?));
         let confirmation: [u8; 32] = reader.array()?;
@@ -223,7 +223,8 @@ impl Seeded {
         let confirmed = ct_eq(&confirmation, agreed.client.expose());
         match (opens, says_yes, confirmed) {
             (true, true, true) => {
-                let message = [&[Kind::Confirmation as u8], &agreed.server.expose()[..]].concat();
+                let message =
+                    [&[ExchangeMessageKind::Confirmation as u8], &agreed.server.expose()[..]].concat();
                 Ok((agreed.session, message))
             }
             (false, ..) => Err(Error::InvalidOpening),

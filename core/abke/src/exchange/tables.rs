@@ -6,7 +6,7 @@ use quiver_crypto::{Digest, Hasher};
 use quiver_garble::label::LABEL_LEN;
 use quiver_garble::{Garbler, PrivacyFree};
 
-use super::Policy;
+use super::PolicyCircuit;
 use super::session::tables_hash;
 use crate::Error;
 
@@ -16,20 +16,20 @@ pub(crate) const PIECE: usize = 4096;
 pub(crate) const PIECE_LEN: usize = PIECE * LABEL_LEN;
 
 /// A garbler on its way through a circuit.
-pub(crate) struct Tables {
+pub(crate) struct TableGarbler {
     garbler: Garbler<PrivacyFree>,
     position: usize,
     made: usize,
     hash: Hasher,
 }
 
-impl Tables {
+impl TableGarbler {
     pub(crate) fn new(garbler: Garbler<PrivacyFree>) -> Self {
         Self { garbler, position: 0, made: 0, hash: tables_hash() }
     }
 
     /// The next piece. None when all were given.
-    pub(crate) fn next(&mut self, policy: &Policy) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn next(&mut self, policy: &PolicyCircuit) -> Result<Option<Vec<u8>>, Error> {
         if self.made >= policy.tables_len() {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ impl Tables {
     ///
     /// # Errors
     /// [`Error::Unexpected`] if there are more tables.
-    pub(crate) fn finish(mut self, policy: &Policy) -> Result<(Garbler<PrivacyFree>, Digest), Error> {
+    pub(crate) fn finish(mut self, policy: &PolicyCircuit) -> Result<(Garbler<PrivacyFree>, Digest), Error> {
         if self.made < policy.tables_len() {
             return Err(Error::Unexpected("tables are left"));
         }

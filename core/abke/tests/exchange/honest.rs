@@ -1,7 +1,7 @@
 //! Two honest sides.
 
 use proptest::prelude::*;
-use quiver_abke::{Client, Error, Hello, Policy};
+use quiver_abke::{Client, Error, Hello, PolicyCircuit};
 use quiver_garble::{Circuit, Gate};
 
 use crate::scene::*;
@@ -83,7 +83,7 @@ fn a_batch_of_hellos_is_verified_and_its_culprits_named() {
 fn policies_without_a_garbled_gate_work_too() {
     for (gates, output) in [(vec![], 0), (vec![Gate::Not(4)], 8), (vec![Gate::Xor(0, 1)], 8)] {
         let policy =
-            std::sync::Arc::new(Policy::new(&Circuit::new(M, gates, vec![output]).unwrap()).unwrap());
+            std::sync::Arc::new(PolicyCircuit::new(&Circuit::new(M, gates, vec![output]).unwrap()).unwrap());
         // Lowest bit of the battery first: 1, 0, …; not a medic.
         let credential = credential(&attributes(13, false, 0));
         let offered = offered_in(&credential, &TERMS, &policy, 4);
@@ -96,9 +96,9 @@ fn policies_without_a_garbled_gate_work_too() {
 #[test]
 fn a_policy_over_other_attributes_or_with_other_outputs_is_refused() {
     let circuit = Circuit::new(M, vec![], vec![0, 1]).unwrap();
-    assert_eq!(Policy::new(&circuit).unwrap_err(), Error::Outputs(2));
+    assert_eq!(PolicyCircuit::new(&circuit).unwrap_err(), Error::Outputs(2));
     let circuit = Circuit::new(M - 1, vec![], vec![0]).unwrap();
-    let policy = std::sync::Arc::new(Policy::new(&circuit).unwrap());
+    let policy = std::sync::Arc::new(PolicyCircuit::new(&circuit).unwrap());
     let (rng, wanted) = (&mut rng(4), Error::Attributes { wanted: M - 1, found: M });
     let refused = Client::start(&TERMS, policy.clone(), inside().unlink(rng), rng);
     assert_eq!(refused.unwrap_err(), wanted);

@@ -2,7 +2,7 @@
 
 use ark_bls12_381::G1Affine;
 use ark_ec::{AffineRepr as _, CurveGroup as _};
-use quiver_abke::{Authority, Client, Element, Error, Hello};
+use quiver_abke::{Authority, Client, Error, Hello, PointLabel};
 use quiver_crypto::{Secret, prf};
 use quiver_pairing::PairingError;
 use rand_chacha::ChaCha20Rng;
@@ -26,8 +26,8 @@ fn verify(hello: &[u8]) -> Result<(), Error> {
     Hello::decode(hello, M)?.verify(&verifier(), &mut rng(9)).map(drop)
 }
 
-fn element(point: usize) -> Element {
-    if point < M + 3 { Element::Key(point) } else { Element::Signature(point - M - 3) }
+fn element(point: usize) -> PointLabel {
+    if point < M + 3 { PointLabel::Key(point) } else { PointLabel::Signature(point - M - 3) }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn the_key_of_identities_is_refused() {
     let mut all = hello();
     (0..POINTS).for_each(|point| put(&mut all, place(point), &G1Affine::zero()));
     let reason = PairingError::Identity;
-    assert_eq!(verify(&all), Err(Error::InvalidPoint { element: Element::Key(0), reason }));
+    assert_eq!(verify(&all), Err(Error::InvalidPoint { element: PointLabel::Key(0), reason }));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn the_key_of_points_of_order_three_is_refused() {
     let mut all = hello();
     (0..POINTS).for_each(|point| put(&mut all, place(point), &of_order_three()));
     let reason = PairingError::WrongSubgroup;
-    assert_eq!(verify(&all), Err(Error::InvalidPoint { element: Element::Key(0), reason }));
+    assert_eq!(verify(&all), Err(Error::InvalidPoint { element: PointLabel::Key(0), reason }));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_key_with_one_point_of_order_three_is_refused() {
         let mut one = hello();
         put(&mut one, place(point), &of_order_three());
         let wanted = match element(point) {
-            Element::Signature(_) => Error::InvalidSignature,
+            PointLabel::Signature(_) => Error::InvalidSignature,
             element => Error::InvalidPoint { element, reason: PairingError::WrongSubgroup },
         };
         assert_eq!(verify(&one), Err(wanted), "{point}");
@@ -110,7 +110,10 @@ fn the_opposite_of_u_is_no_attribute() {
         let u = read(&forged[place(2)..place(3)]);
         put(&mut forged, place(3 + attribute), &-u);
         let reason = PairingError::Identity;
-        assert_eq!(verify(&forged), Err(Error::InvalidPoint { element: Element::Signed(attribute), reason }));
+        assert_eq!(
+            verify(&forged),
+            Err(Error::InvalidPoint { element: PointLabel::Signed(attribute), reason })
+        );
     }
 }
 
@@ -187,7 +190,7 @@ fn an_ephemeral_key_that_is_none_is_refused() {
         let mut hello = hello();
         hello[1..33].copy_from_slice(&bytes);
         let refused = Hello::decode(&hello, M).unwrap_err();
-        assert!(matches!(refused, Error::InvalidPoint { element: Element::Ephemeral, .. }));
+        assert!(matches!(refused, Error::InvalidPoint { element: PointLabel::Ephemeral, .. }));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use ark_bls12_381::G1Affine;
 use ark_ec::AffineRepr as _;
-use quiver_abke::{Client, Deviation, Element, Error, Terms};
+use quiver_abke::{Client, Deviation, Error, ExchangeTerms, PointLabel};
 use quiver_pairing::PairingError;
 
 use crate::points::{add, of_order_three, put};
@@ -48,7 +48,7 @@ fn one_spoilt_half_is_found_whether_it_was_read_or_not() {
 fn one_half_outside_the_group_is_found_whether_it_was_read_or_not() {
     for attribute in 0..M {
         for bit in [0, 1] {
-            let element = Element::Ciphertext(2 + 2 * attribute + bit);
+            let element = PointLabel::Ciphertext(2 + 2 * attribute + bit);
             let at = Layout::half(attribute, bit);
             let found =
                 verdict_whatever_the_attribute(attribute, |offer, _| add(offer, at, &of_order_three()));
@@ -158,9 +158,9 @@ fn more_or_fewer_tables_than_the_circuit_has_are_refused() {
 #[test]
 fn nothing_can_be_relayed_to_another_server_channel_or_policy() {
     let others = [
-        Terms { server: b"leader 8", ..TERMS },
-        Terms { channel: b"channel 2", ..TERMS },
-        Terms { policy: &[2; 32], ..TERMS },
+        ExchangeTerms { server: b"leader 8", ..TERMS },
+        ExchangeTerms { channel: b"channel 2", ..TERMS },
+        ExchangeTerms { policy: &[2; 32], ..TERMS },
     ];
     for terms in others {
         let (rng, policy) = (&mut rng(4), geofence());

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use quiver_abke::{
-    Authority, Awaiting, Client, Committed, Credential, Error, Hello, Opened, Policy, Seeded, Session, Terms,
-    Verifier,
+    Authority, Awaiting, Client, Committed, Credential, Error, ExchangeTerms, Hello, OpenedClient,
+    PolicyCircuit, Seeded, Session, Verifier,
 };
 use quiver_crypto::{Hasher, Secret};
 use quiver_garble::policy::Schema;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 
-pub(crate) const TERMS: Terms<'_> = Terms { policy: &[1; 32], server: b"leader 7", channel: b"channel 1" };
+pub(crate) const TERMS: ExchangeTerms<'_> =
+    ExchangeTerms { policy: &[1; 32], server: b"leader 7", channel: b"channel 1" };
 const FIELDS: &str = "battery: u4, medic: bool, x: i3";
 
 /// Attributes in all.
@@ -29,13 +30,13 @@ pub(crate) fn verifier() -> Verifier {
     Verifier::new(authority().key().clone())
 }
 
-pub(crate) fn policy(text: &str) -> Arc<Policy> {
+pub(crate) fn policy(text: &str) -> Arc<PolicyCircuit> {
     let schema = Schema::parse(FIELDS).unwrap();
     let policy = quiver_garble::policy::Policy::compile(text, &schema).unwrap();
-    Arc::new(Policy::new(policy.circuit()).unwrap())
+    Arc::new(PolicyCircuit::new(policy.circuit()).unwrap())
 }
 
-pub(crate) fn geofence() -> Arc<Policy> {
+pub(crate) fn geofence() -> Arc<PolicyCircuit> {
     policy("battery >= 9 and (medic or x * x < 4)")
 }
 
@@ -83,8 +84,8 @@ pub(crate) fn offered(credential: &Credential, seed: u8) -> Offered {
 
 pub(crate) fn offered_in(
     credential: &Credential,
-    terms: &Terms<'_>,
-    policy: &Arc<Policy>,
+    terms: &ExchangeTerms<'_>,
+    policy: &Arc<PolicyCircuit>,
     seed: u8,
 ) -> Offered {
     let rng = &mut rng(seed);
@@ -96,8 +97,8 @@ pub(crate) fn offered_in(
 
 pub(crate) fn answer(
     hello: &[u8],
-    terms: &Terms<'_>,
-    policy: &Arc<Policy>,
+    terms: &ExchangeTerms<'_>,
+    policy: &Arc<PolicyCircuit>,
     rng: &mut ChaCha20Rng,
 ) -> (Vec<u8>, Vec<u8>, Awaiting) {
     let verified = Hello::decode(hello, M).unwrap().verify(&verifier(), rng).unwrap();
@@ -130,7 +131,7 @@ impl Offered {
 
 /// Client and server behind the opening.
 pub(crate) struct Opening {
-    pub(crate) client: Opened,
+    pub(crate) client: OpenedClient,
     pub(crate) opening: Vec<u8>,
     pub(crate) server: Seeded,
 }

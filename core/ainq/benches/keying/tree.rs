@@ -11,8 +11,8 @@ use criterion::{BatchSize, Criterion};
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use quiver_ainq::{
-    Batch, DronePublicKey, Element, EpochOutput, Join, Label, Leadership, Membership, Part, RevocationList,
-    Ristretto255, Roster, Slot, StrategyKind,
+    Batch, DronePublicKey, Element, EpochOutput, EpochPart, Join, Label, Leadership, Membership,
+    RevocationStatement, Ristretto255, Roster, Slot, StrategyKind,
 };
 
 use crate::{NOW, World};
@@ -110,8 +110,8 @@ pub(crate) fn join_and_follow(c: &mut Criterion) {
     let join = Join::with_implicit(public, newcomer.keypair.implicit(), newcomer.ephemeral).unwrap();
     let welcome = group.rekey(Batch { joins: vec![join], ..Batch::default() });
     let slot = welcome.assigned[0];
-    let part = Part::Path(group.leadership.path_message(slot, &[1; 16]).unwrap());
-    let (context, none) = (group.world.context(), RevocationList::empty());
+    let part = EpochPart::Path(group.leadership.path_message(slot, &[1; 16]).unwrap());
+    let (context, none) = (group.world.context(), RevocationStatement::empty());
     let verify = |output: &EpochOutput<S>| {
         output.header.clone().verify(&context.deployment, &context.group, None, &none, NOW).unwrap()
     };
@@ -119,7 +119,7 @@ pub(crate) fn join_and_follow(c: &mut Criterion) {
     let member = Membership::join(&context, &newcomer.keypair, &newcomer.secret, &header, &part).unwrap();
     // The neighbour leaves: the longest way from the leaf to the root.
     let output = group.leave(slot ^ 1);
-    let (header, delta) = (verify(&output), Part::Delta(output.wraps.as_ref().unwrap().whole()));
+    let (header, delta) = (verify(&output), EpochPart::Delta(output.wraps.as_ref().unwrap().whole()));
     bench.bench_function("edge/wraps", |b| {
         b.iter(|| member.advance(&context, &newcomer.keypair, None, &header, &delta).unwrap());
     });

@@ -2,10 +2,10 @@
 
 use quiver_crypto::Digest;
 
-use super::{Epoch, Header, HeaderCore, Kind, StrategyKind, header_digest};
+use super::{Epoch, EpochKind, Header, HeaderCore, StrategyKind, header_digest};
 use crate::slots::MAX_LISTED;
 use crate::tree::MAX_HEIGHT;
-use crate::{Deployment, Error, Label, Name, RevocationList, Role, Suite, UnixTime};
+use crate::{Deployment, Error, Label, Name, RevocationStatement, Role, Suite, UnixTime};
 
 /// A header whose signature, signer and validity were verified. Whether its key fits shows when an entry is
 /// opened.
@@ -73,7 +73,7 @@ impl<S: Suite> Header<S> {
         deployment: &Deployment<S>,
         group: &Name,
         newest: Option<Epoch>,
-        revocations: &RevocationList,
+        revocations: &RevocationStatement,
         now: UnixTime,
     ) -> Result<VerifiedHeader<S>, Error> {
         // §7.3, 1: shape and group.
@@ -135,8 +135,8 @@ impl<S: Suite> HeaderCore<S> {
             return Err(Error::Malformed("epoch"));
         }
         let kind_fits = match self.kind {
-            Kind::Open => self.epoch.counter == 1 && self.removed.is_empty() && self.added.is_empty(),
-            Kind::Rekey => {
+            EpochKind::Open => self.epoch.counter == 1 && self.removed.is_empty() && self.added.is_empty(),
+            EpochKind::Rekey => {
                 self.epoch.counter > 1
                     && self.absent.is_empty()
                     && (self.changes.is_some() || self.point.is_some() != self.added.is_empty())
@@ -152,7 +152,7 @@ impl<S: Suite> HeaderCore<S> {
         // §7.1: many slots have their digest within a tree's term, and nowhere else; few are listed.
         let listed = self.removed.runs().len() + self.added.runs().len();
         let changes_fit = match self.changes {
-            Some(_) => tree && self.kind == Kind::Rekey && listed == 0,
+            Some(_) => tree && self.kind == EpochKind::Rekey && listed == 0,
             None => !tree || listed <= MAX_LISTED,
         };
         if !(kind_fits && strategy_fits && root_fits && changes_fit && self.issued_at < self.valid_until) {

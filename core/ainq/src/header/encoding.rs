@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Reader, Writer};
 
-use super::{Entry, Epoch, Header, HeaderCore, Kind, StrategyKind};
+use super::{Entry, Epoch, EpochKind, Header, HeaderCore, StrategyKind};
 use crate::slots::{MAX_SLOTS, SlotSet};
 use crate::{Deployment, DronePublicKey, Element, Error, KemTerm, Name, Signature, Suite};
 
@@ -25,7 +25,7 @@ pub(super) fn encode_start<S: Suite>(
     writer
 }
 
-impl Kind {
+impl EpochKind {
     /// Byte of the kind in the encoding.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -136,7 +136,7 @@ impl<S: Suite> HeaderCore<S> {
             issued_at: reader.u64()?,
             valid_until: reader.u64()?,
             strategy: StrategyKind::from_code(reader.u8()?)?,
-            kind: Kind::from_code(reader.u8()?)?,
+            kind: EpochKind::from_code(reader.u8()?)?,
             point: {
                 there = reader.u8()?;
                 if there > 7 {

@@ -2,7 +2,7 @@
 
 use quiver_crypto::Digest;
 
-use super::{Epoch, Header, HeaderCore, Kind, StrategyKind};
+use super::{Epoch, EpochKind, Header, HeaderCore, StrategyKind};
 use crate::slots::SlotSet;
 use crate::tree::Delta;
 use crate::{Element, Error, Signature, Suite, UnixTime};
@@ -50,7 +50,7 @@ impl<S: Suite> Header<S> {
     pub fn shorten(&self, before: &HeaderCore<S>) -> Option<ShortHeader<S>> {
         let core = &self.core;
         // §7.6: within a term of a tree; what a term keeps is left out.
-        let follows = core.kind == Kind::Rekey
+        let follows = core.kind == EpochKind::Rekey
             && core.strategy == StrategyKind::Tree
             && before.strategy == core.strategy
             && before.next() == Some(core.epoch)
@@ -127,7 +127,7 @@ impl<S: Suite> ShortHeader<S> {
             issued_at: self.issued_at,
             valid_until: self.valid_until,
             strategy: before.strategy,
-            kind: Kind::Rekey,
+            kind: EpochKind::Rekey,
             point: self.point,
             height: wraps.height(),
             removed: self.removed,

@@ -4,7 +4,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::kem::TermKeys;
-use crate::roster::Member;
+use crate::roster::RosterMember;
 use crate::slots::Slot;
 use crate::{Admission, Deployment, DronePublicKey, Element, Error, KemKey, Roster, Serial, Suite};
 
@@ -194,7 +194,7 @@ impl<'a, S: Suite> Newcomer<'a, S> {
     /// caused.
     pub(super) fn with_spare(
         slot: Slot,
-        member: &'a Member<S>,
+        member: &'a RosterMember<S>,
         (q, spare): &(u64, Element<S>),
     ) -> Option<Self> {
         // §6.6: Y + E_q, without a round trip to the member.

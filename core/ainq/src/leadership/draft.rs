@@ -11,16 +11,16 @@ use crate::header::header_digest;
 use crate::kem::check_term;
 use crate::pairwise::{PairContext, Ratchet};
 use crate::slots::{Slot, SlotChanges, SlotSet};
-use crate::strategy::{Change, Sealed, Strategy};
+use crate::strategy::{MembershipChange, SealedEpoch, Strategy};
 use crate::{
-    Admission, DroneKeypair, Element, Epoch, Error, GroupContext, GroupKey, Header, HeaderCore, KemTerm,
-    Kind, Label, SecretScalar, StrategyKind, Suite,
+    Admission, DroneKeypair, Element, Epoch, EpochKind, Error, GroupContext, GroupKey, Header, HeaderCore,
+    KemTerm, Label, SecretScalar, StrategyKind, Suite,
 };
 
 /// An epoch before it is issued.
 pub(super) struct Draft<'a, S: Suite> {
     context: &'a GroupContext<S>,
-    kind: Kind,
+    kind: EpochKind,
     epoch: Epoch,
     prev: Digest,
     times: &'a Times,
@@ -36,7 +36,7 @@ pub(super) struct Draft<'a, S: Suite> {
 impl<'a, S: Suite> Draft<'a, S> {
     pub(super) fn new(
         context: &'a GroupContext<S>,
-        kind: Kind,
+        kind: EpochKind,
         epoch: Epoch,
         prev: Digest,
         times: &'a Times,
@@ -112,7 +112,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         let (kind, counter) = (self.kind, self.epoch.counter);
         let SlotChanges { removed, added } = &changes;
         let newcomers_follow = self.newcomers_follow;
-        let change = Change { kind, counter, removed, added, highest, newcomers, newcomers_follow };
+        let change = MembershipChange { kind, counter, removed, added, highest, newcomers, newcomers_follow };
         let height = strategy.height_after(&change);
         let mut nonce = [0; 32];
         rng.fill_bytes(&mut nonce);
@@ -121,7 +121,7 @@ impl<'a, S: Suite> Draft<'a, S> {
         let d0 = core.digest(deployment);
         let mut rng = rng;
         // §7.1: the strategy draws or derives K_g and wraps it under D0.
-        let Sealed { key, entries, wraps, entries_root } = strategy.seal(change, &d0, &mut rng);
+        let SealedEpoch { key, entries, wraps, entries_root } = strategy.seal(change, &d0, &mut rng);
         // §7.1: tag = PRF(K_g, "confirm", D0 ‖ entries_root)
         let tag = *key.tag(&d0, &entries_root).expose();
         // §7.1: D = H("quiver/1 header", D0 ‖ entries_root ‖ tag), signed with the label "header"

@@ -4,17 +4,17 @@ use alloc::vec::Vec;
 
 use quiver_crypto::ct_eq;
 
-use super::{Membership, OneTime, Pair, agree};
+use super::{LeaderKeys, Membership, OneTime, agree};
 use crate::slots::Slot;
-use crate::tree::{Delta, HmacXor, Part, Path, PathMessage, group_key};
+use crate::tree::{Delta, EpochPart, HmacXor, Path, PathMessage, group_key};
 use crate::{
-    DroneKeypair, Entry, Error, GroupContext, GroupKey, KemKey, Kind, SparePair, StrategyKind, Suite,
+    DroneKeypair, Entry, EpochKind, Error, GroupContext, GroupKey, KemKey, SparePair, StrategyKind, Suite,
     VerifiedHeader,
 };
 
 /// State of a membership after an epoch.
 struct Next<S: Suite> {
-    pair: Pair<S>,
+    pair: LeaderKeys<S>,
     path: Option<Path<HmacXor<S>>>,
     key: GroupKey,
 }
@@ -26,7 +26,7 @@ impl<S: Suite> Membership<S> {
         keypair: &DroneKeypair<S>,
         (spare, kem): (Option<&SparePair<S>>, Option<&KemKey<S>>),
         header: &VerifiedHeader<S>,
-        part: &Part,
+        part: &EpochPart,
     ) -> Result<Self, Error> {
         let core = header.core();
         // §7.3, 2: only a newer term.
@@ -40,18 +40,20 @@ impl<S: Suite> Membership<S> {
         let spare = spare.ok_or(Error::WrongSpare)?;
         match part {
             // §9.1: the entry names the spare pair that the leader used.
-            Part::Entry(entry) if entry.q != Some(spare.q()) => return Err(Error::WrongSpare),
+            EpochPart::Entry(entry) if entry.q != Some(spare.q()) => return Err(Error::WrongSpare),
             // §8.4: what the header does not bind costs no multiplication.
-            Part::Delta(delta) => check_wraps(header, delta)?,
+            EpochPart::Delta(delta) => check_wraps(header, delta)?,
             _ => {}
         }
         let one_time = OneTime { q: spare.q(), secret: spare.secret(), point: *spare.point(), kem };
         let pair = agree(context, keypair, &one_time, header, self.slot)?;
         match part {
-            Part::Entry(entry) => Self::open_entry(header, entry, pair),
-            Part::Path(path) => Self::open_path(header, path, pair),
+            EpochPart::Entry(entry) => Self::open_entry(header, entry, pair),
+            EpochPart::Path(path) => Self::open_path(header, path, pair),
             // §9.1: the nodes of a tree are new, and a member holds none of their keys yet.
-            Part::Delta(delta) => Self::open_wraps(header, delta, (self.slot, &Path::new(Vec::new())), pair),
+            EpochPart::Delta(delta) => {
+                Self::open_wraps(header, delta, (self.slot, &Path::new(Vec::new())), pair)
+            }
         }
     }
 
@@ -78,7 +80,7 @@ impl<S: Suite> Membership<S> {
     pub(super) fn follow_by_wraps(&self, header: &VerifiedHeader<S>, delta: &Delta) -> Result<Self, Error> {
         self.check_in_term(header, StrategyKind::Tree)?;
         let core = header.core();
-        if core.kind != Kind::Rekey {
+        if core.kind != EpochKind::Rekey {
             return Err(Error::MissingEntry);
         }
         // §8.4: wraps apply only to the epoch that they build on, and must be those that the header binds.
@@ -98,7 +100,7 @@ impl<S: Suite> Membership<S> {
         header: &VerifiedHeader<S>,
         delta: &Delta,
         (slot, path): (Slot, &Path<HmacXor<S>>),
-        mut pair: Pair<S>,
+        mut pair: LeaderKeys<S>,
     ) -> Result<Self, Error> {
         let branch = delta.branch(slot)?;
         // §8.4: the wraps are made with W of this epoch.
@@ -135,7 +137,7 @@ impl<S: Suite> Membership<S> {
     pub(super) fn open_entry(
         header: &VerifiedHeader<S>,
         entry: &Entry,
-        mut pair: Pair<S>,
+        mut pair: LeaderKeys<S>,
     ) -> Result<Self, Error> {
         let pad = match header.core().strategy {
             StrategyKind::Flat => pair.ratchet.pad_and_step(header.d0(), entry.slot),
@@ -151,7 +153,7 @@ impl<S: Suite> Membership<S> {
     pub(super) fn open_path(
         header: &VerifiedHeader<S>,
         path: &PathMessage,
-        mut pair: Pair<S>,
+        mut pair: LeaderKeys<S>,
     ) -> Result<Self, Error> {
         // §8.2, 6: the path is sealed under W of this epoch.
         pair.ratchet.skip_to(header.core().epoch.counter)?;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
-use super::{Membership, Pair};
+use super::{LeaderKeys, Membership};
 use crate::pairwise::Ratchet;
 use crate::slots::MAX_SLOTS;
 use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
@@ -69,7 +69,7 @@ impl<S: Suite> Membership<S> {
             slot,
             epoch,
             digest,
-            pair: Pair::new(ratchet),
+            pair: LeaderKeys::new(ratchet),
             path: None,
             key: None,
             traffic: None,

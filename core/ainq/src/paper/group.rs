@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Secret;
 use rand_core::CryptoRngCore;
 
-use super::{FullKey, Member, Oracles, PublicParameters};
+use super::{FullKey, Oracles, PaperDrone, PublicParameters};
 use crate::{AgreedSecret, Element, Error, SecretScalar, Suite, UnixTime};
 
 /// The leader's message to the group. Nothing in it authenticates its sender.
@@ -23,23 +23,23 @@ pub struct Broadcast<S: Suite> {
 #[derive(Debug)]
 pub struct GroupState<S: Suite> {
     oracles: Oracles,
-    leader: Member<S>,
+    leader: PaperDrone<S>,
     l: SecretScalar<S>,
     v: Element<S>,
     t_g: UnixTime,
-    members: Vec<(Member<S>, AgreedSecret)>,
+    members: Vec<(PaperDrone<S>, AgreedSecret)>,
 }
 
 /// **GenGroupKey**: K_g and l_k random, V = l_k·P, and per member T_i = l_k·Y_i, C_i = K_g ⊕ H1(V,T_i,…,t_g).
 ///
-/// Two multiplications per member, one of them in [`Member::new`]. It takes no secret of the leader's.
+/// Two multiplications per member, one of them in [`PaperDrone::new`]. It takes no secret of the leader's.
 ///
 /// # Errors
 /// [`Error::InvalidScalar`], which does not happen for a drawn l_k.
 pub fn gen_group_key<S: Suite>(
     parameters: &PublicParameters<S>,
-    leader: Member<S>,
-    members: Vec<Member<S>>,
+    leader: PaperDrone<S>,
+    members: Vec<PaperDrone<S>>,
     t_g: UnixTime,
     rng: &mut (impl CryptoRngCore + ?Sized),
 ) -> Result<(GroupState<S>, Secret<32>, Broadcast<S>), Error> {
@@ -67,7 +67,7 @@ pub fn gen_group_key<S: Suite>(
 pub fn key_retrieval<S: Suite>(
     parameters: &PublicParameters<S>,
     own: &FullKey<S>,
-    leader: &Member<S>,
+    leader: &PaperDrone<S>,
     broadcast: &Broadcast<S>,
     index: usize,
 ) -> Result<Secret<32>, Error> {
@@ -81,7 +81,7 @@ pub fn key_retrieval<S: Suite>(
 
 impl<S: Suite> GroupState<S> {
     /// GL.
-    pub fn members(&self) -> impl Iterator<Item = &Member<S>> {
+    pub fn members(&self) -> impl Iterator<Item = &PaperDrone<S>> {
         self.members.iter().map(|(member, _)| member)
     }
 
@@ -102,7 +102,7 @@ impl<S: Suite> GroupState<S> {
     /// As [`gen_group_key`].
     pub fn rekey_on_join(
         &mut self,
-        newcomers: Vec<Member<S>>,
+        newcomers: Vec<PaperDrone<S>>,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> Result<(Secret<32>, Broadcast<S>), Error> {
         self.admit(newcomers)?;
@@ -112,7 +112,7 @@ impl<S: Suite> GroupState<S> {
     /// **Re-Key on leave**: a fresh K_g; the leaver's entry is gone.
     pub fn rekey_on_leave(
         &mut self,
-        leaver: &Member<S>,
+        leaver: &PaperDrone<S>,
         rng: &mut (impl CryptoRngCore + ?Sized),
     ) -> (Secret<32>, Broadcast<S>) {
         // Re-Key on leave: V, T_i and t_g stay, so the mask repeats: C ⊕ C' = K ⊕ K' (§18).
@@ -120,7 +120,7 @@ impl<S: Suite> GroupState<S> {
         self.distribute(rng)
     }
 
-    fn admit(&mut self, newcomers: Vec<Member<S>>) -> Result<(), Error> {
+    fn admit(&mut self, newcomers: Vec<PaperDrone<S>>) -> Result<(), Error> {
         // T_i = l_k·Y_i: a stolen y_i opens everything recorded (§18).
         let points: Vec<S::Point> = newcomers.iter().map(|member| *member.implicit.point()).collect();
         for (member, t) in newcomers.into_iter().zip(S::agree_many(self.l.expose(), &points)) {
@@ -132,7 +132,7 @@ impl<S: Suite> GroupState<S> {
     fn distribute(&self, rng: &mut (impl CryptoRngCore + ?Sized)) -> (Secret<32>, Broadcast<S>) {
         // C_i = K_g ⊕ H1(V, T_i, …, t_g), broadcast without authentication (§18).
         let key = Secret::random(rng);
-        let wrap = |(member, t): &(Member<S>, AgreedSecret)| {
+        let wrap = |(member, t): &(PaperDrone<S>, AgreedSecret)| {
             key.xor(&mask(&self.oracles, &self.leader, member, &self.v, t, self.t_g))
         };
         let wrapped = self.members.iter().map(wrap).collect();
@@ -143,8 +143,8 @@ impl<S: Suite> GroupState<S> {
 /// H1(V, T_i, D_k, R_k, P_k, D_i, R_i, P_i, t_g): the same for as long as V and t_g are.
 fn mask<S: Suite>(
     oracles: &Oracles,
-    leader: &Member<S>,
-    member: &Member<S>,
+    leader: &PaperDrone<S>,
+    member: &PaperDrone<S>,
     v: &Element<S>,
     t: &AgreedSecret,
     t_g: UnixTime,

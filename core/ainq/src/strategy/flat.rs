@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use quiver_crypto::{Digest, Secret};
 use rand_core::CryptoRngCore;
 
-use super::{Change, Sealed, Strategy};
+use super::{MembershipChange, SealedEpoch, Strategy};
 use crate::pairwise::Ratchet;
 use crate::slab::Slab;
 use crate::slots::Slot;
@@ -37,11 +37,16 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         StrategyKind::Flat
     }
 
-    fn height_after(&self, _: &Change<'_, S>) -> u8 {
+    fn height_after(&self, _: &MembershipChange<'_, S>) -> u8 {
         0
     }
 
-    fn seal(&mut self, change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+    fn seal(
+        &mut self,
+        change: MembershipChange<'_, S>,
+        d0: &Digest,
+        rng: &mut dyn CryptoRngCore,
+    ) -> SealedEpoch {
         // §7.2: the steps that the last epoch left for later.
         self.settle();
         // §7.1: K_g = 32 random bytes
@@ -58,7 +63,7 @@ impl<S: Suite> Strategy<S> for Flat<S> {
         }
         self.owes_steps = true;
         // §7.1: entries_root is zero: nobody signs entries (§7.4).
-        Sealed { key, entries, wraps: None, entries_root: [0; 32] }
+        SealedEpoch { key, entries, wraps: None, entries_root: [0; 32] }
     }
 
     fn settle(&mut self) {

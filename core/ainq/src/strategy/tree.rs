@@ -9,13 +9,14 @@ use alloc::vec::Vec;
 use quiver_crypto::{Digest, Secret};
 use rand_core::CryptoRngCore;
 
-use super::{Change, Sealed, Strategy};
+use super::{MembershipChange, SealedEpoch, Strategy};
 use crate::pairwise::Ratchet;
 use crate::slots::Slot;
 use crate::tree::{
-    Algebra, Hierarchy, HmacXor, Node, PathMessage, PathNonce, Touched, WrapTree, group_key, height_for,
+    Algebra, Hierarchy, HmacXor, KeyTreeNode, PathMessage, PathNonce, Touched, WrapTree, group_key,
+    height_for,
 };
-use crate::{Entry, Error, GroupKey, Kind, StrategyKind, Suite};
+use crate::{Entry, EpochKind, Error, GroupKey, StrategyKind, Suite};
 
 /// The tree of one term.
 pub(crate) struct Tree<S: Suite> {
@@ -31,17 +32,17 @@ impl<S: Suite> Tree<S> {
     fn rekey(
         &mut self,
         touched: &Touched,
-        change: &Change<'_, S>,
+        change: &MembershipChange<'_, S>,
         d0: &Digest,
         rng: &mut dyn CryptoRngCore,
-    ) -> Sealed {
+    ) -> SealedEpoch {
         let fresh = &mut |_| Secret::random(rng);
         // §8.2, 6: of an opening all members have wraps, and nobody needs a path.
-        let newcomers = if change.kind == Kind::Open { &[] } else { change.newcomers.as_slice() };
+        let newcomers = if change.kind == EpochKind::Open { &[] } else { change.newcomers.as_slice() };
         // §8.2, 2 to 4: fresh keys, wraps, steps.
         let wraps = self.nodes.rekey(touched, change.removed, newcomers, d0, fresh);
         let wraps = WrapTree::pack(touched, &wraps);
-        let root = Node { level: touched.height(), index: 0 };
+        let root = KeyTreeNode { level: touched.height(), index: 0 };
         // §8.2, 5: K_g = PRF(n_root, "group key", D0). In an empty group the key has no holder.
         let key = match self.nodes.key(root) {
             Some(root) => group_key::<S>(root, d0),
@@ -49,11 +50,11 @@ impl<S: Suite> Tree<S> {
         };
         // §8.3: entries_root, of the whole and of every part.
         let entries_root = wraps.root();
-        Sealed { key, entries: Vec::new(), wraps: Some(wraps), entries_root }
+        SealedEpoch { key, entries: Vec::new(), wraps: Some(wraps), entries_root }
     }
 
     /// The key under each member's pad, for those that are not sent the wraps of an opening.
-    fn entries(&self, change: &Change<'_, S>, key: &GroupKey, d0: &Digest) -> Vec<Entry> {
+    fn entries(&self, change: &MembershipChange<'_, S>, key: &GroupKey, d0: &Digest) -> Vec<Entry> {
         let members = change.newcomers.iter();
         // §9.1: C_i = K_g ⊕ PRF(W_i[1], "wrap", D0 ‖ slot)
         let wrap = |slot, ratchet: &Ratchet<S>| key.wrap(&ratchet.pad(d0, slot));
@@ -66,27 +67,32 @@ impl<S: Suite> Strategy<S> for Tree<S> {
         StrategyKind::Tree
     }
 
-    fn height_after(&self, change: &Change<'_, S>) -> u8 {
+    fn height_after(&self, change: &MembershipChange<'_, S>) -> u8 {
         // A tree of one leaf would have no root to take a key from.
         let before = self.nodes.height().max(1);
         // §8.1: a tree never shrinks within a term.
         change.highest.map_or(before, |slot| before.max(height_for(slot)))
     }
 
-    fn seal(&mut self, mut change: Change<'_, S>, d0: &Digest, rng: &mut dyn CryptoRngCore) -> Sealed {
+    fn seal(
+        &mut self,
+        mut change: MembershipChange<'_, S>,
+        d0: &Digest,
+        rng: &mut dyn CryptoRngCore,
+    ) -> SealedEpoch {
         let height = self.height_after(&change);
         // §8.1: the key of a leaf is W[c] of the epoch with counter c.
         change.newcomers.iter_mut().for_each(|(_, ratchet)| ratchet.count_from(change.counter));
-        if change.kind == Kind::Open {
+        if change.kind == EpochKind::Open {
             // §8.2, 1: all nodes above members are of R.
             let members = change.newcomers.iter().map(|(slot, _)| *slot).collect();
             self.nodes = Hierarchy::new(&change.newcomers);
             let sealed = self.rekey(&Touched::opening(height, &members), &change, d0, rng);
-            return Sealed { entries: self.entries(&change, &sealed.key, d0), ..sealed };
+            return SealedEpoch { entries: self.entries(&change, &sealed.key, d0), ..sealed };
         }
         let rules = HmacXor::<S>::RULES;
         // §8.2, 1: R and A.
-        let (before, Change { removed, added, .. }) = (self.nodes.height(), &change);
+        let (before, MembershipChange { removed, added, .. }) = (self.nodes.height(), &change);
         let touched = if change.newcomers_follow {
             Touched::joining(before, height, removed, added)
         } else {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Zeroizing, aead};
 
-use super::senders::{Ceiling, MAX_SENDERS, SenderId, Senders, Source};
-use super::{Frame, MAX_FRAMES, Start, TrafficKey, associated_data};
+use super::senders::{Ceiling, MAX_SENDERS, SenderId, SenderStart, TrafficSenders};
+use super::{MAX_FRAMES, SealedMessage, Start, TrafficKey, associated_data};
 use crate::slots::{LEADER_SLOT, MAX_SLOTS, Slot};
 use crate::{Error, Handle, Name};
 
@@ -27,9 +27,9 @@ pub struct Receiver {
     /// No member holds this slot or one above.
     slots: Slot,
     /// Separate, so that no other sender's messages displace it.
-    from_leader: Option<Box<Source>>,
-    signed: Senders,
-    unsigned: Senders,
+    from_leader: Option<Box<SenderStart>>,
+    signed: TrafficSenders,
+    unsigned: TrafficSenders,
 }
 
 /// A message that opened, not yet accepted: if it claims a signer, the signature is still to be verified.
@@ -53,8 +53,8 @@ impl Receiver {
             leader,
             slots: MAX_SLOTS,
             from_leader: None,
-            signed: Senders::new(MAX_SENDERS),
-            unsigned: Senders::new(MAX_SENDERS),
+            signed: TrafficSenders::new(MAX_SENDERS),
+            unsigned: TrafficSenders::new(MAX_SENDERS),
         }
     }
 
@@ -85,7 +85,7 @@ impl Receiver {
         let mut receiver = Self::new(key, digest, leader);
         for Ceiling { sender, slot, boot_no, salt, counter } in ceilings {
             // Nothing below a ceiling is received again.
-            let source = Source::new(&receiver.key, Start { slot, boot_no, salt }, counter);
+            let source = SenderStart::new(&receiver.key, Start { slot, boot_no, salt }, counter);
             match sender {
                 SenderId::Leader => receiver.from_leader = Some(Box::new(source)),
                 SenderId::Signer(_) => receiver.signed.insert(sender, source),
@@ -114,7 +114,12 @@ impl Receiver {
     /// slot unless it is the leader that signs; [`Error::Replay`] if it was received before, may have been,
     /// or its sender has started anew since; [`Error::SealBroken`] if it is not of this epoch, sender,
     /// channel and signer; [`Error::Exhausted`] for a new sender when there is no room for more.
-    pub fn open(&self, frame: &Frame, channel: &Name, signer: Option<&Handle>) -> Result<Opened, Error> {
+    pub fn open(
+        &self,
+        frame: &SealedMessage,
+        channel: &Name,
+        signer: Option<&Handle>,
+    ) -> Result<Opened, Error> {
         // §13.4, 1: slot, number and window, as the message claims them. The leader signs all its messages,
         // in its own slot; no other message is from there (§13.3).
         let by_leader = signer == Some(&self.leader);
@@ -156,7 +161,7 @@ impl Receiver {
         match sender {
             SenderId::Leader => {
                 let source = self.from_leader.take().filter(|source| source.is(&start));
-                let mut source = source.unwrap_or_else(|| Box::new(Source::new(&self.key, start, 0)));
+                let mut source = source.unwrap_or_else(|| Box::new(SenderStart::new(&self.key, start, 0)));
                 source.mark(counter);
                 self.from_leader = Some(source);
             }
@@ -166,7 +171,7 @@ impl Receiver {
         Ok(plaintext)
     }
 
-    fn source(&self, sender: SenderId) -> Option<&Source> {
+    fn source(&self, sender: SenderId) -> Option<&SenderStart> {
         match sender {
             SenderId::Leader => self.from_leader.as_deref(),
             SenderId::Signer(_) => self.signed.get(sender),

@@ -69,7 +69,7 @@ pub struct Ceiling {
 }
 
 /// The newest start of a sender.
-pub(super) struct Source {
+pub(super) struct SenderStart {
     start: Start,
     pub(super) key: Secret<32>,
     window: Window,
@@ -78,7 +78,7 @@ pub(super) struct Source {
     risen: bool,
 }
 
-impl Source {
+impl SenderStart {
     pub(super) fn new(traffic: &TrafficKey, start: Start, floor: u64) -> Self {
         let key = traffic.sender(&start);
         Self { start, key, window: Window::from(floor), ceiling: floor, risen: false }
@@ -130,18 +130,18 @@ impl Floor {
 }
 
 /// Senders of one kind: all that sign, or all that do not.
-pub(super) struct Senders {
+pub(super) struct TrafficSenders {
     limit: u32,
     /// Counts what was accepted.
     clock: u32,
     /// Senders, with the time at which each was last received. Boxed: a map makes room for eleven at once,
     /// and most receivers have one or two senders.
-    recent: BTreeMap<u64, (u32, Box<Source>)>,
+    recent: BTreeMap<u64, (u32, Box<SenderStart>)>,
     /// Ascending.
     floors: Vec<Floor>,
 }
 
-impl Senders {
+impl TrafficSenders {
     pub(super) const fn new(limit: u32) -> Self {
         Self { limit, clock: 0, recent: BTreeMap::new(), floors: Vec::new() }
     }
@@ -150,7 +150,7 @@ impl Senders {
         self.limit = limit;
     }
 
-    pub(super) fn get(&self, sender: SenderId) -> Option<&Source> {
+    pub(super) fn get(&self, sender: SenderId) -> Option<&SenderStart> {
         self.recent.get(&sender.number()).map(|(_, source)| &**source)
     }
 
@@ -190,7 +190,7 @@ impl Senders {
                 *heard = clock;
                 // §13.5: a lower boot number was dropped before; a higher one begins anew.
                 if !source.is(&start) {
-                    **source = Source::new(traffic, start, 0);
+                    **source = SenderStart::new(traffic, start, 0);
                 }
                 source.mark(counter);
             }
@@ -204,7 +204,7 @@ impl Senders {
                         },
                     );
                 // §13.5: nothing below the floor is ever received again in this epoch.
-                let mut source = Source::new(traffic, start, floor);
+                let mut source = SenderStart::new(traffic, start, floor);
                 source.mark(counter);
                 self.insert(sender, source);
             }
@@ -212,7 +212,7 @@ impl Senders {
     }
 
     /// Adds a sender, and forgets the one received least recently if there is no room.
-    pub(super) fn insert(&mut self, sender: SenderId, source: Source) {
+    pub(super) fn insert(&mut self, sender: SenderId, source: SenderStart) {
         if self.recent.len() >= self.limit as usize {
             let oldest = self.recent.iter().min_by_key(|(_, (heard, _))| *heard).map(|(number, _)| *number);
             if let Some(number) = oldest {

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use quiver_crypto::{Digest, PrfKey, Secret, prf, prf_each};
 
-use super::Node;
+use super::KeyTreeNode;
 use crate::Suite;
 use crate::pairwise::Ratchet;
 
@@ -39,10 +39,10 @@ impl Rules {
 
 /// Position of a wrap: under D0, to `child`, which gets `parent`'s seed from it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct WrapPosition<'a> {
     pub(crate) d0: &'a Digest,
-    pub(crate) parent: Node,
-    pub(crate) child: Node,
+    pub(crate) parent: KeyTreeNode,
+    pub(crate) child: KeyTreeNode,
 }
 
 /// Keys of nodes and of leaves, seeds that live for one epoch's making, and what is done with them.
@@ -52,33 +52,33 @@ pub(crate) trait Algebra {
     /// A seed from which keys and seeds are to follow.
     type Seed;
     /// A member's chain: the key of an epoch.
-    type Leaf: Chain<Key = Self::Key>;
+    type Leaf: LeafKeyChain<Key = Self::Key>;
     /// A seed under a key.
     type Wrap;
 
     const RULES: Rules = Rules::ALL;
 
     /// `seed` under `under`, and what `under` becomes by it.
-    fn wrap(place: &Place<'_>, under: &Self::Key, seed: &Self::Key) -> (Self::Wrap, Self::Key);
+    fn wrap(place: &WrapPosition<'_>, under: &Self::Key, seed: &Self::Key) -> (Self::Wrap, Self::Key);
     /// Inverse of [`wrap`](Self::wrap), and the step of `under`. The seed is not verified yet.
-    fn unwrap(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
+    fn unwrap(place: &WrapPosition<'_>, under: &Self::Key, wrap: &Self::Wrap) -> (Self::Key, Self::Key);
     /// Opens a wrap as [`unwrap`](Self::unwrap) does, without the step of `under`: a leaf's key is stepped by
     /// its chain.
-    fn open(place: &Place<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
+    fn open(place: &WrapPosition<'_>, under: &Self::Key, wrap: &Self::Wrap) -> Self::Key {
         Self::unwrap(place, under, wrap).0
     }
     /// A seed, ready for what follows from it.
     fn seed(seed: &Self::Key) -> Self::Seed;
     /// s_v = PRF(s_c, "up", v): the seed of a node from its child's.
-    fn raise(node: Node, seed: &Self::Seed) -> Self::Key;
+    fn raise(node: KeyTreeNode, seed: &Self::Seed) -> Self::Key;
     /// n* = PRF(s, "node", v): the key of a node from its seed.
-    fn key_of(node: Node, seed: &Self::Seed) -> Self::Key;
+    fn key_of(node: KeyTreeNode, seed: &Self::Seed) -> Self::Key;
     /// n⁺ = PRF(n, "step", node).
-    fn step(node: Node, key: &Self::Key) -> Self::Key;
+    fn step(node: KeyTreeNode, key: &Self::Key) -> Self::Key;
 }
 
 /// A leaf's key, which goes forward only, with the counter of the epochs.
-pub(crate) trait Chain: Clone {
+pub(crate) trait LeafKeyChain: Clone {
     type Key;
     fn key(&self) -> &Self::Key;
     /// The key of the epoch of this counter, however far that is. Never back.
@@ -96,7 +96,7 @@ const STEP: &str = "step";
 
 impl<S: Suite> HmacXor<S> {
     /// PRF(k_c, "wrap node", D0 ‖ v ‖ c) and PRF(k_c, "step", c).
-    fn pad_and_step(place: &Place<'_>, under: &Secret<32>) -> [Secret<32>; 2] {
+    fn pad_and_step(place: &WrapPosition<'_>, under: &Secret<32>) -> [Secret<32>; 2] {
         // §8.2, 3 and 4: the pad of the wrap, and the step of the key that wraps.
         let (parent, child) = (place.parent.encode(), place.child.encode());
         prf_each(under, S::ID, [(WRAP, &[place.d0, &parent, &child]), (STEP, &[&child])])
@@ -110,18 +110,18 @@ impl<S: Suite> Algebra for HmacXor<S> {
     type Leaf = Ratchet<S>;
     type Wrap = [u8; 32];
 
-    fn wrap(place: &Place<'_>, under: &Secret<32>, seed: &Secret<32>) -> ([u8; 32], Secret<32>) {
+    fn wrap(place: &WrapPosition<'_>, under: &Secret<32>, seed: &Secret<32>) -> ([u8; 32], Secret<32>) {
         // §8.2, 3: wrap(v,c) = s_v ⊕ PRF(k_c, "wrap node", D0 ‖ v ‖ c)
         let [pad, stepped] = Self::pad_and_step(place, under);
         (seed.xor(&pad), stepped)
     }
 
-    fn unwrap(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> (Secret<32>, Secret<32>) {
+    fn unwrap(place: &WrapPosition<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> (Secret<32>, Secret<32>) {
         let [pad, stepped] = Self::pad_and_step(place, under);
         (pad.unmask(wrap), stepped)
     }
 
-    fn open(place: &Place<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> Secret<32> {
+    fn open(place: &WrapPosition<'_>, under: &Secret<32>, wrap: &[u8; 32]) -> Secret<32> {
         let (parent, child) = (place.parent.encode(), place.child.encode());
         // §8.2, 4: leaves do not step here.
         prf(under, S::ID, WRAP, &[place.d0, &parent, &child]).unmask(wrap)
@@ -131,23 +131,23 @@ impl<S: Suite> Algebra for HmacXor<S> {
         PrfKey::new(seed)
     }
 
-    fn raise(node: Node, seed: &PrfKey) -> Secret<32> {
+    fn raise(node: KeyTreeNode, seed: &PrfKey) -> Secret<32> {
         // §8.2, 2: s_v = PRF(s_c, "up", v).
         seed.prf(S::ID, UP, &[&node.encode()])
     }
 
-    fn key_of(node: Node, seed: &PrfKey) -> Secret<32> {
+    fn key_of(node: KeyTreeNode, seed: &PrfKey) -> Secret<32> {
         // §8.2, 2: n_v* = PRF(s_v, "node", v).
         seed.prf(S::ID, KEY, &[&node.encode()])
     }
 
-    fn step(node: Node, key: &Secret<32>) -> Secret<32> {
+    fn step(node: KeyTreeNode, key: &Secret<32>) -> Secret<32> {
         // §8.2, 4: n = PRF(n*, "step", node).
         prf(key, S::ID, STEP, &[&node.encode()])
     }
 }
 
-impl<S: Suite> Chain for Ratchet<S> {
+impl<S: Suite> LeafKeyChain for Ratchet<S> {
     type Key = Secret<32>;
 
     fn key(&self) -> &Secret<32> {

@@ -1,18 +1,18 @@
 //! Changes of the nodes above one leaf in an epoch.
 
-use super::node::{MAX_HEIGHT, Node};
+use super::node::{KeyTreeNode, MAX_HEIGHT};
 use crate::slots::Slot;
 
 /// Change of a node in an epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct NodeChange {
     /// True if it is in R: gets a key from a seed. Of a leaf: whether its member is removed.
     pub(crate) refreshed: bool,
     /// True if it is in A: above a newcomer. Of a leaf: whether its member is new.
     pub(crate) added: bool,
 }
 
-impl Change {
+impl NodeChange {
     /// Returns true if anything changes at the node or beneath.
     pub(crate) const fn any(self) -> bool {
         self.refreshed || self.added
@@ -24,14 +24,14 @@ impl Change {
 pub(crate) struct Branch<'a, W> {
     slot: Slot,
     height: u8,
-    changes: [Change; MAX_HEIGHT as usize + 1],
+    changes: [NodeChange; MAX_HEIGHT as usize + 1],
     wraps: [Option<&'a W>; MAX_HEIGHT as usize],
 }
 
 impl<'a, W> Branch<'a, W> {
     /// A branch on which nothing changes, in a tree of this height.
     pub(crate) const fn new(slot: Slot, height: u8) -> Self {
-        let (changes, wraps) = ([Change { refreshed: false, added: false }; _], [None; _]);
+        let (changes, wraps) = ([NodeChange { refreshed: false, added: false }; _], [None; _]);
         Self { slot, height, changes, wraps }
     }
 
@@ -40,11 +40,11 @@ impl<'a, W> Branch<'a, W> {
     }
 
     /// The node of the branch on a level.
-    pub(crate) const fn node(&self, level: u8) -> Node {
-        Node::above(self.slot, level)
+    pub(crate) const fn node(&self, level: u8) -> KeyTreeNode {
+        KeyTreeNode::above(self.slot, level)
     }
 
-    pub(crate) fn change(&self, level: u8) -> Change {
+    pub(crate) fn change(&self, level: u8) -> NodeChange {
         self.changes.get(usize::from(level)).copied().unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl<'a, W> Branch<'a, W> {
         lowest.is_none_or(|child| self.wraps.get(child).is_some_and(Option::is_some))
     }
 
-    pub(crate) fn set(&mut self, level: u8, change: Change, wrap: Option<&'a W>) {
+    pub(crate) fn set(&mut self, level: u8, change: NodeChange, wrap: Option<&'a W>) {
         if let Some(place) = self.changes.get_mut(usize::from(level)) {
             *place = change;
         }

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Hasher};
 
-use super::branch::{Branch, Change};
-use super::node::{MAX_HEIGHT, Node};
+use super::branch::{Branch, NodeChange};
+use super::node::{KeyTreeNode, MAX_HEIGHT};
 use super::wrap_tree::WrapTree;
 use crate::Error;
 use crate::slots::Slot;
@@ -226,12 +226,12 @@ impl Delta {
     }
 }
 
-const fn root_change(first: u8) -> Change {
-    Change { refreshed: first & ROOT_REFRESHED > 0, added: first & ROOT_ADDED > 0 }
+const fn root_change(first: u8) -> NodeChange {
+    NodeChange { refreshed: first & ROOT_REFRESHED > 0, added: first & ROOT_ADDED > 0 }
 }
 
 /// The first byte.
-pub(super) const fn first_byte(height: u8, root: Change, part: bool) -> u8 {
+pub(super) const fn first_byte(height: u8, root: NodeChange, part: bool) -> u8 {
     let (refreshed, added) = (root.refreshed as u8, root.added as u8);
     height | refreshed << 5 | added << 6 | (part as u8) << 7
 }
@@ -241,17 +241,17 @@ pub(super) const fn first_byte(height: u8, root: Change, part: bool) -> u8 {
 pub(super) struct Flags(pub(super) u8);
 
 impl Flags {
-    pub(super) fn new(children: [(Change, bool); 2]) -> Self {
-        let of = |(change, wraps): (Change, bool)| {
+    pub(super) fn new(children: [(NodeChange, bool); 2]) -> Self {
+        let of = |(change, wraps): (NodeChange, bool)| {
             u8::from(change.refreshed) | u8::from(change.added) << 1 | u8::from(wraps) << 2
         };
         let [left, right] = children;
         Self(of(left) | of(right) << 3)
     }
 
-    pub(super) const fn child(self, side: usize) -> Change {
+    pub(super) const fn child(self, side: usize) -> NodeChange {
         let bits = self.0 >> (3 * side);
-        Change { refreshed: bits & 1 > 0, added: bits & 2 > 0 }
+        NodeChange { refreshed: bits & 1 > 0, added: bits & 2 > 0 }
     }
 
     /// Returns true if anything changes at a child or beneath it.
@@ -279,23 +279,23 @@ impl Flags {
     }
 
     /// Children of a node that change and have nodes beneath them, a bit for each.
-    const fn beneath_by_side(self, node: Node) -> u8 {
+    const fn beneath_by_side(self, node: KeyTreeNode) -> u8 {
         if node.level > 1 { self.changes(0) as u8 | (self.changes(1) as u8) << 1 } else { 0 }
     }
 
     /// Number of children of a node that change and have nodes beneath them.
-    pub(super) const fn beneath(self, node: Node) -> usize {
+    pub(super) const fn beneath(self, node: KeyTreeNode) -> usize {
         self.beneath_by_side(node).count_ones() as usize
     }
 
     /// Returns true if both children of a node are inner nodes that change: each has a hash of its own.
-    pub(super) const fn forks(self, node: Node) -> bool {
+    pub(super) const fn forks(self, node: KeyTreeNode) -> bool {
         self.beneath_by_side(node) == 0b11
     }
 
     /// Returns true if a node with this change can have these flags: what changes beneath changes it too, and
     /// only a refreshed node has a seed to wrap.
-    const fn fits(self, node: Change) -> bool {
+    const fn fits(self, node: NodeChange) -> bool {
         (node.refreshed || self.0 & 0b101_101 == 0) && (node.added || self.0 & 0b010_010 == 0)
     }
 }
@@ -303,7 +303,7 @@ impl Flags {
 /// A node as it is written.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    node: Node,
+    node: KeyTreeNode,
     flags: Flags,
     /// Children that change and follow, a bit for each; of the others there is the hash.
     given: u8,
@@ -314,7 +314,7 @@ struct Shape {
 }
 
 impl Shape {
-    const fn child(&self, side: usize) -> Change {
+    const fn child(&self, side: usize) -> NodeChange {
         self.flags.child(side)
     }
 
@@ -342,7 +342,7 @@ struct Nodes<'a> {
     bit: usize,
     part: bool,
     /// The next node, with what is done to it.
-    next: Option<(Node, Change)>,
+    next: Option<(KeyTreeNode, NodeChange)>,
     /// Right children to come, whose left siblings or what is beneath these comes first: at most one on each level,
     /// a bit for each.
     right: u32,
@@ -356,7 +356,7 @@ struct Nodes<'a> {
 impl<'a> Nodes<'a> {
     const fn new(first: u8, bits: &'a [u8]) -> Self {
         let level = first & !(PART | ROOT_ADDED | ROOT_REFRESHED);
-        let next = Some((Node { level, index: 0 }, root_change(first)));
+        let next = Some((KeyTreeNode { level, index: 0 }, root_change(first)));
         let part = first & PART > 0;
         Self { bits, bit: 0, part, next, right: 0, refreshed: 0, added: 0, strings: 0 }
     }
@@ -370,7 +370,7 @@ impl<'a> Nodes<'a> {
         Ok((bits >> (from % 8) & ((1 << count) - 1)) as u8)
     }
 
-    fn read(&mut self, node: Node, change: Change) -> Result<Shape, NoNode> {
+    fn read(&mut self, node: KeyTreeNode, change: NodeChange) -> Result<Shape, NoNode> {
         let code = self.next_bits(2)?;
         let flags = match Flags::USUAL.get(usize::from(code)) {
             Some(flags) => *flags,
@@ -392,8 +392,8 @@ impl<'a> Nodes<'a> {
     }
 
     /// The node that follows this one.
-    const fn after(&mut self, shape: &Shape) -> Option<(Node, Change)> {
-        let Node { level, index } = shape.node;
+    const fn after(&mut self, shape: &Shape) -> Option<(KeyTreeNode, NodeChange)> {
+        let KeyTreeNode { level, index } = shape.node;
         if shape.given > 0 {
             let side = if shape.given(0) { 0 } else { 1 };
             if shape.given == 0b11 {
@@ -410,9 +410,9 @@ impl<'a> Nodes<'a> {
         // This node is the left sibling of the lowest of them, or beneath that.
         let at = self.right.trailing_zeros();
         self.right &= self.right - 1;
-        let node = Node { level: at as u8, index: index >> (at as u8 - level) | 1 };
+        let node = KeyTreeNode { level: at as u8, index: index >> (at as u8 - level) | 1 };
         let (refreshed, added) = (self.refreshed >> at & 1 > 0, self.added >> at & 1 > 0);
-        Some((node, Change { refreshed, added }))
+        Some((node, NodeChange { refreshed, added }))
     }
 }
 
@@ -472,7 +472,7 @@ pub(super) fn begin_root(first: u8) -> Hasher {
 }
 
 /// M(v) = H("quiver/1 node", v ‖ T(v)).
-pub(super) fn begin_node(node: Node) -> Hasher {
+pub(super) fn begin_node(node: KeyTreeNode) -> Hasher {
     Hasher::new("quiver/1 node").fixed(&node.encode())
 }
 

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Digest;
 
-use super::algebra::{Algebra, Chain, Place};
-use super::node::{Node, Touched};
+use super::algebra::{Algebra, LeafKeyChain, WrapPosition};
+use super::node::{KeyTreeNode, Touched};
 use crate::slab::Slab;
 use crate::slots::{Slot, SlotSet};
 
 /// A wrap of an epoch, in the order level, index, child.
 pub(crate) struct Wrapped<W> {
-    pub(crate) parent: Node,
-    pub(crate) child: Node,
+    pub(crate) parent: KeyTreeNode,
+    pub(crate) child: KeyTreeNode,
     pub(crate) wrap: W,
 }
 
@@ -53,7 +53,7 @@ impl<A: Algebra> Hierarchy<A> {
         self.leaves.get(slot)
     }
 
-    pub(crate) fn key(&self, node: Node) -> Option<&A::Key> {
+    pub(crate) fn key(&self, node: KeyTreeNode) -> Option<&A::Key> {
         self.levels.get(usize::from(node.level).checked_sub(1)?)?.get(node.index)
     }
 
@@ -62,7 +62,7 @@ impl<A: Algebra> Hierarchy<A> {
     pub(crate) fn leaf_and_path(&mut self, slot: Slot) -> Option<(&A::Leaf, impl Iterator<Item = &A::Key>)> {
         let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, slot)?;
         let levels = (1..).zip(&self.levels);
-        Some((leaf, levels.filter_map(move |(level, keys)| keys.get(Node::above(slot, level).index))))
+        Some((leaf, levels.filter_map(move |(level, keys)| keys.get(KeyTreeNode::above(slot, level).index))))
     }
 
     /// Makes the next epoch of the change that `touched` was computed from. `fresh` gives seeds of nodes of R,
@@ -73,7 +73,7 @@ impl<A: Algebra> Hierarchy<A> {
         removed: &SlotSet,
         newcomers: &[(Slot, A::Leaf)],
         d0: &Digest,
-        fresh: &mut dyn FnMut(Node) -> A::Key,
+        fresh: &mut dyn FnMut(KeyTreeNode) -> A::Key,
     ) -> Vec<Wrapped<A::Wrap>> {
         // §8.1: a new root; its left child is the old one.
         while self.height() < touched.height() {
@@ -99,7 +99,7 @@ impl<A: Algebra> Hierarchy<A> {
             let mut seeds = Vec::with_capacity(touched.refreshed(level).len());
             let mut rest = beneath.as_slice();
             for index in touched.refreshed(level).iter() {
-                let node = Node { level, index };
+                let node = KeyTreeNode { level, index };
                 // Two at most.
                 let behind = rest.iter().take_while(|(child, _)| child / 2 <= index).count();
                 let (children, after) = rest.split_at_checked(behind).unwrap_or_default();
@@ -120,7 +120,7 @@ impl<A: Algebra> Hierarchy<A> {
         // §8.2, 4: the nodes of A step before newcomers get them.
         for level in 1..=touched.height() {
             for index in touched.added(level).iter() {
-                self.make_room(Node { level, index }, touched, fresh);
+                self.make_room(KeyTreeNode { level, index }, touched, fresh);
             }
         }
         wraps
@@ -136,16 +136,16 @@ impl<A: Algebra> Hierarchy<A> {
     /// a remaining member beneath. Gives the seed, unless nobody is beneath.
     fn refresh(
         &mut self,
-        node: Node,
+        node: KeyTreeNode,
         d0: &Digest,
-        fresh: &mut dyn FnMut(Node) -> A::Key,
+        fresh: &mut dyn FnMut(KeyTreeNode) -> A::Key,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
     ) -> Option<A::Seed> {
         // §8.2, 2: 32 random bytes where there is no c*.
         let seed = fresh(node);
         let before = wraps.len();
         for child in node.children() {
-            wraps.extend(self.spend(&Place { d0, parent: node, child }, &seed));
+            wraps.extend(self.spend(&WrapPosition { d0, parent: node, child }, &seed));
         }
         // §8.2, 2: without a remaining member beneath, no node holds a key.
         let seed = (wraps.len() > before).then(|| A::seed(&seed));
@@ -156,17 +156,18 @@ impl<A: Algebra> Hierarchy<A> {
     /// Refreshes a node of R from the seed of its child c*, and wraps for the other child.
     fn refresh_from(
         &mut self,
-        node: Node,
+        node: KeyTreeNode,
         chained: u32,
         beneath: &A::Seed,
         touched: &Touched,
         d0: &Digest,
         wraps: &mut Vec<Wrapped<A::Wrap>>,
     ) -> A::Seed {
-        let seed = raise::<A>(node, Node { level: node.level.saturating_sub(1), index: chained }, beneath);
+        let seed =
+            raise::<A>(node, KeyTreeNode { level: node.level.saturating_sub(1), index: chained }, beneath);
         for child in node.children() {
             if child.index != chained {
-                wraps.extend(self.spend(&Place { d0, parent: node, child }, &seed));
+                wraps.extend(self.spend(&WrapPosition { d0, parent: node, child }, &seed));
             } else if A::RULES.step_on_join && touched.adds_beneath(child) {
                 // §8.2, 4: it wrapped nothing, but is of A.
                 let stepped = self.key(child).map(|key| A::step(child, key));
@@ -181,8 +182,8 @@ impl<A: Algebra> Hierarchy<A> {
     /// Wraps under a child's key, and steps it unless it is a leaf's; nothing if the child has no remaining
     /// member. Children on a lower level are done, so their keys are the stars; nothing else uses these any
     /// more.
-    fn spend(&mut self, place: &Place<'_>, seed: &A::Key) -> Option<Wrapped<A::Wrap>> {
-        let Place { parent, child, .. } = *place;
+    fn spend(&mut self, place: &WrapPosition<'_>, seed: &A::Key) -> Option<Wrapped<A::Wrap>> {
+        let WrapPosition { parent, child, .. } = *place;
         if child.level == 0 {
             let leaf = use_leaf::<A>(&mut self.leaves, &mut self.used, self.counter, child.index)?;
             // §8.2, 4: a leaf's key belongs to the epoch and does not step here.
@@ -198,7 +199,12 @@ impl<A: Algebra> Hierarchy<A> {
     }
 
     /// A node of A: a key if it has none yet, and a step before newcomers get it, unless it has had it.
-    fn make_room(&mut self, node: Node, touched: &Touched, fresh: &mut dyn FnMut(Node) -> A::Key) {
+    fn make_room(
+        &mut self,
+        node: KeyTreeNode,
+        touched: &Touched,
+        fresh: &mut dyn FnMut(KeyTreeNode) -> A::Key,
+    ) {
         let former = self.key(node);
         // §8.2, 4: a node beneath one of R wrapped or is its c*, and has stepped already.
         let done = former.is_some() && node.level < touched.height() && touched.refreshes(node.parent());
@@ -208,7 +214,7 @@ impl<A: Algebra> Hierarchy<A> {
         self.put(node, Some(key));
     }
 
-    fn put(&mut self, node: Node, key: Option<A::Key>) {
+    fn put(&mut self, node: KeyTreeNode, key: Option<A::Key>) {
         let level = usize::from(node.level).saturating_sub(1);
         let Some(keys) = self.levels.get_mut(level) else { return };
         match key {
@@ -219,7 +225,7 @@ impl<A: Algebra> Hierarchy<A> {
 }
 
 /// The seed of a node from its child's.
-pub(super) fn raise<A: Algebra>(node: Node, child: Node, seed: &A::Seed) -> A::Key {
+pub(super) fn raise<A: Algebra>(node: KeyTreeNode, child: KeyTreeNode, seed: &A::Seed) -> A::Key {
     // §8.2, 2: s_v = PRF(s_c*, "up", v); never from n_c*, which is kept.
     if A::RULES.seeds_apart {
         A::raise(node, seed)

@@ -3,20 +3,20 @@
 use alloc::vec::Vec;
 
 use super::algebra::Rules;
-use super::branch::Change;
-use crate::slots::{Run, Runs, Slot, SlotSet, append_halved};
+use super::branch::NodeChange;
+use crate::slots::{Runs, Slot, SlotRun, SlotSet, append_halved};
 
 /// The greatest height a tree may have: one leaf for each of [`MAX_SLOTS`](crate::MAX_SLOTS).
 pub(crate) const MAX_HEIGHT: u8 = 20;
 
 /// A node: leaves are on level 0 and have their slot as index; the root is alone on its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Node {
+pub(crate) struct KeyTreeNode {
     pub(crate) level: u8,
     pub(crate) index: u32,
 }
 
-impl Node {
+impl KeyTreeNode {
     /// Bytes of [`encode`](Self::encode).
     pub(crate) const LEN: usize = 5;
 
@@ -117,23 +117,23 @@ impl Touched {
         self.added.on(level)
     }
 
-    pub(crate) fn refreshes(&self, node: Node) -> bool {
+    pub(crate) fn refreshes(&self, node: KeyTreeNode) -> bool {
         self.refreshed(node.level).contains(node.index)
     }
 
-    pub(crate) fn adds_beneath(&self, node: Node) -> bool {
+    pub(crate) fn adds_beneath(&self, node: KeyTreeNode) -> bool {
         self.added(node.level).contains(node.index)
     }
 
     /// Change of a node; of a leaf, true if its member is removed or new.
-    pub(crate) fn change(&self, node: Node) -> Change {
-        Change { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
+    pub(crate) fn change(&self, node: KeyTreeNode) -> NodeChange {
+        NodeChange { refreshed: self.refreshed.holds(node), added: self.added.holds(node) }
     }
 
     /// Returns true if newcomers fill all slots beneath a node, so that no earlier member needs its wraps.
-    pub(crate) fn is_new(&self, node: Node) -> bool {
+    pub(crate) fn is_new(&self, node: KeyTreeNode) -> bool {
         let first = node.index << node.level;
-        self.added.leaves().covers(&Run { start: first, len: 1 << node.level })
+        self.added.leaves().covers(&SlotRun { start: first, len: 1 << node.level })
     }
 
     /// Number of nodes of R.
@@ -146,7 +146,7 @@ impl Touched {
 struct Levels {
     height: u8,
     /// The indices of the leaves and of each level, one after the other.
-    runs: Vec<Run>,
+    runs: Vec<SlotRun>,
     /// Number of runs up to each level, the leaves' first.
     ends: [u32; MAX_HEIGHT as usize + 1],
 }
@@ -176,7 +176,7 @@ impl Levels {
     fn crown(&mut self, level: u8) {
         self.runs.truncate(self.end(level));
         for end in self.ends.iter_mut().take(usize::from(self.height) + 1).skip(usize::from(level) + 1) {
-            self.runs.push(Run { start: 0, len: 1 });
+            self.runs.push(SlotRun { start: 0, len: 1 });
             *end = self.runs.len() as u32;
         }
     }
@@ -208,7 +208,7 @@ impl Levels {
     }
 
     /// Returns true if a node is of the set, a leaf too.
-    fn holds(&self, node: Node) -> bool {
+    fn holds(&self, node: KeyTreeNode) -> bool {
         let runs = if node.level > 0 { self.on(node.level) } else { self.leaves() };
         runs.contains(node.index)
     }

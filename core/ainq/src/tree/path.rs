@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::Digest;
 
-use super::algebra::{Algebra, Chain, Place};
+use super::algebra::{Algebra, LeafKeyChain, WrapPosition};
 use super::branch::Branch;
 use super::hierarchy::raise;
 use crate::Error;
@@ -50,7 +50,7 @@ impl<A: Algebra> Path<A> {
             let (node, child) = (branch.node(level), branch.node(level - 1));
             let refreshed = branch.change(level).refreshed;
             // §8.4: v ∈ R: unwrap with the child's key before that child's step, ...
-            let place = Place { d0, parent: node, child };
+            let place = WrapPosition { d0, parent: node, child };
             let wrap = branch.wrap(level - 1).filter(|_| refreshed);
             let opened = wrap.map(|wrap| open::<A>(&place, &mut keys, leaf, wrap));
             // ... and step the child if it wrapped nothing but is above newcomers.
@@ -81,7 +81,7 @@ impl<A: Algebra> Path<A> {
 }
 
 /// The seed in a wrap under the newest of the keys, which steps, or under the leaf's, which does not.
-fn open<A: Algebra>(place: &Place<'_>, keys: &mut [A::Key], leaf: &A::Leaf, wrap: &A::Wrap) -> A::Key {
+fn open<A: Algebra>(place: &WrapPosition<'_>, keys: &mut [A::Key], leaf: &A::Leaf, wrap: &A::Wrap) -> A::Key {
     match keys.last_mut() {
         Some(key) if A::RULES.step_after_use => {
             let (seed, stepped) = A::unwrap(place, key, wrap);

@@ -12,23 +12,23 @@ use crate::Ristretto255;
 use crate::pairwise::Ratchet;
 use crate::slots::{MAX_SLOTS, SlotSet};
 
-type Tree = Hierarchy<HmacXor<Ristretto255>>;
+type KeyTree = Hierarchy<HmacXor<Ristretto255>>;
 
 /// A tree of that many members with which a term opens, and the wraps of the opening.
-fn opened(height: u8, members: u32) -> (Tree, WrapTree) {
+fn opened(height: u8, members: u32) -> (KeyTree, WrapTree) {
     let leaf = Ratchet::decode(&[0; 72]).unwrap();
     let leaves: Vec<_> = (0..members).map(|slot| (slot, leaf.clone())).collect();
-    let mut tree = Tree::new(&leaves);
+    let mut tree = KeyTree::new(&leaves);
     let touched = Touched::opening(height, &(0..members).collect());
     let wraps = tree.rekey(&touched, &SlotSet::new(), &[], &[0; 32], &mut |_| Secret::new([1; 32]));
     (tree, WrapTree::pack(&touched, &wraps))
 }
 
-fn full(height: u8, members: u32) -> Tree {
+fn full(height: u8, members: u32) -> KeyTree {
     opened(height, members).0
 }
 
-fn wraps_of(tree: &mut Tree, removed: &SlotSet) -> WrapTree {
+fn wraps_of(tree: &mut KeyTree, removed: &SlotSet) -> WrapTree {
     let touched = Touched::new(tree.height(), tree.height(), removed, &SlotSet::new(), Rules::ALL);
     let wraps = tree.rekey(&touched, removed, &[], &[0; 32], &mut |_| Secret::new([2; 32]));
     WrapTree::pack(&touched, &wraps)

@@ -16,10 +16,10 @@ use self::symbols::{
     Closure, FRESH_PER_TERM, NONE, REFRESH_ABOVE_LEAVES, SEEDS_APART, SEEDS_ERASED, STEP_AFTER_USE,
     STEP_ON_JOIN, STEP_PER_EPOCH, Symbol, SymbolChain, Symbolic,
 };
-use super::algebra::{Algebra, Chain};
+use super::algebra::{Algebra, LeafKeyChain};
 use super::branch::Branch;
 use super::hierarchy::{Hierarchy, Wrapped};
-use super::node::{Node, Touched, height_for};
+use super::node::{KeyTreeNode, Touched, height_for};
 use super::path::Path;
 use crate::slots::{Slot, SlotSet};
 
@@ -29,7 +29,7 @@ const HISTORIES: u64 = 1500;
 const EPOCHS: usize = 14;
 
 /// A drone's place in the group.
-struct Member<const D: u8> {
+struct SymbolicMember<const D: u8> {
     id: u32,
     leaf: SymbolChain,
     /// K_g of the newest epoch that it accepted.
@@ -52,12 +52,12 @@ enum Leak {
 }
 
 /// A group, and everything that was ever sent and held.
-struct Group<const D: u8> {
+struct SymbolicGroup<const D: u8> {
     rng: ChaCha20Rng,
     names: u32,
     ids: u32,
     nodes: Hierarchy<Symbolic<D>>,
-    members: BTreeMap<Slot, Member<D>>,
+    members: BTreeMap<Slot, SymbolicMember<D>>,
     sent: Vec<(Symbol, Symbol)>,
     /// The current epoch's, in its term.
     counter: u32,
@@ -68,7 +68,7 @@ struct Group<const D: u8> {
     seeds: Vec<Symbol>,
 }
 
-impl<const D: u8> Group<D> {
+impl<const D: u8> SymbolicGroup<D> {
     /// A group whose first term has opened with nobody.
     fn new(seed: u64) -> Self {
         let mut nodes = Hierarchy::new(&[]);
@@ -138,7 +138,7 @@ impl<const D: u8> Group<D> {
         if !Symbolic::<D>::SEEDS_ERASED {
             let nodes = (1..=height)
                 .flat_map(|level| touched.refreshed(level).iter().map(move |index| (level, index)));
-            let keys = nodes.filter_map(|(level, index)| self.nodes.key(Node { level, index }));
+            let keys = nodes.filter_map(|(level, index)| self.nodes.key(KeyTreeNode { level, index }));
             let seeds: Vec<_> = keys.map(|key: &Symbol| key.seed()).collect();
             self.seeds.extend(seeds);
         }
@@ -149,7 +149,7 @@ impl<const D: u8> Group<D> {
     /// K_g, which is a function of the root's key, and the root's key none of it.
     fn group_key(&mut self, height: u8) -> (Symbol, Option<Symbol>) {
         let key = self.fresh();
-        let root = self.nodes.key(Node { level: height, index: 0 }).copied();
+        let root = self.nodes.key(KeyTreeNode { level: height, index: 0 }).copied();
         self.sent.extend(root.map(|root| (root, key)));
         (key, root)
     }
@@ -202,7 +202,7 @@ impl<const D: u8> Group<D> {
         }
         for (slot, leaf) in newcomers {
             self.ids += 1;
-            let member = Member { id: self.ids, leaf, newest: None, path: None, seeds: Vec::new() };
+            let member = SymbolicMember { id: self.ids, leaf, newest: None, path: None, seeds: Vec::new() };
             self.members.insert(slot, member);
             // One in four misses the wraps, and is sent a path.
             if follow && self.below(4) > 0 {
@@ -332,8 +332,8 @@ impl<const D: u8> Group<D> {
             }
         }
         let leaders = self.members.keys().flat_map(|slot| {
-            let path =
-                (1..=self.nodes.height()).filter_map(|level| self.nodes.key(Node::above(*slot, level)));
+            let path = (1..=self.nodes.height())
+                .filter_map(|level| self.nodes.key(KeyTreeNode::above(*slot, level)));
             path.copied().chain(self.nodes.leaf(*slot).map(|leaf| leaf.0))
         });
         if opens_before(self.epochs.last().unwrap().0, leaders.chain(self.seeds.iter().copied()).collect()) {
@@ -344,7 +344,7 @@ impl<const D: u8> Group<D> {
 }
 
 /// Keys in a member's memory.
-fn state<const D: u8>(member: &Member<D>) -> Vec<Symbol> {
+fn state<const D: u8>(member: &SymbolicMember<D>) -> Vec<Symbol> {
     let path = member.path.iter().flat_map(|path| path.keys().to_vec());
     path.chain([member.leaf.0]).chain(member.seeds.iter().copied()).collect()
 }
@@ -357,7 +357,7 @@ fn branch<'a>(
 ) -> Branch<'a, (Symbol, Symbol)> {
     let mut branch = Branch::new(slot, touched.height());
     for level in 0..=touched.height() {
-        let child = Node::above(slot, level);
+        let child = KeyTreeNode::above(slot, level);
         let wrapped = wraps.iter().find(|wrapped| wrapped.child == child);
         branch.set(level, touched.change(child), wrapped.map(|wrapped| &wrapped.wrap));
     }
@@ -365,8 +365,8 @@ fn branch<'a>(
 }
 
 /// A life of a group, one of some twelve epochs an opening.
-fn history<const D: u8>(seed: u64) -> Group<D> {
-    let mut group = Group::<D>::new(seed);
+fn history<const D: u8>(seed: u64) -> SymbolicGroup<D> {
+    let mut group = SymbolicGroup::<D>::new(seed);
     group.rekey();
     for _ in 1..EPOCHS {
         if group.below(12) == 0 { group.open() } else { group.rekey() }
@@ -375,8 +375,8 @@ fn history<const D: u8>(seed: u64) -> Group<D> {
 }
 
 /// A life whose wraps are those of openings alone: within a term drones join, and nobody leaves.
-fn history_of_openings<const D: u8>(seed: u64) -> Group<D> {
-    let mut group = Group::<D>::new(seed);
+fn history_of_openings<const D: u8>(seed: u64) -> SymbolicGroup<D> {
+    let mut group = SymbolicGroup::<D>::new(seed);
     for _ in 0..EPOCHS {
         if group.below(3) == 0 && !group.members.is_empty() {
             group.open();
@@ -388,8 +388,8 @@ fn history_of_openings<const D: u8>(seed: u64) -> Group<D> {
 }
 
 /// A history in which drones join by wraps, and none leaves.
-fn history_of_joins<const D: u8>(seed: u64) -> Group<D> {
-    let mut group = Group::<D>::new(seed);
+fn history_of_joins<const D: u8>(seed: u64) -> SymbolicGroup<D> {
+    let mut group = SymbolicGroup::<D>::new(seed);
     (0..EPOCHS).for_each(|_| group.rekey_without(Vec::new(), true));
     group
 }
@@ -407,7 +407,7 @@ fn leaks_of_joins<const D: u8>(histories: u64) -> BTreeSet<Leak> {
 }
 
 /// Searches histories for leaks, and checks that the members can open most epochs.
-fn find_none(history: fn(u64) -> Group<NONE>) {
+fn find_none(history: fn(u64) -> SymbolicGroup<NONE>) {
     let mut readable = 0;
     for seed in 0..HISTORIES {
         let group = history(seed);

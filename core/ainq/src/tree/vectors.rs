@@ -6,7 +6,7 @@ use quiver_crypto::{Digest, Secret};
 use serde::Deserialize;
 
 use super::algebra::Rules;
-use super::{Delta, Hierarchy, HmacXor, Node, Path, PathMessage, Touched, WrapTree, group_key};
+use super::{Delta, Hierarchy, HmacXor, KeyTreeNode, Path, PathMessage, Touched, WrapTree, group_key};
 use crate::pairwise::Ratchet;
 use crate::slots::{Slot, SlotChanges, SlotSet};
 use crate::{GroupKey, Ristretto255, Suite};
@@ -16,20 +16,20 @@ type S = Ristretto255;
 #[derive(Deserialize)]
 struct Vectors {
     suite: String,
-    opening: Opening,
-    epochs: Vec<Epoch>,
+    opening: OpeningVector,
+    epochs: Vec<EpochVector>,
 }
 
 #[derive(Deserialize)]
-struct Opening {
+struct OpeningVector {
     members: Vec<Newcomer>,
-    entries: Vec<Entry>,
+    entries: Vec<EntryVector>,
     #[serde(flatten)]
-    epoch: Epoch,
+    epoch: EpochVector,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct EntryVector {
     slot: Slot,
     wrap: String,
 }
@@ -49,7 +49,7 @@ struct NodeKey {
 }
 
 #[derive(Deserialize)]
-struct Epoch {
+struct EpochVector {
     d0: String,
     removed: Vec<Slot>,
     changes: String,
@@ -60,18 +60,18 @@ struct Epoch {
     entries_root: String,
     group_key: String,
     keys: Vec<NodeKey>,
-    paths: Vec<Sealed>,
-    branches: Vec<Part>,
+    paths: Vec<PathVector>,
+    branches: Vec<MemberBranch>,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct MemberBranch {
     slot: Slot,
     branch: String,
 }
 
 #[derive(Deserialize)]
-struct Sealed {
+struct PathVector {
     slot: Slot,
     digest: String,
     r: String,
@@ -88,7 +88,7 @@ fn ratchet(newcomer: &Newcomer, counter: u64) -> (Slot, Ratchet<S>) {
     (newcomer.slot, Ratchet::decode(&hex::decode(encoded).unwrap()).unwrap())
 }
 
-fn by_node(keys: &[NodeKey]) -> impl FnMut(Node) -> Secret<32> {
+fn by_node(keys: &[NodeKey]) -> impl FnMut(KeyTreeNode) -> Secret<32> {
     |node| {
         let key = keys.iter().find(|key| (key.level, key.index) == (node.level, node.index)).unwrap();
         Secret::new(bytes(&key.key))
@@ -96,24 +96,25 @@ fn by_node(keys: &[NodeKey]) -> impl FnMut(Node) -> Secret<32> {
 }
 
 /// A member as its own code keeps it.
-struct Member {
+struct VectorMember {
     ratchet: Ratchet<S>,
     path: Path<HmacXor<S>>,
 }
 
-struct Group {
+struct ReplayedGroup {
     nodes: Hierarchy<HmacXor<S>>,
-    members: BTreeMap<Slot, Member>,
+    members: BTreeMap<Slot, VectorMember>,
     height: u8,
     counter: u64,
 }
 
-impl Group {
-    fn open(opening: &Opening) -> Self {
+impl ReplayedGroup {
+    fn open(opening: &OpeningVector) -> Self {
         let leaves: Vec<_> = opening.members.iter().map(|member| ratchet(member, 1)).collect();
         let nodes = Hierarchy::new(&leaves);
         let none = || Path::new(Vec::new());
-        let members = leaves.iter().cloned().map(|(slot, ratchet)| (slot, Member { ratchet, path: none() }));
+        let members =
+            leaves.iter().cloned().map(|(slot, ratchet)| (slot, VectorMember { ratchet, path: none() }));
         let mut group = Self { nodes, members: members.collect(), height: opening.epoch.height, counter: 1 };
         let slots = leaves.iter().map(|(slot, _)| *slot).collect();
         group.make(&opening.epoch, &Touched::opening(group.height, &slots), Vec::new());
@@ -129,7 +130,7 @@ impl Group {
         group
     }
 
-    fn rekey(&mut self, epoch: &Epoch) {
+    fn rekey(&mut self, epoch: &EpochVector) {
         self.counter += 1;
         let removed = epoch.removed.iter().copied().collect();
         let added = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
@@ -139,7 +140,7 @@ impl Group {
     }
 
     /// The epoch at the leader, which must be the vector's, then at every member.
-    fn make(&mut self, epoch: &Epoch, touched: &Touched, newcomers: Vec<(Slot, Ratchet<S>)>) {
+    fn make(&mut self, epoch: &EpochVector, touched: &Touched, newcomers: Vec<(Slot, Ratchet<S>)>) {
         let removed: SlotSet = epoch.removed.iter().copied().collect();
         let added: SlotSet = epoch.added.iter().map(|newcomer| newcomer.slot).collect();
         let d0 = bytes(&epoch.d0);
@@ -170,7 +171,7 @@ impl Group {
     }
 
     /// The parts of those who are out show them that they are.
-    fn check_removed(&self, epoch: &Epoch, wraps: &WrapTree) {
+    fn check_removed(&self, epoch: &EpochVector, wraps: &WrapTree) {
         for slot in &epoch.removed {
             let part = epoch.branches.iter().find(|part| part.slot == *slot).unwrap();
             assert_eq!(hex::encode(wraps.branch(*slot).as_bytes()), part.branch);
@@ -180,20 +181,20 @@ impl Group {
         }
     }
 
-    fn check_keys(&self, epoch: &Epoch, d0: &Digest) {
+    fn check_keys(&self, epoch: &EpochVector, d0: &Digest) {
         for level in 1..=epoch.height {
             for index in 0..1 << (epoch.height - level) {
-                let node = Node { level, index };
+                let node = KeyTreeNode { level, index };
                 let expected = epoch.keys.iter().find(|key| (key.level, key.index) == (level, index));
                 let ours = self.nodes.key(node).map(|key| hex::encode(key.expose()));
                 assert_eq!(ours.as_ref(), expected.map(|key| &key.key), "{node:?}");
             }
         }
-        let root = self.nodes.key(Node { level: epoch.height, index: 0 }).unwrap();
+        let root = self.nodes.key(KeyTreeNode { level: epoch.height, index: 0 }).unwrap();
         assert_eq!(hex::encode(group_key::<S>(root, d0).expose().expose()), epoch.group_key);
     }
 
-    fn check_paths(&mut self, epoch: &Epoch, d0: &Digest, newcomers: Vec<(Slot, Ratchet<S>)>) {
+    fn check_paths(&mut self, epoch: &EpochVector, d0: &Digest, newcomers: Vec<(Slot, Ratchet<S>)>) {
         let mut fresh: BTreeMap<Slot, Ratchet<S>> = newcomers.into_iter().collect();
         for expected in &epoch.paths {
             let (digest, r, slot) = (bytes(&expected.digest), bytes(&expected.r), expected.slot);
@@ -208,7 +209,7 @@ impl Group {
             let (path, key) = received.open(&ratchet, &digest, epoch.height).unwrap();
             assert_eq!(hex::encode(key.expose().expose()), epoch.group_key);
             assert_eq!(group_key::<S>(path.root().unwrap(), d0).expose(), key.expose());
-            self.members.insert(slot, Member { ratchet, path });
+            self.members.insert(slot, VectorMember { ratchet, path });
         }
         assert!(fresh.is_empty());
     }
@@ -218,7 +219,7 @@ impl Group {
 fn the_tree_makes_the_bytes_that_another_program_made() {
     let vectors: Vectors = serde_json::from_str(include_str!("../../tests/vectors/tree.json")).unwrap();
     assert_eq!(vectors.suite, S::ID);
-    let mut group = Group::open(&vectors.opening);
+    let mut group = ReplayedGroup::open(&vectors.opening);
     for epoch in &vectors.epochs {
         group.rekey(epoch);
     }

@@ -6,12 +6,12 @@ use core::ops::Range;
 
 use quiver_crypto::{Digest, Hasher};
 
-use super::branch::Change;
+use super::branch::NodeChange;
 use super::delta::{
     Delta, Flags, STRING_LEN, String32, begin_node, begin_root, first_byte, write_fork, write_node,
 };
 use super::hierarchy::Wrapped;
-use super::node::{MAX_HEIGHT, Node, Touched};
+use super::node::{KeyTreeNode, MAX_HEIGHT, Touched};
 use crate::slots::Slot;
 
 /// Bytes of a node and its wraps and hashes in a part, at most.
@@ -21,7 +21,7 @@ const NODE_LEN: usize = 2 * STRING_LEN + 2;
 #[derive(Clone, Debug)]
 pub struct WrapTree {
     height: u8,
-    root: Change,
+    root: NodeChange,
     /// Nodes from the root down, the left one first: at most 2^20.
     nodes: Vec<WrapNode>,
     wraps: Vec<String32>,
@@ -31,7 +31,7 @@ pub struct WrapTree {
 /// A node at or beneath which something changes, and its children's wraps.
 #[derive(Clone, Debug)]
 struct WrapNode {
-    node: Node,
+    node: KeyTreeNode,
     flags: Flags,
     /// Number of nodes before the first that is not beneath it.
     end: u32,
@@ -56,13 +56,13 @@ impl WrapNode {
 }
 
 impl WrapTree {
-    pub(super) const fn new(height: u8, root: Change) -> Self {
+    pub(super) const fn new(height: u8, root: NodeChange) -> Self {
         Self { height, root, nodes: Vec::new(), wraps: Vec::new(), digest: [0; 32] }
     }
 
     /// The wraps of an epoch, which come in the order level, index, child.
     pub(crate) fn pack(touched: &Touched, wraps: &[Wrapped<String32>]) -> Self {
-        let root = Node { level: touched.height(), index: 0 };
+        let root = KeyTreeNode { level: touched.height(), index: 0 };
         let mut tree = Self::new(root.level, touched.change(root));
         // Of each level there is one next wrap, because nodes are visited from left to right.
         let mut rest: [&[Wrapped<String32>]; MAX_HEIGHT as usize + 1] = [&[]; _];
@@ -84,7 +84,7 @@ impl WrapTree {
                     })
                 });
                 let silent = child.level > 0 && touched.is_new(child);
-                (child, if silent { Change::default() } else { touched.change(child) }, wrap)
+                (child, if silent { NodeChange::default() } else { touched.change(child) }, wrap)
             });
             let flags = Flags::new(children.map(|(_, change, wrap)| (change, wrap.is_some())));
             tree.push(node, flags, children.map(|(_, _, wrap)| wrap));
@@ -100,7 +100,7 @@ impl WrapTree {
         tree
     }
 
-    pub(super) fn push(&mut self, node: Node, flags: Flags, wraps: [Option<String32>; 2]) {
+    pub(super) fn push(&mut self, node: KeyTreeNode, flags: Flags, wraps: [Option<String32>; 2]) {
         let first = self.wraps.len() as u32;
         self.wraps.extend(wraps.into_iter().flatten());
         self.nodes.push(WrapNode { node, flags, end: 0, first, len: 0, digest: [0; 32] });
@@ -200,7 +200,7 @@ impl WrapTree {
     /// them. At most 66 bytes for each level of the tree, and one.
     #[must_use]
     pub fn branch(&self, slot: Slot) -> Delta {
-        self.cut(&|node| Node::above(slot, node.level) == node)
+        self.cut(&|node| KeyTreeNode::above(slot, node.level) == node)
     }
 
     /// All wraps in parts of at most `most` bytes, or of one member if that takes more, each with the slots whose
@@ -255,8 +255,8 @@ impl WrapTree {
     }
 
     /// The part with the nodes that are to be kept, and with the hashes of those beneath them that are not.
-    fn cut(&self, keep: &dyn Fn(Node) -> bool) -> Delta {
-        let mut writer = Writer::default();
+    fn cut(&self, keep: &dyn Fn(KeyTreeNode) -> bool) -> Delta {
+        let mut writer = WrapTreeWriter::default();
         let mut nodes = Vec::new();
         let mut part = false;
         let mut pending = alloc::vec![0];
@@ -290,13 +290,13 @@ impl WrapTree {
 
 /// Writes what nodes say, and apart from it their wraps and hashes.
 #[derive(Default)]
-struct Writer {
+struct WrapTreeWriter {
     bits: Vec<u8>,
     bit: usize,
     strings: Vec<u8>,
 }
 
-impl Writer {
+impl WrapTreeWriter {
     fn bit(&mut self, bit: bool) {
         if self.bit.is_multiple_of(8) {
             self.bits.push(0);
@@ -343,13 +343,13 @@ mod tests {
     /// Wraps of an epoch in a tree for those who remain in it.
     fn packed_for(touched: &Touched, remains_in: &dyn Fn(Slot) -> bool) -> WrapTree {
         let height = touched.height();
-        let remains = |node: Node| {
+        let remains = |node: KeyTreeNode| {
             let first = node.index << node.level;
             (first..first + (1 << node.level)).any(remains_in)
         };
         let mut wraps = Vec::new();
         for parent in (1..=height).flat_map(|level| {
-            touched.refreshed(level).iter().map(move |index| Node { level, index }).collect::<Vec<_>>()
+            touched.refreshed(level).iter().map(move |index| KeyTreeNode { level, index }).collect::<Vec<_>>()
         }) {
             let mut chained = None;
             for child in parent.children().into_iter().filter(|child| remains(*child)) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use quiver_ainq::{
     DronePublicKey, EnrolmentRequest, Error, Identity, IssuedToken, Label, Name, OperatorPublicKey,
-    PendingEnrolment, Purpose, RevocationList, Revoked, Ristretto255, Role, SealedReply, SecretValue,
+    PendingEnrolment, Purpose, RevocationStatement, Revoked, Ristretto255, Role, SealedReply, SecretValue,
     Signature, SignedRevocationList, StatementSignature, Token,
 };
 
@@ -40,7 +40,7 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let signature = keypair.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
     let statement = world.master.sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);
-    let list = RevocationList {
+    let list = RevocationStatement {
         number: 1,
         issued: NOW,
         next_update: NOW + 60,

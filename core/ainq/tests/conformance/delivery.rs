@@ -3,9 +3,9 @@
 use quiver_ainq::authority::{MAX_PARAMETERS_LEN, MAX_SCHEMA_LEN};
 use quiver_ainq::delivery::{MAX_DELIVERY_REQUEST_LEN, MAX_QUESTION_LEN, MAX_SECRET_LEN};
 use quiver_ainq::{
-    AuthorityStatement, DeliveryRequest, Deployment, DroneKeypair, Error, Label, MAX_AUTHORITY_LEN,
-    PendingDelivery, Purpose, RevocationList, Revoked, SealedDelivery, SecretScalar, SignedAuthority, Suite,
-    VerifiedAuthority,
+    AuthorityStatement, Deployment, DroneKeypair, Error, Label, MAX_AUTHORITY_LEN, PendingDelivery, Purpose,
+    RevocationStatement, Revoked, SealedDelivery, SecretScalar, SignedAuthority, SignedDeliveryRequest,
+    Suite, VerifiedAuthority,
 };
 
 use crate::fixture::{NOW, World, name};
@@ -58,7 +58,7 @@ fn ask<S: Suite>(
     world: &mut World<S>,
     keypair: &DroneKeypair<S>,
     issuer: &Issuer<S>,
-) -> (DeliveryRequest<S>, PendingDelivery<S>) {
+) -> (SignedDeliveryRequest<S>, PendingDelivery<S>) {
     ask_with(world, keypair, issuer, b"my key").unwrap()
 }
 
@@ -68,16 +68,24 @@ fn ask_with<S: Suite>(
     keypair: &DroneKeypair<S>,
     issuer: &Issuer<S>,
     question: &[u8],
-) -> Result<(DeliveryRequest<S>, PendingDelivery<S>), Error> {
+) -> Result<(SignedDeliveryRequest<S>, PendingDelivery<S>), Error> {
     let authority = *issuer.public.fingerprint();
-    DeliveryRequest::create(&world.deployment, keypair, LABEL, authority, CHALLENGE, question, &mut world.rng)
+    SignedDeliveryRequest::create(
+        &world.deployment,
+        keypair,
+        LABEL,
+        authority,
+        CHALLENGE,
+        question,
+        &mut world.rng,
+    )
 }
 
 fn verified<S: Suite>(
     world: &World<S>,
-    request: DeliveryRequest<S>,
+    request: SignedDeliveryRequest<S>,
 ) -> Result<quiver_ainq::VerifiedDelivery<S>, Error> {
-    request.verify(&world.deployment, LABEL, CHALLENGE, &RevocationList::empty(), NOW)
+    request.verify(&world.deployment, LABEL, CHALLENGE, &RevocationStatement::empty(), NOW)
 }
 
 fn an_authority_that_the_kgc_vouches_for_is_believed_and_no_other<S: Suite>() {
@@ -145,7 +153,7 @@ fn an_enrolled_drone_gets_its_secret_and_nobody_else_does<S: Suite>() {
     let issuer = issuer(&mut world);
     let (drone, other) = (world.drone(1), world.drone(2));
     let (request, pending) = ask(&mut world, &drone, &issuer);
-    let request = DeliveryRequest::decode(&request.encode()).unwrap();
+    let request = SignedDeliveryRequest::decode(&request.encode()).unwrap();
     let request = verified(&world, request).unwrap();
     assert_eq!((request.drone(), request.question()), (drone.public(), &b"my key"[..]));
     assert_eq!(request.digest(), pending.digest());
@@ -165,7 +173,7 @@ fn a_request_is_good_for_its_challenge_alone<S: Suite>() {
     let (issuer, drone) = (issuer(&mut world), world.drone(1));
     let (request, _) = ask(&mut world, &drone, &issuer);
     let with = |label, challenge: &[u8]| {
-        let list = RevocationList::empty();
+        let list = RevocationStatement::empty();
         request.clone().verify(&world.deployment, label, challenge, &list, NOW).map(|_| ())
     };
     assert_eq!(with(LABEL, CHALLENGE), Ok(()));
@@ -181,7 +189,7 @@ fn another_drones_name_does_not_help<S: Suite>() {
     let own = drone.public().encode();
     let mut bytes = victim.public().encode();
     bytes.extend_from_slice(&request.encode()[own.len()..]);
-    let forged = DeliveryRequest::decode(&bytes).unwrap();
+    let forged = SignedDeliveryRequest::decode(&bytes).unwrap();
     assert_eq!(verified(&world, forged).map(|_| ()), Err(Error::InvalidSignature));
     let foreign = World::<S>::new(9).drone(1);
     let (request, _) = ask(&mut world, &foreign, &issuer);
@@ -193,14 +201,15 @@ fn expired_and_revoked_drones_get_nothing<S: Suite>() {
     let (issuer, drone) = (issuer(&mut world), world.drone(1));
     let (request, _) = ask(&mut world, &drone, &issuer);
     let ends = drone.public().identity.not_after;
-    let at = |now, list: &RevocationList| {
+    let at = |now, list: &RevocationStatement| {
         request.clone().verify(&world.deployment, LABEL, CHALLENGE, list, now).map(|_| ())
     };
-    assert_eq!(at(ends - 1, &RevocationList::empty()), Ok(()));
-    assert_eq!(at(ends, &RevocationList::empty()), Err(Error::Expired));
-    let by_serial = RevocationList { revoked: vec![Revoked::unknown([1; 16])], ..RevocationList::empty() };
+    assert_eq!(at(ends - 1, &RevocationStatement::empty()), Ok(()));
+    assert_eq!(at(ends, &RevocationStatement::empty()), Err(Error::Expired));
+    let by_serial =
+        RevocationStatement { revoked: vec![Revoked::unknown([1; 16])], ..RevocationStatement::empty() };
     let by_entry = Revoked::from(&drone.public().identity);
-    let by_entry = RevocationList { revoked: vec![by_entry], ..RevocationList::empty() };
+    let by_entry = RevocationStatement { revoked: vec![by_entry], ..RevocationStatement::empty() };
     assert_eq!(at(NOW, &by_serial), Err(Error::Revoked));
     assert_eq!(at(NOW, &by_entry), Err(Error::Revoked));
 }
@@ -227,9 +236,9 @@ fn every_corrupted_byte_of_a_request_is_noticed<S: Suite>() {
     for position in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[position] ^= 1 << (position % 8);
-        let read = DeliveryRequest::<S>::decode(&bad).and_then(|request| verified(&world, request));
+        let read = SignedDeliveryRequest::<S>::decode(&bad).and_then(|request| verified(&world, request));
         assert!(read.is_err(), "byte {position}");
-        assert!(DeliveryRequest::<S>::decode(&bytes[..position]).is_err(), "cut at {position}");
+        assert!(SignedDeliveryRequest::<S>::decode(&bytes[..position]).is_err(), "cut at {position}");
     }
 }
 
@@ -290,7 +299,7 @@ fn the_longest_request_fits_its_bound<S: Suite>() {
     let (request, _) = ask_with(&mut world, &drone, &issuer, &[7; MAX_QUESTION_LEN]).unwrap();
     let bytes = request.encode();
     assert!(bytes.len() <= MAX_DELIVERY_REQUEST_LEN, "{}", bytes.len());
-    verified(&world, DeliveryRequest::decode(&bytes).unwrap()).unwrap();
+    verified(&world, SignedDeliveryRequest::decode(&bytes).unwrap()).unwrap();
 }
 
 fn overlong_questions_and_answers_are_refused<S: Suite>() {

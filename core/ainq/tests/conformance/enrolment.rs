@@ -4,7 +4,7 @@ use quiver_ainq::enrolment::MAX_KGCS;
 use quiver_ainq::{
     DronePublicKey, EnrolmentRequest, Error, IssuedToken, Label, MAX_QUORUM_STATEMENT_LEN,
     MAX_REVOCATION_LIST_LEN, Name, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Purpose,
-    QuorumStatement, REVOCATION_MARGIN, RevocationList, Revoked, Role, SealedReply, SealedShare,
+    QuorumStatement, REVOCATION_MARGIN, RevocationStatement, Revoked, Role, SealedReply, SealedShare,
     SignedRevocationList, StatementSignature, Suite, Token, TokenGrant,
 };
 
@@ -208,20 +208,20 @@ fn a_revocation_list_names_whom_it_names<S: Suite>() {
     let leader = Revoked::unknown(drones[1].identity.serial);
     let revoked =
         vec![edge(&drones[2]), edge(&drones[1]), leader, edge(&drones[0]), Revoked::unknown([0xff; 16])];
-    let list = RevocationList { number: 7, issued: NOW, next_update: NOW + 60, revoked };
+    let list = RevocationStatement { number: 7, issued: NOW, next_update: NOW + 60, revoked };
     let signed = world.master.sign_revocations(&world.deployment, list, &mut world.rng).unwrap();
     let signed = SignedRevocationList::<S>::decode(&signed.encode()).unwrap();
-    assert_eq!(RevocationList::claimed_number(&signed.encode()), Ok(7));
+    assert_eq!(RevocationStatement::claimed_number(&signed.encode()), Ok(7));
     let list = signed.clone().verify(&world.deployment).unwrap();
     assert_eq!(list.bytes(), signed.encode());
     let named: Vec<bool> = drones.iter().map(|drone| list.names(drone)).collect();
     assert_eq!(named, [true, true, true, false]);
-    assert!(!RevocationList::empty().names(&drones[0]));
+    assert!(!RevocationStatement::empty().names(&drones[0]));
     // With all keys that the drone ever had, and named once although it was given twice.
     assert!(list.names(world.drone(1).public()));
     assert_eq!(list.revoked.len(), 4);
     assert_eq!(list.find(&drones[1].identity.serial), Some(&leader));
-    assert_eq!(RevocationList::decode(&list.encode()).as_ref(), Ok(&*list));
+    assert_eq!(RevocationStatement::decode(&list.encode()).as_ref(), Ok(&*list));
     let elsewhere = signed.verify(&World::<S>::new(15).deployment);
     assert_eq!(elsewhere.map(|_| ()), Err(Error::InvalidSignature));
 }
@@ -230,7 +230,7 @@ fn a_revocation_list_holds_without_its_edges_and_with_no_others<S: Suite>() {
     let mut world = World::<S>::new(17);
     let edges = (0..5_000_u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: false });
     let leaders = (9_000..9_300_u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: true });
-    let list = RevocationList {
+    let list = RevocationStatement {
         number: 7,
         issued: NOW,
         next_update: NOW + 60,
@@ -279,7 +279,7 @@ fn an_overlong_revocation_list_is_refused<S: Suite>() {
     let fits = (MAX_REVOCATION_LIST_LEN - 4 - 24 - 4 - 32 - StatementSignature::<S>::LEN - 4) / 24;
     let mut sign = |count: usize| {
         let revoked = (0..count as u64).map(|n| Revoked { serial: serial(n), not_after: NOW, leader: false });
-        let list = RevocationList { revoked: revoked.collect(), ..RevocationList::empty() };
+        let list = RevocationStatement { revoked: revoked.collect(), ..RevocationStatement::empty() };
         world.master.sign_revocations(&world.deployment, list, &mut world.rng)
     };
     let signed = sign(fits).unwrap().encode();
@@ -289,7 +289,7 @@ fn an_overlong_revocation_list_is_refused<S: Suite>() {
     assert_eq!(sign(fits + 1).map(|_| ()), Err(Error::TooLong { what: "revocation list", limit }));
     let decoded = SignedRevocationList::<S>::decode(&vec![0; limit + 1]).map(|_| ());
     assert_eq!(decoded, Err(Error::TooLong { what: "revocation list", limit }));
-    let list = RevocationList { issued: 2, next_update: 1, ..RevocationList::empty() };
+    let list = RevocationStatement { issued: 2, next_update: 1, ..RevocationStatement::empty() };
     assert!(world.master.sign_revocations(&world.deployment, list, &mut world.rng).is_err());
 }
 

@@ -3,7 +3,7 @@
 //! do has tests of its own.
 
 use quiver_ainq::paper::{
-    FullKey, Member, Oracles, PartialKey, PublicParameters, full_key_gen, full_key_gen_unchecked,
+    FullKey, Oracles, PaperDrone, PartialKey, PublicParameters, full_key_gen, full_key_gen_unchecked,
     gen_group_key, gen_partial_key, gen_secret_value, key_retrieval, setup,
 };
 use quiver_ainq::{Error, MasterSecret, SecretScalar, SecretValue, Suite};
@@ -51,7 +51,7 @@ impl<S: Suite> Swarm<S> {
         Self { master, parameters, leader, drones }
     }
 
-    fn members(&self) -> Vec<Member<S>> {
+    fn members(&self) -> Vec<PaperDrone<S>> {
         self.drones.iter().map(|drone| drone.member.clone()).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! Refusals of an edge: forged, replayed, foreign and corrupted headers and entries.
 
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, Entry, Epoch, EquivocationProof, Error, Header, Identity,
-    Label, Leadership, MAX_SLOTS, Membership, Part, RevocationList, Revoked, Role, Run, SecretScalar,
-    SecretValue, SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
+    Batch, Deployment, DroneKeypair, Element, Entry, Epoch, EpochPart, EquivocationProof, Error, Header,
+    Identity, Label, Leadership, MAX_SLOTS, Membership, RevocationStatement, Revoked, Role, SecretScalar,
+    SecretValue, SlotRun, SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -30,7 +30,7 @@ for_each_suite! {
 
 fn verify<S: Suite>(swarm: &Swarm<S>, header: &Header<S>) -> Result<VerifiedHeader<S>, Error> {
     let member = swarm.edges[0].membership.as_ref().unwrap();
-    let none = RevocationList::empty();
+    let none = RevocationStatement::empty();
     header.clone().verify(&swarm.deployment, &name("alpha"), Some(member.epoch()), &none, NOW)
 }
 
@@ -41,7 +41,7 @@ fn accept<S: Suite>(swarm: &Swarm<S>, header: &Header<S>, entry: &Entry) -> Resu
     let entry = Entry::decode(&entry.encode())?;
     let header = verify(swarm, &header)?;
     let member = edge.membership.as_ref().unwrap();
-    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &Part::Entry(entry))
+    member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, &EpochPart::Entry(entry))
 }
 
 fn sign<S: Suite>(swarm: &mut Swarm<S>, by: &DroneKeypair<S>, header: &Header<S>) -> Header<S> {
@@ -184,8 +184,8 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     assert_eq!(verify(&swarm, &current).unwrap_err(), Error::Stale);
     swarm.rekey_undelivered(&[], vec![]);
     let next = swarm.last().header.clone();
-    let (deployment, alpha, none) = (swarm.deployment.clone(), name("alpha"), RevocationList::empty());
-    let at = |group, revocations: &RevocationList, now| {
+    let (deployment, alpha, none) = (swarm.deployment.clone(), name("alpha"), RevocationStatement::empty());
+    let at = |group, revocations: &RevocationStatement, now| {
         next.clone().verify(&deployment, &group, None, revocations, now).map(drop)
     };
     assert_eq!(at(name("beta"), &none, NOW), Err(Error::WrongGroup));
@@ -193,7 +193,8 @@ fn old_foreign_expired_and_revoked_headers_are_refused<S: Suite>() {
     assert_eq!(at(alpha.clone(), &none, next.core.valid_until - 1), Ok(()));
     assert_eq!(at(alpha.clone(), &none, next.core.valid_until), Err(Error::Expired));
     let serial = swarm.leader.public().identity.serial;
-    let by_serial = RevocationList { revoked: vec![Revoked::unknown(serial)], ..RevocationList::empty() };
+    let by_serial =
+        RevocationStatement { revoked: vec![Revoked::unknown(serial)], ..RevocationStatement::empty() };
     assert_eq!(at(alpha, &by_serial, NOW), Err(Error::Revoked));
     // The signature is looked at before role, revocation and validity: an outsider learns nothing about
     // those.
@@ -217,7 +218,7 @@ fn a_term_may_be_a_million_rounds_ahead_and_no_further<S: Suite>() {
     let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(5 + (1 << 20), 1), counter: 2 });
     let after = |round, ordinal| {
         let newest = Epoch { term: Epoch::term_of(round, ordinal), counter: 7 };
-        let none = RevocationList::empty();
+        let none = RevocationStatement::empty();
         header.clone().verify(&swarm.deployment, &name("alpha"), Some(newest), &none, NOW).map(drop)
     };
     assert_eq!(after(5, 0), Ok(()));
@@ -229,7 +230,7 @@ fn rounds_and_counters_have_an_end<S: Suite>() {
     swarm.rekey_undelivered(&[], vec![]);
     let mut at = |round, counter| {
         let header = signed_at(&mut swarm, Epoch { term: Epoch::term_of(round, 1), counter });
-        let none = RevocationList::empty();
+        let none = RevocationStatement::empty();
         header.verify(&swarm.deployment, &name("alpha"), None, &none, NOW).map(drop)
     };
     assert_eq!(at(1 << 46, 1 << 48), Ok(()));
@@ -335,7 +336,7 @@ fn a_header_of_another_deployment_is_refused<S: Suite>() {
     let header = &other.last().header;
     assert_eq!(verify(&swarm, header).unwrap_err(), Error::Stale);
     let refused =
-        header.clone().verify(&swarm.deployment, &name("alpha"), None, &RevocationList::empty(), NOW);
+        header.clone().verify(&swarm.deployment, &name("alpha"), None, &RevocationStatement::empty(), NOW);
     assert_eq!(refused.unwrap_err(), Error::InvalidSignature);
     let bytes = header.encode(&other.deployment);
     assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::WrongDeployment);
@@ -364,7 +365,7 @@ fn headers_and_entries_survive_encoding<S: Suite>() {
     let bytes = tree.encode(&swarm.deployment);
     assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::Malformed("header"));
     let mut crooked = swarm.last().header.clone();
-    crooked.core.removed = SlotSet::from_runs([Run { start: 1, len: 1 }]).unwrap();
+    crooked.core.removed = SlotSet::from_runs([SlotRun { start: 1, len: 1 }]).unwrap();
     let bytes = crooked.encode(&swarm.deployment);
     assert_eq!(Header::decode(&bytes, &swarm.deployment).unwrap_err(), Error::Malformed("header"));
 }
@@ -448,7 +449,7 @@ fn a_terms_opening_needs_the_spare_it_names<S: Suite>() {
     let header = verify(&swarm, &broadcast.header).unwrap();
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
-    let part = Part::Entry(broadcast.entries[0].clone());
+    let part = EpochPart::Entry(broadcast.entries[0].clone());
     let try_with = |spare: Option<&SparePair<S>>| {
         member.advance(&swarm.context(), &edge.keypair, spare, &header, &part).map(drop)
     };
@@ -466,7 +467,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let header = swarm.verified(&broadcast.header);
     let join = |index: usize, secret: &SecretScalar<S>, slot: usize| {
         let (context, keypair) = (swarm.context(), &swarm.edges[index].keypair);
-        let part = Part::Entry(broadcast.entries[slot].clone());
+        let part = EpochPart::Entry(broadcast.entries[slot].clone());
         Membership::join(&context, keypair, secret, &header, &part).map(drop)
     };
     assert_eq!(join(0, &secrets[0], 0), Ok(()));
@@ -478,7 +479,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let expiry = swarm.leadership.rekey(&swarm.leader, batch, &times(), &mut swarm.rng).unwrap();
     let header = swarm.verified(&expiry.header);
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
-    let part = Part::Entry(expiry.entries[0].clone());
+    let part = EpochPart::Entry(expiry.entries[0].clone());
     let refused = Membership::join(&context, keypair, &secrets[0], &header, &part);
     assert_eq!(refused.map(drop), Err(Error::MissingEntry));
     assert!(Epoch { term: 1, counter: 9 } < Epoch { term: 2, counter: 1 });

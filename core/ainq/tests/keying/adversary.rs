@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Element, Epoch, HeaderCore, Kind, Membership, PairContext, Ratchet, Slot,
-    Suite,
+    Deployment, DronePublicKey, Element, Epoch, EpochKind, HeaderCore, Membership, PairContext, Ratchet,
+    Slot, Suite,
 };
 use quiver_crypto::{Secret, prf};
 
@@ -163,7 +163,7 @@ impl<S: Suite> Adversary<S> {
 
     /// Drones that may be at a slot that the epoch made new, with the numbers of their spare points.
     fn places(&self, core: &HeaderCore<S>, epoch: &Broadcast<S>) -> Vec<(DronePublicKey<S>, Slot, u64)> {
-        let opened = epoch.entries.iter().filter(|_| core.kind == Kind::Open);
+        let opened = epoch.entries.iter().filter(|_| core.kind == EpochKind::Open);
         let opened = opened.map(|entry| (entry.slot, entry.q.unwrap_or(0)));
         let fresh = opened.chain(core.added.iter().map(|slot| (slot, 0)));
         fresh

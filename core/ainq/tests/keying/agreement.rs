@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use quiver_ainq::{Error, Kind, Membership, Part, StrategyKind, Suite};
+use quiver_ainq::{EpochKind, EpochPart, Error, Membership, StrategyKind, Suite};
 
 use crate::swarm::Swarm;
 
@@ -135,11 +135,11 @@ impl<S: Suite> History<S> {
         };
         let newest = self.swarm.leadership.epoch();
         let last = self.swarm.last();
-        let opened = last.header.core.kind == Kind::Open && last.entry(membership.slot()).is_some();
+        let opened = last.header.core.kind == EpochKind::Open && last.entry(membership.slot()).is_some();
         let paired = opened || expected.term == Some(newest.term);
         // A path of the tree gives a restarted edge the epoch back that it had. Wraps and entries do
         // not: what they are wrapped under is gone.
-        let recovers = expected.unsynced && matches!(last.part(membership.slot()), Ok(Part::Path(_)));
+        let recovers = expected.unsynced && matches!(last.part(membership.slot()), Ok(EpochPart::Path(_)));
         let news = membership.epoch() < newest || (recovers && membership.epoch() == newest);
         let follows = expected.member && news && paired;
         if follows {

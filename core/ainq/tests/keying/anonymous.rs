@@ -1,7 +1,7 @@
 //! Anonymous members: admitted by a secret from elsewhere, like others within the term, and gone with it.
 
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, Error, GroupKey, Membership, Part, Pseudonym, Slot,
+    Admission, AgreedSecret, Anonymous, Batch, EpochPart, Error, GroupKey, Membership, Pseudonym, Slot,
     StrategyKind, Suite, leave_tag,
 };
 
@@ -42,7 +42,7 @@ fn enter<S: Suite>(
 fn follow<S: Suite>(swarm: &Swarm<S>, membership: &Membership<S>) -> Result<Membership<S>, Error> {
     let broadcast = swarm.last().clone();
     let part = match &broadcast.wraps {
-        Some(wraps) => Part::Delta(wraps.whole()),
+        Some(wraps) => EpochPart::Delta(wraps.whole()),
         None => broadcast.part(membership.slot()).unwrap(),
     };
     membership.advance_in_term(&swarm.verified(&broadcast.header), &part)
@@ -119,7 +119,7 @@ fn term_that_opens_knows_nobody_without_a_name<S: Suite>(strategy: StrategyKind)
     assert_eq!(swarm.leadership.roster().len(), 2);
     assert_eq!(output.header.core.roster_hash, hash);
     assert!(swarm.leadership.auth_key(slot).is_none() && swarm.leadership.roster().vacant() == Some(slot));
-    let (header, part) = (swarm.verified(&output.header), Part::Entry(output.entries[0].clone()));
+    let (header, part) = (swarm.verified(&output.header), EpochPart::Entry(output.entries[0].clone()));
     assert!(membership.advance_in_term(&header, &part).is_err());
     swarm.expire();
     let part = swarm.last().part(0).unwrap();

@@ -2,7 +2,8 @@
 //! arithmetic: what enters every hash, in which order, under which label.
 
 use quiver_ainq::{
-    DronePublicKey, Frame, Header, HeaderCore, Kind, Receiver, Ristretto255, Sender, SlotSet, Suite,
+    DronePublicKey, EpochKind, Header, HeaderCore, Receiver, Ristretto255, SealedMessage, Sender, SlotSet,
+    Suite,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -42,7 +43,7 @@ fn set(slots: &SlotSet) -> Vec<u8> {
 
 fn core_digest(swarm: &Swarm<S>, core: &HeaderCore<S>) -> [u8; 32] {
     let point = core.point.as_ref().map_or(vec![0], |point| [&[1], point.as_bytes()].concat());
-    let kind = if core.kind == Kind::Open { 1 } else { 2 };
+    let kind = if core.kind == EpochKind::Open { 1 } else { 2 };
     let fingerprint = swarm.deployment.fingerprint();
     let parts: [&[u8]; 18] = [
         &lp(SUITE),
@@ -158,7 +159,7 @@ fn check_use(swarm: &Swarm<S>, key: &[u8; 32]) {
     let hedge: [u8; 8] = hedge[..8].try_into().unwrap();
     let nonce: [u8; 12] = [&hedge[..], &1u32.to_be_bytes()].concat().try_into().unwrap();
     let sealed = quiver_crypto::aead::seal(&quiver_crypto::Secret::new(k_snd), &nonce, &aad, b"second");
-    assert_eq!(frame, Frame { slot: 1, boot_no: 3, salt, counter: 1, hedge, ciphertext: sealed });
+    assert_eq!(frame, SealedMessage { slot: 1, boot_no: 3, salt, counter: 1, hedge, ciphertext: sealed });
     let leader = swarm.last().header.core.leader.handle();
     let mut receiver = Receiver::new(group_key.traffic(&digest), digest, leader);
     let opened = receiver.open(&frame, &name("news"), None).unwrap();

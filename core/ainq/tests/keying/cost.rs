@@ -1,7 +1,7 @@
 //! Cost of a step in multiplications of a point by a scalar, counted by an instrumented suite.
 
 use quiver_ainq::instrumented::{Counting, multiplications, reset};
-use quiver_ainq::{Batch, Membership, Part, RevocationList, Ristretto255, SecretScalar};
+use quiver_ainq::{Batch, EpochPart, Membership, RevocationStatement, Ristretto255, SecretScalar};
 
 use crate::swarm::{NOW, Swarm, name, times};
 
@@ -17,7 +17,7 @@ fn counted<T>(step: impl FnOnce() -> T) -> (T, u64) {
 fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
     let mut swarm = Swarm::<S>::formed(81, 3);
     swarm.add_edge();
-    let (context, none) = (swarm.context(), RevocationList::empty());
+    let (context, none) = (swarm.context(), RevocationStatement::empty());
     let mut signature_check = None;
     for joining in [vec![], vec![3]] {
         swarm.rekey_undelivered(&joining, vec![]);
@@ -30,7 +30,7 @@ fn a_member_pays_only_for_the_headers_signature_unless_it_is_new() {
         assert!(checked <= 3, "{checked}");
         let edge = &swarm.edges[0];
         let member = edge.membership.as_ref().unwrap();
-        let part = Part::Entry(broadcast.entry(0).unwrap().clone());
+        let part = EpochPart::Entry(broadcast.entry(0).unwrap().clone());
         let (next, cost) =
             counted(|| member.advance(&context, &edge.keypair, Some(&edge.spare), &header, &part));
         assert!(next.is_ok());
@@ -44,7 +44,7 @@ fn key_retrieval_is_one_multiplication_as_in_the_paper() {
     let mut swarm = Swarm::<S>::new(82, 1);
     let (output, secrets) = swarm.rekey_undelivered(&[0], vec![]);
     let (context, header) = (swarm.context(), swarm.verified(&output.header));
-    let part = Part::Entry(output.entries[0].clone());
+    let part = EpochPart::Entry(output.entries[0].clone());
     let join = || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &part);
     let (member, cost) = counted(join);
     assert!(member.is_ok());

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, Deployment, Element, Error, Handle, Header, Join, KemKey,
-    KemPair, KemTerm, Leadership, MAX_KEM_STEPS, Membership, Part, Pseudonym, Ratchet, Ristretto255, Slot,
+    Admission, AgreedSecret, Anonymous, Batch, Deployment, Element, EpochPart, Error, Handle, Header, Join,
+    KemKey, KemPair, KemTerm, Leadership, MAX_KEM_STEPS, Membership, Pseudonym, Ratchet, Ristretto255, Slot,
     SparePair, StrategyKind, Suite, TermKeys, VerifiedHeader,
 };
 use quiver_crypto::Secret;
@@ -174,7 +174,7 @@ fn joined<S: Suite>(
     swarm: &mut Swarm<S>,
     index: usize,
     key: Option<&KemKey<S>>,
-) -> Result<(VerifiedHeader<S>, Part, SparePair<S>), Error> {
+) -> Result<(VerifiedHeader<S>, EpochPart, SparePair<S>), Error> {
     let ephemeral = SparePair::ephemeral(&mut swarm.rng);
     let public = swarm.edges[index].keypair.public().clone();
     let mut join = Join::new(&swarm.deployment, public, *ephemeral.point()).unwrap();
@@ -308,7 +308,7 @@ fn headers_say_set_and_count_and_nothing_where_there_is_none<S: Suite>(strategy:
     for other in [None, Some(term(258)), KemTerm::new(KemSet::MlKem1024, 257).ok()] {
         let mut forged = with.clone();
         forged.core.kem = other;
-        let list = quiver_ainq::RevocationList::empty();
+        let list = quiver_ainq::RevocationStatement::empty();
         let verified = forged.verify(&swarm.deployment, &name("alpha"), None, &list, NOW).map(drop);
         assert_eq!(verified, Err(Error::InvalidSignature));
     }

@@ -1,7 +1,7 @@
 //! Short headers: completed, they are the headers that they were made of, and nothing else.
 
 use quiver_ainq::{
-    Delta, Error, Header, HeaderCore, RevocationList, ShortHeader, SlotSet, StrategyKind, Suite,
+    Delta, Error, Header, HeaderCore, RevocationStatement, ShortHeader, SlotSet, StrategyKind, Suite,
 };
 use rand_core::RngCore;
 
@@ -76,7 +76,7 @@ fn short_headers_of_random_histories_complete_to_the_headers<S: Suite>() {
 
 fn a_short_header_with_any_other_field_does_not_verify<S: Suite>() {
     let swarm = history::<S>(7);
-    let none = RevocationList::empty();
+    let none = RevocationStatement::empty();
     let verify = |header: Header<S>| header.verify(&swarm.deployment, &name("alpha"), None, &none, NOW);
     let mut tried = 0;
     for (before, next) in pairs(&swarm) {
@@ -88,8 +88,10 @@ fn a_short_header_with_any_other_field_does_not_verify<S: Suite>() {
             |short| short.nonce[31] ^= 1,
             |short| short.issued_at -= 1,
             |short| short.valid_until += 1,
-            |short| short.removed = SlotSet::from_runs([quiver_ainq::Run { start: 900, len: 1 }]).unwrap(),
-            |short| short.added = SlotSet::from_runs([quiver_ainq::Run { start: 900, len: 1 }]).unwrap(),
+            |short| {
+                short.removed = SlotSet::from_runs([quiver_ainq::SlotRun { start: 900, len: 1 }]).unwrap()
+            },
+            |short| short.added = SlotSet::from_runs([quiver_ainq::SlotRun { start: 900, len: 1 }]).unwrap(),
             |short| short.changes = Some([3; 32]),
             |short| short.roster_hash = Some([3; 32]),
             |short| short.roster_hash = None,

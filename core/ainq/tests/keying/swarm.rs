@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochOutput, Error, GroupContext, Header,
-    Identity, Join, Kind, Leadership, MasterSecret, Membership, Name, Part, PathMessage, RevocationList,
-    Role, Roster, SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind, Suite, Times,
-    VerifiedHeader, WrapTree,
+    Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochKind, EpochOutput, EpochPart, Error,
+    GroupContext, Header, Identity, Join, Leadership, MasterSecret, Membership, Name, PathMessage,
+    RevocationStatement, Role, Roster, SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind,
+    Suite, Times, VerifiedHeader, WrapTree,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
@@ -56,22 +56,22 @@ impl<S: Suite> Broadcast<S> {
     }
 
     /// Part of the member in a slot, beside the header.
-    pub(crate) fn part(&self, slot: Slot) -> Result<Part, Error> {
-        let opens = self.header.core.kind == Kind::Open;
+    pub(crate) fn part(&self, slot: Slot) -> Result<EpochPart, Error> {
+        let opens = self.header.core.kind == EpochKind::Open;
         let newcomer = !opens && self.changes.added.contains(slot);
         match &self.wraps {
             // A term opens by the entries as over links, or by the wraps, as over a medium that all share.
             Some(_) if opens && slot.is_multiple_of(3) => {
-                self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry)
+                self.entry(slot).cloned().map(EpochPart::Entry).ok_or(Error::MissingEntry)
             }
-            None => self.entry(slot).cloned().map(Part::Entry).ok_or(Error::MissingEntry),
+            None => self.entry(slot).cloned().map(EpochPart::Entry).ok_or(Error::MissingEntry),
             Some(_) if newcomer => {
                 let path = self.paths.iter().find(|path| path.slot == slot);
-                path.cloned().map(Part::Path).ok_or(Error::MissingEntry)
+                path.cloned().map(EpochPart::Path).ok_or(Error::MissingEntry)
             }
             // Members follow by all wraps and by those on their own path.
-            Some(wraps) if slot.is_multiple_of(2) => Ok(Part::Delta(wraps.whole())),
-            Some(wraps) => Ok(Part::Delta(wraps.branch(slot))),
+            Some(wraps) if slot.is_multiple_of(2) => Ok(EpochPart::Delta(wraps.whole())),
+            Some(wraps) => Ok(EpochPart::Delta(wraps.branch(slot))),
         }
     }
 }
@@ -307,13 +307,13 @@ impl<S: Suite> Swarm<S> {
     /// Brings an edge a path message of the newest epoch.
     pub(crate) fn catch_up(&mut self, index: usize) -> Result<(), Error> {
         let slot = self.slot(index);
-        let part = Part::Path(self.path_message(slot)?);
+        let part = EpochPart::Path(self.path_message(slot)?);
         let header = self.last().header.clone();
         self.give(index, &header, &part)
     }
 
     /// Hands an edge an epoch; it follows or stays as it was.
-    pub(crate) fn give(&mut self, index: usize, header: &Header<S>, part: &Part) -> Result<(), Error> {
+    pub(crate) fn give(&mut self, index: usize, header: &Header<S>, part: &EpochPart) -> Result<(), Error> {
         let (header, context) = (self.verified(header), self.context());
         let edge = &mut self.edges[index];
         let member = edge.membership.as_ref().ok_or(Error::WrongGroup)?;
@@ -333,7 +333,7 @@ impl<S: Suite> Swarm<S> {
     }
 
     pub(crate) fn verified(&self, header: &Header<S>) -> VerifiedHeader<S> {
-        let revocations = RevocationList::empty();
+        let revocations = RevocationStatement::empty();
         header.clone().verify(&self.deployment, &name("alpha"), None, &revocations, NOW).unwrap()
     }
 

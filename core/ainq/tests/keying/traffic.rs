@@ -1,7 +1,7 @@
 //! Group messages: each opens once, in its epoch, from its channel; restarts of every kind.
 
 use quiver_ainq::{
-    Ceiling, Error, Frame, Handle, LEADER_SLOT, Name, Receiver, Ristretto255, Sender, TrafficKey,
+    Ceiling, Error, Handle, LEADER_SLOT, Name, Receiver, Ristretto255, SealedMessage, Sender, TrafficKey,
 };
 use quiver_crypto::Zeroizing;
 
@@ -34,7 +34,11 @@ fn leader(swarm: &Swarm<S>) -> Handle {
 }
 
 /// Opens and accepts an unsigned message.
-fn receive(receiver: &mut Receiver, frame: &Frame, channel: &Name) -> Result<Zeroizing<Vec<u8>>, Error> {
+fn receive(
+    receiver: &mut Receiver,
+    frame: &SealedMessage,
+    channel: &Name,
+) -> Result<Zeroizing<Vec<u8>>, Error> {
     let opened = receiver.open(frame, channel, None)?;
     receiver.accept(opened)
 }
@@ -42,14 +46,14 @@ fn receive(receiver: &mut Receiver, frame: &Frame, channel: &Name) -> Result<Zer
 /// The same if this signs it, and the signature holds.
 fn receive_signed(
     receiver: &mut Receiver,
-    frame: &Frame,
+    frame: &SealedMessage,
     signer: &Handle,
 ) -> Result<Zeroizing<Vec<u8>>, Error> {
     let opened = receiver.open(frame, &news(), Some(signer))?;
     receiver.accept(opened)
 }
 
-fn frames(sender: &mut Sender, count: usize) -> Vec<Frame> {
+fn frames(sender: &mut Sender, count: usize) -> Vec<SealedMessage> {
     (0..count).map(|i| sender.seal(&news(), None, format!("message {i}").as_bytes()).unwrap()).collect()
 }
 
@@ -90,7 +94,7 @@ fn changing_any_part_of_a_frame_breaks_the_seal_and_nothing_else() {
     let swarm = Swarm::<S>::formed(53, 2);
     let (mut sender, mut receiver) = (sender(&swarm, 0, 4, 1), receiver(&swarm, 1));
     let frame = frames(&mut sender, 1).remove(0);
-    let changed = |change: &dyn Fn(&mut Frame)| {
+    let changed = |change: &dyn Fn(&mut SealedMessage)| {
         let mut frame = frame.clone();
         change(&mut frame);
         frame
@@ -193,7 +197,7 @@ fn a_drone_that_lost_its_state_has_nothing_to_read_with_until_it_joins_again() {
 }
 
 /// A frame of an insider with the epoch's key and a made-up sender.
-fn forged(swarm: &Swarm<S>, slot: u32, boot_no: u32, signer: Option<&Handle>) -> Frame {
+fn forged(swarm: &Swarm<S>, slot: u32, boot_no: u32, signer: Option<&Handle>) -> SealedMessage {
     let (key, digest) = traffic(swarm, 0);
     Sender::new(&key, digest, slot, boot_no, [0xEE; 8]).seal(&news(), signer, b"forged").unwrap()
 }
@@ -278,7 +282,7 @@ fn invented_slots_neither_fill_a_receiver_nor_silence_who_is_heard() {
 fn nothing_of_a_forgotten_sender_is_accepted_again() {
     let swarm = Swarm::<S>::formed(64, 2);
     let mut receiver = receiver(&swarm, 1).with_senders(4);
-    let sent: Vec<Frame> = (0..40).map(|slot| forged(&swarm, slot, 2, None)).collect();
+    let sent: Vec<SealedMessage> = (0..40).map(|slot| forged(&swarm, slot, 2, None)).collect();
     let accepted = |receiver: &mut Receiver| {
         sent.iter().filter(|frame| receive(receiver, frame, &news()).is_ok()).count()
     };

@@ -1,8 +1,8 @@
 //! Acceptance in a tree: wraps and paths that are forged, changed, late, early or meant for others.
 
 use quiver_ainq::{
-    Delta, Entry, Error, Header, Kind, Label, Membership, Part, PathMessage, Ristretto255, Slot, SparePair,
-    StrategyKind, Suite,
+    Delta, Entry, EpochKind, EpochPart, Error, Header, Label, Membership, PathMessage, Ristretto255, Slot,
+    SparePair, StrategyKind, Suite,
 };
 
 use crate::swarm::Swarm;
@@ -42,12 +42,12 @@ fn tree_after<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
 }
 
 /// Decodes a header and computes the next state, which is not kept.
-fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &Part) -> Result<Membership<S>, Error> {
+fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &EpochPart) -> Result<Membership<S>, Error> {
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
     let header = Header::decode(header, &swarm.deployment)?;
     let alpha = crate::swarm::name("alpha");
-    let none = quiver_ainq::RevocationList::empty();
+    let none = quiver_ainq::RevocationStatement::empty();
     let header = header.verify(&swarm.deployment, &alpha, None, &none, crate::swarm::NOW)?;
     member.advance(&swarm.context(), &edge.keypair, Some(&edge.spare), &header, part)
 }
@@ -68,8 +68,8 @@ fn changing_any_byte_is_noticed_and_changes_nothing<S: Suite>() {
     let delta = swarm.last().wraps.as_ref().unwrap().whole().encode();
     let before = everything_of(&swarm);
     let with_delta =
-        |header: &[u8], delta: &[u8]| accept(&swarm, header, &Part::Delta(Delta::decode(delta)?));
-    let with_path = |path: &[u8]| accept(&swarm, &header, &Part::Path(PathMessage::decode(path)?));
+        |header: &[u8], delta: &[u8]| accept(&swarm, header, &EpochPart::Delta(Delta::decode(delta)?));
+    let with_path = |path: &[u8]| accept(&swarm, &header, &EpochPart::Path(PathMessage::decode(path)?));
     let every = if S::POINT_LEN == 32 { 1 } else { 5 };
     let changed = |bytes: &[u8], place: usize| {
         let mut bytes = bytes.to_vec();
@@ -122,26 +122,26 @@ fn a_path_message_is_taken_once_and_by_its_addressee<S: Suite>() {
     let (own, others) = (swarm.path_message(0).unwrap(), swarm.path_message(1).unwrap());
     let next = swarm.path_message(0).unwrap();
     assert_ne!((own.r, own.encode()), (next.r, next.encode()), "no key seals two paths");
-    assert_eq!(swarm.give(0, &header, &Part::Path(others.clone())), Err(Error::WrongSlot));
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(others.clone())), Err(Error::WrongSlot));
     let mut relabelled = others;
     relabelled.slot = 0;
-    assert_eq!(swarm.give(0, &header, &Part::Path(relabelled)), Err(Error::SealBroken));
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(relabelled)), Err(Error::SealBroken));
     let mut answer = own.clone();
     answer.r = [7; 16];
-    assert_eq!(swarm.give(0, &header, &Part::Path(answer)), Err(Error::SealBroken));
-    swarm.give(0, &header, &Part::Path(own.clone())).unwrap();
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(answer)), Err(Error::SealBroken));
+    swarm.give(0, &header, &EpochPart::Path(own.clone())).unwrap();
     assert!(swarm.agrees(0));
-    assert_eq!(swarm.give(0, &header, &Part::Path(own)), Err(Error::Stale));
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(own)), Err(Error::Stale));
     // It holds this epoch and its path: another is of no use.
-    assert_eq!(swarm.give(0, &header, &Part::Path(next.clone())), Err(Error::Stale));
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(next.clone())), Err(Error::Stale));
     swarm.edges[0].membership.as_mut().unwrap().forget_key();
-    swarm.give(0, &header, &Part::Path(next)).unwrap();
+    swarm.give(0, &header, &EpochPart::Path(next)).unwrap();
     assert!(swarm.agrees(0));
     // Under the header of another epoch it does not open either.
     let late = swarm.path_message(0).unwrap();
     swarm.rekey_undelivered(&[], vec![]);
     let header = swarm.last().header.clone();
-    assert_eq!(swarm.give(0, &header, &Part::Path(late)), Err(Error::SealBroken));
+    assert_eq!(swarm.give(0, &header, &EpochPart::Path(late)), Err(Error::SealBroken));
     swarm.deliver(0).unwrap();
     assert!(swarm.agrees(0));
 }
@@ -184,7 +184,7 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
     let mut bytes = honest.wraps.as_ref().unwrap().whole().encode();
     let inner = bytes.len() - 2 * 32;
     bytes[inner] ^= 1;
-    let forged = Part::Delta(Delta::decode(&bytes).unwrap());
+    let forged = EpochPart::Delta(Delta::decode(&bytes).unwrap());
     for index in 0..3 {
         assert_eq!(swarm.give(index, &honest.header, &forged), Err(Error::WrongWraps));
     }
@@ -200,7 +200,7 @@ fn wraps_are_bound_by_the_header<S: Suite>() {
         header.entries_root = delta.root();
         let digest = header.digest(&swarm.deployment);
         header.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
-        let refused = swarm.give(0, &header, &Part::Delta(delta.clone())).unwrap_err();
+        let refused = swarm.give(0, &header, &EpochPart::Delta(delta.clone())).unwrap_err();
         let height = delta.height() == honest.header.core.height;
         assert_eq!(refused, if height { Error::Removed } else { Error::WrongWraps });
     }
@@ -218,8 +218,8 @@ fn a_term_keeps_its_strategy<S: Suite>() {
     (flat.core.strategy, flat.core.height, flat.entries_root) = (StrategyKind::Flat, 0, [0; 32]);
     let digest = flat.digest(&swarm.deployment);
     flat.signature = leader.sign(&swarm.deployment, Label::Header, &digest, &mut swarm.rng);
-    let delta = Part::Delta(swarm.last().wraps.as_ref().unwrap().whole());
-    let entry = Part::Entry(Entry { slot: 0, q: None, wrap: [0; 32] });
+    let delta = EpochPart::Delta(swarm.last().wraps.as_ref().unwrap().whole());
+    let entry = EpochPart::Entry(Entry { slot: 0, q: None, wrap: [0; 32] });
     assert_eq!(swarm.give(0, &flat, &delta), Err(Error::UnsupportedStrategy));
     assert_eq!(swarm.give(0, &flat, &entry), Err(Error::UnsupportedStrategy));
     let tree = swarm.last().header.clone();
@@ -289,7 +289,7 @@ fn an_epoch_that_lists_no_slots_shows_each_member_whether_it_is_out<S: Suite>() 
     let (mut swarm, gone) = after_a_mass_leave::<S>(118);
     let (header, wraps) = (swarm.last().header.clone(), swarm.last().wraps.clone().unwrap());
     // A path of a slot that was filled again is for who is there now.
-    let path = Part::Path(swarm.path_message(2).unwrap());
+    let path = EpochPart::Path(swarm.path_message(2).unwrap());
     assert_eq!(swarm.give(2, &header, &path), Err(Error::SealBroken));
     assert_eq!(swarm.leadership.path_message(4, &[0; 16]), Err(Error::WrongSlot));
     for slot in 0..72 {
@@ -297,7 +297,7 @@ fn an_epoch_that_lists_no_slots_shows_each_member_whether_it_is_out<S: Suite>() 
         for delta in [wraps.branch(slot), wraps.whole()] {
             assert_eq!((delta.root(), delta.keeps(slot)), (header.entries_root, Some(!out)), "{slot}");
             if out {
-                assert_eq!(swarm.give(slot as usize, &header, &Part::Delta(delta)), Err(Error::Removed));
+                assert_eq!(swarm.give(slot as usize, &header, &EpochPart::Delta(delta)), Err(Error::Removed));
             }
         }
     }
@@ -317,7 +317,7 @@ fn nobody_else_can_show_a_member_that_it_is_out<S: Suite>() {
     // The part of a member that is out, for one that is not.
     let others = wraps.branch(30);
     assert_eq!((others.keeps(30), others.keeps(61)), (Some(false), None));
-    assert_eq!(swarm.give(61, &header, &Part::Delta(others)), Err(Error::MissingEntry));
+    assert_eq!(swarm.give(61, &header, &EpochPart::Delta(others)), Err(Error::MissingEntry));
     // Parts that say so and are not the leader's: of 64 slots around the member nothing is left.
     let own = wraps.branch(61).encode();
     let mut refused = 0;
@@ -325,13 +325,13 @@ fn nobody_else_can_show_a_member_that_it_is_out<S: Suite>() {
         let mut bytes = own.clone();
         bytes[place / 8] ^= 1 << (place % 8);
         let Ok(forged) = Delta::decode(&bytes) else { continue };
-        assert_eq!(swarm.give(61, &header, &Part::Delta(forged)), Err(Error::WrongWraps), "bit {place}");
+        assert_eq!(swarm.give(61, &header, &EpochPart::Delta(forged)), Err(Error::WrongWraps), "bit {place}");
         refused += 1;
     }
     // Height 7, the root refreshed, and nothing of either child.
     let empty = Delta::decode(&[7 | 32, 3]).unwrap();
     assert_eq!(empty.keeps(61), Some(false));
-    assert_eq!(swarm.give(61, &header, &Part::Delta(empty)), Err(Error::WrongWraps));
+    assert_eq!(swarm.give(61, &header, &EpochPart::Delta(empty)), Err(Error::WrongWraps));
     assert!(refused > 0);
     // A proof of another epoch, and a digest of other slots.
     swarm.deliver(61).unwrap();
@@ -339,15 +339,15 @@ fn nobody_else_can_show_a_member_that_it_is_out<S: Suite>() {
     let proof = swarm.last().wraps.clone().unwrap().branch(61);
     assert_eq!(proof.keeps(61), Some(false));
     swarm.broadcasts.pop();
-    assert_eq!(swarm.give(71, &header, &Part::Delta(proof)), Err(Error::WrongWraps));
+    assert_eq!(swarm.give(71, &header, &EpochPart::Delta(proof)), Err(Error::WrongWraps));
     let mut other = header.clone();
     other.core.changes = Some([1; 32]);
     let refused = Header::decode(&other.encode(&swarm.deployment), &swarm.deployment).unwrap();
-    let none = quiver_ainq::RevocationList::empty();
+    let none = quiver_ainq::RevocationStatement::empty();
     let alpha = crate::swarm::name("alpha");
     let refused = refused.verify(&swarm.deployment, &alpha, None, &none, crate::swarm::NOW);
     assert_eq!(refused.map(drop), Err(Error::InvalidSignature));
-    swarm.give(71, &header, &Part::Delta(wraps.branch(71))).unwrap();
+    swarm.give(71, &header, &EpochPart::Delta(wraps.branch(71))).unwrap();
 }
 
 fn the_tree_doubles_when_it_is_full<S: Suite>() {
@@ -385,11 +385,11 @@ fn a_group_may_empty_and_fill_again<S: Suite>() {
 fn a_term_opens_by_entries_and_its_paths_follow<S: Suite>() {
     let mut swarm = tree_after::<S>(112, 5);
     let output = swarm.open_undelivered(&[0, 1, 2, 4]);
-    assert_eq!((output.header.core.kind, output.entries.len()), (Kind::Open, 4));
+    assert_eq!((output.header.core.kind, output.entries.len()), (EpochKind::Open, 4));
     // A follower has the key at once, and its path only when that arrives.
     for index in [0, 1, 2, 4] {
         let entry = swarm.last().entry(swarm.slot(index)).unwrap().clone();
-        swarm.give(index, &output.header, &Part::Entry(entry)).unwrap();
+        swarm.give(index, &output.header, &EpochPart::Entry(entry)).unwrap();
         assert!(swarm.agrees(index) && !swarm.edges[index].membership.as_ref().unwrap().has_path());
     }
     swarm.catch_up(0).unwrap();
@@ -424,7 +424,7 @@ fn a_term_opens_by_wraps_and_paths_are_there_at_once<S: Suite>() {
         let own = parts.iter().find(|part| part.covers(slot)).unwrap();
         let other = parts.iter().find(|part| !part.covers(slot)).unwrap();
         let given = |swarm: &mut Swarm<S>, part: &Delta| {
-            swarm.give(index, &output.header, &Part::Delta(part.clone()))
+            swarm.give(index, &output.header, &EpochPart::Delta(part.clone()))
         };
         assert_eq!(given(&mut swarm, other), Err(Error::MissingEntry));
         given(&mut swarm, own).unwrap();
@@ -433,7 +433,7 @@ fn a_term_opens_by_wraps_and_paths_are_there_at_once<S: Suite>() {
     }
     // An absent member follows neither the whole nor its own part.
     for delta in [wraps.whole(), wraps.branch(swarm.slot(3))] {
-        assert_eq!(swarm.give(3, &output.header, &Part::Delta(delta)), Err(Error::MissingEntry));
+        assert_eq!(swarm.give(3, &output.header, &EpochPart::Delta(delta)), Err(Error::MissingEntry));
     }
     // The next epochs' wraps are of use to everybody at once, joins and leaves.
     swarm.rekey(&[3], vec![swarm.slot(5)]);
@@ -448,16 +448,16 @@ fn a_term_opens_by_a_path_alone<S: Suite>() {
     let output = swarm.open_undelivered(&[0, 1, 2, 3]);
     let (own, others) =
         (swarm.path_message(swarm.slot(0)).unwrap(), swarm.path_message(swarm.slot(1)).unwrap());
-    assert_eq!(swarm.give(0, &output.header, &Part::Path(others.clone())), Err(Error::WrongSlot));
+    assert_eq!(swarm.give(0, &output.header, &EpochPart::Path(others.clone())), Err(Error::WrongSlot));
     let mut relabelled = others;
     relabelled.slot = swarm.slot(0);
-    assert_eq!(swarm.give(0, &output.header, &Part::Path(relabelled)), Err(Error::SealBroken));
+    assert_eq!(swarm.give(0, &output.header, &EpochPart::Path(relabelled)), Err(Error::SealBroken));
     // Another spare pair than the leader's opens none.
     let spare = SparePair::generate(swarm.edges[0].spare.q(), &mut swarm.rng);
     let spare = core::mem::replace(&mut swarm.edges[0].spare, spare);
-    assert_eq!(swarm.give(0, &output.header, &Part::Path(own.clone())), Err(Error::SealBroken));
+    assert_eq!(swarm.give(0, &output.header, &EpochPart::Path(own.clone())), Err(Error::SealBroken));
     swarm.edges[0].spare = spare;
-    swarm.give(0, &output.header, &Part::Path(own)).unwrap();
+    swarm.give(0, &output.header, &EpochPart::Path(own)).unwrap();
     assert!(swarm.agrees(0) && swarm.edges[0].membership.as_ref().unwrap().has_path());
     swarm.rekey_undelivered(&[], vec![swarm.slot(2)]);
     let next = swarm.last().clone();
@@ -470,7 +470,7 @@ fn changed_wraps_of_an_opening_are_noticed_and_change_nothing<S: Suite>() {
     let output = swarm.open_undelivered(&[0, 1, 2, 3, 4]);
     let (header, before) = (output.header.encode(&swarm.deployment), everything_of(&swarm));
     let wraps = output.wraps.as_ref().unwrap();
-    let with = |delta: &[u8]| accept(&swarm, &header, &Part::Delta(Delta::decode(delta)?));
+    let with = |delta: &[u8]| accept(&swarm, &header, &EpochPart::Delta(Delta::decode(delta)?));
     for delta in [wraps.whole().encode(), wraps.branch(swarm.slot(0)).encode()] {
         for place in 0..delta.len() {
             let mut changed = delta.clone();
@@ -486,14 +486,14 @@ fn changed_wraps_of_an_opening_are_noticed_and_change_nothing<S: Suite>() {
     // Another pair than the leader's derives another key.
     let spare = SparePair::generate(swarm.edges[0].spare.q(), &mut swarm.rng);
     let spare = core::mem::replace(&mut swarm.edges[0].spare, spare);
-    let whole = Part::Delta(wraps.whole());
+    let whole = EpochPart::Delta(wraps.whole());
     assert_eq!(swarm.give(0, &output.header, &whole), Err(Error::WrongTag));
     // Wraps of another opening are not this one's, nor are those of an epoch.
     swarm.edges[0].spare = spare;
     assert_eq!(everything_of(&swarm), before);
     let second = swarm.open_undelivered(&[0, 1, 2, 3, 4]);
     assert_eq!(swarm.give(0, &second.header, &whole), Err(Error::WrongWraps));
-    swarm.give(0, &second.header, &Part::Delta(second.wraps.unwrap().whole())).unwrap();
+    swarm.give(0, &second.header, &EpochPart::Delta(second.wraps.unwrap().whole())).unwrap();
     assert!(swarm.agrees(0));
 }
 

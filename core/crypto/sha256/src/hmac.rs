@@ -4,7 +4,7 @@ use core::slice::from_ref;
 
 use crate::backend::{compress, erase_state};
 use crate::erase;
-use crate::padded::{BLOCK, Padded, START, State};
+use crate::padded::{BLOCK, HashState, Padded, START};
 
 const IPAD: u8 = 0x36;
 const OPAD: u8 = 0x5C;
@@ -12,8 +12,8 @@ const OPAD: u8 = 0x5C;
 /// A key, hashed: `H(K ⊕ ipad ‖` and `H(K ⊕ opad ‖`. Erased when dropped, as they are as good as the key.
 #[derive(Clone)]
 pub struct Hmac {
-    inner: State,
-    outer: State,
+    inner: HashState,
+    outer: HashState,
 }
 
 impl Hmac {

@@ -5,10 +5,10 @@ use zeroize::Zeroize;
 
 pub use sha2::Sha256;
 
-use crate::padded::{BLOCK, State};
+use crate::padded::{BLOCK, HashState};
 
 /// The compression function, block by block.
-pub(crate) fn compress(state: &mut State, blocks: &[[u8; BLOCK]]) {
+pub(crate) fn compress(state: &mut HashState, blocks: &[[u8; BLOCK]]) {
     for block in blocks {
         compress256(state, core::slice::from_ref(block.into()));
     }
@@ -19,6 +19,6 @@ pub fn erase(bytes: &mut [u8]) {
     bytes.zeroize();
 }
 
-pub(crate) fn erase_state(state: &mut State) {
+pub(crate) fn erase_state(state: &mut HashState) {
     state.zeroize();
 }

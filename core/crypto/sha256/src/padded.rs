@@ -5,10 +5,10 @@ use core::slice::from_ref;
 use crate::backend::{compress, erase, erase_state};
 
 /// State of the hash between two blocks.
-pub(crate) type State = [u32; 8];
+pub(crate) type HashState = [u32; 8];
 
 /// H(0), FIPS 180-4, 5.3.3.
-pub(crate) const START: State =
+pub(crate) const START: HashState =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
 /// Bytes of a block.
@@ -19,7 +19,7 @@ const LENGTH_AT: usize = BLOCK - 8;
 /// A message up to somewhere.
 #[derive(Clone)]
 pub(crate) struct Padded {
-    state: State,
+    state: HashState,
     /// The message's bytes that were not hashed yet, and zeros.
     block: [u8; BLOCK],
     /// Number of the block's bytes that are the message's; never all.
@@ -30,7 +30,7 @@ pub(crate) struct Padded {
 
 impl Padded {
     /// Goes on behind so many blocks, which made this of the state.
-    pub(crate) const fn behind(blocks: u64, state: State) -> Self {
+    pub(crate) const fn behind(blocks: u64, state: HashState) -> Self {
         Self { state, block: [0; BLOCK], filled: 0, blocks }
     }
 
@@ -62,7 +62,7 @@ impl Padded {
     }
 
     /// The hash of a message that is this one's hash, behind so many blocks, which made this of the state.
-    pub(crate) fn finish_behind(&mut self, blocks: u64, state: State) -> [u8; 32] {
+    pub(crate) fn finish_behind(&mut self, blocks: u64, state: HashState) -> [u8; 32] {
         self.close();
         self.block = [0; BLOCK];
         write(&mut self.block, &self.state);
@@ -93,7 +93,7 @@ impl Padded {
 }
 
 /// A state as bytes, big-endian.
-fn write(bytes: &mut [u8], state: &State) {
+fn write(bytes: &mut [u8], state: &HashState) {
     for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(state) {
         *bytes = word.to_be_bytes();
     }

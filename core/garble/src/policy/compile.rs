@@ -1,7 +1,9 @@
 //! Compiles a policy to a circuit, in one pass over its text.
 
-use super::words::{Input, Parsed, expected, keyword, lexeme, next, number, place, symbol, whole, wrong};
-use super::{Fault, MAX_DEPTH, MAX_POLICY_GATES, MAX_WIDTH, PolicyError, Schema};
+use super::words::{
+    Parsed, ParserInput, expected, keyword, lexeme, next, number, place, symbol, whole, wrong,
+};
+use super::{MAX_DEPTH, MAX_POLICY_GATES, MAX_WIDTH, PolicyFault, PolicyTextError, Schema};
 use crate::{Bit, Builder, Circuit, Number};
 
 const OPERAND: &str = "a field, a number or `(`";
@@ -9,19 +11,20 @@ const TRUTH: &str = "something true or false";
 const NUMBER: &str = "a number";
 
 /// A compiled part of a policy, and its first byte.
-struct Part {
-    value: Value,
+struct CompiledPart {
+    value: ExpressionValue,
     at: usize,
 }
 
-enum Value {
+enum ExpressionValue {
     Truth(Bit),
     Number(Number),
 }
 
 /// Compiles a whole text.
-pub(super) fn compile(text: &str, schema: &Schema) -> Result<Circuit, PolicyError> {
-    let builder = Builder::new(schema.bits()).map_err(|_| PolicyError::whole(Fault::SchemaTooLarge))?;
+pub(super) fn compile(text: &str, schema: &Schema) -> Result<Circuit, PolicyTextError> {
+    let builder =
+        Builder::new(schema.bits()).map_err(|_| PolicyTextError::whole(PolicyFault::SchemaTooLarge))?;
     let mut compiler = Compiler { schema, builder, depth: 0 };
     let holds = whole(text, |input| {
         let part = compiler.any(input)?;
@@ -30,7 +33,7 @@ pub(super) fn compile(text: &str, schema: &Schema) -> Result<Circuit, PolicyErro
         }
         Compiler::settled(&part)
     })?;
-    compiler.builder.finish(&[holds]).map_err(|_| PolicyError::whole(Fault::TooManyGates))
+    compiler.builder.finish(&[holds]).map_err(|_| PolicyTextError::whole(PolicyFault::TooManyGates))
 }
 
 struct Compiler<'s> {
@@ -40,37 +43,37 @@ struct Compiler<'s> {
 }
 
 impl Compiler<'_> {
-    fn any(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn any(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let mut part = self.all(input)?;
         while keyword(input, "or")? {
             let other = self.all(input)?;
             let (a, b) = (truth(&part)?, truth(&other)?);
-            part.value = Value::Truth(self.builder.or(a, b));
+            part.value = ExpressionValue::Truth(self.builder.or(a, b));
         }
         Ok(part)
     }
 
-    fn all(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn all(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let mut part = self.not(input)?;
         while keyword(input, "and")? {
             let other = self.not(input)?;
             let (a, b) = (truth(&part)?, truth(&other)?);
-            part.value = Value::Truth(self.builder.and(a, b));
+            part.value = ExpressionValue::Truth(self.builder.and(a, b));
         }
         Ok(part)
     }
 
-    fn not(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn not(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let at = place(input);
         if !keyword(input, "not")? {
             return self.comparison(input);
         }
         let part = self.deeper(at, |this| this.not(input))?;
-        Ok(Part { value: Value::Truth(!truth(&part)?), at })
+        Ok(CompiledPart { value: ExpressionValue::Truth(!truth(&part)?), at })
     }
 
     /// `a < b <= c` means both.
-    fn comparison(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn comparison(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let first = self.sum(input)?;
         let (mut left, mut holds) = (first, None);
         while let Some(operator) = symbol(input, &["<=", ">=", "!=", "<", ">", "="])? {
@@ -78,23 +81,25 @@ impl Compiler<'_> {
             let bit = self.compare(operator, &left, &right)?;
             // §A3: what cannot be true, or cannot be false, is refused.
             if let Some(constant) = bit.known() {
-                return wrong(left.at, Fault::Constant(constant));
+                return wrong(left.at, PolicyFault::Constant(constant));
             }
             holds = Some(match holds {
                 None => bit,
                 Some(before) => self.builder.and(before, bit),
             });
-            left = Part { at: left.at, ..right };
+            left = CompiledPart { at: left.at, ..right };
         }
         Ok(match holds {
-            Some(holds) => Part { value: Value::Truth(holds), at: left.at },
+            Some(holds) => CompiledPart { value: ExpressionValue::Truth(holds), at: left.at },
             None => left,
         })
     }
 
-    fn compare(&mut self, operator: &str, left: &Part, right: &Part) -> Parsed<Bit> {
+    fn compare(&mut self, operator: &str, left: &CompiledPart, right: &CompiledPart) -> Parsed<Bit> {
         let to = &mut self.builder;
-        if let ("=" | "!=", Value::Truth(a), Value::Truth(b)) = (operator, &left.value, &right.value) {
+        if let ("=" | "!=", ExpressionValue::Truth(a), ExpressionValue::Truth(b)) =
+            (operator, &left.value, &right.value)
+        {
             let differ = to.xor(*a, *b);
             return Ok(if operator == "=" { !differ } else { differ });
         }
@@ -112,7 +117,7 @@ impl Compiler<'_> {
         Ok(bit)
     }
 
-    fn sum(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn sum(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let mut part = self.product(input)?;
         while let Some(operator) = symbol(input, &["+", "-"])? {
             let other = self.product(input)?;
@@ -121,18 +126,18 @@ impl Compiler<'_> {
             narrow(part.at, a.width().max(b.width()).saturating_add(2))?;
             let total =
                 if operator == "+" { a.add(b, &mut self.builder) } else { a.subtract(b, &mut self.builder) };
-            part.value = Value::Number(total);
+            part.value = ExpressionValue::Number(total);
             self.affordable(part.at)?;
         }
         Ok(part)
     }
 
-    fn product(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn product(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let mut part = self.power(input)?;
         while symbol(input, &["*"])?.is_some() {
             let other = self.power(input)?;
             let product = self.multiply(part.at, numeric(&part)?, numeric(&other)?)?;
-            part.value = Value::Number(product);
+            part.value = ExpressionValue::Number(product);
         }
         Ok(part)
     }
@@ -145,7 +150,7 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    fn power(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn power(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let base = self.unary(input)?;
         if symbol(input, &["^"])?.is_none() {
             return Ok(base);
@@ -154,7 +159,7 @@ impl Compiler<'_> {
         let Some(word) = lexeme(input)? else { return expected(input, "an exponent") };
         let exponent = number(word).or_else(|fault| wrong(at, fault))?;
         if !(1..=16).contains(&exponent) {
-            return wrong(at, Fault::Exponent(exponent));
+            return wrong(at, PolicyFault::Exponent(exponent));
         }
         let x = numeric(&base)?;
         // From the highest bit of the exponent down: square, and multiply where there is a 1.
@@ -165,10 +170,10 @@ impl Compiler<'_> {
                 power = self.multiply(base.at, &power, x)?;
             }
         }
-        Ok(Part { value: Value::Number(power), at: base.at })
+        Ok(CompiledPart { value: ExpressionValue::Number(power), at: base.at })
     }
 
-    fn unary(&mut self, input: &mut Input<'_>) -> Parsed<Part> {
+    fn unary(&mut self, input: &mut ParserInput<'_>) -> Parsed<CompiledPart> {
         let at = place(input);
         if symbol(input, &["-"])?.is_some() {
             // A sign is weaker than an exponent: -x^2 is -(x^2).
@@ -176,12 +181,12 @@ impl Compiler<'_> {
             let of = numeric(&part)?;
             narrow(at, of.width().saturating_add(1))?;
             let negative = Number::constant(0).subtract(of, &mut self.builder);
-            return Ok(Part { value: Value::Number(negative), at });
+            return Ok(CompiledPart { value: ExpressionValue::Number(negative), at });
         }
         if symbol(input, &["("])?.is_some() {
             let part = self.deeper(at, |this| this.any(input))?;
             return match symbol(input, &[")"])? {
-                Some(_) => Ok(Part { at, ..part }),
+                Some(_) => Ok(CompiledPart { at, ..part }),
                 None => expected(input, "an operator or `)`"),
             };
         }
@@ -191,26 +196,26 @@ impl Compiler<'_> {
         }
     }
 
-    fn operand(&self, word: &str, at: usize) -> Parsed<Part> {
+    fn operand(&self, word: &str, at: usize) -> Parsed<CompiledPart> {
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(word).or_else(|fault| wrong(at, fault))?;
-            let value = i128::try_from(value).or_else(|_| wrong(at, Fault::NumberTooLarge))?;
-            return Ok(Part { value: Value::Number(Number::constant(value)), at });
+            let value = i128::try_from(value).or_else(|_| wrong(at, PolicyFault::NumberTooLarge))?;
+            return Ok(CompiledPart { value: ExpressionValue::Number(Number::constant(value)), at });
         }
         let Some(field) = self.schema.field(word) else {
-            return wrong(at, Fault::UnknownField(super::error::shown(word)));
+            return wrong(at, PolicyFault::UnknownField(super::error::shown(word)));
         };
         let value = match field.kind() {
-            super::Kind::Bool => Value::Truth(self.builder.input(field.bits().start)),
-            _ => Value::Number(field.number(&self.builder)),
+            super::FieldType::Bool => ExpressionValue::Truth(self.builder.input(field.bits().start)),
+            _ => ExpressionValue::Number(field.number(&self.builder)),
         };
-        Ok(Part { value, at })
+        Ok(CompiledPart { value, at })
     }
 
     /// Nesting is parsed on the thread's stack, so its depth is bounded.
     fn deeper<T>(&mut self, at: usize, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= MAX_DEPTH {
-            return wrong(at, Fault::TooDeep);
+            return wrong(at, PolicyFault::TooDeep);
         }
         self.depth = self.depth.saturating_add(1);
         let read = read(self);
@@ -219,35 +224,35 @@ impl Compiler<'_> {
     }
 
     fn affordable(&self, at: usize) -> Parsed<()> {
-        if self.builder.gates() > MAX_POLICY_GATES { wrong(at, Fault::TooManyGates) } else { Ok(()) }
+        if self.builder.gates() > MAX_POLICY_GATES { wrong(at, PolicyFault::TooManyGates) } else { Ok(()) }
     }
 
     /// The whole policy: a bit that is not constant.
-    fn settled(part: &Part) -> Parsed<Bit> {
+    fn settled(part: &CompiledPart) -> Parsed<Bit> {
         let bit = truth(part)?;
         match bit.known() {
-            Some(constant) => wrong(part.at, Fault::Constant(constant)),
+            Some(constant) => wrong(part.at, PolicyFault::Constant(constant)),
             None => Ok(bit),
         }
     }
 }
 
-fn truth(part: &Part) -> Parsed<Bit> {
+fn truth(part: &CompiledPart) -> Parsed<Bit> {
     match part.value {
-        Value::Truth(bit) => Ok(bit),
-        Value::Number(_) => wrong(part.at, Fault::WrongKind { wanted: TRUTH, found: NUMBER }),
+        ExpressionValue::Truth(bit) => Ok(bit),
+        ExpressionValue::Number(_) => wrong(part.at, PolicyFault::WrongKind { wanted: TRUTH, found: NUMBER }),
     }
 }
 
-fn numeric(part: &Part) -> Parsed<&Number> {
+fn numeric(part: &CompiledPart) -> Parsed<&Number> {
     match &part.value {
-        Value::Number(number) => Ok(number),
-        Value::Truth(_) => wrong(part.at, Fault::WrongKind { wanted: NUMBER, found: TRUTH }),
+        ExpressionValue::Number(number) => Ok(number),
+        ExpressionValue::Truth(_) => wrong(part.at, PolicyFault::WrongKind { wanted: NUMBER, found: TRUTH }),
     }
 }
 
 fn narrow(at: usize, width: usize) -> Parsed<()> {
-    if width > MAX_WIDTH { wrong(at, Fault::TooWide(width)) } else { Ok(()) }
+    if width > MAX_WIDTH { wrong(at, PolicyFault::TooWide(width)) } else { Ok(()) }
 }
 
 #[cfg(test)]

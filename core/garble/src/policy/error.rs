@@ -8,19 +8,19 @@ use super::{MAX_BITS, MAX_DEPTH, MAX_FIELDS, MAX_POLICY_GATES, MAX_TEXT, MAX_WID
 /// A mistake in a text, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
-pub struct PolicyError {
+pub struct PolicyTextError {
     /// The line, from 1.
     pub line: usize,
     /// The character in it, from 1.
     pub column: usize,
     /// The mistake.
-    pub fault: Fault,
+    pub fault: PolicyFault,
 }
 
 /// A kind of mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum PolicyFault {
     /// Something else is expected here.
     #[error("expected {expected}, found {found}")]
     Expected {
@@ -84,16 +84,16 @@ pub enum Fault {
         /// The field.
         field: Box<str>,
         /// The kind.
-        kind: super::Kind,
+        kind: super::FieldType,
     },
     /// A field without a value.
     #[error("field `{0}` has no value")]
     NoValue(Box<str>),
 }
 
-impl PolicyError {
+impl PolicyTextError {
     /// Makes the error at a byte of a text.
-    pub(super) fn at(text: &str, byte: usize, fault: Fault) -> Self {
+    pub(super) fn at(text: &str, byte: usize, fault: PolicyFault) -> Self {
         let before = text.get(..byte).unwrap_or(text);
         let line = before.matches('\n').count().saturating_add(1);
         let start = before.rfind('\n').map_or(0, |newline| newline.saturating_add(1));
@@ -102,7 +102,7 @@ impl PolicyError {
     }
 
     /// Makes the error without a text: at its first character.
-    pub(super) fn whole(fault: Fault) -> Self {
+    pub(super) fn whole(fault: PolicyFault) -> Self {
         Self { line: 1, column: 1, fault }
     }
 }

@@ -5,13 +5,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::words::{self, Input, Parsed, expected, lexeme, next, place, symbol, wrong};
-use super::{Fault, MAX_BITS, MAX_FIELDS, PolicyError};
+use super::words::{self, Parsed, ParserInput, expected, lexeme, next, place, symbol, wrong};
+use super::{MAX_BITS, MAX_FIELDS, PolicyFault, PolicyTextError};
 use crate::{Builder, Number};
 
 /// Kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, derive_more::Display)]
-pub enum Kind {
+pub enum FieldType {
     /// True or false: one bit.
     #[display("bool")]
     Bool,
@@ -23,13 +23,13 @@ pub enum Kind {
     Signed(u8),
 }
 
-impl Kind {
+impl FieldType {
     /// Reads `bool`, `u8`, `i64`, …
     ///
     /// # Errors
-    /// [`Fault::Kind`].
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let wrong = || Fault::Kind(super::error::shown(text));
+    /// [`PolicyFault::Kind`].
+    pub fn parse(text: &str) -> Result<Self, PolicyFault> {
+        let wrong = || PolicyFault::Kind(super::error::shown(text));
         let bits = |digits: &str| {
             let canonical = !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit());
             digits.parse().ok().filter(|bits| canonical && (1..=64).contains(bits)).ok_or_else(wrong)
@@ -63,21 +63,21 @@ impl Kind {
 
 /// A field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct SchemaField {
     name: Box<str>,
-    kind: Kind,
+    kind: FieldType,
     /// Bits of the fields before it.
     start: usize,
 }
 
-impl Field {
+impl SchemaField {
     /// Name of the field.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Kind of the field.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FieldType {
         self.kind
     }
 
@@ -89,14 +89,14 @@ impl Field {
     /// The field as a number in a circuit whose inputs are all fields.
     pub(super) fn number(&self, builder: &Builder) -> Number {
         let bits = self.bits().map(|at| builder.input(at)).collect();
-        Number::new(bits, matches!(self.kind, Kind::Signed(_)))
+        Number::new(bits, matches!(self.kind, FieldType::Signed(_)))
     }
 }
 
 /// The fields of a credential, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    fields: Vec<Field>,
+    fields: Vec<SchemaField>,
 }
 
 impl Schema {
@@ -108,8 +108,8 @@ impl Schema {
     /// Reads `x: i64, y: i64, medic: bool`, with commas or lines between fields.
     ///
     /// # Errors
-    /// [`PolicyError`] with line, column and mistake.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    /// [`PolicyTextError`] with line, column and mistake.
+    pub fn parse(text: &str) -> Result<Self, PolicyTextError> {
         words::whole(text, |input| {
             let mut schema = Self::new();
             while next(input).is_some() {
@@ -124,27 +124,27 @@ impl Schema {
     /// The same with one more field.
     ///
     /// # Errors
-    /// [`Fault::Name`], [`Fault::Keyword`], [`Fault::FieldTwice`], [`Fault::SchemaTooLarge`].
-    pub fn with(mut self, name: &str, kind: Kind) -> Result<Self, Fault> {
+    /// [`PolicyFault::Name`], [`PolicyFault::Keyword`], [`PolicyFault::FieldTwice`], [`PolicyFault::SchemaTooLarge`].
+    pub fn with(mut self, name: &str, kind: FieldType) -> Result<Self, PolicyFault> {
         words::name(name)?;
         if self.field(name).is_some() {
-            return Err(Fault::FieldTwice(name.into()));
+            return Err(PolicyFault::FieldTwice(name.into()));
         }
         let start = self.bits();
         if self.fields.len() >= MAX_FIELDS || start.saturating_add(kind.bits()) > MAX_BITS {
-            return Err(Fault::SchemaTooLarge);
+            return Err(PolicyFault::SchemaTooLarge);
         }
-        self.fields.push(Field { name: name.into(), kind, start });
+        self.fields.push(SchemaField { name: name.into(), kind, start });
         Ok(self)
     }
 
     /// The fields in order.
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &[SchemaField] {
         &self.fields
     }
 
     /// A field by its name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&SchemaField> {
         self.fields.iter().find(|field| *field.name == *name)
     }
 
@@ -156,23 +156,27 @@ impl Schema {
     /// The bits of a value for each field.
     ///
     /// # Errors
-    /// [`PolicyError`] if a value does not fit, a field has none or two, or a name is no field's.
-    pub fn encode(&self, values: &[(&str, i128)]) -> Result<Vec<bool>, PolicyError> {
+    /// [`PolicyTextError`] if a value does not fit, a field has none or two, or a name is no field's.
+    pub fn encode(&self, values: &[(&str, i128)]) -> Result<Vec<bool>, PolicyTextError> {
         for (at, (name, _)) in values.iter().enumerate() {
             if self.field(name).is_none() {
-                return Err(PolicyError::whole(Fault::UnknownField(super::error::shown(name))));
+                return Err(PolicyTextError::whole(PolicyFault::UnknownField(super::error::shown(name))));
             }
             if values.iter().skip(at.saturating_add(1)).any(|(other, _)| other == name) {
-                return Err(PolicyError::whole(Fault::FieldTwice((*name).into())));
+                return Err(PolicyTextError::whole(PolicyFault::FieldTwice((*name).into())));
             }
         }
         let mut bits = Vec::with_capacity(self.bits());
-        for Field { name, kind, .. } in &self.fields {
+        for SchemaField { name, kind, .. } in &self.fields {
             let Some(&(_, value)) = values.iter().find(|(given, _)| *given == &**name) else {
-                return Err(PolicyError::whole(Fault::NoValue(name.clone())));
+                return Err(PolicyTextError::whole(PolicyFault::NoValue(name.clone())));
             };
             if !kind.fits(value) {
-                return Err(PolicyError::whole(Fault::Value { value, field: name.clone(), kind: *kind }));
+                return Err(PolicyTextError::whole(PolicyFault::Value {
+                    value,
+                    field: name.clone(),
+                    kind: *kind,
+                }));
             }
             bits.extend((0..kind.bits()).map(|at| value >> at & 1 == 1));
         }
@@ -187,7 +191,7 @@ impl Schema {
     }
 }
 
-fn field(input: &mut Input<'_>, schema: Schema) -> Parsed<Schema> {
+fn field(input: &mut ParserInput<'_>, schema: Schema) -> Parsed<Schema> {
     let at = place(input);
     let Some(name) = lexeme(input)? else { return expected(input, "the name of a field") };
     if symbol(input, &[":"])?.is_none() {
@@ -195,7 +199,7 @@ fn field(input: &mut Input<'_>, schema: Schema) -> Parsed<Schema> {
     }
     let kind_at = place(input);
     let Some(kind) = lexeme(input)? else { return expected(input, "`bool`, `u8`, `i64` or the like") };
-    let kind = Kind::parse(kind).or_else(|fault| wrong(kind_at, fault))?;
+    let kind = FieldType::parse(kind).or_else(|fault| wrong(kind_at, fault))?;
     schema.with(name, kind).or_else(|fault| wrong(at, fault))
 }
 
@@ -216,12 +220,12 @@ mod tests {
     #[test]
     fn values_at_the_edges_fit_and_those_beyond_do_not() {
         for (kind, low, high) in [
-            (Kind::Bool, 0, 1),
-            (Kind::Unsigned(1), 0, 1),
-            (Kind::Unsigned(64), 0, (1 << 64) - 1),
-            (Kind::Signed(1), -1, 0),
-            (Kind::Signed(8), -128, 127),
-            (Kind::Signed(64), -(1 << 63), (1 << 63) - 1),
+            (FieldType::Bool, 0, 1),
+            (FieldType::Unsigned(1), 0, 1),
+            (FieldType::Unsigned(64), 0, (1 << 64) - 1),
+            (FieldType::Signed(1), -1, 0),
+            (FieldType::Signed(8), -128, 127),
+            (FieldType::Signed(64), -(1 << 63), (1 << 63) - 1),
         ] {
             assert!(
                 kind.fits(low) && kind.fits(high) && !kind.fits(low - 1) && !kind.fits(high + 1),

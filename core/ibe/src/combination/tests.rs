@@ -47,7 +47,7 @@ fn a_liar_beyond_the_threshold_costs_nothing() {
 #[test]
 fn one_liar_is_found_in_logarithmically_many_pairings() {
     let (key, pairings) = counted(64, 64, &[37]);
-    let culprits = alloc::vec![Culprit { index: 38, fault: Fault::Wrong }];
+    let culprits = alloc::vec![Culprit { index: 38, fault: ShareFault::Wrong }];
     assert_eq!(key, Err(Error::InvalidKeyShares { culprits }));
     // The key, the whole, and two halves on each of six levels.
     assert_eq!(pairings, 2 + 2 + 6 * 4);

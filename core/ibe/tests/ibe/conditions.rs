@@ -1,7 +1,7 @@
 //! A condition has one spelling, and every other is refused.
 
 use proptest::prelude::*;
-use quiver_ibe::{Condition, Error, Kind};
+use quiver_ibe::{Condition, ConditionKind, Error};
 
 fn kind_of(text: &str) -> Result<String, Error> {
     text.parse::<Condition>().map(|condition| format!("{:?}", condition.kind()))
@@ -10,12 +10,12 @@ fn kind_of(text: &str) -> Result<String, Error> {
 #[test]
 fn the_three_kinds_are_understood() {
     let parsed = |text: &str| text.parse::<Condition>().unwrap();
-    assert_eq!(parsed("mission/alpha/phase-2").kind(), Kind::Mission("alpha/phase-2"));
+    assert_eq!(parsed("mission/alpha/phase-2").kind(), ConditionKind::Mission("alpha/phase-2"));
     let serial: [u8; 16] = std::array::from_fn(|place| 0x10 * place as u8);
-    assert_eq!(parsed("drone/00102030405060708090a0b0c0d0e0f0").kind(), Kind::Drone(serial));
-    assert_eq!(parsed("not-before/2026-12-01T06:00:00Z").kind(), Kind::NotBefore(1_796_104_800));
-    assert_eq!(parsed("not-before/1970-01-01T00:00:00Z").kind(), Kind::NotBefore(0));
-    assert_eq!(parsed("not-before/2028-02-29T23:59:59Z").kind(), Kind::NotBefore(1_835_481_599));
+    assert_eq!(parsed("drone/00102030405060708090a0b0c0d0e0f0").kind(), ConditionKind::Drone(serial));
+    assert_eq!(parsed("not-before/2026-12-01T06:00:00Z").kind(), ConditionKind::NotBefore(1_796_104_800));
+    assert_eq!(parsed("not-before/1970-01-01T00:00:00Z").kind(), ConditionKind::NotBefore(0));
+    assert_eq!(parsed("not-before/2028-02-29T23:59:59Z").kind(), ConditionKind::NotBefore(1_835_481_599));
 }
 
 #[test]
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn every_time_has_a_spelling_that_is_read_back(time in 0_u64..253_402_207_201) {
         let condition = Condition::not_before(time).unwrap();
-        prop_assert_eq!(condition.kind(), Kind::NotBefore(time));
+        prop_assert_eq!(condition.kind(), ConditionKind::NotBefore(time));
         prop_assert_eq!(condition.as_str().len(), "not-before/2026-12-01T06:00:00Z".len());
         prop_assert_eq!(condition.to_string().parse::<Condition>().unwrap(), condition);
     }
@@ -131,14 +131,14 @@ proptest! {
     #[test]
     fn every_serial_has_a_spelling_that_is_read_back(serial in any::<[u8; 16]>()) {
         let condition = Condition::drone(&serial);
-        prop_assert_eq!(condition.kind(), Kind::Drone(serial));
+        prop_assert_eq!(condition.kind(), ConditionKind::Drone(serial));
         prop_assert_eq!(condition.to_string().parse::<Condition>().unwrap(), condition);
     }
 
     #[test]
     fn every_path_is_read_back(path in "[a-z0-9_-]{1,20}(/[a-z0-9_-]{1,20}){0,9}") {
         let condition = Condition::mission(&path).unwrap();
-        prop_assert_eq!(condition.kind(), Kind::Mission(&path));
+        prop_assert_eq!(condition.kind(), ConditionKind::Mission(&path));
         prop_assert_eq!(condition.as_str(), format!("mission/{path}"));
     }
 
@@ -147,9 +147,9 @@ proptest! {
         if let Ok(condition) = text.parse::<Condition>() {
             prop_assert_eq!(condition.as_str(), &text);
             let again = match condition.kind() {
-                Kind::Mission(path) => Condition::mission(path).unwrap(),
-                Kind::Drone(serial) => Condition::drone(&serial),
-                Kind::NotBefore(time) => Condition::not_before(time).unwrap(),
+                ConditionKind::Mission(path) => Condition::mission(path).unwrap(),
+                ConditionKind::Drone(serial) => Condition::drone(&serial),
+                ConditionKind::NotBefore(time) => Condition::not_before(time).unwrap(),
             };
             prop_assert_eq!(again, condition);
         }

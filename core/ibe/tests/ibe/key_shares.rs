@@ -4,7 +4,8 @@ use crate::staged_quorum::{Quorum, blamed, rng};
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use quiver_ibe::{
-    Error, Fault, IdentityPoint, KeyShare, UnverifiedIdentityKey, UnverifiedKeyShare, combine, verify_batch,
+    Error, IdentityPoint, KeyShare, ShareFault, UnverifiedIdentityKey, UnverifiedKeyShare, combine,
+    verify_batch,
 };
 
 fn point() -> IdentityPoint {
@@ -77,7 +78,7 @@ proptest! {
         let place = liar.index(shares.len());
         let index = indices[place];
         shares[place] = lie(kind, index, &quorum);
-        let named = blamed(&[(index, Fault::Wrong)]);
+        let named = blamed(&[(index, ShareFault::Wrong)]);
         let refused = verify_batch(&quorum.publics, &point(), &shares, &mut rng(seed));
         prop_assert_eq!(&refused.unwrap_err(), &named);
         match combine(&quorum.publics, &point(), &shares, &mut rng(seed)) {
@@ -94,7 +95,7 @@ proptest! {
             0..4 => lie(*kind, index, &quorum),
             _ => quorum.share(&point(), index),
         }).collect();
-        let liars: Vec<_> = (1..).zip(&lies).filter(|(_, kind)| **kind < 4).map(|(index, _)| (index, Fault::Wrong)).collect();
+        let liars: Vec<_> = (1..).zip(&lies).filter(|(_, kind)| **kind < 4).map(|(index, _)| (index, ShareFault::Wrong)).collect();
         match combine(&quorum.publics, &point(), &shares, &mut rng(seed)) {
             Ok(_) => prop_assert!(liars.is_empty()),
             Err(error) => prop_assert_eq!(error, blamed(&liars)),
@@ -118,7 +119,7 @@ fn errors_that_cancel_out_in_the_sum_are_found_one_by_one() {
     // The key is right all the same, and was checked.
     assert_eq!(combine(&quorum.publics, &point(), &shares, &mut rng(1)).unwrap(), expected);
     let refused = verify_batch(&quorum.publics, &point(), &shares, &mut rng(1));
-    assert_eq!(refused.unwrap_err(), blamed(&[(1, Fault::Wrong), (2, Fault::Wrong)]));
+    assert_eq!(refused.unwrap_err(), blamed(&[(1, ShareFault::Wrong), (2, ShareFault::Wrong)]));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn too_few_shares_say_how_many_there_are() {
 fn shares_that_came_twice_or_from_outside_are_named_before_anything_is_computed() {
     let quorum = Quorum::new(1, 2, 5);
     let both = quorum.key(&point(), &[3, 1, 3, 4, 4, 4]).unwrap_err();
-    assert_eq!(both, blamed(&[(3, Fault::Duplicate), (4, Fault::Duplicate)]));
+    assert_eq!(both, blamed(&[(3, ShareFault::Duplicate), (4, ShareFault::Duplicate)]));
     for index in [0, 6, u16::MAX] {
         let shares = [
             quorum.share(&point(), 1),
@@ -142,9 +143,9 @@ fn shares_that_came_twice_or_from_outside_are_named_before_anything_is_computed(
             relabelled(&quorum.share(&point(), 3), index),
         ];
         let refused = combine(&quorum.publics, &point(), &shares, &mut rng(1)).unwrap_err();
-        assert_eq!(refused, blamed(&[(index, Fault::Foreign)]));
+        assert_eq!(refused, blamed(&[(index, ShareFault::Foreign)]));
         let refused = verify_batch(&quorum.publics, &point(), &shares, &mut rng(1)).unwrap_err();
-        assert_eq!(refused, blamed(&[(index, Fault::Foreign)]));
+        assert_eq!(refused, blamed(&[(index, ShareFault::Foreign)]));
     }
 }
 
@@ -154,7 +155,7 @@ fn bytes_that_are_no_share_are_blamed_on_whoever_sent_them() {
     let right = quorum.share(&point(), 3).encode().to_vec();
     assert!(UnverifiedKeyShare::decode_from(3, &right).is_ok());
     let other = UnverifiedKeyShare::decode_from(4, &right).unwrap_err();
-    assert_eq!(other, blamed(&[(4, Fault::OtherIndex)]));
+    assert_eq!(other, blamed(&[(4, ShareFault::OtherIndex)]));
     for point in [
         crate::staged_quorum::identity(96),
         crate::staged_quorum::outside_g2().to_vec(),
@@ -162,18 +163,21 @@ fn bytes_that_are_no_share_are_blamed_on_whoever_sent_them() {
         vec![0; 96],
     ] {
         let bytes = [&[0, 3][..], &point].concat();
-        assert_eq!(UnverifiedKeyShare::decode_from(3, &bytes).unwrap_err(), blamed(&[(3, Fault::NoPoint)]));
-        assert_eq!(UnverifiedKeyShare::decode(&bytes).unwrap_err(), blamed(&[(3, Fault::NoPoint)]));
+        assert_eq!(
+            UnverifiedKeyShare::decode_from(3, &bytes).unwrap_err(),
+            blamed(&[(3, ShareFault::NoPoint)])
+        );
+        assert_eq!(UnverifiedKeyShare::decode(&bytes).unwrap_err(), blamed(&[(3, ShareFault::NoPoint)]));
     }
     for length in 0..right.len() {
         assert!(matches!(UnverifiedKeyShare::decode(&right[..length]), Err(Error::Malformed(_))));
         let short = UnverifiedKeyShare::decode_from(3, &right[..length]).unwrap_err();
-        assert_eq!(short, blamed(&[(3, Fault::NoPoint)]));
+        assert_eq!(short, blamed(&[(3, ShareFault::NoPoint)]));
     }
     let long = [&right[..], &[0]].concat();
     assert!(matches!(UnverifiedKeyShare::decode(&long), Err(Error::Malformed(_))));
     let identity = <quiver_pairing::G2 as quiver_pairing::Group>::identity();
-    assert_eq!(UnverifiedKeyShare::new(3, identity).unwrap_err(), blamed(&[(3, Fault::NoPoint)]));
+    assert_eq!(UnverifiedKeyShare::new(3, identity).unwrap_err(), blamed(&[(3, ShareFault::NoPoint)]));
 }
 
 #[test]
@@ -205,6 +209,6 @@ fn the_largest_quorum_makes_its_key_and_finds_its_liar() {
     assert!(UnverifiedIdentityKey::from(key).verify(quorum.publics.master(), &point()).is_ok());
     shares[700] = lie(0, 701, &quorum);
     let refused = combine(&quorum.publics, &point(), &shares, &mut rng(1)).unwrap_err();
-    assert_eq!(refused, blamed(&[(701, Fault::Wrong)]));
+    assert_eq!(refused, blamed(&[(701, ShareFault::Wrong)]));
     assert_eq!(refused.to_string(), "invalid key shares: KGC 701 (not the share of this identity's key)");
 }

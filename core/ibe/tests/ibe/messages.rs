@@ -3,7 +3,7 @@
 use crate::staged_quorum::{Quorum, rng};
 use proptest::prelude::*;
 use quiver_ibe::{
-    Ciphertext, Condition, Encryptor, Error, IdentityKey, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey,
+    Condition, Encryptor, Error, IbeCiphertext, IdentityKey, IdentityPoint, MAX_MESSAGE_LEN, MasterPublicKey,
 };
 
 fn setting(seed: u64, identity: &[u8]) -> (MasterPublicKey, IdentityPoint, IdentityKey) {
@@ -15,7 +15,7 @@ fn setting(seed: u64, identity: &[u8]) -> (MasterPublicKey, IdentityPoint, Ident
 
 /// Returns true if altered bytes are refused, when they are decoded or when they are opened.
 fn refused(key: &IdentityKey, bytes: &[u8]) -> bool {
-    match Ciphertext::decode(bytes) {
+    match IbeCiphertext::decode(bytes) {
         Ok(ciphertext) => key.decrypt(&ciphertext) == Err(Error::Decryption),
         Err(_) => true,
     }
@@ -38,8 +38,8 @@ proptest! {
         let ciphertext = master.encrypt(&point, &message, &mut rng(seed)).unwrap();
         prop_assert_eq!(&*key.decrypt(&ciphertext).unwrap(), &message);
         let bytes = ciphertext.encode();
-        prop_assert_eq!(bytes.len(), message.len() + Ciphertext::OVERHEAD);
-        prop_assert_eq!(Ciphertext::decode(&bytes).unwrap(), ciphertext);
+        prop_assert_eq!(bytes.len(), message.len() + IbeCiphertext::OVERHEAD);
+        prop_assert_eq!(IbeCiphertext::decode(&bytes).unwrap(), ciphertext);
     }
 
     #[test]
@@ -132,7 +132,7 @@ fn a_ciphertext_whose_u_is_the_identity_or_outside_the_subgroup_is_refused() {
     let mut bytes = master.encrypt(&point, b"m", &mut rng(1)).unwrap().encode();
     for u in [crate::staged_quorum::identity(48), crate::staged_quorum::outside_g1().to_vec()] {
         bytes[..48].copy_from_slice(&u);
-        assert_eq!(Ciphertext::decode(&bytes).unwrap_err(), Error::InvalidPoint("G1"));
+        assert_eq!(IbeCiphertext::decode(&bytes).unwrap_err(), Error::InvalidPoint("G1"));
     }
 }
 

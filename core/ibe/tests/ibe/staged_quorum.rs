@@ -2,7 +2,8 @@
 
 use ark_bls12_381::{G1Affine, G2Affine};
 use quiver_ibe::{
-    Culprit, Dealing, Error, Fault, IdentityKey, IdentityPoint, PublicShares, UnverifiedKeyShare, combine,
+    Culprit, Dealing, Error, IdentityKey, IdentityPoint, PublicShares, ShareFault, UnverifiedKeyShare,
+    combine,
 };
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -37,7 +38,7 @@ impl Quorum {
 }
 
 /// The error that names these, and no other.
-pub(crate) fn blamed(culprits: &[(u16, Fault)]) -> Error {
+pub(crate) fn blamed(culprits: &[(u16, ShareFault)]) -> Error {
     let culprits = culprits.iter().map(|&(index, fault)| Culprit { index, fault }).collect();
     Error::InvalidKeyShares { culprits }
 }

@@ -9,7 +9,7 @@ use ark_bls12_381::{Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
 use ark_ff::{Field, PrimeField, Zero};
 use quiver_ibe::{
-    Ciphertext, IdentityPoint, MasterCommitment, MasterPublicKey, MasterShare, PublicShares,
+    IbeCiphertext, IdentityPoint, MasterCommitment, MasterPublicKey, MasterShare, PublicShares,
     UnverifiedIdentityKey, UnverifiedKeyShare, UnverifiedMasterShare, combine, verify_batch,
 };
 use rand_chacha::ChaCha20Rng;
@@ -153,7 +153,7 @@ fn ciphertexts_of_distributed_ibe_decrypt() {
         let master = MasterPublicKey::decode(&vector.master_public_key.0).unwrap();
         let key = UnverifiedIdentityKey::decode(&vector.identity_key.0).unwrap();
         let key = key.verify(&master, &vector.point()).unwrap();
-        let ciphertext = Ciphertext::decode(&vector.stanza_body.0).unwrap();
+        let ciphertext = IbeCiphertext::decode(&vector.stanza_body.0).unwrap();
         assert_eq!(ciphertext.encode(), vector.stanza_body.0);
         assert_eq!(*key.decrypt(&ciphertext).unwrap(), vector.file_key.0);
     }

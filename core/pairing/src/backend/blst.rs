@@ -17,7 +17,7 @@ use zeroize::Zeroize;
 use super::Backend;
 use convert::Coordinate as _;
 
-use crate::curve::sealed::Parameters;
+use crate::curve::sealed::CurveParameters;
 use crate::parameters::{Fq, g1};
 use crate::{Curve, G1, G1_COFACTOR, G1Curve, G2, G2Curve, Group, Gt, PairingError, Point, Scalar};
 
@@ -45,7 +45,7 @@ impl Backend for Blst {
     /// Montgomery's trick, over blst's inversion: the divisor depends on secrets, and arkworks' own inversion
     /// takes a time that depends on it.
     fn normalise<C: Curve>(points: &[Point<C>]) -> Vec<Affine<C::Config>> {
-        let mut product = <C as Parameters>::Field::ONE;
+        let mut product = <C as CurveParameters>::Field::ONE;
         let mut before = Vec::with_capacity(points.len());
         for point in points.iter().filter(|point| !point.is_identity()) {
             // The product of all z before each point's own.
@@ -203,20 +203,20 @@ impl Backend for Blst {
         convert::to_gt(&blst_fp12::miller_loop_n(qs.as_slice(), ps.as_slice()).final_exp())
     }
 
-    type Lines = Option<Arc<Lines>>;
+    type Lines = Option<Arc<PreparedLines>>;
 
     fn prepare(points: &[G2]) -> Self::Lines {
         let lines = match simd::prepare(points) {
-            Some(lines) => Some(Lines::Lanes(lines)),
-            None => lines::Lines::new(points).map(Lines::Pairs),
+            Some(lines) => Some(PreparedLines::Lanes(lines)),
+            None => lines::PairedLines::new(points).map(PreparedLines::Pairs),
         };
         lines.map(Arc::new)
     }
 
     fn prepared_product(points: &[G1], prepared: &[G2], lines: &Self::Lines) -> Gt {
         let by_lines = lines.as_deref().and_then(|lines| match lines {
-            Lines::Lanes(lines) => simd::prepared_product(lines, points),
-            Lines::Pairs(lines) => Some(lines.product(points)),
+            PreparedLines::Lanes(lines) => simd::prepared_product(lines, points),
+            PreparedLines::Pairs(lines) => Some(lines.product(points)),
         });
         by_lines.unwrap_or_else(|| {
             Self::pairing_product(&points.iter().copied().zip(prepared.iter().copied()).collect::<Vec<_>>())
@@ -225,9 +225,9 @@ impl Backend for Blst {
 }
 
 /// Lines of points of G2: on vector lanes, or multiplied two by two.
-pub enum Lines {
+pub enum PreparedLines {
     Lanes(simd::Lines),
-    Pairs(lines::Lines),
+    Pairs(lines::PairedLines),
 }
 
 /// Σ scalar · point, over as many points as there are and scalars of so many bits, each in whole bytes.

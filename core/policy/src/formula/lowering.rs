@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use crate::arena::Arena;
 use crate::attribute::bit_of;
-use crate::{Attribute, Comparison, Condition, Gate, Node, Operator};
+use crate::{Attribute, Comparison, Condition, Operator, PolicyNode, ThresholdGate};
 
 /// A comparison in the form that is lowered.
 enum Form {
@@ -55,12 +55,12 @@ pub(super) fn lower<L>(tree: &Arena<Condition>, mut leaf: impl FnMut(Attribute) 
     let mut lowered: Vec<usize> = Vec::with_capacity(tree.nodes().len());
     for node in tree.nodes() {
         let node = match node {
-            Node::Leaf(number) => match tree.leaves().get(*number) {
+            PolicyNode::Leaf(number) => match tree.leaves().get(*number) {
                 Some(Condition::Plain(name)) => arena.push_leaf(leaf(Attribute::Plain(name.clone()))),
                 Some(Condition::Compare(comparison)) => compare(&mut arena, comparison, &mut leaf),
                 None => continue,
             },
-            Node::Gate(gate) => {
+            PolicyNode::Gate(gate) => {
                 let children: Vec<_> =
                     gate.children().iter().filter_map(|&child| lowered.get(child).copied()).collect();
                 match *children.as_slice() {
@@ -115,7 +115,7 @@ fn at_least<L>(arena: &mut Arena<L>, mut bits: Vec<(bool, usize)>) -> usize {
 fn all_or_any<L>(arena: &mut Arena<L>, all: bool, children: Vec<usize>) -> usize {
     match *children.as_slice() {
         [only] => only,
-        _ => arena.push_gate(if all { Gate::all(children) } else { Gate::any(children) }),
+        _ => arena.push_gate(if all { ThresholdGate::all(children) } else { ThresholdGate::any(children) }),
     }
 }
 

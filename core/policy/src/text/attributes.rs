@@ -5,13 +5,13 @@ use winnow::combinator::{eof, opt};
 use winnow::stream::Location as _;
 
 use super::word::{bare_name, next, not_a_keyword, quoted_name, start, symbol, value, word};
-use super::{Input, Parsed, expected, wrong};
+use super::{Parsed, PolicySource, expected, wrong};
 use crate::{AttributeName, AttributeSet, Schema, Value};
 
 const ATTRIBUTE: &str = "an attribute";
 
 /// list = [entry {"," entry}]
-pub(super) fn attributes(input: &mut Input<'_>, schema: &Schema) -> Parsed<AttributeSet> {
+pub(super) fn attributes(input: &mut PolicySource<'_>, schema: &Schema) -> Parsed<AttributeSet> {
     let mut set = AttributeSet::new();
     start(input)?;
     if opt(eof).parse_next(input)?.is_some() {
@@ -22,17 +22,17 @@ pub(super) fn attributes(input: &mut Input<'_>, schema: &Schema) -> Parsed<Attri
         if opt(eof).parse_next(input)?.is_some() {
             return Ok(set);
         }
-        if opt(|input: &mut Input<'_>| symbol(input, ',')).parse_next(input)?.is_none() {
+        if opt(|input: &mut PolicySource<'_>| symbol(input, ',')).parse_next(input)?.is_none() {
             return expected(input, "`,` or the end");
         }
     }
 }
 
 /// entry = name ["=" value]
-fn entry(input: &mut Input<'_>, schema: &Schema, set: &mut AttributeSet) -> Parsed<()> {
+fn entry(input: &mut PolicySource<'_>, schema: &Schema, set: &mut AttributeSet) -> Parsed<()> {
     let at = input.current_token_start();
     let name = name(input)?;
-    let value = if opt(|input: &mut Input<'_>| symbol(input, '=')).parse_next(input)?.is_some() {
+    let value = if opt(|input: &mut PolicySource<'_>| symbol(input, '=')).parse_next(input)?.is_some() {
         let kind = schema.kind_of(&name).or_else(|fault| wrong(at, fault))?;
         let (value, at) = value(input, kind)?;
         Some(Value::new(kind, value).or_else(|fault| wrong(at, fault))?)
@@ -44,7 +44,7 @@ fn entry(input: &mut Input<'_>, schema: &Schema, set: &mut AttributeSet) -> Pars
 }
 
 /// name = word | quoted
-fn name(input: &mut Input<'_>) -> Parsed<AttributeName> {
+fn name(input: &mut PolicySource<'_>) -> Parsed<AttributeName> {
     let at = input.current_token_start();
     not_a_keyword(input, "an attribute (a keyword stands in quotation marks)")?;
     match next(input)? {

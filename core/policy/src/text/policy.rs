@@ -19,14 +19,14 @@ use winnow::stream::Location as _;
 use super::word::{
     bare_name, keyword, next, not_a_keyword, operator, quoted_name, start, symbol, value, word,
 };
-use super::{Input, Parsed, expected, wrong};
+use super::{Parsed, PolicySource, expected, wrong};
 use crate::{AccessTree, AttributeName, Builder, Comparison, Condition, Fault, MAX_DEPTH, Schema};
 
 const OPERAND: &str = "an attribute, a comparison, `(` or `k of (`";
 
 /// A part of a policy in the builder, and its first byte.
 #[derive(Clone, Copy)]
-struct Part {
+struct ParsedPart {
     node: usize,
     at: usize,
 }
@@ -39,21 +39,21 @@ struct Level<'t> {
     /// The number of `k of (…)`, and its position.
     threshold: Option<(&'t str, usize)>,
     /// Operands separated by commas.
-    list: Vec<Part>,
+    list: Vec<ParsedPart>,
     /// Operands separated by `or`.
-    any: Vec<Part>,
+    any: Vec<ParsedPart>,
     /// Operands separated by `and`.
-    all: Vec<Part>,
+    all: Vec<ParsedPart>,
 }
 
 /// Beginning of an operand.
 enum Begun<'t> {
-    Leaf(Part),
+    Leaf(ParsedPart),
     Level(Level<'t>),
 }
 
 /// Parses a whole text.
-pub(super) fn policy(input: &mut Input<'_>, schema: &Schema) -> Parsed<AccessTree> {
+pub(super) fn policy(input: &mut PolicySource<'_>, schema: &Schema) -> Parsed<AccessTree> {
     let mut parse = Parse { schema, builder: AccessTree::builder() };
     let (mut outer, mut level) = (Vec::new(), Level::default());
     start(input)?;
@@ -87,7 +87,7 @@ struct Parse<'s> {
 impl Parse<'_> {
     /// Parses the beginning of an operand: a leaf, or a parenthesis that is the `depth`-th around its
     /// content.
-    fn begin<'t>(&mut self, input: &mut Input<'t>, depth: usize) -> Parsed<Begun<'t>> {
+    fn begin<'t>(&mut self, input: &mut PolicySource<'t>, depth: usize) -> Parsed<Begun<'t>> {
         let at = input.current_token_start();
         not_a_keyword(input, OPERAND)?;
         match next(input)? {
@@ -114,7 +114,12 @@ impl Parse<'_> {
 
     /// Adds an operand to its level and parses the operator after it. `None` if another operand follows; if
     /// the level ends here, its value.
-    fn end(&mut self, input: &mut Input<'_>, level: &mut Level<'_>, operand: Part) -> Parsed<Option<Part>> {
+    fn end(
+        &mut self,
+        input: &mut PolicySource<'_>,
+        level: &mut Level<'_>,
+        operand: ParsedPart,
+    ) -> Parsed<Option<ParsedPart>> {
         level.all.push(operand);
         if opt(keyword("and")).parse_next(input)?.is_some() {
             return Ok(None);
@@ -131,7 +136,7 @@ impl Parse<'_> {
             (None, _, Some(')')) => wrong(input.current_token_start(), Fault::Unopened),
             (None, _, Some(_)) => expected(input, "`and`, `or` or the end"),
             (Some(open), _, None) => wrong(open, Fault::Unclosed),
-            (Some(at), None, Some(')')) => symbol(input, ')').map(|()| Some(Part { at, ..any })),
+            (Some(at), None, Some(')')) => symbol(input, ')').map(|()| Some(ParsedPart { at, ..any })),
             (Some(_), None, Some(_)) => expected(input, "`and`, `or` or `)`"),
             (Some(_), Some((number, at)), Some(')')) => {
                 symbol(input, ')')?;
@@ -147,7 +152,7 @@ impl Parse<'_> {
     }
 
     /// Parses a leaf whose name is read already.
-    fn leaf(&mut self, input: &mut Input<'_>, name: AttributeName, at: usize) -> Parsed<Part> {
+    fn leaf(&mut self, input: &mut PolicySource<'_>, name: AttributeName, at: usize) -> Parsed<ParsedPart> {
         let condition = match opt(operator).parse_next(input)? {
             None => {
                 self.schema.check_plain(&name).or_else(|fault| wrong(at, fault))?;
@@ -161,29 +166,33 @@ impl Parse<'_> {
             }
         };
         let node = self.builder.leaf(condition).or_else(|fault| wrong(at, fault))?;
-        Ok(Part { node, at })
+        Ok(ParsedPart { node, at })
     }
 
     /// The gate of a keyword, or the single part without one.
-    fn joined(&mut self, threshold: usize, parts: &[Part]) -> Parsed<Part> {
+    fn joined(&mut self, threshold: usize, parts: &[ParsedPart]) -> Parsed<ParsedPart> {
         match parts {
             [part] => Ok(*part),
             _ => self.gate(threshold, parts, parts.first().map_or(0, |first| first.at)),
         }
     }
 
-    fn gate(&mut self, threshold: usize, parts: &[Part], at: usize) -> Parsed<Part> {
+    fn gate(&mut self, threshold: usize, parts: &[ParsedPart], at: usize) -> Parsed<ParsedPart> {
         let children: Vec<usize> = parts.iter().map(|part| part.node).collect();
         if let Some(repeated) = self.builder.repeated(&children).and_then(|place| parts.get(place)) {
             return wrong(repeated.at, Fault::RepeatedLeaf);
         }
         let node = self.builder.gate(threshold, children).or_else(|fault| wrong(at, fault))?;
-        Ok(Part { node, at })
+        Ok(ParsedPart { node, at })
     }
 }
 
 /// An opening parenthesis inside of `depth` others, behind which something follows.
-fn open<'t>(input: &mut Input<'t>, depth: usize, threshold: Option<(&'t str, usize)>) -> Parsed<Level<'t>> {
+fn open<'t>(
+    input: &mut PolicySource<'t>,
+    depth: usize,
+    threshold: Option<(&'t str, usize)>,
+) -> Parsed<Level<'t>> {
     let open = input.current_token_start();
     if depth >= MAX_DEPTH {
         return wrong(open, Fault::TooDeep);

@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use super::AccessTree;
 use crate::arena::Arena;
 use crate::formula::leaves_of;
-use crate::{AttributeName, Condition, Fault, Gate, IntegerType, MAX_DEPTH, MAX_LEAVES, MAX_NODES, Node};
+use crate::{
+    AttributeName, Condition, Fault, IntegerType, MAX_DEPTH, MAX_LEAVES, MAX_NODES, PolicyNode, ThresholdGate,
+};
 
 /// Makes an [`AccessTree`] from the leaves up. Nodes are known by the number that [`leaf`](Self::leaf) and
 /// [`gate`](Self::gate) return.
@@ -61,7 +63,7 @@ impl Builder {
     /// taken.
     pub fn gate(&mut self, threshold: usize, children: Vec<usize>) -> Result<usize, Fault> {
         self.check_room()?;
-        let gate = Gate::new(threshold, children)?;
+        let gate = ThresholdGate::new(threshold, children)?;
         let (mut highest, mut seen) = (0, BTreeSet::new());
         for child in gate.children() {
             highest = highest.max(self.height(*child)?);
@@ -102,7 +104,7 @@ impl Builder {
     pub(crate) fn repeated(&self, children: &[usize]) -> Option<usize> {
         let mut seen = BTreeSet::new();
         children.iter().position(|&child| match self.arena.nodes().get(child) {
-            Some(Node::Leaf(number)) => {
+            Some(PolicyNode::Leaf(number)) => {
                 self.arena.leaves().get(*number).is_some_and(|condition| !seen.insert(condition))
             }
             _ => false,
@@ -127,16 +129,16 @@ impl Builder {
         let (mut ordered, mut done, mut visits) = (Arena::new(), Vec::new(), vec![(root, false)]);
         while let Some((node, back)) = visits.pop() {
             match self.arena.nodes().get(node) {
-                Some(Node::Leaf(number)) => {
+                Some(PolicyNode::Leaf(number)) => {
                     let leaf = self.arena.leaves().get(*number);
                     done.extend(leaf.map(|condition| ordered.push_leaf(condition.clone())));
                 }
-                Some(Node::Gate(gate)) if back => {
+                Some(PolicyNode::Gate(gate)) if back => {
                     let first = done.len().saturating_sub(gate.children().len());
                     let gate = gate.over(done.split_off(first));
                     done.push(ordered.push_gate(gate));
                 }
-                Some(Node::Gate(gate)) => {
+                Some(PolicyNode::Gate(gate)) => {
                     visits.push((node, true));
                     visits.extend(gate.children().iter().rev().map(|&child| (child, false)));
                 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 
-use crate::{AccessTree, Condition, Fault, MAX_NODES, Node, PolicyError};
+use crate::{AccessTree, Condition, Fault, MAX_NODES, PolicyError, PolicyNode};
 
 /// First byte of the encoding.
 const FORMAT: u8 = 1;
@@ -26,13 +26,13 @@ impl AccessTree {
         writer.u8(FORMAT).count(self.nodes().len());
         for node in self.nodes() {
             match node {
-                Node::Leaf(number) => {
+                PolicyNode::Leaf(number) => {
                     writer.u8(LEAF);
                     if let Some(condition) = self.leaves().get(*number) {
                         condition.encode(&mut writer);
                     }
                 }
-                Node::Gate(gate) => {
+                PolicyNode::Gate(gate) => {
                     writer.u8(GATE).u16(short(gate.threshold())).u16(short(gate.children().len()));
                 }
             }

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use super::AccessTree;
-use crate::{AttributeName, Comparison, Condition, Fault, Gate, Operator};
+use crate::{AttributeName, Comparison, Condition, Fault, Operator, ThresholdGate};
 
 /// Values that an integer can have where a node is satisfied: a range, without some values.
 #[derive(Clone, Debug)]
@@ -57,15 +57,17 @@ impl Values {
 }
 
 /// Knowledge of integers where a node is satisfied.
-type Known<'t> = BTreeMap<&'t AttributeName, Values>;
+type KnownValues<'t> = BTreeMap<&'t AttributeName, Values>;
 
 /// The first integer of which no value can satisfy a gate.
 pub(super) fn check(tree: &AccessTree) -> Result<(), Fault> {
     let mut contradiction = None;
     tree.0.fold(
         |_, condition| match condition {
-            Condition::Plain(_) => Known::new(),
-            Condition::Compare(comparison) => Known::from([(comparison.name(), Values::of(comparison))]),
+            Condition::Plain(_) => KnownValues::new(),
+            Condition::Compare(comparison) => {
+                KnownValues::from([(comparison.name(), Values::of(comparison))])
+            }
         },
         |gate, children| {
             let known = joined(gate, children);
@@ -77,8 +79,8 @@ pub(super) fn check(tree: &AccessTree) -> Result<(), Fault> {
     contradiction.map_or(Ok(()), |name| Err(Fault::Contradiction { name: name.as_str().into() }))
 }
 
-fn joined<'t>(gate: &Gate, children: &mut dyn Iterator<Item = &Known<'t>>) -> Known<'t> {
-    let Some(first) = children.next() else { return Known::new() };
+fn joined<'t>(gate: &ThresholdGate, children: &mut dyn Iterator<Item = &KnownValues<'t>>) -> KnownValues<'t> {
+    let Some(first) = children.next() else { return KnownValues::new() };
     let mut known = first.clone();
     for child in children {
         if gate.is_and() {

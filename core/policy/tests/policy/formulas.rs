@@ -1,6 +1,6 @@
 //! Formulas and selections worked out by hand.
 
-use quiver_policy::{AccessTree, AttributeSet, Formula, IntegerType, Node, Schema};
+use quiver_policy::{AccessTree, AttributeSet, Formula, IntegerType, PolicyNode, Schema};
 
 fn schema() -> Schema {
     Schema::new().with_integer("x", IntegerType::unsigned(8).unwrap()).unwrap()
@@ -19,8 +19,8 @@ fn written(formula: &Formula) -> String {
     let mut parts: Vec<String> = Vec::new();
     for node in formula.nodes() {
         let part = match node {
-            Node::Leaf(leaf) => formula.leaves()[*leaf].attribute().to_string(),
-            Node::Gate(gate) => {
+            PolicyNode::Leaf(leaf) => formula.leaves()[*leaf].attribute().to_string(),
+            PolicyNode::Gate(gate) => {
                 let children: Vec<_> = gate.children().iter().map(|&child| parts[child].as_str()).collect();
                 match (gate.is_and(), gate.is_or()) {
                     (true, _) => format!("({})", children.join(" & ")),

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use quiver_crypto::canonical::Reader;
 use quiver_policy::{
-    AccessTree, Attribute, AttributeName, AttributeSet, Comparison, Condition, Formula, IntegerType, Node,
-    Operator, Schema, Selection,
+    AccessTree, Attribute, AttributeName, AttributeSet, Comparison, Condition, Formula, IntegerType,
+    Operator, PolicyNode, Schema, Selection,
 };
 use trees::{name, schema, set, small_tree, tree};
 
@@ -25,8 +25,8 @@ const OPERATORS: [Operator; 6] = [
 /// Returns true if leaves are enough, evaluated top-down.
 fn enough(formula: &Formula, node: usize, leaves: &BTreeSet<usize>) -> bool {
     match &formula.nodes()[node] {
-        Node::Leaf(leaf) => leaves.contains(leaf),
-        Node::Gate(gate) => {
+        PolicyNode::Leaf(leaf) => leaves.contains(leaf),
+        PolicyNode::Gate(gate) => {
             let fulfilled = gate.children().iter().filter(|&&child| enough(formula, child, leaves)).count();
             fulfilled >= gate.threshold()
         }
@@ -53,15 +53,15 @@ fn cost_of(formula: &Formula, leaves: impl IntoIterator<Item = usize>) -> u64 {
 fn leads_to_its_leaves(formula: &Formula, selection: &Selection) -> bool {
     let mut reached = BTreeSet::from([formula.nodes().len() - 1]);
     for selected in selection.gates() {
-        let Node::Gate(gate) = &formula.nodes()[selected.node()] else { return false };
+        let PolicyNode::Gate(gate) = &formula.nodes()[selected.node()] else { return false };
         if !reached.remove(&selected.node()) || selected.places().len() != gate.threshold() {
             return false;
         }
         reached.extend(selected.places().iter().map(|&place| gate.children()[place as usize - 1]));
     }
     let leaves = reached.iter().map(|&node| match formula.nodes()[node] {
-        Node::Leaf(leaf) => Some(leaf),
-        Node::Gate(_) => None,
+        PolicyNode::Leaf(leaf) => Some(leaf),
+        PolicyNode::Gate(_) => None,
     });
     leaves.eq(selection.leaves().iter().map(|&leaf| Some(leaf)))
 }

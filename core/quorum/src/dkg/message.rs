@@ -8,10 +8,10 @@ use frost_core::keys::dkg::round1;
 use quiver_ainq::KgcId;
 use quiver_crypto::canonical::Reader;
 
-use super::plan::Plan;
+use super::plan::CeremonyPlan;
 use crate::public::frost;
 use crate::suite::SCALAR_LEN;
-use crate::{Error, Parameters, QuorumSuite};
+use crate::{Error, QuorumParameters, QuorumSuite};
 
 /// Bytes of an echo.
 pub const ECHO_LEN: usize = 32;
@@ -22,11 +22,11 @@ pub const SHARE_LEN: usize = SCALAR_LEN;
 /// Bytes of a KGC's package in a key generation: t commitments and a Schnorr signature. In a refresh it is
 /// one commitment less, because the secret's is the identity.
 #[must_use]
-pub fn package_len<S: QuorumSuite>(parameters: Parameters) -> usize {
+pub fn package_len<S: QuorumSuite>(parameters: QuorumParameters) -> usize {
     (usize::from(parameters.threshold()) + 1) * S::POINT_LEN + SCALAR_LEN
 }
 
-impl<S: QuorumSuite> Plan<S> {
+impl<S: QuorumSuite> CeremonyPlan<S> {
     /// Commitments in a package: exactly t, or t − 1 of a polynomial without a constant.
     fn commitments(&self) -> usize {
         usize::from(self.parameters.threshold()) - usize::from(self.old.is_some())

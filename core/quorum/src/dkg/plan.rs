@@ -12,14 +12,14 @@ use quiver_crypto::{Digest, Secret, Zeroizing};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::Outcome;
+use super::CeremonyOutcome;
 use crate::public::frost;
 use crate::suite::{SCALAR_LEN, identifier};
-use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
+use crate::{Error, PublicShares, QuorumParameters, QuorumSuite, SecretShare};
 
 /// Identifier, purpose of the ceremony, and the seed of everything this KGC draws in it.
-pub(super) struct Plan<S: QuorumSuite> {
-    pub(super) parameters: Parameters,
+pub(super) struct CeremonyPlan<S: QuorumSuite> {
+    pub(super) parameters: QuorumParameters,
     pub(super) kgc: KgcId,
     pub(super) context: Digest,
     pub(super) seed: Secret<32>,
@@ -65,7 +65,7 @@ impl<S: QuorumSuite> Dealt<S> {
     }
 }
 
-impl<S: QuorumSuite> Plan<S> {
+impl<S: QuorumSuite> CeremonyPlan<S> {
     /// Round 1. The same every time, so that a KGC which crashed deals the same again.
     pub(super) fn part1(&self) -> Result<Part1<S>, Error> {
         let (n, t) = (self.parameters.members(), self.parameters.threshold());
@@ -122,7 +122,7 @@ impl<S: QuorumSuite> Plan<S> {
         dealt: &Dealt<S>,
         packages: &BTreeMap<KgcId, Vec<u8>>,
         shares: &BTreeMap<KgcId, Secret<SCALAR_LEN>>,
-    ) -> Result<Outcome<S>, Error> {
+    ) -> Result<CeremonyOutcome<S>, Error> {
         let packages = self.decode_packages(packages)?;
         let shares = shares
             .iter()

@@ -8,17 +8,17 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Digest, Hasher, Secret, Zeroizing, ct_eq};
 
 use super::message::blame;
-use super::plan::{Dealt, Old, Plan};
-use super::{Outcome, package_len};
+use super::plan::{CeremonyPlan, Dealt, Old};
+use super::{CeremonyOutcome, package_len};
 use crate::public::read_kind;
 use crate::suite::SCALAR_LEN;
-use crate::{Error, Parameters, PublicShares, QuorumSuite, SecretShare};
+use crate::{Error, PublicShares, QuorumParameters, QuorumSuite, SecretShare};
 
 const KIND: &str = "quiver/1 quorum ceremony";
 
 /// The round a record was stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum DkgRound {
     Dealing = 1,
     Echoing = 2,
     Sharing = 3,
@@ -27,8 +27,8 @@ pub(super) enum Stage {
 /// A plan, and the messages received so far.
 #[derive(derive_more::Debug)]
 #[debug("KGC {} of {:?}, refreshing: {}", plan.kgc, plan.parameters, plan.old.is_some())]
-pub(super) struct Record<S: QuorumSuite> {
-    plan: Plan<S>,
+pub(super) struct CeremonyRecord<S: QuorumSuite> {
+    plan: CeremonyPlan<S>,
     /// Package of this KGC.
     own: Vec<u8>,
     /// The others' packages.
@@ -39,8 +39,8 @@ pub(super) struct Record<S: QuorumSuite> {
     shares: BTreeMap<KgcId, Secret<SCALAR_LEN>>,
 }
 
-impl<S: QuorumSuite> Record<S> {
-    pub(super) fn new(plan: Plan<S>) -> Result<Self, Error> {
+impl<S: QuorumSuite> CeremonyRecord<S> {
+    pub(super) fn new(plan: CeremonyPlan<S>) -> Result<Self, Error> {
         // §5.2: drawn from the seed, so the same bytes again after a crash.
         let own = plan.encode_package(&plan.part1()?.1)?;
         let (packages, echoes, shares) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
@@ -117,7 +117,7 @@ impl<S: QuorumSuite> Record<S> {
     /// A hash of what all must agree on before anybody hands out a share: the context, n and t, the quorum
     /// that is refreshed, and all packages in the order of their senders.
     pub(super) fn echo(&self) -> Digest {
-        let Plan { parameters, kgc, context, old, .. } = &self.plan;
+        let CeremonyPlan { parameters, kgc, context, old, .. } = &self.plan;
         // §5.2: a hash of all commitments, under the context of the session.
         let hash = Hasher::new("quiver/1 quorum echo").lp(S::ID.as_bytes()).fixed(context);
         let hash = hash.u16(parameters.members()).u16(parameters.threshold());
@@ -136,7 +136,7 @@ impl<S: QuorumSuite> Record<S> {
         self.plan.part2(&self.packages)
     }
 
-    pub(super) fn finish(&self, dealt: &Dealt<S>) -> Result<Outcome<S>, Error> {
+    pub(super) fn finish(&self, dealt: &Dealt<S>) -> Result<CeremonyOutcome<S>, Error> {
         self.plan.part3(dealt, &self.packages, &self.shares)
     }
 
@@ -148,7 +148,7 @@ impl<S: QuorumSuite> Record<S> {
         256 + S::ID.len() + old + n * (package + 2 + 2 + SCALAR_LEN)
     }
 
-    pub(super) fn encode(&self, stage: Stage) -> Zeroizing<Vec<u8>> {
+    pub(super) fn encode(&self, stage: DkgRound) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::with_capacity(self.capacity());
         writer.lp(KIND.as_bytes()).lp(S::ID.as_bytes()).u8(stage as u8);
         self.plan.parameters.write(&mut writer);
@@ -172,13 +172,13 @@ impl<S: QuorumSuite> Record<S> {
         Zeroizing::new(writer.finish())
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<(Stage, Self), Error> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<(DkgRound, Self), Error> {
         let mut reader = Reader::new(bytes);
         read_kind::<S>(&mut reader, KIND)?;
         let stage = match reader.u8()? {
-            1 => Stage::Dealing,
-            2 => Stage::Echoing,
-            3 => Stage::Sharing,
+            1 => DkgRound::Dealing,
+            2 => DkgRound::Echoing,
+            3 => DkgRound::Sharing,
             _ => return Err(Error::Malformed("no round of a ceremony")),
         };
         let mut record = Self::new(read_plan(&mut reader)?)?;
@@ -186,9 +186,9 @@ impl<S: QuorumSuite> Record<S> {
         reader.end()?;
         // §5.2: a member that echoes has all commitments on its disk.
         let complete = match stage {
-            Stage::Dealing => true,
-            Stage::Echoing => record.missing_packages().is_empty(),
-            Stage::Sharing => record.missing_packages().is_empty() && record.missing_echoes().is_empty(),
+            DkgRound::Dealing => true,
+            DkgRound::Echoing => record.missing_packages().is_empty(),
+            DkgRound::Sharing => record.missing_packages().is_empty() && record.missing_echoes().is_empty(),
         };
         if complete { Ok((stage, record)) } else { Err(Error::Malformed("a round that was not over")) }
     }
@@ -217,8 +217,8 @@ impl<S: QuorumSuite> Record<S> {
     }
 }
 
-fn read_plan<S: QuorumSuite>(reader: &mut Reader<'_>) -> Result<Plan<S>, Error> {
-    let parameters = Parameters::read(reader)?;
+fn read_plan<S: QuorumSuite>(reader: &mut Reader<'_>) -> Result<CeremonyPlan<S>, Error> {
+    let parameters = QuorumParameters::read(reader)?;
     let kgc = reader.u16()?;
     parameters.check(kgc)?;
     let context = reader.array()?;
@@ -231,5 +231,5 @@ fn read_plan<S: QuorumSuite>(reader: &mut Reader<'_>) -> Result<Plan<S>, Error> 
     if old.as_ref().is_some_and(|old| old.share.parameters() != parameters || old.share.kgc() != kgc) {
         return Err(Error::WrongQuorum);
     }
-    Ok(Plan { parameters, kgc, context, seed, old })
+    Ok(CeremonyPlan { parameters, kgc, context, seed, old })
 }

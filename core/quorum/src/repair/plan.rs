@@ -12,7 +12,7 @@ use crate::{Error, PublicShares, QuorumSuite};
 /// A repair: the KGC that lost its share, its helpers, and their commitments.
 #[derive(derive_more::Debug)]
 #[debug("KGC {lost} by {helpers:?}")]
-pub(super) struct Plan<S: QuorumSuite> {
+pub(super) struct RepairPlan<S: QuorumSuite> {
     public: PublicShares<S>,
     helpers: BTreeSet<KgcId>,
     lost: KgcId,
@@ -21,7 +21,7 @@ pub(super) struct Plan<S: QuorumSuite> {
     packages: BTreeMap<KgcId, Vec<u8>>,
 }
 
-impl<S: QuorumSuite> Plan<S> {
+impl<S: QuorumSuite> RepairPlan<S> {
     pub(super) fn new(
         public: PublicShares<S>,
         helpers: &[KgcId],

@@ -10,7 +10,7 @@ use quiver_crypto::{Digest, Hasher};
 use super::Commitment;
 use crate::public::gathered;
 use crate::suite::identifier;
-use crate::{Error, MAX_MEMBERS, Parameters, QuorumSuite};
+use crate::{Error, MAX_MEMBERS, QuorumParameters, QuorumSuite};
 
 /// A message, the version of the shares that sign it, and the commitments of the KGCs that do, t to n of
 /// them.
@@ -107,7 +107,7 @@ impl<S: QuorumSuite> SigningPackage<S> {
     }
 
     /// Refuses a package for other shares or with a number of KGCs that does not sign.
-    pub(crate) fn check(&self, parameters: Parameters, version: u32) -> Result<(), Error> {
+    pub(crate) fn check(&self, parameters: QuorumParameters, version: u32) -> Result<(), Error> {
         if self.version != version {
             return Err(Error::WrongVersion { expected: version, actual: self.version });
         }

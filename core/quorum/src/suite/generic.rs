@@ -24,7 +24,7 @@ pub struct Over<S>(PhantomData<S>);
 pub struct Scalar<S: Suite>(S::Scalar);
 
 /// A point of `S`. Identity and generator are variants, because no [`Suite`] stores them.
-pub enum Point<S: Suite> {
+pub enum SuitePoint<S: Suite> {
     /// The neutral element.
     Identity,
     /// The generator.
@@ -33,7 +33,7 @@ pub enum Point<S: Suite> {
     Other(S::Point),
 }
 
-impl<S: Suite> Point<S> {
+impl<S: Suite> SuitePoint<S> {
     fn point(self) -> S::Point {
         match self {
             Self::Identity => S::mul_base(&S::scalar_from_u128(0)),
@@ -68,7 +68,7 @@ macro_rules! copy {
 
 copy!(Over);
 copy!(Scalar);
-copy!(Point);
+copy!(SuitePoint);
 
 impl<S: Suite> PartialEq for Over<S> {
     fn eq(&self, _: &Self) -> bool {
@@ -106,7 +106,7 @@ impl<S: Suite> Mul for Scalar<S> {
     }
 }
 
-impl<S: Suite> PartialEq for Point<S> {
+impl<S: Suite> PartialEq for SuitePoint<S> {
     fn eq(&self, other: &Self) -> bool {
         match (*self, *other) {
             (Self::Identity, point) | (point, Self::Identity) => point.is_identity(),
@@ -115,7 +115,7 @@ impl<S: Suite> PartialEq for Point<S> {
     }
 }
 
-impl<S: Suite> Add for Point<S> {
+impl<S: Suite> Add for SuitePoint<S> {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -126,7 +126,7 @@ impl<S: Suite> Add for Point<S> {
     }
 }
 
-impl<S: Suite> Sub for Point<S> {
+impl<S: Suite> Sub for SuitePoint<S> {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
@@ -137,7 +137,7 @@ impl<S: Suite> Sub for Point<S> {
     }
 }
 
-impl<S: Suite> Mul<Scalar<S>> for Point<S> {
+impl<S: Suite> Mul<Scalar<S>> for SuitePoint<S> {
     type Output = Self;
 
     fn mul(self, scalar: Scalar<S>) -> Self {
@@ -198,34 +198,34 @@ impl<S: Suite> Field for Over<S> {
 
 impl<S: Suite> Group for Over<S> {
     type Field = Self;
-    type Element = Point<S>;
+    type Element = SuitePoint<S>;
     type Serialization = Vec<u8>;
 
     fn cofactor() -> Scalar<S> {
         Self::one()
     }
 
-    fn identity() -> Point<S> {
-        Point::Identity
+    fn identity() -> SuitePoint<S> {
+        SuitePoint::Identity
     }
 
-    fn generator() -> Point<S> {
-        Point::Generator
+    fn generator() -> SuitePoint<S> {
+        SuitePoint::Generator
     }
 
-    fn serialize(element: &Point<S>) -> Result<Vec<u8>, GroupError> {
+    fn serialize(element: &SuitePoint<S>) -> Result<Vec<u8>, GroupError> {
         if element.is_identity() {
             return Err(GroupError::InvalidIdentityElement);
         }
         Ok(S::encode(&element.point()).as_ref().to_vec())
     }
 
-    fn deserialize(bytes: &Vec<u8>) -> Result<Point<S>, GroupError> {
+    fn deserialize(bytes: &Vec<u8>) -> Result<SuitePoint<S>, GroupError> {
         let point = S::decode(bytes).ok_or(GroupError::MalformedElement)?;
         if S::is_identity(&point) {
             return Err(GroupError::InvalidIdentityElement);
         }
-        Ok(Point::Other(point))
+        Ok(SuitePoint::Other(point))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use quiver_ainq::Purpose;
 use quiver_quorum::dkg::{Dealing, Resumed};
-use quiver_quorum::{Error, Parameters, QuorumSuite, SignatureShare};
+use quiver_quorum::{Error, QuorumParameters, QuorumSuite, SignatureShare};
 
 use crate::fixture::{
     CONTEXT, World, agreed, deal_all, echo_all, generating, rng, run, share_all, three_of_five,
@@ -72,7 +72,7 @@ fn shares_of_two_versions_do_not_combine<S: QuorumSuite>() {
 }
 
 fn a_ceremony_goes_on_after_a_crash_in_every_round<S: QuorumSuite>() {
-    let parameters = Parameters::new(3, 2).unwrap();
+    let parameters = QuorumParameters::new(3, 2).unwrap();
     let mut world = World::<S>::new(4, parameters);
     let (rng, public) = (&mut world.rng, &world.public);
     let refreshing =
@@ -105,7 +105,7 @@ fn a_ceremony_goes_on_after_a_crash_in_every_round<S: QuorumSuite>() {
 
 fn the_smallest_quorum_works<S: QuorumSuite>() {
     let mut rng = rng(5);
-    let (shares, public) = agreed(run::<S>(generating(Parameters::new(2, 2).unwrap(), &mut rng)));
+    let (shares, public) = agreed(run::<S>(generating(QuorumParameters::new(2, 2).unwrap(), &mut rng)));
     let mut world = World::of(shares, public, rng);
     let (package, shares) = world.sign(b"message", &[1, 2]);
     world.public.aggregate_statement(&package, &shares).unwrap();

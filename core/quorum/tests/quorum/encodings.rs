@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use quiver_ainq::{Element, Ristretto255, Suite};
 use quiver_quorum::dkg::Resumed;
-use quiver_quorum::{Commitment, Error, MAX_MEMBERS, Parameters, PublicShares, QuorumSuite, SecretShare};
+use quiver_quorum::{
+    Commitment, Error, MAX_MEMBERS, PublicShares, QuorumParameters, QuorumSuite, SecretShare,
+};
 
 use crate::fixture::{World, rng, three_of_five};
 use crate::for_each_suite;
@@ -18,7 +20,7 @@ for_each_suite!(
 
 fn public_shares_are_read_back<S: QuorumSuite>() {
     for (n, t) in [(2, 2), (3, 2), (5, 3), (64, 33)] {
-        let world = World::<S>::new(1, Parameters::new(n, t).unwrap());
+        let world = World::<S>::new(1, QuorumParameters::new(n, t).unwrap());
         let bytes = world.public.encode();
         assert_eq!(bytes.len(), PublicShares::<S>::encoded_len(world.public.parameters()));
         assert!(bytes.len() <= PublicShares::<S>::max_len());
@@ -47,7 +49,7 @@ fn public_shares_that_are_no_polynomial_are_refused<S: QuorumSuite>() {
     assert!(matches!(put(master, shares[1..].to_vec()).unwrap_err(), Error::WrongNumber { actual: 4, .. }));
     // A polynomial of a higher degree is consistent for a higher threshold alone, one of a lower degree for
     // both.
-    let higher = Parameters::new(5, 4).unwrap();
+    let higher = QuorumParameters::new(5, 4).unwrap();
     assert!(PublicShares::<S>::new(higher, 0, master, shares).is_ok());
     let four = World::<S>::new(3, higher);
     let shares = four.public.shares().map(|(_, share)| *share).collect();
@@ -96,13 +98,13 @@ fn a_share_of_one_suite_is_none_of_another() {
 #[test]
 fn only_numbers_that_make_a_quorum_are_taken() {
     for (n, t) in [(2, 2), (3, 2), (3, 3), (5, 3), (64, 33), (MAX_MEMBERS, 64)] {
-        let parameters = Parameters::new(n, t).unwrap();
+        let parameters = QuorumParameters::new(n, t).unwrap();
         assert_eq!((parameters.members(), parameters.threshold()), (n, t));
         assert_eq!(parameters.kgcs().count(), usize::from(n));
     }
     for (n, t) in [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2), (64, 32), (65, 33), (3, 4), (u16::MAX, 40_000)] {
         let invalid = Error::InvalidParameters { members: n, threshold: t };
-        assert_eq!(Parameters::new(n, t).unwrap_err(), invalid);
+        assert_eq!(QuorumParameters::new(n, t).unwrap_err(), invalid);
     }
 }
 
@@ -130,7 +132,7 @@ proptest! {
     #[test]
     fn any_quorum_of_any_size_signs(seed: u64, n in 2_u16..9, extra in 0_u16..8) {
         let t = n / 2 + 1;
-        let parameters = Parameters::new(n, (t + extra).min(n).max(2)).unwrap();
+        let parameters = QuorumParameters::new(n, (t + extra).min(n).max(2)).unwrap();
         let mut world = World::<Ristretto255>::new(seed, parameters);
         let kgcs: Vec<_> = parameters.kgcs().skip(usize::from(n - parameters.threshold())).collect();
         let (package, shares) = world.sign(&seed.to_be_bytes(), &kgcs);

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{Deployment, Identity, KgcId, Name, Role, SecretValue};
-use quiver_quorum::dkg::{Dealing, Echoing, Outcome, Sharing};
-use quiver_quorum::{Parameters, PublicShares, QuorumSuite, SecretShare, SignatureShare, SigningPackage};
+use quiver_quorum::dkg::{CeremonyOutcome, Dealing, Echoing, Sharing};
+use quiver_quorum::{
+    PublicShares, QuorumParameters, QuorumSuite, SecretShare, SignatureShare, SigningPackage,
+};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
@@ -14,8 +16,8 @@ pub(crate) fn rng(seed: u64) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed)
 }
 
-pub(crate) fn three_of_five() -> Parameters {
-    Parameters::new(5, 3).unwrap()
+pub(crate) fn three_of_five() -> QuorumParameters {
+    QuorumParameters::new(5, 3).unwrap()
 }
 
 pub(crate) fn name(name: &str) -> Name {
@@ -41,7 +43,7 @@ pub(crate) struct World<S: QuorumSuite> {
 }
 
 impl<S: QuorumSuite> World<S> {
-    pub(crate) fn new(seed: u64, parameters: Parameters) -> Self {
+    pub(crate) fn new(seed: u64, parameters: QuorumParameters) -> Self {
         let mut rng = rng(seed);
         let (shares, public) = quiver_quorum::dealer::deal(parameters, &mut rng).unwrap();
         Self::of(shares, public, rng)
@@ -113,17 +115,22 @@ pub(crate) fn share_all<S: QuorumSuite>(echoing: Vec<Echoing<S>>) -> Vec<Sharing
 }
 
 /// Runs the ceremony after the first messages, among honest KGCs.
-pub(crate) fn run<S: QuorumSuite>(mut dealing: Vec<Dealing<S>>) -> Vec<Outcome<S>> {
+pub(crate) fn run<S: QuorumSuite>(mut dealing: Vec<Dealing<S>>) -> Vec<CeremonyOutcome<S>> {
     deal_all(&mut dealing);
     share_all(echo_all(dealing)).into_iter().map(|one| one.finish().unwrap()).collect()
 }
 
-pub(crate) fn generating<S: QuorumSuite>(parameters: Parameters, rng: &mut ChaCha20Rng) -> Vec<Dealing<S>> {
+pub(crate) fn generating<S: QuorumSuite>(
+    parameters: QuorumParameters,
+    rng: &mut ChaCha20Rng,
+) -> Vec<Dealing<S>> {
     parameters.kgcs().map(|kgc| Dealing::generate(parameters, kgc, CONTEXT, rng).unwrap()).collect()
 }
 
 /// The shares, and the public shares on which all agree.
-pub(crate) fn agreed<S: QuorumSuite>(outcomes: Vec<Outcome<S>>) -> (Vec<SecretShare<S>>, PublicShares<S>) {
+pub(crate) fn agreed<S: QuorumSuite>(
+    outcomes: Vec<CeremonyOutcome<S>>,
+) -> (Vec<SecretShare<S>>, PublicShares<S>) {
     let public = outcomes[0].1.clone();
     assert!(outcomes.iter().all(|(share, theirs)| *theirs == public && share.matches(&public).is_ok()));
     (outcomes.into_iter().map(|(share, _)| share).collect(), public)

@@ -3,7 +3,7 @@
 
 use quiver_ainq::KgcId;
 use quiver_quorum::dkg::{Dealing, ECHO_LEN, Resumed, SHARE_LEN, package_len};
-use quiver_quorum::{Error, Parameters, QuorumSuite};
+use quiver_quorum::{Error, QuorumParameters, QuorumSuite};
 use rand_chacha::ChaCha20Rng;
 
 use crate::fixture::{CONTEXT, World, deal_all, echo_all, generating, rng, share_all};
@@ -22,8 +22,8 @@ for_each_suite!(
     a_stored_ceremony_is_read_back_exactly_or_not_at_all,
 );
 
-fn parameters() -> Parameters {
-    Parameters::new(4, 3).unwrap()
+fn parameters() -> QuorumParameters {
+    QuorumParameters::new(4, 3).unwrap()
 }
 
 fn refreshing<S: QuorumSuite>(rng: &mut ChaCha20Rng) -> Vec<Dealing<S>> {
@@ -75,7 +75,7 @@ fn commitments_of_another_number_are_blamed_on_their_sender<S: QuorumSuite>() {
     // Also packages that are right in a quorum of another threshold.
     let mut rng = rng(3);
     let mut dealing = generating::<S>(parameters(), &mut rng);
-    let other = generating::<S>(Parameters::new(4, 4).unwrap(), &mut rng);
+    let other = generating::<S>(QuorumParameters::new(4, 4).unwrap(), &mut rng);
     assert_eq!(dealing[1].package().len(), package_len::<S>(parameters()));
     refuses(&mut dealing[0], 2, other[1].package(), &Error::InvalidMessage { culprit: 2 });
     let mut dealing = refreshing::<S>(&mut rng);

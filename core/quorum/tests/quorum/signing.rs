@@ -1,7 +1,9 @@
 //! Partial keys and statements by a quorum are those of a KGC.
 
 use quiver_ainq::{MasterSecret, Purpose, identity_statement};
-use quiver_quorum::{Commitment, Error, Parameters, QuorumSuite, SignatureShare, SigningPackage, dealer};
+use quiver_quorum::{
+    Commitment, Error, QuorumParameters, QuorumSuite, SignatureShare, SigningPackage, dealer,
+};
 
 use crate::fixture::{World, identity, rng, three_of_five};
 use crate::for_each_suite;
@@ -114,7 +116,7 @@ fn the_commitment_of_a_signature_is_known_before_it_is_made<S: QuorumSuite>() {
 fn a_single_kgc_becomes_a_quorum_under_the_same_key<S: QuorumSuite>() {
     let mut rng = rng(8);
     let master = MasterSecret::<S>::generate(&mut rng);
-    let (shares, public) = dealer::split(&master, Parameters::new(3, 2).unwrap(), &mut rng).unwrap();
+    let (shares, public) = dealer::split(&master, QuorumParameters::new(3, 2).unwrap(), &mut rng).unwrap();
     assert_eq!(*public.master(), master.public());
     let mut world = World::of(shares, public, rng);
     let message = Purpose::Revocation.message(&world.deployment, b"list");

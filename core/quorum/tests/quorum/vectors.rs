@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{Element, KgcId, Ristretto255};
 use quiver_crypto::canonical::Writer;
-use quiver_quorum::{Error, Parameters, PublicShares, SecretShare, SigningPackage};
+use quiver_quorum::{Error, PublicShares, QuorumParameters, SecretShare, SigningPackage};
 use rand_core::{CryptoRng, RngCore};
 
 const KEY: &str = "e2a62f39eede11269e3bd5a7d97554f5ca384f9f6d3dd9c3c0d05083c7254f57";
@@ -97,7 +97,7 @@ fn share(kgc: KgcId) -> SecretShare<Ristretto255> {
 
 #[test]
 fn signing_follows_the_vector_of_rfc_9591_from_shares_to_signature() {
-    let parameters = Parameters::new(3, 2).unwrap();
+    let parameters = QuorumParameters::new(3, 2).unwrap();
     let key = Element::decode(&hex::decode(KEY).unwrap()).unwrap();
     let public = [1, 2, 3].map(|kgc| *share(kgc).public());
     let public = PublicShares::new(parameters, 0, key, public.to_vec()).unwrap();
@@ -123,7 +123,7 @@ fn signing_follows_the_vector_of_rfc_9591_from_shares_to_signature() {
 
 #[test]
 fn the_vectors_signature_is_not_made_of_another_message() {
-    let parameters = Parameters::new(3, 2).unwrap();
+    let parameters = QuorumParameters::new(3, 2).unwrap();
     let key = Element::decode(&hex::decode(KEY).unwrap()).unwrap();
     let public = [1, 2, 3].map(|kgc| *share(kgc).public());
     let public = PublicShares::new(parameters, 0, key, public.to_vec()).unwrap();

@@ -11,7 +11,7 @@
 //! | b₃ = 3b | 12 |
 
 use crate::bls12_381::Jacobian;
-use crate::bls12_381::field::{Constant, Tight, Wide, dot};
+use crate::bls12_381::field::{Addends, Constant, TightElement, dot};
 use crate::words::{LANES, Mask};
 
 /// The cube root of one with which (x, y) ↦ (βx, y) multiplies points of order r by −z², z the absolute value
@@ -29,18 +29,18 @@ const BETA: Constant = [
 
 /// A point for each lane.
 #[derive(Clone, Copy)]
-pub(crate) struct Point {
-    pub(crate) x: Tight,
-    pub(crate) y: Tight,
-    pub(crate) z: Tight,
+pub(crate) struct LanePoint {
+    pub(crate) x: TightElement,
+    pub(crate) y: TightElement,
+    pub(crate) z: TightElement,
 }
 
-impl Point {
+impl LanePoint {
     /// The identity in all lanes.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn identity() -> Self {
-        Self { x: Tight::zero(), y: Tight::one(), z: Tight::zero() }
+        Self { x: TightElement::zero(), y: TightElement::one(), z: TightElement::zero() }
     }
 
     /// Up to eight points; lanes without one have the identity.
@@ -55,10 +55,10 @@ impl Point {
             }
         }
         let [x, y, z] = &coordinates;
-        let (x, y, z) = (Tight::enter(x), Tight::enter(y), Tight::enter(z));
+        let (x, y, z) = (TightElement::enter(x), TightElement::enter(y), TightElement::enter(z));
         // X/Z² and Y/Z³ are XZ/Z³ and Y/Z³.
         let cube = z.mul(&z).mul(&z);
-        Self { x: x.mul(&z), y: y.select(&Tight::one(), z.is_zero()), z: cube }
+        Self { x: x.mul(&z), y: y.select(&TightElement::one(), z.is_zero()), z: cube }
     }
 
     /// The points, in Jacobian coordinates: z = 0 for the identity.
@@ -110,7 +110,7 @@ impl Point {
     /// self + (x, y): algorithm 8.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline(never)]
-    pub(crate) fn add_affine(&self, [x2, y2]: &[Tight; 2]) -> Self {
+    pub(crate) fn add_affine(&self, [x2, y2]: &[TightElement; 2]) -> Self {
         let Self { x: x1, y: y1, z: z1 } = self;
         let xy = dot([[x1, y2], [x2, y1]]).carry();
         let yz = dot([[y2, z1]]).plus(&y1.wide()).carry();
@@ -141,7 +141,7 @@ impl Point {
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn endomorphism(&self) -> Self {
-        Self { x: self.x.mul(&Tight::constant(&BETA)), ..*self }
+        Self { x: self.x.mul(&TightElement::constant(&BETA)), ..*self }
     }
 
     /// integer · self, in a time that depends on the integer, which is not zero.
@@ -156,8 +156,9 @@ impl Point {
     /// The lanes in which both are the same point.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn equals(&self, other: &Self) -> Mask {
-        let same =
-            |a: &Tight, b: &Tight| a.mul(&other.z).wide().minus(&b.mul(&self.z).wide()).carry().is_zero();
+        let same = |a: &TightElement, b: &TightElement| {
+            a.mul(&other.z).wide().minus(&b.mul(&self.z).wide()).carry().is_zero()
+        };
         // Identities are equal to nothing but identities: 0·Y = 1·0 would hold for two with Z = 0 alone,
         // where X is 0 too.
         same(&self.x, &other.x) & same(&self.y, &other.y) & !(self.z.is_zero() ^ other.z.is_zero())
@@ -168,15 +169,15 @@ impl Point {
 /// X₂Z₁.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
-fn sum(xx: &Wide, yy: &Wide, zz: &Wide, [xy, yz]: [&Tight; 2], xz: &Wide) -> Point {
+fn sum(xx: &Addends, yy: &Addends, zz: &Addends, [xy, yz]: [&TightElement; 2], xz: &Addends) -> LanePoint {
     let b3zz = zz.tripled().shifted::<2>();
     let (sum, difference) = (yy.plus(&b3zz).carry(), yy.minus(&b3zz).carry());
     // 3·X₁X₂, and the opposites of it and of b₃(X₁Z₂ + X₂Z₁)
     let three = xx.tripled();
-    let zero = Tight::zero().wide();
+    let zero = TightElement::zero().wide();
     let (minus_three, three) = (zero.minus(&three).carry(), three.carry());
     let minus_b3xz = zero.minus(&xz.tripled().shifted::<2>()).carry();
-    Point {
+    LanePoint {
         x: dot([[xy, &difference], [yz, &minus_b3xz]]).carry(),
         y: dot([[&difference, &sum], [&minus_b3xz, &minus_three]]).carry(),
         z: dot([[&sum, yz], [&three, xy]]).carry(),

@@ -11,11 +11,11 @@
 //!
 //! | type | each limb | number | comes from | may be |
 //! |---|---|---|---|---|
-//! | [`Tight`] | from 0, < 2^52 | from 0, < 2^11·p | carries, words | multiplied |
-//! | [`Wide`] | from 0, < 2^63 | from 0, < 2^10·p | [`dot`], sums | added, subtracted, carried |
-//! | [`Difference`] | absolutely < 2^63 | absolutely < 2^10·p | differences | carried |
+//! | [`TightElement`] | from 0, < 2^52 | from 0, < 2^11·p | carries, words | multiplied |
+//! | [`Addends`] | from 0, < 2^63 | from 0, < 2^10·p | [`dot`], sums | added, subtracted, carried |
+//! | [`ElementDifference`] | absolutely < 2^63 | absolutely < 2^10·p | differences | carried |
 //!
-//! A [`Wide`] stays in its bounds because sums are short: counting a [`Tight`] as 1 and a [`dot`] of n
+//! A [`Addends`] stays in its bounds because sums are short: counting a [`TightElement`] as 1 and a [`dot`] of n
 //! products as 15n + 16, terms, each times its factor, add up to at most 2^11 (limbs of 2^52 each), and
 //! numbers, each [`dot`] below 2p, to less than 2^10·p. REVIEW.md has the sums of this module.
 //!
@@ -27,7 +27,7 @@ use core::arch::x86_64::{
     _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64, _mm512_sub_epi64, _mm512_test_epi64_mask,
 };
 
-use crate::bls12_381::Element;
+use crate::bls12_381::BaseFieldElement;
 use crate::words::{LANES, Mask, Words, hi, lo, load, store};
 
 /// Limbs of a number.
@@ -96,19 +96,19 @@ const LEAVE: Constant = [
     0x0_0000_0001_5f65,
 ];
 /// Eight limbs, the lowest first.
-type Limbs = [__m512i; LIMBS];
+type FieldLimbs = [__m512i; LIMBS];
 
 /// Elements that may be multiplied.
 #[derive(Clone, Copy)]
-pub(crate) struct Tight(Limbs);
+pub(crate) struct TightElement(FieldLimbs);
 
 /// Elements that may be added.
 #[derive(Clone, Copy)]
-pub(crate) struct Wide(Limbs);
+pub(crate) struct Addends(FieldLimbs);
 
 /// Elements that may be stood for by negative numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct Difference(Limbs);
+pub(crate) struct ElementDifference(FieldLimbs);
 
 /// Repeats code for each index of a limb, unrolled, so that limbs stay in registers.
 macro_rules! each_limb {
@@ -156,10 +156,10 @@ macro_rules! each_limb {
 /// Not inlined: a formula with all its products in place would be more code than the processor keeps decoded.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline(never)]
-pub(crate) fn dot<const N: usize>(pairs: [[&Tight; 2]; N]) -> Wide {
+pub(crate) fn dot<const N: usize>(pairs: [[&TightElement; 2]; N]) -> Addends {
     const { assert!(N <= 12, "limbs of more products do not fit") }
     let mut columns = [_mm512_setzero_si512(); 2 * LIMBS];
-    for [Tight(a), Tight(b)] in pairs {
+    for [TightElement(a), TightElement(b)] in pairs {
         each_limb!(I => {
             each_limb!(J => columns[I + J] = lo(columns[I + J], a[I], b[J]));
             each_limb!(J => columns[I + J + 1] = hi(columns[I + J + 1], a[I], b[J]));
@@ -175,10 +175,10 @@ pub(crate) fn dot<const N: usize>(pairs: [[&Tight; 2]; N]) -> Wide {
         columns[I + 1] = _mm512_add_epi64(columns[I + 1], _mm512_srli_epi64::<52>(columns[I]));
         each_limb!(J => columns[I + J + 1] = hi(columns[I + J + 1], factor, p[J]));
     });
-    Wide(each_limb!(I => columns[I + LIMBS]))
+    Addends(each_limb!(I => columns[I + LIMBS]))
 }
 
-impl Tight {
+impl TightElement {
     /// 0
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
@@ -202,7 +202,7 @@ impl Tight {
 
     /// The elements, one for each lane, which are below p.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn enter(elements: &[Element; LANES]) -> Self {
+    pub(crate) fn enter(elements: &[BaseFieldElement; LANES]) -> Self {
         let [w0, w1, w2, w3, w4, w5]: [Words; 6] = transposed(elements);
         let [w0, w1, w2, w3, w4, w5] = [load(&w0), load(&w1), load(&w2), load(&w3), load(&w4), load(&w5)];
         let mask = _mm512_set1_epi64(LIMB);
@@ -222,7 +222,7 @@ impl Tight {
 
     /// The elements, below p, one for each lane.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn leave(&self) -> [Element; LANES] {
+    pub(crate) fn leave(&self) -> [BaseFieldElement; LANES] {
         let [l0, l1, l2, l3, l4, l5, l6, l7] = dot([[self, &Self::constant(&LEAVE)]]).least();
         transposed(&[
             store(_mm512_or_si512(l0, _mm512_slli_epi64::<52>(l1))),
@@ -263,8 +263,8 @@ impl Tight {
     /// The same elements, to be added.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    pub(crate) fn wide(&self) -> Wide {
-        Wide(self.0)
+    pub(crate) fn wide(&self) -> Addends {
+        Addends(self.0)
     }
 
     /// −self, for a value below 2^10·p.
@@ -282,7 +282,7 @@ impl Tight {
     }
 }
 
-impl Wide {
+impl Addends {
     /// self + other.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
@@ -293,8 +293,8 @@ impl Wide {
     /// self − other.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    pub(crate) fn minus(&self, other: &Self) -> Difference {
-        Difference(each_limb!(I => _mm512_sub_epi64(self.0[I], other.0[I])))
+    pub(crate) fn minus(&self, other: &Self) -> ElementDifference {
+        ElementDifference(each_limb!(I => _mm512_sub_epi64(self.0[I], other.0[I])))
     }
 
     /// 2·self.
@@ -322,14 +322,14 @@ impl Wide {
     /// The same elements, to be multiplied.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    pub(crate) fn carry(&self) -> Tight {
-        Tight(rippled(self.0))
+    pub(crate) fn carry(&self) -> TightElement {
+        TightElement(rippled(self.0))
     }
 
     /// The limbs of the elements modulo p, of a sum below 2p.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn least(&self) -> Limbs {
+    fn least(&self) -> FieldLimbs {
         let (limbs, p) = (rippled(self.0), broadcast(&P));
         let less = rippled(each_limb!(I => _mm512_sub_epi64(limbs[I], p[I])));
         // The highest limb has the borrow.
@@ -338,13 +338,13 @@ impl Wide {
     }
 }
 
-impl Difference {
+impl ElementDifference {
     /// The same elements, ready to be multiplied: 2^10·p is added, and carries may be negative.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    pub(crate) fn carry(&self) -> Tight {
+    pub(crate) fn carry(&self) -> TightElement {
         let raise = broadcast(&RAISE);
-        Tight(rippled(each_limb!(I => _mm512_add_epi64(self.0[I], raise[I]))))
+        TightElement(rippled(each_limb!(I => _mm512_add_epi64(self.0[I], raise[I]))))
     }
 }
 
@@ -352,7 +352,7 @@ impl Difference {
 /// bounded by the number's size.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
-fn rippled(mut limbs: Limbs) -> Limbs {
+fn rippled(mut limbs: FieldLimbs) -> FieldLimbs {
     let (mask, mut over) = (_mm512_set1_epi64(LIMB), _mm512_setzero_si512());
     let [lower @ .., highest] = &mut limbs;
     for limb in lower {
@@ -366,7 +366,7 @@ fn rippled(mut limbs: Limbs) -> Limbs {
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
-fn broadcast(limbs: &Constant) -> Limbs {
+fn broadcast(limbs: &Constant) -> FieldLimbs {
     each_limb!(I => _mm512_set1_epi64(limbs[I]))
 }
 

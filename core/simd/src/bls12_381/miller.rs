@@ -13,8 +13,8 @@
 
 use alloc::vec::Vec;
 
-use crate::bls12_381::field::{Tight, dot};
-use crate::bls12_381::{Element, Z};
+use crate::bls12_381::field::{TightElement, dot};
+use crate::bls12_381::{BaseFieldElement, Z};
 use crate::words::LANES;
 
 /// Lines of one point: one for each bit of the curve's parameter but the highest, and one more for each of
@@ -27,7 +27,7 @@ pub const LINES: usize = (Z.ilog2() + Z.count_ones() - 1) as usize;
 const UNREDUCED: usize = 128;
 
 /// An element of Fp².
-type Quadratic = [Tight; 2];
+type Quadratic = [TightElement; 2];
 
 /// λ and μ of a line for each lane.
 struct Line {
@@ -42,8 +42,8 @@ pub struct Lines(Vec<Vec<Line>>);
 impl Lines {
     /// Makes lines from λ and μ, each in two coefficients, of the [`LINES`] lines of each point.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(crate) fn new(points: &[Vec<[Element; 4]>]) -> Self {
-        let group = |points: &[Vec<[Element; 4]>]| {
+    pub(crate) fn new(points: &[Vec<[BaseFieldElement; 4]>]) -> Self {
+        let group = |points: &[Vec<[BaseFieldElement; 4]>]| {
             let line = |at: usize| {
                 let mut coefficients = [[[0; 6]; LANES]; 4];
                 for (lane, lines) in points.iter().enumerate() {
@@ -55,8 +55,10 @@ impl Lines {
                     }
                 }
                 let [l0, l1, m0, m1] = &coefficients;
-                let (lambda, mu) =
-                    ([Tight::enter(l0), Tight::enter(l1)], [Tight::enter(m0), Tight::enter(m1)]);
+                let (lambda, mu) = (
+                    [TightElement::enter(l0), TightElement::enter(l1)],
+                    [TightElement::enter(m0), TightElement::enter(m1)],
+                );
                 Line { lambda, mu }
             };
             (0..LINES).map(line).collect()
@@ -67,8 +69,8 @@ impl Lines {
 
 /// The products of all lines at their points, lane by lane.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(crate) fn miller(lines: &Lines, points: &[[Element; 2]]) -> [[Element; 12]; LANES] {
-    let enter = |points: &[[Element; 2]]| {
+pub(crate) fn miller(lines: &Lines, points: &[[BaseFieldElement; 2]]) -> [[BaseFieldElement; 12]; LANES] {
+    let enter = |points: &[[BaseFieldElement; 2]]| {
         let mut coordinates = [[[0; 6]; LANES]; 2];
         for (lane, point) in points.iter().enumerate().take(LANES) {
             for (lanes, coordinate) in coordinates.iter_mut().zip(point) {
@@ -77,9 +79,9 @@ pub(crate) fn miller(lines: &Lines, points: &[[Element; 2]]) -> [[Element; 12]; 
                 }
             }
         }
-        coordinates.each_ref().map(|elements| Tight::enter(elements))
+        coordinates.each_ref().map(|elements| TightElement::enter(elements))
     };
-    let points: Vec<[Tight; 2]> = points.chunks(LANES).map(enter).collect();
+    let points: Vec<[TightElement; 2]> = points.chunks(LANES).map(enter).collect();
     let mut f = Accumulator::one();
     let mut at = 0_usize;
     for bit in (0..Z.ilog2()).rev() {
@@ -105,8 +107,8 @@ struct Accumulator([Quadratic; 6]);
 impl Accumulator {
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn one() -> Self {
-        let mut coefficients = [[Tight::zero(); 2]; 6];
-        coefficients[0][0] = Tight::one();
+        let mut coefficients = [[TightElement::zero(); 2]; 6];
+        coefficients[0][0] = TightElement::one();
         Self(coefficients)
     }
 
@@ -121,11 +123,11 @@ impl Accumulator {
         for (k, coefficient) in square.0.iter_mut().enumerate() {
             // Σ fᵢ·fₖ₋ᵢ, where what is below zero is six more, and multiplied by ξ.
             let other = |i: usize| if i <= k { &f[k - i] } else { &wrapped[k + 6 - i] };
-            let real: [[&Tight; 2]; 12] = core::array::from_fn(|at| match (at / 2, at % 2) {
+            let real: [[&TightElement; 2]; 12] = core::array::from_fn(|at| match (at / 2, at % 2) {
                 (i, 0) => [&f[i][0], &other(i)[0]],
                 (i, _) => [&minus[i], &other(i)[1]],
             });
-            let imaginary: [[&Tight; 2]; 12] = core::array::from_fn(|at| match (at / 2, at % 2) {
+            let imaginary: [[&TightElement; 2]; 12] = core::array::from_fn(|at| match (at / 2, at % 2) {
                 (i, 0) => [&f[i][0], &other(i)[1]],
                 (i, _) => [&f[i][1], &other(i)[0]],
             });
@@ -137,7 +139,7 @@ impl Accumulator {
     /// f·ℓ: fₖ + λx·fₖ₋₂ + μy·fₖ₋₃ at each k, where what is below zero is six more, and multiplied by ξ.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[expect(clippy::indexing_slicing, reason = "indices are reduced to be below six")]
-    fn times_line(&self, Line { lambda, mu }: &Line, [x, y]: &[Tight; 2]) -> Self {
+    fn times_line(&self, Line { lambda, mu }: &Line, [x, y]: &[TightElement; 2]) -> Self {
         let Self(f) = self;
         let (second, third) = (Factor::new(lambda, x), Factor::new(mu, y));
         let mut product = Self(*f);
@@ -154,13 +156,13 @@ impl Accumulator {
     /// The same, below 2p.
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn reduced(&self) -> Self {
-        let one = Tight::one();
+        let one = TightElement::one();
         Self(self.0.each_ref().map(|coefficient| coefficient.each_ref().map(|number| number.mul(&one))))
     }
 
     /// f of each lane: its coefficients by powers of w, and in each the real part first.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn leave(&self) -> [[Element; 12]; LANES] {
+    fn leave(&self) -> [[BaseFieldElement; 12]; LANES] {
         let mut lanes = [[[0; 6]; 12]; LANES];
         for (at, number) in self.0.as_flattened().iter().enumerate() {
             for (lane, element) in lanes.iter_mut().zip(number.leave()) {
@@ -176,21 +178,21 @@ impl Accumulator {
 /// Factors of coefficients of f: a, and ξ·a for those that wrap around; the opposites of imaginary parts
 /// beside them.
 struct Factor {
-    own: [Tight; 3],
-    times_xi: [Tight; 3],
+    own: [TightElement; 3],
+    times_xi: [TightElement; 3],
 }
 
 impl Factor {
     /// coefficient · coordinate.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn new(coefficient: &Quadratic, coordinate: &Tight) -> Self {
+    fn new(coefficient: &Quadratic, coordinate: &TightElement) -> Self {
         let own = coefficient.each_ref().map(|part| part.mul(coordinate));
         let [own, times_xi] =
             [own, times_xi(&own)].map(|[real, imaginary]| [real, imaginary, imaginary.neg()]);
         Self { own, times_xi }
     }
 
-    fn for_place(&self, wraps: bool) -> &[Tight; 3] {
+    fn for_place(&self, wraps: bool) -> &[TightElement; 3] {
         if wraps { &self.times_xi } else { &self.own }
     }
 }

@@ -11,16 +11,16 @@
 use alloc::vec::Vec;
 use core::arch::x86_64::{_mm512_cmpeq_epi64_mask, _mm512_set1_epi64};
 
-use crate::bls12_381::curve::Point;
+use crate::bls12_381::curve::LanePoint;
 use crate::bls12_381::scalar::{Digit, Digits, WIDTH};
 use crate::words::load;
 
 /// Multiples of a point: 1 to 16 times.
-struct Multiples([Point; 1 << (WIDTH - 1)]);
+struct Multiples([LanePoint; 1 << (WIDTH - 1)]);
 
 impl Multiples {
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn new(point: &Point) -> Self {
+    fn new(point: &LanePoint) -> Self {
         let mut multiples = [*point; 1 << (WIDTH - 1)];
         for at in 1..multiples.len() {
             let half = multiples.get(at / 2).unwrap_or(point);
@@ -36,7 +36,7 @@ impl Multiples {
     /// The digit's multiple: of each lane its own, without its sign; for 0 what is given.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn choose(&self, digit: &Digit, zero: &Point) -> Point {
+    fn choose(&self, digit: &Digit, zero: &LanePoint) -> LanePoint {
         let magnitudes = load(&digit.magnitudes);
         self.0.iter().zip(1..).fold(*zero, |chosen, (multiple, magnitude)| {
             chosen.select(multiple, _mm512_cmpeq_epi64_mask(magnitudes, _mm512_set1_epi64(magnitude)))
@@ -46,7 +46,7 @@ impl Multiples {
     /// low · point and high·z² · point; for 0 what is given, or its image.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn choose_both(&self, [low, high]: [&Digit; 2], zero: &Point) -> [Point; 2] {
+    fn choose_both(&self, [low, high]: [&Digit; 2], zero: &LanePoint) -> [LanePoint; 2] {
         // The endomorphism multiplies by −z².
         let image = self.choose(high, zero).endomorphism();
         [self.choose(low, zero).negate_if(low.negative), image.negate_if(!high.negative)]
@@ -55,7 +55,7 @@ impl Multiples {
     /// sum + (low + high·z²) · point
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
-    fn add_to(&self, sum: &Point, digits: [&Digit; 2]) -> Point {
+    fn add_to(&self, sum: &LanePoint, digits: [&Digit; 2]) -> LanePoint {
         let [point, ..] = &self.0;
         let (terms, mut sum) = (self.choose_both(digits, point), *sum);
         for (term, digit) in terms.iter().zip(digits) {
@@ -67,10 +67,10 @@ impl Multiples {
 
 /// (2^125 + low + high·z²) · point, of points of order r.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2]) -> Point {
+pub(crate) fn multiply(point: &LanePoint, [low, high]: [&Digits; 2]) -> LanePoint {
     let multiples = Multiples::new(point);
     let mut digits = low.0.iter().zip(&high.0).rev();
-    let Some((low, high)) = digits.next() else { return Point::identity() };
+    let Some((low, high)) = digits.next() else { return LanePoint::identity() };
     // 1 at the highest place. Digits there are not negative, and lower ones too small to make 0 of it.
     let mut sum = multiples.add_to(point, [low, high]);
     for (low, high) in digits {
@@ -82,15 +82,15 @@ pub(crate) fn multiply(point: &Point, [low, high]: [&Digits; 2]) -> Point {
 /// Σ (low + high·z²) · point over pairs of the two slices, as for [`multiply`]; all share their doublings, so
 /// that they should not be more than there is memory close by for the multiples: 24,576 bytes each.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(crate) fn sum(points: &[Point], halves: &[[Digits; 2]], digits: usize) -> Point {
+pub(crate) fn sum(points: &[LanePoint], halves: &[[Digits; 2]], digits: usize) -> LanePoint {
     let multiples: Vec<Multiples> = points.iter().map(|point| Multiples::new(point)).collect();
-    let mut sum = Point::identity();
+    let mut sum = LanePoint::identity();
     for place in (0..digits).rev() {
         sum = shifted(&sum);
         for (multiples, [low, high]) in multiples.iter().zip(halves) {
             if let (Some(low), Some(high)) = (low.0.get(place), high.0.get(place)) {
                 // Weights are no secrets: identities may be added.
-                let [low, high] = multiples.choose_both([low, high], &Point::identity());
+                let [low, high] = multiples.choose_both([low, high], &LanePoint::identity());
                 sum = sum.add(&low).add(&high);
             }
         }
@@ -101,7 +101,7 @@ pub(crate) fn sum(points: &[Point], halves: &[[Digits; 2]], digits: usize) -> Po
 /// 2^5 · point
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
-fn shifted(point: &Point) -> Point {
+fn shifted(point: &LanePoint) -> LanePoint {
     let mut shifted = *point;
     for _ in 0..WIDTH {
         shifted = shifted.double();

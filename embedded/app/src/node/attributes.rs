@@ -23,7 +23,7 @@ use quiver_link::Counter;
 use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_core::CryptoRngCore;
 
-use super::{Node, S};
+use super::{BoardEdgeNode, S};
 
 /// Limits of time and memory for envelopes. An opening takes seconds and about half of the heap.
 pub(super) const LIMITS: EnvelopeLimits = EnvelopeLimits {
@@ -125,7 +125,7 @@ pub(super) const fn parts() -> Parts {
     Envelopes::new(LIMITS)
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Takes what was stored.
     pub(super) fn take_attributes(&mut self, keyring: &[u8], state: Option<&Snapshot>) {
         self.attributes = Attributes { state: state.cloned(), ..Attributes::none() };

@@ -13,7 +13,7 @@ use quiver_machine::{Input, Route, Via};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use super::{Node, S, is_radio};
+use super::{BoardEdgeNode, S, is_radio};
 
 /// The longest message that a board takes as a broadcast, in bytes: an epoch that removes 60 of 2,000.
 const MAX_BROADCAST: usize = 8 * 1024;
@@ -78,7 +78,7 @@ fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Tells the gateway of a new session that it may send broadcasts. On a line each board has its own.
     pub(super) fn announce_broadcasts(&mut self) {
         if is_radio(self.mtu) {

@@ -10,7 +10,7 @@ use quiver_group::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
 use quiver_machine::{Either, Input};
 use rand_core::CryptoRngCore;
 
-use super::{EdgeNodeCommand, Node, S};
+use super::{BoardEdgeNode, EdgeNodeCommand, S};
 use crate::Hooks;
 use crate::console::{Command, HELP};
 use crate::stored_state::StoredState;
@@ -18,7 +18,7 @@ use crate::stored_state::StoredState;
 /// The application channel on which the console sends.
 const CHANNEL: &str = "chat";
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Handles typed bytes.
     pub(crate) async fn handle_typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
         for byte in bytes {

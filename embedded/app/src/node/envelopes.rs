@@ -14,7 +14,7 @@ use quiver_machine::{Either, Primary};
 use quiver_policy::Schema;
 use rand_core::CryptoRngCore;
 
-use super::Node;
+use super::BoardEdgeNode;
 use super::attributes::LIMITS;
 use super::reports::Escaped;
 use crate::console::{MAX_LINE, Sealing};
@@ -40,7 +40,7 @@ impl From<EnvelopeError> for Unopened {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Seals an envelope, as `seal` on the console asks.
     pub(super) async fn seal(&mut self, now: Duration, sealing: Sealing<'_>) {
         match self.order(&sealing) {

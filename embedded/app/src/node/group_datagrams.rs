@@ -14,7 +14,7 @@ use quiver_machine::Now;
 use rand_core::CryptoRngCore;
 
 use super::reports::Escaped;
-use super::{Node, S};
+use super::{BoardEdgeNode, S};
 
 /// Senders whose windows the board keeps in an epoch, 600 bytes each, twice that while the epoch before is
 /// still received; of eight times as many it remembers the last numbers.
@@ -75,7 +75,7 @@ impl GroupDatagrams {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Takes a datagram from the medium if it is the group's.
     pub(super) fn take_group_datagram(&mut self, now: Duration, datagram: &[u8]) -> bool {
         let is_ours = quiver_link::is_of_group(datagram);

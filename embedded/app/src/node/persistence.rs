@@ -9,11 +9,11 @@ use quiver_group::edge::Provisioning;
 use quiver_link::Counter;
 use rand_core::CryptoRngCore;
 
-use super::{Attributes, GroupDatagrams, Node, RETRY, RETRY_MAX, S};
+use super::{Attributes, BoardEdgeNode, GroupDatagrams, RETRY, RETRY_MAX, S};
 use crate::StorageError;
 use crate::stored_state;
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Looks at the flash, once it can be read.
     pub(super) async fn load(&mut self, now: Duration) {
         match self.storage.load().await {

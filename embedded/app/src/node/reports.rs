@@ -12,7 +12,7 @@ use quiver_link::{Counter, Destination as LinkDestination, Report, ToGateway};
 use quiver_machine::{Destination, Peer};
 use rand_core::CryptoRngCore;
 
-use super::Node;
+use super::BoardEdgeNode;
 use crate::{Hooks, ResetCause, StorageError};
 
 /// Bytes of text that may wait for the console.
@@ -30,7 +30,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// Prints one line on the console, unless nobody reads there.
     pub(super) fn print_line(&mut self, line: Arguments<'_>) {
         if self.out.len() < MAX_OUT {

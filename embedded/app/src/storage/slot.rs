@@ -13,7 +13,7 @@ pub(super) const SLOT_LEN: usize = 48;
 const CHECK_LEN: usize = 4;
 
 /// The key of a record, and where the record lies.
-pub(super) struct Slot {
+pub(super) struct RecordSlot {
     /// Counts up with every state stored.
     pub(super) generation: u32,
     /// Position of the record in the ring.
@@ -29,19 +29,19 @@ pub(super) enum Contents {
     Erased,
     /// All zeros: superseded.
     Cleared,
-    Slot(Slot),
+    Slot(RecordSlot),
     /// Half written, half cleared, half erased, or decayed.
     Other,
 }
 
 /// Position of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SlotPosition {
     pub(super) page: u32,
     pub(super) index: u32,
 }
 
-impl Slot {
+impl RecordSlot {
     /// generation ‖ start ‖ length ‖ key ‖ check.
     pub(super) fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut writer = Writer::with_capacity(SLOT_LEN);
@@ -69,7 +69,7 @@ impl Slot {
     }
 }
 
-impl fmt::Debug for Slot {
+impl fmt::Debug for RecordSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Slot({}, {} bytes at {})", self.generation, self.len, self.start)
     }
@@ -83,11 +83,11 @@ impl Contents {
         if bytes.iter().all(|byte| *byte == 0) {
             return Self::Cleared;
         }
-        Slot::decode(bytes).map_or(Self::Other, Self::Slot)
+        RecordSlot::decode(bytes).map_or(Self::Other, Self::Slot)
     }
 }
 
-impl Place {
+impl SlotPosition {
     /// All places of a page of `page_len` bytes.
     pub(super) fn all(page: u32, page_len: u32) -> impl Iterator<Item = Self> {
         (0..page_len / SLOT_LEN as u32).map(move |index| Self { page, index })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_firmware::{
-    About, Board, Datagrams, FrameErrors, Hooks, Memory, ResetCause, SerialLine, State, run,
+    About, Board, DatagramTransport, FrameErrors, Hooks, IndicatorState, Memory, ResetCause, SerialLine, run,
 };
 use quiver_group::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
@@ -33,7 +33,7 @@ pub(crate) struct Knobs {
     reset: Rc<Cell<bool>>,
     /// True while the button is held.
     pub(crate) button: Rc<Cell<bool>>,
-    pub(crate) state: Rc<Cell<Option<State>>>,
+    pub(crate) state: Rc<Cell<Option<IndicatorState>>>,
     /// Time of the last watchdog feed, and the longest interval between two.
     fed: Rc<Cell<Duration>>,
     pub(crate) starved: Rc<Cell<Duration>>,
@@ -47,7 +47,7 @@ impl Hooks for Knobs {
         self.fed.set(time::now());
     }
 
-    fn indicate(&mut self, state: State) {
+    fn indicate(&mut self, state: IndicatorState) {
         self.state.set(Some(state));
     }
 
@@ -97,8 +97,8 @@ struct Medium {
     mtu: usize,
 }
 
-impl Datagrams for Medium {
-    type Error = <SerialLine<Wire> as Datagrams>::Error;
+impl DatagramTransport for Medium {
+    type Error = <SerialLine<Wire> as DatagramTransport>::Error;
 
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error> {
         self.line.receive(buffer).await

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crc::{CRC_32_ISO_HDLC, Crc};
 use quiver_ainq::StrategyKind;
-use quiver_firmware::State;
+use quiver_firmware::IndicatorState;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{LeaderCommand, LeaderEvent};
 use quiver_link::{Counter, encode_line};
@@ -29,7 +29,7 @@ fn board_enrols_joins_and_follows_ten_keys() {
     for strategy in [StrategyKind::Flat, StrategyKind::Tree] {
         let mut world = World::new(1, strategy, LeaderTiming::default());
         world.until("a session", |world| world.said.contains("gateway connected"));
-        assert_eq!(world.knobs.state.get(), Some(State::Unprovisioned));
+        assert_eq!(world.knobs.state.get(), Some(IndicatorState::Unprovisioned));
         world.provision("board-1");
         world.until("enrolled", |world| world.said.contains("\nenrolled board-1\n"));
         for _ in 0..10 {
@@ -38,7 +38,7 @@ fn board_enrols_joins_and_follows_ten_keys() {
             world.lead(LeaderCommand::Rekey);
             world.until("another key", |world| world.epoch() != before && world.agree());
         }
-        assert_eq!(world.knobs.state.get(), Some(State::Member));
+        assert_eq!(world.knobs.state.get(), Some(IndicatorState::Member));
         assert!(!world.said.contains("fault") && !world.said.contains("blamed"), "{}", world.said);
     }
 }
@@ -134,7 +134,7 @@ fn wiped_board_is_as_new_and_holds_no_key() {
         }
         world.until("wiped", |world| world.said.contains("\nwiped\n"));
         assert!(world.flash.chip().bytes.iter().all(|byte| *byte == 0xff));
-        assert_eq!(world.knobs.state.get(), Some(State::Unprovisioned));
+        assert_eq!(world.knobs.state.get(), Some(IndicatorState::Unprovisioned));
         world.type_line("send anybody?");
         world.until("refused", |world| world.said.ends_with("error not provisioned\n"));
         world.stop_board();
@@ -221,7 +221,7 @@ fn lost_gateway_is_noticed_and_its_successor_taken() {
     let mut world = World::joined(8);
     world.gateway_up = false;
     world.until("noticed", |world| world.said.contains("\ngateway lost\n"));
-    assert_eq!(world.knobs.state.get(), Some(State::NoGateway));
+    assert_eq!(world.knobs.state.get(), Some(IndicatorState::NoGateway));
     world.lead(LeaderCommand::Rekey);
     world.gateway_up = true;
     world.restart_gateway();
@@ -243,19 +243,19 @@ fn board_hears_the_group_of_a_leader_that_began_anew() {
 fn leader_that_the_gateway_made_up_is_found_out_while_the_key_is_still_good() {
     let mut world = World::joined(12);
     world.run(Duration::from_secs(1_200));
-    assert_eq!(world.knobs.state.get(), Some(State::Member), "quiet is not silence");
+    assert_eq!(world.knobs.state.get(), Some(IndicatorState::Member), "quiet is not silence");
     assert!(!world.said.contains("gateway lost"), "{}", world.said);
 
     world.make_up_leader(true);
     let (epoch, since) = (world.board_epoch(), time::now());
-    world.until("doubt", |world| world.knobs.state.get() == Some(State::NoLeader));
+    world.until("doubt", |world| world.knobs.state.get() == Some(IndicatorState::NoLeader));
     world.until("another session", |world| world.said.contains("\ngateway lost\n"));
     let taken = time::now() - since;
     assert!(taken < Duration::from_secs(15 * 60), "{taken:?}");
     assert_eq!(world.board_epoch(), epoch, "it still holds its key");
 
     world.make_up_leader(false);
-    world.until("an answer", |world| world.knobs.state.get() == Some(State::Member));
+    world.until("an answer", |world| world.knobs.state.get() == Some(IndicatorState::Member));
     world.until("agreement", World::agree);
 }
 
@@ -265,7 +265,7 @@ fn stuck_randomness_stops_cryptography_until_it_is_back() {
     world.knobs.stuck.set(true);
     world.run(Duration::from_secs(15));
     assert!(world.said.contains("fault randomness"), "{}", world.said);
-    assert_eq!(world.knobs.state.get(), Some(State::Fault));
+    assert_eq!(world.knobs.state.get(), Some(IndicatorState::Fault));
     let (stored, before) = (world.flash.chip().steps, world.board_epoch());
     world.lead(LeaderCommand::Rekey);
     world.type_line("send hello");
@@ -287,7 +287,7 @@ fn worn_flash_holds_everything_back_and_is_reported() {
     world.lead(LeaderCommand::Rekey);
     world.until("fault", |world| world.said.contains("\nfault flash is worn"));
     world.run(Duration::from_secs(20));
-    assert_eq!(world.knobs.state.get(), Some(State::Fault));
+    assert_eq!(world.knobs.state.get(), Some(IndicatorState::Fault));
     world.type_line("status");
     world.until("status", |world| world.said.contains("\nend\n"));
     world.flash.chip().worn.clear();
@@ -309,7 +309,7 @@ fn state_that_the_flash_has_no_room_for_is_given_up_and_keys_go_on() {
     world.lead(LeaderCommand::Rekey);
     world.until("fault", |world| world.said.contains("\nfault flash is full: a state of "));
     assert!(world.said.contains("\nfault back to the state before, in 5 s\n"), "{}", world.said);
-    assert_eq!(world.knobs.state.get(), Some(State::Fault));
+    assert_eq!(world.knobs.state.get(), Some(IndicatorState::Fault));
     for _ in 0..3 {
         world.lead(LeaderCommand::Rekey);
         world.until("agreement", World::agree);

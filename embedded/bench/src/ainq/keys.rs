@@ -10,7 +10,7 @@ use quiver_ainq::{
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::Host;
+use crate::BenchTarget;
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
 
@@ -64,7 +64,10 @@ impl Site {
 const SITE: BenchError = BenchError::Failed("the drone's key");
 
 /// One of `secret`, `keygen`, `partial-key`, `sign` and `verify`.
-pub(super) async fn measure<H: Host>(runner: &mut Runner<'_, '_, H>, operation: &'static str) -> Result<()> {
+pub(super) async fn measure<H: BenchTarget>(
+    runner: &mut Runner<'_, '_, H>,
+    operation: &'static str,
+) -> Result<()> {
     let benchmark = format!("ainq {operation}");
     let subject = Subject { benchmark: &benchmark, parameters: S::ID };
     let mut site = Site::new().ok_or(SITE)?;
@@ -77,7 +80,7 @@ pub(super) async fn measure<H: Host>(runner: &mut Runner<'_, '_, H>, operation: 
 }
 
 /// Every vector must come out first, on this processor and by the ladder that this image has.
-async fn secret<H: Host>(runner: &mut Runner<'_, '_, H>, subject: Subject<'_>) -> Result<()> {
+async fn secret<H: BenchTarget>(runner: &mut Runner<'_, '_, H>, subject: Subject<'_>) -> Result<()> {
     const WRONG: BenchError = BenchError::Failed("a secret is not the vector's");
     let mut first = None;
     for vector in VECTORS.as_chunks::<VECTOR_LEN>().0 {
@@ -99,7 +102,7 @@ fn pair(vector: &[u8; VECTOR_LEN]) -> Option<(<S as Suite>::Scalar, Element<S>, 
     Some((key, Element::decode(point).ok()?, secret))
 }
 
-async fn partial_key<H: Host>(
+async fn partial_key<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     site: &Site,
@@ -112,7 +115,7 @@ async fn partial_key<H: Host>(
     runner.measure(subject, iteration).await
 }
 
-async fn signature<H: Host>(
+async fn signature<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     subject: Subject<'_>,
     operation: &str,

@@ -2,15 +2,15 @@
 
 use alloc::format;
 
-use quiver_ainq::{Error, Header, Label, RevocationList, Ristretto255, Signature, VerifiedHeader};
+use quiver_ainq::{Error, Header, Label, RevocationStatement, Ristretto255, Signature, VerifiedHeader};
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{Input, Machine, Now, Output, Peer, Route, Via};
 use quiver_message::Message;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::script::{Cue, Script, Step};
-use crate::Host;
+use super::script::{Cue, Script, ScriptInput};
+use crate::BenchTarget;
 use crate::error::{BenchError, Result};
 use crate::runner::{Probe, Runner, Subject};
 use crate::statistics::Sample;
@@ -22,7 +22,7 @@ const LEADER: Peer = Peer(1);
 
 /// The part of a message's handling that is measured.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum MeasuredPart {
     /// The message from its bytes to the key in use.
     Whole(Cue),
     /// The same without its header's signature: decoding and verifying it.
@@ -31,7 +31,7 @@ pub(super) enum Part {
     Header(Cue),
 }
 
-impl Part {
+impl MeasuredPart {
     const fn cue(self) -> Cue {
         match self {
             Self::Whole(cue) | Self::Unsigned(cue) | Self::Header(cue) => cue,
@@ -40,10 +40,10 @@ impl Part {
 }
 
 /// Measures the steps with this cue, replaying the script from the start as often as it takes.
-pub(super) async fn measure<H: Host>(
+pub(super) async fn measure<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     operation: &str,
-    part: Part,
+    part: MeasuredPart,
     script: &[u8],
 ) -> Result<()> {
     let script = Script::decode(script).map_err(|_| BenchError::Failed("the script"))?;
@@ -53,13 +53,13 @@ pub(super) async fn measure<H: Host>(
     let parameters = format!("group of {}", script.members);
     let benchmark = format!("ainq {operation}");
     let subject = Subject { benchmark: &benchmark, parameters: &parameters };
-    let mut replay = Replay::new(&script)?;
+    let mut replay = ScriptReplay::new(&script)?;
     runner.measure(subject, |probe| replay.next(&script, part, probe)).await
 }
 
 /// The edge of a script once it has its first key, and the time then.
 pub(crate) fn member(script: &Script<'_>) -> Result<(Edge<S>, Now)> {
-    let mut replay = Replay::new(script)?;
+    let mut replay = ScriptReplay::new(script)?;
     for step in &script.steps {
         replay.take(script, step);
         if replay.drain() {
@@ -69,14 +69,14 @@ pub(crate) fn member(script: &Script<'_>) -> Result<(Edge<S>, Now)> {
     Err(BenchError::Failed("the script has no key"))
 }
 
-struct Replay {
+struct ScriptReplay {
     edge: Edge<S>,
     rng: ChaCha20Rng,
     /// Steps taken so far.
     taken: usize,
 }
 
-impl Replay {
+impl ScriptReplay {
     fn new(script: &Script<'_>) -> Result<Self> {
         let config = EdgeConfig::new(script.deployment.clone(), Some(script.group.clone()), None);
         let edge =
@@ -85,7 +85,12 @@ impl Replay {
     }
 
     /// Goes on to the next message of the kind, and measures it.
-    fn next<H: Host>(&mut self, script: &Script<'_>, part: Part, probe: &mut Probe<'_, H>) -> Result<Sample> {
+    fn next<H: BenchTarget>(
+        &mut self,
+        script: &Script<'_>,
+        part: MeasuredPart,
+        probe: &mut Probe<'_, H>,
+    ) -> Result<Sample> {
         loop {
             let Some(step) = script.steps.get(self.taken) else {
                 *self = Self::new(script)?;
@@ -100,14 +105,14 @@ impl Replay {
         }
     }
 
-    fn sample<H: Host>(
+    fn sample<H: BenchTarget>(
         &mut self,
         script: &Script<'_>,
-        step: &Step<'_>,
-        part: Part,
+        step: &ScriptInput<'_>,
+        part: MeasuredPart,
         probe: &mut Probe<'_, H>,
     ) -> Result<Sample> {
-        if let Part::Header(_) = part {
+        if let MeasuredPart::Header(_) = part {
             let (verified, sample) = verify(script, step, probe)?;
             self.take(script, step);
             self.drain();
@@ -118,12 +123,12 @@ impl Replay {
             return Err(BenchError::Failed("no key came of it"));
         }
         match part {
-            Part::Unsigned(_) => Ok(whole.without(signature(script, step, probe)?)),
+            MeasuredPart::Unsigned(_) => Ok(whole.without(signature(script, step, probe)?)),
             _ => Ok(whole),
         }
     }
 
-    fn take(&mut self, script: &Script<'_>, step: &Step<'_>) {
+    fn take(&mut self, script: &Script<'_>, step: &ScriptInput<'_>) {
         let input = match step.cue {
             Cue::Timeout => Input::Timeout,
             Cue::Connected => Input::Connected { peer: LEADER, route: Route::Leader },
@@ -147,19 +152,23 @@ impl Replay {
 }
 
 /// Verifies the header of a message, decoded beforehand, as an edge does.
-fn verify<H: Host>(
+fn verify<H: BenchTarget>(
     script: &Script<'_>,
-    step: &Step<'_>,
+    step: &ScriptInput<'_>,
     probe: &mut Probe<'_, H>,
 ) -> Result<(Result<VerifiedHeader<S>, Error>, Sample)> {
     let header = header(script, step)?;
-    let (list, unix) = (RevocationList::empty(), script.now(step).unix);
+    let (list, unix) = (RevocationStatement::empty(), script.now(step).unix);
     Ok(probe.time(|| header.verify(&script.deployment, &script.group, None, &list, unix)))
 }
 
 /// Decodes and verifies the signature of a message's header, as an edge does that knows the leader's Y
 /// already.
-fn signature<H: Host>(script: &Script<'_>, step: &Step<'_>, probe: &mut Probe<'_, H>) -> Result<Sample> {
+fn signature<H: BenchTarget>(
+    script: &Script<'_>,
+    step: &ScriptInput<'_>,
+    probe: &mut Probe<'_, H>,
+) -> Result<Sample> {
     const FAILED: BenchError = BenchError::Failed("the header's signature");
     let header = header(script, step)?;
     let (deployment, digest) = (&script.deployment, header.digest(&script.deployment));
@@ -171,7 +180,7 @@ fn signature<H: Host>(script: &Script<'_>, step: &Step<'_>, probe: &mut Probe<'_
 }
 
 /// The header of a message; a short one is completed with that of the message before it that has one.
-fn header(script: &Script<'_>, step: &Step<'_>) -> Result<Header<S>> {
+fn header(script: &Script<'_>, step: &ScriptInput<'_>) -> Result<Header<S>> {
     let mut newest: Option<Header<S>> = None;
     for told in &script.steps {
         match Message::<S>::decode(&script.deployment, told.bytes) {

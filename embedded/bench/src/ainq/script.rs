@@ -38,12 +38,12 @@ pub struct Script<'a> {
     /// State at the start. Its key is good for nothing but this.
     pub state: Snapshot,
     /// Inputs in order.
-    pub steps: Vec<Step<'a>>,
+    pub steps: Vec<ScriptInput<'a>>,
 }
 
 /// An input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step<'a> {
+pub struct ScriptInput<'a> {
     /// Milliseconds since the start.
     pub at: u32,
     /// Kind of the input.
@@ -104,7 +104,7 @@ impl<'a> Script<'a> {
         for _ in 0..reader.count(MAX_STEPS, 9)? {
             let at = reader.u32()?;
             let cue = *CUES.get(usize::from(reader.u8()?)).ok_or(ScriptError)?;
-            steps.push(Step { at, cue, bytes: reader.lp(MAX_LEN)? });
+            steps.push(ScriptInput { at, cue, bytes: reader.lp(MAX_LEN)? });
         }
         reader.end()?;
         Ok(Self { deployment, group, members, unix, seed, state, steps })
@@ -132,7 +132,7 @@ impl<'a> Script<'a> {
 
     /// The time at a step.
     #[must_use]
-    pub const fn now(&self, step: &Step<'_>) -> Now {
+    pub const fn now(&self, step: &ScriptInput<'_>) -> Now {
         let monotonic = Duration::from_millis(step.at as u64);
         Now { monotonic, unix: self.unix.saturating_add(monotonic.as_secs()) }
     }

@@ -18,9 +18,9 @@ use std::process::ExitCode;
 use quiver_bench::estimate::Mix;
 use quiver_bench::figures::{self, Figures, LINES, Quantity, Subject};
 use quiver_bench::transcript;
-use quiver_emulation::board::{Board, Time, qemu};
+use quiver_emulation::board::{EmulatedBoard, Time, qemu};
 use quiver_emulation::build::image;
-use quiver_emulation::size::Size;
+use quiver_emulation::size::ImageSize;
 use quiver_service_testing::build::root;
 
 /// An image whose flash and RAM are recorded.
@@ -157,7 +157,7 @@ fn measure() -> (Figures, Vec<String>) {
     let mut measured = figures::of("mps2-an386", &outcomes);
     let mut over = missed(&measured);
     for recorded in &IMAGES {
-        let size = Size::of(&image(recorded.package, recorded.binary, recorded.features));
+        let size = ImageSize::of(&image(recorded.package, recorded.binary, recorded.features));
         let quantities =
             [(Quantity::Flash, size.flash, FLASH), (Quantity::StaticRam, size.static_ram, STATIC_RAM)];
         for (quantity, bytes, limit) in quantities {
@@ -203,7 +203,7 @@ fn run(lines: &[&str]) -> String {
     let image = image("quiver-mps2", "mps2-bench", "bench");
     let directory = tempfile::tempdir().expect("tempdir");
     let log: &Path = &directory.path().join("bench");
-    let mut board = Board::start(log, |ports| qemu(&image, Time::Instructions, &[], ports));
+    let mut board = EmulatedBoard::start(log, |ports| qemu(&image, Time::Instructions, &[], ports));
     board.console.line("ready");
     for line in lines {
         board.console.type_line(line);

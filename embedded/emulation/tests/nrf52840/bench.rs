@@ -2,7 +2,7 @@
 
 use quiver_bench::transcript::{self, Outcome};
 use quiver_emulation::build::image;
-use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::model::{Model, ModelSetup};
 use quiver_service_testing::TestDeployment;
 
 use crate::member_board::NAME;
@@ -26,7 +26,7 @@ fn outcomes(model: &mut Model, line: &str) -> Vec<Outcome> {
 fn board_measures_ciphers_hashes_and_ainq_and_goes_on() {
     let image = image("quiver-nrf52840", "edge", "bench");
     let deployment = TestDeployment::new();
-    let setup = Setup::new(31, &deployment.path("flash"));
+    let setup = ModelSetup::new(31, &deployment.path("flash"));
     let mut model = Model::start(&deployment.log(NAME), &image, &setup);
     model.board.console.line("unprovisioned");
     let mut all = Vec::new();

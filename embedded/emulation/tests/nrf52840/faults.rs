@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use quiver_emulation::deployment::GROUP;
-use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::model::{Model, ModelSetup};
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::eventually;
 
@@ -19,7 +19,7 @@ fn is_red(model: &mut Model) -> bool {
 fn board_without_randomness_shows_it_and_does_no_cryptography() {
     for failure in ["silent", "constant"] {
         let deployment = TestDeployment::new();
-        let setup = Setup::new(21, &deployment.path("flash")).with(&["--rng", failure]);
+        let setup = ModelSetup::new(21, &deployment.path("flash")).with(&["--rng", failure]);
         let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
         model.board.console.line("fault randomness");
         eventually("the red light", || is_red(&mut model).then_some(()));
@@ -100,7 +100,7 @@ fn stays_wiped(board: &mut MemberBoard) {
 #[test]
 fn half_an_hour_alone_is_quiet() {
     let deployment = TestDeployment::new();
-    let setup = Setup::new(26, &deployment.path("flash"));
+    let setup = ModelSetup::new(26, &deployment.path("flash"));
     let mut model = Model::start(&deployment.log(NAME), &edge(), &setup);
     model.board.console.line("unprovisioned");
     model.order("speed 0");

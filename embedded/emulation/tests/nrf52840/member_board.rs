@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::{GROUP, start_leader};
-use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::model::{Model, ModelSetup};
 use quiver_emulation::wire::End;
 use quiver_service_testing::Process;
 use quiver_service_testing::TestDeployment;
@@ -19,7 +19,7 @@ pub(crate) struct MemberBoard {
     pub(crate) kgc: Process,
     pub(crate) leader: Process,
     pub(crate) model: Model,
-    pub(crate) setup: Setup,
+    pub(crate) setup: ModelSetup,
     image: PathBuf,
     /// The newest epoch that the board is known to hold: term and counter.
     pub(crate) epoch: (u64, u64),
@@ -46,7 +46,7 @@ impl MemberBoard {
 
     /// A board as it comes from flashing.
     fn blank(deployment: TestDeployment, image: &Path, seed: u64) -> Self {
-        let setup = Setup::new(seed, &deployment.path("board-1.flash"));
+        let setup = ModelSetup::new(seed, &deployment.path("board-1.flash"));
         let model = Model::start(&deployment.log(NAME), image, &setup);
         let kgc = deployment.kgc(ANY);
         let leader = start_leader(&deployment, &kgc, &[model.board.wire.port(End::Gateway)]);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quiver_emulation::build::image;
 use quiver_emulation::deployment::{GROUP, start_leader};
-use quiver_emulation::model::{Model, Setup};
+use quiver_emulation::model::{Model, ModelSetup};
 use quiver_emulation::wire::End;
 use quiver_service_testing::TestDeployment;
 use quiver_service_testing::deployment::ANY;
@@ -21,7 +21,7 @@ fn on_air(deployment: &TestDeployment, edge: &Path) -> [Model; 3] {
     let logs = names.map(|name| deployment.log(name));
     let setups = names.map(|name| {
         let seed = 40 + name.bytes().map(u64::from).sum::<u64>();
-        Setup::new(seed, &deployment.path(&format!("{name}.flash")))
+        ModelSetup::new(seed, &deployment.path(&format!("{name}.flash")))
     });
     let [one, two, three] = [&*gateway, edge, edge];
     let chips = [(&*logs[0], one, &setups[0]), (&*logs[1], two, &setups[1]), (&*logs[2], three, &setups[2])];

@@ -40,7 +40,7 @@ pub(crate) struct Retained {
 /// Cause of the machine's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Cause {
+pub(crate) enum StartCause {
     /// A reset that the program did not ask for: by the watchdog, or from outside QEMU.
     Watchdog = 0,
     /// The program reset it because it was asked to.
@@ -52,26 +52,26 @@ pub(crate) enum Cause {
 impl Retained {
     /// Called once at each start: returns the number of starts and the cause of this one. Initialises new
     /// memory.
-    pub(crate) fn start(&self) -> (u32, Cause) {
+    pub(crate) fn start(&self) -> (u32, StartCause) {
         if self.mark.load(Relaxed) != MARK {
             // Erased, as it leaves the factory.
             flash().iter().for_each(|word| word.store(u32::MAX, Relaxed));
             self.writes.iter().for_each(|count| count.store(0, Relaxed));
             self.boots.store(0, Relaxed);
             self.operations.store(0, Relaxed);
-            self.cause.store(Cause::Power as u32, Relaxed);
+            self.cause.store(StartCause::Power as u32, Relaxed);
             self.mark.store(MARK, Relaxed);
         }
-        let cause = match self.cause.swap(Cause::Watchdog as u32, Relaxed) {
-            1 => Cause::Asked,
-            2 => Cause::Power,
-            _ => Cause::Watchdog,
+        let cause = match self.cause.swap(StartCause::Watchdog as u32, Relaxed) {
+            1 => StartCause::Asked,
+            2 => StartCause::Power,
+            _ => StartCause::Watchdog,
         };
         (self.boots.fetch_add(1, Relaxed) + 1, cause)
     }
 
     /// Starts the machine anew.
-    pub(crate) fn reset(&self, cause: Cause) -> ! {
+    pub(crate) fn reset(&self, cause: StartCause) -> ! {
         self.cause.store(cause as u32, Relaxed);
         cortex_m::peripheral::SCB::sys_reset()
     }

@@ -15,7 +15,7 @@ use rand::rngs::OsRng;
 
 use super::*;
 use crate::changes::{Changes, Secrets};
-use crate::kgc_machine::Change;
+use crate::kgc_machine::CommandLineChange;
 use crate::registry::Verified;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
@@ -204,8 +204,8 @@ fn look_that_fails_halfway_loses_no_revocation() {
     let commands = |changes: &Changes| {
         let new = changes.read().expect("look");
         let command = |change| match change {
-            Change::Command(command) => command,
-            Change::Authority(_) | Change::Share(_) => panic!("nothing was set up"),
+            CommandLineChange::Command(command) => command,
+            CommandLineChange::Authority(_) | CommandLineChange::Share(_) => panic!("nothing was set up"),
         };
         (new.changes.into_iter().map(command).collect::<Vec<_>>(), new.seen, new.trouble)
     };

@@ -303,7 +303,7 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
     // A line that was there before, as of another history.
     let (store, lines) = (bench.open().expect("open"), asking.audit_lines().expect("lines"));
     for line in &lines {
-        let again = Line::from(NextLine::from(line));
+        let again = AuditLine::from(NextLine::from(line));
         store.authenticate_next(&bench.key, &again, &[0; 32], None).expect_err("it is in the table already");
     }
 }
@@ -320,7 +320,7 @@ fn running_kgc_authenticates_a_change_of_several_lines_and_another_after_one_tha
         Ok(mac)
     }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
-    let two_lines = |change: &Change<'_>| {
+    let two_lines = |change: &RegistryTransaction<'_>| {
         change.audit("one", "", "", &[])?;
         change.audit("two", "", "", &[])
     };

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quiver_abke::exchange::Policy;
+use quiver_abke::exchange::PolicyCircuit;
 pub(crate) use quiver_admission::AdmissionMessage;
 use quiver_admission::{
     AdmissionChallenge, AdmissionLeave, AdmissionProof, AdmissionStep, PolicyStatement, SignedPolicy,
@@ -35,7 +35,7 @@ const CONFIRMATION: u8 = 6;
 struct Demanded {
     leader: Node,
     id: Digest,
-    circuit: Arc<Policy>,
+    circuit: Arc<PolicyCircuit>,
 }
 
 /// A run so far.

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_abke::exchange::Policy;
+use quiver_abke::exchange::PolicyCircuit;
 use quiver_abke::{AuthorityKey, Error as AbkeError};
 use quiver_ainq::{
     Admission, AgreedSecret, Anonymous, DroneKeypair, Pseudonym, Suite, UnixTime, VerifiedAuthority,
@@ -14,16 +14,16 @@ use quiver_ainq::{
 use quiver_crypto::Secret;
 use quiver_group::{AnonymousLeave, Leader, LeaderCommand, LeaderEvent, LeaderRecord};
 use quiver_machine::{
-    Destination, Finished, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
-    RelayedBroadcast, Shared, Via, earlier,
+    Destination, FinishedJob, Input, Job, Machine, Misdeed, Now, Offence, Outbox, Output, Peer, Primary,
+    RelayedBroadcast, SharedRoleState, Via, earlier,
 };
-use quiver_message::{Message, Nonce, Reason, Refusal};
+use quiver_message::{Message, Nonce, Refusal, RefusalReason};
 use rand_core::CryptoRngCore;
 
 use super::AdmissionError;
 use super::gate::{Admitted, Gate, GateConfig, GateEvent, GateTiming};
 use crate::message::{AdmissionLeave, AdmissionMessage};
-use crate::policy::{PolicyError, VerifiedPolicy};
+use crate::policy::{AdmissionPolicyError, VerifiedPolicy};
 
 /// Policy that a leader demands of a drone that joins.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub struct AdmittingLeader<S: Suite> {
 struct Gatekeeper<S: Suite> {
     demand: Demand<S>,
     /// The policy of the demand, which takes long to compile.
-    compiled: Arc<Policy>,
+    compiled: Arc<PolicyCircuit>,
     slot_keys: Option<AuthorityKey>,
     /// Gate of a term, from the first admission message to the end of the term.
     gate: Option<Gate<S>>,
@@ -103,12 +103,13 @@ impl<S: Suite> Gatekeeper<S> {
         leader: &Leader<S>,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Gate<S>, AdmissionError> {
-        let Shared { deployment, keypair: Some(own), group: Some(group), .. } = leader.shared() else {
-            return Err(AdmissionError::Refused(Reason::NotReady));
+        let SharedRoleState { deployment, keypair: Some(own), group: Some(group), .. } = leader.shared()
+        else {
+            return Err(AdmissionError::Refused(RefusalReason::NotReady));
         };
         let (deployment, group) = (deployment.clone(), group.clone());
         let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes())
-            .map_err(|error| AdmissionError::Policy(PolicyError::Statement(error)))?;
+            .map_err(|error| AdmissionError::Policy(AdmissionPolicyError::Statement(error)))?;
         let Demand { policy, authority, timing } = self.demand.clone();
         let kem = leader.kem();
         let config = GateConfig { deployment, group, keypair, policy, authority, timing, kem };
@@ -144,9 +145,9 @@ impl<S: Suite> AdmittingLeader<S> {
     /// ([`AdmittingLeaderCommand::SlotKeys`]).
     ///
     /// # Errors
-    /// [`PolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too
+    /// [`AdmissionPolicyError`] if the policy is not for this group, not about these fields, over at `now`, or too
     /// large.
-    pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, PolicyError> {
+    pub fn demanding(mut self, demand: Demand<S>, now: UnixTime) -> Result<Self, AdmissionPolicyError> {
         let group = self.leader.status().group;
         // §A3: for this group, and about the fields of this authority; compiled once for all gates.
         let compiled = demand.policy.exchangeable(&group, &demand.authority, now)?;
@@ -186,11 +187,11 @@ impl<S: Suite> AdmittingLeader<S> {
         };
         // §6.5: without a demand, joins are by name.
         let Some(keeper) = &mut self.gatekeeper else {
-            return self.refuse(from, Reason::NotAuthorised, nonce, Duration::ZERO);
+            return self.refuse(from, RefusalReason::NotAuthorised, nonce, Duration::ZERO);
         };
         // §A4.2: refusals before a run say what is wrong.
         if let Err(wait) = self.leader.leading(now) {
-            return self.refuse(from, Reason::NotReady, nonce, wait);
+            return self.refuse(from, RefusalReason::NotReady, nonce, wait);
         }
         keeper.follow(self.leader.term());
         match keeper.open(&self.leader, rng) {
@@ -200,7 +201,7 @@ impl<S: Suite> AdmittingLeader<S> {
             }
             Err(why) => {
                 self.out.event(AdmittingLeaderEvent::Denied { peer: from, why });
-                self.refuse(from, Reason::NotReady, nonce, Duration::ZERO);
+                self.refuse(from, RefusalReason::NotReady, nonce, Duration::ZERO);
             }
         }
     }
@@ -211,7 +212,7 @@ impl<S: Suite> AdmittingLeader<S> {
         self.leader.anonymous_leave(now, from, &AnonymousLeave { group, slot, held, tag }, rng);
     }
 
-    fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce, retry_after: Duration) {
+    fn refuse(&mut self, peer: Peer, reason: RefusalReason, nonce: &Nonce, retry_after: Duration) {
         let refusal = Refusal { reason, reference: nonce.to_vec(), retry_after };
         self.out.send(self.leader.deployment(), peer, &Message::Refusal(refusal));
         self.out.event(AdmittingLeaderEvent::Leader(LeaderEvent::Refused { peer, reason }));
@@ -352,7 +353,7 @@ impl<S: Suite> Machine for AdmittingLeader<S> {
         self.leader.take_broadcast()
     }
 
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         if let Some(gate) = self.gate() {
             gate.finish(now, done, rng);
             self.drain_gate(now);
@@ -400,7 +401,7 @@ impl<S: Suite> Primary for AdmittingLeader<S> {
         self.leader.blame(from, offence);
     }
 
-    fn shared(&self) -> Shared<'_, S> {
+    fn shared(&self) -> SharedRoleState<'_, S> {
         self.leader.shared()
     }
 }

@@ -26,7 +26,7 @@ use core::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_ainq::{
-    AgreedSecret, Deployment, EpochKeys, Error, GroupContext, KemKey, Membership, Name, Part, Pseudonym,
+    AgreedSecret, Deployment, EpochKeys, EpochPart, Error, GroupContext, KemKey, Membership, Name, Pseudonym,
     Slot, Suite, UnixTime, VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
@@ -38,7 +38,7 @@ use quiver_group::edge::{
 use quiver_kem::KemSetting;
 use quiver_machine::{
     Backoff, Context, Destination, Input, Machine, Now, Offence, Outbox, Output, Peer, Primary, RestoreError,
-    Revocations, Route, Shared, Snapshot, Via, due, earlier,
+    Revocations, Route, SharedRoleState, Snapshot, Via, due, earlier,
 };
 use quiver_message::{Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
@@ -47,7 +47,7 @@ use rand_core::CryptoRngCore;
 pub use self::compromise::CompromisedRun;
 use super::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use super::{AdmissionError, Ledger};
-use crate::certifying::Terms;
+use crate::certifying::CertificationTerms;
 use crate::message::{AdmissionLeave, AdmissionMessage};
 
 /// Version of the encoded state: version ‖ fingerprint of the deployment ‖ lp(ledger).
@@ -152,12 +152,12 @@ pub struct AnonymousEdge<S: Suite> {
     /// The same on the monotonic clock, as far as is known.
     ends: Option<Duration>,
     backoff: Backoff,
-    run: Run<S>,
+    run: AdmissionProgress<S>,
 }
 
 /// Progress of an anonymous edge.
 #[derive(Debug)]
-enum Run<S: Suite> {
+enum AdmissionProgress<S: Suite> {
     /// Not begun, or to be begun again: nothing was shown.
     Idle(Option<Duration>),
     /// The exchange is under way.
@@ -188,7 +188,7 @@ impl<S: Suite> AnonymousEdge<S> {
     /// [`RestoreError`] if the stored state is damaged, of another deployment, or does not hold, or if the
     /// authority certifies nothing.
     pub fn new(config: AnonymousConfig<S>, state: Option<&Snapshot>) -> Result<Self, RestoreError> {
-        let terms = Terms::of(&config.authority).map_err(|_| RestoreError::Foreign)?;
+        let terms = CertificationTerms::of(&config.authority).map_err(|_| RestoreError::Foreign)?;
         // §A5.3: the ledger is all that outlives a membership, beside what was fetched from the KGC.
         let ledger = match state {
             None => Ledger::default(),
@@ -211,7 +211,7 @@ impl<S: Suite> AnonymousEdge<S> {
             until: terms.end_of(config.period),
             ends: None,
             backoff: config.timing.backoff(),
-            run: Run::Idle(None),
+            run: AdmissionProgress::Idle(None),
             config,
         })
     }
@@ -302,14 +302,15 @@ impl<S: Suite> AnonymousEdge<S> {
     /// §A5: Greets the first connected leader, unless that was done already.
     fn begin_run(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let Some(peer) = self.leaders.first() else { return };
-        if !matches!(&self.run, Run::Idle(retry) if retry.is_none_or(|retry| retry <= now.monotonic)) {
+        if !matches!(&self.run, AdmissionProgress::Idle(retry) if retry.is_none_or(|retry| retry <= now.monotonic))
+        {
             return;
         }
         // §A5.2: with the period, whatever could become a membership is over.
         if now.unix >= self.until {
             return self.end(Ending::PeriodOver);
         }
-        self.run = Run::Applying(Box::new(Applicant::new(ApplicantConfig {
+        self.run = AdmissionProgress::Applying(Box::new(Applicant::new(ApplicantConfig {
             deployment: self.config.deployment.clone(),
             group: self.config.group.clone(),
             authority: self.config.authority.clone(),
@@ -326,7 +327,7 @@ impl<S: Suite> AnonymousEdge<S> {
 
     /// Gives the exchange under way an input, and does what it wants done.
     fn apply(&mut self, now: Now, input: Input<'_, Infallible>, rng: &mut dyn CryptoRngCore) {
-        if let Run::Applying(applicant) = &mut self.run {
+        if let AdmissionProgress::Applying(applicant) = &mut self.run {
             applicant.handle_input(now, input, rng);
             self.drain_applicant(now, rng);
         }
@@ -345,7 +346,7 @@ impl<S: Suite> AnonymousEdge<S> {
             }
         }
         match &mut self.run {
-            Run::Applying(applicant) => {
+            AdmissionProgress::Applying(applicant) => {
                 applicant.exchange(now, from, message, rng);
                 self.drain_applicant(now, rng);
             }
@@ -355,7 +356,7 @@ impl<S: Suite> AnonymousEdge<S> {
 
     fn drain_applicant(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut events = Vec::new();
-        while let Run::Applying(applicant) = &mut self.run {
+        while let AdmissionProgress::Applying(applicant) = &mut self.run {
             match applicant.poll_output() {
                 // §A5.2: the count is stored before the leader learns anything.
                 Output::Persist(ledger) => {
@@ -385,21 +386,21 @@ impl<S: Suite> AnonymousEdge<S> {
     }
 
     fn satisfied(&mut self, now: Now, pseudonym: Pseudonym) {
-        let Run::Applying(applicant) = &mut self.run else { return };
+        let AdmissionProgress::Applying(applicant) = &mut self.run else { return };
         let Some((peer, nonce, session)) = applicant.take_run() else { return };
         // §A5.1: W, from the key of the exchange, takes the place of T.
         let secret = AgreedSecret::new(session.pairwise().expose());
         // §A4.3: κ of this run stands beside it.
         let kem = applicant.take_kem();
         let deadline = now.monotonic + self.config.timing.admission;
-        self.run = Run::Admitted(AdmittedRun { peer, nonce, pseudonym, secret, kem, deadline });
+        self.run = AdmissionProgress::Admitted(AdmittedRun { peer, nonce, pseudonym, secret, kem, deadline });
     }
 
     /// Handles a failed run: as long as nothing was shown, the same may be tried again, with the next leader
     /// first.
     fn denied(&mut self, now: Now, error: AdmissionError, rng: &mut dyn CryptoRngCore) {
         // §A4.2: a connection has one run, once a key was shown on it.
-        let shown = !matches!(&self.run, Run::Applying(applicant) if !applicant.has_shown());
+        let shown = !matches!(&self.run, AdmissionProgress::Applying(applicant) if !applicant.has_shown());
         let again = match &error {
             AdmissionError::Silent => true,
             AdmissionError::OtherKem { own, leader } => {
@@ -414,7 +415,7 @@ impl<S: Suite> AnonymousEdge<S> {
             return self.end(Ending::Denied(error));
         }
         self.leaders.rotate();
-        self.run = Run::Idle(Some(now.monotonic + self.backoff.next(rng)));
+        self.run = AdmissionProgress::Idle(Some(now.monotonic + self.backoff.next(rng)));
     }
 
     fn dispatch(
@@ -437,11 +438,11 @@ impl<S: Suite> AnonymousEdge<S> {
             };
         }
         match (message, &mut self.run) {
-            (Message::Refusal(refusal), Run::Applying(applicant)) => {
+            (Message::Refusal(refusal), AdmissionProgress::Applying(applicant)) => {
                 applicant.refused(from, refusal);
                 self.drain_applicant(now, rng);
             }
-            (Message::Refusal(refusal), Run::Admitted(_)) => self.refused(from, refusal),
+            (Message::Refusal(refusal), AdmissionProgress::Admitted(_)) => self.refused(from, refusal),
             (Message::Welcome(welcome), _) => self.welcomed(now, from, welcome, rng),
             // §A5.3: a list that a leader sends to some drones only would distinguish them from others.
             (Message::RevocationList(_), _)
@@ -462,14 +463,15 @@ impl<S: Suite> AnonymousEdge<S> {
 
     /// Takes a refusal after the exchange.
     fn refused(&mut self, from: Peer, refusal: &Refusal) {
-        if matches!(&self.run, Run::Admitted(run) if run.peer == from && refusal.reference == run.nonce) {
+        if matches!(&self.run, AdmissionProgress::Admitted(run) if run.peer == from && refusal.reference == run.nonce)
+        {
             self.end(Ending::Denied(AdmissionError::Refused(refusal.reason)));
         }
     }
 
     /// The welcome that follows the exchange.
     fn welcomed(&mut self, now: Now, from: Peer, welcome: &mut Welcome<S>, rng: &mut dyn CryptoRngCore) {
-        let Run::Admitted(admitted) = &self.run else { return };
+        let AdmissionProgress::Admitted(admitted) = &self.run else { return };
         if admitted.peer != from || admitted.nonce != welcome.nonce {
             return;
         }
@@ -482,7 +484,7 @@ impl<S: Suite> AnonymousEdge<S> {
                 self.end(Ending::Denied(AdmissionError::Welcome));
             }
             Ok(membership) => {
-                self.run = Run::Member;
+                self.run = AdmissionProgress::Member;
                 self.out.event(AnonymousEvent::Admitted { pseudonym, slot: membership.slot(), until });
                 self.follow(now, rng, |member, cx| member.admit(cx, from, membership, &welcome.header));
             }
@@ -505,7 +507,7 @@ impl<S: Suite> AnonymousEdge<S> {
             welcome.header.clone().verify(&deployment, group, None, self.revocations.list(), now.unix)?;
         welcome.header.core.leader.clone_from(&header.core().leader);
         // §8.2: the path message of a join carries the nonce of this run as r.
-        if matches!(&welcome.part, Part::Path(path) if path.r != admitted.nonce) {
+        if matches!(&welcome.part, EpochPart::Path(path) if path.r != admitted.nonce) {
             return Err(Error::Replay.into());
         }
         let context = GroupContext { deployment, group: group.clone(), leader: header.core().leader.clone() };
@@ -537,7 +539,7 @@ impl<S: Suite> AnonymousEdge<S> {
     fn disconnected(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         self.leaders.disconnected(peer);
         self.apply(now, Input::Disconnected { peer }, rng);
-        if matches!(&self.run, Run::Admitted(admitted) if admitted.peer == peer) {
+        if matches!(&self.run, AdmissionProgress::Admitted(admitted) if admitted.peer == peer) {
             self.end(Ending::Dropped);
         }
     }
@@ -561,8 +563,8 @@ impl<S: Suite> AnonymousEdge<S> {
 
     /// Ends the membership or the attempt: the keys are erased, and nothing more is sent.
     fn end(&mut self, why: Ending) {
-        if !matches!(self.run, Run::Over) {
-            self.run = Run::Over;
+        if !matches!(self.run, AdmissionProgress::Over) {
+            self.run = AdmissionProgress::Over;
             self.membership.end();
             self.out.event(AnonymousEvent::Ended(why));
         }
@@ -579,11 +581,11 @@ impl<S: Suite> AnonymousEdge<S> {
             return self.end(Ending::PeriodOver);
         }
         match &self.run {
-            Run::Idle(retry) if due(*retry, now.monotonic) => self.begin_run(now, rng),
-            Run::Admitted(admitted) if due(Some(admitted.deadline), now.monotonic) => {
+            AdmissionProgress::Idle(retry) if due(*retry, now.monotonic) => self.begin_run(now, rng),
+            AdmissionProgress::Admitted(admitted) if due(Some(admitted.deadline), now.monotonic) => {
                 self.end(Ending::Denied(AdmissionError::Silent));
             }
-            Run::Applying(applicant) if due(applicant.deadline(), now.monotonic) => {
+            AdmissionProgress::Applying(applicant) if due(applicant.deadline(), now.monotonic) => {
                 self.apply(now, Input::Timeout, rng);
             }
             _ => {}
@@ -595,11 +597,11 @@ impl<S: Suite> AnonymousEdge<S> {
             return Some(Duration::ZERO);
         }
         let own = match &self.run {
-            Run::Idle(retry) => *retry,
-            Run::Applying(applicant) => applicant.deadline(),
-            Run::Admitted(admitted) => Some(admitted.deadline),
-            Run::Member => None,
-            Run::Over => return None,
+            AdmissionProgress::Idle(retry) => *retry,
+            AdmissionProgress::Applying(applicant) => applicant.deadline(),
+            AdmissionProgress::Admitted(admitted) => Some(admitted.deadline),
+            AdmissionProgress::Member => None,
+            AdmissionProgress::Over => return None,
         };
         earlier(earlier(own, self.ends), self.membership.deadline())
     }
@@ -664,9 +666,9 @@ impl<S: Suite> Primary for AnonymousEdge<S> {
         self.report_offence(peer, offence);
     }
 
-    fn shared(&self) -> Shared<'_, S> {
+    fn shared(&self) -> SharedRoleState<'_, S> {
         let (deployment, group) = (&self.config.deployment, self.wanted.as_ref());
-        Shared { deployment, keypair: None, revocations: &self.revocations, group }
+        SharedRoleState { deployment, keypair: None, revocations: &self.revocations, group }
     }
 }
 

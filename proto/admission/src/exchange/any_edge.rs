@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use quiver_ainq::{DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_group::edge::{Edge, EdgeCommand, EdgeStatus};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, Shared, Snapshot, Via};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, SharedRoleState, Snapshot, Via};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
@@ -153,7 +153,7 @@ impl<S: Suite> Primary for AnyEdge<S> {
         }
     }
 
-    fn shared(&self) -> Shared<'_, S> {
+    fn shared(&self) -> SharedRoleState<'_, S> {
         match self {
             Self::Named(edge) => edge.shared(),
             Self::Anonymous(edge) => edge.shared(),

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_abke::Credential;
-use quiver_abke::exchange::{Client, Committed, Evaluating, Opened, Session, Terms};
+use quiver_abke::exchange::{Client, Committed, Evaluating, ExchangeTerms, OpenedClient, Session};
 use quiver_ainq::{
-    Deployment, DronePublicKey, KemKey, Label, Name, RevocationList, Role, Signature, Suite,
+    Deployment, DronePublicKey, KemKey, Label, Name, RevocationStatement, Role, Signature, Suite,
     VerifiedAuthority,
 };
 use quiver_kem::KemSetting;
@@ -23,9 +23,9 @@ use rand_core::CryptoRngCore;
 use super::kem::{RunKeypair, RunParties, channel, statement};
 use super::ledger::Ledger;
 use super::{AdmissionError, WINDOW};
-use crate::certifying::Terms as Certified;
+use crate::certifying::CertificationTerms as Certified;
 use crate::message::{AdmissionChallenge, AdmissionHello, AdmissionMessage, AdmissionProof, AdmissionStep};
-use crate::policy::{PolicyError, SignedPolicy};
+use crate::policy::{AdmissionPolicyError, SignedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
 use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route};
@@ -44,7 +44,7 @@ pub struct ApplicantConfig<S: Suite> {
     /// The period that the credential is of.
     pub period: u64,
     /// The newest list known.
-    pub revocations: RevocationList,
+    pub revocations: RevocationStatement,
     /// Number of answers per leader in this period.
     pub ledger: Ledger,
     /// Maximum number of answers to one leader in a period.
@@ -78,9 +78,9 @@ pub enum ApplicantEvent {
 #[derive(Debug)]
 pub struct Applicant<S: Suite> {
     config: ApplicantConfig<S>,
-    stage: Stage<S>,
+    stage: ApplicantStage<S>,
     deadline: Option<Duration>,
-    session: Option<(Run, Session)>,
+    session: Option<(ApplicantRun, Session)>,
     /// κ of this run, if the deployment has a second factor.
     kem: Option<KemKey<S>>,
     /// True if anything was shown: a key, though of this run alone.
@@ -90,28 +90,28 @@ pub struct Applicant<S: Suite> {
 
 /// The leader, and the nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct ApplicantRun {
     peer: Peer,
     nonce: Nonce,
 }
 
 #[derive(Debug)]
-enum Stage<S: Suite> {
+enum ApplicantStage<S: Suite> {
     /// No leader is connected yet.
     Waiting,
-    Greeting(Run),
+    Greeting(ApplicantRun),
     Proving(Box<Proving<S>>),
     /// The drone evaluates, with the number of pieces that came since tables were last asked for.
-    Evaluating(Run, Box<Evaluating>, usize),
-    Committed(Run, Box<Committed>),
-    Opened(Run, Opened),
+    Evaluating(ApplicantRun, Box<Evaluating>, usize),
+    Committed(ApplicantRun, Box<Committed>),
+    Opened(ApplicantRun, OpenedClient),
     Over,
 }
 
 /// Values against which the leader's offer is checked.
 #[derive(Debug)]
 struct Proving<S: Suite> {
-    run: Run,
+    run: ApplicantRun,
     client: Client,
     leader: DronePublicKey<S>,
     channel: Vec<u8>,
@@ -125,7 +125,7 @@ impl<S: Suite> Applicant<S> {
     pub fn new(config: ApplicantConfig<S>) -> Self {
         Self {
             config,
-            stage: Stage::Waiting,
+            stage: ApplicantStage::Waiting,
             deadline: None,
             session: None,
             kem: None,
@@ -162,13 +162,13 @@ impl<S: Suite> Applicant<S> {
     /// Returns true if the run is over, one way or the other.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
+        matches!(self.stage, ApplicantStage::Over)
     }
 
     fn greet(&mut self, now: Now, peer: Peer, rng: &mut dyn CryptoRngCore) {
         let mut nonce = [0; 16];
         rng.fill_bytes(&mut nonce);
-        self.stage = Stage::Greeting(Run { peer, nonce });
+        self.stage = ApplicantStage::Greeting(ApplicantRun { peer, nonce });
         self.deadline = Some(now.monotonic + self.config.patience);
         // §A4.1: a nonce, the group and what its deployment says, nothing about the drone.
         let (group, kem) = (self.config.group.clone(), self.config.kem.set());
@@ -183,9 +183,9 @@ impl<S: Suite> Applicant<S> {
         challenge: &AdmissionChallenge<S>,
         rng: &mut dyn CryptoRngCore,
     ) {
-        let Stage::Greeting(run) = self.stage else { return };
+        let ApplicantStage::Greeting(run) = self.stage else { return };
         // §A4.1: a challenge repeats the nonce of the hello.
-        if run != (Run { peer: from, nonce: challenge.nonce }) {
+        if run != (ApplicantRun { peer: from, nonce: challenge.nonce }) {
             return;
         }
         match self.prove(now, run, challenge, rng) {
@@ -193,7 +193,7 @@ impl<S: Suite> Applicant<S> {
             Ok((proving, step)) => {
                 let offer = proving.keypair.as_ref().map(RunKeypair::offer);
                 let kem = offer.map(|(term, key)| KemOffer::Key { set: term.set(), key: key.to_vec() });
-                self.stage = Stage::Proving(Box::new(proving));
+                self.stage = ApplicantStage::Proving(Box::new(proving));
                 // §A4.2: everything was checked before this leaves.
                 self.shown = true;
                 let (nonce, cookie) = (run.nonce, challenge.cookie);
@@ -207,7 +207,7 @@ impl<S: Suite> Applicant<S> {
     fn prove(
         &self,
         now: Now,
-        run: Run,
+        run: ApplicantRun,
         challenge: &AdmissionChallenge<S>,
         rng: &mut dyn CryptoRngCore,
     ) -> Result<(Proving<S>, Vec<u8>), AdmissionError> {
@@ -229,7 +229,7 @@ impl<S: Suite> Applicant<S> {
         if self.config.revocations.names(leader) {
             return Err(AdmissionError::Leader("it is revoked"));
         }
-        let certified = Certified::of(authority).map_err(PolicyError::from)?;
+        let certified = Certified::of(authority).map_err(AdmissionPolicyError::from)?;
         // §A4.2: the credential is of this period.
         if certified.period_at(now.unix) != self.config.period {
             return Err(AdmissionError::Expired);
@@ -242,7 +242,7 @@ impl<S: Suite> Applicant<S> {
         }
         // §A4.2: the KGC signed the policy, for this group and about the fields of its authority.
         let policy = SignedPolicy::decode(&challenge.policy).and_then(|policy| policy.verify(deployment));
-        let policy = policy.map_err(PolicyError::from)?;
+        let policy = policy.map_err(AdmissionPolicyError::from)?;
         // §A4.2: only then the policy is compiled and the key unlinked.
         let program = policy.exchangeable(group, authority, now.unix)?;
         // §A4.2: policy, leader, nonce ‖ c: what is relayed to another leader, or moved, ends at the
@@ -251,33 +251,35 @@ impl<S: Suite> Applicant<S> {
         let offer = keypair.as_ref().map(RunKeypair::offer);
         let channel = channel(&challenge.nonce, &challenge.cookie, offer);
         let server = leader.encode();
-        let terms = Terms { policy: policy.id(), server: &server, channel: &channel };
+        let terms = ExchangeTerms { policy: policy.id(), server: &server, channel: &channel };
         let (client, hello) = Client::start(&terms, Arc::clone(&program), credential.unlink(rng), rng)?;
         Ok((Proving { run, client, leader: leader.clone(), channel, keypair }, hello))
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep, rng: &mut dyn CryptoRngCore) {
         let run = match &self.stage {
-            Stage::Proving(proving) => proving.run,
-            Stage::Evaluating(run, ..) | Stage::Committed(run, _) | Stage::Opened(run, _) => *run,
+            ApplicantStage::Proving(proving) => proving.run,
+            ApplicantStage::Evaluating(run, ..)
+            | ApplicantStage::Committed(run, _)
+            | ApplicantStage::Opened(run, _) => *run,
             _ => return,
         };
-        if run != (Run { peer: from, nonce: message.nonce }) {
+        if run != (ApplicantRun { peer: from, nonce: message.nonce }) {
             return;
         }
         // §A4.3: a ciphertext comes with the offer, or not at all.
-        if !message.ciphertext.is_empty() && !matches!(self.stage, Stage::Proving(_)) {
+        if !message.ciphertext.is_empty() && !matches!(self.stage, ApplicantStage::Proving(_)) {
             return self.fail(AdmissionError::OutOfTurn("a ciphertext without an offer"));
         }
-        let stage = core::mem::replace(&mut self.stage, Stage::Over);
+        let stage = core::mem::replace(&mut self.stage, ApplicantStage::Over);
         let advanced = match stage {
-            Stage::Proving(proving) => self.offered(*proving, message, rng),
-            Stage::Evaluating(_, evaluating, pieces) => {
+            ApplicantStage::Proving(proving) => self.offered(*proving, message, rng),
+            ApplicantStage::Evaluating(_, evaluating, pieces) => {
                 self.evaluate(run, *evaluating, pieces, &message.step, rng)
             }
-            Stage::Committed(_, committed) => self.open(run, *committed, &message.step, rng),
-            Stage::Opened(_, opened) => self.confirm(run, opened, &message.step),
-            Stage::Waiting | Stage::Greeting(_) | Stage::Over => Ok(()),
+            ApplicantStage::Committed(_, committed) => self.open(run, *committed, &message.step, rng),
+            ApplicantStage::Opened(_, opened) => self.confirm(run, opened, &message.step),
+            ApplicantStage::Waiting | ApplicantStage::Greeting(_) | ApplicantStage::Over => Ok(()),
         };
         if let Err(error) = advanced {
             self.fail(error);
@@ -316,7 +318,7 @@ impl<S: Suite> Applicant<S> {
 
     fn evaluate(
         &mut self,
-        run: Run,
+        run: ApplicantRun,
         mut evaluating: Evaluating,
         pieces: usize,
         tables: &[u8],
@@ -332,7 +334,7 @@ impl<S: Suite> Applicant<S> {
     /// Takes more tables, or commits if these were all.
     fn go_on(
         &mut self,
-        run: Run,
+        run: ApplicantRun,
         evaluating: Evaluating,
         pieces: usize,
         rng: &mut dyn CryptoRngCore,
@@ -341,7 +343,7 @@ impl<S: Suite> Applicant<S> {
             // §A4.1: all tables are evaluated: commits to the result before the seeds are shown.
             let (committed, commitment) = evaluating.commit(rng)?;
             self.send(run, commitment);
-            self.stage = Stage::Committed(run, Box::new(committed));
+            self.stage = ApplicantStage::Committed(run, Box::new(committed));
             return Ok(());
         }
         // §A4.1: four pieces, then more when the drone asks with an empty step.
@@ -349,13 +351,13 @@ impl<S: Suite> Applicant<S> {
         if asked {
             self.send(run, Vec::new());
         }
-        self.stage = Stage::Evaluating(run, Box::new(evaluating), if asked { 0 } else { pieces });
+        self.stage = ApplicantStage::Evaluating(run, Box::new(evaluating), if asked { 0 } else { pieces });
         Ok(())
     }
 
     fn open(
         &mut self,
-        run: Run,
+        run: ApplicantRun,
         committed: Committed,
         seeds: &[u8],
         rng: &mut dyn CryptoRngCore,
@@ -363,11 +365,16 @@ impl<S: Suite> Applicant<S> {
         // §A4.1: the seeds prove that the tables are the policy's; only then the opening leaves.
         let (opened, opening) = committed.open(seeds, rng)?;
         self.send(run, opening);
-        self.stage = Stage::Opened(run, opened);
+        self.stage = ApplicantStage::Opened(run, opened);
         Ok(())
     }
 
-    fn confirm(&mut self, run: Run, opened: Opened, confirmation: &[u8]) -> Result<(), AdmissionError> {
+    fn confirm(
+        &mut self,
+        run: ApplicantRun,
+        opened: OpenedClient,
+        confirmation: &[u8],
+    ) -> Result<(), AdmissionError> {
         // §A4.2: a key, a pseudonym of this run, and W.
         let session = opened.confirm(confirmation)?;
         self.deadline = None;
@@ -377,30 +384,30 @@ impl<S: Suite> Applicant<S> {
         Ok(())
     }
 
-    fn send(&mut self, run: Run, step: Vec<u8>) {
+    fn send(&mut self, run: ApplicantRun, step: Vec<u8>) {
         let step = AdmissionStep { nonce: run.nonce, step, ciphertext: Vec::new() };
         self.out.send(&self.config.deployment, run.peer, &AdmissionMessage::Step(step).into());
     }
 
     /// Ends the run. The leader gets no message: it notices the silence.
     fn fail(&mut self, error: AdmissionError) {
-        (self.stage, self.deadline, self.kem) = (Stage::Over, None, None);
+        (self.stage, self.deadline, self.kem) = (ApplicantStage::Over, None, None);
         self.out.event(ApplicantEvent::Failed(error));
     }
 
     /// A refusal is not authenticated, but without the leader the run cannot continue.
     pub(super) fn refused(&mut self, from: Peer, refusal: &Refusal) {
         let run = match &self.stage {
-            Stage::Proving(proving) => proving.run,
-            Stage::Greeting(run)
-            | Stage::Evaluating(run, ..)
-            | Stage::Committed(run, _)
-            | Stage::Opened(run, _) => *run,
-            Stage::Waiting | Stage::Over => return,
+            ApplicantStage::Proving(proving) => proving.run,
+            ApplicantStage::Greeting(run)
+            | ApplicantStage::Evaluating(run, ..)
+            | ApplicantStage::Committed(run, _)
+            | ApplicantStage::Opened(run, _) => *run,
+            ApplicantStage::Waiting | ApplicantStage::Over => return,
         };
         if run.peer == from && refusal.reference == run.nonce {
             // §A4.2: all refusals are alike; a negative result of the drone's own evaluation explains it.
-            let unsatisfied = matches!(&self.stage, Stage::Opened(_, opened) if !opened.satisfied());
+            let unsatisfied = matches!(&self.stage, ApplicantStage::Opened(_, opened) if !opened.satisfied());
             self.fail(match unsatisfied {
                 true => AdmissionError::Exchange(quiver_abke::Error::Unsatisfied),
                 false => AdmissionError::Refused(refusal.reason),
@@ -451,12 +458,12 @@ impl<S: Suite> Applicant<S> {
 
     fn disconnected(&mut self, peer: Peer) {
         let with = match &self.stage {
-            Stage::Proving(proving) => proving.run.peer,
-            Stage::Greeting(run)
-            | Stage::Evaluating(run, ..)
-            | Stage::Committed(run, _)
-            | Stage::Opened(run, _) => run.peer,
-            Stage::Waiting | Stage::Over => return,
+            ApplicantStage::Proving(proving) => proving.run.peer,
+            ApplicantStage::Greeting(run)
+            | ApplicantStage::Evaluating(run, ..)
+            | ApplicantStage::Committed(run, _)
+            | ApplicantStage::Opened(run, _) => run.peer,
+            ApplicantStage::Waiting | ApplicantStage::Over => return,
         };
         if with == peer {
             self.fail(AdmissionError::Silent);
@@ -471,7 +478,9 @@ impl<S: Suite> Machine for Applicant<S> {
 
     fn handle_input(&mut self, now: Now, input: Input<'_, Self::Command>, rng: &mut dyn CryptoRngCore) {
         match input {
-            Input::Connected { peer, route: Route::Leader } if matches!(self.stage, Stage::Waiting) => {
+            Input::Connected { peer, route: Route::Leader }
+                if matches!(self.stage, ApplicantStage::Waiting) =>
+            {
                 self.greet(now, peer, rng);
             }
             Input::Timeout | Input::Connected { .. } | Input::Resumed => {}

@@ -18,27 +18,27 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 
-use quiver_abke::exchange::{Awaiting, Garbling, Hello, Policy, Seeded, Session};
+use quiver_abke::exchange::{Awaiting, Garbling, Hello, PolicyCircuit, Seeded, Session};
 use quiver_abke::{AuthorityKey, Verifier};
 use quiver_ainq::{
     Deployment, DroneKeypair, KemKey, KemTerm, Label, Name, Signature, Suite, UnixTime, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, prf};
 use quiver_kem::{KemSet, KemSetting};
-use quiver_message::{KemOffer, Message, Nonce, Reason, Refusal};
+use quiver_message::{KemOffer, Message, Nonce, Refusal, RefusalReason};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_core::CryptoRngCore;
 
-use self::work::{Done, Garbled, Place, Proven, Tables, Waiting, Work};
+use self::work::{Garbled, GarblingRun, PendingKeyCheck, Proven, RunId, Work, WorkResult};
 use super::AdmissionError;
-use crate::certifying::Terms as Certified;
+use crate::certifying::CertificationTerms as Certified;
 use crate::message::{AdmissionChallenge, AdmissionHello, AdmissionMessage, AdmissionProof, AdmissionStep};
-use crate::policy::{PolicyError, VerifiedPolicy};
+use crate::policy::{AdmissionPolicyError, VerifiedPolicy};
 use quiver_machine::Outbox;
 use quiver_machine::due;
 use quiver_machine::{COOKIE_LIFETIME, CookieJar};
-use quiver_machine::{Finished, Input, Job, Machine, Now, Offence, Output, Peer};
+use quiver_machine::{FinishedJob, Input, Job, Machine, Now, Offence, Output, Peer};
 
 /// Distinguishes these cookies from those of other machines that may have the same key.
 const COOKIE: &[u8] = b"admission";
@@ -137,27 +137,27 @@ pub struct Gate<S: Suite> {
     /// Distinguishes its jobs from those of earlier gates.
     generation: u64,
     terms: Certified,
-    policy: Arc<Policy>,
+    policy: Arc<PolicyCircuit>,
     /// Signature of the group and the policy that is demanded.
     signature: Signature<S>,
     cookies: CookieJar,
     verifier: Option<Arc<Verifier>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingKeyCheck>,
     /// Time at which the waiting keys are verified.
     batch_at: Option<Duration>,
     /// Verified, and to be made an offer.
     welcome: VecDeque<Proven>,
     /// Waiting for tables.
-    asking: VecDeque<Tables<S>>,
+    asking: VecDeque<GarblingRun<S>>,
     /// Work for the driver.
     jobs: VecDeque<Job>,
     /// Jobs so far.
     numbers: u64,
     /// Runs whose work is done by the driver's threads, by the number of the job.
-    busy: BTreeMap<u64, Vec<Place>>,
+    busy: BTreeMap<u64, Vec<RunId>>,
     /// Pieces of work done here.
     pieces: u64,
-    runs: BTreeMap<Peer, Run<S>>,
+    runs: BTreeMap<Peer, GateRun<S>>,
     sessions: BTreeMap<Peer, Admitted<S>>,
     /// Connections that have had their run, or are having it.
     spent: BTreeSet<Peer>,
@@ -165,9 +165,9 @@ pub struct Gate<S: Suite> {
 }
 
 #[derive(Debug)]
-struct Run<S: Suite> {
-    place: Place,
-    stage: Stage,
+struct GateRun<S: Suite> {
+    place: RunId,
+    stage: GateStage,
     /// κ, if the term has a second factor.
     kem: Option<KemKey<S>>,
 }
@@ -187,11 +187,11 @@ pub struct Admitted<S: Suite> {
 struct Returned<S: Suite> {
     generation: u64,
     number: u64,
-    done: Done<S>,
+    done: WorkResult<S>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum GateStage {
     Garbling(Box<Garbling>),
     Awaiting(Awaiting),
     Seeded(Seeded),
@@ -202,8 +202,12 @@ impl<S: Suite> Gate<S> {
     /// of its cookies is random at every start.
     ///
     /// # Errors
-    /// [`PolicyError`] if the policy is not for this group, not about these fields, over, or too large.
-    pub fn new(config: GateConfig<S>, cookie_key: Secret<32>, now: UnixTime) -> Result<Self, PolicyError> {
+    /// [`AdmissionPolicyError`] if the policy is not for this group, not about these fields, over, or too large.
+    pub fn new(
+        config: GateConfig<S>,
+        cookie_key: Secret<32>,
+        now: UnixTime,
+    ) -> Result<Self, AdmissionPolicyError> {
         let policy = config.policy.exchangeable(&config.group, &config.authority, now)?;
         Self::compiled(config, policy, cookie_key, 0)
     }
@@ -211,10 +215,10 @@ impl<S: Suite> Gate<S> {
     /// The same with a policy that was compiled before: it takes long.
     pub fn compiled(
         config: GateConfig<S>,
-        policy: Arc<Policy>,
+        policy: Arc<PolicyCircuit>,
         cookie_key: Secret<32>,
         generation: u64,
-    ) -> Result<Self, PolicyError> {
+    ) -> Result<Self, AdmissionPolicyError> {
         // §A4.2: one signature for all applicants: its content is the same for all, and a first message costs
         // no curve arithmetic.
         let coins = prf(&cookie_key, "quiver/1", "admission demand", &[]);
@@ -297,10 +301,10 @@ impl<S: Suite> Gate<S> {
     fn hello(&mut self, now: Now, from: Peer, hello: &AdmissionHello) {
         // §A4.2: refusals before a run say what is wrong.
         if hello.group != self.config.group {
-            return self.refuse(from, Reason::WrongGroup, &hello.nonce);
+            return self.refuse(from, RefusalReason::WrongGroup, &hello.nonce);
         }
         if self.verifier(now).is_none() {
-            return self.refuse(from, Reason::NotReady, &hello.nonce);
+            return self.refuse(from, RefusalReason::NotReady, &hello.nonce);
         }
         // §24.6: the challenge names our set, so a drone of another stops there.
         self.compare_kem(from, hello.kem);
@@ -328,7 +332,7 @@ impl<S: Suite> Gate<S> {
     fn proof(&mut self, now: Now, from: Peer, proof: &AdmissionProof) {
         // §A4.1: first the cookie.
         if !self.cookies.recognises(now.monotonic, from, &[COOKIE, &proof.nonce], &proof.cookie) {
-            self.refuse(from, Reason::BadCookie, &proof.nonce);
+            self.refuse(from, RefusalReason::BadCookie, &proof.nonce);
             return self.out.event(GateEvent::Blamed { peer: from, offence: Offence::Cookie });
         }
         // §A4.2: a connection has one run.
@@ -337,16 +341,16 @@ impl<S: Suite> Gate<S> {
             return self.deny(from, &proof.nonce, again);
         }
         let Some(period) = self.verifier(now).map(|verifier| verifier.authority().period()) else {
-            return self.refuse(from, Reason::NotReady, &proof.nonce);
+            return self.refuse(from, RefusalReason::NotReady, &proof.nonce);
         };
         // §A4.2: 256 runs at a time.
         if self.places() >= MAX_RUNS {
-            return self.refuse(from, Reason::Busy, &proof.nonce);
+            return self.refuse(from, RefusalReason::Busy, &proof.nonce);
         }
         // §24.6: nothing falls back.
         if !self.compare_kem(from, proof.kem.as_ref().map(KemOffer::set)) {
             let own = self.config.kem.map(|term| term.set());
-            return self.refuse(from, Reason::other_kem(own), &proof.nonce);
+            return self.refuse(from, RefusalReason::other_kem(own), &proof.nonce);
         }
         let kem = match &proof.kem {
             Some(KemOffer::Key { key, .. }) => key.clone(),
@@ -360,9 +364,9 @@ impl<S: Suite> Gate<S> {
         }
         let until = now.monotonic + self.config.timing.patience;
         let ends = self.terms.end_of(period);
-        let place = Place { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
+        let place = RunId { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
         // §A8: drones that apply at once are verified in one product.
-        self.waiting.push_back(Waiting { place, hello: proof.step.clone(), kem });
+        self.waiting.push_back(PendingKeyCheck { place, hello: proof.step.clone(), kem });
         self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
     }
 
@@ -388,7 +392,7 @@ impl<S: Suite> Gate<S> {
             return None;
         }
         // §A8: 16 keys at most where threads verify them, 4 here.
-        let next: Vec<Waiting> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
+        let next: Vec<PendingKeyCheck> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
         if self.waiting.is_empty() {
             self.batch_at = None;
         }
@@ -396,7 +400,7 @@ impl<S: Suite> Gate<S> {
         let ends = verifier.as_ref().map(|verifier| self.terms.end_of(verifier.authority().period()));
         let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.place.ends) == ends);
         // §A1.1: the period ended while they waited.
-        late.iter().for_each(|one| self.refuse(one.place.peer, Reason::NotReady, &one.place.nonce));
+        late.iter().for_each(|one| self.refuse(one.place.peer, RefusalReason::NotReady, &one.place.nonce));
         verifier.filter(|_| !next.is_empty()).map(|verifier| Work::Verify(verifier, next))
     }
 
@@ -423,7 +427,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// Takes the result of a job, unless its runs have ended.
-    pub fn finish(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    pub fn finish(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         let Some(Returned::<S> { generation, number, done }) = done.open() else { return };
         if generation == self.generation
             && let Some(awaited) = self.busy.remove(&number)
@@ -434,11 +438,11 @@ impl<S: Suite> Gate<S> {
     }
 
     /// Continues the runs whose peers are still connected and whose time is not over.
-    fn done(&mut self, done: Done<S>, awaited: &[Place]) {
-        let in_time = |place: &Place| awaited.iter().any(|one| one.peer == place.peer);
-        let awaited = |gate: &Self, place: &Place| gate.spent.contains(&place.peer) && in_time(place);
+    fn done(&mut self, done: WorkResult<S>, awaited: &[RunId]) {
+        let in_time = |place: &RunId| awaited.iter().any(|one| one.peer == place.peer);
+        let awaited = |gate: &Self, place: &RunId| gate.spent.contains(&place.peer) && in_time(place);
         match done {
-            Done::Verified(verdicts) => {
+            WorkResult::Verified(verdicts) => {
                 for (place, verdict) in verdicts {
                     match verdict {
                         // §13.8: a peer that has disconnected meanwhile is judged all the same.
@@ -452,22 +456,22 @@ impl<S: Suite> Gate<S> {
                     }
                 }
             }
-            Done::Garbled(place, _) if !awaited(self, &place) => {}
-            Done::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error),
-            Done::Garbled(place, Ok(garbled)) => {
+            WorkResult::Garbled(place, _) if !awaited(self, &place) => {}
+            WorkResult::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error),
+            WorkResult::Garbled(place, Ok(garbled)) => {
                 let Garbled { stage, kem, steps, mut ciphertext } = *garbled;
                 for step in steps {
                     // §A4.3: with the offer, which is the first.
                     let ciphertext = core::mem::take(&mut ciphertext);
                     self.send_with(place.peer, AdmissionStep { nonce: place.nonce, step, ciphertext });
                 }
-                self.runs.insert(place.peer, Run { place, stage, kem });
+                self.runs.insert(place.peer, GateRun { place, stage, kem });
             }
         }
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep) {
-        let Some(Run { place, stage, kem }) = self.runs.remove(&from) else {
+        let Some(GateRun { place, stage, kem }) = self.runs.remove(&from) else {
             let offence = Offence::OutOfPlace("AdmissionStep");
             return self.out.event(GateEvent::Blamed { peer: from, offence });
         };
@@ -481,15 +485,17 @@ impl<S: Suite> Gate<S> {
         }
         match (stage, message.step.as_slice()) {
             // §A4.1: an empty step asks for more tables.
-            (Stage::Garbling(garbling), []) => self.asking.push_back(Tables { place, garbling, kem }),
-            (Stage::Garbling(garbling), step) => match garbling.finish() {
+            (GateStage::Garbling(garbling), []) => {
+                self.asking.push_back(GarblingRun { place, garbling, kem })
+            }
+            (GateStage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were received, with no request for more pending.
                 Ok(awaiting) => self.commitment((place, kem), awaiting, step),
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
-            (Stage::Awaiting(awaiting), step) => self.commitment((place, kem), awaiting, step),
+            (GateStage::Awaiting(awaiting), step) => self.commitment((place, kem), awaiting, step),
             // §A4.1: opening → confirmation, and both sides have the session.
-            (Stage::Seeded(seeded), step) => match seeded.opening(step) {
+            (GateStage::Seeded(seeded), step) => match seeded.opening(step) {
                 Err(error) => self.deny(from, &nonce, error.into()),
                 Ok((session, confirmation)) => {
                     self.send(from, nonce, confirmation);
@@ -501,13 +507,13 @@ impl<S: Suite> Gate<S> {
         }
     }
 
-    fn commitment(&mut self, (place, kem): (Place, Option<KemKey<S>>), awaiting: Awaiting, step: &[u8]) {
+    fn commitment(&mut self, (place, kem): (RunId, Option<KemKey<S>>), awaiting: Awaiting, step: &[u8]) {
         match awaiting.commitment(step) {
             Err(error) => self.deny(place.peer, &place.nonce, error.into()),
             Ok((seeded, seeds)) => {
                 // §A4.1: commitment → seeds.
                 self.send(place.peer, place.nonce, seeds);
-                self.runs.insert(place.peer, Run { place, stage: Stage::Seeded(seeded), kem });
+                self.runs.insert(place.peer, GateRun { place, stage: GateStage::Seeded(seeded), kem });
             }
         }
     }
@@ -523,17 +529,17 @@ impl<S: Suite> Gate<S> {
     /// The one answer to whatever went wrong in a run.
     fn deny(&mut self, peer: Peer, nonce: &Nonce, why: AdmissionError) {
         // §A4.2: from the proof on there is one refusal: not authorised.
-        self.send_refusal(peer, Reason::NotAuthorised, nonce);
+        self.send_refusal(peer, RefusalReason::NotAuthorised, nonce);
         self.out.event(GateEvent::Denied { peer, why });
     }
 
     /// An answer before there is a run.
-    fn refuse(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
+    fn refuse(&mut self, peer: Peer, reason: RefusalReason, nonce: &Nonce) {
         self.send_refusal(peer, reason, nonce);
         self.out.event(GateEvent::Denied { peer, why: AdmissionError::Refused(reason) });
     }
 
-    fn send_refusal(&mut self, peer: Peer, reason: Reason, nonce: &Nonce) {
+    fn send_refusal(&mut self, peer: Peer, reason: RefusalReason, nonce: &Nonce) {
         let refusal = Refusal { reason, reference: nonce.to_vec(), retry_after: Duration::ZERO };
         self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
     }
@@ -573,7 +579,7 @@ impl<S: Suite> Gate<S> {
     }
 
     /// All places, wherever they stand.
-    fn all_places(&self) -> impl Iterator<Item = &Place> {
+    fn all_places(&self) -> impl Iterator<Item = &RunId> {
         let waiting = self.waiting.iter().map(|one| &one.place);
         let welcome = self.welcome.iter().map(|one| &one.place);
         let queued = welcome.chain(self.asking.iter().map(|one| &one.place));
@@ -586,8 +592,8 @@ impl<S: Suite> Gate<S> {
     /// Ends the runs that have taken too long.
     fn expire(&mut self, now: Now) {
         // §A4.2: a run has 60 s.
-        let over = |place: &Place| place.until <= now.monotonic;
-        let silent: Vec<Place> = self.all_places().filter(|place| over(place)).copied().collect();
+        let over = |place: &RunId| place.until <= now.monotonic;
+        let silent: Vec<RunId> = self.all_places().filter(|place| over(place)).copied().collect();
         if silent.is_empty() {
             return;
         }
@@ -638,7 +644,7 @@ impl<S: Suite> Machine for Gate<S> {
         self.next_job()
     }
 
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         self.finish(now, done, rng);
     }
 

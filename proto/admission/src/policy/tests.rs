@@ -24,7 +24,8 @@ impl Scene {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("alps"), master.public());
         let terms =
-            Terms::new(Schema::parse("x: i16, medic: bool").unwrap(), Duration::from_secs(3600)).unwrap();
+            CertificationTerms::new(Schema::parse("x: i16, medic: bool").unwrap(), Duration::from_secs(3600))
+                .unwrap();
         let statement =
             terms.statement(name("positions"), SecretScalar::generate(&mut rng).public()).unwrap();
         let signed = master.sign_authority(&deployment, statement, &mut rng).unwrap();
@@ -62,8 +63,8 @@ fn signed_policy_compiles_for_its_group_until_its_end() {
     };
     assert!(holds(5, 0) && holds(-5, 0) && holds(6, 1) && !holds(6, 0) && !holds(-6, 0));
     let refused = |group: &str, now| policy.compile(&name(group), &scene.authority, now).unwrap_err();
-    assert_eq!(refused("beta", 999), PolicyError::OtherGroup(name("alpha")));
-    assert_eq!(refused("alpha", 1000), PolicyError::Expired);
+    assert_eq!(refused("beta", 999), AdmissionPolicyError::OtherGroup(name("alpha")));
+    assert_eq!(refused("alpha", 1000), AdmissionPolicyError::Expired);
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn policy_about_fields_of_another_authority_or_none_is_refused() {
     let signed = SignedPolicy::sign(&scene.master, &scene.deployment, statement, &mut scene.rng).unwrap();
     let policy = signed.verify(&scene.deployment).unwrap();
     let refused = policy.compile(&name("alpha"), &scene.authority, 0).unwrap_err();
-    assert_eq!(refused, PolicyError::OtherAuthority);
+    assert_eq!(refused, AdmissionPolicyError::OtherAuthority);
     let policy = scene.signed("y > 3").verify(&scene.deployment).unwrap();
     let refused = policy.compile(&name("alpha"), &scene.authority, 0).unwrap_err();
     assert_eq!(refused.to_string(), "line 1, column 1: no field is named `y`");

@@ -7,12 +7,13 @@ use quiver_abke::exchange::Hello;
 use quiver_admission::applicant::ApplicantEvent;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{
-    AdmissionChallenge, AdmissionError, AdmissionHello, AdmissionProof, AdmissionStep, Ledger, PolicyError,
+    AdmissionChallenge, AdmissionError, AdmissionHello, AdmissionPolicyError, AdmissionProof, AdmissionStep,
+    Ledger,
 };
-use quiver_ainq::{Error as AinqError, Label, RevocationList, Revoked, Role};
+use quiver_ainq::{Error as AinqError, Label, RevocationStatement, Revoked, Role};
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::Writer;
-use quiver_message::{Message, Reason};
+use quiver_message::{Message, RefusalReason};
 use quiver_testbed::Stimulus;
 
 use crate::world::{Node, Outcome, PERIOD, Packet, S, Said, World, by_drone, name};
@@ -24,7 +25,7 @@ fn inside(world: &mut World) -> quiver_abke::Credential {
 }
 
 /// Reasons of the leader's refusals.
-fn refusals(world: &World, outcome: &Outcome) -> Vec<Reason> {
+fn refusals(world: &World, outcome: &Outcome) -> Vec<RefusalReason> {
     let of_leader = outcome.said.iter().filter(|packet| !by_drone(packet));
     let reason = |packet| match world.decode(packet) {
         Said::Other(Message::Refusal(refusal)) => Some(refusal.reason),
@@ -71,7 +72,7 @@ fn message_altered_repeated_or_lost_admits_nobody_and_tells_nobody_why() {
             assert!(!outcome.admitted(), "message {number}, deed {which}");
             assert!(outcome.sessions.1.is_none(), "message {number}, deed {which}");
             let told = refusals(&world, &outcome);
-            let known = [Reason::NotAuthorised, Reason::BadCookie, Reason::WrongGroup];
+            let known = [RefusalReason::NotAuthorised, RefusalReason::BadCookie, RefusalReason::WrongGroup];
             assert!(told.iter().all(|reason| known.contains(reason)), "message {number}: {told:?}");
             assert!(outcome.over, "it does not wait for ever");
         }
@@ -118,7 +119,7 @@ fn drones_answer_only_leaders_of_the_group_that_are_not_revoked() {
         assert_eq!(outcome.drone, [ApplicantEvent::Failed(AdmissionError::Leader(why))]);
     }
     let keypair = world.leader(7);
-    let mut list = RevocationList::empty();
+    let mut list = RevocationStatement::empty();
     list.revoked.push(Revoked::unknown([7; 16]));
     let gate = world.gate_with(policy, keypair);
     let drone = world.applicant_knowing(&credential, Ledger::default(), list);
@@ -131,8 +132,11 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     let mut world = World::new(3);
     let mut other_kgc = World::new(4);
     let replaced = [
-        (world.policy(FENCE, "beta").bytes(), PolicyError::OtherGroup(name("beta"))),
-        (other_kgc.policy(FENCE, "alpha").bytes(), PolicyError::Statement(AinqError::InvalidSignature)),
+        (world.policy(FENCE, "beta").bytes(), AdmissionPolicyError::OtherGroup(name("beta"))),
+        (
+            other_kgc.policy(FENCE, "alpha").bytes(),
+            AdmissionPolicyError::Statement(AinqError::InvalidSignature),
+        ),
     ];
     let run = |world: &mut World, policy: Option<&[u8]>| {
         let (demanded, keypair) = (world.policy(FENCE, "alpha"), world.leader(1));
@@ -190,7 +194,7 @@ fn drones_answer_only_policies_that_the_kgc_signed_for_the_group_and_that_are_no
     world.skip(Duration::from_secs(11 * PERIOD));
     world.give_slot_keys(gate);
     let outcome = apply(&mut world, gate);
-    assert_eq!(refusals(&world, &outcome), [Reason::NotReady]);
+    assert_eq!(refusals(&world, &outcome), [RefusalReason::NotReady]);
 }
 
 #[test]
@@ -205,13 +209,13 @@ fn credential_of_the_last_period_or_of_another_authority_shows_nothing() {
     // A drone that claims to be of this period: the leader does not believe it.
     let liar = world.applicant(&old, Ledger::default());
     let outcome = world.apply(gate, liar);
-    assert_eq!(refusals(&world, &outcome), [Reason::NotAuthorised]);
+    assert_eq!(refusals(&world, &outcome), [RefusalReason::NotAuthorised]);
     let invalid = AdmissionError::Exchange(AbkeError::InvalidSignature);
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why, .. }] if *why == invalid));
     // A gate without the slot keys of the period starts no run.
     world.skip(Duration::from_secs(PERIOD));
     let outcome = apply(&mut world, gate);
-    assert_eq!(refusals(&world, &outcome), [Reason::NotReady]);
+    assert_eq!(refusals(&world, &outcome), [RefusalReason::NotReady]);
 }
 
 /// Gives a gate a message, and time to verify. What it answers.
@@ -278,23 +282,29 @@ fn strangers_cost_nothing_before_their_cookie_and_one_run_afterwards() {
         [Said::Other(Message::Refusal(refusal))] => refusal.reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!(reason(give(&mut world, gate, peer, &hello("beta"))), Reason::WrongGroup);
+    assert_eq!(reason(give(&mut world, gate, peer, &hello("beta"))), RefusalReason::WrongGroup);
     let good = challenge(&mut world, gate, peer, [1; 16]);
     let proof = |cookie, length| {
         let (nonce, step) = ([1; 16], vec![1; length]);
         Said::Proof(AdmissionProof { nonce, cookie, step, kem: None })
     };
     let right = Hello::encoded_len(world.terms.schema().bits());
-    assert_eq!(reason(give(&mut world, gate, peer, &proof([0; 40], right))), Reason::BadCookie);
+    assert_eq!(reason(give(&mut world, gate, peer, &proof([0; 40], right))), RefusalReason::BadCookie);
     let elsewhere = world.stranger(gate);
     let moved = give(&mut world, gate, elsewhere, &proof(good.cookie, right));
-    assert_eq!(reason(moved), Reason::BadCookie, "of another connection");
+    assert_eq!(reason(moved), RefusalReason::BadCookie, "of another connection");
     // Garbage of the right length and of another gets the same answer, and no second try.
-    assert_eq!(reason(give(&mut world, gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
-    assert_eq!(reason(give(&mut world, gate, peer, &proof(good.cookie, right))), Reason::NotAuthorised);
+    assert_eq!(
+        reason(give(&mut world, gate, peer, &proof(good.cookie, right))),
+        RefusalReason::NotAuthorised
+    );
+    assert_eq!(
+        reason(give(&mut world, gate, peer, &proof(good.cookie, right))),
+        RefusalReason::NotAuthorised
+    );
     let again = challenge(&mut world, gate, elsewhere, [1; 16]);
     let short = give(&mut world, gate, elsewhere, &proof(again.cookie, right - 1));
-    assert_eq!(reason(short), Reason::NotAuthorised);
+    assert_eq!(reason(short), RefusalReason::NotAuthorised);
     // Steps of no run, and bytes that are nothing.
     let step = Said::Step(AdmissionStep { nonce: [1; 16], step: vec![3; 33], ciphertext: vec![] });
     assert!(give(&mut world, gate, peer, &step).is_empty());
@@ -318,11 +328,14 @@ fn gate_takes_no_policy_that_is_not_for_it_and_no_keys_for_other_fields() {
         };
         Gate::new(config, Secret::new([1; 32]), world.clock().unix).map(drop).unwrap_err()
     };
-    assert_eq!(made(&mut world, FENCE, "beta"), PolicyError::OtherGroup(name("beta")));
-    assert!(matches!(made(&mut world, "z < 5", "alpha"), PolicyError::Text(_)));
+    assert_eq!(made(&mut world, FENCE, "beta"), AdmissionPolicyError::OtherGroup(name("beta")));
+    assert!(matches!(made(&mut world, "z < 5", "alpha"), AdmissionPolicyError::Text(_)));
     let terms: Vec<_> = (1..60).map(|at| format!("(x + {at})^8 * (y - {at})^8 < 5")).collect();
     let refused = made(&mut world, &terms.join(" or "), "alpha");
-    assert!(matches!(refused, PolicyError::TooLarge(_) | PolicyError::Text(_)), "{refused}");
+    assert!(
+        matches!(refused, AdmissionPolicyError::TooLarge(_) | AdmissionPolicyError::Text(_)),
+        "{refused}"
+    );
     let gate = world.gate(FENCE);
     let foreign = quiver_abke::Authority::derive(&Secret::new([1; 32]), world.period(), 5).unwrap();
     world.command::<Gate<S>>(gate, GateCommand::SlotKeys(foreign.key().clone()));

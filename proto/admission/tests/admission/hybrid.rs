@@ -15,7 +15,7 @@ use quiver_ainq::{KemTerm, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_kem::{DecapsulationKey, KemError, KemSet, KemSetting, encapsulate};
-use quiver_message::{KemOffer, Message, Reason};
+use quiver_message::{KemOffer, Message, RefusalReason};
 
 const A_WHILE: Duration = Duration::from_secs(20);
 const SET: KemSet = KemSet::MlKem768;
@@ -158,7 +158,7 @@ fn encapsulation_key_that_is_swapped_or_taken_out_on_the_way_admits_nobody() {
     let larger = KemSet::MlKem1024;
     for kem in [None, Some(KemOffer::Key { set: larger, key: own_key(larger) })] {
         let outcome = altered(&mut world, |_, message| offering(message, kem.clone()));
-        assert_failed(&outcome, AdmissionError::Refused(Reason::Kem768));
+        assert_failed(&outcome, AdmissionError::Refused(RefusalReason::Kem768));
         let (own, other) = (KemSetting::MlKem768, kem.as_ref().map(KemOffer::set).into());
         let reported = |event: &GateEvent| matches!(event, GateEvent::KemDiffers { own: mine, other: theirs, .. } if (*mine, *theirs) == (own, other));
         assert!(outcome.gate.iter().any(reported), "{:?}", outcome.gate);
@@ -167,7 +167,7 @@ fn encapsulation_key_that_is_swapped_or_taken_out_on_the_way_admits_nobody() {
     let outcome = altered(&mut world, |_, message| {
         offering(message, Some(KemOffer::Key { set: SET, key: vec![255; SET.key_len()] }))
     });
-    assert_failed(&outcome, AdmissionError::Refused(Reason::NotAuthorised));
+    assert_failed(&outcome, AdmissionError::Refused(RefusalReason::NotAuthorised));
     let why = AdmissionError::Kem(KemError::WrongKey(SET));
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why: found, .. }] if *found == why));
     assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Said::Step(_))));
@@ -230,7 +230,7 @@ fn drone_that_sends_a_ciphertext_is_denied() {
         }
         vec![packet]
     });
-    assert_failed(&outcome, AdmissionError::Refused(Reason::NotAuthorised));
+    assert_failed(&outcome, AdmissionError::Refused(RefusalReason::NotAuthorised));
     let why = AdmissionError::OutOfTurn("a ciphertext from a drone");
     assert!(matches!(outcome.gate.as_slice(), [GateEvent::Denied { why: found, .. }] if *found == why));
 }
@@ -302,6 +302,6 @@ fn nobody_gets_a_ciphertext_for_a_key_that_no_authority_certified() {
         }
         other => other,
     });
-    assert_failed(&outcome, AdmissionError::Refused(Reason::NotAuthorised));
+    assert_failed(&outcome, AdmissionError::Refused(RefusalReason::NotAuthorised));
     assert!(!outcome.said.iter().any(|packet| matches!(world.decode(packet), Said::Step(_))));
 }

@@ -11,8 +11,8 @@ use quiver_admission::{
     AdmissionChallenge, AdmissionError, AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending,
 };
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
-    GroupContext, Header, KemKey, KemTerm, Leadership, Part, Pseudonym, RevocationList, Roster, StrategyKind,
+    Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EpochPart, EquivocationProof,
+    GroupContext, Header, KemKey, KemTerm, Leadership, Pseudonym, RevocationStatement, Roster, StrategyKind,
     TermKeys, Times,
 };
 use quiver_crypto::canonical::Writer;
@@ -146,7 +146,7 @@ impl Hostile {
         let output = leadership.rekey(&self.own, batch, &times, rng).unwrap();
         assert_eq!(output.header.core.epoch.counter, shape.counter);
         let entry = output.entries.iter().find(|entry| entry.slot == output.admitted[0]).unwrap();
-        Message::Welcome(Welcome { nonce, header: output.header, part: Part::Entry(entry.clone()) })
+        Message::Welcome(Welcome { nonce, header: output.header, part: EpochPart::Entry(entry.clone()) })
     }
 
     /// A header of the spare key; each has an end of its own.
@@ -174,7 +174,8 @@ impl Hostile {
     }
 
     fn list(&mut self, number: u64) -> Message<S> {
-        let list = RevocationList { number, next_update: START + 100_000, ..RevocationList::empty() };
+        let list =
+            RevocationStatement { number, next_update: START + 100_000, ..RevocationStatement::empty() };
         let list = self.world.master.sign_revocations(&self.world.deployment, list, &mut self.world.rng);
         Message::RevocationList(ListMessage { list: list.unwrap().encode() })
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use quiver_abke::Error as AbkeError;
 use quiver_admission::{AdmissionError, AdmissionLeave, AnonymousEvent, AnyEdge, Ending};
-use quiver_ainq::{RevocationList, Revoked, StrategyKind};
-use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
-use quiver_machine::Reason;
+use quiver_ainq::{RevocationStatement, Revoked, StrategyKind};
+use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, MessageOrigin};
+use quiver_machine::RefusalReason;
 use quiver_message::Message;
 
 use quiver_testbed::matching;
@@ -85,7 +85,9 @@ fn leader_that_demands_a_policy_lets_nobody_in_by_name() {
     swarm.run(A_WHILE);
     swarm.assert_in(&[inside]);
     assert!(
-        swarm.events_of(named).contains(&AnonymousEvent::Edge(EdgeEvent::Refused(Reason::AdmissionOnly)))
+        swarm
+            .events_of(named)
+            .contains(&AnonymousEvent::Edge(EdgeEvent::Refused(RefusalReason::AdmissionOnly)))
     );
     assert!(!swarm.events().iter().any(|event| matches!(event, LeaderEvent::Joined { .. })));
 }
@@ -114,10 +116,14 @@ fn member_without_a_name_hears_and_speaks_but_signs_nothing() {
         messages.collect::<Vec<_>>()
     };
     let slot = swarm.drone(one).status().slot.unwrap();
-    let unsigned = Source::Unauthenticated { slot };
+    let unsigned = MessageOrigin::Unauthenticated { slot };
     assert!(heard(other).contains(&(b"hello".to_vec(), unsigned.clone())));
     let signed = heard(one);
-    assert!(signed.iter().any(|(data, source)| data == b"north" && matches!(source, Source::Signed { .. })));
+    assert!(
+        signed
+            .iter()
+            .any(|(data, source)| data == b"north" && matches!(source, MessageOrigin::Signed { .. }))
+    );
     let to_leader = swarm
         .events()
         .iter()
@@ -245,7 +251,7 @@ fn what_another_drone_says_in_its_slot_moves_no_member() {
 fn drone_shows_nothing_to_a_leader_that_the_kgc_revoked() {
     let mut swarm = Swarm::new(7, StrategyKind::Flat);
     let serial = swarm.leader().keypair().unwrap().public().identity.serial;
-    let mut list = RevocationList::empty();
+    let mut list = RevocationStatement::empty();
     (list.number, list.issued, list.next_update) = (1, swarm.world.clock().unix, u64::MAX);
     list.revoked.push(Revoked::unknown(serial));
     let list =

@@ -16,7 +16,7 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderConfig, LeaderEvent, LeaderRecord};
 use quiver_kem::KemSetting;
-use quiver_machine::{Finished, Input, Job, Machine, Now, Output, Route};
+use quiver_machine::{FinishedJob, Input, Job, Machine, Now, Output, Route};
 use quiver_testbed::{Stimulus, matching};
 use rand_chacha::rand_core::CryptoRngCore;
 
@@ -59,7 +59,7 @@ impl Machine for Measured {
         Some(job)
     }
 
-    fn finish_job(&mut self, now: Now, done: Finished, rng: &mut dyn CryptoRngCore) {
+    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         // The job may be that of an earlier life.
         self.under_way = self.under_way.saturating_sub(1);
         self.leader.finish_job(now, done, rng);

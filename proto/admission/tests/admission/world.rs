@@ -5,15 +5,15 @@ use std::time::Duration;
 use quiver_abke::exchange::Session;
 use quiver_abke::{Authority, AuthorityKey, Credential};
 use quiver_admission::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
-use quiver_admission::certifying::Terms;
+use quiver_admission::certifying::CertificationTerms;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent, GateTiming};
 use quiver_admission::{
     AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
     Ledger, PolicyStatement, SignedPolicy, VerifiedPolicy,
 };
 use quiver_ainq::{
-    Deployment, DroneKeypair, Identity, KemKey, KemTerm, MasterSecret, RevocationList, Ristretto255, Role,
-    SecretScalar, VerifiedAuthority,
+    Deployment, DroneKeypair, Identity, KemKey, KemTerm, MasterSecret, RevocationStatement, Ristretto255,
+    Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
 use quiver_garble::policy::Schema;
@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) master: MasterSecret<S>,
-    pub(crate) terms: Terms,
+    pub(crate) terms: CertificationTerms,
     pub(crate) authority: VerifiedAuthority<S>,
     /// The setting of a second factor in everybody's deployment.
     pub(crate) kem: KemSetting,
@@ -81,8 +81,10 @@ impl World {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(name("alps"), master.public());
-        let terms =
-            Terms::new(Schema::parse("x: i16, y: i16, medic: bool").unwrap(), Duration::from_secs(PERIOD));
+        let terms = CertificationTerms::new(
+            Schema::parse("x: i16, y: i16, medic: bool").unwrap(),
+            Duration::from_secs(PERIOD),
+        );
         let terms = terms.unwrap();
         let statement =
             terms.statement(name("positions"), SecretScalar::generate(&mut rng).public()).unwrap();
@@ -199,7 +201,7 @@ impl World {
     }
 
     pub(crate) fn applicant(&mut self, credential: &Credential, ledger: Ledger) -> Applicant<S> {
-        let list = RevocationList::empty();
+        let list = RevocationStatement::empty();
         self.applicant_knowing(credential, ledger, list)
     }
 
@@ -207,7 +209,7 @@ impl World {
         &mut self,
         credential: &Credential,
         ledger: Ledger,
-        revocations: RevocationList,
+        revocations: RevocationStatement,
     ) -> Applicant<S> {
         Applicant::new(ApplicantConfig {
             deployment: self.deployment.clone(),

@@ -11,14 +11,14 @@ const GONE_FOR: Duration = Duration::from_secs(2);
 
 /// Standing of the holder of a system id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum HolderState {
     Member,
     Evicted,
     /// It left, lost its slot because it was away, or is yet to join.
     Absent,
 }
 
-impl From<Grant> for Standing {
+impl From<Grant> for HolderState {
     fn from(grant: Grant) -> Self {
         match (grant.slot, grant.evicted) {
             (Some(_), _) => Self::Member,
@@ -65,16 +65,16 @@ impl Departures {
     }
 
     /// Takes a table: each system that is granted, and how its holder stands.
-    pub(super) fn take_table(&mut self, now: Instant, granted: impl IntoIterator<Item = (u32, Standing)>) {
+    pub(super) fn take_table(&mut self, now: Instant, granted: impl IntoIterator<Item = (u32, HolderState)>) {
         let mut held = std::mem::take(&mut self.present);
         for (system, standing) in granted {
             match (standing, held.remove(&system)) {
-                (Standing::Member, _) => {
+                (HolderState::Member, _) => {
                     self.present.insert(system, None);
                 }
                 (_, Some(gone)) => {
                     let since = gone.map_or(now, |(since, _)| since);
-                    self.present.insert(system, Some((since, standing == Standing::Evicted)));
+                    self.present.insert(system, Some((since, standing == HolderState::Evicted)));
                 }
                 // It never was one, or that was told.
                 (_, None) => {}
@@ -94,7 +94,7 @@ impl Departures {
 
 #[cfg(test)]
 mod tests {
-    use super::Standing::{Absent, Evicted, Member};
+    use super::HolderState::{Absent, Evicted, Member};
     use super::*;
 
     fn left(system: u32) -> Departure {

@@ -96,7 +96,7 @@ fn refusal(endpoint: &str, bytes: &[u8], error: &MavlinkError, reason: &str) -> 
 }
 
 #[derive(Debug)]
-struct Link {
+struct ProgramLink {
     endpoint: usize,
     id: EndpointId,
     reader: FrameReader,
@@ -110,9 +110,9 @@ struct Link {
 
 /// All links.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct BridgeLinks {
     endpoints: Vec<Configured>,
-    links: HashMap<LinkId, Link>,
+    links: HashMap<LinkId, ProgramLink>,
     by_id: BTreeMap<EndpointId, LinkId>,
     /// The time since 1970; `None` while the clock is not set.
     clock: fn() -> Option<Duration>,
@@ -122,7 +122,7 @@ pub(super) struct Links {
     notice: Option<(EndpointId, Notice)>,
 }
 
-impl Links {
+impl BridgeLinks {
     pub(super) fn new(
         endpoints: Vec<EndpointConfig>,
         signing: Vec<Option<SigningKey>>,
@@ -157,7 +157,7 @@ impl Links {
         self.by_id.insert(id, link);
         let program = ProgramIds::new(config.wide_system_ids);
         let reader = FrameReader::new();
-        self.links.insert(link, Link { endpoint, id, reader, out, full: None, slow: false, program });
+        self.links.insert(link, ProgramLink { endpoint, id, reader, out, full: None, slow: false, program });
     }
 
     pub(super) fn close(&mut self, router: &mut Router, link: LinkId) {
@@ -177,7 +177,7 @@ impl Links {
         whole: bool,
         skipped: u64,
     ) -> Vec<Result<(EndpointId, Vec<u8>), &'static str>> {
-        let Some(Link { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
+        let Some(ProgramLink { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
             return Vec::new();
         };
         let Some(endpoint) = self.endpoints.get_mut(*endpoint) else { return Vec::new() };
@@ -229,7 +229,7 @@ impl Links {
     }
 
     /// Hands a frame to the program, or says why not. The notice for its operator is then in
-    /// [`Links::take_notice`].
+    /// [`BridgeLinks::take_notice`].
     pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
         const BEHIND: &str = "program is behind";
         let link = self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(BEHIND)?;

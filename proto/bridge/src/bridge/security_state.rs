@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quiver_ainq::Epoch;
-use quiver_datagram::Counters;
+use quiver_datagram::DatagramCounters;
 use quiver_mavlink::{Origin, message};
 use tokio::time::Instant;
 
 use super::departures::Departure;
-use crate::report::Status;
+use crate::report::BridgeStatus;
 
 /// Values told at a time, so that the rate is bounded: frames of 30 bytes at most.
 pub(super) const VALUES: usize = 16;
@@ -99,7 +99,7 @@ impl SecurityState {
     pub(super) fn frames(
         &self,
         now: Instant,
-        (status, counters): (&Status, &Counters),
+        (status, counters): (&BridgeStatus, &DatagramCounters),
         members: usize,
         mut next: impl FnMut() -> Origin,
     ) -> Vec<Vec<u8>> {
@@ -115,8 +115,8 @@ impl SecurityState {
     fn values(
         &self,
         now: Instant,
-        status: &Status,
-        counters: &Counters,
+        status: &BridgeStatus,
+        counters: &DatagramCounters,
         members: usize,
     ) -> [(&'static str, i64); VALUES] {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -180,7 +180,7 @@ mod tests {
 
     const EPOCH: Epoch = Epoch { term: 1 << 40 | 7, counter: 3 };
 
-    fn status(open: bool) -> Status {
+    fn status(open: bool) -> BridgeStatus {
         let frames = [
             ("to group: passed", 100),
             ("to group: no key", 2),
@@ -190,11 +190,12 @@ mod tests {
             ("local: program is behind", u64::MAX / 2),
         ];
         let frames = frames.into_iter().map(|(key, number)| (key.to_owned(), number)).collect();
-        Status { open, frames, ..Status::default() }
+        BridgeStatus { open, frames, ..BridgeStatus::default() }
     }
 
     fn read(state: &SecurityState, now: Instant, open: bool) -> BTreeMap<&'static str, i64> {
-        let counters = Counters { forged: 9, replayed: 1, bad_signature: 2, ..Counters::default() };
+        let counters =
+            DatagramCounters { forged: 9, replayed: 1, bad_signature: 2, ..DatagramCounters::default() };
         state.values(now, &status(open), &counters, 6).into_iter().collect()
     }
 
@@ -202,7 +203,7 @@ mod tests {
     fn names_are_short_and_each_is_told_once() {
         let now = Instant::now();
         let state = SecurityState::new(now, None);
-        let frames = state.frames(now, (&status(true), &Counters::default()), 6, || Origin {
+        let frames = state.frames(now, (&status(true), &DatagramCounters::default()), 6, || Origin {
             system: 7,
             component: message::BRIDGE_COMPONENT,
             sequence: 0,

@@ -5,21 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
-use super::{OpenCarrier, Order, Shared, WAITING};
+use super::{CarrierCommand, CarrierContext, OpenCarrier, WAITING};
 
 /// Decides about a datagram from one member to another, by number: 0 loses it, 2 doubles it.
-type Filter = dyn FnMut(usize, usize, &[u8]) -> usize + Send;
+type LossFilter = dyn FnMut(usize, usize, &[u8]) -> usize + Send;
 
 /// Medium on which each member receives from each other.
-struct Medium {
+struct MemoryMedium {
     members: Vec<mpsc::Sender<Vec<u8>>>,
-    filter: Box<Filter>,
+    filter: Box<LossFilter>,
 }
 
 /// One member's place on a medium in memory: [`Bridge::open_in_memory`](crate::Bridge::open_in_memory).
 pub struct MemoryCarrier {
     number: usize,
-    medium: Arc<Mutex<Medium>>,
+    medium: Arc<Mutex<MemoryMedium>>,
     inbox: mpsc::Receiver<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ pub fn memory(
     filter: impl FnMut(usize, usize, &[u8]) -> usize + Send + 'static,
 ) -> Vec<MemoryCarrier> {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..members).map(|_| mpsc::channel(1_024)).unzip();
-    let medium = Arc::new(Mutex::new(Medium { members: senders, filter: Box::new(filter) }));
+    let medium = Arc::new(Mutex::new(MemoryMedium { members: senders, filter: Box::new(filter) }));
     let carrier = |(number, inbox)| MemoryCarrier { number, medium: Arc::clone(&medium), inbox };
     inboxes.into_iter().enumerate().map(carrier).collect()
 }
@@ -47,16 +47,16 @@ impl MemoryCarrier {
         self.inbox.recv().await
     }
 
-    pub(crate) fn open(self, shared: &Shared, tasks: &mut tokio::task::JoinSet<()>) -> OpenCarrier {
+    pub(crate) fn open(self, shared: &CarrierContext, tasks: &mut tokio::task::JoinSet<()>) -> OpenCarrier {
         let (port, opened) = shared.port(0, "memory".into(), WAITING);
         tasks.spawn(serve(port, self));
         opened
     }
 }
 
-fn transmit(medium: &Mutex<Medium>, from: usize, datagram: &[u8]) {
+fn transmit(medium: &Mutex<MemoryMedium>, from: usize, datagram: &[u8]) {
     let mut medium = medium.lock().unwrap_or_else(PoisonError::into_inner);
-    let Medium { members, filter } = &mut *medium;
+    let MemoryMedium { members, filter } = &mut *medium;
     for (to, member) in members.iter().enumerate().filter(|(to, _)| *to != from) {
         for _ in 0..filter(from, to, datagram) {
             // A member that is behind loses it, as on any medium.
@@ -65,12 +65,12 @@ fn transmit(medium: &Mutex<Medium>, from: usize, datagram: &[u8]) {
     }
 }
 
-async fn serve(mut port: super::Port, mut carrier: MemoryCarrier) {
+async fn serve(mut port: super::CarrierPort, mut carrier: MemoryCarrier) {
     loop {
         tokio::select! {
             Some(datagram) = carrier.inbox.recv() => port.receive(None, &datagram),
             order = port.order() => match order {
-                Some(Order::Send(datagram)) => {
+                Some(CarrierCommand::Send(datagram)) => {
                     port.counters.sent(datagram.len());
                     transmit(&carrier.medium, carrier.number, &datagram);
                 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
-use super::{LONGEST, Order, Port};
+use super::{CarrierCommand, CarrierPort, LONGEST};
 
 /// Senders that are forwarded to: as many as a ground station tells apart, and some that come back elsewhere.
 const MAX_SENDERS: usize = 1_024;
@@ -26,7 +26,7 @@ const RATE: f64 = 64_000.0;
 
 /// An address that a member sends from.
 #[derive(Debug)]
-struct Sender {
+struct ForwardedSender {
     heard: Instant,
     /// Time at which it last proved itself under the present key.
     proven: Option<Instant>,
@@ -36,15 +36,15 @@ struct Sender {
 }
 
 #[derive(Debug, Default)]
-struct Senders(HashMap<SocketAddr, Sender>);
+struct ForwardedSenders(HashMap<SocketAddr, ForwardedSender>);
 
-impl Senders {
+impl ForwardedSenders {
     /// Returns true if a datagram of this address is forwarded.
     fn admit(&mut self, now: Instant, from: SocketAddr, bytes: usize, proven: bool) -> bool {
         // Only members take room here, so that a flood of made-up addresses takes none.
         if proven && !self.0.contains_key(&from) {
             self.make_room(now);
-            self.0.insert(from, Sender { heard: now, proven: None, tokens: RATE, filled: now });
+            self.0.insert(from, ForwardedSender { heard: now, proven: None, tokens: RATE, filled: now });
         }
         let Some(sender) = self.0.get_mut(&from) else { return false };
         if proven {
@@ -84,15 +84,15 @@ impl Senders {
 
     /// Addresses of all senders but `from`.
     fn others(&self, now: Instant, from: Option<SocketAddr>) -> Vec<SocketAddr> {
-        let heard = |sender: &Sender| now.duration_since(sender.heard) < REMEMBERED;
+        let heard = |sender: &ForwardedSender| now.duration_since(sender.heard) < REMEMBERED;
         let others = self.0.iter().filter(|(at, sender)| Some(**at) != from && heard(sender));
         others.map(|(at, _)| *at).collect()
     }
 }
 
 /// Receives, sends and forwards until the bridge is gone.
-pub(super) async fn serve(mut port: Port, socket: UdpSocket) {
-    let mut senders = Senders::default();
+pub(super) async fn serve(mut port: CarrierPort, socket: UdpSocket) {
+    let mut senders = ForwardedSenders::default();
     let mut buffer = [0; LONGEST];
     loop {
         tokio::select! {
@@ -103,12 +103,12 @@ pub(super) async fn serve(mut port: Port, socket: UdpSocket) {
             order = port.order() => {
                 let now = Instant::now();
                 match order {
-                    Some(Order::Send(datagram)) => {
+                    Some(CarrierCommand::Send(datagram)) => {
                         for to in senders.others(now, None) {
                             send(&port, &socket, &datagram, to).await;
                         }
                     }
-                    Some(Order::Forward { from, datagram, proven }) => {
+                    Some(CarrierCommand::Forward { from, datagram, proven }) => {
                         if !senders.admit(now, from, datagram.len(), proven) {
                             port.counters.refused.fetch_add(1, Ordering::Relaxed);
                             continue;
@@ -118,7 +118,7 @@ pub(super) async fn serve(mut port: Port, socket: UdpSocket) {
                             send(&port, &socket, &datagram, to).await;
                         }
                     }
-                    Some(Order::KeyChanged) => senders.key_changed(),
+                    Some(CarrierCommand::KeyChanged) => senders.key_changed(),
                     None => return,
                 }
             }
@@ -126,7 +126,7 @@ pub(super) async fn serve(mut port: Port, socket: UdpSocket) {
     }
 }
 
-async fn send(port: &Port, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
+async fn send(port: &CarrierPort, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
     match socket.send_to(datagram, to).await {
         Ok(_) => port.counters.sent(datagram.len()),
         Err(_) => port.counters.dropped(),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn only_proven_senders_are_forwarded_and_a_new_key_is_to_be_proven_again() {
-        let (mut senders, now) = (Senders::default(), Instant::now());
+        let (mut senders, now) = (ForwardedSenders::default(), Instant::now());
         assert!(!senders.admit(now, at(1), 50, false), "a stranger");
         assert!(senders.others(now, None).is_empty(), "nothing is sent to a stranger");
         assert!(senders.admit(now, at(1), 50, true));
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn one_sender_has_its_rate_and_no_more() {
-        let (mut senders, now) = (Senders::default(), Instant::now());
+        let (mut senders, now) = (ForwardedSenders::default(), Instant::now());
         let admitted = (0..1_000).filter(|_| senders.admit(now, at(1), 1_000, true)).count();
         assert_eq!(admitted, 64);
         assert!(senders.admit(now, at(2), 1_000, true), "another has its own");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn no_more_senders_are_remembered_than_there_is_room_for() {
-        let (mut senders, now) = (Senders::default(), Instant::now());
+        let (mut senders, now) = (ForwardedSenders::default(), Instant::now());
         for port in 1..=2_000 {
             senders.admit(now + Duration::from_millis(port.into()), at(port), 10, true);
         }

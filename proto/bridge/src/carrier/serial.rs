@@ -12,7 +12,7 @@ use quiver_serial::{Device, FlowControl, LineReader, LineWriter, Sending};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
-use super::{Content, Order, Port, SERIAL_MTU};
+use super::{CarrierCommand, CarrierPort, Content, SERIAL_MTU};
 use crate::pause::{Pause, closed};
 
 /// Framing of datagrams on a line.
@@ -80,7 +80,7 @@ impl Framing for Cobs {
 }
 
 /// Opens the line again and again, until the bridge is gone.
-pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32, mut framing: F) {
+pub(super) async fn serve<F: Framing>(mut port: CarrierPort, device: String, baud: u32, mut framing: F) {
     let mut pause = Pause::new(format!("serial:{device}:{baud}"), LONGEST_WAIT);
     loop {
         tokio::select! {
@@ -113,7 +113,7 @@ pub(super) async fn serve<F: Framing>(mut port: Port, device: String, baud: u32,
 /// Reads and writes until the line ends, which is an error, or the bridge is gone. A radio that takes nothing is
 /// still heard.
 async fn exchange<F: Framing, D: Device>(
-    port: &mut Port,
+    port: &mut CarrierPort,
     (mut reader, mut writer): (LineReader<D>, LineWriter<D>),
     framing: &mut F,
 ) -> io::Result<()> {
@@ -148,7 +148,7 @@ async fn exchange<F: Framing, D: Device>(
             ended = &mut writing => return ended,
             // Nothing is taken that the line has no room for: it waits where it can still be dropped.
             (room, order) = async { (outbound.reserve().await, port.order().await) } => match (room, order) {
-                (Ok(room), Some(Order::Send(datagram))) => {
+                (Ok(room), Some(CarrierCommand::Send(datagram))) => {
                     room.send((framing.encode(&datagram), datagram.len()));
                 }
                 (Ok(_), Some(_)) => {}
@@ -166,7 +166,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt, duplex};
     use tokio::time::{sleep, timeout};
 
-    use super::super::Shared;
+    use super::super::CarrierContext;
     use super::*;
     use crate::uart::Uart;
 
@@ -179,11 +179,11 @@ mod tests {
         let waiting = Arc::new(AtomicUsize::new(4_000));
         let line = quiver_serial::split(Uart { wire, waiting: Arc::clone(&waiting) }, 57_600);
         let (arrived, mut heard) = mpsc::channel(4);
-        let shared = Shared { arrived, room: Arc::default(), system: Arc::default() };
+        let shared = CarrierContext { arrived, room: Arc::default(), system: Arc::default() };
         let (mut port, opened) = shared.port(0, "serial:uart".into(), 1);
         let counters = Arc::clone(&opened.counters);
         let serving = tokio::spawn(async move { exchange(&mut port, line, &mut Cobs::default()).await });
-        opened.orders.send(Order::Send(b"ours".to_vec())).await.expect("it runs");
+        opened.orders.send(CarrierCommand::Send(b"ours".to_vec())).await.expect("it runs");
         radio.write_all(&encode(b"theirs")).await.expect("written");
         let arrived = timeout(PATIENCE, heard.recv()).await.expect("it is heard").expect("it runs");
         assert!(matches!(arrived.content, Content::Datagram(datagram) if datagram == b"theirs"));

@@ -10,7 +10,7 @@ use tokio::net::{UdpSocket, lookup_host};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::{LONGEST, Order, Port};
+use super::{CarrierCommand, CarrierPort, LONGEST};
 use crate::pause::Pause;
 
 /// Interval at which names are resolved again: drones move between networks.
@@ -57,7 +57,7 @@ fn shared(port: u16) -> io::Result<Socket> {
 }
 
 /// Sends to each of a list, and receives from anywhere: a datagram's tag says whether it is a member's.
-pub(super) async fn serve(port: Port, socket: UdpSocket, peers: Vec<HostPort>) {
+pub(super) async fn serve(port: CarrierPort, socket: UdpSocket, peers: Vec<HostPort>) {
     let (addresses, found) = watch::channel(vec![None; peers.len()]);
     // Neither ends before the other's side of the channel is gone.
     tokio::join!(keep_resolved(&socket, &peers, addresses), exchange(port, &socket, found));
@@ -89,13 +89,17 @@ async fn keep_resolved(
     }
 }
 
-async fn exchange(mut port: Port, socket: &UdpSocket, addresses: watch::Receiver<Vec<Option<SocketAddr>>>) {
+async fn exchange(
+    mut port: CarrierPort,
+    socket: &UdpSocket,
+    addresses: watch::Receiver<Vec<Option<SocketAddr>>>,
+) {
     let mut buffer = [0; LONGEST];
     loop {
         tokio::select! {
             received = socket.recv_from(&mut buffer) => receive(&port, &buffer, received.map(|(len, _)| len)),
             order = port.order() => match order {
-                Some(Order::Send(datagram)) => {
+                Some(CarrierCommand::Send(datagram)) => {
                     // Copied, so that a name that is resolved meanwhile need not wait for the sending.
                     let addresses = addresses.borrow().clone();
                     for address in addresses.into_iter().flatten() {
@@ -110,13 +114,13 @@ async fn exchange(mut port: Port, socket: &UdpSocket, addresses: watch::Receiver
 }
 
 /// Sends to one address and receives from anywhere.
-pub(super) async fn serve_one(mut port: Port, socket: UdpSocket, to: SocketAddr) {
+pub(super) async fn serve_one(mut port: CarrierPort, socket: UdpSocket, to: SocketAddr) {
     let mut buffer = [0; LONGEST];
     loop {
         tokio::select! {
             received = socket.recv_from(&mut buffer) => receive(&port, &buffer, received.map(|(len, _)| len)),
             order = port.order() => match order {
-                Some(Order::Send(datagram)) => send(&port, &socket, &datagram, to).await,
+                Some(CarrierCommand::Send(datagram)) => send(&port, &socket, &datagram, to).await,
                 Some(_) => {}
                 None => return,
             },
@@ -125,7 +129,7 @@ pub(super) async fn serve_one(mut port: Port, socket: UdpSocket, to: SocketAddr)
 }
 
 /// Sends to the leader's relay, and receives from it alone.
-pub(super) async fn serve_star(mut port: Port, at: HostPort) {
+pub(super) async fn serve_star(mut port: CarrierPort, at: HostPort) {
     let mut pause = Pause::new(format!("star:{at}"), LONGEST_WAIT);
     let mut buffer = [0; LONGEST];
     loop {
@@ -154,7 +158,7 @@ pub(super) async fn serve_star(mut port: Port, at: HostPort) {
             tokio::select! {
                 received = socket.recv(&mut buffer) => receive(&port, &buffer, received),
                 order = port.order() => match order {
-                    Some(Order::Send(datagram)) => match socket.send(&datagram).await {
+                    Some(CarrierCommand::Send(datagram)) => match socket.send(&datagram).await {
                         Ok(_) => port.counters.sent(datagram.len()),
                         Err(error) => {
                             port.counters.dropped();
@@ -212,14 +216,14 @@ async fn resolve(peer: &HostPort, socket: &UdpSocket) -> Option<SocketAddr> {
 
 /// Takes what was received. An error says that an earlier datagram found nobody, or that the system is short
 /// of memory; the socket goes on.
-fn receive(port: &Port, buffer: &[u8], received: io::Result<usize>) {
+fn receive(port: &CarrierPort, buffer: &[u8], received: io::Result<usize>) {
     match received {
         Ok(len) => port.receive(None, buffer.get(..len).unwrap_or_default()),
         Err(error) => tracing::trace!("a carrier's socket: {error}"),
     }
 }
 
-async fn send(port: &Port, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
+async fn send(port: &CarrierPort, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
     match socket.send_to(datagram, to).await {
         Ok(_) => port.counters.sent(datagram.len()),
         Err(error) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quiver_serial::{Device, FlowControl, LineReader, LineWriter, Sending};
 use tokio::io::AsyncReadExt;
 
-use super::{CHUNK, Gone, Inward, Link, Outward, Port};
+use super::{CHUNK, EndpointPort, Gone, Inward, LinkHalves, Outward};
 use crate::pause::{Pause, closed};
 
 /// The longest wait between attempts to open the device.
@@ -17,7 +17,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const WRITE_TIME: Duration = Duration::from_secs(5);
 
 /// Opens the device again and again: it may be unplugged.
-pub(super) async fn serve(port: Port, device: String, baud: u32, flow_control: bool) {
+pub(super) async fn serve(port: EndpointPort, device: String, baud: u32, flow_control: bool) {
     let place = format!("serial:{device}:{baud}");
     let mut pause = Pause::new(place.clone(), LONGEST_WAIT);
     let flow = if flow_control { FlowControl::Hardware } else { FlowControl::None };
@@ -37,11 +37,11 @@ pub(super) async fn serve(port: Port, device: String, baud: u32, flow_control: b
 /// Reads and writes, neither waiting for the other, until the line ends; says why.
 async fn exchange<D: Device>(
     place: &str,
-    link: Link,
+    link: LinkHalves,
     reader: LineReader<D>,
     writer: LineWriter<D>,
 ) -> io::Error {
-    let Link { inward, mut outward } = link;
+    let LinkHalves { inward, mut outward } = link;
     // Reading and writing are apart, so that a held transmitter keeps nothing back that the autopilot sends.
     let Err(ended) = tokio::select! {
         ended = read(&inward, reader) => ended,
@@ -116,7 +116,7 @@ mod tests {
         let (events, mut bridge) = mpsc::channel(4);
         let (frames, out) = mpsc::channel(16);
         let outward = Outward { frames: out, drained: Arc::default() };
-        let link = Link { inward: Inward { link: 1, events }, outward };
+        let link = LinkHalves { inward: Inward { link: 1, events }, outward };
         let line = tokio::spawn(async move { exchange("serial:uart", link, reader, writer).await });
         for command in [b"first", b"later"] {
             frames.send(command.to_vec()).await.expect("it runs");

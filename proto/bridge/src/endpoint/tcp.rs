@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{CHUNK, Gone, Link, Port};
+use super::{CHUNK, EndpointPort, Gone, LinkHalves};
 use crate::pause::{Pause, closed};
 
 /// Clients of one listening endpoint.
@@ -60,7 +60,7 @@ struct Client {
 }
 
 /// A client's side of its place.
-struct Place {
+struct ClientSlot {
     number: u64,
     heard: watch::Sender<Instant>,
     end: oneshot::Receiver<()>,
@@ -69,7 +69,7 @@ struct Place {
 impl Clients {
     /// Finds a place for a client, at the cost of one that was silent for long if there is none; `None`
     /// without any.
-    fn admit(&mut self, now: Instant, from: IpAddr) -> Option<Place> {
+    fn admit(&mut self, now: Instant, from: IpAddr) -> Option<ClientSlot> {
         let most = if from.to_canonical().is_loopback() { MAX_CLIENTS } else { MAX_OF_ADDRESS };
         let from = counted(from);
         let of_address = self.clients.values().filter(|client| client.from == from).count();
@@ -85,12 +85,12 @@ impl Clients {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         self.clients.insert(number, Client { from, heard: hears, _end: end });
-        Some(Place { number, heard, end: ends })
+        Some(ClientSlot { number, heard, end: ends })
     }
 }
 
 /// Serves clients, each a link.
-pub(super) async fn serve_in(port: Port, listener: TcpListener) {
+pub(super) async fn serve_in(port: EndpointPort, listener: TcpListener) {
     let mut clients = Clients::default();
     let mut served = JoinSet::new();
     loop {
@@ -108,7 +108,7 @@ pub(super) async fn serve_in(port: Port, listener: TcpListener) {
             sleep(AFTER_ERROR).await;
             continue;
         };
-        let Some(Place { number, heard, end }) = clients.admit(Instant::now(), from.ip()) else {
+        let Some(ClientSlot { number, heard, end }) = clients.admit(Instant::now(), from.ip()) else {
             tracing::warn!(
                 %from,
                 "refused: {MAX_CLIENTS} programs are connected there already, or {MAX_OF_ADDRESS} from that address or IPv6 \
@@ -128,7 +128,7 @@ pub(super) async fn serve_in(port: Port, listener: TcpListener) {
 }
 
 /// Connects again and again; once only without `retry_after`.
-pub(super) async fn serve_out(port: Port, to: HostPort, retry_after: Option<Duration>) {
+pub(super) async fn serve_out(port: EndpointPort, to: HostPort, retry_after: Option<Duration>) {
     let mut pause = Pause::new(format!("tcp:{to}"), retry_after.unwrap_or_default());
     loop {
         pause.wait().await;
@@ -156,7 +156,7 @@ async fn connect(to: &HostPort) -> io::Result<TcpStream> {
 
 /// Reads and writes a stream until it ends, or is to end; says why. Notes when something came.
 async fn exchange<E>(
-    mut link: Link,
+    mut link: LinkHalves,
     mut stream: TcpStream,
     heard: Option<&watch::Sender<Instant>>,
     end: impl Future<Output = E>,
@@ -214,7 +214,8 @@ mod tests {
         // A client that sends keeps its place.
         idle[0].heard.send_replace(later);
         let mut station = clients.admit(later, host(200)).expect("one of them goes");
-        let is_over = |place: &mut Place| place.end.try_recv() == Err(oneshot::error::TryRecvError::Closed);
+        let is_over =
+            |place: &mut ClientSlot| place.end.try_recv() == Err(oneshot::error::TryRecvError::Closed);
         assert!(!is_over(&mut idle[0]) && is_over(&mut idle[1]));
         for program in [&station, &idle[0]] {
             program.heard.send_replace(later + SILENT);

@@ -9,7 +9,7 @@ use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::{Instant, sleep};
 
 use super::cut_frames::CutFrames;
-use super::{CHUNK, Gone, Link, Port};
+use super::{CHUNK, EndpointPort, Gone, LinkHalves};
 use crate::carrier::connect;
 use crate::pause::Pause;
 
@@ -35,16 +35,16 @@ const AFTER_ERROR: Duration = Duration::from_millis(20);
 /// forged. So programs alone are answered that send frames, and go on to; and a crowd of new ones displaces
 /// none that has been there for a while.
 #[derive(Debug, Default)]
-struct Peers(Vec<Peer>);
+struct ProgramPeers(Vec<ProgramPeer>);
 
 #[derive(Debug)]
-struct Peer {
+struct ProgramPeer {
     at: SocketAddr,
     since: Instant,
     heard: Instant,
 }
 
-impl Peers {
+impl ProgramPeers {
     /// A datagram came; `is_program`: with a frame whose check sum proves it. Returns who is not answered for want of
     /// room, if that begins with it: this program, or one that made room for it.
     fn hear(&mut self, now: Instant, from: SocketAddr, is_program: bool) -> Option<SocketAddr> {
@@ -64,16 +64,16 @@ impl Peers {
         // Bounded for one address as well, so that one machine cannot take all places.
         if full || of_address(from.ip()) >= MAX_OF_ADDRESS {
             // The one that was silent for longest, or else the newest.
-            let within = |peer: &&(usize, &Peer)| full || peer.1.at.ip() == from.ip();
-            let silent = |peer: &&(usize, &Peer)| now.duration_since(peer.1.heard) >= SILENT;
-            let new = |peer: &&(usize, &Peer)| now.duration_since(peer.1.since) < SILENT;
+            let within = |peer: &&(usize, &ProgramPeer)| full || peer.1.at.ip() == from.ip();
+            let silent = |peer: &&(usize, &ProgramPeer)| now.duration_since(peer.1.heard) >= SILENT;
+            let new = |peer: &&(usize, &ProgramPeer)| now.duration_since(peer.1.since) < SILENT;
             let peers: Vec<_> = self.0.iter().enumerate().filter(|peer| within(&peer)).collect();
             let loser = peers.iter().filter(silent).min_by_key(|(_, peer)| peer.heard);
             let loser = loser.or_else(|| peers.iter().filter(new).max_by_key(|(_, peer)| peer.since));
             let Some((place, _)) = loser.copied() else { return Some(from) };
             displaced = Some(self.0.remove(place).at);
         }
-        self.0.push(Peer { at: from, since: now, heard: now });
+        self.0.push(ProgramPeer { at: from, since: now, heard: now });
         displaced
     }
 
@@ -83,14 +83,14 @@ impl Peers {
 }
 
 /// Receives from anybody and answers those who sent.
-pub(super) async fn serve_in(port: Port, socket: UdpSocket) {
+pub(super) async fn serve_in(port: EndpointPort, socket: UdpSocket) {
     let Ok(mut link) = port.open().await else { return };
     // The bridge is gone, and with it whom this is for.
     let _ = exchange(&mut link, &socket, None).await;
 }
 
 /// Sends to a broadcast address, and receives from anybody.
-pub(super) async fn serve_broadcast(port: Port, to: HostPort) {
+pub(super) async fn serve_broadcast(port: EndpointPort, to: HostPort) {
     let mut pause = Pause::new(format!("udpbcast:{to}"), LONGEST_WAIT);
     loop {
         pause.wait().await;
@@ -130,8 +130,8 @@ async fn unconnected(group: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Exchanges datagrams; without an address, those who sent are answered.
-async fn exchange(link: &mut Link, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
-    let (mut peers, mut told, mut cut) = (Peers::default(), None, CutFrames::default());
+async fn exchange(link: &mut LinkHalves, socket: &UdpSocket, to: Option<SocketAddr>) -> Result<(), Gone> {
+    let (mut peers, mut told, mut cut) = (ProgramPeers::default(), None, CutFrames::default());
     let mut buffer = [0; CHUNK];
     loop {
         tokio::select! {
@@ -175,7 +175,7 @@ async fn send(socket: &UdpSocket, frame: &[u8], to: SocketAddr) {
 
 /// Sends to one address, and receives from it alone. A broadcast address of one of the machine's networks is one as any
 /// other: what is sent there goes to all, and anybody may answer, as with `udpbcast`.
-pub(super) async fn serve_out(port: Port, to: HostPort) {
+pub(super) async fn serve_out(port: EndpointPort, to: HostPort) {
     let mut pause = Pause::new(format!("udpout:{to}"), LONGEST_WAIT);
     let Ok(mut link) = port.open().await else { return };
     loop {
@@ -229,7 +229,11 @@ pub(super) async fn serve_out(port: Port, to: HostPort) {
 }
 
 /// Exchanges datagrams with one peer until the socket is of no more use.
-async fn exchange_with(link: &mut Link, socket: &UdpSocket, peer: SocketAddr) -> Result<io::Error, Gone> {
+async fn exchange_with(
+    link: &mut LinkHalves,
+    socket: &UdpSocket,
+    peer: SocketAddr,
+) -> Result<io::Error, Gone> {
     let (mut buffer, mut cut) = ([0; CHUNK], CutFrames::default());
     loop {
         tokio::select! {
@@ -270,7 +274,7 @@ mod tests {
 
     #[test]
     fn those_who_sent_lately_are_answered_and_no_more_than_there_is_room_for() {
-        let (mut peers, now) = (Peers::default(), Instant::now());
+        let (mut peers, now) = (ProgramPeers::default(), Instant::now());
         for host in 1..=20 {
             peers.hear(now, at(host, 1), true);
         }
@@ -288,7 +292,7 @@ mod tests {
 
     #[test]
     fn whoever_sends_no_frame_is_not_answered() {
-        let (mut peers, now) = (Peers::default(), Instant::now());
+        let (mut peers, now) = (ProgramPeers::default(), Instant::now());
         // A heartbeat of MAVLink 1, and the same with another check sum.
         let heartbeat = [0xfe, 9, 0, 1, 1, 0, 0, 0, 0, 0, 2, 3, 0, 0, 3];
         let sum = heartbeat.iter().skip(1).chain(&[50]).fold(0xffff_u16, |crc, byte| {
@@ -314,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_crowd_of_forged_senders_keeps_no_program_unanswered() {
-        let (mut peers, start) = (Peers::default(), Instant::now());
+        let (mut peers, start) = (ProgramPeers::default(), Instant::now());
         let station = at(200, 14_550);
         // They are there first, each with one frame.
         for host in 0..40 {
@@ -335,7 +339,7 @@ mod tests {
 
     #[test]
     fn programs_of_one_address_leave_room_for_others() {
-        let (mut peers, now) = (Peers::default(), Instant::now());
+        let (mut peers, now) = (ProgramPeers::default(), Instant::now());
         for port in 1..=100 {
             peers.hear(now, at(1, port), true);
         }
@@ -346,7 +350,7 @@ mod tests {
 
     #[test]
     fn program_that_is_not_answered_for_want_of_room_is_named() {
-        let (mut peers, start) = (Peers::default(), Instant::now());
+        let (mut peers, start) = (ProgramPeers::default(), Instant::now());
         let everybody = 1..=u8::try_from(MAX_PEERS).unwrap();
         for host in everybody.clone() {
             assert_eq!(peers.hear(start, at(host, 1), true), None);

@@ -8,15 +8,15 @@ use super::FlightLogStatus;
 
 /// Subject of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FlightRecordKind {
     /// A frame that passed.
     Passed,
     /// A frame or datagram that was dropped.
     Dropped,
 }
 
-impl Kind {
-    /// All, in the order in which [`Queue::wait`] returns their records.
+impl FlightRecordKind {
+    /// All, in the order in which [`RecordQueue::wait`] returns their records.
     pub(super) const ALL: [Self; 2] = [Self::Passed, Self::Dropped];
 
     /// Bytes that wait at most. A disk that stands still for a second or two loses nothing of a radio's traffic; and a
@@ -64,15 +64,15 @@ impl Records {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingRecords {
     records: [Records; 2],
     closed: bool,
 }
 
 /// Records that wait, and what became of all others.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+pub(super) struct RecordQueue {
+    waiting: Mutex<WaitingRecords>,
     ready: Condvar,
     written: AtomicU64,
     bytes: AtomicU64,
@@ -81,9 +81,9 @@ pub(super) struct Queue {
     troubles: Mutex<[Option<String>; 2]>,
 }
 
-impl Queue {
+impl RecordQueue {
     /// Appends a record, or counts it as lost if too many wait.
-    pub(super) fn push(&self, kind: Kind, parts: &[&[u8]]) {
+    pub(super) fn push(&self, kind: FlightRecordKind, parts: &[&[u8]]) {
         let mut waiting = self.lock();
         let pushed = !waiting.closed && waiting.records[kind as usize].push(kind.limit(), parts);
         drop(waiting);
@@ -101,7 +101,7 @@ impl Queue {
 
     /// Takes what waits, for `patience` at most; `None` once the queue is closed and empty.
     pub(super) fn wait(&self, patience: Duration) -> Option<[Records; 2]> {
-        let is_idle = |waiting: &mut Waiting| {
+        let is_idle = |waiting: &mut WaitingRecords| {
             !waiting.closed && waiting.records.iter().all(|records| records.len() == 0)
         };
         let waited = self.ready.wait_timeout_while(self.lock(), patience, is_idle);
@@ -125,7 +125,7 @@ impl Queue {
     }
 
     /// Notes what keeps records from being written, or that nothing does any more.
-    pub(super) fn set_trouble(&self, kind: Kind, trouble: Option<String>) {
+    pub(super) fn set_trouble(&self, kind: FlightRecordKind, trouble: Option<String>) {
         self.troubles.lock().unwrap_or_else(PoisonError::into_inner)[kind as usize] = trouble;
     }
 
@@ -142,7 +142,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingRecords> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -153,18 +153,18 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_a_flood_of_drops_displaces_nothing_that_passed() {
-        let queue = Queue::default();
+        let queue = RecordQueue::default();
         for _ in 0..1_000 {
-            queue.push(Kind::Dropped, &[&[7; 1_000]]);
+            queue.push(FlightRecordKind::Dropped, &[&[7; 1_000]]);
         }
-        queue.push(Kind::Passed, &[b"stamp", b"frame"]);
+        queue.push(FlightRecordKind::Passed, &[b"stamp", b"frame"]);
         let lost = queue.status().lost;
         assert_eq!(lost, 1_000 - (256 << 10) / 1_000);
         let [passed, dropped] = queue.wait(Duration::ZERO).unwrap();
         assert_eq!((passed.len(), passed.fitting(0, 100)), (1, (&b"stampframe"[..], 1)));
         assert_eq!(dropped.len() as u64 + lost, 1_000);
         queue.close();
-        queue.push(Kind::Passed, &[b"late"]);
+        queue.push(FlightRecordKind::Passed, &[b"late"]);
         assert_eq!(queue.status().lost, lost + 1);
         assert!(queue.wait(Duration::from_secs(60)).is_none());
     }

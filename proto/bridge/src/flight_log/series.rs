@@ -149,14 +149,14 @@ impl Series {
 mod tests {
     use std::time::Duration;
 
-    use super::super::records::{Kind, Queue};
+    use super::super::records::{FlightRecordKind, RecordQueue};
     use super::*;
 
     const LIMIT: u64 = 80_000;
 
     fn records(count: usize, len: usize) -> Records {
-        let queue = Queue::default();
-        (0..count).for_each(|number| queue.push(Kind::Passed, &[&vec![number as u8; len]]));
+        let queue = RecordQueue::default();
+        (0..count).for_each(|number| queue.push(FlightRecordKind::Passed, &[&vec![number as u8; len]]));
         let [records, _] = queue.wait(Duration::ZERO).unwrap();
         assert_eq!(records.len(), count);
         records

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::FlightLogSettings;
-use super::records::{Kind, Queue, Records};
+use super::records::{FlightRecordKind, RecordQueue, Records};
 use super::series::Series;
 
 /// Interval at which the disk has to take what was written.
@@ -20,15 +20,15 @@ const SILENT_FOR: Duration = Duration::from_secs(600);
 
 /// One of the logs.
 struct Log {
-    kind: Kind,
+    kind: FlightRecordKind,
     series: Series,
     /// Time of the next attempt after a failure.
     again_at: Option<Instant>,
 }
 
 /// Writes until the queue is closed and empty.
-pub(super) fn run(queue: &Queue, settings: &FlightLogSettings) {
-    let mut logs = Kind::ALL.map(|kind| Log::new(kind, settings));
+pub(super) fn run(queue: &RecordQueue, settings: &FlightLogSettings) {
+    let mut logs = FlightRecordKind::ALL.map(|kind| Log::new(kind, settings));
     // Of all logs together: they are on one disk.
     let (mut synced_at, mut failed_at) = (Instant::now(), None);
     while let Some(records) = queue.wait(SYNC_EVERY) {
@@ -44,17 +44,17 @@ pub(super) fn run(queue: &Queue, settings: &FlightLogSettings) {
 }
 
 impl Log {
-    fn new(kind: Kind, settings: &FlightLogSettings) -> Self {
+    fn new(kind: FlightRecordKind, settings: &FlightLogSettings) -> Self {
         // Frames that passed have three quarters of the room: a flood of dropped ones must not displace them.
         let (ending, limit) = match kind {
-            Kind::Passed => (".tlog", settings.limit / 4 * 3),
-            Kind::Dropped => (".dropped.jsonl", settings.limit / 4),
+            FlightRecordKind::Passed => (".tlog", settings.limit / 4 * 3),
+            FlightRecordKind::Dropped => (".dropped.jsonl", settings.limit / 4),
         };
         let series = Series::new(settings.directory.clone(), ending, limit);
         Self { kind, series, again_at: None }
     }
 
-    fn write(&mut self, queue: &Queue, records: &Records, failed_at: &mut Option<Instant>) {
+    fn write(&mut self, queue: &RecordQueue, records: &Records, failed_at: &mut Option<Instant>) {
         if records.len() == 0 {
             return;
         }
@@ -78,7 +78,7 @@ impl Log {
         }
     }
 
-    fn sync(&mut self, queue: &Queue, failed_at: &mut Option<Instant>) {
+    fn sync(&mut self, queue: &RecordQueue, failed_at: &mut Option<Instant>) {
         if let Err(failure) = self.series.sync() {
             // After a failed sync nobody knows what of the file is on the disk: the next record begins
             // another.
@@ -88,7 +88,12 @@ impl Log {
     }
 
     /// Notes a failure, and logs it if none was logged lately.
-    fn fail(&mut self, queue: &Queue, (place, error): (PathBuf, io::Error), failed_at: &mut Option<Instant>) {
+    fn fail(
+        &mut self,
+        queue: &RecordQueue,
+        (place, error): (PathBuf, io::Error),
+        failed_at: &mut Option<Instant>,
+    ) {
         let (now, place) = (Instant::now(), place.display().to_string());
         self.again_at = Some(now + AGAIN_AFTER);
         queue.set_trouble(self.kind, Some(format!("{place}: {error}")));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{EpochKeys, Ristretto255 as S, Slot};
 use quiver_datagram::{Config, Datagrams, Payload, Priority};
-use quiver_mavlink::{Batch, Frame};
+use quiver_mavlink::{Frame, FrameBatch};
 use rand::rngs::OsRng;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep};
@@ -34,7 +34,7 @@ impl Captured {
 
     /// Sends a frame, unsigned: it can sign as itself alone.
     pub(crate) fn send(&mut self, frame: &[u8]) {
-        let mut batch = Batch::new();
+        let mut batch = FrameBatch::new();
         assert!(batch.push(Frame::parse(frame).expect("a frame"), 320));
         let payload = Payload { bytes: batch.take(), priority: Priority::Telemetry, sign: false };
         self.datagrams.send(self.begun.elapsed(), payload).expect("it has the key");

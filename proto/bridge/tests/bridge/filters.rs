@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_bridge::Settings;
+use quiver_bridge::BridgeSettings;
 use tokio::time::sleep;
 
 use crate::group::{
@@ -43,7 +43,7 @@ impl Flight {
     }
 }
 
-fn settings([general, endpoint, quiver]: Lines<'_>, at: u16, carrier: &str) -> Settings {
+fn settings([general, endpoint, quiver]: Lines<'_>, at: u16, carrier: &str) -> BridgeSettings {
     file(&format!(
         "[General]\n{general}\n[UdpEndpoint program]\nMode = Server\nAddress = 127.0.0.1\nPort = {at}\n{endpoint}\n\
          [QuiverEndpoint group]\nCarrier = {carrier}\n{quiver}\n"

@@ -10,7 +10,7 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, EpochKeys, GroupContext, Handle, Identity, Label,
     Leadership, MasterSecret, Ristretto255 as S, Role, Roster, Signature, Slot, StrategyKind, Times,
 };
-use quiver_bridge::{Bridge, Feed, Given, Group, MemoryCarrier, Report, Settings, feed};
+use quiver_bridge::{Bridge, BridgeReport, BridgeSettings, Feed, Given, GroupServices, MemoryCarrier, feed};
 use quiver_mavlink::{Frame, SystemIds};
 use quiver_testbed::{issue_keypair, name};
 use rand::SeedableRng;
@@ -55,7 +55,7 @@ pub(crate) struct Asked {
     pub(crate) leader_wanted: AtomicUsize,
 }
 
-impl Group<S> for Machine {
+impl GroupServices<S> for Machine {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<S>> {
         self.asked.signatures.fetch_add(1, Ordering::Relaxed);
         Some(self.keypair.sign(&self.deployment, Label::Datagram, &statement, &mut OsRng))
@@ -80,7 +80,7 @@ impl Group<S> for Machine {
 /// A running bridge; it ends when it is dropped.
 pub(crate) struct Node {
     pub(crate) feed: Feed<S>,
-    pub(crate) report: Report,
+    pub(crate) report: BridgeReport,
     pub(crate) asked: Arc<Asked>,
     task: JoinHandle<()>,
 }
@@ -186,7 +186,7 @@ impl TestGroup {
     }
 
     /// Starts a member's bridge, without a key.
-    pub(crate) async fn start(&self, member: usize, settings: Settings) -> Node {
+    pub(crate) async fn start(&self, member: usize, settings: BridgeSettings) -> Node {
         self.start_with_clock(member, settings, || Some(NOW)).await
     }
 
@@ -194,15 +194,15 @@ impl TestGroup {
     pub(crate) async fn start_with_clock(
         &self,
         member: usize,
-        settings: Settings,
+        settings: BridgeSettings,
         clock: fn() -> Option<Duration>,
     ) -> Node {
-        let report = Report::default();
+        let report = BridgeReport::default();
         let bridge = Bridge::open(settings, self.deployment.clone(), clock, report.clone()).await;
         self.run(member, bridge.expect("ports are free"), report)
     }
 
-    fn run(&self, member: usize, bridge: Bridge<S>, report: Report) -> Node {
+    fn run(&self, member: usize, bridge: Bridge<S>, report: BridgeReport) -> Node {
         let (feed, inputs) = feed();
         let asked = Arc::<Asked>::default();
         let machine = Machine {
@@ -226,7 +226,7 @@ impl TestGroup {
     }
 
     /// A member's bridge that passes frames.
-    pub(crate) async fn open(&self, member: usize, settings: Settings) -> Node {
+    pub(crate) async fn open(&self, member: usize, settings: BridgeSettings) -> Node {
         let node = self.start(member, settings).await;
         self.admit(member, &node).await;
         node
@@ -236,10 +236,10 @@ impl TestGroup {
     pub(crate) async fn open_in_memory(
         &self,
         member: usize,
-        settings: Settings,
+        settings: BridgeSettings,
         carrier: MemoryCarrier,
     ) -> Node {
-        let report = Report::default();
+        let report = BridgeReport::default();
         let (deployment, clock) = (self.deployment.clone(), || Some(NOW));
         let bridge = Bridge::open_in_memory(settings, deployment, clock, report.clone(), carrier).await;
         let node = self.run(member, bridge.expect("ports are free"), report);
@@ -249,20 +249,20 @@ impl TestGroup {
 }
 
 /// Settings by flags.
-pub(crate) fn flags(endpoints: &[&str], carriers: &[&str]) -> Settings {
+pub(crate) fn flags(endpoints: &[&str], carriers: &[&str]) -> BridgeSettings {
     let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (endpoints, carriers) = (texts(endpoints), texts(carriers));
     read(Given { endpoints: &endpoints, carriers: &carriers, file: None })
 }
 
 /// Settings by a file.
-pub(crate) fn file(text: &str) -> Settings {
+pub(crate) fn file(text: &str) -> BridgeSettings {
     read(Given { endpoints: &[], carriers: &[], file: Some(("test.conf", text)) })
 }
 
-fn read(given: Given<'_>) -> Settings {
+fn read(given: Given<'_>) -> BridgeSettings {
     let key = |_: &str| Ok(Zeroizing::new(SIGNING_KEY.as_bytes().to_vec()));
-    Settings::read(given, key).expect("settings").expect("given")
+    BridgeSettings::read(given, key).expect("settings").expect("given")
 }
 
 /// A port that is free for UDP and TCP, and that the system gives nobody by itself: below the ephemeral ones.

@@ -1,7 +1,7 @@
 //! The key changes: who was evicted is out in both directions, and what was recorded is of no more use.
 
 use quiver_ainq::EpochKeys;
-use quiver_bridge::Settings;
+use quiver_bridge::BridgeSettings;
 use tokio::net::UdpSocket;
 
 use crate::group::{
@@ -72,7 +72,7 @@ impl Flight {
     }
 }
 
-fn settings(endpoints: [u16; 3], carriers: [u16; 3], member: usize, tap: u16) -> Settings {
+fn settings(endpoints: [u16; 3], carriers: [u16; 3], member: usize, tap: u16) -> BridgeSettings {
     let others =
         (0..3).filter(|other| *other != member).map(|other| format!("+127.0.0.1:{}", carriers[other]));
     let carrier = format!("{}{}", udp(carriers[member], tap), others.collect::<String>());

@@ -12,14 +12,16 @@ use quiver_ainq::{DronePublicKey, Handle, LEADER_SLOT, Label, Role, Signature, S
 
 use super::Datagrams;
 use super::sender::QUESTIONS;
-use crate::announcement::{Announcement, MAX_WANTED, Wanted, announced, interval, split_signed_part};
+use crate::announcement::{
+    Announcement, AnnouncementRequest, MAX_WANTED, announced, interval, split_signed_part,
+};
 use crate::body::{Manifest, Payloads, manifest_hash, statement};
-use crate::cipher::{Nonce, open, open_full};
+use crate::cipher::{DatagramNonce, open, open_full};
 use crate::epoch::DatagramEpoch;
-use crate::header::{Datagram, Hint, Kind, Number};
+use crate::header::{Datagram, DatagramKind, Hint, Number};
 use crate::held::HeldDatagram;
-use crate::senders::{Signer, Standing, reconstruct};
-use crate::{Counters, Event, Source, Suspicion};
+use crate::senders::{AnnouncementSigner, SignerPermission, reconstruct};
+use crate::{DatagramCounters, Event, PayloadOrigin, Suspicion};
 
 /// Numbers that are this far ahead of a sender's manifest are not its own.
 const FAR: u32 = 1_024;
@@ -41,13 +43,13 @@ const VERIFICATION: Duration = Duration::from_millis(20);
 /// Reason why a datagram was not received.
 enum Verdict {
     /// Counted here.
-    Drop(fn(&mut Counters) -> &mut u64),
+    Drop(fn(&mut DatagramCounters) -> &mut u64),
     /// The tag does not hold. Perhaps its sender has another start, or is at other numbers, by now: then it is asked.
-    Forged(Option<Wanted>),
+    Forged(Option<AnnouncementRequest>),
     /// The datagram's epoch is not known yet.
     UnknownEpoch,
     /// The start of the datagram's sender, or its key, is not known yet.
-    UnknownSender(Wanted),
+    UnknownSender(AnnouncementRequest),
     /// The application has not yet allowed its signer.
     Undecided,
 }
@@ -165,7 +167,7 @@ impl<S: Suite> Datagrams<S> {
     }
 
     /// A sender is to announce itself.
-    fn want(&mut self, now: Duration, wanted: Wanted) {
+    fn want(&mut self, now: Duration, wanted: AnnouncementRequest) {
         if self.wanted.is_empty() {
             // §20.4: so that of all who lack the same one asks first, and the others hear it.
             let spread = self.spread(self.config.hold_for / 2);
@@ -185,9 +187,10 @@ impl<S: Suite> Datagrams<S> {
     }
 
     /// §20.4: somebody asks for the same, and all hear the answer.
-    fn note_question(&mut self, now: Duration, asked: &[Wanted]) {
-        let answers =
-            |wanted: &Wanted, asked: &Wanted| wanted.slot == asked.slot && (asked.key || !wanted.key);
+    fn note_question(&mut self, now: Duration, asked: &[AnnouncementRequest]) {
+        let answers = |wanted: &AnnouncementRequest, asked: &AnnouncementRequest| {
+            wanted.slot == asked.slot && (asked.key || !wanted.key)
+        };
         let before = self.wanted.len();
         self.wanted.retain(|wanted| !asked.iter().any(|asked| answers(wanted, asked)));
         if self.wanted.len() < before {
@@ -244,7 +247,7 @@ impl<S: Suite> Datagrams<S> {
     /// Judges a datagram in this member's own slot: its own, come back, or of somebody who has no right to
     /// it.
     fn own(&mut self, of: Of, datagram: &Datagram<'_>) -> Result<(), Verdict> {
-        let own = Drop(|counters: &mut Counters| &mut counters.own);
+        let own = Drop(|counters: &mut DatagramCounters| &mut counters.own);
         let Some((epoch, _)) = self.split(of) else { return Err(own) };
         let (slot, ours) = (datagram.slot, epoch.own.start);
         let Some(keys) = epoch.keys.as_ref().filter(|_| of == Of::Current) else { return Err(own) };
@@ -257,14 +260,14 @@ impl<S: Suite> Datagrams<S> {
                 if counter < next {
                     return Err(own);
                 }
-                open(&keys.own, Nonce { signed, counter }, datagram.header, datagram.sealed).is_some()
+                open(&keys.own, DatagramNonce { signed, counter }, datagram.header, datagram.sealed).is_some()
             }
             Number::Announcement { start, number } => {
                 if start == ours && number < epoch.own.announced() || start.boot_no < ours.boot_no {
                     return Err(own);
                 }
                 let key = keys.traffic.announcement_key(&start);
-                let nonce = Nonce { signed: false, counter: number };
+                let nonce = DatagramNonce { signed: false, counter: number };
                 open_full(&key, nonce, datagram.header, datagram.sealed).is_some()
             }
         };
@@ -307,7 +310,7 @@ impl<S: Suite> Datagrams<S> {
             }
         }
         // §20.4, 2: the tag, of 16 bytes.
-        let nonce = Nonce { signed: false, counter: number };
+        let nonce = DatagramNonce { signed: false, counter: number };
         let key = keys.traffic.announcement_key(&start);
         let body = open_full(&key, nonce, datagram.header, datagram.sealed).ok_or(Forged(None))?;
         let malformed = Drop(|counters| &mut counters.malformed);
@@ -315,7 +318,7 @@ impl<S: Suite> Datagrams<S> {
         // A handle that is only claimed; the signature comes below.
         let claimed = signed.and_then(|part| split_signed_part::<S>(part).ok());
         let claimed = claimed.map(|(_, encoded)| Handle::of_encoded::<S>(encoded));
-        let old_start = || Drop(|counters: &mut Counters| &mut counters.old_start);
+        let old_start = || Drop(|counters: &mut DatagramCounters| &mut counters.old_start);
         let another = known.is_some_and(|known| known.start != start);
         let is_new = known.is_none() || another;
         if is_new && epoch.senders.check_floor(&start, claimed.as_ref()).is_err() {
@@ -359,7 +362,7 @@ impl<S: Suite> Datagrams<S> {
     }
 
     /// Somebody asks for announcements, perhaps for this member's.
-    fn answer(&mut self, now: Duration, own: Option<Slot>, wanted: &[Wanted]) {
+    fn answer(&mut self, now: Duration, own: Option<Slot>, wanted: &[AnnouncementRequest]) {
         let (Some(wanted), Some(current)) =
             (wanted.iter().find(|wanted| Some(wanted.slot) == own), &mut self.current)
         else {
@@ -380,7 +383,7 @@ impl<S: Suite> Datagrams<S> {
         start: &Start,
         announcement: &Announcement,
         part: &[u8],
-    ) -> Result<Option<(Signer<S>, bool)>, Verdict> {
+    ) -> Result<Option<(AnnouncementSigner<S>, bool)>, Verdict> {
         let slot = start.slot;
         let Ok((signature, encoded)) = split_signed_part::<S>(part) else {
             return Err(Drop(|counters| &mut counters.malformed));
@@ -404,7 +407,7 @@ impl<S: Suite> Datagrams<S> {
             return Ok(None);
         }
         self.verified = full;
-        let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
+        let bad = || Drop(|counters: &mut DatagramCounters| &mut counters.bad_signature);
         let mut drone = DronePublicKey::<S>::decode(encoded).map_err(|_| bad())?;
         let is_edge = drone.identity.role == Role::Edge;
         // §20.4: edges sign from members' slots, and the leader from its own.
@@ -421,15 +424,15 @@ impl<S: Suite> Datagrams<S> {
             self.suspect(slot, Suspicion::Signer);
             return Err(Drop(|counters| &mut counters.refused_signer));
         }
-        Ok(Some((Signer { drone, handle, standing: Standing::Asked }, true)))
+        Ok(Some((AnnouncementSigner { drone, handle, standing: SignerPermission::Asked }, true)))
     }
 
     /// §20.4: puts an announced start in the place of what is known of the slot, if it may stand there.
-    fn begin(&mut self, of: Of, start: Start, signer: Option<Signer<S>>) -> Result<(), Verdict> {
+    fn begin(&mut self, of: Of, start: Start, signer: Option<AnnouncementSigner<S>>) -> Result<(), Verdict> {
         let slot = start.slot;
         let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
         let Some(keys) = &epoch.keys else { return Err(UnknownEpoch) };
-        let old_start = || Drop(|counters: &mut Counters| &mut counters.old_start);
+        let old_start = || Drop(|counters: &mut DatagramCounters| &mut counters.old_start);
         let mut kept = None;
         let mut same = false;
         if let Some(known) = epoch.senders.get(slot) {
@@ -450,7 +453,7 @@ impl<S: Suite> Datagrams<S> {
                     self.suspect(slot, Suspicion::Signer);
                     return Err(Drop(|counters| &mut counters.refused_signer));
                 }
-                (Some(_), None) => return Err(UnknownSender(Wanted { slot, key: true })),
+                (Some(_), None) => return Err(UnknownSender(AnnouncementRequest { slot, key: true })),
                 // A signed statement counts more than one that any member can make.
                 (None, Some(_)) => {}
                 (None, None) if start.boot_no > known.start.boot_no => {}
@@ -465,7 +468,7 @@ impl<S: Suite> Datagrams<S> {
         }
         let (Some(sender), Some(mut signer)) = (epoch.senders.get(slot), signer) else { return Ok(()) };
         // The application said of this drone already what it thinks.
-        signer.standing = kept.unwrap_or(Standing::Asked);
+        signer.standing = kept.unwrap_or(SignerPermission::Asked);
         let asks = kept.is_none().then(|| Box::new(signer.drone.clone()));
         if same
             && sender.confirmed
@@ -489,7 +492,7 @@ impl<S: Suite> Datagrams<S> {
         let announces = self.config.announce_every;
         let Some((epoch, _)) = self.split(of) else { return Err(UnknownEpoch) };
         let digest = epoch.digest;
-        let unknown = || UnknownSender(Wanted { slot, key: kind.is_signed() });
+        let unknown = || UnknownSender(AnnouncementRequest { slot, key: kind.is_signed() });
         let Some(sender) = epoch.senders.get_mut(slot) else { return Err(unknown()) };
         // §20.7, 1: number and window.
         let signed = kind.is_signed();
@@ -499,7 +502,7 @@ impl<S: Suite> Datagrams<S> {
         }
         // §20.7, 2: the tag.
         let Some(key) = &sender.key else { return Err(UnknownEpoch) };
-        let nonce = Nonce { signed, counter };
+        let nonce = DatagramNonce { signed, counter };
         let Some(plaintext) = open(key, nonce, datagram.header, datagram.sealed) else {
             // Known from the epoch before alone, its sender may have started since.
             if !sender.confirmed {
@@ -508,31 +511,32 @@ impl<S: Suite> Datagrams<S> {
             // §20.4: so may one of which nothing opens for longer than its announcements are apart. Before, it
             // announces itself.
             let late = sender.numbers(signed).note_failure(now, announces);
-            return Err(Forged(late.then_some(Wanted { slot, key: signed })));
+            return Err(Forged(late.then_some(AnnouncementRequest { slot, key: signed })));
         };
         // §20.7, 3: the signature.
         let mut body: &[u8] = &plaintext;
-        let mut source = Source::Member;
+        let mut source = PayloadOrigin::Member;
         if signed {
             let Some(signer) = &sender.signer else { return Err(unknown()) };
             match signer.standing {
-                Standing::Allowed => {}
-                Standing::Asked => return Err(Undecided),
-                Standing::Forbidden => return Err(Drop(|counters| &mut counters.refused_signer)),
+                SignerPermission::Allowed => {}
+                SignerPermission::Asked => return Err(Undecided),
+                SignerPermission::Forbidden => return Err(Drop(|counters| &mut counters.refused_signer)),
             }
-            let bad = || Drop(|counters: &mut Counters| &mut counters.bad_signature);
+            let bad = || Drop(|counters: &mut DatagramCounters| &mut counters.bad_signature);
             let split = body.len().checked_sub(Signature::<S>::LEN).ok_or_else(bad)?;
             let (signed_body, signature) = body.split_at_checked(split).ok_or_else(bad)?;
             let signature = Signature::<S>::decode(signature).map_err(|_| bad())?;
             let statement = statement(&digest, &sender.start, kind, counter, signed_body);
             signature.verify(&deployment, &signer.drone, Label::Datagram, &statement).map_err(|_| bad())?;
             body = signed_body;
-            source = Source::Signed { name: signer.drone.identity.name.clone(), handle: signer.handle };
+            source =
+                PayloadOrigin::Signed { name: signer.drone.identity.name.clone(), handle: signer.handle };
         }
         // §20.7, 4: the window, marked last.
         sender.numbers(signed).mark(counter);
         // §20.6: a manifest is for the receiver, not for the application.
-        if kind == Kind::Manifest {
+        if kind == DatagramKind::Manifest {
             epoch.senders.note_heard(slot, now);
             return self.manifest(of, slot, body);
         }
@@ -574,7 +578,7 @@ impl<S: Suite> Datagrams<S> {
         of: Of,
         datagram: &Datagram<'_>,
         body: &[u8],
-        source: &Source,
+        source: &PayloadOrigin,
     ) -> Result<(), Verdict> {
         let (kind, slot) = (datagram.kind, datagram.slot);
         let Ok(Payloads { payloads, before }) = Payloads::read(kind, body) else {

@@ -6,15 +6,15 @@ use core::time::Duration;
 use quiver_ainq::{Signature, Suite};
 
 use super::Datagrams;
-use crate::announcement::{Announcement, Wanted, announced, interval_code, signed_part};
+use crate::announcement::{Announcement, AnnouncementRequest, announced, interval_code, signed_part};
 use crate::body::{
     AGAIN_LEN, HASH_LEN, Manifest, batch_len, manifest_hash, statement, write_again, write_batch,
 };
-use crate::cipher::{FULL_TAG_LEN, Nonce, TAG_LEN, seal, seal_full};
+use crate::cipher::{DatagramNonce, FULL_TAG_LEN, TAG_LEN, seal, seal_full};
 use crate::epoch::DatagramEpoch;
-use crate::header::{Hint, Kind, begin, begin_announcement};
-use crate::queue::{Queued, Sealed, Taken};
-use crate::{Config, Event, Payload, Priority, Refusal, SigningRequest};
+use crate::header::{DatagramKind, Hint, begin, begin_announcement};
+use crate::queue::{Queued, SealedDatagram, Taken};
+use crate::{Config, DatagramRefusal, Event, Payload, Priority, SigningRequest};
 
 /// Time after which a signature that did not come is given up.
 const SIGNING: Duration = Duration::from_secs(1);
@@ -46,21 +46,21 @@ pub(super) struct SentCommand {
 pub(super) struct PendingSignature {
     id: u64,
     pub(super) until: Duration,
-    purpose: Purpose,
+    purpose: SignaturePurpose,
 }
 
-enum Purpose {
+enum SignaturePurpose {
     /// An announcement, with the number of a signed datagram, or 0.
     Announcement(u32),
     /// A datagram, with the number that it has by now.
-    Datagram { kind: Kind, counter: u32, body: Vec<u8>, queued: Option<Queued> },
+    Datagram { kind: DatagramKind, counter: u32, body: Vec<u8>, queued: Option<Queued> },
 }
 
 impl PendingSignature {
     /// Number of payloads that wait for it.
     pub(super) fn payloads(&self) -> u64 {
         match &self.purpose {
-            Purpose::Datagram { queued: Some(queued), .. } => queued.payloads.len() as u64,
+            SignaturePurpose::Datagram { queued: Some(queued), .. } => queued.payloads.len() as u64,
             _ => 0,
         }
     }
@@ -68,17 +68,17 @@ impl PendingSignature {
     /// The payloads that wait for it.
     const fn queued(&self) -> Option<&Queued> {
         match &self.purpose {
-            Purpose::Datagram { queued, .. } => queued.as_ref(),
-            Purpose::Announcement(_) => None,
+            SignaturePurpose::Datagram { queued, .. } => queued.as_ref(),
+            SignaturePurpose::Announcement(_) => None,
         }
     }
 
     fn is_announcement(&self) -> bool {
-        matches!(self.purpose, Purpose::Announcement(_))
+        matches!(self.purpose, SignaturePurpose::Announcement(_))
     }
 
     fn is_manifest(&self) -> bool {
-        matches!(self.purpose, Purpose::Datagram { kind: Kind::Manifest, .. })
+        matches!(self.purpose, SignaturePurpose::Datagram { kind: DatagramKind::Manifest, .. })
     }
 }
 
@@ -87,20 +87,20 @@ impl<S: Suite> Datagrams<S> {
     ///
     /// # Errors
     /// Why it is not taken.
-    pub fn send(&mut self, now: Duration, payload: Payload) -> Result<(), Refusal> {
+    pub fn send(&mut self, now: Duration, payload: Payload) -> Result<(), DatagramRefusal> {
         let Some(current) = self.current.as_ref().filter(|_| self.is_open_at(now)) else {
-            return Err(Refusal::Closed);
+            return Err(DatagramRefusal::Closed);
         };
         let Payload { bytes, priority, sign } = payload;
         if bytes.is_empty() {
-            return Err(Refusal::Empty);
+            return Err(DatagramRefusal::Empty);
         }
         if sign {
-            let signer = current.own.signer.as_ref().ok_or(Refusal::NoSigner)?;
+            let signer = current.own.signer.as_ref().ok_or(DatagramRefusal::NoSigner)?;
             let needed = announcement_len::<S>(signer.encode().len());
             // Without its key no receiver would accept what this member signs.
             if needed > self.config.mtu {
-                return Err(Refusal::AnnouncementTooLong { needed, mtu: self.config.mtu });
+                return Err(DatagramRefusal::AnnouncementTooLong { needed, mtu: self.config.mtu });
             }
         }
         // A command may have to be sealed again, with a few bytes more.
@@ -108,11 +108,11 @@ impl<S: Suite> Datagrams<S> {
             if priority == Priority::Command { AGAIN_LEN + batch_len(bytes.len()) - bytes.len() } else { 0 };
         let max = room::<S>(&self.config, current, sign).saturating_sub(again);
         if bytes.len() > max {
-            return Err(Refusal::TooLong { len: bytes.len(), max });
+            return Err(DatagramRefusal::TooLong { len: bytes.len(), max });
         }
         // §20.2: numbers are used up, and a nonce must not repeat. The next epoch has new ones.
         if current.own.next(sign) == u32::MAX {
-            return Err(Refusal::Exhausted);
+            return Err(DatagramRefusal::Exhausted);
         }
         let queued = Queued::new(now, priority, bytes);
         self.queue.push(&self.config, &mut self.counters, queued, sign);
@@ -197,7 +197,7 @@ impl<S: Suite> Datagrams<S> {
         self.queue.is_short() || signed.is_none_or(|signed| unsigned < signed)
     }
 
-    fn sealed_that_leaves(&mut self) -> Option<Sealed> {
+    fn sealed_that_leaves(&mut self) -> Option<SealedDatagram> {
         if self.is_sealed_next() { self.sealed.pop_front() } else { None }
     }
 
@@ -223,7 +223,8 @@ impl<S: Suite> Datagrams<S> {
         let number = own.take_announcement()?;
         let part = own.signed_part.as_deref().filter(|_| own.key_due);
         // With the key there is no room for questions on the smallest carriers: they follow.
-        let wanted: Vec<Wanted> = if part.is_some() { Vec::new() } else { self.wanted.drain(..).collect() };
+        let wanted: Vec<AnnouncementRequest> =
+            if part.is_some() { Vec::new() } else { self.wanted.drain(..).collect() };
         if !wanted.is_empty() {
             self.ask = now.saturating_add(QUESTIONS);
         }
@@ -245,14 +246,14 @@ impl<S: Suite> Datagrams<S> {
         if part.is_none() || own.announced() == 1 || own.announce <= now {
             own.announce = now.saturating_add(pause);
         }
-        let nonce = Nonce { signed: false, counter: number };
+        let nonce = DatagramNonce { signed: false, counter: number };
         let key = &current.keys.as_ref()?.announcements;
         self.counters.sent_announcements += 1;
         Some(seal_full(key, nonce, bytes, header))
     }
 
     /// A signed datagram leaves.
-    fn release(&mut self, now: Duration, sealed: Sealed) -> Vec<u8> {
+    fn release(&mut self, now: Duration, sealed: SealedDatagram) -> Vec<u8> {
         match sealed.queued {
             None => self.counters.sent_manifests += 1,
             Some(queued) => self.note_sent(now, queued, true, sealed.counter),
@@ -288,7 +289,8 @@ impl<S: Suite> Datagrams<S> {
         let mut bytes = begin(kind, current.hint(), current.own.start.slot, counter);
         let header = bytes.len();
         bytes.extend_from_slice(&body);
-        let bytes = seal(&current.keys.as_ref()?.own, Nonce { signed: false, counter }, bytes, header);
+        let bytes =
+            seal(&current.keys.as_ref()?.own, DatagramNonce { signed: false, counter }, bytes, header);
         self.note_sent(now, queued, false, counter);
         Some(bytes)
     }
@@ -313,7 +315,7 @@ impl<S: Suite> Datagrams<S> {
     /// that wait, and so do commands that left in the last moments, if they are to be sent again.
     pub(super) fn give_back(&mut self, now: Duration, again: bool) {
         for pending in core::mem::take(&mut self.pending).into_iter().rev() {
-            if let Purpose::Datagram { queued: Some(queued), .. } = pending.purpose {
+            if let SignaturePurpose::Datagram { queued: Some(queued), .. } = pending.purpose {
                 self.queue.push_front(queued, true);
             }
         }
@@ -370,7 +372,7 @@ impl<S: Suite> Datagrams<S> {
         let next_signed = if numbered { next } else { 0 };
         let interval = interval_code(self.config.manifest_every);
         let statement = announced(&current.digest, &own.start, interval, next_signed);
-        self.request(now, statement, Purpose::Announcement(next_signed));
+        self.request(now, statement, SignaturePurpose::Announcement(next_signed));
     }
 
     fn request_manifest(&mut self, now: Duration) {
@@ -389,10 +391,10 @@ impl<S: Suite> Datagrams<S> {
         let manifest = Manifest { from: own.hashes_from, hashes: core::mem::replace(&mut own.hashes, rest) };
         own.hashes_from = manifest.end();
         own.manifest = (!own.hashes.is_empty()).then_some(now);
-        self.request_datagram(now, Kind::Manifest, manifest.write(), None);
+        self.request_datagram(now, DatagramKind::Manifest, manifest.write(), None);
     }
 
-    fn request_datagram(&mut self, now: Duration, kind: Kind, body: Vec<u8>, queued: Option<Queued>) {
+    fn request_datagram(&mut self, now: Duration, kind: DatagramKind, body: Vec<u8>, queued: Option<Queued>) {
         let Some(current) = &mut self.current else { return };
         let Some(counter) = current.own.take(true) else {
             // §20.2: no number is left for a signed datagram.
@@ -400,10 +402,10 @@ impl<S: Suite> Datagrams<S> {
             return;
         };
         let statement = statement(&current.digest, &current.own.start, kind, counter, &body);
-        self.request(now, statement, Purpose::Datagram { kind, counter, body, queued });
+        self.request(now, statement, SignaturePurpose::Datagram { kind, counter, body, queued });
     }
 
-    fn request(&mut self, now: Duration, statement: Vec<u8>, purpose: Purpose) {
+    fn request(&mut self, now: Duration, statement: Vec<u8>, purpose: SignaturePurpose) {
         let id = self.next_id;
         self.next_id += 1;
         self.pending.push(PendingSignature { id, until: now.saturating_add(SIGNING), purpose });
@@ -418,20 +420,20 @@ impl<S: Suite> Datagrams<S> {
         // The epoch was closed meanwhile: nothing may be sealed under it.
         let Some(keys) = &current.keys else { return };
         match pending.purpose {
-            Purpose::Announcement(next_signed) => {
+            SignaturePurpose::Announcement(next_signed) => {
                 let own = &mut current.own;
                 own.signed_part = own.signer.as_ref().map(|signer| signed_part(signer, signature));
                 own.signed_for = next_signed;
             }
-            Purpose::Datagram { kind, counter, body, queued } => {
+            SignaturePurpose::Datagram { kind, counter, body, queued } => {
                 // §20.9: the time of the signature does not count against the carrier.
                 self.signed = now;
                 let mut bytes = begin(kind, Hint::of(&current.epoch), current.own.start.slot, counter);
                 let header = bytes.len();
                 bytes.extend_from_slice(&body);
                 bytes.extend_from_slice(&signature.encode());
-                let bytes = seal(&keys.own, Nonce { signed: true, counter }, bytes, header);
-                self.sealed.push_back(Sealed { bytes, counter, queued });
+                let bytes = seal(&keys.own, DatagramNonce { signed: true, counter }, bytes, header);
+                self.sealed.push_back(SealedDatagram { bytes, counter, queued });
             }
         }
         self.request_signatures(now);
@@ -448,7 +450,7 @@ impl<S: Suite> Datagrams<S> {
 
 /// Bytes of the header and the tag of a member's datagrams.
 fn overhead<S: Suite>(current: &DatagramEpoch<S>) -> usize {
-    begin(Kind::Single, current.hint(), current.own.start.slot, 0).len() + TAG_LEN
+    begin(DatagramKind::Single, current.hint(), current.own.start.slot, 0).len() + TAG_LEN
 }
 
 /// Bytes of a body that fit a datagram.
@@ -469,21 +471,21 @@ fn fits(lens: &[usize], room: usize) -> bool {
 }
 
 /// §20.3: one payload stands alone, several each behind its length.
-fn body_of(queued: &Queued, signed: bool) -> (Kind, Vec<u8>) {
+fn body_of(queued: &Queued, signed: bool) -> (DatagramKind, Vec<u8>) {
     let payloads = || queued.payloads.iter().map(Vec::as_slice);
     let mut body = Vec::new();
     let kind = match (queued.before, queued.payloads.as_slice()) {
         (Some(before), _) => {
             write_again(&mut body, before, payloads());
-            if signed { Kind::SignedAgain } else { Kind::Again }
+            if signed { DatagramKind::SignedAgain } else { DatagramKind::Again }
         }
         (None, [payload]) => {
             body.extend_from_slice(payload);
-            if signed { Kind::SignedSingle } else { Kind::Single }
+            if signed { DatagramKind::SignedSingle } else { DatagramKind::Single }
         }
         (None, _) => {
             write_batch(&mut body, payloads());
-            if signed { Kind::SignedBatch } else { Kind::Batch }
+            if signed { DatagramKind::SignedBatch } else { DatagramKind::Batch }
         }
     };
     (kind, body)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{LEADER_SLOT, Label};
-use quiver_datagram::{Config, Event, Payload, Priority, Refusal, Source};
+use quiver_datagram::{Config, DatagramRefusal, Event, Payload, PayloadOrigin, Priority};
 
 use crate::swarm::{Faults, Swarm, VALIDITY};
 
@@ -13,7 +13,7 @@ fn a_payload_arrives_at_everybody_once_and_costs_twelve_bytes() {
     swarm.telemetry(1, b"at home");
     swarm.settle();
     for node in [0, 2] {
-        assert_eq!(swarm.nodes[node].inbox, [(1, b"at home".to_vec(), Source::Member)], "{node}");
+        assert_eq!(swarm.nodes[node].inbox, [(1, b"at home".to_vec(), PayloadOrigin::Member)], "{node}");
     }
     assert!(swarm.nodes[1].inbox.is_empty());
     // An announcement first, then the datagram.
@@ -92,7 +92,7 @@ fn an_anonymous_member_cannot_sign_but_send() {
     let now = swarm.now;
     let node = &mut swarm.nodes[1];
     node.datagrams.set_epoch(now, keys, &mut node.rng);
-    assert_eq!(swarm.send(1, b"x", Priority::Command, true), Err(Refusal::NoSigner));
+    assert_eq!(swarm.send(1, b"x", Priority::Command, true), Err(DatagramRefusal::NoSigner));
     swarm.telemetry(1, b"y");
     swarm.settle();
     assert_eq!(swarm.nodes[0].payloads(), [b"y"]);
@@ -103,7 +103,7 @@ fn nothing_is_signed_over_a_carrier_whose_datagrams_cannot_carry_the_key() {
     let mut swarm = Swarm::new(2, Config { mtu: 120, ..Config::board() });
     let refused = swarm.send(1, b"x", Priority::Command, true).unwrap_err();
     assert!(
-        matches!(refused, Refusal::AnnouncementTooLong { mtu: 120, needed } if needed > 120),
+        matches!(refused, DatagramRefusal::AnnouncementTooLong { mtu: 120, needed } if needed > 120),
         "{refused}"
     );
     assert_eq!(
@@ -136,12 +136,12 @@ fn the_longest_payload_is_taken_and_fits_and_no_longer_one() {
         [(Priority::Telemetry, false), (Priority::Command, false), (Priority::Command, true)]
     {
         let mut swarm = Swarm::new(2, Config::default());
-        let Err(Refusal::TooLong { max, .. }) = swarm.send(1, &[7; 2_000], priority, sign) else {
+        let Err(DatagramRefusal::TooLong { max, .. }) = swarm.send(1, &[7; 2_000], priority, sign) else {
             panic!("taken")
         };
         assert_eq!(
             swarm.send(1, &vec![7; max + 1], priority, sign),
-            Err(Refusal::TooLong { len: max + 1, max })
+            Err(DatagramRefusal::TooLong { len: max + 1, max })
         );
         swarm.send(1, &vec![7; max], priority, sign).unwrap();
         swarm.settle();
@@ -240,7 +240,7 @@ fn a_sender_that_was_not_heard_for_very_many_datagrams_is_heard_again_after_an_a
 #[test]
 fn without_a_valid_key_nothing_passes_in_either_direction() {
     let mut swarm = Swarm::closed(2, Config::default());
-    assert_eq!(swarm.send(1, b"x", Priority::Command, false), Err(Refusal::Closed));
+    assert_eq!(swarm.send(1, b"x", Priority::Command, false), Err(DatagramRefusal::Closed));
     assert!(swarm.take(1).is_empty());
     swarm.open(0, None);
     swarm.open(1, None);
@@ -272,7 +272,7 @@ fn an_expired_key_closes_by_itself() {
     let sent = swarm.take(1);
     swarm.now += VALIDITY;
     swarm.deliver(0, sent.last().unwrap());
-    assert_eq!(swarm.send(1, b"x", Priority::Command, false), Err(Refusal::Closed));
+    assert_eq!(swarm.send(1, b"x", Priority::Command, false), Err(DatagramRefusal::Closed));
     swarm.run_for(Duration::from_millis(1), Duration::from_millis(1));
     assert!(!swarm.nodes[0].datagrams.is_open() && !swarm.nodes[1].datagrams.is_open());
     assert_eq!(swarm.nodes[0].payloads(), [b"one"]);

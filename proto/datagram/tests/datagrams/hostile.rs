@@ -8,7 +8,7 @@ use ccm::{AeadInOut, Ccm, KeyInit};
 use quiver_ainq::instrumented::{decodings, multiplications, reset};
 use quiver_ainq::traffic::Start;
 use quiver_ainq::{Epoch, LEADER_SLOT, Label, Slot};
-use quiver_datagram::{Config, Event, Payload, Priority, Source, Suspicion};
+use quiver_datagram::{Config, Event, Payload, PayloadOrigin, Priority, Suspicion};
 use quiver_testbed::name;
 use rand_chacha::rand_core::RngCore;
 
@@ -169,7 +169,7 @@ fn a_captured_member_cannot_sign_as_another() {
     swarm.command(1, b"land", true);
     swarm.settle();
     let source = swarm.source_of(1);
-    assert_eq!(swarm.nodes[0].inbox[0], (1, b"genuine".to_vec(), Source::Member));
+    assert_eq!(swarm.nodes[0].inbox[0], (1, b"genuine".to_vec(), PayloadOrigin::Member));
     assert_eq!(swarm.nodes[0].inbox[1], (1, b"land".to_vec(), source));
 }
 
@@ -464,7 +464,7 @@ fn what_a_member_signed_is_received_once_whatever_others_announce_in_its_slot() 
                 swarm.settle();
                 swarm.run_for(Duration::from_secs(2), STEP);
                 let landed =
-                    |(_, bytes, from): &&(Slot, Vec<u8>, Source)| bytes == b"land" && *from == source;
+                    |(_, bytes, from): &&(Slot, Vec<u8>, PayloadOrigin)| bytes == b"land" && *from == source;
                 assert_eq!(swarm.nodes[listener].inbox.iter().filter(landed).count(), 1, "silenced: {case}");
             }
         }

@@ -8,7 +8,9 @@ use quiver_ainq::{
     Deployment, DroneKeypair, Epoch, EpochKeys, GroupContext, Identity, LEADER_SLOT, Label, Leadership,
     MAX_SLOTS, MasterSecret, Ristretto255, Role, Roster, Slot, StrategyKind, Times, TrafficKey,
 };
-use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Refusal, Source, Suspicion};
+use quiver_datagram::{
+    Config, DatagramRefusal, Datagrams, Event, Payload, PayloadOrigin, Priority, Suspicion,
+};
 use quiver_testbed::{issue_keypair, name};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -19,7 +21,7 @@ pub(crate) type S = Counting<Ristretto255>;
 pub(crate) const VALIDITY: Duration = Duration::from_secs(600);
 
 /// Payload that a node received: slot, bytes, source.
-pub(crate) type Received = (Slot, Vec<u8>, Source);
+pub(crate) type Received = (Slot, Vec<u8>, PayloadOrigin);
 
 pub(crate) struct Node {
     pub(crate) datagrams: Datagrams<S>,
@@ -222,7 +224,7 @@ impl Swarm {
         bytes: &[u8],
         priority: Priority,
         sign: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramRefusal> {
         let (now, node) = (self.now, &mut self.nodes[node]);
         let sent = node.datagrams.send(now, Payload { bytes: bytes.to_vec(), priority, sign });
         node.drain(&self.deployment, now);
@@ -315,8 +317,8 @@ impl Swarm {
         bytes
     }
 
-    pub(crate) fn source_of(&self, node: usize) -> Source {
+    pub(crate) fn source_of(&self, node: usize) -> PayloadOrigin {
         let public = self.nodes[node].keypair.public();
-        Source::Signed { name: public.identity.name.clone(), handle: public.handle() }
+        PayloadOrigin::Signed { name: public.identity.name.clone(), handle: public.handle() }
     }
 }

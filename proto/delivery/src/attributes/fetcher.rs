@@ -15,12 +15,12 @@ use core::time::Duration;
 use quiver_ainq::{
     Deployment, Error, PendingDelivery, SealedDelivery, SignedAuthority, Suite, VerifiedAuthority,
 };
-use quiver_machine::{Backoff, Context, Handled, Part, Peer, Route, due};
+use quiver_machine::{Backoff, Context, Handled, MachinePart, Peer, Route, due};
 use quiver_message::{
-    DeliveryChallenge, DeliveryOffer, DeliveryReply, Message, Nonce, Payload, Reason, Refusal,
+    DeliveryChallenge, DeliveryOffer, DeliveryReply, Message, Nonce, Payload, Refusal, RefusalReason,
 };
 
-pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, Held};
+pub use self::interface::{FetchCommand, FetchEvent, FetchTiming, HeldAuthority};
 use self::list_request::ListRequest;
 use super::query::{KeyQuery, KeyResponse};
 use crate::client::{Challenge, LONGEST_WAIT, greet};
@@ -74,9 +74,13 @@ impl<S: Suite> Fetcher<S> {
     ///
     /// # Errors
     /// If the statement of a held key does not verify.
-    pub fn new(deployment: &Deployment<S>, held: Vec<Held>, timing: FetchTiming) -> Result<Self, Error> {
+    pub fn new(
+        deployment: &Deployment<S>,
+        held: Vec<HeldAuthority>,
+        timing: FetchTiming,
+    ) -> Result<Self, Error> {
         let mut known = Vec::with_capacity(held.len());
-        for Held { statement, grant } in held {
+        for HeldAuthority { statement, grant } in held {
             let statement = SignedAuthority::decode(&statement)?.verify(deployment)?;
             known.push((statement, grant));
         }
@@ -253,7 +257,7 @@ impl<S: Suite> Fetcher<S> {
         cx.out.event(FetchEvent::Refused(refusal.reason));
         let asking = matches!(self.stage, Stage::Asking(_));
         // §4.1: an old cookie and a busy KGC take a new challenge; other refusals are about one authority.
-        if asking && !matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
+        if asking && !matches!(refusal.reason, RefusalReason::BadCookie | RefusalReason::Busy) {
             self.next(cx, false);
         } else {
             let wait = self.backoff.next(cx.rng).max(refusal.retry_after.min(LONGEST_WAIT));
@@ -267,7 +271,7 @@ fn blame<S: Suite>(cx: &mut FetchContext<'_, S>, peer: Peer, error: Error) {
     cx.out.event(FetchEvent::Blamed { peer, offence: error.into() });
 }
 
-impl<S: Suite> Part<S> for Fetcher<S> {
+impl<S: Suite> MachinePart<S> for Fetcher<S> {
     type Command = FetchCommand;
     type Event = FetchEvent;
     type Record = Infallible;

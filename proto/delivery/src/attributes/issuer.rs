@@ -8,20 +8,22 @@ use alloc::vec::Vec;
 use quiver_ainq::{Role, Suite, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
 use quiver_machine::{Context, Rate, TokenBuckets};
-use quiver_message::{DeliveryOffer, MAX_AUTHORITIES, Payload, Reason};
+use quiver_message::{DeliveryOffer, MAX_AUTHORITIES, Payload, RefusalReason};
 
 pub use self::grants::Grant;
 use self::grants::{GrantState, Grants, InForce, mark_of_published};
-pub use self::interface::{Authority, IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, KeyIssued};
+pub use self::interface::{
+    IssuerCommand, IssuerConfig, IssuerError, IssuerEvent, IssuingAuthority, KeyIssued,
+};
 use super::key_maker::MakeError;
 use super::query::{KeyQuery, KeyResponse, MAX_KEY_LEN};
-use crate::server::{Delivery, DeliveryServer, Issuer, MAX_REMEMBERED, Refused};
+use crate::server::{Delivery, DeliveryRefusal, DeliveryServer, Issuer, MAX_REMEMBERED};
 
 /// The attribute authorities of a KGC, and what drones are granted at them.
 #[derive(Debug)]
 pub struct AttributeIssuer<S: Suite> {
     /// Ascending by fingerprint.
-    authorities: Vec<Authority<S>>,
+    authorities: Vec<IssuingAuthority<S>>,
     grants: Grants,
     /// Buckets by authority and serial.
     limiter: TokenBuckets<([u8; 32], [u8; 16])>,
@@ -55,14 +57,14 @@ impl<S: Suite> AttributeIssuer<S> {
     ///
     /// # Errors
     /// [`IssuerError`]; nothing changes then.
-    pub fn add(&mut self, authority: Authority<S>) -> Result<(), IssuerError> {
-        let Authority { statement, delivery, .. } = &authority;
+    pub fn add(&mut self, authority: IssuingAuthority<S>) -> Result<(), IssuerError> {
+        let IssuingAuthority { statement, delivery, .. } = &authority;
         // §4.2: the delivery secret a belongs to A = a·P of the signed statement, or no drone could open a
         // key.
         if !super::is_kind(&statement.kind) || delivery.public() != statement.delivery {
             return Err(IssuerError::WrongKey(statement.name.clone()));
         }
-        let fingerprint = |authority: &Authority<S>| *authority.statement.fingerprint();
+        let fingerprint = |authority: &IssuingAuthority<S>| *authority.statement.fingerprint();
         match self.authorities.binary_search_by_key(statement.fingerprint(), fingerprint) {
             Ok(_) => Err(IssuerError::Twice),
             Err(_) if self.authorities.len() >= MAX_AUTHORITIES => Err(IssuerError::TooMany),
@@ -86,8 +88,8 @@ impl<S: Suite> AttributeIssuer<S> {
         place: usize,
         request: &VerifiedDelivery<S>,
         held: Option<u64>,
-    ) -> Result<(KeyResponse, IssuerEvent), Refused> {
-        let found = self.authorities.get_mut(place).ok_or(Reason::UnknownAuthority)?;
+    ) -> Result<(KeyResponse, IssuerEvent), DeliveryRefusal> {
+        let found = self.authorities.get_mut(place).ok_or(RefusalReason::UnknownAuthority)?;
         let period = found.maker.begin_period(cx.now.unix);
         let fingerprint = *found.statement.fingerprint();
         let identity = &request.drone().identity;
@@ -114,7 +116,7 @@ impl<S: Suite> AttributeIssuer<S> {
             return Ok((KeyResponse::Held { grant: mark }, event));
         }
         // §4.1, rate: a key costs as much curve arithmetic as its grant has leaves.
-        self.limiter.take(cx.now.monotonic, (fingerprint, identity.serial)).map_err(Refused::busy)?;
+        self.limiter.take(cx.now.monotonic, (fingerprint, identity.serial)).map_err(DeliveryRefusal::busy)?;
         match found.maker.make(granted, cx.rng).and_then(short_enough) {
             Ok(key) => {
                 // §4.1: durable before the key leaves.
@@ -131,7 +133,7 @@ impl<S: Suite> AttributeIssuer<S> {
             }
             Err(error) => {
                 cx.out.event(IssuerEvent::NotMade { authority, name, error });
-                Err(Reason::NotReady.into())
+                Err(RefusalReason::NotReady.into())
             }
         }
     }
@@ -158,16 +160,17 @@ impl<S: Suite> Issuer<S> for AttributeIssuer<S> {
         &mut self,
         cx: &mut IssuerContext<'_, S>,
         request: &VerifiedDelivery<S>,
-    ) -> Result<Delivery<IssuerEvent>, Refused> {
-        let asked = |authority: &Authority<S>| authority.statement.fingerprint() == request.authority();
-        let place = self.authorities.iter().position(asked).ok_or(Reason::UnknownAuthority)?;
-        let query = KeyQuery::decode(request.question()).map_err(Refused::malformed)?;
+    ) -> Result<Delivery<IssuerEvent>, DeliveryRefusal> {
+        let asked =
+            |authority: &IssuingAuthority<S>| authority.statement.fingerprint() == request.authority();
+        let place = self.authorities.iter().position(asked).ok_or(RefusalReason::UnknownAuthority)?;
+        let query = KeyQuery::decode(request.question()).map_err(DeliveryRefusal::malformed)?;
         let (response, event) = self.decide(cx, place, request, query.held)?;
-        let authority = self.authorities.get(place).ok_or(Reason::UnknownAuthority)?;
+        let authority = self.authorities.get(place).ok_or(RefusalReason::UnknownAuthority)?;
         // §4.2: a·N proves to the drone that the authority made it. The key is short enough: this does not
         // fail.
         let sealed = request.seal(&authority.statement, &authority.delivery, &response.encode(), cx.rng);
-        let sealed = sealed.map_err(|_| Reason::NotReady)?.encode();
+        let sealed = sealed.map_err(|_| RefusalReason::NotReady)?.encode();
         let statement = if query.statement { authority.statement.bytes() } else { Vec::new() };
         Ok(Delivery { statement, sealed, event: Some(event) })
     }
@@ -175,7 +178,7 @@ impl<S: Suite> Issuer<S> for AttributeIssuer<S> {
 
 /// Response to a leader without a grant: the public data of this period.
 fn published<S: Suite>(
-    authority: &Authority<S>,
+    authority: &IssuingAuthority<S>,
     period: Option<u64>,
     held: Option<u64>,
     role: &Role,

@@ -34,14 +34,14 @@ pub struct HeldKey {
 
 /// Entry of one authority: without a key, enough to seal under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry<S: Suite> {
+pub struct KeyringEntry<S: Suite> {
     /// The KGC's statement about it.
     pub authority: VerifiedAuthority<S>,
     /// Key of this drone.
     pub key: Option<HeldKey>,
 }
 
-impl<S: Suite> Entry<S> {
+impl<S: Suite> KeyringEntry<S> {
     /// The encoding; secret if there is a key.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let statement = self.authority.bytes();
@@ -80,22 +80,22 @@ impl<S: Suite> Entry<S> {
 /// All that a drone holds, by the authority's name.
 #[derive(Default, Clone, Debug, PartialEq, Eq)]
 pub struct Keyring<S: Suite> {
-    entries: BTreeMap<Name, Entry<S>>,
+    entries: BTreeMap<Name, KeyringEntry<S>>,
 }
 
 impl<S: Suite> Keyring<S> {
     /// The entry of an authority.
-    pub fn entry(&self, authority: &Name) -> Option<&Entry<S>> {
+    pub fn entry(&self, authority: &Name) -> Option<&KeyringEntry<S>> {
         self.entries.get(authority)
     }
 
     /// All entries, by the authority's name.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry<S>> {
+    pub fn entries(&self) -> impl Iterator<Item = &KeyringEntry<S>> {
         self.entries.values()
     }
 
     /// Entries of authorities of one kind.
-    pub fn entries_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry<S>> {
+    pub fn entries_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a KeyringEntry<S>> {
         self.entries().filter(move |entry| entry.authority.kind.as_str() == kind)
     }
 
@@ -103,7 +103,7 @@ impl<S: Suite> Keyring<S> {
     ///
     /// # Errors
     /// [`Error::TooLong`] if there are too many authorities.
-    pub fn put(&mut self, entry: Entry<S>) -> Result<bool, Error> {
+    pub fn put(&mut self, entry: KeyringEntry<S>) -> Result<bool, Error> {
         let name = entry.authority.name.clone();
         // §4.2: a KGC has 16 authorities; the rest is for those whose keys came as files.
         if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&name) {
@@ -116,7 +116,7 @@ impl<S: Suite> Keyring<S> {
 
     /// The encoding; secret.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        let entries: Vec<_> = self.entries.values().map(Entry::encode).collect();
+        let entries: Vec<_> = self.entries.values().map(KeyringEntry::encode).collect();
         let length = entries.iter().map(|entry| 4 + entry.len()).sum::<usize>();
         let mut writer = Writer::with_capacity(5 + length);
         writer.u8(VERSION).count(entries.len());
@@ -129,7 +129,7 @@ impl<S: Suite> Keyring<S> {
     /// Reads the encoding and checks every statement.
     ///
     /// # Errors
-    /// As [`Entry::decode`].
+    /// As [`KeyringEntry::decode`].
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != VERSION {
@@ -137,7 +137,7 @@ impl<S: Suite> Keyring<S> {
         }
         let mut keyring = Self::default();
         for _ in 0..reader.count(MAX_ENTRIES, 4)? {
-            let entry = Entry::decode(reader.lp(MAX_ENTRY_LEN)?, deployment)?;
+            let entry = KeyringEntry::decode(reader.lp(MAX_ENTRY_LEN)?, deployment)?;
             let last = keyring.entries.last_key_value().map(|(name, _)| name);
             // One encoding: ascending names, none twice.
             if last.is_some_and(|last| *last >= entry.authority.name) {

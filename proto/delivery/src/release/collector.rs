@@ -17,13 +17,13 @@ use core::convert::Infallible;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
-use quiver_ibe::{Condition, Error as IbeError, Fault, IdentityKey, UnverifiedKeyShare, combine};
-use quiver_machine::{Backoff, Context, Handled, Offence, Part, Peer, Route};
-use quiver_message::{Message, Reason};
+use quiver_ibe::{Condition, Error as IbeError, IdentityKey, ShareFault, UnverifiedKeyShare, combine};
+use quiver_machine::{Backoff, Context, Handled, MachinePart, Offence, Peer, Route};
+use quiver_message::{Message, RefusalReason};
 
 use self::collection::{Asked, Collection};
 pub use self::interface::{CollectCommand, CollectEvent, CollectTiming, Shortfall, Verdict};
-use self::link::{Link, Stage};
+use self::link::{CollectionStage, KgcLink};
 use super::authority::ReleaseAuthority;
 use super::query::ShareResponse;
 
@@ -40,7 +40,7 @@ pub struct Collector<S: Suite> {
     /// The statement of the highest version seen.
     authority: Option<ReleaseAuthority<S>>,
     /// Connected KGCs, the one to ask first in front.
-    links: Vec<Link>,
+    links: Vec<KgcLink>,
     /// Collections by condition; `None` if only the statement is wanted.
     collections: BTreeMap<Option<Condition>, Collection<S>>,
     kept: BTreeMap<Condition, IdentityKey>,
@@ -139,7 +139,7 @@ impl<S: Suite> Collector<S> {
                     self.collections.remove(wanted);
                     cx.out.event(CollectEvent::UpToDate);
                 } else {
-                    self.note_refusal(from, wanted, Verdict::Refused(Reason::Malformed));
+                    self.note_refusal(from, wanted, Verdict::Refused(RefusalReason::Malformed));
                 }
                 return;
             }
@@ -162,12 +162,12 @@ impl<S: Suite> Collector<S> {
         share: &[u8],
     ) {
         let Some(condition) = wanted else {
-            return self.note_refusal(from, wanted, Verdict::Refused(Reason::Malformed));
+            return self.note_refusal(from, wanted, Verdict::Refused(RefusalReason::Malformed));
         };
         if self.authority.as_ref().map(ReleaseAuthority::version) != Some(version) {
             // §4.3: it, or the statement known here, is of before a refresh: ask it again for its challenge.
             if let Some(link) = self.links.iter_mut().find(|link| link.peer == from) {
-                link.stage = Stage::Fresh;
+                link.stage = CollectionStage::Fresh;
             }
             return self.rest(cx, from, wanted, Verdict::OtherVersion(version));
         }
@@ -207,7 +207,7 @@ impl<S: Suite> Collector<S> {
                 // given up.
                 Err(_) => shares
                     .iter()
-                    .map(|share| quiver_ibe::Culprit { index: share.index(), fault: Fault::Wrong })
+                    .map(|share| quiver_ibe::Culprit { index: share.index(), fault: ShareFault::Wrong })
                     .collect(),
             };
             // §4.3: the wrong ones are named, and other KGCs asked in their place.
@@ -242,7 +242,7 @@ impl<S: Suite> Collector<S> {
         peer: Peer,
         kgc: KgcId,
         condition: &Condition,
-        fault: Fault,
+        fault: ShareFault,
     ) {
         let condition = condition.clone();
         self.note_refusal(peer, &Some(condition.clone()), Verdict::Wrong(fault));
@@ -291,14 +291,16 @@ fn blame<S: Suite>(cx: &mut CollectContext<'_, S>, peer: Peer, offence: impl Int
 }
 
 /// The fault of a share that does not even decode.
-fn fault_of(error: &IbeError) -> Fault {
+fn fault_of(error: &IbeError) -> ShareFault {
     match error {
-        IbeError::InvalidKeyShares { culprits } => culprits.first().map_or(Fault::NoPoint, |one| one.fault),
-        _ => Fault::NoPoint,
+        IbeError::InvalidKeyShares { culprits } => {
+            culprits.first().map_or(ShareFault::NoPoint, |one| one.fault)
+        }
+        _ => ShareFault::NoPoint,
     }
 }
 
-impl<S: Suite> Part<S> for Collector<S> {
+impl<S: Suite> MachinePart<S> for Collector<S> {
     type Command = CollectCommand;
     type Event = CollectEvent;
     type Record = Infallible;
@@ -308,7 +310,7 @@ impl<S: Suite> Part<S> for Collector<S> {
         if route == Route::Kgc && self.links.len() < MAX_LINKS {
             let place = cx.rng.next_u32() as usize % (self.links.len() + 1);
             let backoff = Backoff::new(self.timing.retry, self.timing.retry_max);
-            self.links.insert(place, Link::new(peer, backoff));
+            self.links.insert(place, KgcLink::new(peer, backoff));
         }
     }
 

@@ -71,7 +71,7 @@ impl Audience {
 
 /// The operator's policy for a pattern. The highest revision counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct ReleasePolicy {
     /// Rises with every change that the operator makes.
     pub revision: u64,
     /// The conditions.
@@ -100,8 +100,8 @@ pub(super) struct Policies {
 
 impl Policies {
     /// Takes a policy unless a newer one of its pattern is known.
-    pub(super) fn apply(&mut self, policy: Policy) {
-        let Policy { revision, pattern, audience } = policy;
+    pub(super) fn apply(&mut self, policy: ReleasePolicy) {
+        let ReleasePolicy { revision, pattern, audience } = policy;
         // A command that overtakes a later one must not undo it.
         if self.patterns.get(&pattern).is_none_or(|(known, _)| *known < revision) {
             self.patterns.insert(pattern, (revision, audience));
@@ -144,10 +144,10 @@ mod tests {
         Identity { serial: [1; 16], name: name("d"), role, groups, not_after: 9 }
     }
 
-    fn policy(revision: u64, pattern: &str, groups: Option<&[&str]>) -> Policy {
+    fn policy(revision: u64, pattern: &str, groups: Option<&[&str]>) -> ReleasePolicy {
         let audience =
             groups.map(|groups| Audience { groups: groups.iter().map(|group| name(group)).collect() });
-        Policy { revision, pattern: pattern.parse().unwrap(), audience }
+        ReleasePolicy { revision, pattern: pattern.parse().unwrap(), audience }
     }
 
     fn condition(text: &str) -> Condition {

@@ -6,16 +6,16 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{Error, Identity, Suite, UnixTime, VerifiedDelivery};
-use quiver_ibe::{Condition, IdentityPoint, KeyShare, Kind};
+use quiver_ibe::{Condition, ConditionKind, IdentityPoint, KeyShare};
 use quiver_machine::{Context, TokenBuckets};
-use quiver_message::{DeliveryOffer, Payload, Reason};
+use quiver_message::{DeliveryOffer, Payload, RefusalReason};
 
 pub use self::interface::{
     Holding, HoldingError, ReleaseCommand, ReleaseConfig, ReleaseEvent, ShareReleased,
 };
 use super::policy::Policies;
 use super::query::{ShareQuery, ShareResponse};
-use crate::server::{Delivery, Issuer, MAX_REMEMBERED, Refused};
+use crate::server::{Delivery, DeliveryRefusal, Issuer, MAX_REMEMBERED};
 
 /// Greatest number of conditions whose share is cached: when a phase begins, a swarm asks for one key.
 const MAX_READY: usize = 256;
@@ -71,10 +71,12 @@ impl<S: Suite> ShareReleaser<S> {
         }
         // §4.3: then the condition's own rule: this KGC's clock, its operator's approval, the serial.
         match condition.kind() {
-            Kind::NotBefore(at) if now < at => Err(ShareResponse::NotYet { at, now }),
-            Kind::Mission(_) if !self.policies.approved(condition) => Err(ShareResponse::NotApproved),
-            Kind::Drone(serial) if serial != drone.serial => Err(ShareResponse::NotItsDrone),
-            Kind::NotBefore(_) | Kind::Mission(_) | Kind::Drone(_) => Ok(()),
+            ConditionKind::NotBefore(at) if now < at => Err(ShareResponse::NotYet { at, now }),
+            ConditionKind::Mission(_) if !self.policies.approved(condition) => {
+                Err(ShareResponse::NotApproved)
+            }
+            ConditionKind::Drone(serial) if serial != drone.serial => Err(ShareResponse::NotItsDrone),
+            ConditionKind::NotBefore(_) | ConditionKind::Mission(_) | ConditionKind::Drone(_) => Ok(()),
         }
     }
 
@@ -129,11 +131,11 @@ impl<S: Suite> Issuer<S> for ShareReleaser<S> {
         &mut self,
         cx: &mut ReleaserContext<'_, S>,
         request: &VerifiedDelivery<S>,
-    ) -> Result<Delivery<ReleaseEvent>, Refused> {
-        let query = ShareQuery::decode(request.question()).map_err(Refused::malformed)?;
+    ) -> Result<Delivery<ReleaseEvent>, DeliveryRefusal> {
+        let query = ShareQuery::decode(request.question()).map_err(DeliveryRefusal::malformed)?;
         // §4.3: the query names j: what is signed for one KGC is not answered by another.
         if self.holding.as_ref().map(Holding::kgc) != Some(query.kgc) {
-            return Err(Refused::malformed(Error::WrongKgc));
+            return Err(DeliveryRefusal::malformed(Error::WrongKgc));
         }
         let identity = &request.drone().identity;
         let response = match &query.condition {
@@ -142,13 +144,14 @@ impl<S: Suite> Issuer<S> for ShareReleaser<S> {
             Some(condition) => match self.decide(cx.now.unix, condition, identity) {
                 Err(denied) => denied,
                 Ok(()) => {
-                    self.limiter.take(cx.now.monotonic, identity.serial).map_err(Refused::busy)?;
+                    self.limiter.take(cx.now.monotonic, identity.serial).map_err(DeliveryRefusal::busy)?;
                     self.release(cx, condition, request)
                 }
             },
         };
         // §4.3: unattested, because the key itself verifies. A response is short enough: this does not fail.
-        let sealed = request.seal_unattested(&response.encode(), cx.rng).map_err(|_| Reason::NotReady)?;
+        let sealed =
+            request.seal_unattested(&response.encode(), cx.rng).map_err(|_| RefusalReason::NotReady)?;
         let held = self.holding.as_ref().filter(|_| query.statement);
         let statement = held.map_or_else(Vec::new, |held| held.authority.statement().bytes());
         let event = query.condition.map(|condition| reported(condition, identity, &response));

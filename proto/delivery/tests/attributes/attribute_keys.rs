@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Role, SignedAuthority};
 use quiver_delivery::attributes::{FetchEvent, Grant, IssuerEvent, KeyResponse};
-use quiver_machine::{Either, Reason};
+use quiver_machine::{Either, RefusalReason};
 
 use crate::world::{INTERVAL, Node, START, World, name};
 
@@ -92,7 +92,7 @@ fn who_asks_too_often_waits() {
     world.lose_ring(drone);
     world.restart_drone(drone);
     world.fetch(drone);
-    assert!(world.refusals(drone).contains(&Reason::Busy));
+    assert!(world.refusals(drone).contains(&RefusalReason::Busy));
     assert!(world.time() - before >= INTERVAL);
     assert!(world.key(drone, "orders").is_some());
 }
@@ -198,7 +198,7 @@ fn impossible_grant_is_reported_and_stops_nobody() {
     world.fetch(drone);
     assert!(world.key(drone, "c").is_some());
     assert_eq!((world.key(drone, "a"), world.key(drone, "b")), (None, None));
-    assert_eq!(world.refusals(drone), [Reason::NotReady, Reason::NotReady]);
+    assert_eq!(world.refusals(drone), [RefusalReason::NotReady, RefusalReason::NotReady]);
     let failed =
         world.issuer_events().iter().filter(|event| matches!(event, IssuerEvent::NotMade { .. })).count();
     assert_eq!((failed, world.issued()), (2, 1));

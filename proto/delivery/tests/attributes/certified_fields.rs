@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use quiver_abke::{Authority, Credential, Error as AbkeError, UnverifiedPublicKey, Verifier};
 use quiver_admission::certifying::{
-    Certificate, Certifier, CertifyError, MAX_CERTIFIED, MAX_PERIOD, MIN_PERIOD, Terms,
+    Certificate, CertificationTerms, Certifier, CertifyError, MAX_CERTIFIED, MAX_PERIOD, MIN_PERIOD,
 };
 use quiver_ainq::Role;
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_delivery::attributes::{IssuerEvent, KeyMaker};
 use quiver_garble::policy::Schema;
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -19,8 +19,8 @@ use crate::world::{SEED, START, World, name};
 
 const PERIOD: Duration = Duration::from_secs(3600);
 
-fn terms() -> Terms {
-    Terms::new(Schema::parse("x: i12, time: u6, medic: bool").unwrap(), PERIOD).unwrap()
+fn terms() -> CertificationTerms {
+    CertificationTerms::new(Schema::parse("x: i12, time: u6, medic: bool").unwrap(), PERIOD).unwrap()
 }
 
 fn rng() -> ChaCha20Rng {
@@ -100,7 +100,7 @@ fn revoked_drone_is_certified_nothing_in_the_next_period() {
     world.revoke(drone);
     world.run_for(PERIOD);
     world.fetch(drone);
-    assert!(world.refusals(drone).contains(&Reason::Revoked));
+    assert!(world.refusals(drone).contains(&RefusalReason::Revoked));
     let of_the_last = held(&world, drone).key().period();
     assert!(of_the_last < terms().period_at(world.clock().unix));
 }
@@ -147,7 +147,8 @@ fn credential_altered_anywhere_or_of_another_authority_is_refused() {
     for length in (0..bytes.len()).step_by(97) {
         assert!(Certificate::decode(&bytes[..length], &terms(), &mut rng()).is_err());
     }
-    let wider = Terms::new(Schema::parse("x: i12, time: u7, medic: bool").unwrap(), PERIOD).unwrap();
+    let wider =
+        CertificationTerms::new(Schema::parse("x: i12, time: u7, medic: bool").unwrap(), PERIOD).unwrap();
     let refused = Certificate::decode(&bytes, &wider, &mut rng()).unwrap_err();
     assert_eq!(refused, CertifyError::Malformed("slot keys of another schema"));
     // The credential of one authority under the slot keys of another.
@@ -188,14 +189,17 @@ fn terms_are_bounded_and_the_widest_certificate_fits_an_answer() {
         let rest = (!bits.is_multiple_of(64)).then(|| format!("rest: u{}", bits % 64));
         Schema::parse(&fields.chain(rest).collect::<Vec<_>>().join(", ")).unwrap()
     };
-    assert_eq!(Terms::new(Schema::new(), PERIOD), Err(CertifyError::Bits(0)));
+    assert_eq!(CertificationTerms::new(Schema::new(), PERIOD), Err(CertifyError::Bits(0)));
     let beyond = MAX_CERTIFIED + 1;
-    assert_eq!(Terms::new(schema(beyond), PERIOD), Err(CertifyError::Bits(beyond)));
-    assert!(Terms::new(schema(9), MIN_PERIOD).is_ok() && Terms::new(schema(9), MAX_PERIOD).is_ok());
+    assert_eq!(CertificationTerms::new(schema(beyond), PERIOD), Err(CertifyError::Bits(beyond)));
+    assert!(
+        CertificationTerms::new(schema(9), MIN_PERIOD).is_ok()
+            && CertificationTerms::new(schema(9), MAX_PERIOD).is_ok()
+    );
     for period in [Duration::ZERO, MIN_PERIOD - Duration::from_secs(1), MAX_PERIOD + Duration::from_secs(1)] {
-        assert_eq!(Terms::new(schema(9), period), Err(CertifyError::Period(period.as_secs())));
+        assert_eq!(CertificationTerms::new(schema(9), period), Err(CertifyError::Period(period.as_secs())));
     }
-    let widest = Terms::new(schema(MAX_CERTIFIED), PERIOD).unwrap();
+    let widest = CertificationTerms::new(schema(MAX_CERTIFIED), PERIOD).unwrap();
     let mut certifier = Certifier::new(widest.clone(), SEED);
     certifier.begin_period(START);
     let names: Vec<_> = widest.schema().fields().iter().map(|field| (field.name().to_string(), 1)).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, Error, MasterSecret, Role};
 use quiver_delivery::attributes::{FetchEvent, IssuerEvent};
 use quiver_enrolment::KgcEvent;
-use quiver_machine::{Either, Misdeed, Offence, Reason};
+use quiver_machine::{Either, Misdeed, Offence, RefusalReason};
 use quiver_message::{DeliveryHello, DeliveryOffer, DeliveryRequest, Message, MessageError, Payload};
 
 use quiver_testbed::matching;
@@ -48,9 +48,11 @@ fn revoked_and_expired_drones_get_nothing() {
         world.grant("orders", drone, Some(b"scout"));
     }
     world.revoke(revoked);
-    for (drone, reason) in
-        [(revoked, Reason::Revoked), (expired, Reason::Expired), (foreign, Reason::BadSignature)]
-    {
+    for (drone, reason) in [
+        (revoked, RefusalReason::Revoked),
+        (expired, RefusalReason::Expired),
+        (foreign, RefusalReason::BadSignature),
+    ] {
         world.fetch(drone);
         assert_eq!(world.refusals(drone), [reason]);
         assert_eq!(world.key(drone, "orders"), None);
@@ -58,7 +60,7 @@ fn revoked_and_expired_drones_get_nothing() {
     // Also after a restart, from the list that the KGC stored.
     world.restart_centre();
     world.fetch(revoked);
-    assert_eq!(world.refusals(revoked).last(), Some(&Reason::Revoked));
+    assert_eq!(world.refusals(revoked).last(), Some(&RefusalReason::Revoked));
     assert_eq!((world.made(), world.issued()), (0, 0));
 }
 
@@ -80,15 +82,15 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
             .rev()
             .find_map(matching!(IssuerEvent::Refused { reason, .. } => *reason))
     };
-    assert_eq!(refused(&world), Some(Reason::BadCookie));
+    assert_eq!(refused(&world), Some(RefusalReason::BadCookie));
     // From the same connection, at once: made once more at the most, and not before the interval is over.
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run_for(Duration::from_millis(1));
-    assert_eq!(refused(&world), Some(Reason::Busy));
+    assert_eq!(refused(&world), Some(RefusalReason::Busy));
     world.run_for(Duration::from_secs(121));
     world.inject(Node::Drone(drone), Node::Centre, &request.bytes);
     world.run_for(Duration::from_millis(1));
-    assert_eq!(refused(&world), Some(Reason::BadCookie));
+    assert_eq!(refused(&world), Some(RefusalReason::BadCookie));
     assert_eq!((world.made(), world.issued()), (1, 1));
 }
 
@@ -232,7 +234,7 @@ fn forged_refusals_and_challenges_take_nothing_away() {
     world.change_messages(|message| match message {
         Message::DeliveryReply(reply) => {
             let reference = reply.request_digest.to_vec();
-            let (reason, retry_after) = (Reason::Revoked, Duration::from_secs(1_000_000));
+            let (reason, retry_after) = (RefusalReason::Revoked, Duration::from_secs(1_000_000));
             *message = Message::Refusal(quiver_message::Refusal { reason, reference, retry_after });
         }
         // An authority without the KGC's statement.
@@ -240,7 +242,7 @@ fn forged_refusals_and_challenges_take_nothing_away() {
         _ => {}
     });
     world.fetch(drone);
-    assert_eq!(world.refusals(drone), [Reason::UnknownAuthority, Reason::Revoked]);
+    assert_eq!(world.refusals(drone), [RefusalReason::UnknownAuthority, RefusalReason::Revoked]);
     assert_eq!(world.key(drone, "orders"), Some(key.as_slice()));
     let last = |world: &World| world.drone_events(drone).last().cloned();
     assert_eq!(last(&world), Some(FetchEvent::Done { answered: 0, refused: 2 }), "nothing is confirmed");
@@ -376,7 +378,7 @@ fn drone_that_may_have_nothing_buys_no_more_checks_than_its_connection_may() {
         let refused = world.issuer_events().into_iter();
         let refused: Vec<_> =
             refused.filter_map(matching!(IssuerEvent::Refused { reason, .. } => *reason)).collect();
-        let busy = refused.iter().filter(|reason| **reason == Reason::Busy).count();
+        let busy = refused.iter().filter(|reason| **reason == RefusalReason::Busy).count();
         (busy, refused.len())
     };
     let (busy, refused) = count(&world);

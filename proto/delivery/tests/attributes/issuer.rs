@@ -1,7 +1,7 @@
 //! An issuer alone: configurations that it refuses, and its server without a KGC beside it.
 
 use quiver_delivery::attributes::{
-    AttributeIssuer, Authority, IssuerConfig, IssuerError, KeyQuery, KeyResponse,
+    AttributeIssuer, IssuerConfig, IssuerError, IssuingAuthority, KeyQuery, KeyResponse,
 };
 use quiver_delivery::{Issuer, Standalone};
 use quiver_machine::{Input, Machine, Output, Peer, Via};
@@ -10,7 +10,7 @@ use quiver_message::{DeliveryHello, Message, Payload, RevocationQuery};
 use crate::world::{INTERVAL, S, Toy, World, name};
 
 fn config(world: &World, places: &[(usize, usize)]) -> IssuerConfig<S> {
-    let authority = |&(statement, secret): &(usize, usize)| Authority {
+    let authority = |&(statement, secret): &(usize, usize)| IssuingAuthority {
         statement: world.authorities[statement].statement.clone(),
         delivery: world.authorities[secret].delivery.clone(),
         maker: Box::new(Toy(world.made.clone())),

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quiver_admission::certifying::{Certifier, Terms};
+use quiver_admission::certifying::{CertificationTerms, Certifier};
 use quiver_ainq::{
     AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
     Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::attributes::{
-    AttributeIssuer, AttributeServer, Authority, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, Held,
-    IssuerCommand, IssuerConfig, IssuerEvent, KeyMaker, KeyResponse, MakeError,
+    AttributeIssuer, AttributeServer, FetchCommand, FetchEvent, FetchTiming, Fetcher, Grant, HeldAuthority,
+    IssuerCommand, IssuerConfig, IssuerEvent, IssuingAuthority, KeyMaker, KeyResponse, MakeError,
 };
 use quiver_delivery::kgc::{
     Deliveries, DeliveryCommand, DeliveryEvent, DeliveryRecord, KgcNode, KgcNodeCommand, KgcNodeEvent,
@@ -22,7 +22,7 @@ use quiver_delivery::kgc::{
 };
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig};
-use quiver_machine::{Either, Input, Machine, Now, Output, Reason, Route};
+use quiver_machine::{Either, Input, Machine, Now, Output, RefusalReason, Route};
 use quiver_message::Message;
 use quiver_testbed::{Net, deref_to_net, issue_keypair, matching};
 use rand_chacha::ChaCha20Rng;
@@ -154,10 +154,10 @@ impl World {
     }
 
     pub(crate) fn server(&mut self) -> AttributeServer<S> {
-        let authorities = self.authorities.iter().map(|stored| Authority {
+        let authorities = self.authorities.iter().map(|stored| IssuingAuthority {
             statement: stored.statement.clone(),
             delivery: stored.delivery.clone(),
-            maker: match Terms::of(&stored.statement) {
+            maker: match CertificationTerms::of(&stored.statement) {
                 Ok(terms) => Box::new(Certifier::new(terms, SEED)) as Box<dyn KeyMaker>,
                 Err(_) => Box::new(Toy(self.made.clone())),
             },
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// An authority that certifies fields, beside the others.
-    pub(crate) fn certify(&mut self, text: &str, terms: &Terms) {
+    pub(crate) fn certify(&mut self, text: &str, terms: &CertificationTerms) {
         let master = MasterSecret::<S>::decode(&self.master).unwrap();
         let delivery = SecretScalar::generate(&mut self.rng);
         let statement = terms.statement(name(text), delivery.public()).unwrap();
@@ -263,7 +263,7 @@ impl World {
         self.stop(Node::Drone(drone));
         let (public, secret) = &self.keypairs[drone];
         let keypair = DroneKeypair::restore(&self.deployment, public.clone(), secret).unwrap();
-        let held = ring.values().map(|(statement, key)| Held {
+        let held = ring.values().map(|(statement, key)| HeldAuthority {
             statement: statement.clone(),
             grant: key.as_ref().map(|(grant, _)| *grant),
         });
@@ -349,7 +349,7 @@ impl World {
         self.made.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn refusals(&self, drone: usize) -> Vec<Reason> {
+    pub(crate) fn refusals(&self, drone: usize) -> Vec<RefusalReason> {
         let events = self.drone_events(drone).iter();
         events.filter_map(matching!(FetchEvent::Refused(reason) => *reason)).collect()
     }
@@ -389,7 +389,7 @@ impl World {
 fn fetcher(
     deployment: &Deployment<S>,
     keypair: DroneKeypair<S>,
-    held: Vec<Held>,
+    held: Vec<HeldAuthority>,
 ) -> Standalone<S, Fetcher<S>> {
     let fetcher = Fetcher::new(deployment, held, FetchTiming::default()).unwrap();
     Standalone::client(deployment.clone(), keypair, fetcher)

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quiver_ainq::{DeliveryRequest, Label, RevocationList, VerifiedDelivery};
+use quiver_ainq::{Label, RevocationStatement, SignedDeliveryRequest, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
 use quiver_delivery::release::{CollectEvent, ReleaseEvent, ShareResponse, Verdict};
 use quiver_ibe::{IdentityPoint, MasterShare};
-use quiver_machine::{Offence, Reason};
+use quiver_machine::{Offence, RefusalReason};
 use quiver_message::{DeliveryChallenge, DeliveryOffer, DeliveryReply, Message};
 
 use crate::world::verdict;
@@ -38,8 +38,8 @@ fn lie_with(world: &mut World, liars: &[u16], mut lie: Lie) {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
             (_, Node::Kgc(kgc), Message::DeliveryRequest(request)) if liars.contains(&kgc) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
-                let request = DeliveryRequest::decode(&request.request).unwrap();
-                let list = RevocationList::empty();
+                let request = SignedDeliveryRequest::decode(&request.request).unwrap();
+                let list = RevocationStatement::empty();
                 let request = request.verify(&deployment, Label::IbeRelease, &challenge, &list, now).unwrap();
                 requests.insert(*request.digest(), request);
             }
@@ -147,8 +147,8 @@ fn says_it_is_another(seed: u64) {
         match (packet.from, packet.to, Message::<S>::decode(&deployment, &packet.bytes).unwrap()) {
             (_, Node::Kgc(9), Message::DeliveryRequest(request)) => {
                 let challenge = [request.nonce.as_slice(), &request.cookie].concat();
-                let request = DeliveryRequest::decode(&request.request).unwrap();
-                let list = RevocationList::empty();
+                let request = SignedDeliveryRequest::decode(&request.request).unwrap();
+                let list = RevocationStatement::empty();
                 let request = request.verify(&deployment, Label::IbeRelease, &challenge, &list, now).unwrap();
                 requests.insert(*request.digest(), request);
             }
@@ -177,9 +177,11 @@ fn revoked_expired_and_foreign_drones_get_nothing() {
     let foreign = World::new(99, 2, 3).keypair(8, &[], START + 1_000_000);
     let foreign = world.add_drone_with(foreign);
     world.revoke(revoked);
-    for (drone, reason) in
-        [(revoked, Reason::Revoked), (expired, Reason::Expired), (foreign, Reason::BadSignature)]
-    {
+    for (drone, reason) in [
+        (revoked, RefusalReason::Revoked),
+        (expired, RefusalReason::Expired),
+        (foreign, RefusalReason::BadSignature),
+    ] {
         let shortfall = world.collect(drone, &not_before(1)).unwrap_err();
         let refused = |(_, verdict): &(_, Verdict)| *verdict == Verdict::Refused(reason);
         assert!(shortfall.verdicts.len() == 3 && shortfall.verdicts.iter().all(refused), "{shortfall}");
@@ -210,11 +212,11 @@ fn recorded_request_is_good_for_nothing_elsewhere_or_later() {
     };
     world.inject(Node::Drone(thief), Node::Kgc(1), &request.bytes);
     world.run_for(Duration::from_millis(1));
-    assert_eq!(refused(&world), Some(Reason::BadCookie));
+    assert_eq!(refused(&world), Some(RefusalReason::BadCookie));
     world.run_for(Duration::from_secs(121));
     world.inject(Node::Drone(drone), Node::Kgc(1), &request.bytes);
     world.run_for(Duration::from_millis(1));
-    assert_eq!((refused(&world), world.released()), (Some(Reason::BadCookie), 1));
+    assert_eq!((refused(&world), world.released()), (Some(RefusalReason::BadCookie), 1));
 }
 
 #[test]
@@ -258,7 +260,7 @@ fn forged_refusals_end_one_attempt_and_no_more() {
     world.change_with(move |packet| {
         if let Ok(Message::DeliveryChallenge(challenge)) = Message::<S>::decode(&deployment, &packet.bytes) {
             let refusal = quiver_message::Refusal {
-                reason: Reason::Revoked,
+                reason: RefusalReason::Revoked,
                 reference: challenge.nonce.to_vec(),
                 retry_after: Duration::from_secs(1_000_000),
             };
@@ -280,7 +282,8 @@ fn refusals_that_somebody_forged_once_end_no_collection_that_waits() {
         {
             let reference = challenge.nonce.to_vec();
             let retry_after = Duration::ZERO;
-            let refusal = quiver_message::Refusal { reason: Reason::Malformed, reference, retry_after };
+            let refusal =
+                quiver_message::Refusal { reason: RefusalReason::Malformed, reference, retry_after };
             packet.bytes = Message::<S>::Refusal(refusal).encode(&deployment);
         }
     });

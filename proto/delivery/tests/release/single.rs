@@ -1,7 +1,7 @@
 //! One KGC is a quorum of one.
 
 use quiver_delivery::release::{ReleaseConfig, Verdict};
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 
 use crate::world::verdict;
 use crate::world::{PATIENCE, RATE, World, condition, not_before};
@@ -34,6 +34,6 @@ fn kgc_without_a_master_key_says_so() {
     let drone = world.add_drone();
     let before = world.time();
     let shortfall = world.collect(drone, &not_before(1)).unwrap_err();
-    assert_eq!(shortfall.verdicts, [(None, Verdict::Refused(Reason::UnknownAuthority))]);
+    assert_eq!(shortfall.verdicts, [(None, Verdict::Refused(RefusalReason::UnknownAuthority))]);
     assert!(world.time() - before < PATIENCE, "it is not worth waiting");
 }

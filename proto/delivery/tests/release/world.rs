@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, RevocationList,
-    Revoked, Ristretto255, Role,
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret,
+    RevocationStatement, Revoked, Ristretto255, Role,
 };
 use quiver_crypto::Secret;
 use quiver_delivery::release::{
-    Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, Holding, Policy,
-    ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseParameters, ShareReleased,
+    Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, Holding, ReleaseAuthority,
+    ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseParameters, ReleasePolicy, ShareReleased,
     ShareReleaser, ShareServer, Shortfall, Verdict,
 };
 use quiver_delivery::{DeliveryServer, Standalone};
@@ -196,7 +196,7 @@ impl World {
         &self.node::<Client>(Node::Drone(drone)).events
     }
 
-    fn policies(&self) -> Vec<Policy> {
+    fn policies(&self) -> Vec<ReleasePolicy> {
         let policies = self.commands.iter().filter_map(|command| match command {
             ReleaseCommand::Policy(policy) => Some(policy.clone()),
             ReleaseCommand::Approval(_) => None,
@@ -223,7 +223,7 @@ impl World {
         let audience =
             groups.map(|groups| Audience { groups: groups.iter().map(|group| name(group)).collect() });
         let revision = self.commands.len() as u64 + 1;
-        let policy = Policy { revision, pattern: pattern.parse().unwrap(), audience };
+        let policy = ReleasePolicy { revision, pattern: pattern.parse().unwrap(), audience };
         self.commands.push(ReleaseCommand::Policy(policy.clone()));
         let all = self.kgcs();
         self.order(&all, &ReleaseCommand::Policy(policy));
@@ -240,7 +240,7 @@ impl World {
     pub(crate) fn revoke(&mut self, drone: usize) {
         let revoked = vec![Revoked::from(&self.publics[drone].identity)];
         let now = self.clock().unix;
-        let list = RevocationList { number: 1, issued: now, next_update: now + 86_400, revoked };
+        let list = RevocationStatement { number: 1, issued: now, next_update: now + 86_400, revoked };
         let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
         for kgc in self.kgcs() {
             self.server(kgc).offer_revocations(&signed.encode()).unwrap();

@@ -24,12 +24,12 @@ use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolHello, Message, Refusal};
 use rand_core::CryptoRngCore;
 
-use self::contact::{Contact, Known, Stage};
-use self::round::{Culprits, Round};
-use super::{EnrolmentTrouble, KgcSelection, SharedRequest, Step, Steps};
+use self::contact::{Contact, ContactStage, SharesStatement};
+use self::round::{Culprits, SigningRound};
+use super::{EnrolmentStep, EnrolmentTrouble, KgcSelection, SharedRequest, Steps};
 use crate::Kgcs;
 use crate::threshold::{
-    EnrolCommitment, EnrolDone, EnrolShare, EnrolmentMessage, QuorumSuite, Read, Verifier, frost,
+    EnrolCommitment, EnrolDone, EnrolShare, EnrolmentMessage, QuorumSuite, ShareVerifier, SharesReader, frost,
 };
 
 /// Statements of the quorum that are remembered: more than one only while shares are being refreshed.
@@ -69,10 +69,10 @@ pub fn done<S: Suite>(
 /// All KGCs of a quorum, as far as they are connected.
 #[derive(Debug)]
 struct Coordinator<S: Suite> {
-    read: Read<S>,
+    read: SharesReader<S>,
     contacts: Vec<Contact>,
-    known: Vec<Known<S>>,
-    round: Option<Round<S>>,
+    known: Vec<SharesStatement<S>>,
+    round: Option<SigningRound<S>>,
     deadline: Option<Duration>,
     backoff: Backoff,
     /// True if too few KGCs were reported in this attempt already.
@@ -108,7 +108,7 @@ impl<S: Suite> Coordinator<S> {
         round.repeats += 1;
         self.deadline = Some(now.monotonic + slice);
         let order = round.order(shared);
-        let send = |(_, peer)| Step::Send(peer, EnrolmentMessage::Signing(order.clone()).into());
+        let send = |(_, peer)| EnrolmentStep::Send(peer, EnrolmentMessage::Signing(order.clone()).into());
         round.silent().map(send).collect()
     }
 
@@ -125,7 +125,7 @@ impl<S: Suite> Coordinator<S> {
         message: &EnrolCommitment,
     ) -> Steps<S> {
         // §3.6: only from a KGC that was asked, and for this very request.
-        let asked = self.contact(from).is_some_and(|contact| contact.stage == Stage::Asked);
+        let asked = self.contact(from).is_some_and(|contact| contact.stage == ContactStage::Asked);
         if !asked || message.request_digest != shared.digest {
             return Vec::new();
         }
@@ -138,7 +138,7 @@ impl<S: Suite> Coordinator<S> {
             }
             Err(error) => {
                 self.set_aside(from);
-                alloc::vec![Step::Wrong(from, error.into())]
+                alloc::vec![EnrolmentStep::Wrong(from, error.into())]
             }
         }
     }
@@ -148,7 +148,7 @@ impl<S: Suite> Coordinator<S> {
         shared: &SharedRequest<S>,
         deployment: &Deployment<S>,
         message: &EnrolCommitment,
-    ) -> Result<Stage, Error> {
+    ) -> Result<ContactStage, Error> {
         // §3.6: a KGC that the request names.
         if !kgcs(shared).contains(&message.kgc) {
             return Err(Error::WrongKgc);
@@ -162,18 +162,18 @@ impl<S: Suite> Coordinator<S> {
         let checked = known.verifier.check_commitment(message.kgc, &message.commitment);
         checked.map_err(|_| Error::Malformed("commitment"))?;
         let (kgc, commitment, shares) = (message.kgc, message.commitment.clone(), known.shares);
-        Ok(Stage::Committed { kgc, commitment, shares })
+        Ok(ContactStage::Committed { kgc, commitment, shares })
     }
 
     /// Takes the quorum's statement about its shares.
-    fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&Known<S>, Error> {
+    fn learn(&mut self, deployment: &Deployment<S>, statement: &[u8]) -> Result<&SharesStatement<S>, Error> {
         // §3.6: the statement of the quorum is signed under P_pub, which the drone pins.
         let verified = QuorumStatement::<S>::decode(statement)?.verify(deployment)?;
         let verifier = (self.read)(&verified).map_err(|_| Error::Malformed("public shares"))?;
         if self.known.len() >= MAX_KNOWN {
             self.known.remove(0);
         }
-        self.known.push(Known::new(statement, &verified, Arc::from(verifier)));
+        self.known.push(SharesStatement::new(statement, &verified, Arc::from(verifier)));
         self.known.last().ok_or(Error::Exhausted)
     }
 
@@ -188,12 +188,12 @@ impl<S: Suite> Coordinator<S> {
         };
         // §3.7: the message is the drone's own, built from its request.
         let message = shared.pending.identity_statement(deployment);
-        let Some(round) = Round::new(verifier, message, signers) else { return Vec::new() };
+        let Some(round) = SigningRound::new(verifier, message, signers) else { return Vec::new() };
         let order = round.order(shared);
-        let send = |peer: &Peer| Step::Send(*peer, EnrolmentMessage::Signing(order.clone()).into());
+        let send = |peer: &Peer| EnrolmentStep::Send(*peer, EnrolmentMessage::Signing(order.clone()).into());
         let steps = round.peers().iter().map(send).collect();
         for contact in self.contacts.iter_mut().filter(|contact| round.peers().contains(&contact.peer)) {
-            contact.stage = Stage::Signing;
+            contact.stage = ContactStage::Signing;
         }
         self.round = Some(round);
         self.deadline = Some(now.monotonic + self.slice());
@@ -221,7 +221,7 @@ impl<S: Suite> Coordinator<S> {
                 let accept = |partial| shared.pending.accept(deployment, partial);
                 // §3.10: FROST combines the shares, and names those that are wrong.
                 match self.round.take().map(|round| round.finish(accept)) {
-                    Some(Ok(keypair)) => return alloc::vec![Step::Enrolled(keypair)],
+                    Some(Ok(keypair)) => return alloc::vec![EnrolmentStep::Enrolled(keypair)],
                     Some(Err(culprits)) => culprits,
                     None => return Vec::new(),
                 }
@@ -231,7 +231,7 @@ impl<S: Suite> Coordinator<S> {
         let mut steps: Steps<S> = Vec::new();
         for (kgc, peer) in culprits {
             self.set_aside(peer);
-            steps.push(Step::Trouble(EnrolmentTrouble::WrongShare { kgc, peer }));
+            steps.push(EnrolmentStep::Trouble(EnrolmentTrouble::WrongShare { kgc, peer }));
         }
         steps.extend(self.resume(shared, now, rng));
         steps
@@ -247,8 +247,8 @@ impl<S: Suite> Coordinator<S> {
     ) -> Steps<S> {
         let Some(contact) = self.contact(from) else { return Vec::new() };
         // §3.1: a refusal refers to the nonce of the hello, or to H(request).
-        let greeted = matches!(&contact.stage, Stage::Greeted(nonce) if message.reference == *nonce);
-        let answered = matches!(contact.stage, Stage::Idle | Stage::Greeted(_));
+        let greeted = matches!(&contact.stage, ContactStage::Greeted(nonce) if message.reference == *nonce);
+        let answered = matches!(contact.stage, ContactStage::Idle | ContactStage::Greeted(_));
         if !greeted && (answered || message.reference != shared.digest) {
             return Vec::new();
         }
@@ -257,7 +257,7 @@ impl<S: Suite> Coordinator<S> {
         contact.rests_until = now.monotonic + message.retry_after.min(LONGEST_REST);
         self.set_aside(from);
         let trouble = EnrolmentTrouble::Refused { peer: from, reason: message.reason };
-        let mut steps = alloc::vec![Step::Trouble(trouble)];
+        let mut steps = alloc::vec![EnrolmentStep::Trouble(trouble)];
         steps.extend(self.hopeless(shared));
         if self.round.as_ref().is_some_and(|round| round.due(from).is_some()) {
             steps.extend(self.resume(shared, now, rng));
@@ -266,14 +266,14 @@ impl<S: Suite> Coordinator<S> {
     }
 
     /// The last refusal, if so many KGCs refuse for good that the others are too few.
-    fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
+    fn hopeless(&mut self, shared: &SharedRequest<S>) -> Option<EnrolmentStep<S>> {
         let final_words = self.contacts.iter().filter_map(|contact| contact.refused);
         let final_words: Vec<_> = final_words.filter(|reason| !reason.is_transient()).collect();
         // §3.10: reported once, when fewer than t are left.
         let others = kgcs(shared).len().saturating_sub(final_words.len());
         let hopeless = others < self.needed(shared) && !self.reported_refused;
         self.reported_refused |= hopeless;
-        final_words.last().copied().filter(|_| hopeless).map(Step::Refused)
+        final_words.last().copied().filter(|_| hopeless).map(EnrolmentStep::Refused)
     }
 
     /// The round came to nothing: at once another attempt without those set aside, if the others are enough.
@@ -285,7 +285,7 @@ impl<S: Suite> Coordinator<S> {
         }
         if let Some(round) = spent {
             let signed = |contact: &&mut Contact| round.peers().contains(&contact.peer);
-            self.contacts.iter_mut().filter(signed).for_each(|contact| contact.stage = Stage::Idle);
+            self.contacts.iter_mut().filter(signed).for_each(|contact| contact.stage = ContactStage::Idle);
         }
         // §3.10: otherwise reports who answered, and waits.
         self.deadline = Some(now.monotonic + self.backoff.next(rng));
@@ -301,7 +301,7 @@ impl<S: Suite> Coordinator<S> {
         usable.map(|contact| greet(contact, rng)).collect()
     }
 
-    fn too_few(&mut self, shared: &SharedRequest<S>) -> Option<Step<S>> {
+    fn too_few(&mut self, shared: &SharedRequest<S>) -> Option<EnrolmentStep<S>> {
         if self.reported_too_few {
             return None;
         }
@@ -313,10 +313,10 @@ impl<S: Suite> Coordinator<S> {
         if let Some(threshold) = threshold.filter(|threshold| answered.len() >= usize::from(*threshold)) {
             let shares = contact::versions(&self.known, &self.contacts);
             if shares.iter().any(|(_, version)| shares.first().is_some_and(|(_, first)| first != version)) {
-                return Some(Step::Trouble(EnrolmentTrouble::SharesDiffer { shares, threshold }));
+                return Some(EnrolmentStep::Trouble(EnrolmentTrouble::SharesDiffer { shares, threshold }));
             }
         }
-        Some(Step::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
+        Some(EnrolmentStep::Trouble(EnrolmentTrouble::TooFew { answered, missing, threshold }))
     }
 
     fn forgive(&mut self) {
@@ -330,7 +330,7 @@ impl<S: Suite> Coordinator<S> {
     fn set_aside(&mut self, peer: Peer) {
         if let Some(contact) = self.contact(peer) {
             contact.aside = true;
-            contact.stage = Stage::Idle;
+            contact.stage = ContactStage::Idle;
         }
     }
 
@@ -403,10 +403,10 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
         }
         let mut steps = Vec::new();
         // §3.10: who committed itself and did not sign in time is excluded as well.
-        let silent: Culprits = self.round.iter().flat_map(Round::silent).collect();
+        let silent: Culprits = self.round.iter().flat_map(SigningRound::silent).collect();
         for (kgc, peer) in &silent {
             self.set_aside(*peer);
-            steps.push(Step::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
+            steps.push(EnrolmentStep::Trouble(EnrolmentTrouble::Silent { kgc: *kgc, peer: *peer }));
         }
         // §3.10: too few are left: all are asked again, for being named is no proof.
         if silent.is_empty() || self.usable(now) < self.needed(shared) {
@@ -427,18 +427,18 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
     ) -> Steps<S> {
         match message {
             Message::EnrolCookie(cookie) => {
-                let greeted = |contact: &&mut Contact| contact.stage == Stage::Greeted(cookie.nonce);
+                let greeted = |contact: &&mut Contact| contact.stage == ContactStage::Greeted(cookie.nonce);
                 let contact = self.contact(from).filter(greeted);
                 contact.map_or_else(Vec::new, |contact| {
-                    contact.stage = Stage::Asked;
-                    alloc::vec![Step::Send(from, shared.request(cookie))]
+                    contact.stage = ContactStage::Asked;
+                    alloc::vec![EnrolmentStep::Send(from, shared.request(cookie))]
                 })
             }
             // §3.5: a whole key that verifies is good, whatever its issuer.
             Message::EnrolReply(reply) => match shared.open(deployment, reply) {
                 None => Vec::new(),
-                Some(Ok(keypair)) => alloc::vec![Step::Enrolled(keypair)],
-                Some(Err(error)) => alloc::vec![Step::Wrong(from, error.into())],
+                Some(Ok(keypair)) => alloc::vec![EnrolmentStep::Enrolled(keypair)],
+                Some(Err(error)) => alloc::vec![EnrolmentStep::Wrong(from, error.into())],
             },
             Message::Refusal(refusal) => self.refusal(shared, (now, from), refusal, rng),
             message => match message.extension() {
@@ -448,7 +448,7 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
                 Some(Ok(EnrolmentMessage::Share(share))) => {
                     self.share(shared, deployment, (now, from), &share, rng)
                 }
-                Some(Err(error)) => alloc::vec![Step::Wrong(from, error.into())],
+                Some(Err(error)) => alloc::vec![EnrolmentStep::Wrong(from, error.into())],
                 // What drones say to KGCs.
                 Some(Ok(EnrolmentMessage::Signing(_) | EnrolmentMessage::Done(_))) | None => Vec::new(),
             },
@@ -460,11 +460,11 @@ impl<S: Suite> KgcSelection<S> for Coordinator<S> {
     }
 }
 
-fn greet<S: Suite>(contact: &mut Contact, rng: &mut dyn CryptoRngCore) -> Step<S> {
+fn greet<S: Suite>(contact: &mut Contact, rng: &mut dyn CryptoRngCore) -> EnrolmentStep<S> {
     let mut nonce = [0; 16];
     rng.fill_bytes(&mut nonce);
-    contact.stage = Stage::Greeted(nonce);
-    Step::Send(contact.peer, Message::EnrolHello(EnrolHello { nonce }))
+    contact.stage = ContactStage::Greeted(nonce);
+    EnrolmentStep::Send(contact.peer, Message::EnrolHello(EnrolHello { nonce }))
 }
 
 /// The KGCs that the request names.

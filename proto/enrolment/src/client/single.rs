@@ -8,7 +8,7 @@ use quiver_machine::{Backoff, Now, Peer};
 use quiver_message::{EnrolCookie, EnrolHello, Message, Nonce, Refusal};
 use rand_core::CryptoRngCore;
 
-use super::{KgcSelection, SharedRequest, Step, Steps};
+use super::{EnrolmentStep, KgcSelection, SharedRequest, Steps};
 
 /// The KGC that is asked, and its deadline.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl Single {
         shared: &SharedRequest<S>,
         from: Peer,
         message: &EnrolCookie,
-    ) -> Option<Step<S>> {
+    ) -> Option<EnrolmentStep<S>> {
         // §3.3: the cookie that the hello under way asked for.
         let expected = self.kgcs.first() == Some(&from) && self.nonce == Some(message.nonce);
-        expected.then(|| Step::Send(from, shared.request(message)))
+        expected.then(|| EnrolmentStep::Send(from, shared.request(message)))
     }
 
     /// A refusal is not authenticated, so it only slows the retries down; the request is never given up for
@@ -53,7 +53,7 @@ impl Single {
         from: Peer,
         message: &Refusal,
         rng: &mut dyn CryptoRngCore,
-    ) -> Option<Step<S>> {
+    ) -> Option<EnrolmentStep<S>> {
         let about_us =
             self.nonce.is_some_and(|nonce| message.reference == nonce) || message.reference == shared.digest;
         if self.kgcs.first() != Some(&from) || !about_us {
@@ -63,7 +63,7 @@ impl Single {
         let wait = self.backoff.next(rng).max(message.retry_after.min(Duration::from_secs(240)));
         self.deadline = Some(now.monotonic + wait);
         self.nonce = None;
-        Some(Step::Refused(message.reason))
+        Some(EnrolmentStep::Refused(message.reason))
     }
 }
 
@@ -76,7 +76,7 @@ impl<S: Suite> KgcSelection<S> for Single {
         // §3.4: the newest connection first: a repeat of the request gets the stored reply.
         self.kgcs.insert(0, kgc);
         self.backoff.reset();
-        alloc::vec![Step::Send(kgc, self.hello(now, rng))]
+        alloc::vec![EnrolmentStep::Send(kgc, self.hello(now, rng))]
     }
 
     fn disconnected(
@@ -101,7 +101,7 @@ impl<S: Suite> KgcSelection<S> for Single {
             self.kgcs.rotate_left(1);
         }
         let first = self.kgcs.first().copied();
-        first.map(|kgc| Step::Send(kgc, self.hello(now, rng))).into_iter().collect()
+        first.map(|kgc| EnrolmentStep::Send(kgc, self.hello(now, rng))).into_iter().collect()
     }
 
     fn receive(
@@ -116,8 +116,8 @@ impl<S: Suite> KgcSelection<S> for Single {
             Message::EnrolCookie(cookie) => self.cookie(shared, from, cookie),
             // §3.4: the stored reply to a repeat is as good as the first.
             Message::EnrolReply(reply) => shared.open(deployment, reply).map(|opened| match opened {
-                Ok(keypair) => Step::Enrolled(keypair),
-                Err(error) => Step::Wrong(from, error.into()),
+                Ok(keypair) => EnrolmentStep::Enrolled(keypair),
+                Err(error) => EnrolmentStep::Wrong(from, error.into()),
             }),
             Message::Refusal(refusal) => self.refusal(shared, now, from, refusal, rng),
             _ => None,

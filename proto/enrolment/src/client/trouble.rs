@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::KgcId;
 use quiver_machine::Peer;
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 /// Misbehaviour of a quorum's KGCs. Enrolment goes on with the KGCs that do, and begins anew with all of them
 /// once those are too few.
@@ -38,7 +38,7 @@ pub enum EnrolmentTrouble {
         /// The peer of the connection.
         peer: Peer,
         /// The reason.
-        reason: Reason,
+        reason: RefusalReason,
     },
     /// Too few KGCs are available.
     #[error("{} KGCs answered {answered:?}, of {} that it takes; no usable answer of {missing:?}", answered.len(), number(*threshold))]

@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, RevocationList, Revoked,
-    Suite, UnixTime,
+    Deployment, Epoch, Error, Handle, KgcId, MasterSecret, Name, OperatorPublicKey, RevocationStatement,
+    Revoked, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Offence, Peer};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
-use crate::Master;
+use crate::KgcSigningKey;
 
 /// Configuration of a KGC.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct KgcConfig<S: Suite> {
     /// The deployment it issues keys for.
     pub deployment: Deployment<S>,
     /// The master secret x, or a share of it.
-    pub master: Master<S>,
+    pub master: KgcSigningKey<S>,
     /// FROST identifier of the KGC; 1 for a single KGC, that of its share in a quorum.
     pub id: KgcId,
     /// Public keys of the operators whose tokens it accepts.
@@ -104,7 +104,7 @@ pub enum KgcEvent {
         /// The token's id, if it could be read.
         token_id: Option<[u8; 16]>,
         /// Reason.
-        reason: Reason,
+        reason: RefusalReason,
     },
     /// A revocation list was signed.
     RevocationListSigned {
@@ -142,7 +142,7 @@ pub enum KgcEvent {
         limit: usize,
     },
     /// A revocation list that only the quorum can sign; it returns by [`KgcCommand::TakeRevocations`].
-    RevocationListWanted(RevocationList),
+    RevocationListWanted(RevocationStatement),
     /// A revocation list could not be signed: it names too many.
     RevocationFailed(Error),
     /// A leader signed two different headers for one epoch: the drone is revoked.

@@ -8,13 +8,13 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
-use quiver_ainq::{RevocationList, Suite};
+use quiver_ainq::{RevocationStatement, Suite};
 use quiver_machine::{Now, Offence, Peer, due};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::Master;
+use crate::threshold::KgcSigningKey;
 
 /// Time for which nothing is signed after a peer claimed to hold a newer list: enough for an answer, also
 /// over a bad line.
@@ -95,7 +95,7 @@ impl<S: Suite> Kgc<S> {
             return;
         }
         // §5.4: in a quorum the other members refuse what contradicts their signatures.
-        if matches!(self.config.master, Master::Whole(_)) {
+        if matches!(self.config.master, KgcSigningKey::Whole(_)) {
             self.list_recovery.defer(now.monotonic);
         }
         let held = self.revocations.number();
@@ -106,7 +106,7 @@ impl<S: Suite> Kgc<S> {
 
     /// A list that is due to be renewed as the KGC starts may be that of a backup: others come first.
     pub(super) fn defer_renewal(&mut self, now: Now) {
-        let whole = matches!(self.config.master, Master::Whole(_));
+        let whole = matches!(self.config.master, KgcSigningKey::Whole(_));
         // §12.5: a KGC whose list is due as it starts waits that minute too.
         if whole && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
             self.list_recovery.defer(now.monotonic);
@@ -126,7 +126,7 @@ impl<S: Suite> Kgc<S> {
         if !self.list_recovery.answered(from) {
             return self.blame(from, Offence::OutOfPlace("message to a KGC"));
         }
-        let former: RevocationList = self.revocations.list().clone();
+        let former: RevocationStatement = self.revocations.list().clone();
         // §12.5: adopted if this KGC's own key has signed it.
         match self.revocations.offer(&self.config.deployment, bytes) {
             Ok(true) => {}

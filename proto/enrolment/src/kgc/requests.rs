@@ -6,11 +6,11 @@
 
 use quiver_ainq::{Error, KgcId, Suite, VerifiedRequest};
 use quiver_machine::{Now, Peer};
-use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, Reason};
+use quiver_message::{EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Message, RefusalReason};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::Master;
+use crate::threshold::KgcSigningKey;
 
 impl<S: Suite> Kgc<S> {
     pub(super) fn enrol_hello(&mut self, now: Now, from: Peer, hello: &EnrolHello) {
@@ -29,13 +29,13 @@ impl<S: Suite> Kgc<S> {
     ) {
         // §3.4: first the cookie.
         if !self.cookies.recognises(now.monotonic, from, &[&message.nonce], &message.cookie) {
-            self.refuse(from, None, Reason::BadCookie, &message.nonce);
+            self.refuse(from, None, RefusalReason::BadCookie, &message.nonce);
             return;
         }
         let request = match quiver_ainq::EnrolmentRequest::<S>::decode(&message.request) {
             Ok(request) => request,
             Err(error) => {
-                self.refuse(from, None, Reason::Malformed, &message.nonce);
+                self.refuse(from, None, RefusalReason::Malformed, &message.nonce);
                 self.blame(from, error.into());
                 return;
             }
@@ -62,7 +62,7 @@ impl<S: Suite> Kgc<S> {
                 let reason = refusal_reason(&error);
                 self.refuse(from, Some(token_id), reason, &digest);
                 // §13.8: expired or foreign tokens are no offence.
-                if matches!(reason, Reason::Malformed | Reason::BadSignature) {
+                if matches!(reason, RefusalReason::Malformed | RefusalReason::BadSignature) {
                     self.blame(from, error.into());
                 }
             }
@@ -70,14 +70,14 @@ impl<S: Suite> Kgc<S> {
     }
 
     /// Revoked tokens get no answer; used tokens only one to the request that they are bound to.
-    pub(super) fn may_answer(&self, token_id: &[u8; 16], digest: &[u8; 32]) -> Result<(), Reason> {
+    pub(super) fn may_answer(&self, token_id: &[u8; 16], digest: &[u8; 32]) -> Result<(), RefusalReason> {
         if self.registry.token_is_revoked(token_id) {
-            return Err(Reason::TokenRevoked);
+            return Err(RefusalReason::TokenRevoked);
         }
         match self.registry.find(token_id) {
             // §3.4: another P_i under the same token is refused for ever.
-            Some(issue) if issue.request != *digest => Err(Reason::TokenReused),
-            _ if self.registry.is_spent(token_id) => Err(Reason::TokenSpent),
+            Some(issue) if issue.request != *digest => Err(RefusalReason::TokenReused),
+            _ if self.registry.is_spent(token_id) => Err(RefusalReason::TokenSpent),
             _ => Ok(()),
         }
     }
@@ -98,15 +98,15 @@ impl<S: Suite> Kgc<S> {
         }
         // §3.4: no other drone holds the name.
         if self.registry.name_is_taken(request.identity().name.as_str(), &token_id, now.unix) {
-            return self.refuse(from, Some(token_id), Reason::NameTaken, &digest);
+            return self.refuse(from, Some(token_id), RefusalReason::NameTaken, &digest);
         }
         // §3.4: no other leader of the group has the ordinal: two with one ordinal would open the same terms.
         if self.registry.ordinal_is_taken(&request.identity().role, &token_id, now.unix) {
-            return self.refuse(from, Some(token_id), Reason::OrdinalTaken, &digest);
+            return self.refuse(from, Some(token_id), RefusalReason::OrdinalTaken, &digest);
         }
         match &self.config.master {
-            Master::Whole(_) => self.issue(now, from, &request, digest, rng),
-            Master::Share(_) => self.commit(now, from, request, digest, rng),
+            KgcSigningKey::Whole(_) => self.issue(now, from, &request, digest, rng),
+            KgcSigningKey::Share(_) => self.commit(now, from, request, digest, rng),
         }
     }
 
@@ -118,7 +118,7 @@ impl<S: Suite> Kgc<S> {
         digest: [u8; 32],
         rng: &mut dyn CryptoRngCore,
     ) {
-        let Master::Whole(master) = &self.config.master else { return };
+        let KgcSigningKey::Whole(master) = &self.config.master else { return };
         let token_id = *request.token_id();
         let name = request.identity().name.clone();
         // §3.5: s and R, sealed under e·P_i ‖ e·N_i.
@@ -143,13 +143,13 @@ impl<S: Suite> Kgc<S> {
     }
 }
 
-fn refusal_reason(error: &Error) -> Reason {
+fn refusal_reason(error: &Error) -> RefusalReason {
     match error {
-        Error::Expired => Reason::TokenExpired,
+        Error::Expired => RefusalReason::TokenExpired,
         Error::UnknownOperator | Error::WrongDeployment | Error::WrongSuite | Error::NotAuthorised => {
-            Reason::TokenForeign
+            RefusalReason::TokenForeign
         }
-        Error::InvalidSignature => Reason::BadSignature,
-        _ => Reason::Malformed,
+        Error::InvalidSignature => RefusalReason::BadSignature,
+        _ => RefusalReason::Malformed,
     }
 }

@@ -4,15 +4,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    BOARD_REVOCATION_LIST_LEN, EquivocationProof, Error, MAX_REVOCATION_LIST_LEN, RevocationList, Revoked,
-    SignedRevocationList, Suite, UnixTime,
+    BOARD_REVOCATION_LIST_LEN, EquivocationProof, Error, MAX_REVOCATION_LIST_LEN, RevocationStatement,
+    Revoked, SignedRevocationList, Suite, UnixTime,
 };
 use quiver_machine::{Now, Peer};
 use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::Master;
+use crate::threshold::KgcSigningKey;
 
 /// Greatest number of peers that are sent a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;
@@ -100,7 +100,7 @@ impl<S: Suite> Kgc<S> {
                 *wanted = wanted.and(&drone);
             }
         }
-        if matches!(self.config.master, Master::Whole(_)) {
+        if matches!(self.config.master, KgcSigningKey::Whole(_)) {
             // §3.4: they enrol no more, whenever the list is signed.
             self.registry.revoke_drones(self.wanted.values());
         }
@@ -164,7 +164,7 @@ impl<S: Suite> Kgc<S> {
             self.out.event(KgcEvent::RevocationFailed(error));
         }
         // §5.4: a due list that others have to sign is requested again after a while.
-        let whole = matches!(self.config.master, Master::Whole(_));
+        let whole = matches!(self.config.master, KgcSigningKey::Whole(_));
         let patience = if whole { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
         let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
         self.renewal = (self.revocations.number() > 0).then(|| now.monotonic.saturating_add(wait));
@@ -188,10 +188,10 @@ impl<S: Suite> Kgc<S> {
         // §12.5: at least the time of issue: a KGC whose state went back does not count from there.
         let number = self.revocations.number().saturating_add(1).max(now.unix);
         let next_update = now.unix.saturating_add(self.config.revocation_validity.max(1));
-        let mut list = RevocationList { number, issued: now.unix, next_update, revoked };
+        let mut list = RevocationStatement { number, issued: now.unix, next_update, revoked };
         list.sort();
         // §5.4: what a quorum revokes takes the signatures of t.
-        let Master::Whole(master) = &self.config.master else {
+        let KgcSigningKey::Whole(master) = &self.config.master else {
             self.out.event(KgcEvent::RevocationListWanted(list));
             return Ok(());
         };

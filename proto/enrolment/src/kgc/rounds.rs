@@ -17,7 +17,7 @@ pub(super) const MAX_PER_TOKEN: usize = 4;
 pub(super) const MAX_OPEN: usize = 8192;
 
 /// A commitment that was given, and the one share that may be made with it.
-pub(super) struct Round<S: Suite> {
+pub(super) struct CommittedRound<S: Suite> {
     /// The peer of the round: no other can use it up.
     pub(super) peer: Peer,
     pub(super) request: VerifiedRequest<S>,
@@ -25,39 +25,39 @@ pub(super) struct Round<S: Suite> {
 }
 
 /// A round that was opened, until its time is over.
-struct Open<S: Suite> {
+struct OpenRound<S: Suite> {
     number: u64,
     /// The round, until it is taken.
-    round: Option<Round<S>>,
+    round: Option<CommittedRound<S>>,
     /// Once it was signed for: the package, and the share that was given.
-    answer: Option<(Parts, EnrolShare)>,
+    answer: Option<(PackageCommitments, EnrolShare)>,
 }
 
 /// Commitments of a package by KGC.
-pub(super) type Parts = Vec<(KgcId, Vec<u8>)>;
+pub(super) type PackageCommitments = Vec<(KgcId, Vec<u8>)>;
 
 /// A round is one peer's about one request. A token is bound to one request, so the latter names the token as
 /// well.
-type Key = (Peer, [u8; 32]);
+type RoundKey = (Peer, [u8; 32]);
 
 /// The open rounds.
-pub(super) struct Rounds<S: Suite> {
-    open: BTreeMap<Key, Open<S>>,
+pub(super) struct OpenRounds<S: Suite> {
+    open: BTreeMap<RoundKey, OpenRound<S>>,
     /// Peers with an open round about a request, the oldest first.
     holders: BTreeMap<[u8; 32], VecDeque<Peer>>,
     /// End of each, in the order in which they began; also of rounds that are over.
-    ends: VecDeque<(Duration, u64, Key)>,
+    ends: VecDeque<(Duration, u64, RoundKey)>,
     next: u64,
 }
 
-impl<S: Suite> Rounds<S> {
+impl<S: Suite> OpenRounds<S> {
     pub(super) fn new() -> Self {
         Self { open: BTreeMap::new(), holders: BTreeMap::new(), ends: VecDeque::new(), next: 0 }
     }
 
     /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many,
     /// the oldest is.
-    pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: Round<S>) {
+    pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: CommittedRound<S>) {
         let key = (round.peer, request);
         self.remove(&key);
         // §3.7: at most 4 open commitments for one token, where the oldest goes.
@@ -69,7 +69,7 @@ impl<S: Suite> Rounds<S> {
         self.holders.entry(request).or_default().push_back(round.peer);
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.open.insert(key, Open { number, round: Some(round), answer: None });
+        self.open.insert(key, OpenRound { number, round: Some(round), answer: None });
         self.ends.push_back((now.saturating_add(LIFETIME), number, key));
         // §3.7: and 8,192 in all, where the oldest goes.
         while self.open.len() > MAX_OPEN || self.ends.len() > 2 * MAX_OPEN {
@@ -79,21 +79,32 @@ impl<S: Suite> Rounds<S> {
     }
 
     /// Takes the round that was opened for this peer and request: it is over, whatever its result.
-    pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<Round<S>> {
+    pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<CommittedRound<S>> {
         // §3.7: a commitment is good for one share.
         self.open.get_mut(&(peer, *request))?.round.take()
     }
 
     /// Remembers the share that was given for this package, as long as the round would have been open: the
     /// message may get lost, and another round would give another key.
-    pub(super) fn answered(&mut self, peer: Peer, request: [u8; 32], parts: &Parts, share: EnrolShare) {
+    pub(super) fn answered(
+        &mut self,
+        peer: Peer,
+        request: [u8; 32],
+        parts: &PackageCommitments,
+        share: EnrolShare,
+    ) {
         if let Some(open) = self.open.get_mut(&(peer, request)) {
             open.answer = Some((parts.clone(), share));
         }
     }
 
     /// The share that was given to this peer for this very package.
-    pub(super) fn answer(&self, peer: Peer, request: &[u8; 32], parts: &Parts) -> Option<&EnrolShare> {
+    pub(super) fn answer(
+        &self,
+        peer: Peer,
+        request: &[u8; 32],
+        parts: &PackageCommitments,
+    ) -> Option<&EnrolShare> {
         // §3.7: the same package gets the same share again, byte for byte.
         let (package, share) = self.open.get(&(peer, *request))?.answer.as_ref()?;
         (package == parts).then_some(share)
@@ -118,7 +129,7 @@ impl<S: Suite> Rounds<S> {
     /// Ends the rounds of a disconnected peer.
     pub(super) fn disconnected(&mut self, peer: Peer) {
         // §3.7: a commitment ends with the connection that it was given to.
-        let keys: Vec<Key> =
+        let keys: Vec<RoundKey> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
         for key in keys {
             self.remove(&key);
@@ -135,13 +146,13 @@ impl<S: Suite> Rounds<S> {
         self.open.values().filter(|open| open.round.is_some()).count()
     }
 
-    fn end(&mut self, number: u64, key: &Key) {
+    fn end(&mut self, number: u64, key: &RoundKey) {
         if self.open.get(key).is_some_and(|open| open.number == number) {
             self.remove(key);
         }
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &RoundKey) {
         if self.open.remove(key).is_none() {
             return;
         }
@@ -155,7 +166,7 @@ impl<S: Suite> Rounds<S> {
     }
 }
 
-impl<S: Suite> core::fmt::Debug for Rounds<S> {
+impl<S: Suite> core::fmt::Debug for OpenRounds<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Rounds").field("open", &self.open.len()).finish_non_exhaustive()
     }
@@ -199,18 +210,18 @@ mod tests {
 
     /// Opens rounds of one drone's request, under whatever digest.
     struct Bench {
-        rounds: Rounds<S>,
+        rounds: OpenRounds<S>,
         request: VerifiedRequest<S>,
     }
 
     impl Bench {
         fn new() -> Self {
-            Self { rounds: Rounds::new(), request: request() }
+            Self { rounds: OpenRounds::new(), request: request() }
         }
 
         fn open(&mut self, peer: Peer, number: usize) {
             let sign: SignOnce<S> = Box::new(|_, _| Err(quiver_quorum::Error::WrongQuorum));
-            let round = Round { peer, request: self.request.clone(), sign };
+            let round = CommittedRound { peer, request: self.request.clone(), sign };
             self.rounds.open(NOW, digest(number), round);
         }
 

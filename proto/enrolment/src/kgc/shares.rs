@@ -9,13 +9,13 @@
 
 use quiver_ainq::{Handle, Label, Suite, VerifiedRequest};
 use quiver_machine::{Now, Offence, Peer};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 use rand_core::CryptoRngCore;
 
-use super::rounds::Round;
+use super::rounds::CommittedRound;
 use super::{Kgc, KgcEvent, KgcRecord};
 use crate::threshold::{
-    Contribution, EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage, Master,
+    Contribution, EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage, KgcSigningKey,
 };
 
 impl<S: Suite> Kgc<S> {
@@ -28,10 +28,10 @@ impl<S: Suite> Kgc<S> {
         digest: [u8; 32],
         rng: &mut dyn CryptoRngCore,
     ) {
-        let Master::Share(share) = &self.config.master else { return };
+        let KgcSigningKey::Share(share) = &self.config.master else { return };
         // Fails only if FROST's own arithmetic does; the drone may try again.
         let Ok(committed) = share.commit(rng) else {
-            return self.refuse(from, Some(*request.token_id()), Reason::Busy, &digest);
+            return self.refuse(from, Some(*request.token_id()), RefusalReason::Busy, &digest);
         };
         let answer = EnrolCommitment {
             request_digest: digest,
@@ -41,7 +41,7 @@ impl<S: Suite> Kgc<S> {
         };
         // §3.6: durable: token → request, before the commitment leaves; d_j, e_j stay in memory.
         self.pin(now, &request, digest);
-        self.rounds.open(now.monotonic, digest, Round { peer: from, request, sign: committed.sign });
+        self.rounds.open(now.monotonic, digest, CommittedRound { peer: from, request, sign: committed.sign });
         self.out.send(&self.config.deployment, from, &EnrolmentMessage::Commitment(answer).into());
     }
 
@@ -79,8 +79,8 @@ impl<S: Suite> Kgc<S> {
             return self.out.send(&self.config.deployment, from, &EnrolmentMessage::Share(share).into());
         }
         // §3.7: taken out of the open rounds before anything else: no second try with the same nonces.
-        let Some(Round { request, sign, .. }) = self.rounds.take(from, &digest) else {
-            return self.refuse(from, None, Reason::RoundOver, &digest);
+        let Some(CommittedRound { request, sign, .. }) = self.rounds.take(from, &digest) else {
+            return self.refuse(from, None, RefusalReason::RoundOver, &digest);
         };
         let token_id = *request.token_id();
         // §3.9: the token may have been revoked or used up in between.
@@ -96,7 +96,7 @@ impl<S: Suite> Kgc<S> {
                 self.out.send(&self.config.deployment, from, &EnrolmentMessage::Share(answer).into());
             }
             Err(_) => {
-                self.refuse(from, Some(token_id), Reason::Malformed, &digest);
+                self.refuse(from, Some(token_id), RefusalReason::Malformed, &digest);
                 self.blame(from, Offence::OutOfPlace("signing package"));
             }
         }
@@ -128,7 +128,7 @@ impl<S: Suite> Kgc<S> {
     /// already, costs no curve arithmetic.
     pub(super) fn enrol_done(&mut self, now: Now, from: Peer, message: &EnrolDone) {
         let serial = message.serial().filter(|serial| self.registry.awaits_proof(serial));
-        let Some(token_id) = serial.filter(|_| matches!(self.config.master, Master::Share(_))) else {
+        let Some(token_id) = serial.filter(|_| matches!(self.config.master, KgcSigningKey::Share(_))) else {
             return;
         };
         match self.proven(message) {

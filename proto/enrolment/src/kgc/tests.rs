@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use quiver_ainq::{
     BOARD_REVOCATION_LIST_LEN, Deployment, Identity, MAX_REVOCATION_LIST_LEN, MasterSecret, Name,
-    REVOCATION_MARGIN, RevocationList, Revoked, Ristretto255, Role,
+    REVOCATION_MARGIN, RevocationStatement, Revoked, Ristretto255, Role,
 };
 use quiver_crypto::Secret;
 use quiver_machine::Via;
@@ -95,7 +95,7 @@ impl Bench {
         self.receive(from, &Message::RevocationList(quiver_message::RevocationList { list }));
     }
 
-    fn list(&self) -> RevocationList {
+    fn list(&self) -> RevocationStatement {
         self.kgc.revocations.list().clone()
     }
 
@@ -287,7 +287,7 @@ fn forged_high_number_stops_revocation_for_a_minute_in_an_hour_at_most() {
     assert_eq!(bench.list(), held);
     // A list that is not ours is none, and one that was not asked for is not looked at.
     let stranger = MasterSecret::<S>::generate(&mut bench.rng);
-    let list = RevocationList { number: u64::MAX, ..held };
+    let list = RevocationStatement { number: u64::MAX, ..held };
     let forged = stranger.sign_revocations(&bench.deployment, list, &mut bench.rng).unwrap().encode();
     bench.tell(Peer(4), forged.clone());
     let blamed = |offence: &Offence| KgcEvent::Blamed { peer: Peer(4), offence: offence.clone() };

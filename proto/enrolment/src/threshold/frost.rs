@@ -11,9 +11,9 @@ use quiver_ainq::{KgcId, UnverifiedPartialKey, VerifiedQuorum};
 use quiver_crypto::{Digest, Zeroizing};
 use quiver_quorum::{Commitment, Error, PublicShares, QuorumSuite, SignatureShare, SigningPackage};
 
-use super::Verifier;
+use super::ShareVerifier;
 
-pub(crate) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn Verifier<S>>, Error> {
+pub(crate) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error> {
     Ok(Box::new(PublicShares::<S>::decode(statement.shares())?))
 }
 
@@ -26,7 +26,7 @@ fn package<S: QuorumSuite>(
     SigningPackage::new(version, message, parts.collect::<Result<Vec<_>, Error>>()?)
 }
 
-impl<S: QuorumSuite> Verifier<S> for PublicShares<S> {
+impl<S: QuorumSuite> ShareVerifier<S> for PublicShares<S> {
     fn threshold(&self) -> u16 {
         self.parameters().threshold()
     }

@@ -12,7 +12,7 @@ use super::frost::signer;
 
 /// Signing key of a KGC.
 #[derive(Debug, derive_more::From)]
-pub enum Master<S: Suite> {
+pub enum KgcSigningKey<S: Suite> {
     /// All of it: a single KGC.
     Whole(MasterSecret<S>),
     /// A share of it: one KGC of a quorum.
@@ -26,7 +26,7 @@ pub struct MasterShare<S: Suite> {
     kgc: KgcId,
     version: u32,
     statement: Vec<u8>,
-    signer: Box<dyn Signer<S>>,
+    signer: Box<dyn ShareSigner<S>>,
 }
 
 impl<S: QuorumSuite> MasterShare<S> {
@@ -74,7 +74,7 @@ impl<S: Suite> MasterShare<S> {
 }
 
 /// A KGC's share of x.
-pub(super) trait Signer<S: Suite>: Send + Sync {
+pub(super) trait ShareSigner<S: Suite>: Send + Sync {
     /// Draws nonces. They stay in memory, in a function that can be called once.
     fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error>;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, DroneKeypair, Handle, Label, Ristretto255};
 use quiver_enrolment::{EnrolmentTrouble, KgcEvent, QuorumSuite};
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 
 use crate::world::{Node, Said, World};
 
@@ -228,7 +228,7 @@ fn a_drone_that_everybody_refuses_is_told_why() {
     let second = world.add_drone(&token, (0..5).collect());
     world.run_for(Duration::from_secs(60));
     assert!(world.is_enrolled(first) && !world.is_enrolled(second));
-    assert!(world.refused(second).contains(&Reason::TokenReused));
+    assert!(world.refused(second).contains(&RefusalReason::TokenReused));
 }
 
 #[test]
@@ -242,10 +242,8 @@ fn one_kgc_that_refuses_is_no_reason_to_give_up() {
     world.run_for(Duration::from_secs(10));
     assert!(world.is_enrolled(owner) && !world.is_enrolled(thief));
     assert!(world.refused(owner).is_empty());
-    assert!(
-        world
-            .trouble(owner)
-            .iter()
-            .any(|trouble| matches!(trouble, EnrolmentTrouble::Refused { reason: Reason::TokenReused, .. }))
-    );
+    assert!(world.trouble(owner).iter().any(|trouble| matches!(
+        trouble,
+        EnrolmentTrouble::Refused { reason: RefusalReason::TokenReused, .. }
+    )));
 }

@@ -7,7 +7,7 @@ use quiver_ainq::{Ristretto255, Suite};
 use quiver_enrolment::threshold::{EnrolCommitment, EnrolSigning};
 use quiver_enrolment::{EnrolmentTrouble, KgcEvent, KgcRecord};
 use quiver_group::EdgeEvent;
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 
 use crate::world::{Node, Said, World};
 
@@ -150,7 +150,7 @@ fn a_drone_gets_no_more_than_eight_shares_of_a_kgc_and_is_told_so() {
     assert_eq!(kept, 8);
     let made = |event: &&KgcEvent| matches!(event, KgcEvent::Contributed { .. });
     assert_eq!(world.kgc_events(1).iter().filter(made).count(), 8, "no share that no record tells of");
-    assert!(world.refused(drone).contains(&Reason::TokenSpent));
+    assert!(world.refused(drone).contains(&RefusalReason::TokenSpent));
 }
 
 proptest! {

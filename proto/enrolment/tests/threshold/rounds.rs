@@ -8,7 +8,7 @@ use quiver_ainq::{
 };
 use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolSigning};
 use quiver_enrolment::{Kgc, KgcRecord};
-use quiver_machine::{Destination, Input, Machine, Peer, Reason, Route, Via};
+use quiver_machine::{Destination, Input, Machine, Peer, RefusalReason, Route, Via};
 use quiver_message::{EnrolHello, EnrolRequest, Message};
 use quiver_testbed::{Outputs, Stimulus};
 use rand_chacha::ChaCha20Rng;
@@ -72,7 +72,7 @@ impl Bench {
     }
 
     /// Reason why the KGC at `place` does not commit itself.
-    fn refused_commitment(&mut self, place: usize, from: Peer) -> Reason {
+    fn refused_commitment(&mut self, place: usize, from: Peer) -> RefusalReason {
         let hello = Said::Other(Message::EnrolHello(EnrolHello { nonce: [3; 16] }));
         let [Said::Other(Message::EnrolCookie(cookie))] = &self.say(place, from, &hello)[..] else {
             panic!("no cookie")
@@ -95,7 +95,7 @@ impl Bench {
 }
 
 fn is_over(message: &Said<S>) -> bool {
-    matches!(message, Said::Other(Message::Refusal(refusal)) if refusal.reason == Reason::RoundOver)
+    matches!(message, Said::Other(Message::Refusal(refusal)) if refusal.reason == RefusalReason::RoundOver)
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_ninth_round_for_a_token_is_refused_for_ever() {
         assert_eq!(bench.contributions(0), contributed);
     }
     for _ in 0..2 {
-        assert_eq!(bench.refused_commitment(0, Peer(1)), Reason::TokenSpent);
+        assert_eq!(bench.refused_commitment(0, Peer(1)), RefusalReason::TokenSpent);
         // The KGC is killed and starts again from its records.
         bench.world.start_kgc(0);
     }
@@ -144,7 +144,7 @@ fn rounds_open_beside_one_another_are_counted_as_well() {
             shares += usize::from(matches!(answer, Said::Share(_)));
         }
         if shares == 8 {
-            assert_eq!(bench.refused_commitment(0, Peer(1)), Reason::TokenSpent);
+            assert_eq!(bench.refused_commitment(0, Peer(1)), RefusalReason::TokenSpent);
             break;
         }
         // One more, so that the last four find room for three.
@@ -198,12 +198,12 @@ fn no_share_is_made_for_a_drone_that_proved_its_key_and_nobody_else_can_say_so()
     let (one, two) = (bench.commit(0, peer), bench.commit(1, peer));
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
     let Said::Other(Message::Refusal(refusal)) = bench.sign(0, peer, &[&one, &two]) else { panic!("signed") };
-    assert_eq!(refusal.reason, Reason::TokenSpent);
+    assert_eq!(refusal.reason, RefusalReason::TokenSpent);
     // Durable, and repeated it is no news.
     let records = bench.world.kgc_records(0).len();
     bench.world.start_kgc(0);
     assert!(bench.say(0, Peer(901), &done(&drone, &mut rng)).is_empty());
-    assert_eq!(bench.refused_commitment(0, peer), Reason::TokenSpent);
+    assert_eq!(bench.refused_commitment(0, peer), RefusalReason::TokenSpent);
     assert_eq!(bench.world.kgc_records(0).len(), records);
 }
 
@@ -221,7 +221,7 @@ fn a_package_that_does_not_hold_costs_the_commitment() {
         let Said::Other(Message::Refusal(refusal)) = bench.sign(0, Peer(1), &parts) else {
             panic!("signed {parts:?}")
         };
-        assert_eq!(refusal.reason, Reason::Malformed);
+        assert_eq!(refusal.reason, RefusalReason::Malformed);
         assert!(is_over(&bench.sign(0, Peer(1), &[&fresh, &two])));
     }
 }
@@ -308,5 +308,5 @@ fn a_token_revoked_between_the_rounds_is_not_signed_for() {
     let Said::Other(Message::Refusal(refusal)) = bench.sign(0, Peer(1), &[&one, &two]) else {
         panic!("signed")
     };
-    assert_eq!(refusal.reason, Reason::TokenRevoked);
+    assert_eq!(refusal.reason, RefusalReason::TokenRevoked);
 }

@@ -15,10 +15,10 @@ use quiver_enrolment::{
     EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare, QuorumSuite,
 };
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
-use quiver_machine::{Reason, Route};
+use quiver_machine::{RefusalReason, Route};
 use quiver_message::{Message, MessageError};
 use quiver_quorum::dealer::Dealt;
-use quiver_quorum::{Parameters, PublicShares, SecretShare, SigningPackage};
+use quiver_quorum::{PublicShares, QuorumParameters, SecretShare, SigningPackage};
 use quiver_testbed::{EPOCH_START, Net, copy_token, deref_to_net, matching, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -87,7 +87,7 @@ pub(crate) struct World<S: QuorumSuite> {
     pub(crate) rng: ChaCha20Rng,
     pub(crate) deployment: Deployment<S>,
     pub(crate) operator: OperatorSecretKey<S>,
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: QuorumParameters,
     shares: Vec<Vec<u8>>,
     pub(crate) statement: QuorumStatement<S>,
     /// The shares of before a refresh, and the statement about them.
@@ -152,7 +152,7 @@ impl<S: QuorumSuite> World<S> {
     /// A quorum of `threshold` out of `members`, all of it running.
     pub(crate) fn new(seed: u64, members: u16, threshold: u16) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let parameters = Parameters::new(members, threshold).unwrap();
+        let parameters = QuorumParameters::new(members, threshold).unwrap();
         let dealt = quiver_quorum::dealer::deal::<S>(parameters, &mut rng).unwrap();
         Self::of(seed, rng, dealt)
     }
@@ -160,7 +160,7 @@ impl<S: QuorumSuite> World<S> {
     /// A quorum whose shares were refreshed once.
     pub(crate) fn refreshed(seed: u64, members: u16, threshold: u16) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let parameters = Parameters::new(members, threshold).unwrap();
+        let parameters = QuorumParameters::new(members, threshold).unwrap();
         let master = MasterSecret::<S>::generate(&mut rng);
         let mut deal = || quiver_quorum::dealer::split(&master, parameters, &mut rng).unwrap();
         let ((old, old_public), (shares, public)) = (deal(), deal());
@@ -367,7 +367,7 @@ impl<S: QuorumSuite> World<S> {
             .collect()
     }
 
-    pub(crate) fn refused(&self, drone: usize) -> Vec<Reason> {
+    pub(crate) fn refused(&self, drone: usize) -> Vec<RefusalReason> {
         self.drone_events(drone).iter().filter_map(matching!(EdgeEvent::Refused(reason) => *reason)).collect()
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, AnyScheme, Lifetime, SendingSession, Target, seal_bytes};
+use quiver_abe::envelope::{
+    AnyKey, AnyParameters, AnyScheme, EnvelopeTarget, Lifetime, SendingSession, seal_bytes,
+};
 use quiver_abe::{FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeEvent};
 use quiver_machine::Either;
@@ -50,7 +52,8 @@ impl Authority {
     /// An unsigned envelope of one message.
     pub(crate) fn sealed(&self, policy: &str, data: &[u8], group: Option<&str>, created: u64) -> Vec<u8> {
         let mut rng = ChaCha20Rng::seed_from_u64(8);
-        let (target, lifetime) = (Target::policy(policy, &Schema::new()).unwrap(), Lifetime::default());
+        let (target, lifetime) =
+            (EnvelopeTarget::policy(policy, &Schema::new()).unwrap(), Lifetime::default());
         let session = SendingSession::begin::<AnyScheme>(
             &self.public,
             &target,
@@ -64,7 +67,7 @@ impl Authority {
     }
 
     pub(crate) fn seal(&self, policy: &str, data: &[u8], signed: bool) -> EnvelopeCommand {
-        let target = Target::policy(policy, &Schema::new()).unwrap();
+        let target = EnvelopeTarget::policy(policy, &Schema::new()).unwrap();
         EnvelopeCommand::Seal { authority: self.fingerprint(), target, data: data.to_vec(), signed }
     }
 }

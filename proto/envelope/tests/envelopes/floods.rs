@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_abe::envelope::{Following, Header, SessionId};
+use quiver_abe::envelope::{EnvelopeHeader, Following, SessionId};
 use quiver_envelope::{Envelope, EnvelopeMessage, OpeningRequest};
 use quiver_message::Message;
 use quiver_testbed::Packet;
@@ -12,7 +12,7 @@ use crate::world::{Node, S, World, decode};
 
 /// A message of a session that there is not.
 fn stray(world: &World, session: u8) -> Vec<u8> {
-    let header = Header::Following(Following { session: SessionId([session; 32]), number: 1 });
+    let header = EnvelopeHeader::Following(Following { session: SessionId([session; 32]), number: 1 });
     encoded(world, Envelope { sealed: header.encode() })
 }
 
@@ -79,7 +79,7 @@ fn openings_of_all_sessions_together_are_said_again_eight_at_once_and_one_a_seco
         order(&mut world, &authority, &format!("scout or other{other}"), b"");
         let sealed = last_envelope(&world, Node::Leader);
         let at = sealed.windows(4).position(|window| window == b"QvE\x01").unwrap();
-        let (header, _) = Header::decode(&sealed[at..]).unwrap();
+        let (header, _) = EnvelopeHeader::decode(&sealed[at..]).unwrap();
         requests.push(request(&world, header.session().0));
     }
     let said = |world: &World| {

@@ -6,21 +6,26 @@ use quiver_machine::{Peer, Route};
 
 /// One of a board's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum BoardNode {
     Leaders,
     Kgcs,
 }
 
 /// Peers of a board's nodes. As many as there are configured addresses, at most.
 #[derive(Debug, Default)]
-pub(crate) struct Peers {
+pub(crate) struct BoardPeers {
     next: u64,
-    known: BTreeMap<u64, (Side, Peer)>,
+    known: BTreeMap<u64, (BoardNode, Peer)>,
 }
 
-impl Peers {
+impl BoardPeers {
     /// Numbers a peer. None for routes that a board does not know.
-    pub(crate) fn add(&mut self, side: Side, peer: Peer, route: Route) -> Option<(u64, quiver_link::Route)> {
+    pub(crate) fn add(
+        &mut self,
+        side: BoardNode,
+        peer: Peer,
+        route: Route,
+    ) -> Option<(u64, quiver_link::Route)> {
         let route = match route {
             Route::Kgc => quiver_link::Route::Kgc,
             Route::Leader => quiver_link::Route::Leader,
@@ -33,27 +38,27 @@ impl Peers {
         Some((number, route))
     }
 
-    pub(crate) fn number(&self, side: Side, peer: Peer) -> Option<u64> {
+    pub(crate) fn number(&self, side: BoardNode, peer: Peer) -> Option<u64> {
         self.known.iter().find(|(_, known)| **known == (side, peer)).map(|(number, _)| *number)
     }
 
     /// The peer of a node that has been there longest.
-    pub(crate) fn first(&self, side: Side) -> Option<u64> {
+    pub(crate) fn first(&self, side: BoardNode) -> Option<u64> {
         self.known.iter().find(|(_, (of, _))| *of == side).map(|(number, _)| *number)
     }
 
-    pub(crate) fn find(&self, number: u64) -> Option<(Side, Peer)> {
+    pub(crate) fn find(&self, number: u64) -> Option<(BoardNode, Peer)> {
         self.known.get(&number).copied()
     }
 
-    pub(crate) fn remove(&mut self, side: Side, peer: Peer) -> Option<u64> {
+    pub(crate) fn remove(&mut self, side: BoardNode, peer: Peer) -> Option<u64> {
         let number = self.number(side, peer)?;
         self.known.remove(&number);
         Some(number)
     }
 
     /// The numbers of all peers of a node, which is gone.
-    pub(crate) fn remove_all(&mut self, side: Side) -> Vec<u64> {
+    pub(crate) fn remove_all(&mut self, side: BoardNode) -> Vec<u64> {
         let gone: Vec<_> =
             self.known.iter().filter(|(_, (of, _))| *of == side).map(|(number, _)| *number).collect();
         gone.iter().for_each(|number| {

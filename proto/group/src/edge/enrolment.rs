@@ -7,9 +7,9 @@ use core::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, IssuedToken, PendingEnrolment, Suite};
 #[cfg(feature = "threshold")]
 use quiver_enrolment::done;
-use quiver_enrolment::{EnrolmentClient, Kgcs, Step, Steps};
+use quiver_enrolment::{EnrolmentClient, EnrolmentStep, Kgcs, Steps};
 use quiver_machine::{Backoff, Context, Peer, due};
-use quiver_message::{Message, Reason};
+use quiver_message::{Message, RefusalReason};
 
 use super::{EdgeEvent, StateChanged};
 
@@ -86,7 +86,7 @@ impl<S: Suite> Enrolment<S> {
         // §3.3: the request is the same for every KGC, and is stored before it is sent.
         match EnrolmentClient::start(cx.deployment, token, &self.kgcs, backoff, cx.rng) {
             Ok(client) => self.client = Some(Box::new(client)),
-            Err(_) => cx.out.event(EdgeEvent::Refused(Reason::TokenForeign)),
+            Err(_) => cx.out.event(EdgeEvent::Refused(RefusalReason::TokenForeign)),
         }
     }
 
@@ -99,11 +99,11 @@ impl<S: Suite> Enrolment<S> {
         let mut enrolled = false;
         for step in steps {
             match step {
-                Step::Send(kgc, message) => cx.send(kgc, &message),
-                Step::Wrong(peer, offence) => cx.out.event(EdgeEvent::Blamed { peer, offence }),
-                Step::Refused(reason) => cx.out.event(EdgeEvent::Refused(reason)),
-                Step::Trouble(trouble) => cx.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
-                Step::Enrolled(keypair) => {
+                EnrolmentStep::Send(kgc, message) => cx.send(kgc, &message),
+                EnrolmentStep::Wrong(peer, offence) => cx.out.event(EdgeEvent::Blamed { peer, offence }),
+                EnrolmentStep::Refused(reason) => cx.out.event(EdgeEvent::Refused(reason)),
+                EnrolmentStep::Trouble(trouble) => cx.out.event(EdgeEvent::EnrolmentTrouble(trouble)),
+                EnrolmentStep::Enrolled(keypair) => {
                     self.activate(cx, keypair);
                     enrolled = true;
                 }

@@ -10,7 +10,7 @@ use quiver_machine::{Backoff, Offence, Peer};
 use rand_core::CryptoRngCore;
 
 use super::EdgeTiming;
-use crate::refused::Refused;
+use crate::refused::RefusedLeaders;
 
 /// Connected leaders, and those that are refused because they contradicted themselves.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Leaders {
     connected: Vec<Peer>,
     /// The connected one that last proved to lead the epoch held.
     leading: Option<Peer>,
-    pub(crate) refused: Refused,
+    pub(crate) refused: RefusedLeaders,
 }
 
 impl Default for Leaders {
@@ -32,7 +32,7 @@ impl Leaders {
     /// No leader connected, none refused.
     #[must_use]
     pub fn new() -> Self {
-        Self { connected: Vec::new(), leading: None, refused: Refused::new() }
+        Self { connected: Vec::new(), leading: None, refused: RefusedLeaders::new() }
     }
 
     /// A leader is connected; it is asked last.

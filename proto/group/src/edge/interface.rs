@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use quiver_ainq::{Deployment, Epoch, Error, IssuedToken, Name, Slot, Suite, UnixTime};
 use quiver_kem::KemSetting;
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 use zeroize::Zeroizing;
 
-use crate::Source;
+use crate::MessageOrigin;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 use quiver_machine::{Backoff, Offence, Peer};
 
@@ -151,7 +151,7 @@ pub enum EdgeEvent {
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
         /// The sender.
-        source: Source,
+        source: MessageOrigin,
     },
     /// A message could not be sent.
     SendFailed(&'static str),
@@ -160,7 +160,7 @@ pub enum EdgeEvent {
     /// The drone was evicted from the group.
     Evicted,
     /// A service refuses; the edge tries again only if the reason is transient.
-    Refused(Reason),
+    Refused(RefusalReason),
     /// KGCs of a quorum do not do their part; enrolment goes on.
     EnrolmentTrouble(EnrolmentTrouble),
     /// The revocation list is past its next update, and this edge does not join under such a list: it asked

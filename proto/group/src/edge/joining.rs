@@ -4,17 +4,17 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use quiver_ainq::{
-    DroneKeypair, Element, Epoch, Error, GroupContext, Header, KemKey, Label, Membership, Name, Part, Role,
-    SparePair, Suite, VerifiedHeader,
+    DroneKeypair, Element, Epoch, EpochPart, Error, GroupContext, Header, KemKey, Label, Membership, Name,
+    Role, SparePair, Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
 use quiver_message::{
-    JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Nonce, Reason, Refusal, Rekey,
-    Welcome,
+    JoinChallenge, JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Nonce, Refusal, RefusalReason,
+    Rekey, Welcome,
 };
 use rand_core::CryptoRngCore;
 
-use super::kem_keys::{Entered, Exchange};
+use super::kem_keys::{Entered, KemExchange};
 use super::membership::GroupMember;
 use super::{AT_SERVICES, EdgeContext, EdgeEvent};
 use crate::statements;
@@ -43,7 +43,7 @@ struct Attempt<S: Suite> {
     /// e_now, once the request was sent. Never stored: a join does not outlive the process.
     ephemeral: Option<SparePair<S>>,
     /// The exchange for a second factor, once the request was sent.
-    exchange: Option<Exchange<S>>,
+    exchange: Option<KemExchange<S>>,
     /// The newest epoch that the leader sent meanwhile, if it is what it says.
     newest: Option<Epoch>,
     /// Number of broadcasts that named this newcomer and did not lead it to the key.
@@ -294,18 +294,18 @@ impl<S: Suite> Joining<S> {
             return;
         }
         let (timing, told) = (cx.timing, refusal.retry_after);
-        let wait = if refusal.reason == Reason::NotReady {
+        let wait = if refusal.reason == RefusalReason::NotReady {
             cx.leaders.join_pause((from, told), timing, &mut self.backoff, cx.base.rng)
         } else {
             let patience = if refusal.reason.is_transient() { 1 } else { 8 };
             (self.backoff.next(cx.rng) * patience).max(told.min(timing.retry_max * 8))
         };
         (self.attempt, self.retry) = (None, Some(cx.now.monotonic + wait));
-        if refusal.reason == Reason::KemLost {
+        if refusal.reason == RefusalReason::KemLost {
             // §24.5: κ stays until a new one takes its place: nobody signed that it is lost.
             self.anew = true;
         }
-        if refusal.reason == Reason::Revoked {
+        if refusal.reason == RefusalReason::Revoked {
             // §12.3: the list that says so is signed.
             let query = Message::RevocationQuery(cx.revocations.query());
             cx.send(from, &query);
@@ -324,7 +324,7 @@ impl<S: Suite> Attempt<S> {
         welcome: &mut Welcome<S>,
     ) -> Result<Admitted<S>, Offence> {
         // §8.2: a path message names the nonce of the join that it answers.
-        let replayed = matches!(&welcome.part, Part::Path(path) if path.r != self.nonce);
+        let replayed = matches!(&welcome.part, EpochPart::Path(path) if path.r != self.nonce);
         self.enter(cx, member, &mut welcome.header, |context, keypair, (ephemeral, kem), header| {
             if replayed {
                 return Err(Error::Replay);
@@ -343,7 +343,7 @@ impl<S: Suite> Attempt<S> {
     ) -> Option<(Peer, Admitted<S>)> {
         // §6.1: the broadcast names the drone's slot by its n_e.
         let slot = rekey.newcomers.slot_of(&self.nonce)?;
-        let Some(Part::Delta(delta)) = &rekey.part else { return None };
+        let Some(EpochPart::Delta(delta)) = &rekey.part else { return None };
         // §6.1: nobody signed that it is for this drone; the welcome comes in any case.
         if self.misled >= MAX_MISLED {
             return None;

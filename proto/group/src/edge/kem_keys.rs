@@ -24,12 +24,12 @@ const MAX_CIPHERTEXTS: usize = 4;
 #[derive(Debug)]
 pub(in crate::edge) struct KemKeys<S: Suite> {
     setting: KemSetting,
-    keys: BTreeMap<Handle, HeldKey<S>>,
+    keys: BTreeMap<Handle, EdgeKemKey<S>>,
 }
 
 /// κ of the newest term of its leader that the edge followed, and when it was made.
 #[derive(Debug)]
-struct HeldKey<S: Suite> {
+struct EdgeKemKey<S: Suite> {
     key: KemKey<S>,
     made: UnixTime,
 }
@@ -104,7 +104,7 @@ impl<S: Suite> KemKeys<S> {
             let oldest = self.keys.iter().min_by_key(|(_, held)| held.made).map(|(leader, _)| *leader);
             oldest.and_then(|oldest| self.keys.remove(&oldest));
         }
-        self.keys.insert(leader, HeldKey { key: entered.key, made });
+        self.keys.insert(leader, EdgeKemKey { key: entered.key, made });
     }
 
     /// Returns the offer for a join at a leader whose term has this second factor, and the state that an answer
@@ -119,7 +119,7 @@ impl<S: Suite> KemKeys<S> {
         term: Option<KemTerm>,
         (now, anew): (UnixTime, bool),
         rng: &mut dyn CryptoRngCore,
-    ) -> Result<Option<(KemOffer, Exchange<S>)>, Error> {
+    ) -> Result<Option<(KemOffer, KemExchange<S>)>, Error> {
         let leader = leader.handle();
         let (term, set) = match (term, self.setting.set()) {
             (None, None) => return Ok(None),
@@ -130,18 +130,18 @@ impl<S: Suite> KemKeys<S> {
         let held = self.keys.get(&leader).filter(|held| !anew && !is_old(held.made, now));
         if let Some(key) = held.and_then(|held| held.key.at(&leader, term).ok()) {
             let (term, tag) = (key.term(), key.tag());
-            return Ok(Some((KemOffer::Held { term, tag }, Exchange { leader, own: Own::Held(key) })));
+            return Ok(Some((KemOffer::Held { term, tag }, KemExchange { leader, own: Own::Held(key) })));
         }
         // §24.2: a fresh key pair for every exchange.
         let (secret, key) = DecapsulationKey::generate(set, Secret::<SEED_LEN>::random(rng));
         let own = Own::Fresh { secret, public: key.clone(), keys: Vec::new() };
-        Ok(Some((KemOffer::Key { set, key }, Exchange { leader, own })))
+        Ok(Some((KemOffer::Key { set, key }, KemExchange { leader, own })))
     }
 
     /// Returns the stored form of every key.
     pub(in crate::edge) fn stored(&self) -> Vec<StoredKey> {
         let stored =
-            |(leader, held): (&Handle, &HeldKey<S>)| (*leader.as_bytes(), held.key.encode(), held.made);
+            |(leader, held): (&Handle, &EdgeKemKey<S>)| (*leader.as_bytes(), held.key.encode(), held.made);
         self.keys.iter().map(stored).collect()
     }
 
@@ -156,7 +156,7 @@ impl<S: Suite> KemKeys<S> {
         made: UnixTime,
     ) -> Result<(), Error> {
         if self.keys.len() < MAX_LEADERS {
-            self.keys.insert(Handle(leader), HeldKey { key: KemKey::decode(key)?, made });
+            self.keys.insert(Handle(leader), EdgeKemKey { key: KemKey::decode(key)?, made });
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ fn is_old(made: UnixTime, now: UnixTime) -> bool {
 
 /// The exchange of one attempt to join.
 #[derive(Debug)]
-pub(in crate::edge) struct Exchange<S: Suite> {
+pub(in crate::edge) struct KemExchange<S: Suite> {
     leader: Handle,
     own: Own<S>,
 }
@@ -191,7 +191,7 @@ pub(in crate::edge) struct Entered<S: Suite> {
     renewed: bool,
 }
 
-impl<S: Suite> Exchange<S> {
+impl<S: Suite> KemExchange<S> {
     /// Takes a ciphertext. It is not signed: the welcome shows whether it was the leader's.
     pub(in crate::edge) fn take(
         &mut self,
@@ -329,7 +329,7 @@ mod tests {
         }
 
         /// Gives the exchange a ciphertext that was made with this randomness.
-        fn answer(&self, offer: &KemOffer, exchange: &mut Exchange<S>, term: KemTerm, number: u8) {
+        fn answer(&self, offer: &KemOffer, exchange: &mut KemExchange<S>, term: KemTerm, number: u8) {
             let KemOffer::Key { set, key } = offer else { panic!("an encapsulation key") };
             let (ciphertext, _) = encapsulate(*set, key, &Secret::new([number; MESSAGE_LEN])).unwrap();
             let message = JoinCiphertext { nonce: [0; 16], term, ciphertext };

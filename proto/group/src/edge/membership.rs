@@ -17,8 +17,8 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Deployment, DroneKeypair, DronePublicKey, EpochKeys, EquivocationProof, Error, Header, Kind, Membership,
-    Name, Part, StrategyKind, Suite, UnixTime,
+    Deployment, DroneKeypair, DronePublicKey, EpochKeys, EpochKind, EpochPart, EquivocationProof, Error,
+    Header, Membership, Name, StrategyKind, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Backoff, Now, Offence, Peer, Revocations, Via, earlier};
@@ -28,7 +28,7 @@ use self::deputies::Deputies;
 use self::history::{History, KeptHeader};
 pub use self::leave::{LeaveMessage, signed_leave};
 use self::member::Member;
-use self::rekey::Step;
+use self::rekey::HeaderMeaning;
 use self::spare_points::SparePoints;
 use super::failover::equivocation;
 use super::kem_keys::KemKeys;
@@ -367,7 +367,7 @@ impl<S: Suite> GroupMember<S> {
                 }
             }
             // §13.6: no news. An epoch published again is not to make all members acknowledge it again.
-            Ok(Step::Known) if via == Via::Group => {}
+            Ok(HeaderMeaning::Known) if via == Via::Group => {}
             Ok(step) => return self.take(cx, from, step, &rekey.header),
         }
         None
@@ -386,7 +386,7 @@ impl<S: Suite> GroupMember<S> {
             return None;
         }
         // §8.2: the path message names the question that it answers.
-        if matches!(&reply.part, Some(Part::Path(path)) if path.r != reply.number) {
+        if matches!(&reply.part, Some(EpochPart::Path(path)) if path.r != reply.number) {
             cx.blame(from, Error::Replay);
             return None;
         }
@@ -396,22 +396,22 @@ impl<S: Suite> GroupMember<S> {
                 self.note_useless(cx, from, &offence);
                 self.member.as_mut()?.behind(cx, from, &reply.header, offence);
             }
-            Ok(Step::Spoilt(error)) => {
+            Ok(HeaderMeaning::Spoilt(error)) => {
                 let offence = Offence::Protocol(error);
                 self.note_useless(cx, from, &offence);
                 cx.blame(from, offence);
             }
             // §11.1: the epoch held is the newest, if the tag is made for this question.
-            Ok(Step::Known) => self.member.as_mut()?.confirmed(cx, from, reply),
-            Ok(step @ (Step::Newer(_) | Step::Completed(_))) => {
+            Ok(HeaderMeaning::Known) => self.member.as_mut()?.confirmed(cx, from, reply),
+            Ok(step @ (HeaderMeaning::Newer(_) | HeaderMeaning::Completed(_))) => {
                 return self.caught_up(cx, from, step, reply);
             }
-            Ok(step @ (Step::Removed | Step::TooFar | Step::Early(_))) => {
+            Ok(step @ (HeaderMeaning::Removed | HeaderMeaning::TooFar | HeaderMeaning::Early(_))) => {
                 return self.take(cx, from, step, &reply.header);
             }
             // No answer has wraps.
-            Ok(Step::Others) => {}
-            Ok(Step::Ask) => {
+            Ok(HeaderMeaning::Others) => {}
+            Ok(HeaderMeaning::Ask) => {
                 let term = self.membership().map(|membership| membership.epoch().term);
                 if term != Some(reply.header.core.epoch.term) {
                     // §11.3: of a term whose opening we missed and that is not to be had any more.
@@ -428,10 +428,11 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
-        step: Step<S>,
+        step: HeaderMeaning<S>,
         reply: &CatchUpReply<S>,
     ) -> Option<MembershipEnd> {
-        let (Step::Newer(membership) | Step::Completed(membership), Some(member)) = (&step, &mut self.member)
+        let (HeaderMeaning::Newer(membership) | HeaderMeaning::Completed(membership), Some(member)) =
+            (&step, &mut self.member)
         else {
             return None;
         };
@@ -444,9 +445,9 @@ impl<S: Suite> GroupMember<S> {
         let comes_into_use = !member.anchored && member.membership.group_key().is_some();
         member.anchored = true;
         cx.leaders.proven(from);
-        let waits = member.membership.group_key().is_none() && matches!(step, Step::Completed(_));
+        let waits = member.membership.group_key().is_none() && matches!(step, HeaderMeaning::Completed(_));
         member.catch_up.confirmed(cx.now, cx.timing.probe, (waits, false));
-        let completed = matches!(step, Step::Completed(_));
+        let completed = matches!(step, HeaderMeaning::Completed(_));
         let held = member.membership.epoch();
         let activated = member.key_activated();
         let end = self.take(cx, from, step, &reply.header);
@@ -464,8 +465,8 @@ impl<S: Suite> GroupMember<S> {
         &self,
         cx: &EdgeContext<'_, S>,
         header: &mut Header<S>,
-        part: Option<&Part>,
-    ) -> Option<Result<Step<S>, Offence>> {
+        part: Option<&EpochPart>,
+    ) -> Option<Result<HeaderMeaning<S>, Offence>> {
         let member = self.member.as_ref()?;
         // §24.6: whoever signed it, and before anything is computed.
         if let Err(error) = self.kem.check(&header.core) {
@@ -481,16 +482,16 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
-        step: Step<S>,
+        step: HeaderMeaning<S>,
         header: &Header<S>,
     ) -> Option<MembershipEnd> {
         match step {
             // To a leader only: the tag contains no time, so any holder could replay it in our place.
-            Step::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
-            Step::Known | Step::Others => {}
-            Step::Newer(membership) => return self.advance(cx, from, membership, header),
-            Step::Completed(membership) => return self.complete(cx, from, membership),
-            Step::Early(early) => {
+            HeaderMeaning::Known if cx.leaders.contains(from) => self.member.as_ref()?.acknowledge(cx, from),
+            HeaderMeaning::Known | HeaderMeaning::Others => {}
+            HeaderMeaning::Newer(membership) => return self.advance(cx, from, membership, header),
+            HeaderMeaning::Completed(membership) => return self.complete(cx, from, membership),
+            HeaderMeaning::Early(early) => {
                 // §8.4: its wraps are kept; what is missing before them is asked for.
                 cx.leaders.prefer(from);
                 if let Some(member) = &mut self.member {
@@ -498,16 +499,16 @@ impl<S: Suite> GroupMember<S> {
                 }
                 self.request_catch_up(cx);
             }
-            Step::Spoilt(error) => {
+            HeaderMeaning::Spoilt(error) => {
                 cx.blame(from, error);
                 self.request_catch_up(cx);
             }
-            Step::Removed => {
+            HeaderMeaning::Removed => {
                 // §12.1: the header, or the wraps that it binds, are the leader's word for the leave.
                 let left = self.member.as_ref().is_some_and(|member| member.leaving.is_under_way());
                 return Some(if left { MembershipEnd::Left } else { MembershipEnd::Removed });
             }
-            Step::TooFar => {
+            HeaderMeaning::TooFar => {
                 // §24.7: the leader learns its count from the header held, before this member asks to join.
                 if self.kem.is_past(&header.core)
                     && let Some(member) = self.member.as_ref().filter(|_| cx.leaders.contains(from))
@@ -516,7 +517,7 @@ impl<S: Suite> GroupMember<S> {
                 }
                 return Some(MembershipEnd::OutOfStep);
             }
-            Step::Ask => {
+            HeaderMeaning::Ask => {
                 // §8.4: an epoch was missed: the answer has what leads to it.
                 cx.leaders.prefer(from);
                 self.request_catch_up(cx);
@@ -586,7 +587,7 @@ impl<S: Suite> GroupMember<S> {
         let Some(early) = member.early.next(&member.membership) else {
             return self.apply_early_short(cx, from);
         };
-        let (header, part) = (early.header, Part::Delta(early.delta));
+        let (header, part) = (early.header, EpochPart::Delta(early.delta));
         match rekey::interpret(cx, member, (&self.spare_points, &self.kem), &header, Some(&part)) {
             Err(error) => {
                 cx.blame(from, error);
@@ -787,5 +788,5 @@ impl<S: Suite> GroupMember<S> {
 /// newest epoch when they are sent; entries may be of one that opened a term long ago.
 fn opened_by_tree<S: Suite>(membership: &Membership<S>, header: &Header<S>) -> bool {
     let tree = membership.follows() == StrategyKind::Tree;
-    header.core.kind == Kind::Open && tree && membership.has_path()
+    header.core.kind == EpochKind::Open && tree && membership.has_path()
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 use zeroize::Zeroizing;
 
-use super::membership::history::{KeptHeader, Past};
+use super::membership::history::{KeptHeader, PastMembership};
 use super::{Edge, EdgeConfig, EdgeEvent, Settings};
 
 const VERSION: u8 = 4;
@@ -24,7 +24,7 @@ const HEAD_LEN: usize = 1 + 32;
 /// Record of an edge, persisted behind version and deployment; replaced as a whole, as it is small (about 1
 /// KB). Public parts are borrowed and not erased.
 #[derive(Serialize, Deserialize)]
-struct Record<'a> {
+struct EdgeRecord<'a> {
     boot_no: u32,
     #[serde(with = "serde_bytes")]
     pending: Option<Vec<u8>>,
@@ -49,7 +49,7 @@ struct Record<'a> {
     refused: Vec<(Serial, &'a Bytes)>,
 }
 
-impl Drop for Record<'_> {
+impl Drop for EdgeRecord<'_> {
     fn drop(&mut self) {
         // Each was allocated to size, so nothing is behind its end.
         let secrets = [&mut self.pending, &mut self.secret, &mut self.spare, &mut self.membership];
@@ -57,7 +57,7 @@ impl Drop for Record<'_> {
     }
 }
 
-impl Record<'_> {
+impl EdgeRecord<'_> {
     /// Bytes that the encoding takes at most. It is allocated once, so that serialising leaves no copy of a
     /// secret in memory that was outgrown; and with little to spare, because all of it is erased.
     fn longest(&self) -> usize {
@@ -115,7 +115,7 @@ impl postcard::ser_flavors::Flavor for Room {
     }
 }
 
-/// The vector itself, which [`Record`] erases: a copy would be one more.
+/// The vector itself, which [`EdgeRecord`] erases: a copy would be one more.
 fn taken(mut secret: Zeroizing<Vec<u8>>) -> Vec<u8> {
     core::mem::take(&mut *secret)
 }
@@ -133,7 +133,7 @@ impl<S: Suite> Edge<S> {
         });
         let (spare, next_q) = self.membership.spare_points.stored();
         // §15: own key, one spare pair, the membership without K_g and path, newest epochs, refused leaders.
-        let record = Record {
+        let record = EdgeRecord {
             boot_no: self.boot_no,
             pending: self.enrolment.pending().map(taken),
             public: keypair.map(|keypair| keypair.public().encode()),
@@ -175,7 +175,7 @@ impl<S: Suite> Edge<S> {
         if !known {
             return Err(RestoreError::OtherVersion { found: *found, expected: VERSION });
         }
-        let (record, rest): (Record<'_>, _) =
+        let (record, rest): (EdgeRecord<'_>, _) =
             postcard::take_from_bytes(rest).map_err(|_| RestoreError::Damaged)?;
         if fingerprint != config.deployment.fingerprint() {
             return Err(RestoreError::Foreign);
@@ -195,7 +195,7 @@ impl<S: Suite> Edge<S> {
         for (group, term, counter, header) in &record.newest {
             let epoch = Epoch { term: *term, counter: *counter };
             let header = (!header.is_empty()).then(|| KeptHeader::from_bytes(header));
-            edge.membership.history.push(Past { group: Name::new(group)?, epoch, header });
+            edge.membership.history.push(PastMembership { group: Name::new(group)?, epoch, header });
         }
         let Settings { deployment, timing, .. } = &edge.config;
         if let Some(list) = record.revocations {
@@ -235,7 +235,7 @@ mod tests {
         let header = alloc::vec![0xFF; 300];
         let bytes = || Some(alloc::vec![0xFF; 200]);
         // Numbers as long as they get, of as many groups as an identity names.
-        let record = Record {
+        let record = EdgeRecord {
             boot_no: u32::MAX,
             pending: bytes(),
             public: bytes(),

@@ -98,7 +98,7 @@ impl<S: Suite> Leader<S> {
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{RevocationList, StrategyKind};
+    use quiver_ainq::{RevocationStatement, StrategyKind};
     use quiver_message::Message;
 
     use super::super::test_support::{LeaderFixture, S};
@@ -133,7 +133,8 @@ mod tests {
         let mut fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
         let now = fixture.now.unix;
         for (number, issued, doubted) in [(1, now + CLOCK_TOLERANCE, false), (2, now + HOUR, true)] {
-            let list = RevocationList { number, issued, next_update: issued + 1000, revoked: alloc::vec![] };
+            let list =
+                RevocationStatement { number, issued, next_update: issued + 1000, revoked: alloc::vec![] };
             let signed =
                 fixture.master.sign_revocations(&fixture.deployment, list, &mut fixture.rng).unwrap();
             let message = quiver_message::RevocationList { list: signed.encode() };

@@ -6,30 +6,30 @@ use core::time::Duration;
 use quiver_ainq::{Error, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{CookieJar, Now, Offence, Outbox, Peer, Via};
-use quiver_message::{Message, Reason, Refusal};
+use quiver_message::{Message, Refusal, RefusalReason};
 use rand_core::CryptoRngCore;
 
 use super::interface::{LeaderConfig, LeaderEvent, LeaderRecord};
-use super::peers::Peers;
-use super::store::{Change, Store};
+use super::peers::LeaderPeers;
+use super::store::{Change, LeaderStore};
 
 /// State shared by the parts of a leader.
 #[derive(Debug)]
 pub(super) struct Base<S: Suite> {
     pub(super) config: LeaderConfig<S>,
     pub(super) out: Outbox<LeaderEvent, LeaderRecord>,
-    pub(super) store: Store<S>,
-    pub(super) peers: Peers,
+    pub(super) store: LeaderStore<S>,
+    pub(super) peers: LeaderPeers,
     /// Challenges of joins and of deputies.
     pub(super) cookies: CookieJar,
 }
 
 impl<S: Suite> Base<S> {
-    pub(super) fn new(config: LeaderConfig<S>, store: Store<S>) -> Self {
+    pub(super) fn new(config: LeaderConfig<S>, store: LeaderStore<S>) -> Self {
         Self {
             out: Outbox::new(),
             store,
-            peers: Peers::new(),
+            peers: LeaderPeers::new(),
             // Replaced by a random key at the first input, before any cookie is made.
             cookies: CookieJar::new(Secret::new([0; 32]), Duration::ZERO),
             config,
@@ -52,7 +52,7 @@ impl<S: Suite> Base<S> {
     }
 }
 
-fn blame(peers: &mut Peers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: Peer, offence: Offence) {
+fn blame(peers: &mut LeaderPeers, out: &mut Outbox<LeaderEvent, LeaderRecord>, peer: Peer, offence: Offence) {
     // §13.8: after a forgery, or many messages that cannot be read, the peer is refused for a while.
     if let Some(misdeed) = peers.weigh(peer, &offence) {
         out.penalize(peer, misdeed);
@@ -66,8 +66,8 @@ pub(super) struct LeaderContext<'a, S: Suite> {
     pub(super) rng: &'a mut dyn CryptoRngCore,
     pub(super) config: &'a mut LeaderConfig<S>,
     pub(super) out: &'a mut Outbox<LeaderEvent, LeaderRecord>,
-    pub(super) store: &'a mut Store<S>,
-    pub(super) peers: &'a mut Peers,
+    pub(super) store: &'a mut LeaderStore<S>,
+    pub(super) peers: &'a mut LeaderPeers,
     pub(super) cookies: &'a mut CookieJar,
 }
 
@@ -97,7 +97,13 @@ impl<S: Suite> LeaderContext<'_, S> {
     }
 
     /// Refuses a request; `reference` is the nonce that it came with.
-    pub(super) fn refuse(&mut self, peer: Peer, reason: Reason, reference: &[u8], retry_after: Duration) {
+    pub(super) fn refuse(
+        &mut self,
+        peer: Peer,
+        reason: RefusalReason,
+        reference: &[u8],
+        retry_after: Duration,
+    ) {
         let refusal = Refusal { reason, reference: reference.to_vec(), retry_after };
         self.send(peer, &Message::Refusal(refusal));
         self.event(LeaderEvent::Refused { peer, reason });

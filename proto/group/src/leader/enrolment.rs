@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Role, Suite};
-use quiver_enrolment::{EnrolmentClient, Step, Steps, done};
+use quiver_enrolment::{EnrolmentClient, EnrolmentStep, Steps, done};
 use quiver_machine::{Backoff, Peer, due};
-use quiver_message::{Message, Reason};
+use quiver_message::{Message, RefusalReason};
 
 use super::LeaderEvent;
 use super::context::LeaderContext;
@@ -50,7 +50,7 @@ impl<S: Suite> Enrolment<S> {
             matches!(&token.token.statement.role, Role::Leader { group, .. } if *group == cx.config.group);
         match EnrolmentClient::start(&cx.config.deployment, token, &cx.config.kgcs, backoff, cx.rng) {
             Ok(client) if leads => self.client = Some(client),
-            _ => cx.event(LeaderEvent::EnrolmentRefused(Reason::NotAuthorised)),
+            _ => cx.event(LeaderEvent::EnrolmentRefused(RefusalReason::NotAuthorised)),
         }
         self.is_pending()
     }
@@ -100,11 +100,11 @@ impl<S: Suite> Enrolment<S> {
         let mut enrolled = false;
         for step in steps {
             match step {
-                Step::Send(kgc, message) => cx.send(kgc, &message),
-                Step::Wrong(from, offence) => cx.blame(from, offence),
-                Step::Refused(reason) => cx.event(LeaderEvent::EnrolmentRefused(reason)),
-                Step::Trouble(trouble) => cx.event(LeaderEvent::EnrolmentTrouble(trouble)),
-                Step::Enrolled(keypair) => {
+                EnrolmentStep::Send(kgc, message) => cx.send(kgc, &message),
+                EnrolmentStep::Wrong(from, offence) => cx.blame(from, offence),
+                EnrolmentStep::Refused(reason) => cx.event(LeaderEvent::EnrolmentRefused(reason)),
+                EnrolmentStep::Trouble(trouble) => cx.event(LeaderEvent::EnrolmentTrouble(trouble)),
+                EnrolmentStep::Enrolled(keypair) => {
                     let name = keypair.public().identity.name.clone();
                     // §3.5: the key is durable before any message depends on it.
                     cx.persist(&[enrolled_change(&keypair)]);

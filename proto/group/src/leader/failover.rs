@@ -26,13 +26,13 @@ use quiver_machine::Peer;
 
 use self::competing_leaders::{StaleHeaders, TermPacer};
 use self::peer_hints::PeerHints;
-use self::standby::Session;
+use self::standby::StandbySession;
 use super::clock_check::RanOut;
 
 /// State about the other leaders of the group.
 #[derive(Debug)]
 pub(super) struct Failover<S: Suite> {
-    session: Option<Session<S>>,
+    session: Option<StandbySession<S>>,
     /// Time of the latest proof that the active leader is alive; at first, the start of standing by.
     alive: Duration,
     /// Time of the next question.
@@ -79,7 +79,7 @@ impl<S: Suite> Failover<S> {
 
 /// Action of the leader that failover requires.
 #[derive(Debug)]
-pub(super) enum Action {
+pub(super) enum FailoverAction {
     /// Announce the newest epoch to deputies and other leaders.
     Announce,
     /// Open a term, because no other leader leads.

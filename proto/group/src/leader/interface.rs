@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, Handle, IssuedToken, Kind, Name, Pseudonym, Serial, Slot, StrategyKind, Suite,
-    UnixTime,
+    Deployment, Epoch, EpochKind, Error, Handle, IssuedToken, Name, Pseudonym, Serial, Slot, StrategyKind,
+    Suite, UnixTime,
 };
 use quiver_kem::KemSetting;
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 use zeroize::Zeroizing;
 
-use crate::Source;
+use crate::MessageOrigin;
 use quiver_enrolment::{EnrolmentTrouble, Kgcs};
 use quiver_machine::{Offence, Peer, Snapshot};
 
@@ -166,7 +166,7 @@ pub enum LeaderEvent {
         /// The epoch.
         epoch: Epoch,
         /// The cause of the epoch.
-        kind: Kind,
+        kind: EpochKind,
         /// Members now.
         members: usize,
         /// Members added.
@@ -233,10 +233,10 @@ pub enum LeaderEvent {
         /// The peer that asked.
         peer: Peer,
         /// Reason.
-        reason: Reason,
+        reason: RefusalReason,
     },
     /// The KGC refuses to enrol this leader.
-    EnrolmentRefused(Reason),
+    EnrolmentRefused(RefusalReason),
     /// KGCs of a quorum do not do their part; enrolment goes on.
     EnrolmentTrouble(EnrolmentTrouble),
     /// A message to the group.
@@ -246,7 +246,7 @@ pub enum LeaderEvent {
         /// The plaintext.
         data: Zeroizing<Vec<u8>>,
         /// The sender.
-        source: Source,
+        source: MessageOrigin,
     },
     /// A message could not be sent.
     SendFailed(&'static str),

@@ -22,7 +22,7 @@ const ALL_UNPROVEN_CHECKS: Rate = Rate { burst: 256, refill: Duration::from_mill
 
 /// The connections of a leader.
 #[derive(Debug)]
-pub(super) struct Peers {
+pub(super) struct LeaderPeers {
     /// KGCs that we dialled.
     pub(super) kgcs: BTreeSet<Peer>,
     /// Leaders of the same group that we dialled.
@@ -51,7 +51,7 @@ pub(super) struct Peers {
     pub(super) checked: usize,
 }
 
-impl Peers {
+impl LeaderPeers {
     pub(super) fn new() -> Self {
         Self {
             kgcs: BTreeSet::new(),

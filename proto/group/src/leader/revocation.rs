@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{RevocationList, Suite};
+use quiver_ainq::{RevocationStatement, Suite};
 use quiver_machine::{Peer, due};
 use quiver_message::{Message, RevocationQuery};
 
@@ -55,7 +55,7 @@ pub(super) fn answer_query<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, 
 pub(super) fn take_list<S: Suite>(cx: &mut LeaderContext<'_, S>, from: Peer, bytes: &[u8]) -> bool {
     let newer = |number| number > cx.store.revocations.number();
     // §10.9: one that claims to be newer costs the check of a signature.
-    if RevocationList::claimed_number(bytes).is_ok_and(newer) && !cx.affords_check(from) {
+    if RevocationStatement::claimed_number(bytes).is_ok_and(newer) && !cx.affords_check(from) {
         return false;
     }
     match cx.store.revocations.offer(&cx.config.deployment, bytes) {

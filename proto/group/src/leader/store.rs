@@ -28,7 +28,7 @@ pub(super) use self::record::{
 };
 use super::LeaderRecord;
 use super::failover::eviction_notices::EvictionNotices;
-use crate::refused::Refused;
+use crate::refused::RefusedLeaders;
 use quiver_machine::Now;
 use quiver_machine::Revocations;
 
@@ -96,7 +96,7 @@ impl<S: Suite> Spare<S> {
 
 /// The state that the changes amount to, but for the roster of a term in force, which its leadership holds.
 #[derive(Debug)]
-pub(super) struct Store<S: Suite> {
+pub(super) struct LeaderStore<S: Suite> {
     pub(super) boot_no: u32,
     pub(super) pending: Option<PendingEnrolment<S>>,
     pub(super) keypair: Option<DroneKeypair<S>>,
@@ -119,14 +119,14 @@ pub(super) struct Store<S: Suite> {
     /// slot on the roster.
     departed: BTreeMap<Slot, Epoch>,
     pub(super) notices: EvictionNotices<S>,
-    pub(super) refused: Refused,
+    pub(super) refused: RefusedLeaders,
     /// Signed requests under a second key of one identity.
     pub(super) evidence: Vec<Vec<u8>>,
     /// The second factor that it shares with drones.
     pub(super) kem: KemKeys<S>,
 }
 
-impl<S: Suite> Store<S> {
+impl<S: Suite> LeaderStore<S> {
     pub(super) fn new(keeps_signatures: bool) -> Self {
         Self {
             boot_no: 0,
@@ -142,7 +142,7 @@ impl<S: Suite> Store<S> {
             held: None,
             departed: BTreeMap::new(),
             notices: EvictionNotices::new(),
-            refused: Refused::new(),
+            refused: RefusedLeaders::new(),
             evidence: Vec::new(),
             kem: KemKeys::new(),
         }

@@ -37,7 +37,7 @@ use self::pending_changes::PendingChanges;
 use super::context::LeaderContext;
 use super::failover::peer_hints::PeerHints;
 use super::failover::replication_source::Replication;
-use super::store::Store;
+use super::store::LeaderStore;
 use crate::group_channel::GroupChannel;
 
 /// A term in force.
@@ -165,7 +165,7 @@ impl<S: Suite> Term<S> {
 
     /// The roster goes back to the store, less whom an eviction names that made no epoch yet: as the records
     /// say. Gives where members are connected.
-    pub(super) fn close(self, store: &mut Store<S>) -> Vec<(Slot, Peer)> {
+    pub(super) fn close(self, store: &mut LeaderStore<S>) -> Vec<(Slot, Peer)> {
         store.roster = self.roster().clone();
         // §A5.1: anonymous members are at no deputy and on no disk.
         store.roster.forget_anonymous();

@@ -65,7 +65,7 @@ fn notices_about_drones_that_are_no_members_make_no_epoch_and_hold_all_the_same(
     world.run_until("it leads again", |world| world.leading().len() == 1);
     world.run_for(SILENCE * 10);
     assert!(!world.synced(late));
-    let refused = EdgeEvent::Refused(quiver_machine::Reason::Evicted);
+    let refused = EdgeEvent::Refused(quiver_machine::RefusalReason::Evicted);
     assert!(world.edge_events(late).contains(&refused), "{:?}", world.edge_events(late));
 }
 

@@ -10,7 +10,7 @@ use quiver_crypto::Hasher;
 use quiver_crypto::canonical::Writer;
 use quiver_group::{LeaderCommand, LeaderEvent};
 use quiver_machine::Offence;
-use quiver_message::{JoinHello, Message, Reason, Rekey, Replica, ReplicaChunk, StandBy};
+use quiver_message::{JoinHello, Message, RefusalReason, Rekey, Replica, ReplicaChunk, StandBy};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -322,12 +322,12 @@ fn a_question_about_another_group_or_to_one_that_does_not_lead_is_refused() {
     };
     let told = answers(&world);
     ask(&mut world, 1, &deputy, &StandBy { group: name("bravo"), ..honest.clone() });
-    assert_eq!(refusals(&world, 0, [1; 16]), [Reason::WrongGroup]);
+    assert_eq!(refusals(&world, 0, [1; 16]), [RefusalReason::WrongGroup]);
     assert!(answers(&world) <= told + 1, "beyond the honest deputy's");
     assert_eq!(world.status(0).unwrap().deputies, 1);
     world.inject(Node::Edge(0), Node::Leader(1), &packet.bytes);
     world.run_for(Duration::from_millis(10));
-    assert_eq!(refusals(&world, 1, honest.nonce), [Reason::NotReady]);
+    assert_eq!(refusals(&world, 1, honest.nonce), [RefusalReason::NotReady]);
 }
 
 #[test]

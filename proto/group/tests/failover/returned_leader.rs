@@ -61,10 +61,9 @@ fn a_leader_with_an_empty_disk_learns_the_newest_term_before_it_opens_one() {
     let after = world.epoch(0).unwrap();
     assert!(after.round() > before.round(), "{after} after {before}: members showed it where they are");
     // It opened one term, not one that nobody follows and then another.
-    let opened =
-        world.leader_events(0).iter().rev().filter(|event| {
-            matches!(event, LeaderEvent::EpochActivated { kind: quiver_ainq::Kind::Open, .. })
-        });
+    let opened = world.leader_events(0).iter().rev().filter(|event| {
+        matches!(event, LeaderEvent::EpochActivated { kind: quiver_ainq::EpochKind::Open, .. })
+    });
     assert_eq!(opened.count(), 2, "one before the loss, one after");
 }
 

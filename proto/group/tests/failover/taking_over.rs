@@ -57,7 +57,7 @@ fn evicted_drone_stays_out_after_failover() {
     world.command_edge(2, EdgeCommand::Join(name(crate::world::GROUP)));
     world.run_for(Duration::from_secs(120));
     assert_ne!(world.key(2), world.leader_key(1));
-    assert!(world.edge_events(2).contains(&EdgeEvent::Refused(quiver_machine::Reason::Evicted)));
+    assert!(world.edge_events(2).contains(&EdgeEvent::Refused(quiver_machine::RefusalReason::Evicted)));
 }
 
 #[test]

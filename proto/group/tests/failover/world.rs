@@ -434,7 +434,7 @@ impl World {
     pub(crate) fn terms(&self) -> usize {
         let events = (0..self.leader_tokens.len()).flat_map(|leader| self.leader_events(leader));
         let opened = |event: &&LeaderEvent| {
-            matches!(event, LeaderEvent::EpochActivated { kind: quiver_ainq::Kind::Open, .. })
+            matches!(event, LeaderEvent::EpochActivated { kind: quiver_ainq::EpochKind::Open, .. })
         };
         events.filter(opened).count()
     }

@@ -10,7 +10,7 @@ use quiver_crypto::Secret;
 use quiver_group::{EdgeCommand, EdgeEvent, KEM_LIFETIME, Leader, LeaderCommand, LeaderEvent};
 use quiver_kem::{KemSet, KemSetting, encapsulate};
 use quiver_machine::{Misdeed, Offence};
-use quiver_message::{JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Reason, Refusal};
+use quiver_message::{JoinCiphertext, JoinHello, JoinRequest, KemOffer, Message, Refusal, RefusalReason};
 use quiver_testbed::{matching, name};
 
 use world::{GROUP, Node, Packet, S, World, keys};
@@ -251,7 +251,7 @@ fn leader_that_lost_the_key_asks_for_a_new_one() {
     world.command_edge(1, EdgeCommand::Join(name(GROUP)));
     world.run_until("both are in", |world| world.follow(0, 0..2));
     assert_eq!(world.ciphertexts_since(start).len(), 2);
-    let lost = |event: &EdgeEvent| matches!(event, EdgeEvent::Refused(Reason::KemLost));
+    let lost = |event: &EdgeEvent| matches!(event, EdgeEvent::Refused(RefusalReason::KemLost));
     assert!((0..2).all(|edge| world.edge_events(edge).iter().any(lost)));
 }
 
@@ -468,7 +468,7 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
         }
     });
     assert!(world.leader_events(0).iter().any(told));
-    assert!(world.edge_events(0).contains(&EdgeEvent::Refused(Reason::Kem768)));
+    assert!(world.edge_events(0).contains(&EdgeEvent::Refused(RefusalReason::Kem768)));
     let world = with_changed(|message| {
         if let Message::Welcome(welcome) = message {
             welcome.header.core.kem = None;
@@ -484,8 +484,9 @@ fn relay_that_strips_the_second_factor_off_a_message_keeps_drones_out_and_brings
             *key = quiver_kem::DecapsulationKey::generate(KemSet::MlKem768, seed).1;
         }
     });
-    let forged =
-        |event: &LeaderEvent| matches!(event, LeaderEvent::Refused { reason: Reason::BadSignature, .. });
+    let forged = |event: &LeaderEvent| {
+        matches!(event, LeaderEvent::Refused { reason: RefusalReason::BadSignature, .. })
+    };
     assert!(world.leader_events(0).iter().any(forged));
     with_changed(|message| {
         // No membership is asked for so, and none is given.
@@ -547,12 +548,12 @@ fn stranger_that_speaks_of_less_brings_nobody_in_or_on_without_the_second_factor
         world.run_for(Duration::from_secs(5));
         let refused = world.sent_since(start).any(|(_, message)| {
             matches!(message, Message::Refusal(refusal)
-                if refusal.reference == nonce && refusal.reason == Reason::Kem768)
+                if refusal.reference == nonce && refusal.reason == RefusalReason::Kem768)
         });
         assert!(refused, "{set:?}");
     }
     // Nobody signs a refusal: it sets the pace, and takes nothing.
-    for reason in [Reason::KemNone, Reason::Kem1024, Reason::KemLost] {
+    for reason in [RefusalReason::KemNone, RefusalReason::Kem1024, RefusalReason::KemLost] {
         let (reference, retry_after) = (vec![7; 16], Duration::ZERO);
         let refusal = Message::<S>::Refusal(Refusal { reason, reference, retry_after });
         let refusal = refusal.encode(&world.deployment);
@@ -860,7 +861,7 @@ fn request_for_a_key_ahead_buys_nothing_twice_nor_for_a_stranger_and_no_membersh
     let cookie = |event: &LeaderEvent| matches!(event, LeaderEvent::Blamed { offence: Offence::Cookie, .. });
     assert!(world.leader_events(1).iter().any(replayed) && world.leader_events(1).iter().any(cookie));
     // With a cookie of its own, and somebody else's signature, at the deputy and at the leader.
-    for (leader, reason) in [(1, Reason::BadSignature), (0, Reason::NotReady)] {
+    for (leader, reason) in [(1, RefusalReason::BadSignature), (0, RefusalReason::NotReady)] {
         let nonce = [5 + leader as u8; 16];
         let (group, drone, kem) = (request.group.clone(), request.drone.clone(), Some(KemSet::MlKem768));
         let hello = Message::<S>::JoinHello(JoinHello { group, drone, nonce, kem }).encode(&world.deployment);
@@ -951,7 +952,7 @@ fn other_leaders_key_is_of_no_use_with_this_one() {
     world.run_for(Duration::from_secs(10));
     world.command_edge(1, EdgeCommand::Join(name(GROUP)));
     world.run_until("it is back", |world| world.follow(1, [1]));
-    let lost = |event: &EdgeEvent| matches!(event, EdgeEvent::Refused(Reason::KemLost));
+    let lost = |event: &EdgeEvent| matches!(event, EdgeEvent::Refused(RefusalReason::KemLost));
     assert!(world.edge_events(1).iter().any(lost));
     assert_eq!(world.ciphertexts_since(start).len(), 1);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Kind;
+use quiver_ainq::EpochKind;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::Route;
-use quiver_message::{CatchUpRequest, Message, Reason};
+use quiver_message::{CatchUpRequest, Message, RefusalReason};
 
 use quiver_testbed::EPOCH_START;
 
@@ -109,7 +109,9 @@ fn an_opening_is_told_again_until_the_second_in_which_it_runs_out() {
     (1..3).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
     world.run_for(Duration::from_secs(1));
     let opening = |packet: &Packet, world: &World| match decode(world, packet) {
-        Message::Rekey(rekey) if rekey.header.core.kind == Kind::Open => Some(rekey.header.core.valid_until),
+        Message::Rekey(rekey) if rekey.header.core.kind == EpochKind::Open => {
+            Some(rekey.header.core.valid_until)
+        }
         _ => None,
     };
     let valid_until = world.recorded[mark..].iter().find_map(|packet| opening(packet, &world)).unwrap();
@@ -128,7 +130,7 @@ fn an_opening_is_told_again_until_the_second_in_which_it_runs_out() {
         let packets = world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(1));
         let packets: Vec<_> = packets.collect();
         assert_eq!(packets.iter().any(|packet| opening(packet, &world).is_some()), told, "{at:?}");
-        let refused = |packet: &&Packet| matches!(decode(&world, packet), Message::Refusal(refusal) if refusal.reason == Reason::Rejoin);
+        let refused = |packet: &&Packet| matches!(decode(&world, packet), Message::Refusal(refusal) if refusal.reason == RefusalReason::Rejoin);
         assert_eq!(packets.into_iter().any(|packet| refused(&packet)), !told, "{at:?}");
     }
 }

@@ -49,7 +49,7 @@ fn life(node: Node, outputs: u32) -> bool {
     );
     assert_eq!(world.key(3), None, "{node:?} died after {outputs} outputs");
     let reused = |event: &KgcEvent| {
-        matches!(event, KgcEvent::Refused { reason: quiver_machine::Reason::TokenReused, .. })
+        matches!(event, KgcEvent::Refused { reason: quiver_machine::RefusalReason::TokenReused, .. })
     };
     assert!(
         !world.kgc_events().iter().any(reused),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quiver_ainq::{Part, StrategyKind};
+use quiver_ainq::{EpochPart, StrategyKind};
 use quiver_group::EdgeCommand;
 use quiver_message::Message;
 
@@ -24,7 +24,7 @@ fn grouped(seed: u64, shared_medium: bool) -> World {
 }
 
 /// The parts of epochs that came to each edge since then.
-fn parts(world: &World, mark: usize) -> BTreeMap<usize, Vec<Part>> {
+fn parts(world: &World, mark: usize) -> BTreeMap<usize, Vec<EpochPart>> {
     let mut parts = BTreeMap::<_, Vec<_>>::new();
     for packet in &world.recorded[mark..] {
         if let Node::Edge(edge) = packet.to
@@ -38,7 +38,7 @@ fn parts(world: &World, mark: usize) -> BTreeMap<usize, Vec<Part>> {
 }
 
 /// Parts that came to each member when every `every`th leaves, and all others have the new key.
-fn told(world: &mut World, every: usize) -> BTreeMap<usize, Vec<Part>> {
+fn told(world: &mut World, every: usize) -> BTreeMap<usize, Vec<EpochPart>> {
     let mark = world.recorded.len();
     (0..EDGES).step_by(every).for_each(|edge| world.command_edge(edge, EdgeCommand::Leave));
     world.run_for(Duration::from_secs(2));
@@ -56,7 +56,7 @@ fn each_member_is_sent_the_wraps_on_its_path_where_all_are_many() {
     assert_eq!(told.len(), EDGES - EDGES / 8);
     for (edge, parts) in told {
         assert!(
-            matches!(&parts[..], [Part::Delta(wraps)] if wraps.is_part()),
+            matches!(&parts[..], [EpochPart::Delta(wraps)] if wraps.is_part()),
             "once to edge {edge}: {parts:?}"
         );
     }
@@ -77,7 +77,7 @@ fn a_member_that_missed_its_wraps_is_sent_them_again() {
     world.run_for(Duration::from_secs(10));
     assert!(world.agree((0..EDGES).filter(|edge| edge % 8 > 0)));
     let sent = &parts(&world, mark)[&1];
-    assert!(sent.iter().all(|part| matches!(part, Part::Delta(wraps) if wraps.is_part())), "{sent:?}");
+    assert!(sent.iter().all(|part| matches!(part, EpochPart::Delta(wraps) if wraps.is_part())), "{sent:?}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn few_wraps_and_all_over_a_shared_medium_go_out_once_for_all() {
         let mut world = grouped(3, shared_medium);
         let told = told(&mut world, every);
         for edge in (0..EDGES).filter(|edge| edge % every > 0) {
-            let once = matches!(&told[&edge][..], [Part::Delta(wraps)] if !wraps.is_part());
+            let once = matches!(&told[&edge][..], [EpochPart::Delta(wraps)] if !wraps.is_part());
             assert!(once, "once to edge {edge}: {told:?}");
         }
     }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use quiver_ainq::{OperatorSecretKey, Revoked, Role, TokenGrant};
 use quiver_enrolment::{KgcCommand, KgcEvent, KgcRecord};
 use quiver_group::EdgeEvent;
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 use quiver_message::Message;
 
 use quiver_testbed::{EPOCH_START, matching, token_grant};
 
 use crate::world::{GROUP, Node, S, World, copy, decode};
 
-fn refused(world: &World, edge: usize) -> Vec<Reason> {
+fn refused(world: &World, edge: usize) -> Vec<RefusalReason> {
     let events = world.edge_events(edge).iter();
     events.filter_map(matching!(EdgeEvent::Refused(reason) => *reason)).collect()
 }
@@ -26,7 +26,7 @@ fn a_token_serves_one_key_for_ever() {
     // The same token without the first drone's state draws another secret value.
     let second = world.add_edge_with(token);
     world.run_for(Duration::from_secs(60));
-    assert!(refused(&world, second).contains(&Reason::TokenReused));
+    assert!(refused(&world, second).contains(&RefusalReason::TokenReused));
     assert!(!world.synced(second));
 }
 
@@ -60,7 +60,7 @@ fn a_restarted_kgc_remembers_tokens_and_answers() {
     world.start_kgc();
     let thief = world.add_edge_with(token);
     world.run_for(Duration::from_secs(60));
-    assert!(refused(&world, thief).contains(&Reason::TokenReused));
+    assert!(refused(&world, thief).contains(&RefusalReason::TokenReused));
 }
 
 #[test]
@@ -74,8 +74,11 @@ fn expired_foreign_and_revoked_tokens_are_refused_with_the_reason() {
         stranger.issue(&world.deployment, grant("foreign", EPOCH_START + 1_000_000), &mut world.rng).unwrap();
     let revoked = world.token("revoked");
     world.command_kgc(KgcCommand::RevokeTokens(vec![revoked.token.statement.id]));
-    let cases =
-        [(late, Reason::TokenExpired), (foreign, Reason::TokenForeign), (revoked, Reason::TokenRevoked)];
+    let cases = [
+        (late, RefusalReason::TokenExpired),
+        (foreign, RefusalReason::TokenForeign),
+        (revoked, RefusalReason::TokenRevoked),
+    ];
     for (token, reason) in cases {
         let edge = world.add_edge_with(token);
         world.run_for(Duration::from_secs(3));
@@ -108,9 +111,9 @@ fn who_knows_only_a_tokens_id_does_not_learn_how_the_token_stands() {
             Message::Refusal(refusal) => Some(refusal.reason),
             _ => None,
         });
-        let reasons: Vec<Reason> = reasons.collect();
+        let reasons: Vec<RefusalReason> = reasons.collect();
         assert!(
-            !reasons.is_empty() && reasons.iter().all(|reason| *reason == Reason::BadSignature),
+            !reasons.is_empty() && reasons.iter().all(|reason| *reason == RefusalReason::BadSignature),
             "{reasons:?}"
         );
     }
@@ -123,7 +126,7 @@ fn a_name_is_held_by_one_drone_until_it_is_revoked() {
     world.run_until("enrolled", |world| world.synced(first));
     let second = world.add_edge("wren");
     world.run_for(Duration::from_secs(5));
-    assert_eq!(refused(&world, second).first(), Some(&Reason::NameTaken));
+    assert_eq!(refused(&world, second).first(), Some(&RefusalReason::NameTaken));
     let serial = world.tokens[first].token.statement.id;
     world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     world.stop(Node::Kgc);

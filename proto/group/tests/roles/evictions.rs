@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_ainq::{Name, Revoked};
 use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
-use quiver_machine::Reason;
+use quiver_machine::RefusalReason;
 
 use quiver_testbed::token_grant;
 
@@ -21,7 +21,7 @@ fn an_evicted_drone_is_out_at_once_and_stays_out() {
     world.command_edge(1, EdgeCommand::Join(Name::new(GROUP).unwrap()));
     world.run_for(Duration::from_secs(60));
     assert_eq!(world.key(1), None);
-    assert!(world.edge_events(1).contains(&EdgeEvent::Refused(Reason::Evicted)));
+    assert!(world.edge_events(1).contains(&EdgeEvent::Refused(RefusalReason::Evicted)));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_drone_without_the_group_in_its_identity_needs_the_operators_word() {
     let serial = token.token.statement.id;
     let guest = world.add_edge_with(token);
     world.run_for(Duration::from_secs(10));
-    assert!(world.edge_events(guest).contains(&EdgeEvent::Refused(Reason::NotAuthorised)));
+    assert!(world.edge_events(guest).contains(&EdgeEvent::Refused(RefusalReason::NotAuthorised)));
     // A former drone of that name was allowed: the permission does not hold for the present drone of the
     // name.
     world.command_leader(LeaderCommand::Allow([9; 16]));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, Source};
+use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent, MessageOrigin};
 use quiver_machine::Route;
 use quiver_message::Message;
 
@@ -11,7 +11,7 @@ use quiver_testbed::matching;
 
 use crate::world::{Node, Packet, World, decode};
 
-fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, Source)> {
+fn heard(world: &World, edge: usize) -> Vec<(Vec<u8>, MessageOrigin)> {
     let events = world.edge_events(edge).iter();
     events
         .filter_map(matching!(EdgeEvent::Message { data, source, .. } => (data.to_vec(), source.clone())))
@@ -32,8 +32,10 @@ fn every_member_hears_what_a_member_says_once() {
     for edge in [0, 1, 2, 4] {
         let messages = heard(&world, edge);
         assert_eq!(messages.len(), 2);
-        assert!(matches!(messages[0], (_, Source::Unauthenticated { .. })));
-        let (data, Source::Signed { name, .. }) = &messages[1] else { panic!("not signed: {messages:?}") };
+        assert!(matches!(messages[0], (_, MessageOrigin::Unauthenticated { .. })));
+        let (data, MessageOrigin::Signed { name, .. }) = &messages[1] else {
+            panic!("not signed: {messages:?}")
+        };
         assert_eq!((data.as_slice(), name.as_str()), (b"signed".as_slice(), "edge-3"));
     }
     let at_leader = world.leader_events().iter().filter(|event| matches!(event, LeaderEvent::Message { .. }));
@@ -48,7 +50,7 @@ fn a_leaders_word_is_signed() {
     for edge in 0..3 {
         let messages = heard(&world, edge);
         assert!(
-            matches!(&messages[..], [(data, Source::Signed { name, .. })] if data == b"go" && name.as_str() == "leader")
+            matches!(&messages[..], [(data, MessageOrigin::Signed { name, .. })] if data == b"go" && name.as_str() == "leader")
         );
     }
 }

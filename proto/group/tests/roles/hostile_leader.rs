@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use quiver_ainq::{
-    Delta, Deployment, DroneKeypair, DronePublicKey, Element, Entry, Epoch, EquivocationProof, Error, Header,
-    HeaderCore, Identity, Kind, Label, MasterSecret, Name, PairContext, Part, PathMessage, RevocationList,
-    Revoked, Role, SlotSet, StrategyKind, Suite,
+    Delta, Deployment, DroneKeypair, DronePublicKey, Element, Entry, Epoch, EpochKind, EpochPart,
+    EquivocationProof, Error, Header, HeaderCore, Identity, Label, MasterSecret, Name, PairContext,
+    PathMessage, RevocationStatement, Revoked, Role, SlotSet, StrategyKind, Suite,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_crypto::{Secret, aead, extract, prf};
@@ -16,8 +16,8 @@ use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeEvent};
 use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot, Via};
 use quiver_message::{
-    CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Reason, Refusal, Rekey, SpareAck,
-    Welcome,
+    CatchUpReply, EvictionNotice, JoinChallenge, JoinRequest, Message, Refusal, RefusalReason, Rekey,
+    SpareAck, Welcome,
 };
 use quiver_testbed::{EPOCH_START, Outputs, issue_keypair};
 use rand_chacha::ChaCha20Rng;
@@ -187,7 +187,7 @@ impl Lair {
     }
 
     /// A header that changes nothing but the key.
-    fn core(&mut self, by: usize, kind: Kind, epoch: Epoch) -> HeaderCore<S> {
+    fn core(&mut self, by: usize, kind: EpochKind, epoch: Epoch) -> HeaderCore<S> {
         let leader = self.keys[by].public().clone();
         let Role::Leader { group, .. } = leader.identity.role.clone() else { unreachable!() };
         let mut nonce = [0; 32];
@@ -244,20 +244,20 @@ impl Lair {
         pair: &Pair,
         q: Option<u64>,
         r: [u8; 16],
-    ) -> (Header<S>, Part) {
+    ) -> (Header<S>, EpochPart) {
         let (d0, slot) = (core.digest(&self.deployment), self.slot.to_be_bytes());
         let key = Secret::<32>::random(&mut self.rng);
         self.key = key.clone();
-        let by_path = core.strategy == StrategyKind::Tree && core.kind == Kind::Rekey;
+        let by_path = core.strategy == StrategyKind::Tree && core.kind == EpochKind::Rekey;
         let root = if by_path { [9; 32] } else { [0; 32] };
         let tag = *prf(&key, S::ID, "confirm", &[&d0, &root]).expose();
         let header = self.sign(by, core, root, tag);
         if !by_path {
             let pad = prf(&pair.chain, S::ID, "wrap", &[&d0, &slot]);
-            return (header, Part::Entry(Entry { slot: self.slot, q, wrap: key.xor(&pad) }));
+            return (header, EpochPart::Entry(Entry { slot: self.slot, q, wrap: key.xor(&pad) }));
         }
         let path = self.path(&header, pair, r);
-        (header, Part::Path(path))
+        (header, EpochPart::Path(path))
     }
 
     /// The keys above the edge's leaf, and the newest epoch's.
@@ -283,7 +283,7 @@ impl Lair {
     fn welcome(&mut self, by: usize, epoch: Epoch) {
         let Some(request) = self.request.clone() else { return };
         let one_time = Element::decode(&request.ephemeral).unwrap();
-        let mut core = self.core(by, Kind::Rekey, epoch);
+        let mut core = self.core(by, EpochKind::Rekey, epoch);
         core.added = [self.slot].into_iter().collect();
         let pair = self.agree(&mut core, 0, &one_time);
         let (header, part) = self.seal(by, core, &pair, None, request.nonce);
@@ -298,17 +298,17 @@ impl Lair {
         let epoch = Epoch { term: Epoch::term_of(round, ordinal), counter: 1 };
         let (own, point) = self.spare?;
         self.drone.as_ref()?;
-        let mut core = self.core(by, Kind::Open, epoch);
+        let mut core = self.core(by, EpochKind::Open, epoch);
         let pair = self.agree(&mut core, q.unwrap_or(own), &point);
         let (header, part) = self.seal(by, core, &pair, Some(q.unwrap_or(own)), [0; 16]);
         self.newest = Some(header.clone());
         self.pair = Some(pair);
-        let Part::Entry(entry) = part else { unreachable!() };
+        let EpochPart::Entry(entry) = part else { unreachable!() };
         Some((header, entry))
     }
 
     /// The next epoch of the term, or one further ahead, for which the pair is stepped.
-    fn next(&mut self, by: usize, ahead: u64, r: [u8; 16]) -> Option<(Header<S>, Part)> {
+    fn next(&mut self, by: usize, ahead: u64, r: [u8; 16]) -> Option<(Header<S>, EpochPart)> {
         let epoch = self.newest.as_ref()?.core.epoch;
         let epoch = Epoch { counter: epoch.counter.saturating_add(ahead), ..epoch };
         let mut pair = self.pair.take()?;
@@ -316,7 +316,7 @@ impl Lair {
             pair.chain = prf(&pair.chain, S::ID, "step", &[]);
             pair.u += 1;
         }
-        let core = self.core(by, Kind::Rekey, epoch);
+        let core = self.core(by, EpochKind::Rekey, epoch);
         let sealed = self.seal(by, core, &pair, None, r);
         (self.newest, self.pair) = (Some(sealed.0.clone()), Some(pair));
         Some(sealed)
@@ -440,7 +440,7 @@ fn settled(seed: u64) -> Lair {
     let mut lair = Lair::new(seed);
     lair.welcome(0, epoch(1, 2));
     let (header, entry) = lair.opening(0, 2, None).unwrap();
-    lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
+    lair.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Entry(entry)))));
     assert_eq!(lair.status().epoch, Some(epoch(2, 1)));
     let (q, auth) = (lair.spare.unwrap().0, lair.pair.clone().unwrap().auth);
     assert!(q > 1);
@@ -461,12 +461,12 @@ fn a_made_up_entry_of_a_genuine_opening_ends_no_membership() {
         let (held, joins) = (lair.status().epoch, lair.joins());
         let (header, genuine) = lair.opening(0, 3, None).unwrap();
         let altered = Entry { slot, q, wrap: [0x5a; 32] };
-        lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(Part::Entry(altered)))));
+        lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(EpochPart::Entry(altered)))));
         assert_eq!(lair.status().epoch, held, "slot {slot}, q {q:?}: membership erased");
         assert_eq!(lair.joins(), joins, "slot {slot}, q {q:?}");
         lair.check();
         // It follows by the entry that the leader made.
-        lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(genuine)))));
+        lair.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Entry(genuine)))));
         assert_eq!(lair.status().epoch, Some(epoch(3, 1)), "slot {slot}, q {q:?}");
     }
 }
@@ -477,7 +477,7 @@ fn a_leader_that_answers_with_a_spent_spare_point_is_given_three_chances() {
     let (joins, questions) = (lair.joins(), lair.questions());
     let q = lair.spare.unwrap().0;
     let (header, entry) = lair.opening(0, 3, Some(q - 1)).unwrap();
-    let part = Some(Part::Entry(entry));
+    let part = Some(EpochPart::Entry(entry));
     lair.say(&Message::Rekey(Rekey::new(header.clone(), part.clone())));
     assert_eq!(lair.questions(), questions + 1, "it asks the leader");
     for strike in 1..=3 {
@@ -542,7 +542,7 @@ impl Lair {
     /// The next epoch as a tree's wraps: the root alone is new, wrapped under the key beneath it that a path
     /// message brought.
     fn wraps(&mut self, prev: [u8; 32], epoch: Epoch) -> (Header<S>, Delta) {
-        let mut core = self.core(0, Kind::Rekey, epoch);
+        let mut core = self.core(0, EpochKind::Rekey, epoch);
         core.prev = prev;
         let d0 = core.digest(&self.deployment);
         let (seed, beneath) = (Secret::<32>::random(&mut self.rng), Secret::new(NODE_KEY));
@@ -569,7 +569,7 @@ fn a_second_key_of_the_terms_leader_ends_no_membership() {
         lair.welcome(0, epoch(1, 2));
         assert_eq!(lair.status().epoch, Some(epoch(1, 2)));
         let by = if by_second { lair.keys.len() - 1 } else { 0 };
-        let mut core = lair.core(by, Kind::Rekey, epoch(1, 3));
+        let mut core = lair.core(by, EpochKind::Rekey, epoch(1, 3));
         core.removed = [lair.slot].into_iter().collect();
         let root = if STRATEGY == StrategyKind::Tree { [9; 32] } else { [0; 32] };
         let header = lair.sign(by, core, root, [3; 32]);
@@ -598,14 +598,14 @@ fn wraps_that_a_stranger_attached_to_a_header_of_a_term_to_come_are_not_kept() {
     let mut junk = genuine.encode();
     *junk.last_mut().unwrap() ^= 1;
     let junk = Delta::from_bytes(junk).unwrap();
-    lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(Part::Delta(junk)))));
+    lair.say(&Message::Rekey(Rekey::new(header.clone(), Some(EpochPart::Delta(junk)))));
     assert_eq!(blamed(&lair), 1, "at once, whoever brings it");
-    lair.say(&Message::Rekey(Rekey::new(header, Some(Part::Delta(genuine)))));
-    lair.say(&Message::Rekey(Rekey::new(opening.clone(), Some(Part::Entry(entry)))));
+    lair.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Delta(genuine)))));
+    lair.say(&Message::Rekey(Rekey::new(opening.clone(), Some(EpochPart::Entry(entry)))));
     assert_eq!(lair.status().epoch, Some(epoch(3, 1)));
     let pair = lair.pair.clone().unwrap();
     let path = lair.path(&opening, &pair, [0; 16]);
-    lair.say(&Message::Rekey(Rekey::new(opening, Some(Part::Path(path)))));
+    lair.say(&Message::Rekey(Rekey::new(opening, Some(EpochPart::Path(path)))));
     assert_eq!(lair.status().epoch, Some(epoch(3, 2)), "the genuine wraps were held back: {:?}", lair.events);
     assert_eq!(blamed(&lair), 1);
 }
@@ -679,7 +679,7 @@ impl Lair {
                 if let Some((header, entry)) = self.opening(usize::from(by), round, q) {
                     let entry =
                         Entry { slot: if slot == 3 { entry.slot } else { slot % (1 << 20) }, ..entry };
-                    self.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
+                    self.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Entry(entry)))));
                 }
             }
             Act::Next { ahead, answers } => {
@@ -697,7 +697,7 @@ impl Lair {
                 }
             }
             Act::Bare { kind, round, counter, removes } => {
-                let kind = if kind { Kind::Open } else { Kind::Rekey };
+                let kind = if kind { EpochKind::Open } else { EpochKind::Rekey };
                 let mut core = self.core(0, kind, Epoch { term: round << 16, counter });
                 if removes {
                     core.removed = [self.slot].into_iter().collect();
@@ -710,7 +710,7 @@ impl Lair {
                 let epoch = newest.core.epoch;
                 let by = usize::from(epoch.ordinal() > 0);
                 let counter = epoch.counter.saturating_add(ahead);
-                let mut core = self.core(by, Kind::Rekey, Epoch { counter, ..epoch });
+                let mut core = self.core(by, EpochKind::Rekey, Epoch { counter, ..epoch });
                 core.prev = if builds { newest.digest(&self.deployment) } else { [0; 32] };
                 // Nodes with the right child refreshed and the left one's wrap, from the root down.
                 let levels = 1 + len as u8 % 20;
@@ -723,12 +723,12 @@ impl Lair {
                 let delta = Delta::from_bytes(bytes).unwrap();
                 let root = if bound { delta.root() } else { [8; 32] };
                 let header = self.sign(by, core, root, [2; 32]);
-                self.say(&Message::Rekey(Rekey::new(header, Some(Part::Delta(delta)))));
+                self.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Delta(delta)))));
             }
             Act::Entry { slot, q } => {
                 let Some(header) = self.newest.clone() else { return };
                 let entry = Entry { slot: slot % (1 << 20), q, wrap: [6; 32] };
-                self.say(&Message::Rekey(Rekey::new(header, Some(Part::Entry(entry)))));
+                self.say(&Message::Rekey(Rekey::new(header, Some(EpochPart::Entry(entry)))));
             }
             Act::SpareAck => {
                 let (Some((q, _)), Some(pair)) = (self.spare, self.pair.clone()) else { return };
@@ -738,7 +738,7 @@ impl Lair {
             Act::List { number, names_leader } => {
                 let leader = Revoked::from(&self.keys[1].public().identity);
                 let revoked = if names_leader { vec![leader] } else { vec![] };
-                let list = RevocationList { number, issued: 1, next_update: 2, revoked };
+                let list = RevocationStatement { number, issued: 1, next_update: 2, revoked };
                 let signed = self.master.sign_revocations(&self.deployment, list, &mut self.rng).unwrap();
                 let list = quiver_message::RevocationList { list: signed.encode() };
                 self.say(&Message::RevocationList(list));
@@ -764,7 +764,7 @@ impl Lair {
             Act::Rejoin => {
                 let Some(number) = self.number else { return };
                 let refusal = Refusal {
-                    reason: Reason::Rejoin,
+                    reason: RefusalReason::Rejoin,
                     reference: number.to_vec(),
                     retry_after: Duration::ZERO,
                 };

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use quiver_ainq::{Entry, Error, Part};
+use quiver_ainq::{Entry, EpochPart, Error};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
-use quiver_machine::{Offence, Reason, Route};
+use quiver_machine::{Offence, RefusalReason, Route};
 use quiver_message::{Leave, Message, Refusal};
 
 use crate::world::{GROUP, Node, Packet, S, World, decode, name};
@@ -23,7 +23,7 @@ fn forged_q_in_an_entry_ends_no_membership() {
     let packet = world.recorded.iter().rev().find(|f| f.to == Node::Edge(0)).unwrap().clone();
     world.tamper = None;
     let Message::Rekey(mut rekey) = decode(&world, &packet) else { panic!() };
-    rekey.part = Some(Part::Entry(Entry { slot: 0, q: Some(77), wrap: [3; 32] }));
+    rekey.part = Some(EpochPart::Entry(Entry { slot: 0, q: Some(77), wrap: [3; 32] }));
     let bytes = Message::<S>::Rekey(rekey).encode(&world.deployment);
     world.inject(Node::Leader, Node::Edge(0), &bytes);
     world.run_for(Duration::ZERO);
@@ -105,7 +105,7 @@ fn a_forged_refusal_does_not_silence_a_drone_for_weeks() {
         {
             *once.borrow_mut() = true;
             let refusal = Refusal {
-                reason: Reason::Busy,
+                reason: RefusalReason::Busy,
                 reference: c.nonce.to_vec(),
                 retry_after: Duration::from_millis(u32::MAX.into()),
             };
@@ -173,7 +173,7 @@ fn a_not_ready_leader_ends_no_leave() {
     }
     world.isolated.clear();
     let refusal = Refusal {
-        reason: Reason::NotReady,
+        reason: RefusalReason::NotReady,
         reference: number.unwrap().to_vec(),
         retry_after: Duration::ZERO,
     };
@@ -267,7 +267,7 @@ fn hearsay_costs_the_leader_little() {
         group: name(GROUP),
         epoch: quiver_ainq::Epoch { term: u64::MAX, counter: 1 },
         channel: name("c"),
-        frame: quiver_ainq::Frame {
+        frame: quiver_ainq::SealedMessage {
             slot: 0,
             boot_no: 1,
             salt: [0; 8],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::Snapshot;
-use quiver_message::{Message, Reason, Refusal};
+use quiver_message::{Message, Refusal, RefusalReason};
 
 use crate::beside::own;
 use crate::world::{GROUP, Node, S, World, decode, name};
@@ -71,7 +71,7 @@ fn no_record_has_the_one_time_secret_of_a_membership_that_is_over() {
             let Message::CatchUpRequest(asked) = decode(world, &asked) else { panic!("a question") };
             let refusal = Refusal {
                 reference: asked.number.to_vec(),
-                reason: Reason::Rejoin,
+                reason: RefusalReason::Rejoin,
                 retry_after: Duration::ZERO,
             };
             let bytes = Message::<S>::Refusal(refusal).encode(&world.deployment);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Epoch, Error, Part};
+use quiver_ainq::{Epoch, EpochPart, Error};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::{Offence, Route};
 use quiver_message::{CatchUpRequest, Message, Rekey};
@@ -160,7 +160,7 @@ fn a_member_that_lacks_its_path_alone_makes_the_leader_renew_nothing() {
     world.start_leader_alone();
     // It follows by its entry, is not sent its path, and asks for that.
     let _paths = withhold(&mut world, 0, |message| {
-        matches!(message, Message::Rekey(Rekey { part: Some(Part::Path(_)), .. }))
+        matches!(message, Message::Rekey(Rekey { part: Some(EpochPart::Path(_)), .. }))
     });
     (0..4).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));
     world.run_for(A_MOMENT);
@@ -231,7 +231,7 @@ fn a_delta_that_overtakes_the_path_that_it_needs_is_applied_after_it() {
     world.start_leader_alone();
     // Nothing but how the term was opened gets through.
     let held = withhold(&mut world, 0, |message| match message {
-        Message::Rekey(rekey) => !matches!(rekey.part, Some(Part::Entry(_))),
+        Message::Rekey(rekey) => !matches!(rekey.part, Some(EpochPart::Entry(_))),
         message => matches!(message, Message::ShortRekey(_) | Message::CatchUpReply(_)),
     });
     (0..4).for_each(|edge| world.connect(Node::Edge(edge), Node::Leader, Route::Leader));

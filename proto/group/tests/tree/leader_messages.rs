@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, Part, StrategyKind};
+use quiver_ainq::{EpochPart, Name, StrategyKind};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Destination, Input, Machine};
 use quiver_message::Message;
@@ -53,8 +53,7 @@ fn a_restarted_leader_opens_flat_and_gives_everybody_a_path() {
         let paths = to_it.clone().filter(|packet| pushed_path(&world, packet).is_some());
         assert_eq!(paths.count(), 1, "edge {edge}");
         // Nothing authenticates the question, so that the answer is a re-key as any, without a tag.
-        let opening =
-            |message| matches!(message, Message::Rekey(rekey) if matches!(rekey.part, Some(Part::Entry(_))));
+        let opening = |message| matches!(message, Message::Rekey(rekey) if matches!(rekey.part, Some(EpochPart::Entry(_))));
         assert_eq!(to_it.filter(|packet| opening(decode(&world, packet))).count(), 1, "edge {edge}");
     }
     // So the next delta is of use to everybody, and nobody has to ask.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Delta, Part};
+use quiver_ainq::{Delta, EpochPart};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_message::{Message, Rekey};
 use quiver_testbed::matching;
@@ -67,7 +67,7 @@ fn leave(world: &mut World, edges: &[usize]) {
 /// The wraps that came with a header that lists no slots.
 fn unlisted(world: &World, packet: &Packet) -> Option<Delta> {
     match decode(world, packet) {
-        Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. }) => {
+        Message::Rekey(Rekey { header, part: Some(EpochPart::Delta(delta)), .. }) => {
             header.core.changes.map(|_| delta)
         }
         _ => None,
@@ -115,7 +115,7 @@ fn wraps_that_were_exchanged_on_the_way_put_nobody_out() {
     let forged = Delta::decode(&[7 | 32, 3]).unwrap();
     let mut proof = None;
     world.tamper = Some(Box::new(move |packet| {
-        let Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. })) =
+        let Ok(Message::Rekey(Rekey { header, part: Some(EpochPart::Delta(delta)), .. })) =
             Message::<S>::decode(&deployment, &packet.bytes)
         else {
             return vec![packet];
@@ -124,7 +124,7 @@ fn wraps_that_were_exchanged_on_the_way_put_nobody_out() {
             return vec![packet];
         }
         let with = |delta: &Delta| {
-            let rekey = Rekey::new(header.clone(), Some(Part::Delta(delta.clone())));
+            let rekey = Rekey::new(header.clone(), Some(EpochPart::Delta(delta.clone())));
             Packet {
                 to: Node::Edge(victim),
                 bytes: Message::Rekey(rekey).encode(&deployment),

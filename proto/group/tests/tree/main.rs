@@ -11,7 +11,7 @@ mod beside;
 #[path = "../roles/main.rs"]
 mod roles;
 
-use quiver_ainq::{Part, PathMessage, StrategyKind};
+use quiver_ainq::{EpochPart, PathMessage, StrategyKind};
 use quiver_message::Message;
 use roles::world;
 
@@ -24,7 +24,7 @@ const SHARED_MEDIUM: bool = false;
 
 /// Returns true if the leader tells everybody a new epoch.
 fn is_delta(world: &World, packet: &Packet) -> bool {
-    matches!(decode(world, packet), Message::Rekey(rekey) if matches!(rekey.part, Some(Part::Delta(_))))
+    matches!(decode(world, packet), Message::Rekey(rekey) if matches!(rekey.part, Some(EpochPart::Delta(_))))
 }
 
 /// Returns true if a message brings an epoch to a member that did not ask.
@@ -35,7 +35,7 @@ fn is_epoch(message: &Message<S>) -> bool {
 /// A path that nobody asked for.
 fn pushed_path(world: &World, packet: &Packet) -> Option<PathMessage> {
     match decode(world, packet) {
-        Message::Rekey(quiver_message::Rekey { part: Some(Part::Path(path)), .. }) => Some(path),
+        Message::Rekey(quiver_message::Rekey { part: Some(EpochPart::Path(path)), .. }) => Some(path),
         _ => None,
     }
 }
@@ -43,7 +43,7 @@ fn pushed_path(world: &World, packet: &Packet) -> Option<PathMessage> {
 /// A path that answers a question.
 fn answered_path(world: &World, packet: &Packet) -> Option<PathMessage> {
     match decode(world, packet) {
-        Message::CatchUpReply(quiver_message::CatchUpReply { part: Some(Part::Path(path)), .. }) => {
+        Message::CatchUpReply(quiver_message::CatchUpReply { part: Some(EpochPart::Path(path)), .. }) => {
             Some(path)
         }
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Error, Part};
+use quiver_ainq::{EpochPart, Error};
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_machine::Offence;
 use quiver_message::{Message, Rekey, ShortRekey};
@@ -70,7 +70,7 @@ fn everybody_is_sent_short_headers_and_single_drones_whole_ones() {
     let sent = world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(2));
     assert!(sent.into_iter().any(|packet| matches!(
         Message::<S>::decode(&world.deployment, &packet.bytes),
-        Ok(Message::Rekey(Rekey { part: Some(Part::Delta(_)), .. }))
+        Ok(Message::Rekey(Rekey { part: Some(EpochPart::Delta(_)), .. }))
     )));
 }
 

@@ -1,7 +1,7 @@
 //! Support of tests of trees on links and on a shared medium: members' questions, and wraps that change on
 //! their way.
 
-use quiver_ainq::{Delta, Part};
+use quiver_ainq::{Delta, EpochPart};
 use quiver_message::{Message, Rekey, ShortRekey};
 
 use crate::world::{Node, S, World, decode};
@@ -27,8 +27,8 @@ pub(crate) fn change_wraps(world: &mut World, edge: usize) {
             return;
         }
         let message = match Message::<S>::decode(&deployment, &packet.bytes) {
-            Ok(Message::Rekey(Rekey { header, part: Some(Part::Delta(delta)), .. })) => {
-                Message::Rekey(Rekey::new(header, Some(Part::Delta(changed(&delta)))))
+            Ok(Message::Rekey(Rekey { header, part: Some(EpochPart::Delta(delta)), .. })) => {
+                Message::Rekey(Rekey::new(header, Some(EpochPart::Delta(changed(&delta)))))
             }
             Ok(Message::ShortRekey(ShortRekey { header, wraps })) => {
                 Message::ShortRekey(ShortRekey { header, wraps: changed(&wraps) })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Part;
+use quiver_ainq::EpochPart;
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_message::{Message, Newcomers, Rekey};
 
@@ -203,11 +203,11 @@ fn false_slots_and_changed_wraps_let_nobody_in() {
     });
     // Wraps that the header does not bind, and none.
     misled(9, |rekey| {
-        let Some(Part::Delta(delta)) = &rekey.part else { return true };
+        let Some(EpochPart::Delta(delta)) = &rekey.part else { return true };
         let mut bytes = delta.encode();
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
-        rekey.part = Some(Part::Delta(quiver_ainq::Delta::decode(&bytes).unwrap()));
+        rekey.part = Some(EpochPart::Delta(quiver_ainq::Delta::decode(&bytes).unwrap()));
         true
     });
     misled(10, |rekey| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Error, Kind, Part};
+use quiver_ainq::{EpochKind, EpochPart, Error};
 use quiver_group::{EdgeCommand, LeaderCommand, LeaderEvent};
 use quiver_machine::{Offence, Route};
 use quiver_message::{Message, Rekey};
@@ -32,11 +32,11 @@ fn told(world: &World, edge: usize, mark: usize) -> Told {
     let mut told = Told::default();
     for packet in world.recorded[mark..].iter().filter(|packet| packet.to == Node::Edge(edge)) {
         match decode(world, packet) {
-            Message::Rekey(rekey) if rekey.header.core.kind == Kind::Open => match rekey.part {
-                Some(Part::Delta(delta)) if delta.covers(slot) => told.own += 1,
-                Some(Part::Delta(_)) => told.others += 1,
-                Some(Part::Entry(_)) => told.entries += 1,
-                Some(Part::Path(_)) => told.paths += 1,
+            Message::Rekey(rekey) if rekey.header.core.kind == EpochKind::Open => match rekey.part {
+                Some(EpochPart::Delta(delta)) if delta.covers(slot) => told.own += 1,
+                Some(EpochPart::Delta(_)) => told.others += 1,
+                Some(EpochPart::Entry(_)) => told.entries += 1,
+                Some(EpochPart::Path(_)) => told.paths += 1,
                 None => {}
             },
             Message::CatchUpReply(_) => told.replies += 1,
@@ -50,8 +50,9 @@ const BROADCAST: Told = Told { own: 1, others: 0, entries: 0, paths: 0, replies:
 const PATH: Told = Told { own: 0, others: 0, entries: 0, paths: 1, replies: 0 };
 
 fn is_opening(message: &Message<S>) -> bool {
-    let of_opening =
-        |rekey: &Rekey<S>| rekey.header.core.kind == Kind::Open && matches!(rekey.part, Some(Part::Delta(_)));
+    let of_opening = |rekey: &Rekey<S>| {
+        rekey.header.core.kind == EpochKind::Open && matches!(rekey.part, Some(EpochPart::Delta(_)))
+    };
     matches!(message, Message::Rekey(rekey) if of_opening(rekey))
 }
 

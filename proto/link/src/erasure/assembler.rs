@@ -78,7 +78,7 @@ pub struct AssemblerCounters {
 #[derive(Debug)]
 pub struct Assembler {
     limits: AssemblerLimits,
-    sources: Vec<Source>,
+    sources: Vec<FrameSource>,
     counters: AssemblerCounters,
     /// Multiplications that may be spent on retries, and when they were counted last.
     work: u64,
@@ -87,25 +87,25 @@ pub struct Assembler {
 
 /// Messages that come from one address.
 #[derive(Debug)]
-struct Source {
+struct FrameSource {
     address: u64,
     /// A message of it was accepted.
     accepted: bool,
     /// Messages in the order of their last frames.
-    messages: Vec<Assembly>,
+    messages: Vec<BroadcastAssembly>,
 }
 
 /// Key that distinguishes one message's frames from another's of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
+struct AssemblyKey {
     digest: [u8; 4],
     len: u16,
     piece_len: usize,
 }
 
 #[derive(Debug)]
-struct Assembly {
-    key: Key,
+struct BroadcastAssembly {
+    key: AssemblyKey,
     data: usize,
     since: Duration,
     /// Indices in the order of their coming; one comes twice if one of the two is forged.
@@ -131,7 +131,7 @@ impl Assembler {
 
     /// Bytes of the pieces that are kept.
     pub fn held_bytes(&self) -> usize {
-        self.sources.iter().map(Source::held_bytes).sum()
+        self.sources.iter().map(FrameSource::held_bytes).sum()
     }
 
     /// Takes a frame that came from `source`, as it claims. Gives the message if it is whole and `accept`
@@ -192,12 +192,12 @@ impl Assembler {
         let source = match self.sources.iter().position(|source| source.address == address) {
             Some(at) => self.sources.remove(at),
             None => {
-                let proven = |source: &Source| source.accepted;
+                let proven = |source: &FrameSource| source.accepted;
                 if let Some(gone) = displace(&mut self.sources, self.limits.sources, proven) {
                     let unfinished = gone.messages.iter().filter(|assembly| !assembly.over);
                     self.counters.dropped += unfinished.count() as u64;
                 }
-                Source { address, accepted: false, messages: Vec::new() }
+                FrameSource { address, accepted: false, messages: Vec::new() }
             }
         };
         self.sources.push(source);
@@ -217,9 +217,9 @@ fn displace<T>(entries: &mut Vec<T>, places: usize, proven: impl Fn(&T) -> bool)
     Some(entries.remove(first))
 }
 
-impl Source {
+impl FrameSource {
     fn held_bytes(&self) -> usize {
-        self.messages.iter().map(Assembly::held_bytes).sum()
+        self.messages.iter().map(BroadcastAssembly::held_bytes).sum()
     }
 
     fn handle_frame(
@@ -265,15 +265,15 @@ impl Source {
         places: usize,
         counters: &mut AssemblerCounters,
     ) {
-        let key = Key { digest: frame.digest, len: frame.len, piece_len: frame.piece.len() };
+        let key = AssemblyKey { digest: frame.digest, len: frame.len, piece_len: frame.piece.len() };
         let assembly = match self.messages.iter().position(|assembly| assembly.key == key) {
             Some(at) => self.messages.remove(at),
             None => {
-                let proven = |assembly: &Assembly| assembly.over || assembly.indices.len() > 1;
+                let proven = |assembly: &BroadcastAssembly| assembly.over || assembly.indices.len() > 1;
                 let gone = displace(&mut self.messages, places, proven);
                 counters.dropped += u64::from(gone.is_some_and(|gone| !gone.over));
                 let data = frame.data();
-                Assembly {
+                BroadcastAssembly {
                     key,
                     data,
                     since: now,
@@ -288,7 +288,7 @@ impl Source {
     }
 }
 
-impl Assembly {
+impl BroadcastAssembly {
     fn held_bytes(&self) -> usize {
         self.pieces.len()
     }

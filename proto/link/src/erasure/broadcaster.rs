@@ -83,8 +83,8 @@ pub struct Missed {
 #[derive(Debug)]
 pub struct Broadcaster {
     limits: BroadcasterLimits,
-    boards: BTreeMap<u16, Board>,
-    waiting: VecDeque<Broadcast>,
+    boards: BTreeMap<u16, ReceivingBoard>,
+    waiting: VecDeque<CodedBroadcast>,
     current: Option<UnderWay>,
     past: VecDeque<Past>,
     missed: VecDeque<Missed>,
@@ -94,7 +94,7 @@ pub struct Broadcaster {
 
 /// A board that takes broadcasts.
 #[derive(Debug)]
-struct Board {
+struct ReceivingBoard {
     /// The longest message that it takes as a broadcast, in bytes.
     longest: usize,
     /// Broadcasts in a row that it did not confirm.
@@ -102,7 +102,7 @@ struct Board {
 }
 
 #[derive(Debug)]
-struct Broadcast {
+struct CodedBroadcast {
     id: [u8; 32],
     message: Vec<u8>,
     /// Boards that it is for.
@@ -111,7 +111,7 @@ struct Broadcast {
 
 #[derive(Debug)]
 struct UnderWay {
-    broadcast: Broadcast,
+    broadcast: CodedBroadcast,
     /// Boards that have it, receivers or not.
     confirmed: BTreeSet<u16>,
     /// Frames still to be sent, the next one last.
@@ -164,7 +164,7 @@ impl Broadcaster {
     pub fn add(&mut self, board: u16, longest: usize) {
         // Bounded, because anybody in range can send hellos; others are served in their sessions.
         if self.boards.contains_key(&board) || self.boards.len() < self.limits.boards {
-            self.boards.insert(board, Board { longest, in_vain: 0 });
+            self.boards.insert(board, ReceivingBoard { longest, in_vain: 0 });
         }
     }
 
@@ -214,7 +214,7 @@ impl Broadcaster {
             return false;
         }
         let receivers = BTreeSet::from([board]);
-        self.waiting.push_back(Broadcast { id, message: message.into(), receivers });
+        self.waiting.push_back(CodedBroadcast { id, message: message.into(), receivers });
         true
     }
 
@@ -281,7 +281,7 @@ impl Broadcaster {
     }
 
     /// Boards that confirm broadcasts.
-    fn takers(&self) -> impl Iterator<Item = (&u16, &Board)> {
+    fn takers(&self) -> impl Iterator<Item = (&u16, &ReceivingBoard)> {
         self.boards.iter().filter(|(_, board)| board.in_vain < MAX_IN_VAIN)
     }
 
@@ -302,7 +302,7 @@ impl Broadcaster {
 
     fn end(&mut self, now: Duration) {
         let Some(UnderWay { broadcast, confirmed, .. }) = self.current.take() else { return };
-        let Broadcast { id, message, receivers } = broadcast;
+        let CodedBroadcast { id, message, receivers } = broadcast;
         let missed: Vec<u16> = receivers.difference(&confirmed).copied().collect();
         self.counters.broadcasts += 1;
         self.counters.confirmed += receivers.len().saturating_sub(missed.len()) as u64;

@@ -8,7 +8,7 @@ use crate::datagram::{Datagram, Fragment};
 use crate::limits::PipeCounters;
 
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub(crate) struct PipeReceiver {
     session: u32,
     max_message: usize,
     current: Option<Assembly>,
@@ -20,7 +20,7 @@ pub(crate) struct Receiver {
     send_done: bool,
 }
 
-impl Receiver {
+impl PipeReceiver {
     pub(crate) fn new(session: u32, max_message: usize) -> Self {
         Self { session, max_message, current: None, last: None, send_have: false, send_done: false }
     }

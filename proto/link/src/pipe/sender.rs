@@ -9,7 +9,7 @@ use super::retransmission_timer::RetransmissionTimer;
 use super::transfer::Transfer;
 use crate::checksum::CHECKSUM_LEN;
 use crate::datagram::{Datagram, FRAGMENT_OVERHEAD};
-use crate::limits::{Limits, MAX_FRAGMENTS, PipeCounters};
+use crate::limits::{EndpointLimits, MAX_FRAGMENTS, PipeCounters};
 
 /// Vital messages that may wait.
 const MAX_VITAL: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct Outgoing {
 
 /// Limits of the other side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct PeerLimits {
     /// Bytes of an encoded message.
     pub(crate) max_message: u32,
     /// Fragments under way to it.
@@ -37,9 +37,9 @@ pub(crate) struct Peer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sender {
-    limits: Limits,
-    peer: Peer,
+pub(crate) struct PipeSender {
+    limits: EndpointLimits,
+    peer: PeerLimits,
     queue: VecDeque<Outgoing>,
     queued_bytes: usize,
     current: Option<Current>,
@@ -60,8 +60,8 @@ struct Current {
     deadline: Option<Duration>,
 }
 
-impl Sender {
-    pub(crate) fn new(limits: Limits, peer: Peer) -> Self {
+impl PipeSender {
+    pub(crate) fn new(limits: EndpointLimits, peer: PeerLimits) -> Self {
         Self {
             limits,
             peer,

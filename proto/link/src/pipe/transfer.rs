@@ -8,7 +8,7 @@ use crate::datagram::Fragment;
 
 /// State of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FragmentState {
     /// The fragment is to be sent.
     Here,
     /// Sent as the n-th of this transfer.
@@ -25,7 +25,7 @@ pub(crate) struct Transfer {
     checksum: u32,
     /// Bytes of each fragment but the last.
     size: usize,
-    places: Vec<Place>,
+    places: Vec<FragmentState>,
     /// Fragments sent so far, repeats included.
     sent: u32,
     /// Fragments that were sent at least once are those before this one.
@@ -40,7 +40,7 @@ impl Transfer {
         bytes.extend_from_slice(&checksum.to_be_bytes());
         let count = bytes.len().div_ceil(part_len).max(1);
         let size = bytes.len().div_ceil(count);
-        Self { id, bytes, checksum, size, places: vec![Place::Here; count], sent: 0, fresh: 0 }
+        Self { id, bytes, checksum, size, places: vec![FragmentState::Here; count], sent: 0, fresh: 0 }
     }
 
     pub(crate) fn id(&self) -> u16 {
@@ -59,19 +59,21 @@ impl Transfer {
     /// The next fragment to send, and whether it was sent before; `None` while all are sent or `window` are
     /// under way.
     pub(crate) fn next(&mut self, window: u8) -> Option<(Fragment<'_>, bool)> {
-        let under_way = self.places.iter().filter(|place| matches!(place, Place::UnderWay(_))).count();
+        let under_way =
+            self.places.iter().filter(|place| matches!(place, FragmentState::UnderWay(_))).count();
         let window = usize::from(window);
         // The other side said how many fragments it can buffer; more would be lost.
         if under_way >= window {
             return None;
         }
-        let index = self.places.iter().position(|place| *place == Place::Here)?;
-        *self.places.get_mut(index)? = Place::UnderWay(self.sent);
+        let index = self.places.iter().position(|place| *place == FragmentState::Here)?;
+        *self.places.get_mut(index)? = FragmentState::UnderWay(self.sent);
         self.sent = self.sent.wrapping_add(1);
         // In the middle of a window too, so that its second half is under way while the answer to the first
         // is.
         let full = under_way + 1;
-        let asks = full == window || full == window.div_ceil(2) || !self.places.contains(&Place::Here);
+        let asks =
+            full == window || full == window.div_ceil(2) || !self.places.contains(&FragmentState::Here);
         let again = index < self.fresh;
         self.fresh = self.fresh.max(index + 1);
         let start = index.checked_mul(self.size)?;
@@ -102,18 +104,18 @@ impl Transfer {
         }
         let mut newest = None;
         for (index, place) in self.places.iter_mut().enumerate() {
-            if let Place::UnderWay(number) = *place
+            if let FragmentState::UnderWay(number) = *place
                 && has(index)
             {
                 newest = newest.max(Some(number));
-                *place = Place::There;
+                *place = FragmentState::There;
             }
         }
         for place in &mut self.places {
             // A medium seldom changes the order: what is passed over is taken for lost, and repeated without
             // a wait.
-            if matches!(*place, Place::UnderWay(number) if Some(number) < newest) {
-                *place = Place::Here;
+            if matches!(*place, FragmentState::UnderWay(number) if Some(number) < newest) {
+                *place = FragmentState::Here;
             }
         }
         Ok(newest.map(|number| number.wrapping_add(1)))
@@ -122,10 +124,10 @@ impl Transfer {
     /// Marks the fragments for repetition that are not acknowledged; all, if all are there and the message
     /// was not taken, in which case it returns true.
     pub(crate) fn repeat(&mut self) -> bool {
-        let all = self.places.iter().all(|place| *place == Place::There);
+        let all = self.places.iter().all(|place| *place == FragmentState::There);
         for place in &mut self.places {
-            if all || *place != Place::There {
-                *place = Place::Here;
+            if all || *place != FragmentState::There {
+                *place = FragmentState::Here;
             }
         }
         all

@@ -2,7 +2,7 @@
 
 use alloc::{borrow::ToOwned as _, format, string::String, vec::Vec};
 
-use super::Fault;
+use super::ConfigFault;
 use crate::endpoint::shown;
 
 /// Bytes of the longest section name.
@@ -22,7 +22,7 @@ pub(super) struct Section<'a> {
 }
 
 /// A key's value.
-pub(super) struct Value<'a> {
+pub(super) struct ConfigValue<'a> {
     /// The value, without white space around it.
     pub(super) text: &'a str,
     /// Line of the value, from 1.
@@ -32,7 +32,7 @@ pub(super) struct Value<'a> {
 }
 
 /// Cuts a text into sections.
-pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, Fault> {
+pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, ConfigFault> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     for (index, line) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
         let (number, line) = (index + 1, line.trim());
@@ -59,7 +59,7 @@ pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, Fault> {
     Ok(sections)
 }
 
-fn header(line: &str, number: usize) -> Result<Section<'_>, Fault> {
+fn header(line: &str, number: usize) -> Result<Section<'_>, ConfigFault> {
     let inner = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let Some(inner) = inner else {
         return Err((number, "line".to_owned(), format!("`{}` does not end in `]`", shown(line))));
@@ -70,27 +70,27 @@ fn header(line: &str, number: usize) -> Result<Section<'_>, Fault> {
 
 impl<'a> Section<'a> {
     /// Takes a key's first value that was not taken yet.
-    pub(super) fn take(&mut self, key: &str) -> Option<Value<'a>> {
+    pub(super) fn take(&mut self, key: &str) -> Option<ConfigValue<'a>> {
         if !self.asked.iter().any(|asked| asked == key) {
             self.asked.push(key.to_owned());
         }
         let index = self.entries.iter().position(|(name, ..)| name.eq_ignore_ascii_case(key))?;
         let (_, text, line) = self.entries.remove(index);
-        Some(Value { text, line, place: self.place(key) })
+        Some(ConfigValue { text, line, place: self.place(key) })
     }
 
     /// Takes a key's value that has to be there; `example` shows one.
-    pub(super) fn require(&mut self, key: &str, example: &str) -> Result<Value<'a>, Fault> {
+    pub(super) fn require(&mut self, key: &str, example: &str) -> Result<ConfigValue<'a>, ConfigFault> {
         self.take(key).ok_or_else(|| self.fault(format!("{key} is missing: write for instance {example}")))
     }
 
     /// Makes a fault of the section.
-    pub(super) fn fault(&self, reason: impl Into<String>) -> Fault {
+    pub(super) fn fault(&self, reason: impl Into<String>) -> ConfigFault {
         (self.line, self.title(), reason.into())
     }
 
     /// Names are one word that a log can show.
-    pub(super) fn check_name(&self) -> Result<(), Fault> {
+    pub(super) fn check_name(&self) -> Result<(), ConfigFault> {
         let is_allowed = |c: char| !c.is_whitespace() && !c.is_control();
         if self.name.is_empty() {
             Err(self.fault(format!("this section needs a name: write [{} NAME]", self.kind)))
@@ -103,7 +103,7 @@ impl<'a> Section<'a> {
 
     /// Ends the section, in which no key may be left: a key that nobody knows is a mistake, and one that
     /// stands twice too.
-    pub(super) fn finish(self) -> Result<(), Fault> {
+    pub(super) fn finish(self) -> Result<(), ConfigFault> {
         let Some((key, _, line)) = self.entries.first() else { return Ok(()) };
         let place = self.place(&shown(key));
         if self.asked.iter().any(|asked| asked.eq_ignore_ascii_case(key)) {

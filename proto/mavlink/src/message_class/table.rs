@@ -4,7 +4,7 @@
 use super::MessageClass::{self, Answer, Command, Input, Local, Question, Report};
 
 /// Messages of one class for one reason.
-pub(super) struct Group {
+pub(super) struct ClassifiedMessages {
     pub(super) class: MessageClass,
     /// Completes the sentence "the message …".
     pub(super) reason: &'static str,
@@ -12,8 +12,8 @@ pub(super) struct Group {
 }
 
 #[rustfmt::skip]
-pub(super) const GROUPS: [Group; 28] = [
-    Group {
+pub(super) const GROUPS: [ClassifiedMessages; 28] = [
+    ClassifiedMessages {
         class: Report,
         reason: "says who is there",
         ids: &[
@@ -21,7 +21,7 @@ pub(super) const GROUPS: [Group; 28] = [
             0,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says how a system, its parts, power, memory and links are",
         ids: &[
@@ -51,7 +51,7 @@ pub(super) const GROUPS: [Group; 28] = [
             60_050,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says where a system is, how it stands and moves, as it estimates itself",
         ids: &[
@@ -65,7 +65,7 @@ pub(super) const GROUPS: [Group; 28] = [
             514, 8007, 11_020,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says what sensors measured; no autopilot takes it from another system as its own",
         ids: &[
@@ -79,7 +79,7 @@ pub(super) const GROUPS: [Group; 28] = [
             11_038, 12_920,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says what a system does, aims at and has reached",
         ids: &[
@@ -101,7 +101,7 @@ pub(super) const GROUPS: [Group; 28] = [
             42_001, 60_020,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says how cameras, gimbals and mounts are, and what they took",
         ids: &[
@@ -121,7 +121,7 @@ pub(super) const GROUPS: [Group; 28] = [
             60_010, 60_011,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "is text or a number for people to read",
         ids: &[
@@ -131,7 +131,7 @@ pub(super) const GROUPS: [Group; 28] = [
             410, 411, 11_060, 60_040,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "is a part of a log that was asked for or started by a command",
         ids: &[
@@ -139,7 +139,7 @@ pub(super) const GROUPS: [Group; 28] = [
             118, 120, 184, 266, 267,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Report,
         reason: "says or asks the time",
         ids: &[
@@ -147,7 +147,7 @@ pub(super) const GROUPS: [Group; 28] = [
             2, 4, 111,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Answer,
         reason: "acknowledges or refuses what was asked",
         ids: &[
@@ -159,7 +159,7 @@ pub(super) const GROUPS: [Group; 28] = [
             11_034, 52_001,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Answer,
         reason: "is what was asked for: a parameter, a version, an interval, a register",
         ids: &[
@@ -173,7 +173,7 @@ pub(super) const GROUPS: [Group; 28] = [
             60_041,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Question,
         reason: "is answered by one frame of a like size and changes nothing",
         ids: &[
@@ -185,7 +185,7 @@ pub(super) const GROUPS: [Group; 28] = [
             10_006, 11_035,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "commands, sets a mode, or takes or gives control",
         ids: &[
@@ -195,7 +195,7 @@ pub(super) const GROUPS: [Group; 28] = [
             224, 354, 11_004,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "moves sticks",
         ids: &[
@@ -205,7 +205,7 @@ pub(super) const GROUPS: [Group; 28] = [
             421, 50_001,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "sets where to fly, how to stand, or what an actuator does",
         ids: &[
@@ -217,7 +217,7 @@ pub(super) const GROUPS: [Group; 28] = [
             333, 8008,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "writes a parameter, a setting, a calibration, the origin or home",
         ids: &[
@@ -227,7 +227,7 @@ pub(super) const GROUPS: [Group; 28] = [
             221, 243, 292, 323, 336, 11_033,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "writes a mission, a fence, rally points or an area",
         ids: &[
@@ -237,7 +237,7 @@ pub(super) const GROUPS: [Group; 28] = [
             54, 73, 160, 175,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "makes a vehicle send much for a short question, or begins a transfer",
         ids: &[
@@ -249,7 +249,7 @@ pub(super) const GROUPS: [Group; 28] = [
             185, 321, 412,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "reaches files, shells, registers, buses, logs or firmware",
         ids: &[
@@ -259,7 +259,7 @@ pub(super) const GROUPS: [Group; 28] = [
             11_000, 11_002, 50_004, 50_005,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "gives a key, a password or a name to be known by",
         ids: &[
@@ -267,7 +267,7 @@ pub(super) const GROUPS: [Group; 28] = [
             7, 256, 299, 52_000,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Command,
         reason: "moves or sets a gimbal, mount, camera, light or buzzer",
         ids: &[
@@ -283,7 +283,7 @@ pub(super) const GROUPS: [Group; 28] = [
             60_013, 60_014,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "is taken into an estimate of position, attitude or speed",
         ids: &[
@@ -297,7 +297,7 @@ pub(super) const GROUPS: [Group; 28] = [
             331, 513, 11_011,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "takes the place of sensors, in simulations",
         ids: &[
@@ -305,7 +305,7 @@ pub(super) const GROUPS: [Group; 28] = [
             90, 107, 113, 114, 115,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "is followed, landed on, avoided or flown over",
         ids: &[
@@ -315,7 +315,7 @@ pub(super) const GROUPS: [Group; 28] = [
             330, 340, 510, 511, 11_037,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "steers a gimbal, a transponder, a parachute, a generator, or what a remote id broadcasts",
         ids: &[
@@ -335,7 +335,7 @@ pub(super) const GROUPS: [Group; 28] = [
             60_051, 60_052, 60_053,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "carries anything, firmware and other protocols among it",
         ids: &[
@@ -343,7 +343,7 @@ pub(super) const GROUPS: [Group; 28] = [
             131, 169, 170, 171, 172, 248, 385,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Input,
         reason: "is of tests of the format, and nothing sends it in flight",
         ids: &[
@@ -353,7 +353,7 @@ pub(super) const GROUPS: [Group; 28] = [
             17_157, 17_158,
         ],
     },
-    Group {
+    ClassifiedMessages {
         class: Local,
         reason: "is a modem's word about its own link, by which an autopilot sends less",
         ids: &[

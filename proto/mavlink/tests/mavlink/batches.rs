@@ -1,7 +1,7 @@
 //! Batches: frames travel without what the receiver knows, and come out bit for bit.
 
 use proptest::prelude::*;
-use quiver_mavlink::{Batch, Frame, MavlinkError, batch::decode, batch::encoded_len};
+use quiver_mavlink::{Frame, FrameBatch, MavlinkError, batch::decode, batch::encoded_len};
 
 use crate::vectors::{any_frame, frame, frames, signed};
 
@@ -19,7 +19,7 @@ fn of_system(frame: &[u8], system: u32) -> Vec<u8> {
 }
 
 fn batch_of(frames: &[Vec<u8>]) -> Vec<u8> {
-    let mut batch = Batch::new();
+    let mut batch = FrameBatch::new();
     for bytes in frames {
         assert!(batch.push(Frame::parse(bytes).unwrap(), usize::MAX));
     }
@@ -70,7 +70,7 @@ fn every_frame_saves_three_bytes_at_least_but_those_of_mavlink_1_two() {
 fn a_batch_takes_no_frame_that_makes_it_too_long() {
     let heartbeat = frame("HEARTBEAT");
     let heartbeat = Frame::parse(&heartbeat).unwrap();
-    let mut batch = Batch::new();
+    let mut batch = FrameBatch::new();
     assert!(!batch.push(heartbeat, 14));
     assert!(batch.is_empty() && batch.bytes().is_empty());
     assert!(batch.push(heartbeat, 15));

@@ -3,43 +3,55 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use quiver_machine::{Destination, Finished, Input, Machine, Misdeed, Output, Peer, Route, Via};
+use quiver_machine::{Destination, FinishedJob, Input, Machine, Misdeed, Output, Peer, Route, Via};
 use tokio::time::Instant;
 use tracing::Span;
 
 use super::Driver;
 use crate::clock_sync::ClockReply;
-use crate::frame::Frame;
-use crate::handle::{Done, Order};
+use crate::frame::RequestFrame;
+use crate::handle::{CommandWaiter, PendingCommand};
 use crate::host::Host;
-use crate::network::{Answer, ClockAnswer, ClockQuestion, Incoming};
+use crate::network::{AnswerChannel, ClockAnswer, ClockQuestion, Incoming};
 use crate::request::RequestId;
 
 /// The shortest time between two wake-ups that a machine asked for: one that asks for the past does not spin.
 const SHORTEST_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// An input, owned.
-pub(super) enum Arrival<C> {
+pub(super) enum OwnedInput<C> {
     Timeout,
-    Connected { peer: Peer, route: Route, place: String },
-    Disconnected { peer: Peer },
+    Connected {
+        peer: Peer,
+        route: Route,
+        place: String,
+    },
+    Disconnected {
+        peer: Peer,
+    },
     Resumed,
-    Message { from: Peer, via: Via, bytes: Vec<u8>, request: Option<RequestId>, answer: Option<Answer> },
-    Command(Order<C>),
-    Finished(Finished),
+    Message {
+        from: Peer,
+        via: Via,
+        bytes: Vec<u8>,
+        request: Option<RequestId>,
+        answer: Option<AnswerChannel>,
+    },
+    Command(PendingCommand<C>),
+    Finished(FinishedJob),
 }
 
 /// Action to carry out once the records are durable.
-pub(super) enum Action<E> {
+pub(super) enum DriverAction<E> {
     Answer {
         to: Peer,
-        answer: Answer,
+        answer: AnswerChannel,
         request: RequestId,
         message: Option<Vec<u8>>,
     },
     Send {
         to: Peer,
-        frame: Frame,
+        frame: RequestFrame,
     },
     Publish {
         message: Vec<u8>,
@@ -61,19 +73,19 @@ pub(super) enum Action<E> {
     /// An event with its request.
     Event(E, Option<RequestId>),
     /// Reports that all outputs of an earlier command are carried out.
-    Done(Done),
+    Done(CommandWaiter),
 }
 
 /// The request that caused an input, and the channel for its answer.
 #[derive(Default)]
-struct Cause {
+struct InputCause {
     /// The request goes on with its own peer only.
     request: Option<(Peer, RequestId)>,
     /// The peer that waits for an answer.
-    asked: Option<(Peer, Answer)>,
+    asked: Option<(Peer, AnswerChannel)>,
 }
 
-impl Cause {
+impl InputCause {
     fn id(&self) -> Option<RequestId> {
         self.request.map(|(_, id)| id)
     }
@@ -113,7 +125,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(order)) = self.requests.commands.poll_recv(cx)
         {
-            self.arrivals.push(Arrival::Command(order));
+            self.arrivals.push(OwnedInput::Command(order));
         }
     }
 
@@ -121,7 +133,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(done)) = self.finished.poll_recv(cx)
         {
-            self.arrivals.push(Arrival::Finished(done));
+            self.arrivals.push(OwnedInput::Finished(done));
         }
     }
 
@@ -138,10 +150,10 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
 
     pub(super) fn take_incoming(&mut self, incoming: Incoming) {
         self.arrivals.push(match incoming {
-            Incoming::Connected { peer, route, place } => Arrival::Connected { peer, route, place },
-            Incoming::Disconnected { peer } => Arrival::Disconnected { peer },
+            Incoming::Connected { peer, route, place } => OwnedInput::Connected { peer, route, place },
+            Incoming::Disconnected { peer } => OwnedInput::Disconnected { peer },
             Incoming::Message { from, via, bytes, request, answer } => {
-                Arrival::Message { from, via, bytes, request, answer }
+                OwnedInput::Message { from, via, bytes, request, answer }
             }
             Incoming::ClockAsked(question) => return self.send_time(question),
             Incoming::ClockAnswered(answer) => return self.record_clock(&answer),
@@ -186,7 +198,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
     /// The machine has outputs before its first input.
     pub(super) fn drain_initial(&mut self) {
         self.host.before_inputs();
-        self.drain(Cause::default());
+        self.drain(InputCause::default());
         self.host.after_inputs();
     }
 
@@ -202,7 +214,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                  the node goes on as after a start; if the clock was merely set, nothing else is to be done"
             );
             self.network.renew_instance();
-            self.handle(Arrival::Resumed);
+            self.handle(OwnedInput::Resumed);
         }
         for arrival in arrivals.drain(..) {
             self.handle(arrival);
@@ -213,31 +225,31 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         self.arrivals = arrivals;
     }
 
-    fn handle(&mut self, arrival: Arrival<M::Command>) {
-        let mut cause = Cause::default();
+    fn handle(&mut self, arrival: OwnedInput<M::Command>) {
+        let mut cause = InputCause::default();
         let mut done = None;
         let received;
         let input = match arrival {
-            Arrival::Timeout => Input::Timeout,
-            Arrival::Connected { peer, route, place } => {
+            OwnedInput::Timeout => Input::Timeout,
+            OwnedInput::Connected { peer, route, place } => {
                 // The host knows a peer before events name it.
                 self.host.connected(peer, route, &place);
                 Input::Connected { peer, route }
             }
-            Arrival::Disconnected { peer } => {
+            OwnedInput::Disconnected { peer } => {
                 self.host.disconnected(peer);
                 Input::Disconnected { peer }
             }
-            Arrival::Resumed => Input::Resumed,
-            Arrival::Finished(finished) => {
+            OwnedInput::Resumed => Input::Resumed,
+            OwnedInput::Finished(finished) => {
                 self.machine.finish_job(self.clock.now(), finished, &mut *self.rng);
                 return self.drain(cause);
             }
-            Arrival::Command(order) => {
+            OwnedInput::Command(order) => {
                 done = order.done;
                 Input::Command(order.command)
             }
-            Arrival::Message { from, via, bytes, request, answer } => {
+            OwnedInput::Message { from, via, bytes, request, answer } => {
                 cause.request = request.map(|request| (from, request));
                 cause.asked = answer.map(|answer| (from, answer));
                 received = bytes;
@@ -252,12 +264,12 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let _within = span.as_ref().map(Span::enter);
         self.machine.handle_input(self.clock.now(), input, &mut *self.rng);
         self.drain(cause);
-        self.actions.extend(done.map(Action::Done));
+        self.actions.extend(done.map(DriverAction::Done));
     }
 
     /// Collects the machine's outputs. The first message back to the peer that is waiting for an answer
     /// becomes that answer, which saves a stream; without one the answer is empty.
-    fn drain(&mut self, mut cause: Cause) {
+    fn drain(&mut self, mut cause: InputCause) {
         loop {
             let action = match self.machine.poll_output() {
                 Output::Persist(record) => {
@@ -270,20 +282,22 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     Some((from, answer))
                         if from == to && !payload.is_empty() && !self.network.has_queue(to) =>
                     {
-                        Action::Answer { to, answer, request: cause.id_to(to), message: Some(payload) }
+                        DriverAction::Answer { to, answer, request: cause.id_to(to), message: Some(payload) }
                     }
                     unanswered => {
                         cause.asked = unanswered;
-                        let frame = Frame { request: cause.id_to(to), message: payload };
-                        Action::Send { to, frame }
+                        let frame = RequestFrame { request: cause.id_to(to), message: payload };
+                        DriverAction::Send { to, frame }
                     }
                 },
-                Output::Transmit { to: Destination::Group, payload } => Action::Publish { message: payload },
-                Output::Event(event) => Action::Event(event, cause.id()),
-                Output::Block(peer) => Action::Block { peer },
-                Output::Disconnect(peer) => Action::Disconnect { peer },
-                Output::Relay { peer, allowed } => Action::Relay { peer, allowed },
-                Output::Penalize { peer, misdeed } => Action::Penalize { peer, misdeed },
+                Output::Transmit { to: Destination::Group, payload } => {
+                    DriverAction::Publish { message: payload }
+                }
+                Output::Event(event) => DriverAction::Event(event, cause.id()),
+                Output::Block(peer) => DriverAction::Block { peer },
+                Output::Disconnect(peer) => DriverAction::Disconnect { peer },
+                Output::Relay { peer, allowed } => DriverAction::Relay { peer, allowed },
+                Output::Penalize { peer, misdeed } => DriverAction::Penalize { peer, misdeed },
                 Output::Timeout(at) => {
                     self.deadline = at.and_then(|at| self.clock.instant(at));
                     break;
@@ -293,7 +307,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
         if let Some((from, answer)) = cause.asked.take() {
             let request = cause.id_to(from);
-            self.actions.push(Action::Answer { to: from, answer, request, message: None });
+            self.actions.push(DriverAction::Answer { to: from, answer, request, message: None });
         }
         self.hand_out_jobs();
         // A machine that asks to be woken in the past would take all of a core.
@@ -308,7 +322,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         let mut handed = false;
         for action in actions.drain(..) {
             match action {
-                Action::Answer { to, answer, request, message } => {
+                DriverAction::Answer { to, answer, request, message } => {
                     if let Some(peer) = self.network.peer_id(to) {
                         self.host.frame(
                             Some(&peer),
@@ -318,34 +332,34 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
                     }
                     self.network.answer(to, answer, request, message);
                 }
-                Action::Send { to, frame } => {
+                DriverAction::Send { to, frame } => {
                     if let Some(peer) = self.network.peer_id(to) {
                         self.host.frame(Some(&peer), frame.request.as_bytes(), &frame.message);
                     }
                     self.network.send(to, frame);
                 }
-                Action::Publish { message } => {
+                DriverAction::Publish { message } => {
                     self.host.frame(None, &[], &message);
                     // §23.4: to all subscribers of the topic, once.
                     handed = self.network.publish(&message);
                 }
-                Action::Block { peer } => self.network.block(peer),
-                Action::Disconnect { peer } => self.network.disconnect(peer),
-                Action::Relay { peer, allowed } => {
+                DriverAction::Block { peer } => self.network.block(peer),
+                DriverAction::Disconnect { peer } => self.network.disconnect(peer),
+                DriverAction::Relay { peer, allowed } => {
                     let member = allowed.then(|| self.host.member(&self.machine, peer)).flatten();
                     self.network.set_relayed(peer, allowed, member);
                 }
-                Action::Penalize { peer, misdeed } => self.network.penalize(peer, misdeed),
-                Action::Event(event, request) => {
+                DriverAction::Penalize { peer, misdeed } => self.network.penalize(peer, misdeed),
+                DriverAction::Event(event, request) => {
                     let span = request.map(|id| id.span());
                     let _within = span.as_ref().map(Span::enter);
                     self.host.event(&self.machine, event);
                 }
                 // The sender of the command may have stopped waiting.
-                Action::Done(Done::CarriedOut(waiting)) => {
+                DriverAction::Done(CommandWaiter::CarriedOut(waiting)) => {
                     let _ = waiting.send(());
                 }
-                Action::Done(Done::Published(answer)) => {
+                DriverAction::Done(CommandWaiter::Published(answer)) => {
                     let handed = std::mem::take(&mut handed);
                     let _ = answer.send(if handed { self.network.subscribers() } else { Vec::new() });
                 }

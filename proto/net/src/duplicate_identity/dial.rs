@@ -14,7 +14,7 @@ use crate::config::NodeConfig;
 use crate::dial::resolve;
 use crate::error::NetError;
 use crate::transport;
-use crate::unread::Budget;
+use crate::unread::UnreadBudget;
 
 /// Maximum time for a running process to answer. Where none runs, most machines refuse at once.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ pub async fn refuse_duplicate_identity(config: &NodeConfig, addresses: &[Multiad
 
 /// No process, a name that does not resolve, or another identity: no duplicate.
 async fn answers_under_own_key(config: &NodeConfig, address: &Multiaddr) -> Result<bool, NetError> {
-    let mut transport = transport::build(config, &Budget::new(config.limits.unread))?;
+    let mut transport = transport::build(config, &UnreadBudget::new(config.limits.unread))?;
     // The handshake proves whose key answers: nothing has to be asked.
     let reached = async {
         let address = resolve(address.clone(), 0).await.ok()?;
@@ -68,7 +68,7 @@ mod tests {
 
     /// Answers under this key for as long as the test runs.
     async fn answering(config: &NodeConfig) -> Multiaddr {
-        let mut transport = transport::build(config, &Budget::new(config.limits.unread)).unwrap();
+        let mut transport = transport::build(config, &UnreadBudget::new(config.limits.unread)).unwrap();
         transport.listen_on(ListenerId::next(), "/ip4/127.0.0.1/tcp/0".parse().unwrap()).unwrap();
         let address = transport.next().await.unwrap().into_new_address().unwrap();
         tokio::spawn(async move {

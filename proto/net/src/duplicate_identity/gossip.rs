@@ -32,7 +32,7 @@ const FIRST: Duration = Duration::from_secs(1);
 /// Number that a process has drawn at its start.
 pub(crate) type Instance = [u8; INSTANCE_LEN];
 pub(crate) type Behaviour = request_response::Behaviour<InstanceCodec>;
-pub(crate) type Event = request_response::Event<Instance, Answer>;
+pub(crate) type GossipEvent = request_response::Event<Instance, IdentityVerdict>;
 
 pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
     let settings =
@@ -42,7 +42,7 @@ pub(crate) fn behaviour(timeout: Duration) -> Behaviour {
 
 /// Answer about an identity (§16.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum IdentityVerdict {
     /// No other process asked.
     Alone,
     /// Another process asked under the same identity, and may have ended since.
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     Duplicate,
 }
 
-impl Answer {
+impl IdentityVerdict {
     const fn byte(self) -> u8 {
         match self {
             Self::Alone => 0,
@@ -144,15 +144,21 @@ impl InstancePoll {
     }
 
     /// Notes an answer. Returns whether the reports are others than before.
-    pub(crate) fn answered(&mut self, peer: PeerId, route: Route, answer: Answer, now: Instant) -> bool {
-        if answer != Answer::Alone {
+    pub(crate) fn answered(
+        &mut self,
+        peer: PeerId,
+        route: Route,
+        answer: IdentityVerdict,
+        now: Instant,
+    ) -> bool {
+        if answer != IdentityVerdict::Alone {
             // §16.2: an answer of 1 or 2 makes it ask again after 5 s.
             self.round.by(now + SOON);
         }
         match answer {
-            Answer::Duplicate => self.reports.insert(peer, route) != Some(route),
+            IdentityVerdict::Duplicate => self.reports.insert(peer, route) != Some(route),
             // §16.2: two numbers, A and B, prove nothing: the process may have been started again.
-            Answer::Alone | Answer::Perhaps => self.silent(&peer),
+            IdentityVerdict::Alone | IdentityVerdict::Perhaps => self.silent(&peer),
         }
     }
 
@@ -184,7 +190,7 @@ async fn read_all<const N: usize>(io: &mut (impl AsyncRead + Unpin + Send)) -> i
 impl Codec for InstanceCodec {
     type Protocol = StreamProtocol;
     type Request = Instance;
-    type Response = Answer;
+    type Response = IdentityVerdict;
 
     async fn read_request<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Instance>
     where
@@ -193,12 +199,12 @@ impl Codec for InstanceCodec {
         read_all(io).await
     }
 
-    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<Answer>
+    async fn read_response<T>(&mut self, _: &StreamProtocol, io: &mut T) -> io::Result<IdentityVerdict>
     where
         T: AsyncRead + Unpin + Send,
     {
         let [byte] = read_all(io).await?;
-        Answer::of(byte).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer"))
+        IdentityVerdict::of(byte).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no answer"))
     }
 
     async fn write_request<T>(&mut self, _: &StreamProtocol, io: &mut T, instance: Instance) -> io::Result<()>
@@ -208,7 +214,12 @@ impl Codec for InstanceCodec {
         io.write_all(&instance).await
     }
 
-    async fn write_response<T>(&mut self, _: &StreamProtocol, io: &mut T, answer: Answer) -> io::Result<()>
+    async fn write_response<T>(
+        &mut self,
+        _: &StreamProtocol,
+        io: &mut T,
+        answer: IdentityVerdict,
+    ) -> io::Result<()>
     where
         T: AsyncWrite + Unpin + Send,
     {
@@ -227,7 +238,7 @@ mod tests {
         block_on(InstanceCodec.read_request(&PROTOCOL, &mut Cursor::new(bytes)))
     }
 
-    fn response(bytes: &[u8]) -> io::Result<Answer> {
+    fn response(bytes: &[u8]) -> io::Result<IdentityVerdict> {
         block_on(InstanceCodec.read_response(&PROTOCOL, &mut Cursor::new(bytes)))
     }
 
@@ -236,7 +247,7 @@ mod tests {
         let mut io = Cursor::new(Vec::new());
         block_on(InstanceCodec.write_request(&PROTOCOL, &mut io, [7; 16])).unwrap();
         assert_eq!(request(io.get_ref()).unwrap(), [7; 16]);
-        for answer in [Answer::Alone, Answer::Perhaps, Answer::Duplicate] {
+        for answer in [IdentityVerdict::Alone, IdentityVerdict::Perhaps, IdentityVerdict::Duplicate] {
             let mut io = Cursor::new(Vec::new());
             block_on(InstanceCodec.write_response(&PROTOCOL, &mut io, answer)).unwrap();
             assert_eq!(response(io.get_ref()).unwrap(), answer);
@@ -259,14 +270,14 @@ mod tests {
     fn who_is_told_of_a_duplicate_asks_sooner_until_nobody_says_so_any_more() {
         let (mut poll, peer, start) = (InstancePoll::new([1; 16]), PeerId::random(), Instant::now());
         poll.round.by(start + PAUSE);
-        assert!(!poll.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert!(!poll.answered(peer, Route::Kgc, IdentityVerdict::Perhaps, start));
         assert_eq!(poll.wake_at(), Some(start + SOON));
-        assert!(poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
-        assert!(!poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
+        assert!(poll.answered(peer, Route::Kgc, IdentityVerdict::Duplicate, start));
+        assert!(!poll.answered(peer, Route::Kgc, IdentityVerdict::Duplicate, start));
         assert_eq!(poll.reports(), [DuplicateReport { route: Route::Kgc, peer }]);
-        assert!(poll.answered(peer, Route::Kgc, Answer::Perhaps, start));
+        assert!(poll.answered(peer, Route::Kgc, IdentityVerdict::Perhaps, start));
         assert_eq!(poll.reports(), []);
-        assert!(poll.answered(peer, Route::Kgc, Answer::Duplicate, start));
+        assert!(poll.answered(peer, Route::Kgc, IdentityVerdict::Duplicate, start));
         assert!(poll.silent(&peer));
         assert!(!poll.silent(&peer));
     }

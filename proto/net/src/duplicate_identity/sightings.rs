@@ -10,7 +10,7 @@ use std::time::Duration;
 use libp2p::PeerId;
 use tokio::time::Instant;
 
-use super::gossip::{Answer, Instance, PAUSE, SOON};
+use super::gossip::{IdentityVerdict, Instance, PAUSE, SOON};
 
 /// Numbers remembered of one identity. It may have fewer connections at a time.
 const KNOWN: usize = 8;
@@ -30,7 +30,7 @@ struct Sighting {
 }
 
 impl Sighting {
-    fn asked(&mut self, instance: Instance, now: Instant) -> Answer {
+    fn asked(&mut self, instance: Instance, now: Instant) -> IdentityVerdict {
         let before = self.numbers.iter().position(|(known, _)| *known == instance);
         if let Some(position) = before {
             // §16.2: A, B, A proves two processes.
@@ -48,9 +48,9 @@ impl Sighting {
         self.numbers.push_back((instance, now));
         match self.certain {
             // §16.2: for 15 s after the last time in turns.
-            Some(until) if now < until => Answer::Duplicate,
-            _ if another => Answer::Perhaps,
-            _ => Answer::Alone,
+            Some(until) if now < until => IdentityVerdict::Duplicate,
+            _ if another => IdentityVerdict::Perhaps,
+            _ => IdentityVerdict::Alone,
         }
     }
 }
@@ -68,10 +68,10 @@ pub(crate) struct Sightings {
 }
 
 impl Sightings {
-    pub(crate) fn asked(&mut self, peer: PeerId, instance: Instance, now: Instant) -> Answer {
+    pub(crate) fn asked(&mut self, peer: PeerId, instance: Instance, now: Instant) -> IdentityVerdict {
         let sighting = self.peers.entry(peer).or_default();
         let answer = sighting.asked(instance, now);
-        if answer == Answer::Duplicate {
+        if answer == IdentityVerdict::Duplicate {
             self.check = self.check.into_iter().chain(sighting.certain).min();
             self.duplicates.entry(peer).or_default();
         }
@@ -139,7 +139,7 @@ mod tests {
     const C: Instance = [3; 16];
 
     /// Answers to these questions, given as number and seconds after the first.
-    fn answers(asked: &[(Instance, u64)]) -> Vec<Answer> {
+    fn answers(asked: &[(Instance, u64)]) -> Vec<IdentityVerdict> {
         let (mut sighting, start) = (Sighting::default(), Instant::now());
         let answer = |(instance, after): &(Instance, u64)| {
             sighting.asked(*instance, start + Duration::from_secs(*after))
@@ -149,12 +149,12 @@ mod tests {
 
     #[test]
     fn process_that_asks_alone_is_told_so() {
-        assert_eq!(answers(&[(A, 0), (A, 5), (A, 65), (A, 10_000)]), [Answer::Alone; 4]);
+        assert_eq!(answers(&[(A, 0), (A, 5), (A, 65), (A, 10_000)]), [IdentityVerdict::Alone; 4]);
     }
 
     #[test]
     fn restart_is_no_duplicate() {
-        use Answer::{Alone, Perhaps};
+        use IdentityVerdict::{Alone, Perhaps};
         assert_eq!(
             answers(&[(A, 0), (B, 10), (B, 15), (B, 100), (C, 110), (C, 200)]),
             [Alone, Perhaps, Perhaps, Alone, Perhaps, Alone]
@@ -163,19 +163,19 @@ mod tests {
 
     #[test]
     fn first_process_heard_again_behind_another_proves_two() {
-        use Answer::{Alone, Duplicate, Perhaps};
+        use IdentityVerdict::{Alone, Duplicate, Perhaps};
         assert_eq!(answers(&[(A, 0), (B, 1), (A, 60), (B, 61)]), [Alone, Perhaps, Duplicate, Duplicate]);
     }
 
     #[test]
     fn three_that_ask_in_turns_are_seen() {
         let answers_given = answers(&[(A, 0), (B, 1), (C, 2), (A, 60), (B, 61), (C, 62)]);
-        assert_eq!(answers_given[3..], [Answer::Duplicate; 3]);
+        assert_eq!(answers_given[3..], [IdentityVerdict::Duplicate; 3]);
     }
 
     #[test]
     fn end_of_one_is_seen_and_its_return_too() {
-        use Answer::{Alone, Duplicate, Perhaps};
+        use IdentityVerdict::{Alone, Duplicate, Perhaps};
         // The copy ends after 7 s and comes back, running as before, after 200.
         let answers_given =
             answers(&[(A, 0), (B, 1), (A, 6), (B, 7), (A, 11), (A, 25), (A, 26), (A, 90), (B, 200)]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// The numbers in the order received, each so long after the one before; the answers.
-    fn run(order: &[(u8, u64)]) -> Vec<Answer> {
+    fn run(order: &[(u8, u64)]) -> Vec<IdentityVerdict> {
         let mut after = 0;
         let timed = order.iter().map(|(number, pause)| {
             after += pause;
@@ -204,7 +204,7 @@ mod tests {
         fn restarts_however_many_and_however_fast_are_never_twins(order in order()) {
             let mut restarts: Vec<_> = order;
             restarts.sort_by_key(|(number, _)| *number);
-            prop_assert!(!run(&restarts).contains(&Answer::Duplicate));
+            prop_assert!(!run(&restarts).contains(&IdentityVerdict::Duplicate));
         }
 
         #[test]
@@ -219,7 +219,7 @@ mod tests {
                     last_proof = Some(time);
                 }
                 let certain = last_proof.is_some_and(|proof| time < proof + CERTAIN.as_secs());
-                prop_assert_eq!(answers_given[at] == Answer::Duplicate, certain);
+                prop_assert_eq!(answers_given[at] == IdentityVerdict::Duplicate, certain);
             }
         }
     }

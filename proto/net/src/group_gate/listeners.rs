@@ -28,13 +28,13 @@ fn varint_len(number: usize) -> usize {
 
 /// Bytes that wait for one stranger.
 #[derive(Debug, Default)]
-struct Waiting {
+struct ListenerBacklog {
     /// Bytes left of each frame that it was given, the oldest first.
     frames: VecDeque<usize>,
     bytes: usize,
 }
 
-impl Waiting {
+impl ListenerBacklog {
     fn cost(&self) -> usize {
         self.bytes + self.frames.len() * WAITING_COST
     }
@@ -74,7 +74,7 @@ pub(super) struct Listeners {
     /// Messages that gossipsub keeps for one peer.
     messages: usize,
     topic: usize,
-    waiting: HashMap<PeerId, Waiting>,
+    waiting: HashMap<PeerId, ListenerBacklog>,
     /// Bytes that still wait for those that are being disconnected.
     ending: HashMap<PeerId, usize>,
 }
@@ -127,12 +127,13 @@ impl Listeners {
     pub(super) fn make_room(&mut self, data: usize) -> Vec<(PeerId, usize)> {
         let needed = frame_len(self.topic, data) + WAITING_COST;
         let (limits, messages) = (self.limits, self.messages);
-        let is_behind =
-            |waiting: &Waiting| waiting.cost() + needed > limits.each || waiting.frames.len() >= messages;
+        let is_behind = |waiting: &ListenerBacklog| {
+            waiting.cost() + needed > limits.each || waiting.frames.len() >= messages
+        };
         let behind = self.waiting.iter().filter(|(_, waiting)| is_behind(waiting));
         let mut gone: Vec<PeerId> = behind.map(|(peer, _)| *peer).collect();
         gone.iter().for_each(|peer| self.end(peer));
-        let mut waiting: usize = self.waiting.values().map(Waiting::cost).sum();
+        let mut waiting: usize = self.waiting.values().map(ListenerBacklog::cost).sum();
         let mut ending: usize = self.ending.values().sum();
         let mut others: Vec<_> = self.waiting.iter().map(|(peer, held)| (held.cost(), *peer)).collect();
         others.sort_unstable_by_key(|(cost, _)| *cost);
@@ -161,7 +162,7 @@ impl Listeners {
     /// Bytes that wait for all of them.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.waiting.values().map(Waiting::cost).sum::<usize>() + self.ending.values().sum::<usize>()
+        self.waiting.values().map(ListenerBacklog::cost).sum::<usize>() + self.ending.values().sum::<usize>()
     }
 }
 
@@ -183,7 +184,7 @@ mod tests {
     fn publish(listeners: &mut Listeners, data: usize) -> Vec<PeerId> {
         let gone = listeners.make_room(data).into_iter().map(|(peer, _)| peer).collect();
         listeners.give(data, |_| true);
-        let waiting: usize = listeners.waiting.values().map(Waiting::cost).sum();
+        let waiting: usize = listeners.waiting.values().map(ListenerBacklog::cost).sum();
         assert!(waiting <= LIMITS.all && listeners.held() <= 2 * LIMITS.all);
         gone
     }

@@ -7,9 +7,9 @@ use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Incoming, Network};
+use super::{DriverNetwork, Incoming};
 use crate::duplicate_identity::Sightings;
-use crate::duplicate_identity::gossip::{DuplicateReport, Event, Instance, InstancePoll};
+use crate::duplicate_identity::gossip::{DuplicateReport, GossipEvent, Instance, InstancePoll};
 
 /// State of the detection.
 pub(super) struct DuplicateIdentity {
@@ -31,7 +31,7 @@ impl DuplicateIdentity {
     }
 }
 
-impl Network {
+impl DriverNetwork {
     /// Watches the reports that another process uses this node's identity.
     pub(crate) fn reports(&self) -> watch::Receiver<Vec<DuplicateReport>> {
         self.duplicates.reports.subscribe()
@@ -64,10 +64,10 @@ impl Network {
         }
     }
 
-    pub(super) fn on_duplicate_event(&mut self, event: Event) {
+    pub(super) fn on_duplicate_event(&mut self, event: GossipEvent) {
         let now = Instant::now();
         match event {
-            Event::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
+            GossipEvent::Message { peer, message: Message::Request { request, channel, .. }, .. } => {
                 // Without a handle the peer has just left or is blocked.
                 let Some(handle) = self.peers.handle(&peer) else { return };
                 let answer = self.duplicates.sightings.asked(peer, request, now);
@@ -80,20 +80,20 @@ impl Network {
                     self.incoming.push_back(Incoming::Duplicate { peer: handle });
                 }
             }
-            Event::Message { peer, message: Message::Response { response, .. }, .. } => {
+            GossipEvent::Message { peer, message: Message::Response { response, .. }, .. } => {
                 let Some(route) = self.peers.route(&peer) else { return };
                 if self.duplicates.poll.answered(peer, route, response, now) {
                     self.publish_reports();
                 }
             }
             // §16: builds that do not know the stream refuse it, and nothing is concluded from that.
-            Event::OutboundFailure { peer, error, .. } => {
+            GossipEvent::OutboundFailure { peer, error, .. } => {
                 tracing::debug!(%peer, "did not say whether another process has this one's identity: {error}");
                 if self.duplicates.poll.silent(&peer) {
                     self.publish_reports();
                 }
             }
-            Event::InboundFailure { .. } | Event::ResponseSent { .. } => {}
+            GossipEvent::InboundFailure { .. } | GossipEvent::ResponseSent { .. } => {}
         }
     }
 

@@ -9,19 +9,19 @@ use libp2p::{Multiaddr, PeerId, gossipsub, identify, ping};
 use quiver_machine::{Misdeed, Route, Via};
 use tokio::time::Instant;
 
-use super::{Answer, ClockAnswer, ClockQuestion, Incoming, MAX_ASTRAY, Network};
+use super::{AnswerChannel, ClockAnswer, ClockQuestion, DriverNetwork, Incoming, MAX_ASTRAY};
 use crate::addresses::Prefix;
 use crate::behaviour::{NONCE_LEN, NodeEvent};
 use crate::clock_sync::{self, ClockReply};
 use crate::config::Tuning;
 use crate::dial::readable;
 use crate::error::NetError;
-use crate::frame::Frame;
+use crate::frame::RequestFrame;
 use crate::group_gate::{GateEvent, is_well_formed};
 use crate::peers::Arrived;
 use crate::request::RequestId;
 
-impl Network {
+impl DriverNetwork {
     pub(super) fn on_event(&mut self, event: SwarmEvent<NodeEvent>) -> Result<(), NetError> {
         match event {
             SwarmEvent::Behaviour(event) => self.on_node_event(event),
@@ -40,11 +40,11 @@ impl Network {
                 self.on_closed(peer_id, connection_id, num_established, cause);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, error, .. } => {
-                let ours = self.dialler.lost(connection_id, Instant::now(), &Chain(&error));
+                let ours = self.dialler.lost(connection_id, Instant::now(), &ErrorChain(&error));
                 self.metrics.dial_failures.inc_by(ours.into());
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
-                tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", Chain(&error));
+                tracing::debug!(from = %send_back_addr, "a connection was not set up: {}", ErrorChain(&error));
             }
             SwarmEvent::NewListenAddr { address, .. } => {
                 self.incoming.push_back(Incoming::Listening { address });
@@ -112,7 +112,7 @@ impl Network {
         self.metrics.connections_closed.inc();
         // The node closed it itself: the cause that libp2p gives says less.
         let objection = self.objections.remove(&connection);
-        let told = cause.map_or_else(|| "closed".to_owned(), |cause| Chain(&cause).to_string());
+        let told = cause.map_or_else(|| "closed".to_owned(), |cause| ErrorChain(&cause).to_string());
         let reason = objection.unwrap_or(told);
         self.dialler.lost(connection, Instant::now(), &reason);
         if remaining == 0
@@ -191,11 +191,11 @@ impl Network {
         }
     }
 
-    fn on_message_event(&mut self, event: request_response::Event<Frame, Frame>) {
+    fn on_message_event(&mut self, event: request_response::Event<RequestFrame, RequestFrame>) {
         use request_response::Event;
         match event {
             Event::Message { peer, message: Message::Request { request_id, request, channel }, .. } => {
-                let answer = Answer { inbound: request_id, channel };
+                let answer = AnswerChannel { inbound: request_id, channel };
                 // §13.8: whether a stranger keeps its place depends on the machine's answer.
                 self.swarm.behaviour_mut().places.hear(&peer);
                 self.deliver(&peer, Via::Peer, request.message, Some(request.request), Some(answer));
@@ -318,7 +318,7 @@ impl Network {
         via: Via,
         bytes: Vec<u8>,
         request: Option<RequestId>,
-        answer: Option<Answer>,
+        answer: Option<AnswerChannel>,
     ) {
         // Without a handle the peer has just left or is blocked: its message is dropped.
         if let Some(from) = self.peers.handle(from) {
@@ -338,9 +338,9 @@ fn list(addresses: &[Multiaddr]) -> String {
 }
 
 /// Displays an error with its causes, most of which libp2p's errors do not mention themselves.
-struct Chain<'a>(&'a (dyn Error + 'static));
+struct ErrorChain<'a>(&'a (dyn Error + 'static));
 
-impl std::fmt::Display for Chain<'_> {
+impl std::fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = self.0.to_string();
         f.write_str(&shown)?;

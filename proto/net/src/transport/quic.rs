@@ -6,7 +6,7 @@ use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::quic;
 use quiver_machine::MAX_MESSAGE_LEN;
 
-use super::{Connections, streams};
+use super::{BoxedTransport, streams};
 use crate::config::NodeConfig;
 use crate::counted_streams::CountedMuxer;
 use crate::error::NetError;
@@ -22,7 +22,7 @@ const CONNECTION_WINDOW: u32 = 2 * STREAM_WINDOW;
 ///
 /// # Errors
 /// None: a build without QUIC has some.
-pub(super) fn alone(config: &NodeConfig) -> Result<Connections, NetError> {
+pub(super) fn alone(config: &NodeConfig) -> Result<BoxedTransport, NetError> {
     let mut quic = quic::Config::new(config.key.keypair());
     quic.handshake_timeout = config.handshake_timeout;
     quic.max_stream_data = STREAM_WINDOW;
@@ -37,7 +37,7 @@ pub(super) fn alone(config: &NodeConfig) -> Result<Connections, NetError> {
 ///
 /// # Errors
 /// Those of [`alone`].
-pub(super) fn beside(other: Connections, config: &NodeConfig) -> Result<Connections, NetError> {
+pub(super) fn beside(other: BoxedTransport, config: &NodeConfig) -> Result<BoxedTransport, NetError> {
     let either = alone(config)?.or_transport(other);
     Ok(either
         .map(|output, _| match output {

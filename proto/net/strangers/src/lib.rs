@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`Stranger`] | a node that connects, again and again under new identities if it is told to |
 //! | [`Act`] | what it does with a stream; [`acts`] has those of floods |
-//! | [`Line`] | its source address, the bytes a second that it sends at most, and counts of what it sent |
+//! | [`StrangerLine`] | its source address, the bytes a second that it sends at most, and counts of what it sent |
 //! | [`group_frame`] | frames of group messages, right and wrong ones, as gossipsub encodes them |
 //!
 //! Every failure panics: a test that cannot attack has failed.
@@ -16,7 +16,7 @@ mod line;
 mod stranger;
 
 pub use self::acts::{Act, act};
-pub use self::line::Line;
+pub use self::line::StrangerLine;
 pub use self::stranger::Stranger;
 
 /// Protocol of streams of group messages.

@@ -24,7 +24,7 @@ const PIECE: usize = 4096;
 
 /// A line of strangers: their source address, their rate, and what they have sent. A clone is the same line.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct StrangerLine {
     from: Option<Ipv4Addr>,
     /// Bytes a second.
     rate: Option<u32>,
@@ -37,7 +37,7 @@ struct Counts {
     connections: AtomicU64,
 }
 
-impl Line {
+impl StrangerLine {
     /// The same whose connections come from this address.
     #[must_use]
     pub fn bound_to(self, address: Ipv4Addr) -> Self {
@@ -79,10 +79,10 @@ impl Line {
 }
 
 /// Dials over a line.
-pub(crate) struct LineTransport(Line);
+pub(crate) struct LineTransport(StrangerLine);
 
 impl LineTransport {
-    pub(crate) fn new(line: &Line) -> Self {
+    pub(crate) fn new(line: &StrangerLine) -> Self {
         Self(line.clone())
     }
 }
@@ -120,7 +120,7 @@ impl Transport for LineTransport {
 /// A connection over a line.
 pub(crate) struct LineStream {
     io: TcpStream,
-    line: Line,
+    line: StrangerLine,
     start: Instant,
     written: u64,
     pause: Pin<Box<Sleep>>,

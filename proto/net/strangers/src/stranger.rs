@@ -24,24 +24,24 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::acts::Act;
-use crate::line::{Line, LineTransport};
+use crate::line::{LineTransport, StrangerLine};
 
 /// Pause of a stranger that insists, before it comes back.
 const SOON: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
-struct Opened {
+struct StreamRequest {
     protocol: &'static str,
     act: Act,
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for StreamRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.protocol)
     }
 }
 
-impl UpgradeInfo for Opened {
+impl UpgradeInfo for StreamRequest {
     type Info = StreamProtocol;
     type InfoIter = std::iter::Once<StreamProtocol>;
 
@@ -50,7 +50,7 @@ impl UpgradeInfo for Opened {
     }
 }
 
-impl OutboundUpgrade<Stream> for Opened {
+impl OutboundUpgrade<Stream> for StreamRequest {
     type Output = ();
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<(), Infallible>> + Send>>;
@@ -81,16 +81,16 @@ impl From<Infallible> for Done {
 
 /// Opens these streams on each connection.
 struct Streams {
-    wanted: Vec<Opened>,
+    wanted: Vec<StreamRequest>,
     /// Opens another one, in turn, for each that is done.
     again: bool,
     /// Number of streams that were opened for others.
     turns: usize,
-    queue: VecDeque<(PeerId, ConnectionId, Opened)>,
+    queue: VecDeque<(PeerId, ConnectionId, StreamRequest)>,
 }
 
 impl NetworkBehaviour for Streams {
-    type ConnectionHandler = OneShotHandler<DeniedUpgrade, Opened, Done>;
+    type ConnectionHandler = OneShotHandler<DeniedUpgrade, StreamRequest, Done>;
     type ToSwarm = ();
 
     fn handle_established_inbound_connection(
@@ -158,13 +158,13 @@ impl Stranger {
     /// identity whenever it is disconnected, if it `insists`.
     #[must_use]
     pub fn start(target: &Multiaddr, streams: &[(&'static str, usize, &Act)], insists: bool) -> Self {
-        Self::over(&Line::default(), target, streams, insists.then_some(SOON))
+        Self::over(&StrangerLine::default(), target, streams, insists.then_some(SOON))
     }
 
     /// The same over a line of its own; it comes back after this pause, if there is one.
     #[must_use]
     pub fn over(
-        line: &Line,
+        line: &StrangerLine,
         target: &Multiaddr,
         streams: &[(&'static str, usize, &Act)],
         returns: Option<Duration>,
@@ -175,7 +175,7 @@ impl Stranger {
     /// The same; for each stream whose act is done it opens the next, without end.
     #[must_use]
     pub fn repeating(
-        line: &Line,
+        line: &StrangerLine,
         target: &Multiaddr,
         streams: &[(&'static str, usize, &Act)],
         returns: Option<Duration>,
@@ -184,7 +184,7 @@ impl Stranger {
     }
 
     fn running(
-        line: &Line,
+        line: &StrangerLine,
         target: &Multiaddr,
         streams: &[(&'static str, usize, &Act)],
         again: bool,
@@ -192,7 +192,9 @@ impl Stranger {
     ) -> Self {
         let wanted: Vec<_> = streams
             .iter()
-            .flat_map(|(protocol, count, act)| (0..*count).map(|_| Opened { protocol, act: Arc::clone(act) }))
+            .flat_map(|(protocol, count, act)| {
+                (0..*count).map(|_| StreamRequest { protocol, act: Arc::clone(act) })
+            })
             .collect();
         let (line, target) = (line.clone(), target.clone());
         Self::insisting(returns, move |sender| {
@@ -203,7 +205,7 @@ impl Stranger {
 
     /// Connects over TCP, says nothing, and waits to be cut off; comes back after this pause.
     #[must_use]
-    pub fn mute(line: &Line, target: &Multiaddr, returns: Option<Duration>) -> Self {
+    pub fn mute(line: &StrangerLine, target: &Multiaddr, returns: Option<Duration>) -> Self {
         let (line, target) = (line.clone(), target.clone());
         Self::insisting(returns, move |sender| {
             let (line, target) = (line.clone(), target.clone());
@@ -254,9 +256,9 @@ impl Stranger {
 
 /// Runs a connection until it is lost.
 async fn run(
-    line: &Line,
+    line: &StrangerLine,
     target: &Multiaddr,
-    (wanted, again): (Vec<Opened>, bool),
+    (wanted, again): (Vec<StreamRequest>, bool),
     connected: &watch::Sender<bool>,
 ) {
     let keypair = identity::Keypair::generate_ed25519();

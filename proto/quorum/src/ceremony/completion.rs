@@ -9,7 +9,7 @@ use quiver_message::quorum::{CeremonyAbort, QuorumMessage};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
-use super::state::Candidate;
+use super::state::CandidateShares;
 use crate::{AbortCause, QuorumEvent, QuorumNode};
 
 /// Time for which a member does not join a refresh after the last one ended.
@@ -38,14 +38,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.send_ceremony(from, false);
         }
         // §5.2: in force once all n have confirmed, each by itself.
-        let all = |candidate: &mut Candidate<S>| candidate.confirmed.len() == others;
+        let all = |candidate: &mut CandidateShares<S>| candidate.confirmed.len() == others;
         if let Some(candidate) = self.ceremonies.candidate.take_if(all) {
             self.put_in_force(now, candidate);
         }
     }
 
     /// New shares take the place of the old ones, which are erased.
-    fn put_in_force(&mut self, now: Now, candidate: Candidate<S>) {
+    fn put_in_force(&mut self, now: Now, candidate: CandidateShares<S>) {
         // §5.2: the old shares are erased.
         let keys = self.ceremonies.settle(candidate);
         self.ceremonies.rest = now.monotonic.saturating_add(REST);

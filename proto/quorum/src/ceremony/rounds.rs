@@ -5,12 +5,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use quiver_ainq::KgcId;
 use quiver_machine::Now;
 use quiver_message::quorum::{Echo, Rounds};
-use quiver_quorum::{Error, Parameters, QuorumSuite};
+use quiver_quorum::{Error, QuorumParameters, QuorumSuite};
 use rand_core::CryptoRngCore;
 
 use super::digests;
-use super::state::{Candidate, Session};
-use crate::rounds::{Advanced, Round};
+use super::state::{CandidateShares, CeremonySession};
+use crate::rounds::{Advanced, CeremonyRound};
 use crate::{AbortCause, QuorumEvent, QuorumNode};
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -50,12 +50,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
             }
             let shares = parameters.others(own).filter_map(|to| Some((to, session.round.share_for(to)?)));
             let (shares, hashes) = (shares.collect::<BTreeMap<_, _>>(), session.round.echo());
-            let Session { id, attempts, round, digests, received } = session;
+            let CeremonySession { id, attempts, round, digests, received } = session;
             match (round.advance(), hashes) {
                 (Ok(Advanced::Next(round)), _) => {
                     // §5.2: the state on which the round depends is durable before any of its messages
                     // leaves.
-                    self.ceremonies.session = Some(Session { id, attempts, round, digests, received });
+                    self.ceremonies.session =
+                        Some(CeremonySession { id, attempts, round, digests, received });
                     self.ceremonies.retry.restart(now.monotonic, rng);
                     self.persist_ceremonies();
                     self.send_to_all(false);
@@ -67,7 +68,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                     let (digest, echo) = (keys.digest(), Echo { hashes, digests });
                     let (confirmed, gone) = (BTreeSet::new(), BTreeSet::new());
                     let candidate =
-                        Candidate { part, session: id, keys, digest, echo, shares, confirmed, gone };
+                        CandidateShares { part, session: id, keys, digest, echo, shares, confirmed, gone };
                     return self.made(now, candidate, &received, rng);
                 }
                 _ => {
@@ -82,7 +83,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn made(
         &mut self,
         now: Now,
-        candidate: Candidate<S>,
+        candidate: CandidateShares<S>,
         received: &BTreeMap<KgcId, Rounds>,
         rng: &mut dyn CryptoRngCore,
     ) {
@@ -101,20 +102,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
 /// Hands the round the received messages that belong to it.
 fn take_received<S: QuorumSuite>(
-    session: &mut Session<S>,
+    session: &mut CeremonySession<S>,
     own: KgcId,
-    parameters: Parameters,
+    parameters: QuorumParameters,
 ) -> Result<(), AbortCause> {
-    let Session { round, digests, received, .. } = session;
+    let CeremonySession { round, digests, received, .. } = session;
     for from in round.missing() {
         let Some(rounds) = received.get(&from) else { continue };
         let taken = match round {
             // §5.2, committing: commitments to polynomials, and the proof that f(0) is known.
-            Round::Dealing(..) => {
+            CeremonyRound::Dealing(..) => {
                 rounds.commitments.as_ref().map(|commitments| round.take_commitments(from, commitments))
             }
             // §5.2, echoing: all the same, or the end.
-            Round::Echoing(..) => match &rounds.echo {
+            CeremonyRound::Echoing(..) => match &rounds.echo {
                 Some(echo) => {
                     compare(own, from, digests, &echo.digests, parameters)?;
                     Some(round.take_echo(from, &echo.hashes))
@@ -122,7 +123,7 @@ fn take_received<S: QuorumSuite>(
                 None => None,
             },
             // §5.2, sharing: f(i) of either key, checked against the commitments.
-            Round::Sharing(..) => rounds.share.as_ref().map(|share| round.take_share(from, share)),
+            CeremonyRound::Sharing(..) => rounds.share.as_ref().map(|share| round.take_share(from, share)),
         };
         if let Some(Err(error)) = taken {
             return Err(cause(from, &error));
@@ -138,7 +139,7 @@ fn compare(
     from: KgcId,
     ours: &[[u8; 32]],
     theirs: &[[u8; 32]],
-    parameters: Parameters,
+    parameters: QuorumParameters,
 ) -> Result<(), AbortCause> {
     if ours.len() != theirs.len() {
         return Err(AbortCause::Fault { culprit: from, fault: "an echo of another quorum" });

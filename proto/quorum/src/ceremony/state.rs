@@ -11,11 +11,11 @@ use quiver_quorum::QuorumSuite;
 
 use crate::keys::QuorumKeys;
 use crate::retry_timer::RetryTimer;
-use crate::rounds::Round;
+use crate::rounds::CeremonyRound;
 
 /// A member's contribution to a ceremony, by which it is known in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct CeremonyPart {
     pub(crate) kind: CeremonyKind,
     /// Rises with every nonce of this member.
     pub(crate) attempt: u64,
@@ -26,11 +26,11 @@ pub(crate) struct Part {
 
 /// A ceremony whose members all know of one another.
 #[derive(Debug)]
-pub(crate) struct Session<S: QuorumSuite> {
+pub(crate) struct CeremonySession<S: QuorumSuite> {
     pub(crate) id: [u8; 32],
     /// Attempt under which each member takes part.
     pub(crate) attempts: BTreeMap<KgcId, u64>,
-    pub(crate) round: Round<S>,
+    pub(crate) round: CeremonyRound<S>,
     /// A digest of each member's commitments, once all are there.
     pub(crate) digests: Vec<[u8; 32]>,
     /// All messages of each member so far. After a crash they are asked for again.
@@ -39,8 +39,8 @@ pub(crate) struct Session<S: QuorumSuite> {
 
 /// New shares that this member has made, and that some others may not have.
 #[derive(Debug)]
-pub(crate) struct Candidate<S: QuorumSuite> {
-    pub(crate) part: Part,
+pub(crate) struct CandidateShares<S: QuorumSuite> {
+    pub(crate) part: CeremonyPart,
     pub(crate) session: [u8; 32],
     pub(crate) keys: Box<QuorumKeys<S>>,
     pub(crate) digest: [u8; 32],
@@ -57,7 +57,7 @@ pub(crate) struct Candidate<S: QuorumSuite> {
 /// The last ceremony that ended with success: the answer to members that do not know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
-    pub(crate) part: Part,
+    pub(crate) part: CeremonyPart,
     pub(crate) session: [u8; 32],
     pub(crate) digest: [u8; 32],
 }
@@ -68,13 +68,13 @@ pub(crate) struct Ceremonies<S: QuorumSuite> {
     /// The highest attempt ever used.
     pub(crate) last_attempt: u64,
     /// The ceremony in which this member takes part, and has not made new shares in yet.
-    pub(crate) part: Option<Part>,
+    pub(crate) part: Option<CeremonyPart>,
     /// Session of that, once all take part.
-    pub(crate) session: Option<Session<S>>,
-    pub(crate) candidate: Option<Candidate<S>>,
+    pub(crate) session: Option<CeremonySession<S>>,
+    pub(crate) candidate: Option<CandidateShares<S>>,
     pub(crate) settled: Option<Settled>,
     /// Contributions of the others.
-    pub(crate) others: BTreeMap<KgcId, Part>,
+    pub(crate) others: BTreeMap<KgcId, CeremonyPart>,
     /// Attempts that are over, and all before them: no session that was left comes again under its name.
     pub(crate) over: BTreeMap<KgcId, u64>,
     /// Timer for asking members whose messages are awaited.
@@ -107,15 +107,15 @@ impl<S: QuorumSuite> Ceremonies<S> {
     }
 
     /// New shares are in force: nothing of how they were made is kept, but that they were.
-    pub(crate) fn settle(&mut self, candidate: Candidate<S>) -> Box<QuorumKeys<S>> {
-        let Candidate { part, session, keys, digest, .. } = candidate;
+    pub(crate) fn settle(&mut self, candidate: CandidateShares<S>) -> Box<QuorumKeys<S>> {
+        let CandidateShares { part, session, keys, digest, .. } = candidate;
         // §5.2: in force: the shares for the others and the old ones are erased.
         self.settled = Some(Settled { part, session, digest });
         keys
     }
 }
 
-impl Part {
+impl CeremonyPart {
     /// The message about it.
     pub(crate) fn message(&self, asks: bool, rounds: Option<Rounds>) -> Ceremony {
         let Self { kind, attempt, nonce, keys } = *self;
@@ -123,7 +123,7 @@ impl Part {
     }
 }
 
-impl<S: QuorumSuite> Session<S> {
+impl<S: QuorumSuite> CeremonySession<S> {
     /// Messages of this member to another.
     pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
         let digests = self.digests.clone();
@@ -172,7 +172,7 @@ fn keep<T: PartialEq>(
     }
 }
 
-impl<S: QuorumSuite> Candidate<S> {
+impl<S: QuorumSuite> CandidateShares<S> {
     pub(crate) fn rounds_for(&self, to: KgcId) -> Rounds {
         Rounds {
             session: self.session,

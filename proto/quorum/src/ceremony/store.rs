@@ -11,9 +11,9 @@ use quiver_machine::{RestoreError, Snapshot};
 use quiver_message::quorum::{Both, CeremonyKind, Echo, MAX_MEMBERS, SecretBytes};
 use quiver_quorum::QuorumSuite;
 
-use super::state::{Candidate, Ceremonies, Part, Session, Settled};
+use super::state::{CandidateShares, Ceremonies, CeremonyPart, CeremonySession, Settled};
 use crate::keys::QuorumKeys;
-use crate::rounds::Round;
+use crate::rounds::CeremonyRound;
 
 const KIND: &[u8] = b"quiver/1 quorum ceremonies";
 /// Bytes that the stored rounds, or keys, may have.
@@ -63,12 +63,12 @@ impl<S: QuorumSuite> Ceremonies<S> {
             return Err(RestoreError::Foreign);
         }
         let last_attempt = reader.u64().map_err(damaged)?;
-        let part = read_option(reader, Part::read)?;
-        let session = read_option(reader, Session::read)?;
-        let candidate = read_option(reader, Candidate::read)?;
+        let part = read_option(reader, CeremonyPart::read)?;
+        let session = read_option(reader, CeremonySession::read)?;
+        let candidate = read_option(reader, CandidateShares::read)?;
         let over = read_attempts(reader)?;
         let settled = read_option(reader, |reader| {
-            let part = Part::read(reader)?;
+            let part = CeremonyPart::read(reader)?;
             let session = reader.array().map_err(damaged)?;
             Ok(Settled { part, session, digest: reader.array().map_err(damaged)? })
         })?;
@@ -79,7 +79,7 @@ impl<S: QuorumSuite> Ceremonies<S> {
     }
 }
 
-impl Part {
+impl CeremonyPart {
     fn write(&self, writer: &mut Writer) {
         writer.u8(match self.kind {
             CeremonyKind::Generation => 1,
@@ -104,17 +104,18 @@ impl Part {
     }
 }
 
-impl<S: QuorumSuite> Session<S> {
+impl<S: QuorumSuite> CeremonySession<S> {
     fn read(reader: &mut Reader<'_>) -> Restored<Self> {
         let id = reader.array().map_err(damaged)?;
         let attempts = read_attempts(reader)?;
         let digests = read_digests(reader)?;
-        let round = Round::decode(reader.lp(MAX_LEN).map_err(damaged)?).map_err(|_| RestoreError::Damaged)?;
+        let round =
+            CeremonyRound::decode(reader.lp(MAX_LEN).map_err(damaged)?).map_err(|_| RestoreError::Damaged)?;
         Ok(Self { id, attempts, round, digests, received: BTreeMap::new() })
     }
 }
 
-impl<S: QuorumSuite> Candidate<S> {
+impl<S: QuorumSuite> CandidateShares<S> {
     fn write(&self, writer: &mut Writer, keys: &[u8]) {
         self.part.write(writer);
         writer.fixed(&self.session).lp(keys);
@@ -127,7 +128,7 @@ impl<S: QuorumSuite> Candidate<S> {
     }
 
     fn read(reader: &mut Reader<'_>) -> Restored<Self> {
-        let part = Part::read(reader)?;
+        let part = CeremonyPart::read(reader)?;
         let session = reader.array().map_err(damaged)?;
         let keys = reader.lp(MAX_LEN).map_err(damaged)?;
         let keys = QuorumKeys::decode(keys).map(Box::new).map_err(|_| RestoreError::Damaged)?;

@@ -27,7 +27,7 @@ type Signers<S> = (SigningPackage<S>, BTreeMap<KgcId, SignatureShare<S>>);
 
 /// One attempt to have one statement signed.
 #[derive(Debug)]
-pub(super) struct Attempt<S: QuorumSuite> {
+pub(super) struct SigningAttempt<S: QuorumSuite> {
     session: SigningSession,
     purpose: Purpose,
     body: Vec<u8>,
@@ -95,7 +95,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let proposal = SignProposal { session, version, purpose: tag, body: body.clone() };
         let message = QuorumMessage::SignProposal(proposal);
         asked.iter().for_each(|kgc| self.send(*kgc, &message));
-        self.signing.attempt = Some(Attempt {
+        self.signing.attempt = Some(SigningAttempt {
             session,
             purpose,
             body,
@@ -119,7 +119,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if asked.len() + 1 < self.enough() { all } else { asked }
     }
 
-    fn attempt(&mut self, session: &SigningSession) -> Option<&mut Attempt<S>> {
+    fn attempt(&mut self, session: &SigningSession) -> Option<&mut SigningAttempt<S>> {
         self.signing.attempt.as_mut().filter(|attempt| attempt.session == *session)
     }
 
@@ -152,7 +152,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .iter()
             .map(|(kgc, one)| SignerCommitment { kgc: *kgc, commitment: one.encode() })
             .collect();
-        let Attempt { purpose, ref body, version, session, .. } = attempt;
+        let SigningAttempt { purpose, ref body, version, session, .. } = attempt;
         // §5.4: the signed bytes are built from the body that was authorised here.
         let Ok(package) = self.package(version, purpose, body, commitments) else { return };
         let own = self.sign(purpose, body, nonces, &package).and_then(|share| SignatureShare::decode(&share));
@@ -185,7 +185,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn put_together(&mut self, now: Now) {
-        let Some(Attempt { purpose, body, signing: Some((package, shares)), .. }) =
+        let Some(SigningAttempt { purpose, body, signing: Some((package, shares)), .. }) =
             self.signing.attempt.take()
         else {
             return;
@@ -255,7 +255,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     fn give_up(&mut self, now: Now) {
         let Some(attempt) = self.signing.attempt.take() else { return };
-        let Attempt { purpose, commitments, refusals, signing, .. } = attempt;
+        let SigningAttempt { purpose, commitments, refusals, signing, .. } = attempt;
         let answered = |kgc: &KgcId| match &signing {
             Some((package, shares)) if package.commitments().contains_key(kgc) => shares.contains_key(kgc),
             _ => commitments.contains_key(kgc),

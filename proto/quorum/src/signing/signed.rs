@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    KgcId, Purpose, QuorumStatement, RevocationList, SignedRevocationList, StatementSignature,
+    KgcId, Purpose, QuorumStatement, RevocationStatement, SignedRevocationList, StatementSignature,
 };
 use quiver_crypto::canonical::Reader;
 use quiver_machine::{Now, Offence};
@@ -45,7 +45,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match purpose {
             // §5.4: of a list the head is signed, which has the hash of the rest.
             Purpose::Revocation => {
-                let list = RevocationList::decode(&body);
+                let list = RevocationStatement::decode(&body);
                 let list = list.and_then(|list| SignedRevocationList::new(list, *signature));
                 if let Ok(list) = list {
                     self.take_list(now, &list.encode());

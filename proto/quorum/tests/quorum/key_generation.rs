@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use quiver_ainq::{Bls12381G1, KgcId};
 use quiver_message::quorum::CeremonyKind;
 use quiver_quorum::{QuorumSuite, SigningPackage};
-use quiver_quorum_node::{HeldKey, QuorumCommand, QuorumEvent, QuorumKeys};
+use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumKeyShare, QuorumKeys};
 
 use crate::world::{S, World};
 
 /// Returns true if these members' shares sign under their common public key.
-fn sign<K: QuorumSuite>(held: &[&HeldKey<K>], world: &mut World) -> bool {
+fn sign<K: QuorumSuite>(held: &[&QuorumKeyShare<K>], world: &mut World) -> bool {
     let public = held[0].public();
     let message = b"anything".to_vec();
     let drawn: Vec<_> = held.iter().map(|key| key.share().commit(&mut world.rng).unwrap()).collect();

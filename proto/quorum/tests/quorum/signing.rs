@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use quiver_ainq::{
     AuthorityStatement, Batch, EquivocationProof, GroupContext, Header, Identity, KgcId, Leadership,
-    MAX_REVOCATION_LIST_LEN, Name, Purpose, RevocationList, Revoked, Role, Roster, SecretScalar, SecretValue,
-    SignedAuthority, SignedRevocationList, StatementSignature, StrategyKind, Times, identity_statement,
+    MAX_REVOCATION_LIST_LEN, Name, Purpose, RevocationStatement, Revoked, Role, Roster, SecretScalar,
+    SecretValue, SignedAuthority, SignedRevocationList, StatementSignature, StrategyKind, Times,
+    identity_statement,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_message::Message;
@@ -30,13 +31,15 @@ fn unknown(serials: &[u8]) -> Vec<Revoked> {
 }
 
 /// The newest list of a member, as anybody checks it.
-fn list(world: &World, id: KgcId) -> RevocationList {
+fn list(world: &World, id: KgcId) -> RevocationStatement {
     let node = world.node(id);
     match node.signed_revocations() {
-        None => RevocationList::empty(),
+        None => RevocationStatement::empty(),
         Some(bytes) => {
             let list = SignedRevocationList::<S>::decode(bytes).unwrap();
-            RevocationList::clone(&list.verify(node.deployment().unwrap()).expect("signed by the quorum"))
+            RevocationStatement::clone(
+                &list.verify(node.deployment().unwrap()).expect("signed by the quorum"),
+            )
         }
     }
 }
@@ -53,7 +56,7 @@ fn check_lists(world: &World) {
         if let QuorumMessage::SignedStatement(statement) = &packet.message
             && statement.purpose.as_str() == Purpose::Revocation.as_str()
         {
-            let list = RevocationList::decode(&statement.body).unwrap();
+            let list = RevocationStatement::decode(&statement.body).unwrap();
             let known = lists.entry(list.number).or_insert_with(|| statement.body.clone());
             assert_eq!(*known, statement.body, "two lists of one number");
         }
@@ -75,7 +78,10 @@ fn a_drone_is_revoked_as_soon_as_t_operators_want_it() {
     world.command(1, revoke(&[7, 8]));
     world.command(4, revoke(&[7, 9]));
     world.run_for(Duration::from_secs(300));
-    assert!(world.ids().iter().all(|id| list(&world, *id) == RevocationList::empty()), "two are not enough");
+    assert!(
+        world.ids().iter().all(|id| list(&world, *id) == RevocationStatement::empty()),
+        "two are not enough"
+    );
     world.command(5, revoke(&[7]));
     world.until("it is revoked", |world| names(world, &[7]));
     assert_eq!(list(&world, 2).revoked, unknown(&[7]), "and nothing else");
@@ -239,7 +245,7 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
     world.command(1, revoke(&[2]));
     let known = list(&world, 1);
     let now = START + world.time().as_secs();
-    let good = RevocationList {
+    let good = RevocationStatement {
         number: known.number + 1,
         issued: now,
         next_update: now + VALIDITY,
@@ -248,13 +254,13 @@ fn nobody_signs_what_its_own_state_does_not_bear_out() {
     assert!(known.number >= START, "numbers have a floor in time");
     let cases = [
         (good.clone(), None),
-        (RevocationList { number: known.number, ..good.clone() }, Some(Why::Superseded)),
-        (RevocationList { number: known.number + 50_000, ..good.clone() }, Some(Why::Content)),
-        (RevocationList { revoked: unknown(&[2]), ..good.clone() }, Some(Why::Superseded)),
-        (RevocationList { revoked: unknown(&[1, 2, 3]), ..good.clone() }, Some(Why::NotApproved)),
-        (RevocationList { issued: now - 5000, ..good.clone() }, Some(Why::Times)),
-        (RevocationList { next_update: now + 10 * VALIDITY, ..good.clone() }, Some(Why::Times)),
-        (RevocationList { revoked: unknown(&[1]), ..good }, Some(Why::Times)),
+        (RevocationStatement { number: known.number, ..good.clone() }, Some(Why::Superseded)),
+        (RevocationStatement { number: known.number + 50_000, ..good.clone() }, Some(Why::Content)),
+        (RevocationStatement { revoked: unknown(&[2]), ..good.clone() }, Some(Why::Superseded)),
+        (RevocationStatement { revoked: unknown(&[1, 2, 3]), ..good.clone() }, Some(Why::NotApproved)),
+        (RevocationStatement { issued: now - 5000, ..good.clone() }, Some(Why::Times)),
+        (RevocationStatement { next_update: now + 10 * VALIDITY, ..good.clone() }, Some(Why::Times)),
+        (RevocationStatement { revoked: unknown(&[1]), ..good }, Some(Why::Times)),
     ];
     for (list, expected) in cases {
         assert_eq!(answer(&mut world, 0, "revocation", list.encode()), expected, "{list:?}");
@@ -281,7 +287,7 @@ fn list_leaves_out_whose_identity_has_ended_and_nobody_else() {
     let proposed = |world: &World, revoked: &[Revoked]| {
         let now = START + world.time().as_secs();
         let (number, next_update) = (list(world, 1).number + 900, now + VALIDITY);
-        let mut list = RevocationList { number, issued: now, next_update, revoked: revoked.to_vec() };
+        let mut list = RevocationStatement { number, issued: now, next_update, revoked: revoked.to_vec() };
         list.sort();
         list.encode()
     };
@@ -350,7 +356,7 @@ fn full_list(world: &mut World) -> SignedRevocationList<S> {
     let deployment = world.node(1).deployment().unwrap().clone();
     let now = START + world.time().as_secs();
     let mut list =
-        RevocationList { number: 1, issued: now, next_update: now + VALIDITY, revoked: Vec::new() };
+        RevocationStatement { number: 1, issued: now, next_update: now + VALIDITY, revoked: Vec::new() };
     let one = |number: u32| {
         let mut serial = [0; 16];
         serial[..4].copy_from_slice(&number.to_be_bytes());

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use quiver_machine::MAX_MESSAGE_LEN;
 use quiver_net::{Multiaddr, group_topic};
 use quiver_strangers::acts::{asks, introduces, nothing, opens, publishes, publishes_wrongly, stalls};
-use quiver_strangers::{Act, CLOCK, GROUP, INTRODUCTION, Line, MESSAGES, Stranger};
+use quiver_strangers::{Act, CLOCK, GROUP, INTRODUCTION, MESSAGES, Stranger, StrangerLine};
 
 use crate::site::{GROUP_NAME, MEMBERS};
 
@@ -19,13 +19,13 @@ const ADDRESSES: u8 = 8;
 
 /// A service that is attacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Target {
+pub(crate) enum AttackedService {
     Kgc,
     Leader,
     Relay,
 }
 
-impl Target {
+impl AttackedService {
     pub(crate) const ALL: [Self; 3] = [Self::Leader, Self::Relay, Self::Kgc];
 
     /// Handshakes that go on at a time (`Limits::served`); a KGC has places for 4,096 drones.
@@ -93,12 +93,12 @@ impl Attack {
     }
 
     /// Returns true if the attack can be made on this service: KGCs have no group.
-    pub(crate) fn suits(self, target: Target) -> bool {
-        target != Target::Kgc || !matches!(self, Self::Foreign | Self::Own | Self::Invalid)
+    pub(crate) fn suits(self, target: AttackedService) -> bool {
+        target != AttackedService::Kgc || !matches!(self, Self::Foreign | Self::Own | Self::Invalid)
     }
 
     /// Number of strangers. Idle ones are several times as many as a leader of the site has places.
-    pub(crate) fn strangers(self, target: Target) -> u32 {
+    pub(crate) fn strangers(self, target: AttackedService) -> u32 {
         match self {
             Self::Foreign | Self::Own | Self::Invalid | Self::Asking => 8,
             Self::Stalled | Self::HalfOpen => 32,
@@ -147,14 +147,14 @@ impl Attack {
 
 /// An attack on a service.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Run {
-    pub(crate) target: Target,
+pub(crate) struct AttackRun {
+    pub(crate) target: AttackedService,
     pub(crate) attack: Attack,
     /// Tells it from other attacks.
     pub(crate) number: u8,
 }
 
-impl Run {
+impl AttackRun {
     /// Number of strangers.
     pub(crate) fn strangers(self) -> u64 {
         self.attack.strangers(self.target).into()
@@ -163,21 +163,21 @@ impl Run {
 
 /// An attack under way, until it is dropped.
 pub(crate) struct Attackers {
-    lines: Vec<Line>,
+    lines: Vec<StrangerLine>,
     strangers: Vec<Stranger>,
 }
 
 impl Attackers {
     /// Begins an attack. Its strangers come from 127.0.0.1, as the drones do, and from seven addresses that no attack
     /// of another number comes from.
-    pub(crate) fn begin(run: Run, at: &Multiaddr) -> Self {
-        let Run { target, attack, number } = run;
+    pub(crate) fn begin(run: AttackRun, at: &Multiaddr) -> Self {
+        let AttackRun { target, attack, number } = run;
         let lines: Vec<_> = (0..ADDRESSES)
             .map(|host| match host {
                 0 => Ipv4Addr::LOCALHOST,
                 _ => Ipv4Addr::new(127, 1, number, host),
             })
-            .map(|address| Line::default().bound_to(address).limited(attack.rate()))
+            .map(|address| StrangerLine::default().bound_to(address).limited(attack.rate()))
             .collect();
         let streams = attack.streams();
         let streams: Vec<_> = streams.iter().map(|(protocol, count, act)| (*protocol, *count, act)).collect();
@@ -194,12 +194,12 @@ impl Attackers {
 
     /// Bytes that they have sent.
     pub(crate) fn sent(&self) -> u64 {
-        self.lines.iter().map(Line::sent).sum()
+        self.lines.iter().map(StrangerLine::sent).sum()
     }
 
     /// Connections that they have made.
     pub(crate) fn connections(&self) -> u64 {
-        self.lines.iter().map(Line::connections).sum()
+        self.lines.iter().map(StrangerLine::connections).sum()
     }
 
     /// Strangers that are connected right now.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::attack::{Attack, Run, Target};
+use crate::attack::{Attack, AttackRun, AttackedService};
 use crate::measurement::Measurement;
 use crate::site::MEMBERS;
 
@@ -71,7 +71,7 @@ impl Budget {
             log: LOG,
             processor: PER_BYTE * bytes + PER_CONNECTION * connections + measured.time * SHARE / 100,
             rekeys: quiet * GROWTH + FLOOR,
-            returned: if measured.run.target == Target::Kgc { ENROLLED } else { SOON },
+            returned: if measured.run.target == AttackedService::Kgc { ENROLLED } else { SOON },
         }
     }
 
@@ -110,17 +110,17 @@ impl Budget {
 }
 
 /// Memory that a service may keep after attacks.
-pub(crate) fn kept(target: Target) -> u64 {
+pub(crate) fn kept(target: AttackedService) -> u64 {
     KEPT + u64::from(target.handshakes()) * KEPT_OF_HANDSHAKE
 }
 
 /// Connections of this attack's strangers that a service keeps at a time, and those in passing.
-fn places(run: Run) -> u64 {
+fn places(run: AttackRun) -> u64 {
     let strangers = run.strangers();
     // `Limits::served`; a KGC has places for 4,096 drones.
     let inbound = match run.target {
-        Target::Kgc => u64::MAX,
-        Target::Leader | Target::Relay => u64::from(MEMBERS) * 3 / 2 + 16,
+        AttackedService::Kgc => u64::MAX,
+        AttackedService::Leader | AttackedService::Relay => u64::from(MEMBERS) * 3 / 2 + 16,
     };
     strangers.min(inbound) + IN_PASSING
 }
@@ -137,7 +137,7 @@ mod tests {
 
     fn measured() -> Measurement {
         Measurement {
-            run: Run { target: Target::Leader, attack: Attack::Own, number: 0 },
+            run: AttackRun { target: AttackedService::Leader, attack: Attack::Own, number: 0 },
             sent: 10 * MIB,
             connections: 8,
             connected: 8,

@@ -20,11 +20,11 @@ use std::time::Duration;
 use clap::Parser;
 use quiver_net::check_file_limit;
 
-use self::attack::{Attack, Run, Target};
+use self::attack::{Attack, AttackRun, AttackedService};
 use self::budget::Budget;
 use self::measurement::{Measurement, Quiet};
-use self::site::Site;
-use self::table::{Line, json, table};
+use self::site::FloodSite;
+use self::table::{AttackRow, json, table};
 
 /// Descriptors of the strangers, and of this program.
 const FILES: u64 = 16_384;
@@ -54,7 +54,7 @@ struct Args {
     only: Vec<Attack>,
     /// On these services alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SERVICE")]
-    target: Vec<Target>,
+    target: Vec<AttackedService>,
     /// Make every attack so often: what is lost with each adds up
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
     rounds: u8,
@@ -109,12 +109,12 @@ fn main() -> ExitCode {
 /// Attacks that were finished.
 #[derive(Default)]
 struct Finished {
-    lines: Mutex<Vec<Line>>,
+    lines: Mutex<Vec<AttackRow>>,
     is_reported: AtomicBool,
 }
 
 impl Finished {
-    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<AttackRow>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +135,7 @@ async fn report_when_interrupted(finished: Arc<Finished>, json: bool) {
 }
 
 /// Prints figures, and which exceed their budget. Returns true if none does, and all were printed.
-fn report(lines: &[Line], as_json: bool) -> bool {
+fn report(lines: &[AttackRow], as_json: bool) -> bool {
     let written = if as_json { json(lines) } else { table(lines) };
     let printed = io::stdout().write_all(written.as_bytes()).and_then(|()| io::stdout().flush());
     let printed = printed.or_else(|error| match error.kind() {
@@ -163,20 +163,21 @@ fn strangers_runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Attacks that were asked for, service by service.
-fn runs(args: &Args) -> Vec<Run> {
-    let targets = Target::ALL.into_iter();
+fn runs(args: &Args) -> Vec<AttackRun> {
+    let targets = AttackedService::ALL.into_iter();
     let targets = targets.filter(|target| args.target.is_empty() || args.target.contains(target));
-    let attacks = |target: Target| Attack::ALL.into_iter().filter(move |attack| attack.suits(target));
+    let attacks =
+        |target: AttackedService| Attack::ALL.into_iter().filter(move |attack| attack.suits(target));
     let rounds = |target| (0..args.rounds).flat_map(move |_| attacks(target));
     let pairs = targets.flat_map(|target| rounds(target).map(move |attack| (target, attack)));
     let pairs = pairs.filter(|(_, attack)| args.only.is_empty() || args.only.contains(attack));
-    (1..).zip(pairs).map(|(number, (target, attack))| Run { target, attack, number }).collect()
+    (1..).zip(pairs).map(|(number, (target, attack))| AttackRun { target, attack, number }).collect()
 }
 
-fn measure(args: &Args, runs: &[Run], finished: &Finished) {
+fn measure(args: &Args, runs: &[AttackRun], finished: &Finished) {
     tell("starting the services and their drones");
-    let mut site = Site::start(args.drones, u32::try_from(runs.len()).unwrap_or(u32::MAX));
-    let mut quiet: Option<(Target, Quiet)> = None;
+    let mut site = FloodSite::start(args.drones, u32::try_from(runs.len()).unwrap_or(u32::MAX));
+    let mut quiet: Option<(AttackedService, Quiet)> = None;
     for run in runs {
         if quiet.as_ref().is_none_or(|(target, _)| *target != run.target) {
             quiet = Some((run.target, Quiet::measure(&site, run.target, args.rekeys)));
@@ -185,7 +186,7 @@ fn measure(args: &Args, runs: &[Run], finished: &Finished) {
         let measured = Measurement::take(&mut site, *run, quiet);
         let budget = Budget::of(&measured, quiet.rekeys.percentile(99));
         let passed = budget.passed(&measured, !cfg!(debug_assertions));
-        let line = Line { measured, budget, quiet: quiet.rekeys.clone(), passed };
+        let line = AttackRow { measured, budget, quiet: quiet.rekeys.clone(), passed };
         tell(&format!(
             "{}: {}",
             line.name(),

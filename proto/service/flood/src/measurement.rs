@@ -8,9 +8,9 @@ use std::time::Duration;
 use quiver_service_testing::timeout::Deadline;
 use quiver_service_testing::{Process, now};
 
-use crate::attack::{Attackers, Run, Target};
+use crate::attack::{AttackRun, AttackedService, Attackers};
 use crate::budget::{RETURN, kept};
-use crate::site::{Rekeys, Site};
+use crate::site::{FloodSite, Rekeys};
 use crate::usage::Usage;
 
 /// Time that an attack has before anything is measured, and how long it lasts at least.
@@ -30,7 +30,7 @@ pub(crate) struct Quiet {
 }
 
 impl Quiet {
-    pub(crate) fn measure(site: &Site, target: Target, count: u32) -> Self {
+    pub(crate) fn measure(site: &FloodSite, target: AttackedService, count: u32) -> Self {
         // The first ones are slower: caches, pages that are touched for the first time.
         let _ = site.rekeys(target, 3);
         let (start, before) = (now(), Usage::of(site.process(target)));
@@ -44,7 +44,7 @@ impl Quiet {
 /// Costs of an attack, beyond those of the service before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurement {
-    pub(crate) run: Run,
+    pub(crate) run: AttackRun,
     /// Bytes that the strangers sent, and connections that they made.
     pub(crate) sent: u64,
     pub(crate) connections: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Measurement {
 
 impl Measurement {
     /// Attacks a service of the site.
-    pub(crate) fn take(site: &mut Site, run: Run, quiet: &Quiet) -> Self {
+    pub(crate) fn take(site: &mut FloodSite, run: AttackRun, quiet: &Quiet) -> Self {
         let target = run.target;
         let process = site.process(target).clone();
         let before = Usage::of(&process);

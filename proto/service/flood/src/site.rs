@@ -12,7 +12,7 @@ use quiver_service_testing::deployment::ANY;
 use quiver_service_testing::timeout::Deadline;
 use quiver_service_testing::{Process, TestDeployment, eventually, now, text};
 
-use crate::attack::Target;
+use crate::attack::AttackedService;
 
 /// The group.
 pub(crate) const GROUP_NAME: &str = "alpha";
@@ -27,19 +27,19 @@ const LOOK: Duration = Duration::from_millis(2);
 const END: i64 = 4096;
 
 /// An epoch: term and counter.
-type Epoch = (u64, u64);
+type EpochNumber = (u64, u64);
 
 /// A drone.
-pub(crate) struct Drone {
+pub(crate) struct DroneProcess {
     name: String,
     process: Process,
     leader: String,
     behind_relay: bool,
 }
 
-impl Drone {
+impl DroneProcess {
     /// The newest epoch whose key it says it holds.
-    fn epoch(&self) -> Option<Epoch> {
+    fn epoch(&self) -> Option<EpochNumber> {
         newest_key(&end_of(&self.process.out))
     }
 }
@@ -55,7 +55,7 @@ fn end_of(path: &Path) -> String {
     String::from_utf8_lossy(&end).into_owned()
 }
 
-fn newest_key(said: &str) -> Option<Epoch> {
+fn newest_key(said: &str) -> Option<EpochNumber> {
     let keys = said.lines().rev().filter(|line| line.contains("\"key\""));
     keys.filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|said| said["event"] == "key")
@@ -63,19 +63,19 @@ fn newest_key(said: &str) -> Option<Epoch> {
 }
 
 /// A KGC, a leader, a relay, and drones that follow: some at the leader, some behind the relay.
-pub(crate) struct Site {
+pub(crate) struct FloodSite {
     deployment: TestDeployment,
     kgc: Process,
     leader: Process,
     relay: Process,
-    drones: Vec<Drone>,
+    drones: Vec<DroneProcess>,
     /// Members that are evicted, one under each attack.
-    spares: Vec<Drone>,
+    spares: Vec<DroneProcess>,
     /// Tokens of drones that enrol under an attack.
     newcomers: u32,
 }
 
-impl Site {
+impl FloodSite {
     /// Starts everything, with so many drones, every other one behind the relay, and so many to evict.
     pub(crate) fn start(drones: u32, spares: u32) -> Self {
         let deployment = TestDeployment::new().logging("");
@@ -99,29 +99,29 @@ impl Site {
         site
     }
 
-    pub(crate) fn process(&self, target: Target) -> &Process {
+    pub(crate) fn process(&self, target: AttackedService) -> &Process {
         match target {
-            Target::Kgc => &self.kgc,
-            Target::Leader => &self.leader,
-            Target::Relay => &self.relay,
+            AttackedService::Kgc => &self.kgc,
+            AttackedService::Leader => &self.leader,
+            AttackedService::Relay => &self.relay,
         }
     }
 
-    pub(crate) fn address(&self, target: Target) -> Multiaddr {
+    pub(crate) fn address(&self, target: AttackedService) -> Multiaddr {
         self.process(target).address().parse().expect("an address")
     }
 
     /// A new drone.
-    fn drone(&self, name: &str, behind_relay: bool) -> Drone {
+    fn drone(&self, name: &str, behind_relay: bool) -> DroneProcess {
         self.deployment.token(name, &["--group", GROUP_NAME]);
         let leader = if behind_relay { &self.relay } else { &self.leader }.address();
         let process = self.deployment.edge(name, &self.kgc.address(), &leader);
-        Drone { name: name.into(), process, leader, behind_relay }
+        DroneProcess { name: name.into(), process, leader, behind_relay }
     }
 
     /// Waits until everybody holds one epoch, and nothing follows for a while.
     fn settle(&self) {
-        let all = || self.drones.iter().chain(&self.spares).map(Drone::epoch);
+        let all = || self.drones.iter().chain(&self.spares).map(DroneProcess::epoch);
         let first =
             eventually("all drones hold a key", || all().collect::<Option<Vec<_>>>()?.into_iter().max());
         let mut newest = first;
@@ -134,9 +134,12 @@ impl Site {
     }
 
     /// Re-keys so often; times from the command until each drone that this target serves holds the new key.
-    pub(crate) fn rekeys(&self, target: Target, count: u32) -> Rekeys {
-        let watched: Vec<_> =
-            self.drones.iter().filter(|drone| target != Target::Relay || drone.behind_relay).collect();
+    pub(crate) fn rekeys(&self, target: AttackedService, count: u32) -> Rekeys {
+        let watched: Vec<_> = self
+            .drones
+            .iter()
+            .filter(|drone| target != AttackedService::Relay || drone.behind_relay)
+            .collect();
         let (mut times, mut missing, mut refused) = (Vec::new(), 0, 0);
         for _ in 0..count {
             let before = watched.iter().filter_map(|drone| drone.epoch()).max().unwrap_or_default();
@@ -167,7 +170,7 @@ impl Site {
     /// Evicts a member; time until it is out and all others hold the key that it has not. `None` if that takes too long.
     pub(crate) fn evict(&mut self) -> Option<Duration> {
         let evicted = self.spares.pop().expect("a spare for each attack");
-        let before = self.drones.iter().filter_map(Drone::epoch).max().unwrap_or_default();
+        let before = self.drones.iter().filter_map(DroneProcess::epoch).max().unwrap_or_default();
         let start = now();
         let output = self.deployment.run("leader", &["evict", &evicted.name]);
         if !output.status.success() {
@@ -182,8 +185,8 @@ impl Site {
 
     /// Kills a drone that the target serves and starts it again; time until it holds a key. At a KGC: a new drone
     /// enrols, and joins.
-    pub(crate) fn return_of_a_drone(&mut self, target: Target) -> Option<Duration> {
-        let (start, process) = if target == Target::Kgc {
+    pub(crate) fn return_of_a_drone(&mut self, target: AttackedService) -> Option<Duration> {
+        let (start, process) = if target == AttackedService::Kgc {
             self.newcomers += 1;
             let name = format!("newcomer-{}", self.newcomers);
             let start = now();
@@ -194,7 +197,7 @@ impl Site {
             (start, process)
         } else {
             let position =
-                self.drones.iter().position(|drone| drone.behind_relay == (target == Target::Relay));
+                self.drones.iter().position(|drone| drone.behind_relay == (target == AttackedService::Relay));
             let drone = self.drones.get_mut(position.expect("a drone of each kind")).expect("it is there");
             drone.process.kill();
             let start = now();

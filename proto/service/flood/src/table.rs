@@ -11,7 +11,7 @@ use crate::site::Rekeys;
 
 /// An attack, and how it stands to its budget.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct AttackRow {
     pub(crate) measured: Measurement,
     pub(crate) budget: Budget,
     /// Re-keys without an attack.
@@ -20,7 +20,7 @@ pub(crate) struct Line {
     pub(crate) passed: Vec<String>,
 }
 
-impl Line {
+impl AttackRow {
     pub(crate) fn name(&self) -> String {
         format!("{}: {}", self.measured.run.target.name(), self.measured.run.attack.name())
     }
@@ -92,7 +92,7 @@ const HEAD: [&str; 11] = [
 ];
 
 /// The table, as Markdown.
-pub(crate) fn table(lines: &[Line]) -> String {
+pub(crate) fn table(lines: &[AttackRow]) -> String {
     let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rows = lines.iter().map(|line| row(&line.cells()));
     let rule = format!("|{}\n", "---|".repeat(HEAD.len()));
@@ -105,8 +105,8 @@ pub(crate) fn table(lines: &[Line]) -> String {
 }
 
 /// The same as JSON.
-pub(crate) fn json(lines: &[Line]) -> String {
-    let lines: Vec<_> = lines.iter().map(Line::json).collect();
+pub(crate) fn json(lines: &[AttackRow]) -> String {
+    let lines: Vec<_> = lines.iter().map(AttackRow::json).collect();
     format!(
         "{:#}\n",
         json!({"machine": machine().trim(), "optimised": !cfg!(debug_assertions), "attacks": lines})

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::keyring::{Entry, Keyring};
+use crate::keyring::{Keyring, KeyringEntry};
 use crate::{clock, terminal};
 use clap::Subcommand;
-use quiver_admission::certifying::{Certificate, CertifyError, KIND, Terms};
+use quiver_admission::certifying::{Certificate, CertificationTerms, CertifyError, KIND};
 use quiver_ainq::{Ristretto255, UnixTime};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub fn certified(keyring: &Keyring<Ristretto255>, now: UnixTime) -> Vec<Certifie
     keyring.entries_of(KIND).map(|entry| certified_by(entry, now)).collect()
 }
 
-fn certified_by(entry: &Entry<Ristretto255>, now: UnixTime) -> Certified {
+fn certified_by(entry: &KeyringEntry<Ristretto255>, now: UnixTime) -> Certified {
     let (fields, valid_until, standing) =
         inspect(entry, now).unwrap_or_else(|error| (None, None, CredentialState::Broken(error.to_string())));
     Certified {
@@ -99,8 +99,11 @@ fn certified_by(entry: &Entry<Ristretto255>, now: UnixTime) -> Certified {
 
 type Inspected = (Option<String>, Option<UnixTime>, CredentialState);
 
-fn inspect(entry: &Entry<Ristretto255>, now: UnixTime) -> std::result::Result<Inspected, CertifyError> {
-    let terms = Terms::of(&entry.authority)?;
+fn inspect(
+    entry: &KeyringEntry<Ristretto255>,
+    now: UnixTime,
+) -> std::result::Result<Inspected, CertifyError> {
+    let terms = CertificationTerms::of(&entry.authority)?;
     let Some(held) = &entry.key else { return Ok((None, None, CredentialState::Nothing)) };
     let certificate = Certificate::decode(&held.key, &terms, &mut OsRng)?;
     let period = certificate.key().period();
@@ -118,8 +121,8 @@ fn inspect(entry: &Entry<Ristretto255>, now: UnixTime) -> std::result::Result<In
 
 /// End of the first period of anything held; `None` if nothing held ends.
 pub(crate) fn first_end(keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
-    let end = |entry: &Entry<Ristretto255>| {
-        let terms = Terms::of(&entry.authority).ok()?;
+    let end = |entry: &KeyringEntry<Ristretto255>| {
+        let terms = CertificationTerms::of(&entry.authority).ok()?;
         Some(terms.end_of(Certificate::period_of(&entry.key.as_ref()?.key).ok()?))
     };
     keyring.entries_of(KIND).filter_map(end).min()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Exit;
 use quiver_bridge::BridgeError;
-use quiver_machine::{Reason, RestoreError};
+use quiver_machine::{RefusalReason, RestoreError};
 use quiver_message::MAX_PAYLOAD_LEN;
 use quiver_net::{NetError, Stopped};
 
@@ -52,7 +52,7 @@ pub enum Error {
     #[error(
         "the KGC refuses to enrol this drone: {0}; get a fresh token (`kgc token issue`) and start again with --token"
     )]
-    EnrolmentRefused(Reason),
+    EnrolmentRefused(RefusalReason),
     /// The KGC was not reached, or did not answer.
     #[error("not enrolled within {}: {why}. What was begun is kept; try again", humantime::format_duration(*.within))]
     NotEnrolledInTime {
@@ -85,7 +85,7 @@ pub enum Error {
     NoAddress,
     /// The KGC refuses.
     #[error("the KGC hands this drone no attribute keys: {0}")]
-    Refused(Reason),
+    Refused(RefusalReason),
     /// Nobody authentic answered: the list of authorities is empty, and whoever passes it on can make it so.
     #[error(
         "no attribute authority is named, neither by the KGC nor by what is held; nothing confirms that there is none"

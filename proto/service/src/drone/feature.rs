@@ -1,7 +1,7 @@
 //! Interface of features that can be left out of the programs of edges and leaders.
 //!
 //! A feature is a crate that nothing but the programs names, each in one line of its list
-//! ([`Program::FEATURES`]). It hooks in at three places, of which it may leave some out: subcommands, whose requests it
+//! ([`DroneProgram::FEATURES`]). It hooks in at three places, of which it may leave some out: subcommands, whose requests it
 //! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
 //! running service, with flags, settings and tasks ([`ServiceFeature`]); and a part of the service's machine, which
 //! takes messages and makes some ([`PartFeature`]).
@@ -24,9 +24,9 @@ use zeroize::Zeroize;
 
 use super::fetch::KeyClient;
 use super::keys::Keys;
-use super::running::Identity;
+use super::running::DroneIdentity;
 use super::send::SendReport;
-use super::{DroneSettings, Error, Program, Result};
+use super::{DroneProgram, DroneSettings, Error, Result};
 use crate::config::Layers;
 use crate::control::USUAL_TIME;
 
@@ -78,7 +78,12 @@ pub trait CommandFeature: Sync {
     ///
     /// # Errors
     /// Those of what is asked for.
-    async fn answer(&self, client: &KeyClient, identity: Identity, call: &Value) -> Result<FeatureAnswer>;
+    async fn answer(
+        &self,
+        client: &KeyClient,
+        identity: DroneIdentity,
+        call: &Value,
+    ) -> Result<FeatureAnswer>;
 
     /// Answers a request of a drone that has no state file, if it needs none.
     fn answer_without_state(
@@ -100,7 +105,7 @@ pub trait CommandFeature: Sync {
     ///
     /// # Errors
     /// Those of what is asked for; [`Error::Answered`] if the feature sends nothing.
-    fn message(&self, _keys: &Keys, _identity: Identity, _call: &Value) -> Result<PartCommand> {
+    fn message(&self, _keys: &Keys, _identity: DroneIdentity, _call: &Value) -> Result<PartCommand> {
         Err(Error::Answered(format!("`{}` sends nothing to the group", self.name()), 1))
     }
 }
@@ -251,7 +256,7 @@ impl<P> fmt::Debug for FeatureSubcommand<P> {
     }
 }
 
-impl<P: Program> FromArgMatches for FeatureSubcommand<P> {
+impl<P: DroneProgram> FromArgMatches for FeatureSubcommand<P> {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let given = matches.subcommand().and_then(|(name, arguments)| {
             Some((commands(P::FEATURES).find(|command| command.name() == name)?, arguments))
@@ -268,7 +273,7 @@ impl<P: Program> FromArgMatches for FeatureSubcommand<P> {
     }
 }
 
-impl<P: Program> Subcommand for FeatureSubcommand<P> {
+impl<P: DroneProgram> Subcommand for FeatureSubcommand<P> {
     fn augment_subcommands(command: Command) -> Command {
         commands(P::FEATURES).fold(command, |command, feature| command.subcommand(feature.subcommand()))
     }

@@ -10,12 +10,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::keyring::{Entry, HeldKey, Keyring};
+use crate::keyring::{HeldKey, Keyring, KeyringEntry};
 use crate::{clock, terminal};
 use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, SignedAuthority};
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
-use quiver_machine::{Machine, Reason, Route};
+use quiver_machine::{Machine, RefusalReason, Route};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use rand::Rng;
 use rand::rngs::OsRng;
@@ -48,7 +48,7 @@ pub struct FetchPlan {
 /// Outcome of a fetch at one authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum FetchOutcome {
     /// A key came that was not held before.
     NewKey,
     /// The key of the grant in force was held already.
@@ -61,7 +61,7 @@ pub enum Outcome {
     NoGrantKnown,
 }
 
-impl Outcome {
+impl FetchOutcome {
     /// Describes the outcome for people.
     pub fn describe(self) -> &'static str {
         match self {
@@ -76,14 +76,14 @@ impl Outcome {
 
 /// Report of a fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct FetchReport {
     /// Outcome at each authority that answered, by name.
-    pub answered: Vec<(String, Outcome)>,
+    pub answered: Vec<(String, FetchOutcome)>,
     /// The KGC's refusals, in words.
     pub refused: Vec<String>,
 }
 
-impl Report {
+impl FetchReport {
     /// Returns true if every authority that was asked answered, and at least one. Only what was answered is
     /// authenticated.
     pub const fn is_confirmed(&self) -> bool {
@@ -92,7 +92,9 @@ impl Report {
 
     /// Returns true if anything that is held changed.
     pub fn changed(&self) -> bool {
-        self.answered.iter().any(|(_, outcome)| matches!(outcome, Outcome::NewKey | Outcome::Withdrawn))
+        self.answered
+            .iter()
+            .any(|(_, outcome)| matches!(outcome, FetchOutcome::NewKey | FetchOutcome::Withdrawn))
     }
 
     /// Describes the report for people.
@@ -160,7 +162,7 @@ impl KeyClient {
     /// # Errors
     /// [`Error::Refused`] if everything is refused, [`Error::NotConfirmed`] if no authority is named,
     /// [`Error::TimedOut`], and those of storing and of the network.
-    pub async fn fetch(&self, keypair: &DroneKeypair<Ristretto255>) -> Result<Report> {
+    pub async fn fetch(&self, keypair: &DroneKeypair<Ristretto255>) -> Result<FetchReport> {
         let keypair = copy(self.keys.deployment(), keypair)?;
         let _turn = self.turn.lock().await;
         fetch(&self.keys, keypair, &self.plan).await
@@ -218,7 +220,7 @@ pub fn copy(
     DroneKeypair::restore(deployment, keypair.public().clone(), &secret).map_err(Error::Keyring)
 }
 
-async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPlan) -> Result<Report> {
+async fn fetch(keys: &Keys, keypair: DroneKeypair<Ristretto255>, plan: &FetchPlan) -> Result<FetchReport> {
     let deployment = keys.deployment().clone();
     let fetcher = Fetcher::new(&deployment, keys.held()?, plan.timing).map_err(Error::Keyring)?;
     let fetcher = fetcher.asking_for_revocations(keys.revocation_number()?);
@@ -284,8 +286,8 @@ where
 /// Answers collected so far.
 #[derive(Default)]
 struct Collected {
-    report: Report,
-    last_refusal: Option<Reason>,
+    report: FetchReport,
+    last_refusal: Option<RefusalReason>,
 }
 
 impl Collected {
@@ -304,7 +306,7 @@ impl Collected {
                 }
                 FetchEvent::Refused(reason) => {
                     tracing::warn!(%reason, "the KGC refuses an attribute key");
-                    if !matches!(reason, Reason::BadCookie | Reason::Busy) {
+                    if !matches!(reason, RefusalReason::BadCookie | RefusalReason::Busy) {
                         self.report.refused.push(reason.to_string());
                         self.last_refusal = Some(reason);
                     }
@@ -320,19 +322,19 @@ impl Collected {
     }
 }
 
-fn store(keys: &Keys, name: &Name, statement: &[u8], response: KeyResponse) -> Result<Outcome> {
+fn store(keys: &Keys, name: &Name, statement: &[u8], response: KeyResponse) -> Result<FetchOutcome> {
     let authority = SignedAuthority::decode(statement)
         .and_then(|statement| statement.verify(keys.deployment()))
         .map_err(Error::Keyring)?;
     let held = keys.keyring()?.entry(name).and_then(|entry| entry.key.clone());
     let (key, outcome) = match response {
-        KeyResponse::Key { grant, key } => (Some(HeldKey { grant, key }), Outcome::NewKey),
-        KeyResponse::Held { .. } => (held, Outcome::Held),
-        KeyResponse::Withdrawn if held.is_some() => (None, Outcome::Withdrawn),
-        KeyResponse::Nothing if held.is_some() => (held, Outcome::NoGrantKnown),
-        KeyResponse::Withdrawn | KeyResponse::Nothing => (None, Outcome::NothingGranted),
+        KeyResponse::Key { grant, key } => (Some(HeldKey { grant, key }), FetchOutcome::NewKey),
+        KeyResponse::Held { .. } => (held, FetchOutcome::Held),
+        KeyResponse::Withdrawn if held.is_some() => (None, FetchOutcome::Withdrawn),
+        KeyResponse::Nothing if held.is_some() => (held, FetchOutcome::NoGrantKnown),
+        KeyResponse::Withdrawn | KeyResponse::Nothing => (None, FetchOutcome::NothingGranted),
     };
-    keys.put(Entry { authority, key })?;
+    keys.put(KeyringEntry { authority, key })?;
     Ok(outcome)
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::keyring::{ATTACHMENT, Entry, Keyring};
+use crate::keyring::{ATTACHMENT, Keyring, KeyringEntry};
 use crate::node_state::NodeState;
 use quiver_ainq::{Deployment, Ristretto255, SignedRevocationList};
-use quiver_delivery::attributes::Held;
+use quiver_delivery::attributes::HeldAuthority;
 use tokio::sync::watch;
 
 use crate::drone::{Error, Result};
@@ -66,7 +66,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`Error::Keyring`], and those of writing the file.
-    pub fn put(&self, entry: Entry<Ristretto255>) -> Result<bool> {
+    pub fn put(&self, entry: KeyringEntry<Ristretto255>) -> Result<bool> {
         let mut keyring = self.keyring()?;
         let changed = keyring.put(entry).map_err(Error::Keyring)?;
         if changed {
@@ -101,9 +101,9 @@ impl Keys {
     }
 
     /// The statements and grants held, for a fetcher.
-    pub(crate) fn held(&self) -> Result<Vec<Held>> {
+    pub(crate) fn held(&self) -> Result<Vec<HeldAuthority>> {
         let keyring = self.keyring()?;
-        let held = keyring.entries().map(|entry| Held {
+        let held = keyring.entries().map(|entry| HeldAuthority {
             statement: entry.authority.bytes(),
             grant: entry.key.as_ref().map(|key| key.grant),
         });

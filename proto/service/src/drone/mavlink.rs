@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_bridge::{Bridge, Feed, FlightLogSettings, Given, Group, Inputs, Report, Settings, feed};
+use quiver_bridge::{
+    Bridge, BridgeReport, BridgeSettings, Feed, FlightLogSettings, Given, GroupServices, Inputs, feed,
+};
 use serde::{Deserialize, Serialize, Serializer};
 use tokio::task::JoinSet;
 
@@ -116,7 +118,7 @@ pub struct OpenBridge {
     /// Tells it of the group.
     pub feed: Arc<Feed<Ristretto255>>,
     /// Report of the bridge's state.
-    pub report: Report,
+    pub report: BridgeReport,
 }
 
 impl MavlinkSettings {
@@ -130,13 +132,13 @@ impl MavlinkSettings {
     ///
     /// # Errors
     /// [`Error::Bridge`] with what to write instead; those of the files.
-    pub fn read(&self) -> Result<Option<Settings>> {
+    pub fn read(&self) -> Result<Option<BridgeSettings>> {
         let file = self.mavlink_config.as_deref().map(read_text).transpose()?;
         let text = file.as_ref().map(|(path, content)| (path.as_str(), content.text().unwrap_or_default()));
         let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file: text };
         let read_key =
             |path: &str| private_file::read(Path::new(path), LONGEST_KEY).map_err(|error| error.to_string());
-        let settings = Settings::read(given, read_key).map_err(|error| match &file {
+        let settings = BridgeSettings::read(given, read_key).map_err(|error| match &file {
             Some((path, content)) if content.is_private() && error.to_string().contains(path.as_str()) => {
                 Error::config(format!("{path}: {}", content.explain(error)))
             }
@@ -154,7 +156,7 @@ impl MavlinkSettings {
     }
 
     /// Adds what is told and logged.
-    fn with_outputs(&self, mut settings: Settings) -> Settings {
+    fn with_outputs(&self, mut settings: BridgeSettings) -> BridgeSettings {
         if let Some(directory) = &self.mavlink_log {
             let limit = self
                 .mavlink_log_limit
@@ -181,7 +183,7 @@ impl MavlinkSettings {
     /// Those of [`read`](Self::read); [`Error::Bridge`] if a port is taken.
     pub async fn open(&self, deployment: &Deployment<Ristretto255>) -> Result<Option<OpenBridge>> {
         let Some(settings) = self.read()? else { return Ok(None) };
-        let report = Report::default();
+        let report = BridgeReport::default();
         let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await?;
         let (feed, inputs) = feed();
         Ok(Some(OpenBridge { bridge, inputs, feed: Arc::new(feed), report }))
@@ -190,7 +192,7 @@ impl MavlinkSettings {
 
 impl OpenBridge {
     /// Lets it work until `tasks` are dropped or the feed is gone.
-    pub fn start(self, tasks: &mut JoinSet<()>, group: impl Group<Ristretto255>) {
+    pub fn start(self, tasks: &mut JoinSet<()>, group: impl GroupServices<Ristretto255>) {
         tasks.spawn(self.bridge.run(self.inputs, group));
     }
 }
@@ -199,7 +201,7 @@ impl OpenBridge {
 ///
 /// # Errors
 /// The error that was answered.
-pub fn with_status(answered: Answered, report: Option<&Report>) -> Answered {
+pub fn with_status(answered: Answered, report: Option<&BridgeReport>) -> Answered {
     let mut status = answered?;
     if let Some(report) = report
         && let Some(status) = status.as_object_mut()

@@ -1,21 +1,21 @@
 //! Prints a drone's service on standard output: events, messages, and events of features' parts.
 
 use quiver_ainq::Name;
-use quiver_group::Source;
+use quiver_group::MessageOrigin;
 use serde_json::Value;
 
 use super::feature::PartEvent;
 use crate::line_output;
-use crate::terminal::Message;
+use crate::terminal::PrintedMessage;
 
 /// Standard output of a service, for people or as JSON lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct StandardOutput {
     /// True if it is JSON.
     pub json: bool,
 }
 
-impl Output {
+impl StandardOutput {
     /// Prints a line.
     pub fn line(self, line: &str) {
         line_output::print(line);
@@ -29,12 +29,14 @@ impl Output {
     }
 
     /// Prints a message of the group.
-    pub fn message(self, group: &str, channel: &Name, data: &[u8], source: &Source) {
+    pub fn message(self, group: &str, channel: &Name, data: &[u8], source: &MessageOrigin) {
         let (from, signed) = match source {
-            Source::Signed { name, .. } => (name.to_string(), true),
-            Source::Unauthenticated { slot } => (format!("slot {slot}"), false),
+            MessageOrigin::Signed { name, .. } => (name.to_string(), true),
+            MessageOrigin::Unauthenticated { slot } => (format!("slot {slot}"), false),
         };
-        self.line(&Message { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json));
+        self.line(
+            &PrintedMessage { group, channel: channel.as_str(), from: &from, signed, data }.line(self.json),
+        );
     }
 
     /// Prints an event of a feature's part.

@@ -11,7 +11,7 @@ use super::{DroneService, DroneSettings, Result};
 use crate::state_file::Records;
 
 /// The program of a drone: its settings, and its machine.
-pub trait Program: Sized {
+pub trait DroneProgram: Sized {
     /// Name of the program, which is the role in its state file, too.
     const NAME: &'static str;
     /// The subcommand that runs its service.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::abke::Certified;
 use super::feature::{FeatureAnswer, FeatureRequest};
-use super::fetch::Report;
+use super::fetch::FetchReport;
 use super::{Error, Result};
 use crate::control::{TimeLimit, USUAL_TIME};
 
@@ -17,7 +17,7 @@ pub const ANSWER_OF_KGC: &str = "an answer of the KGC: is `kgc serve` running, a
 /// A request to a drone's service; `Q` are those that only its own role knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Request<Q> {
+pub enum DroneRequest<Q> {
     /// One of its role.
     Role(Q),
     /// One that could be answered without the service.
@@ -50,7 +50,7 @@ impl KeyRequest {
     }
 }
 
-impl<Q> TimeLimit for Request<Q> {
+impl<Q> TimeLimit for DroneRequest<Q> {
     fn time_limit(&self) -> Duration {
         match self {
             Self::Keys(KeyRequest::Feature(request)) | Self::Send(request) => request.time_limit,
@@ -64,7 +64,7 @@ impl<Q> TimeLimit for Request<Q> {
 #[serde(rename_all = "lowercase")]
 pub enum KeyAnswer {
     /// Report of a fetch.
-    Fetched(Report),
+    Fetched(FetchReport),
     /// Certified fields.
     Certified(Vec<Certified>),
     /// Answer of a feature.

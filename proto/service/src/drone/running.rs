@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{DroneKeypair, RevocationList, Ristretto255};
+use quiver_ainq::{DroneKeypair, RevocationStatement, Ristretto255};
 use quiver_machine::{Either, Machine, Node, Primary};
 use quiver_net::Handle;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::feature::{CommandFeature, FeatureParts, FeatureRequest, Features};
 use super::fetch::{KeyClient, copy};
 use super::relays::{Outer, outer};
-use super::request::{Answered, KeyAnswer, KeyRequest, Request, json};
+use super::request::{Answered, DroneRequest, KeyAnswer, KeyRequest, json};
 use super::send::Paths;
 use super::{Error, Result};
 use crate::control::{Call, Server};
@@ -25,25 +25,25 @@ const LOOK: Duration = Duration::from_millis(200);
 pub const ENDING: &str = "the service is ending";
 
 /// The machine of a running service: an edge or a leader, and parts of features. Leaders may have relays; edges have none.
-pub type Drone<P> = Outer<Node<P, FeatureParts>>;
+pub type DroneMachine<P> = Outer<Node<P, FeatureParts>>;
 /// The machine of a service in this role, of a program with these features.
-pub fn with_parts<P: Primary<Suite = Ristretto255>>(features: Features, primary: P) -> Drone<P> {
+pub fn with_parts<P: Primary<Suite = Ristretto255>>(features: Features, primary: P) -> DroneMachine<P> {
     outer(Node::new(primary, FeatureParts::of(features)))
 }
 
 /// Commands of the drone's machine.
-pub type Command<P> = <Drone<P> as Machine>::Command;
+pub type Command<P> = <DroneMachine<P> as Machine>::Command;
 
 /// A drone's key, once it has enrolled, and its revocation list.
 #[derive(Debug)]
-pub struct Identity {
+pub struct DroneIdentity {
     /// Key of the drone; `None` before it has enrolled.
     pub keypair: Option<DroneKeypair<Ristretto255>>,
     /// The newest revocation list it holds.
-    pub revocations: RevocationList,
+    pub revocations: RevocationStatement,
 }
 
-impl Identity {
+impl DroneIdentity {
     /// Copies that of a machine.
     ///
     /// # Errors
@@ -56,9 +56,9 @@ impl Identity {
 
 /// A running drone: its machine, and its client at the KGCs. Clones are of the same.
 #[derive(Debug)]
-pub struct Running<P: Primary<Suite = Ristretto255>> {
+pub struct RunningDrone<P: Primary<Suite = Ristretto255>> {
     /// The machine.
-    pub machine: Handle<Drone<P>>,
+    pub machine: Handle<DroneMachine<P>>,
     /// The client.
     pub client: KeyClient,
     /// The ways of its messages.
@@ -69,7 +69,7 @@ pub struct Running<P: Primary<Suite = Ristretto255>> {
     pub(super) sending: Arc<Mutex<()>>,
 }
 
-impl<P: Primary<Suite = Ristretto255>> Clone for Running<P> {
+impl<P: Primary<Suite = Ristretto255>> Clone for RunningDrone<P> {
     fn clone(&self) -> Self {
         Self {
             machine: self.machine.clone(),
@@ -81,7 +81,7 @@ impl<P: Primary<Suite = Ristretto255>> Clone for Running<P> {
     }
 }
 
-impl<P> Running<P>
+impl<P> RunningDrone<P>
 where
     P: Primary<Suite = Ristretto255> + Send + Sync + 'static,
     Command<P>: Clone + Send,
@@ -89,7 +89,7 @@ where
     /// Makes the running drone. `paths`: the ways of its messages; its host reports over `failures` why
     /// something was not sent.
     pub fn new(
-        machine: Handle<Drone<P>>,
+        machine: Handle<DroneMachine<P>>,
         client: KeyClient,
         paths: Paths<P>,
         failures: broadcast::Sender<&'static str>,
@@ -101,10 +101,10 @@ where
     ///
     /// # Errors
     /// If the machine has stopped.
-    pub async fn identity(&self) -> Result<Identity> {
-        let identity = |machine: &Drone<P>| {
+    pub async fn identity(&self) -> Result<DroneIdentity> {
+        let identity = |machine: &DroneMachine<P>| {
             let node: &Node<P, FeatureParts> = machine;
-            Identity::of(&**node)
+            DroneIdentity::of(&**node)
         };
         self.machine.inspect(identity).await?
     }
@@ -112,7 +112,7 @@ where
     /// Waits until the drone has enrolled; its key.
     pub async fn enrolled(&self) -> DroneKeypair<Ristretto255> {
         loop {
-            if let Ok(Identity { keypair: Some(keypair), .. }) = self.identity().await {
+            if let Ok(DroneIdentity { keypair: Some(keypair), .. }) = self.identity().await {
                 return keypair;
             }
             tokio::time::sleep(LOOK).await;
@@ -164,16 +164,16 @@ where
         Q: DeserializeOwned + Send + 'static,
         F: Future<Output = Answered> + Send,
     {
-        let (server, mut calls) = Server::start::<Request<Q>>(data_dir, name)?;
+        let (server, mut calls) = Server::start::<DroneRequest<Q>>(data_dir, name)?;
         let (running, role) = (self.clone(), Arc::new(role));
         tasks.spawn(async move {
             while let Some(Call { request, answer }) = calls.recv().await {
                 let (running, role) = (running.clone(), Arc::clone(&role));
                 tokio::spawn(async move {
                     let answered = match request {
-                        Request::Role(request) => role(running, request).await,
-                        Request::Keys(request) => running.answer(request).await,
-                        Request::Send(request) => running.send_of_feature(request).await,
+                        DroneRequest::Role(request) => role(running, request).await,
+                        DroneRequest::Keys(request) => running.answer(request).await,
+                        DroneRequest::Send(request) => running.send_of_feature(request).await,
                     };
                     // The caller may have stopped waiting.
                     let _ = answer.send(answered);
@@ -220,7 +220,7 @@ impl KeyClient {
     ///
     /// # Errors
     /// Those of what is asked for.
-    pub async fn answer(&self, identity: Identity, request: KeyRequest) -> Result<KeyAnswer> {
+    pub async fn answer(&self, identity: DroneIdentity, request: KeyRequest) -> Result<KeyAnswer> {
         Ok(match request {
             KeyRequest::Fetch => {
                 let hint = "run `edge enrol` or `leader serve` first";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
 use super::request::{Answered, json};
-use super::running::{Command, Drone, ENDING, Running};
+use super::running::{Command, DroneMachine, ENDING, RunningDrone};
 
 /// Time for the leader to confirm a message.
 const CONFIRMATION: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Node that passes a drone's messages on to its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relay {
+pub enum GroupRelay {
     /// The leader, which confirms them.
     Leader(Peer),
     /// A leader that is connected and has not proven yet that it leads.
@@ -37,10 +37,10 @@ pub enum Relay {
 #[derive(Debug)]
 pub struct Paths<P: Primary<Suite = Ristretto255>> {
     /// Chooses the node that passes them on.
-    pub relay: fn(&P) -> Relay,
+    pub relay: fn(&P) -> GroupRelay,
     /// Counts how many of these connections, to which one was handed, lead to those it is for. Not asked if a
     /// leader passes it on.
-    pub audience: fn(&Drone<P>, &[Peer]) -> usize,
+    pub audience: fn(&DroneMachine<P>, &[Peer]) -> usize,
 }
 
 impl<P: Primary<Suite = Ristretto255>> Clone for Paths<P> {
@@ -65,7 +65,7 @@ pub struct Handed {
 /// Outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum SendOutcome {
     /// The leader confirmed it; or, by a leader or an anonymous drone, it was handed to connections.
     Sent,
     /// The message is kept, durably, until a leader is there.
@@ -76,7 +76,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendReport {
     /// Outcome of the message.
-    pub outcome: Outcome,
+    pub outcome: SendOutcome,
     /// Number of connections that the message was handed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<usize>,
@@ -92,20 +92,20 @@ impl SendReport {
     /// Reports a message that was handed to this number of connections.
     #[must_use]
     pub const fn sent(connections: usize) -> Self {
-        Self { outcome: Outcome::Sent, connections: Some(connections), queued: None, reason: None }
+        Self { outcome: SendOutcome::Sent, connections: Some(connections), queued: None, reason: None }
     }
 
     /// Reports a message that is kept.
     #[must_use]
     pub const fn queued(waiting: usize, reason: String) -> Self {
-        Self { outcome: Outcome::Queued, connections: None, queued: Some(waiting), reason: Some(reason) }
+        Self { outcome: SendOutcome::Queued, connections: None, queued: Some(waiting), reason: Some(reason) }
     }
 
     /// Describes the report for people.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
-            Self { outcome: Outcome::Queued, queued, reason, .. } => {
+            Self { outcome: SendOutcome::Queued, queued, reason, .. } => {
                 let (waiting, reason) = (queued.unwrap_or_default(), reason.as_deref().unwrap_or_default());
                 format!("queued: {reason} ({waiting} waiting)")
             }
@@ -117,7 +117,7 @@ impl SendReport {
     }
 }
 
-impl<P> Running<P>
+impl<P> RunningDrone<P>
 where
     P: Primary<Suite = Ristretto255> + Send + Sync + 'static,
     Command<P>: Clone + Send,
@@ -136,10 +136,10 @@ where
             let Paths { relay, audience } = self.paths;
             let relay = self.machine.inspect(move |machine| relay(machine)).await.map_err(|_| ENDING)?;
             let leader = match relay {
-                Relay::Nobody => return Ok(None),
-                Relay::Awaited => continue,
-                Relay::Leader(leader) => Some(leader),
-                Relay::Peers => None,
+                GroupRelay::Nobody => return Ok(None),
+                GroupRelay::Awaited => continue,
+                GroupRelay::Leader(leader) => Some(leader),
+                GroupRelay::Peers => None,
             };
             let mut failures = self.failures.subscribe();
             let handed = self.machine.publish(command.clone()).await.map_err(|_| ENDING)?;
@@ -150,7 +150,7 @@ where
                 Some(leader) if handed.contains(&leader) => handed.len(),
                 Some(_) => 0,
                 None => {
-                    let count = move |machine: &Drone<P>| audience(machine, &handed);
+                    let count = move |machine: &DroneMachine<P>| audience(machine, &handed);
                     self.machine.inspect(count).await.map_err(|_| ENDING)?
                 }
             };

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_enrolment::Kgcs;
-use quiver_machine::{Machine, Reason};
+use quiver_machine::{Machine, RefusalReason};
 use quiver_net::{Driver, Host, Multiaddr};
 use tokio::sync::mpsc;
 
 use super::fetch::{FetchPlan, KeyClient};
-use super::{Error, Program, Result, Store};
+use super::{DroneProgram, Error, Result, StateStore};
 use crate::deployment_file::DeploymentFile;
 use crate::node_state::{Missing, NodeState};
 use crate::secrets::Protection;
@@ -30,10 +30,10 @@ pub struct DroneService<'a, P> {
     /// The deployment.
     pub deployment: Deployment<Ristretto255>,
     /// The state file.
-    pub store: Store,
+    pub store: StateStore,
 }
 
-impl<'a, P: Program> DroneService<'a, P> {
+impl<'a, P: DroneProgram> DroneService<'a, P> {
     /// Opens the state file; also returns the machine's records. `obtain` gives what opens it, and is told
     /// whether the file is new.
     ///
@@ -47,7 +47,7 @@ impl<'a, P: Program> DroneService<'a, P> {
     ) -> Result<(Self, Records)> {
         let (deployment, data_dir) = (file.pin()?, &program.settings().data_dir);
         let by = obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
-        let (store, records) = Store::open(data_dir, (&deployment, P::NAME), &by, missing)?;
+        let (store, records) = StateStore::open(data_dir, (&deployment, P::NAME), &by, missing)?;
         Ok((Self { program, file, deployment, store }, records))
     }
 
@@ -83,7 +83,7 @@ impl<'a, P: Program> DroneService<'a, P> {
 pub async fn run_until<M, H, T: Send>(
     driver: Driver<M, H>,
     shutdown: &mut Shutdown,
-    refusals: &mut mpsc::Receiver<Reason>,
+    refusals: &mut mpsc::Receiver<RefusalReason>,
     goal: impl Future<Output = Result<T>> + Send,
 ) -> Result<Option<T>>
 where

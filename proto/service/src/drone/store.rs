@@ -19,9 +19,9 @@ const TOKEN: &str = "token";
 
 /// The open state file. Clones are of the same file.
 #[derive(Clone, Debug)]
-pub struct Store(SharedState);
+pub struct StateStore(SharedState);
 
-impl Store {
+impl StateStore {
     /// Opens or creates the state file of this role; also returns the machine's records, the oldest first.
     ///
     /// # Errors

@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use super::abke::{AbkeCommand, print_certified};
 use super::feature::{self, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
-use super::request::{KeyAnswer, KeyRequest, Request};
-use super::running::Identity;
+use super::request::{DroneRequest, KeyAnswer, KeyRequest};
+use super::running::DroneIdentity;
 use super::send::SendReport;
-use super::{DroneService, DroneSettings, Program, Result};
+use super::{DroneProgram, DroneService, DroneSettings, Result};
 use crate::arguments::HealthArgs;
 use crate::config::Layers;
 use crate::control::{call, call_if_running};
@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// Subcommands that every drone's program has.
 #[derive(Debug, Subcommand)]
-pub enum DroneCommand<P: Program> {
+pub enum DroneCommand<P: DroneProgram> {
     /// Whether the running service does its work; exits with 1 and says why if it does not
     Health(HealthArgs),
     /// Subcommands of this build's features
@@ -35,7 +35,7 @@ pub enum DroneCommand<P: Program> {
     Feature(FeatureSubcommand<P>),
 }
 
-impl<P: Program> DroneCommand<P> {
+impl<P: DroneProgram> DroneCommand<P> {
     /// True if it runs until a signal comes, as a service does.
     #[must_use]
     pub fn serves(&self) -> bool {
@@ -58,8 +58,8 @@ impl<P: Program> DroneCommand<P> {
 ///
 /// # Errors
 /// Those of [`call`].
-pub async fn ask<P: Program, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
-    let request = Request::Role(request);
+pub async fn ask<P: DroneProgram, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
+    let request = DroneRequest::Role(request);
     let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, &request);
     tokio::pin!(answer);
     Ok(tokio::select! {
@@ -75,7 +75,7 @@ pub async fn ask<P: Program, A: DeserializeOwned>(program: &P, request: impl Ser
 ///
 /// # Errors
 /// Those of [`call`] and of standard output.
-pub async fn ask_and_print<P: Program>(program: &P, request: impl Serialize) -> Result<()> {
+pub async fn ask_and_print<P: DroneProgram>(program: &P, request: impl Serialize) -> Result<()> {
     Ok(terminal::line(&ask::<P, String>(program, request).await?)?)
 }
 
@@ -95,7 +95,7 @@ pub struct Subcommands<'a, P> {
     protection: &'a ProtectionArgs,
 }
 
-impl<'a, P: Program> Subcommands<'a, P> {
+impl<'a, P: DroneProgram> Subcommands<'a, P> {
     /// Makes the subcommands of this program.
     pub fn new(program: &'a P, protection: &'a ProtectionArgs) -> Self {
         Self { program, protection }
@@ -148,7 +148,7 @@ impl<'a, P: Program> Subcommands<'a, P> {
     /// The answer of the running service, or of the state file if none runs.
     async fn answer(&self, request: KeyRequest) -> Result<KeyAnswer> {
         let settings = self.program.settings();
-        let asked = Request::<()>::Keys(request.clone());
+        let asked = DroneRequest::<()>::Keys(request.clone());
         if let Some(answer) = call_if_running(&settings.data_dir, P::NAME, &asked).await? {
             return Ok(answer);
         }
@@ -167,13 +167,13 @@ impl<'a, P: Program> Subcommands<'a, P> {
         }
         let obtain = |new| self.protection.obtain(new);
         let (service, records) = DroneService::open(self.program, file, obtain, Missing::Refuse)?;
-        let identity = Identity::of(&self.program.restore(&service, records)?)?;
+        let identity = DroneIdentity::of(&self.program.restore(&service, records)?)?;
         service.client(self.program.fetch_time())?.answer(identity, request).await
     }
 }
 
 #[async_trait(?Send)]
-impl<P: Program> FeatureCaller for Subcommands<'_, P> {
+impl<P: DroneProgram> FeatureCaller for Subcommands<'_, P> {
     fn settings(&self) -> &DroneSettings {
         self.program.settings()
     }
@@ -186,7 +186,7 @@ impl<P: Program> FeatureCaller for Subcommands<'_, P> {
     }
 
     async fn send(&self, request: FeatureRequest) -> Result<SendReport> {
-        let request = Request::<()>::Send(request);
+        let request = DroneRequest::<()>::Send(request);
         Ok(call(&self.program.settings().data_dir, P::NAME, P::SERVE, &request).await?)
     }
 

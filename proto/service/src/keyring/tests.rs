@@ -17,7 +17,7 @@ impl Bench {
         Self { deployment: Deployment::new(name("alps"), master.public()), master }
     }
 
-    fn entry(&self, text: &str, key: Option<&[u8]>) -> Entry<Ristretto255> {
+    fn entry(&self, text: &str, key: Option<&[u8]>) -> KeyringEntry<Ristretto255> {
         let statement = AuthorityStatement {
             kind: name("abe"),
             name: name(text),
@@ -28,7 +28,7 @@ impl Bench {
         };
         let signed = self.master.sign_authority(&self.deployment, statement, &mut OsRng).expect("sign");
         let key = key.map(|key| HeldKey { grant: 7, key: Zeroizing::new(key.to_vec()) });
-        Entry { authority: signed.verify(&self.deployment).expect("verify"), key }
+        KeyringEntry { authority: signed.verify(&self.deployment).expect("verify"), key }
     }
 }
 

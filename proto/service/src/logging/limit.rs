@@ -33,7 +33,7 @@ const PLACES: usize = 2048;
 pub(super) struct Limited<F> {
     within: F,
     json: bool,
-    places: Mutex<Places>,
+    places: Mutex<CallSiteLimits>,
 }
 
 impl<F> Limited<F> {
@@ -91,7 +91,7 @@ fn now() -> Instant {
 
 /// A place in the source.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Place {
+enum LogCallSite {
     Site(Identifier),
     /// Place in the crate `log`, all of whose lines of one level have one call site: a module and a line of
     /// its file.
@@ -101,7 +101,7 @@ enum Place {
 }
 
 /// Lines of one place in a period.
-struct Lines {
+struct LogLineTally {
     since: Instant,
     written: u32,
     suppressed: u64,
@@ -118,13 +118,13 @@ struct Missing {
 }
 
 #[derive(Default)]
-struct Places {
-    lines: HashMap<Place, Lines>,
+struct CallSiteLimits {
+    lines: HashMap<LogCallSite, LogLineTally>,
     /// Number of places that have something to report.
     reports: usize,
 }
 
-impl Places {
+impl CallSiteLimits {
     /// Counts a line. Returns whether it is to be written, and what is to be reported before it.
     fn note(&mut self, event: &Event<'_>, now: Instant) -> (bool, Vec<Missing>) {
         let missing = self.missing(now);
@@ -134,13 +134,13 @@ impl Places {
             event.record(&mut log);
         }
         let (place, target) = match log.target {
-            Some(target) => (Place::Log(target.clone(), log.line), target),
-            None => (Place::Site(metadata.callsite()), metadata.target().to_owned()),
+            Some(target) => (LogCallSite::Log(target.clone(), log.line), target),
+            None => (LogCallSite::Site(metadata.callsite()), metadata.target().to_owned()),
         };
         let known = self.lines.len() < PLACES || self.lines.contains_key(&place);
-        let place = if known { place } else { Place::Other };
+        let place = if known { place } else { LogCallSite::Other };
         let at = metadata.file().zip(metadata.line()).map(|(file, line)| format!("{file}:{line}"));
-        let fresh = || Lines { since: now, written: 0, suppressed: 0, target, at };
+        let fresh = || LogLineTally { since: now, written: 0, suppressed: 0, target, at };
         let lines = self.lines.entry(place).or_insert_with(fresh);
         if now.duration_since(lines.since) >= PERIOD {
             (lines.since, lines.written) = (now, 0);
@@ -212,7 +212,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-    use crate::logging::line::Line;
+    use crate::logging::line::LineFormatter;
 
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
@@ -236,7 +236,7 @@ mod tests {
             let layer = layer.json().flatten_event(true).map_event_format(|json| Limited::new(json, true));
             tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         } else {
-            let layer = layer.event_format(Limited::new(Line, false));
+            let layer = layer.event_format(Limited::new(LineFormatter, false));
             tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         }
         let bytes = written.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -263,7 +263,7 @@ mod tests {
 
     /// Lines as if they came at these times, in seconds, and what became of each.
     struct Counted {
-        places: Places,
+        places: CallSiteLimits,
         start: Instant,
         seconds: Vec<u64>,
         outcomes: Vec<(bool, Vec<u64>)>,
@@ -284,7 +284,8 @@ mod tests {
     #[test]
     fn what_was_not_written_is_counted_and_told_once_with_the_next_line_of_any_place() {
         let seconds = (0..WARNINGS + 5).map(u64::from).chain([59, 61, 62]).collect();
-        let counted = Counted { places: Places::default(), start: now(), seconds, outcomes: Vec::new() };
+        let counted =
+            Counted { places: CallSiteLimits::default(), start: now(), seconds, outcomes: Vec::new() };
         let counted = Counts(Arc::new(Mutex::new(counted)));
         let subscriber = tracing_subscriber::registry().with(counted.clone());
         tracing::subscriber::with_default(subscriber, || {

@@ -16,9 +16,9 @@ const OURS: [&str; 4] = ["kgc", "leader", "edge", "quiver_"];
 const TELLING: usize = 4;
 
 /// Lines for people.
-pub(super) struct Line;
+pub(super) struct LineFormatter;
 
-impl<S, N> FormatEvent<S, N> for Line
+impl<S, N> FormatEvent<S, N> for LineFormatter
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -162,7 +162,7 @@ mod tests {
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(Level::TRACE)
             .with_ansi(false)
-            .event_format(Line)
+            .event_format(LineFormatter)
             .with_writer(move || writer.clone());
         tracing::subscriber::with_default(subscriber.finish(), log);
         let bytes = written.0.lock().unwrap_or_else(PoisonError::into_inner).clone();

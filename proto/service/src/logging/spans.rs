@@ -104,7 +104,7 @@ pub(crate) struct Spans {
 }
 
 /// A span that has not ended.
-struct Open {
+struct OpenSpan {
     trace: TraceId,
     start: SystemTime,
     events: Vec<Event>,
@@ -124,23 +124,23 @@ where
         if attributes.metadata().name() != REQUEST {
             return;
         }
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         attributes.record(&mut fields);
         let trace = fields.value("id").and_then(|id| TraceId::from_hex(id).ok());
         if let (Some(trace), Some(span)) = (trace, context.span(id)) {
-            span.extensions_mut().insert(Open { trace, start: now(), events: Vec::new(), dropped: 0 });
+            span.extensions_mut().insert(OpenSpan { trace, start: now(), events: Vec::new(), dropped: 0 });
         }
     }
 
     fn on_event(&self, event: &LogEvent<'_>, context: Context<'_, S>) {
         let Some(span) = context.event_span(event) else { return };
         let mut extensions = span.extensions_mut();
-        let Some(open) = extensions.get_mut::<Open>() else { return };
+        let Some(open) = extensions.get_mut::<OpenSpan>() else { return };
         if open.events.len() >= EVENTS {
             open.dropped = open.dropped.saturating_add(1);
             return;
         }
-        let mut fields = Fields::default();
+        let mut fields = SpanFields::default();
         event.record(&mut fields);
         let level = KeyValue::new("level", event.metadata().level().as_str());
         let target = KeyValue::new("target", event.metadata().target());
@@ -150,8 +150,8 @@ where
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        let open = context.span(&id).and_then(|span| span.extensions_mut().remove::<Open>());
-        let Some(Open { trace, start, events, dropped }) = open else { return };
+        let open = context.span(&id).and_then(|span| span.extensions_mut().remove::<OpenSpan>());
+        let Some(OpenSpan { trace, start, events, dropped }) = open else { return };
         let mut told = SpanEvents::default();
         told.events = events;
         told.dropped_count = dropped;
@@ -176,9 +176,9 @@ where
 
 /// The fields of a span or event, as text.
 #[derive(Default)]
-struct Fields(Vec<(&'static str, String)>);
+struct SpanFields(Vec<(&'static str, String)>);
 
-impl Fields {
+impl SpanFields {
     fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(field, _)| *field == name).map(|(_, value)| value.as_str())
     }
@@ -196,7 +196,7 @@ impl Fields {
     }
 }
 
-impl Visit for Fields {
+impl Visit for SpanFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.keep(field, value);
     }

@@ -25,21 +25,21 @@ const NOT_ALLOWED: &str = "405 Method Not Allowed";
 const STUCK: &str = "the service does not answer: its loop is stuck";
 
 /// An HTTP answer.
-struct Answer {
+struct HttpResponse {
     status: &'static str,
     kind: &'static str,
     body: String,
 }
 
 /// A request of a client.
-struct Request {
+struct HttpRequest {
     method: String,
     path: String,
     /// Types of content that it accepts, if it says so.
     accept: Option<String>,
 }
 
-impl Request {
+impl HttpRequest {
     fn of(request: &httparse::Request<'_, '_>) -> Option<Self> {
         let (method, target) = (request.method?, request.path?);
         // RFC 9112, 3.2.2: through a proxy the target is a whole URI.
@@ -62,7 +62,7 @@ pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, watch
         // A client that slow will not read an answer either.
         Err(_) => return,
     };
-    let Answer { status, kind, body } = answer;
+    let HttpResponse { status, kind, body } = answer;
     // RFC 9110, 15.5.6: a method that is not answered is told which are.
     let allow =
         if status == NOT_ALLOWED { format!("Allow: {}\r\n", METHODS.join(", ")) } else { String::new() };
@@ -86,7 +86,7 @@ pub(super) async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, watch
 }
 
 /// Reads the head of a request; `None` if it is no request, or too long.
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<HttpRequest> {
     let mut head = Vec::with_capacity(1024);
     while head.len() < HEAD_LIMIT {
         let room = HEAD_LIMIT - head.len();
@@ -96,13 +96,13 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS];
         let mut request = httparse::Request::new(&mut headers);
         if request.parse(&head).ok()?.is_complete() {
-            return Request::of(&request);
+            return HttpRequest::of(&request);
         }
     }
     None
 }
 
-async fn answer(watched: &Watched, request: &Request) -> Answer {
+async fn answer(watched: &Watched, request: &HttpRequest) -> HttpResponse {
     if !METHODS.contains(&request.method.as_str()) {
         return text(NOT_ALLOWED, "only GET and HEAD\n");
     }
@@ -129,18 +129,18 @@ fn describe(readiness: &Readiness) -> String {
 }
 
 /// Metrics that could not be read are as old as the last reading.
-async fn metrics(watched: &Watched, accept: Option<&str>) -> Answer {
+async fn metrics(watched: &Watched, accept: Option<&str>) -> HttpResponse {
     watched.look().await;
     let mut body = String::new();
     match encode(&mut body, &watched.registry) {
         Ok(()) if text_format::is_wanted(accept) => {
-            Answer { status: "200 OK", kind: text_format::CONTENT_TYPE, body: text_format::of(&body) }
+            HttpResponse { status: "200 OK", kind: text_format::CONTENT_TYPE, body: text_format::of(&body) }
         }
-        Ok(()) => Answer { status: "200 OK", kind: OPEN_METRICS, body },
+        Ok(()) => HttpResponse { status: "200 OK", kind: OPEN_METRICS, body },
         Err(error) => text("500 Internal Server Error", format!("{error}\n")),
     }
 }
 
-fn text(status: &'static str, body: impl Into<String>) -> Answer {
-    Answer { status, kind: TEXT, body: body.into() }
+fn text(status: &'static str, body: impl Into<String>) -> HttpResponse {
+    HttpResponse { status, kind: TEXT, body: body.into() }
 }

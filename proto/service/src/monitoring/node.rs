@@ -6,7 +6,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use quiver_machine::{Machine, Reason};
+use quiver_machine::{Machine, RefusalReason};
 use quiver_net::{Handle, Unreached};
 
 use super::{Monitor, MonitorPlace, Readiness, registry};
@@ -27,7 +27,7 @@ impl Refusals {
     pub fn register(&self, registry: &mut Registry, help: &str, others: &[&str]) {
         // There from the first, at 0: a rate over a counter that appears with its first count would miss that
         // one.
-        let reasons = Reason::all().map(|reason| reason.to_string());
+        let reasons = RefusalReason::all().map(|reason| reason.to_string());
         for reason in reasons.chain(others.iter().copied().map(String::from)) {
             let _ = self.0.get_or_create(&Why { reason });
         }

@@ -7,7 +7,7 @@ use quiver_crypto::{Digest, Secret, aead, ct_eq, prf};
 use zeroize::Zeroizing;
 
 use super::Records;
-use super::header::{DOMAIN, Header};
+use super::header::{DOMAIN, StateFileHeader};
 use crate::{Error, Result};
 
 /// length 4 ‖ nonce 12 ‖ mark 16
@@ -23,7 +23,7 @@ const UNWRITTEN: usize = 8;
 
 /// The state of reading or writing: which frame comes next and what it must be bound to.
 #[derive(Clone)]
-pub(super) struct Chain {
+pub(super) struct FrameChain {
     key: Secret<32>,
     header: Digest,
     index: u64,
@@ -40,8 +40,8 @@ pub(super) enum Next {
     Interrupted,
 }
 
-impl Chain {
-    pub(super) fn new(header: &Header, root: &Secret<32>) -> Self {
+impl FrameChain {
+    pub(super) fn new(header: &StateFileHeader, root: &Secret<32>) -> Self {
         Self {
             key: header.file_key(root),
             header: header.digest(),

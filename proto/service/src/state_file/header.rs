@@ -34,13 +34,13 @@ pub(super) enum Seal {
 
 /// The header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct StateFileHeader {
     pub(super) owner: Owner,
     pub(super) seal: Seal,
     pub(super) file_id: [u8; 16],
 }
 
-impl Header {
+impl StateFileHeader {
     fn body(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.fixed(MAGIC).u16(VERSION).lp(self.owner.role.as_bytes()).lp(self.owner.deployment.as_bytes());

@@ -11,7 +11,7 @@ use crate::timeout::eventually;
 /// process id, when the last is dropped.
 #[derive(Clone, Debug)]
 pub struct Process {
-    child: Arc<Mutex<Running>>,
+    child: Arc<Mutex<RunningProcess>>,
     /// The file of its standard output.
     pub out: PathBuf,
     /// The file of its log.
@@ -19,16 +19,16 @@ pub struct Process {
 }
 
 #[derive(Debug)]
-struct Running(Child);
+struct RunningProcess(Child);
 
-impl Running {
+impl RunningProcess {
     fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.kill();
     }
@@ -66,7 +66,7 @@ impl Process {
             let program = command.get_program().to_string_lossy();
             panic!("cannot start {program}: {error}; docs/firmware-development.md says what emulation needs")
         });
-        Self { child: Arc::new(Mutex::new(Running(child))), out, err }
+        Self { child: Arc::new(Mutex::new(RunningProcess(child))), out, err }
     }
 
     /// Process id.
@@ -75,7 +75,7 @@ impl Process {
         self.running().0.id()
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, RunningProcess> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::fmt::Debug;
 
-use quiver_machine::{Finished, Machine, Now};
+use quiver_machine::{FinishedJob, Machine, Now};
 
 use crate::{CompactRng, Effects, FaultInjection, Outputs, SimNode, Stimulus};
 
@@ -82,7 +82,7 @@ impl<M: Machine> TestNode<M> {
 /// A node whichever its machine.
 pub(super) trait AnyNode {
     fn feed(&mut self, now: u64, stimulus: Stimulus<Infallible>) -> Effects;
-    fn finish_job(&mut self, now: u64, done: Finished) -> Effects;
+    fn finish_job(&mut self, now: u64, done: FinishedJob) -> Effects;
     fn power_off(&mut self);
     fn alive(&self) -> bool;
     fn deadline(&self) -> u64;
@@ -107,7 +107,7 @@ impl<M: Machine<Event: Debug> + 'static> AnyNode for TestNode<M> {
         self.take(now, stimulus)
     }
 
-    fn finish_job(&mut self, now: u64, done: Finished) -> Effects {
+    fn finish_job(&mut self, now: u64, done: FinishedJob) -> Effects {
         self.collect(|sim, outputs| sim.finish_job(now, done, outputs))
     }
 

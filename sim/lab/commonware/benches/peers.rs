@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use criterion::Criterion;
-use quiver_commonware::{Contender, CpuTime, contenders, verdict};
+use quiver_commonware::{CpuTime, IbeContender, contenders, verdict};
 
 /// An operation under test: its name, and a contender's implementation.
-type Measured = (&'static str, fn(&mut Contender) -> bool);
+type Measured = (&'static str, fn(&mut IbeContender) -> bool);
 
 const OPERATIONS: [Measured; 3] = [
     ("encrypt", |contender| (contender.encrypt)()),

@@ -8,7 +8,7 @@ use crate::{ours, theirs};
 pub type Operation = Box<dyn FnMut() -> bool>;
 
 /// A scheme with a quorum, an identity, its key and a ciphertext for it.
-pub struct Contender {
+pub struct IbeContender {
     /// Crate and variant: letters, digits, hyphens.
     pub name: &'static str,
     /// Encrypts 32 bytes to the identity.
@@ -23,6 +23,6 @@ pub struct Contender {
 ///
 /// # Errors
 /// The error of a contender.
-pub fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
+pub fn contenders() -> Result<Vec<IbeContender>, Box<dyn Error>> {
     Ok(ours::contenders()?.into_iter().chain(theirs::contenders()?).collect())
 }

@@ -19,7 +19,7 @@ mod ours;
 mod theirs;
 pub mod verdict;
 
-pub use contender::{Contender, Operation, contenders};
+pub use contender::{IbeContender, Operation, contenders};
 pub use cpu_time::CpuTime;
 
 /// Holders of shares.

@@ -6,7 +6,7 @@ use quiver_ibe::{Dealing, Encryptor, IdentityKey, IdentityPoint, PublicShares, U
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::{Contender, HOLDERS, NEEDED, Operation};
+use crate::{HOLDERS, IbeContender, NEEDED, Operation};
 
 const IDENTITY: &[u8] = b"mission/alpha/phase-2";
 const MESSAGE: &[u8; 32] = b"a message of thirty-two bytes ..";
@@ -30,7 +30,7 @@ fn quorum() -> Result<Quorum, Box<dyn Error>> {
     Ok(Quorum { publics, shares, point, key })
 }
 
-pub(crate) fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
+pub(crate) fn contenders() -> Result<Vec<IbeContender>, Box<dyn Error>> {
     let quorum = quorum()?;
     let (master, mut random) = (*quorum.publics.master(), rng());
     let once = move || {
@@ -45,11 +45,11 @@ pub(crate) fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
     ])
 }
 
-fn contender(name: &'static str, encrypt: Operation, quorum: Quorum) -> Result<Contender, Box<dyn Error>> {
+fn contender(name: &'static str, encrypt: Operation, quorum: Quorum) -> Result<IbeContender, Box<dyn Error>> {
     let Quorum { publics, shares, point, key } = quorum;
     let mut random = rng();
     let ciphertext = publics.master().encrypt(&point, MESSAGE, &mut random)?;
-    Ok(Contender {
+    Ok(IbeContender {
         name,
         encrypt,
         decrypt: Box::new(move || key.decrypt(&ciphertext).is_ok_and(|opened| *opened == MESSAGE)),

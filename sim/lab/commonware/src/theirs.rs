@@ -12,24 +12,24 @@ use commonware_cryptography::ed25519::PrivateKey;
 use commonware_parallel::Sequential;
 use commonware_utils::{N3f1, TryCollect, test_rng};
 
-use crate::{Contender, HOLDERS, Operation};
+use crate::{HOLDERS, IbeContender, Operation};
 
 const NAMESPACE: &[u8] = b"quiver";
 const TARGET: &[u8] = b"mission/alpha/phase-2";
 const MESSAGE: [u8; 32] = *b"a message of thirty-two bytes ..";
 
-pub(crate) fn contenders() -> Result<Vec<Contender>, Box<dyn Error>> {
+pub(crate) fn contenders() -> Result<Vec<IbeContender>, Box<dyn Error>> {
     Ok(vec![contender::<MinPk>("commonware-minpk")?, contender::<MinSig>("commonware-minsig")?])
 }
 
-fn contender<V: Variant>(name: &'static str) -> Result<Contender, Box<dyn Error>> {
+fn contender<V: Variant>(name: &'static str) -> Result<IbeContender, Box<dyn Error>> {
     let mut rng = test_rng();
     let (secret, public) = keypair::<_, V>(&mut rng);
     let message = Block::new(MESSAGE);
     let key = sign_message::<V>(&secret, NAMESPACE, TARGET);
     let ciphertext = encrypt::<_, V>(&mut rng, public, (NAMESPACE, TARGET), &message)
         .map_err(|error| format!("{error:?}"))?;
-    Ok(Contender {
+    Ok(IbeContender {
         name,
         encrypt: Box::new(move || encrypt::<_, V>(&mut rng, public, (NAMESPACE, TARGET), &message).is_ok()),
         decrypt: Box::new(move || decrypt::<V>(&key, &ciphertext) == Some(Block::new(MESSAGE))),

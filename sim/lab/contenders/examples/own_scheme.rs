@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 
 use quiver_contenders::probe::{self, MEMBERS};
 use quiver_contenders::{
-    Arena, Audience, Authority, Contender, ContenderError, Event, Facts, Fingerprint, KeyHolder, KeyScheme,
-    KeyState, Link, MemberId, Pace, Parcel, Participant, Received, SchemeController, SchemeMember,
+    Arena, ArenaCarrier, ArenaEvent, Audience, Contender, ContenderError, Facts, Fingerprint, KeyHolder,
+    KeyScheme, KeyState, MemberId, Pace, Parcel, Participant, ReceivedParcel, SchemeController, SchemeMember,
+    SecretsOrigin,
 };
 use quiver_crypto::{Secret, aead, prf};
 use quiver_world::radio::{Loss, Preset};
@@ -49,9 +50,10 @@ impl Contender for Shared {
         }
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         // A usurper has nothing but what is public, and here nothing is.
-        let master = if authority == Authority::Genuine { self.master.clone() } else { Secret::new([0; 32]) };
+        let master =
+            if authority == SecretsOrigin::Genuine { self.master.clone() } else { Secret::new([0; 32]) };
         let scheme = Controller { master, members: BTreeSet::new(), key: None };
         Ok(Box::new(SchemeController::new(scheme, self.pace)))
     }
@@ -97,7 +99,7 @@ struct Member {
 }
 
 impl KeyHolder for Member {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         let Some((epoch, sealed)) = received.bytes.split_first_chunk() else { return };
         let epoch = u64::from_be_bytes(*epoch);
         // An old message must not bring an old key back.
@@ -118,10 +120,10 @@ impl KeyHolder for Member {
 /// Plays three events, and has the scheme probed.
 pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let loss = Loss::independent(0.05)?;
-    let link = Link::Radio { profile: Box::new(Preset::Ieee802154.profile()), loss };
+    let link = ArenaCarrier::Radio { profile: Box::new(Preset::Ieee802154.profile()), loss };
     let mut scheme = Shared { master: Secret::new([7; 32]), pace: link.pace() };
-    let mut arena = Arena::new(&mut scheme, link, 20, Event::newcomers(20), 1)?;
-    for event in [Event::Form, Event::RemoveOne, Event::AdmitTenth] {
+    let mut arena = Arena::new(&mut scheme, link, 20, ArenaEvent::newcomers(20), 1)?;
+    for event in [ArenaEvent::Form, ArenaEvent::RemoveOne, ArenaEvent::AdmitTenth] {
         let outcome = arena.play(event)?;
         println!("{}: {} bytes, everybody after {:?}", event.title(), outcome.bytes, outcome.until[2]);
         assert_eq!((outcome.reached, outcome.complaints.len()), (outcome.members, 0));

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
 use crate::contract::{
-    Authority, CONTROLLER, Command, Contender, ContenderError, Fingerprint, MemberId, Pace, Participant,
+    CONTROLLER, Command, Contender, ContenderError, Fingerprint, MemberId, Pace, Participant, SecretsOrigin,
     member_of, peer_of,
 };
 
@@ -38,7 +38,7 @@ const STEPS_UNTIMED: u64 = 256;
 
 /// Carrier of the messages.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Link {
+pub enum ArenaCarrier {
     /// A radio channel that all share.
     Radio {
         /// The radio.
@@ -61,7 +61,7 @@ const SEGMENT_HEADERS: usize = 14 + 20 + 32;
 /// First time-out of TCP after which a lost segment goes out again (RFC 6298, the least that systems use).
 const TIMEOUT: Duration = Duration::from_millis(200);
 
-impl Link {
+impl ArenaCarrier {
     /// The radio as schemes need to know it.
     #[must_use]
     pub fn pace(&self) -> Pace {
@@ -93,7 +93,7 @@ impl Link {
 
 /// Event of a group of N members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Event {
+pub enum ArenaEvent {
     /// N members come into an empty group at once.
     Form,
     /// All members get a fresh key.
@@ -110,7 +110,7 @@ pub enum Event {
     LoseController,
 }
 
-impl Event {
+impl ArenaEvent {
     /// All, in the order in which they are played.
     pub const ALL: [Self; 7] = [
         Self::Form,
@@ -188,7 +188,7 @@ pub struct Outcome {
 
 /// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Violation {
+pub enum ArenaViolation {
     /// A member holds a key that the controller never made.
     ForeignKey(MemberId),
     /// A removed member holds a key that was made after its removal.
@@ -197,7 +197,7 @@ pub enum Violation {
     NewcomerHasOldKey(MemberId),
 }
 
-impl std::fmt::Display for Violation {
+impl std::fmt::Display for ArenaViolation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ForeignKey(id) => write!(f, "member {id} holds a key that the controller never made"),
@@ -209,7 +209,7 @@ impl std::fmt::Display for Violation {
 
 /// Standing of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum MemberPresence {
     Outside,
     /// The member is in the group since this number of keys had been made.
     Inside(usize),
@@ -217,7 +217,7 @@ enum Standing {
     Removed(usize),
 }
 
-struct Node {
+struct ArenaNode {
     machine: Box<dyn Participant>,
     connected: bool,
     /// Time of the planned wake-up, and what its machine wants.
@@ -254,10 +254,10 @@ pub struct Recorded {
 /// A world with one controller and its members.
 pub struct Arena<'a> {
     contender: &'a mut dyn Contender,
-    link: Link,
+    link: ArenaCarrier,
     gateway: Option<Profile>,
-    nodes: Vec<Node>,
-    standing: Vec<Standing>,
+    nodes: Vec<ArenaNode>,
+    standing: Vec<MemberPresence>,
     founders: u32,
     queue: EventQueue<Due>,
     now: Duration,
@@ -268,7 +268,7 @@ pub struct Arena<'a> {
     rng: ChaCha8Rng,
     /// Keys that the controller made, in order.
     made: Vec<Fingerprint>,
-    violations: BTreeSet<Violation>,
+    violations: BTreeSet<ArenaViolation>,
     complaints: Vec<String>,
     last_sent: Duration,
     airtime: Duration,
@@ -289,7 +289,7 @@ impl<'a> Arena<'a> {
     /// [`ContenderError`].
     pub fn new(
         contender: &'a mut dyn Contender,
-        link: Link,
+        link: ArenaCarrier,
         founders: u32,
         newcomers: u32,
         seed: u64,
@@ -299,7 +299,7 @@ impl<'a> Arena<'a> {
             return Err(ContenderError::Members(founders));
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut nodes = vec![node(contender.controller(Authority::Genuine)?, true, &mut rng)];
+        let mut nodes = vec![node(contender.controller(SecretsOrigin::Genuine)?, true, &mut rng)];
         let mut watched = [0, 0];
         for id in 0..total {
             // As many among those that come later.
@@ -313,14 +313,14 @@ impl<'a> Arena<'a> {
         }
         let pace = link.pace();
         let gateway = match &link {
-            Link::Radio { profile, .. } => Some(profile.as_ref().clone().at_gateway()),
-            Link::Streams { .. } => None,
+            ArenaCarrier::Radio { profile, .. } => Some(profile.as_ref().clone().at_gateway()),
+            ArenaCarrier::Streams { .. } => None,
         };
         let mut arena = Self {
             contender,
             gateway,
             nodes,
-            standing: vec![Standing::Outside; total as usize],
+            standing: vec![MemberPresence::Outside; total as usize],
             founders,
             queue: EventQueue::default(),
             now: Duration::ZERO,
@@ -363,7 +363,7 @@ impl<'a> Arena<'a> {
 
     /// Violations so far.
     #[must_use]
-    pub const fn violations(&self) -> &BTreeSet<Violation> {
+    pub const fn violations(&self) -> &BTreeSet<ArenaViolation> {
         &self.violations
     }
 
@@ -395,13 +395,13 @@ impl<'a> Arena<'a> {
     #[must_use]
     pub fn inside(&self) -> Vec<MemberId> {
         let ids = (0..).zip(&self.standing);
-        ids.filter(|(_, standing)| matches!(standing, Standing::Inside(_))).map(|(id, _)| id).collect()
+        ids.filter(|(_, standing)| matches!(standing, MemberPresence::Inside(_))).map(|(id, _)| id).collect()
     }
 
     /// The first so many members from this one on that never were in the group.
     fn outside(&self, first: MemberId, count: u32) -> Vec<MemberId> {
         let ids = (0..).zip(&self.standing).skip(first as usize);
-        let outside = ids.filter(|(_, standing)| **standing == Standing::Outside).map(|(id, _)| id);
+        let outside = ids.filter(|(_, standing)| **standing == MemberPresence::Outside).map(|(id, _)| id);
         outside.take(count as usize).collect()
     }
 
@@ -409,7 +409,7 @@ impl<'a> Arena<'a> {
     ///
     /// # Errors
     /// [`ContenderError`] if a new controller cannot be made.
-    pub fn play(&mut self, event: Event) -> Result<Outcome, ContenderError> {
+    pub fn play(&mut self, event: ArenaEvent) -> Result<Outcome, ContenderError> {
         for node in &mut self.nodes {
             (node.account, node.cpu) = (Account::default(), Duration::ZERO);
         }
@@ -421,13 +421,13 @@ impl<'a> Arena<'a> {
         }
         let timer = ThreadTime::now();
         match event {
-            Event::Form => self.admit(0, self.founders),
-            Event::AdmitOne => self.admit(self.founders, 1),
-            Event::AdmitTenth => self.admit(self.founders, self.founders.div_ceil(10)),
-            Event::Expire => self.command(0, Command::Expire),
-            Event::RemoveOne => self.remove(1),
-            Event::RemoveTenth => self.remove(self.founders.div_ceil(10)),
-            Event::LoseController => self.restart_controller()?,
+            ArenaEvent::Form => self.admit(0, self.founders),
+            ArenaEvent::AdmitOne => self.admit(self.founders, 1),
+            ArenaEvent::AdmitTenth => self.admit(self.founders, self.founders.div_ceil(10)),
+            ArenaEvent::Expire => self.command(0, Command::Expire),
+            ArenaEvent::RemoveOne => self.remove(1),
+            ArenaEvent::RemoveTenth => self.remove(self.founders.div_ceil(10)),
+            ArenaEvent::LoseController => self.restart_controller()?,
         }
         let is_cut = !self.run(start, before, timer);
         Ok(Outcome { is_cut, ..self.outcome(start) })
@@ -437,7 +437,7 @@ impl<'a> Arena<'a> {
         let ids = self.outside(first, count);
         let pace = self.contender.pace_of_newcomers();
         for id in &ids {
-            self.set_standing(*id, Standing::Inside(self.made.len()));
+            self.set_standing(*id, MemberPresence::Inside(self.made.len()));
             self.connect(*id);
         }
         for (before, id) in (0..).zip(&ids) {
@@ -455,14 +455,14 @@ impl<'a> Arena<'a> {
         let apart = (inside.len() / count.max(1) as usize).max(1);
         let ids: Vec<MemberId> = inside.iter().skip(1).step_by(apart).take(count as usize).copied().collect();
         for id in &ids {
-            self.set_standing(*id, Standing::Removed(self.made.len()));
+            self.set_standing(*id, MemberPresence::Removed(self.made.len()));
         }
         self.command(0, Command::Remove(ids));
     }
 
     fn restart_controller(&mut self) -> Result<(), ContenderError> {
         let inside = self.inside();
-        let machine = self.contender.controller(Authority::Genuine)?;
+        let machine = self.contender.controller(SecretsOrigin::Genuine)?;
         let mut fresh = node(machine, true, &mut self.rng);
         if let Some(controller) = self.nodes.first_mut() {
             // The radio's silence outlives its computer.
@@ -480,7 +480,7 @@ impl<'a> Arena<'a> {
         Ok(())
     }
 
-    fn set_standing(&mut self, id: MemberId, standing: Standing) {
+    fn set_standing(&mut self, id: MemberId, standing: MemberPresence) {
         if let Some(place) = self.standing.get_mut(id as usize) {
             *place = standing;
         }
@@ -556,7 +556,7 @@ impl<'a> Arena<'a> {
             }
             Due::Broadcast { from, sent, bytes } => self.reach(from, &sent, &bytes),
             Due::Connect(id) => {
-                let is_inside = matches!(self.standing.get(id as usize), Some(Standing::Inside(_)));
+                let is_inside = matches!(self.standing.get(id as usize), Some(MemberPresence::Inside(_)));
                 let is_off = self.nodes.get(id as usize + 1).is_some_and(|node| !node.connected);
                 if is_inside && is_off {
                     self.connect(id);
@@ -568,7 +568,7 @@ impl<'a> Arena<'a> {
 
     /// Delivers a broadcast to those in range, each with a loss of its own.
     fn reach(&mut self, from: usize, sent: &Transmission, bytes: &Arc<[u8]>) {
-        let Link::Radio { profile, loss } = self.link.clone() else { return };
+        let ArenaCarrier::Radio { profile, loss } = self.link.clone() else { return };
         let power = *profile.power();
         for to in (0..self.nodes.len()).filter(|to| *to != from) {
             let Some(node) = self.nodes.get_mut(to) else { continue };
@@ -576,7 +576,7 @@ impl<'a> Arena<'a> {
             if to > 0 && !node.connected {
                 continue;
             }
-            let removed = to > 0 && matches!(self.standing.get(to - 1), Some(Standing::Removed(_)));
+            let removed = to > 0 && matches!(self.standing.get(to - 1), Some(MemberPresence::Removed(_)));
             if !removed {
                 node.account += &Account::hearing(sent, &power);
             }
@@ -642,7 +642,7 @@ impl<'a> Arena<'a> {
     fn cut(&mut self, index: usize, peer: Peer, comes_again: bool) {
         let member = if index == 0 { member_of(peer) } else { u32::try_from(index - 1).ok() };
         let Some(id) = member else { return };
-        if matches!(self.standing.get(id as usize), Some(Standing::Removed(_))) {
+        if matches!(self.standing.get(id as usize), Some(MemberPresence::Removed(_))) {
             // Nothing keeps a radio from listening.
             return self.feed(0, Input::Disconnected { peer: peer_of(id) });
         }
@@ -675,11 +675,11 @@ impl<'a> Arena<'a> {
         };
         self.reached.remove(&id);
         let Some(key) = key else { return };
-        let standing = self.standing.get(id as usize).copied().unwrap_or(Standing::Outside);
+        let standing = self.standing.get(id as usize).copied().unwrap_or(MemberPresence::Outside);
         if let Some(violation) = self.judge(id, standing, key) {
             self.violations.insert(violation);
         }
-        if matches!(standing, Standing::Inside(_)) && self.made.last() == Some(&key) {
+        if matches!(standing, MemberPresence::Inside(_)) && self.made.last() == Some(&key) {
             self.reached.insert(id, self.now);
         }
     }
@@ -693,20 +693,20 @@ impl<'a> Arena<'a> {
         }
     }
 
-    fn judge(&self, id: MemberId, standing: Standing, key: Fingerprint) -> Option<Violation> {
+    fn judge(&self, id: MemberId, standing: MemberPresence, key: Fingerprint) -> Option<ArenaViolation> {
         let Some(number) = self.made.iter().position(|made| *made == key) else {
-            return Some(Violation::ForeignKey(id));
+            return Some(ArenaViolation::ForeignKey(id));
         };
         match standing {
-            Standing::Removed(at) if number >= at => Some(Violation::RemovedHasKey(id)),
-            Standing::Inside(since) if number < since => Some(Violation::NewcomerHasOldKey(id)),
-            Standing::Outside => Some(Violation::NewcomerHasOldKey(id)),
-            Standing::Inside(_) | Standing::Removed(_) => None,
+            MemberPresence::Removed(at) if number >= at => Some(ArenaViolation::RemovedHasKey(id)),
+            MemberPresence::Inside(since) if number < since => Some(ArenaViolation::NewcomerHasOldKey(id)),
+            MemberPresence::Outside => Some(ArenaViolation::NewcomerHasOldKey(id)),
+            MemberPresence::Inside(_) | MemberPresence::Removed(_) => None,
         }
     }
 
     fn transmit(&mut self, from: usize, to: Destination, bytes: Arc<[u8]>) {
-        let removed = from > 0 && matches!(self.standing.get(from - 1), Some(Standing::Removed(_)));
+        let removed = from > 0 && matches!(self.standing.get(from - 1), Some(MemberPresence::Removed(_)));
         if removed {
             return;
         }
@@ -724,8 +724,8 @@ impl<'a> Arena<'a> {
             recording.push(Recorded { from, to, bytes: Arc::clone(&bytes) });
         }
         match self.link.clone() {
-            Link::Radio { profile, loss } => self.send_by_radio(&profile, loss, from, to, bytes),
-            Link::Streams { delay, loss } => {
+            ArenaCarrier::Radio { profile, loss } => self.send_by_radio(&profile, loss, from, to, bytes),
+            ArenaCarrier::Streams { delay, loss } => {
                 let receivers: Vec<usize> = match to {
                     Some(to) => vec![to],
                     None => {
@@ -828,15 +828,16 @@ impl<'a> Arena<'a> {
         let mut times: Vec<Duration> = self.reached.values().map(|at| at.saturating_sub(start)).collect();
         times.sort_unstable();
         let until = [50, 99, 100].map(|share| times.get((members * share).div_ceil(100).max(1) - 1).copied());
-        let removed =
-            |index: usize| index > 0 && matches!(self.standing.get(index - 1), Some(Standing::Removed(_)));
+        let removed = |index: usize| {
+            index > 0 && matches!(self.standing.get(index - 1), Some(MemberPresence::Removed(_)))
+        };
         let counted = self.nodes.iter().enumerate().filter(|(index, _)| !removed(*index));
         let mut total = Account::default();
         counted.for_each(|(_, node)| total += &node.account);
         let watched: Vec<Duration> = (1..)
             .zip(self.nodes.iter().skip(1))
             .filter(|(index, node)| {
-                node.watched && matches!(self.standing.get(index - 1), Some(Standing::Inside(_)))
+                node.watched && matches!(self.standing.get(index - 1), Some(MemberPresence::Inside(_)))
             })
             .map(|(_, node)| node.cpu)
             .collect();
@@ -859,10 +860,10 @@ impl<'a> Arena<'a> {
     }
 }
 
-fn node(machine: Box<dyn Participant>, watched: bool, rng: &mut ChaCha8Rng) -> Node {
+fn node(machine: Box<dyn Participant>, watched: bool, rng: &mut ChaCha8Rng) -> ArenaNode {
     let mut seed = [0; 32];
     rng.fill_bytes(&mut seed);
-    Node {
+    ArenaNode {
         machine,
         connected: false,
         wake: None,

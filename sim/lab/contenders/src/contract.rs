@@ -107,7 +107,7 @@ pub struct Facts {
 
 /// Origin of the secrets of a controller's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
+pub enum SecretsOrigin {
     /// Secrets of the group's controller.
     Genuine,
     /// No secrets, but public values alone: the machine of a usurper.
@@ -143,7 +143,7 @@ pub trait Contender {
     ///
     /// # Errors
     /// [`ContenderError::Scheme`].
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError>;
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError>;
 
     /// Machine of a member with its long-term secrets and nothing else. The same secrets whenever it is called.
     ///

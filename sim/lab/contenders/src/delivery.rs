@@ -39,7 +39,7 @@ const SLACK: Duration = Duration::from_millis(100);
 /// Receivers for which a fragment is meant, apart from its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Filter {
+pub enum ReceiverFilter {
     /// Members that hold a key.
     WithKey = 0,
     /// Members that hold none.
@@ -48,7 +48,7 @@ pub enum Filter {
     Everybody = 2,
 }
 
-impl Filter {
+impl ReceiverFilter {
     const fn takes(code: u8, has_key: bool) -> bool {
         match code {
             0 => has_key,
@@ -60,7 +60,7 @@ impl Filter {
 
 /// A frame to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct OutgoingFrame {
     /// Receiver of the parcel, or all.
     pub to: Destination,
     /// Bytes of the parcel.
@@ -69,7 +69,7 @@ pub struct Outgoing {
 
 struct Queued {
     to: Option<MemberId>,
-    filter: Filter,
+    filter: ReceiverFilter,
     expected: BTreeSet<MemberId>,
     bytes: Vec<u8>,
 }
@@ -83,7 +83,7 @@ struct Active {
 }
 
 /// Sending side, at the controller.
-pub struct Sender {
+pub struct DeliverySender {
     pace: Pace,
     queue: VecDeque<Queued>,
     active: Vec<Active>,
@@ -91,7 +91,7 @@ pub struct Sender {
     given_up: usize,
 }
 
-impl Sender {
+impl DeliverySender {
     /// A sender with nothing to send.
     #[must_use]
     pub const fn new(pace: Pace) -> Self {
@@ -110,7 +110,7 @@ impl Sender {
     pub fn push(
         &mut self,
         to: Option<MemberId>,
-        filter: Filter,
+        filter: ReceiverFilter,
         expected: BTreeSet<MemberId>,
         bytes: Vec<u8>,
     ) -> Result<(), String> {
@@ -159,7 +159,7 @@ impl Sender {
     }
 
     /// Starts what can start, and begins the rounds that are due.
-    pub fn poll(&mut self, now: Duration, out: &mut Vec<Outgoing>) {
+    pub fn poll(&mut self, now: Duration, out: &mut Vec<OutgoingFrame>) {
         self.active.retain(|active| !active.parcel.expected.is_empty());
         let mut rest = Vec::new();
         for mut active in std::mem::take(&mut self.active) {
@@ -192,7 +192,7 @@ impl Sender {
                 && self.active.iter().all(|active| active.parcel.to.is_some())
     }
 
-    fn send_round(&self, now: Duration, active: &mut Active, out: &mut Vec<Outgoing>) {
+    fn send_round(&self, now: Duration, active: &mut Active, out: &mut Vec<OutgoingFrame>) {
         let piece = self.piece();
         let count = fragments(active.parcel.bytes.len(), piece);
         let last = count - 1;
@@ -215,7 +215,7 @@ impl Sender {
             let start = usize::from(index) * piece;
             let end = (start + piece).min(active.parcel.bytes.len());
             bytes.extend(active.parcel.bytes.get(start..end).unwrap_or_default());
-            out.push(Outgoing { to, bytes });
+            out.push(OutgoingFrame { to, bytes });
         }
         // Others may hold the channel, the longer the more often nothing was heard.
         let patience = self.pace.frame * 4 * (1 << active.rounds.min(6));
@@ -236,7 +236,7 @@ fn fragments(len: usize, piece: usize) -> u16 {
     u16::try_from(len.div_ceil(piece)).unwrap_or(u16::MAX).max(1)
 }
 
-struct Assembly {
+struct ParcelAssembly {
     has: Vec<bool>,
     held: usize,
     pieces: BTreeMap<u16, Vec<u8>>,
@@ -252,16 +252,16 @@ pub struct Complete {
 }
 
 /// Receiving side, at a member.
-pub struct Receiver {
+pub struct DeliveryReceiver {
     capacity: usize,
     keeps_bytes: bool,
-    assemblies: BTreeMap<u16, Assembly>,
+    assemblies: BTreeMap<u16, ParcelAssembly>,
     complete: VecDeque<u16>,
     /// Reports that are due: when, of which parcel.
     reports: Vec<(Duration, u16)>,
 }
 
-impl Receiver {
+impl DeliveryReceiver {
     /// A receiver that keeps the bytes of its parcels, or their first fragments and which it has.
     #[must_use]
     pub const fn new(pace: Pace, keeps_bytes: bool) -> Self {
@@ -289,7 +289,7 @@ impl Receiver {
         let (count, ticks) = (u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h]));
         let known = self.complete.contains(&number);
         // A member that has begun a parcel, or has it, goes on reporting it although it holds a key by now.
-        if !known && !self.assemblies.contains_key(&number) && !Filter::takes(filter, has_key) {
+        if !known && !self.assemblies.contains_key(&number) && !ReceiverFilter::takes(filter, has_key) {
             return None;
         }
         if ticks > 0 && !self.reports.iter().any(|(_, of)| *of == number) {
@@ -304,7 +304,7 @@ impl Receiver {
         if self.assemblies.len() >= MAX_ASSEMBLIES && !self.assemblies.contains_key(&number) {
             self.assemblies.pop_first();
         }
-        let assembly = self.assemblies.entry(number).or_insert_with(|| Assembly {
+        let assembly = self.assemblies.entry(number).or_insert_with(|| ParcelAssembly {
             has: vec![false; usize::from(count)],
             held: 0,
             pieces: BTreeMap::new(),
@@ -329,7 +329,7 @@ impl Receiver {
     }
 
     /// Sends the reports that are due.
-    pub fn poll(&mut self, now: Duration, out: &mut Vec<Outgoing>) {
+    pub fn poll(&mut self, now: Duration, out: &mut Vec<OutgoingFrame>) {
         let due: Vec<u16> =
             self.reports.extract_if(.., |(at, _)| *at <= now).map(|(_, number)| number).collect();
         for number in due {
@@ -342,7 +342,7 @@ impl Receiver {
                     bytes.extend(length.to_be_bytes());
                 }
             }
-            out.push(Outgoing { to: Destination::Peer(CONTROLLER), bytes });
+            out.push(OutgoingFrame { to: Destination::Peer(CONTROLLER), bytes });
         }
     }
 
@@ -381,15 +381,16 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(u64::from(members) + len as u64);
         let mut bytes = vec![0; len];
         rng.fill_bytes(&mut bytes);
-        let (mut sender, mut frames) = (Sender::new(PACE), 0);
+        let (mut sender, mut frames) = (DeliverySender::new(PACE), 0);
         if unicast {
             for member in 0..members {
-                sender.push(Some(member), Filter::Everybody, [member].into(), bytes.clone()).unwrap();
+                sender.push(Some(member), ReceiverFilter::Everybody, [member].into(), bytes.clone()).unwrap();
             }
         } else {
-            sender.push(None, Filter::WithoutKey, (0..members).collect(), bytes.clone()).unwrap();
+            sender.push(None, ReceiverFilter::WithoutKey, (0..members).collect(), bytes.clone()).unwrap();
         }
-        let mut receivers: Vec<Receiver> = (0..members).map(|_| Receiver::new(PACE, true)).collect();
+        let mut receivers: Vec<DeliveryReceiver> =
+            (0..members).map(|_| DeliveryReceiver::new(PACE, true)).collect();
         let mut have: Vec<Option<Vec<u8>>> = vec![None; members as usize];
         let mut now = Duration::ZERO;
         loop {
@@ -409,7 +410,7 @@ mod tests {
                     }
                 }
             }
-            let deadlines = receivers.iter().filter_map(Receiver::deadline).chain(sender.deadline());
+            let deadlines = receivers.iter().filter_map(DeliveryReceiver::deadline).chain(sender.deadline());
             let Some(next) = deadlines.min() else { break };
             now = next;
             for (member, receiver) in receivers.iter_mut().enumerate() {
@@ -448,13 +449,13 @@ mod tests {
 
     #[test]
     fn nobody_is_waited_for_who_is_removed_and_not_for_ever() {
-        let mut sender = Sender::new(PACE);
-        sender.push(None, Filter::Everybody, [1, 2].into(), vec![1]).unwrap();
+        let mut sender = DeliverySender::new(PACE);
+        sender.push(None, ReceiverFilter::Everybody, [1, 2].into(), vec![1]).unwrap();
         let mut out = Vec::new();
         sender.poll(Duration::ZERO, &mut out);
         sender.forget(&[1, 2]);
         assert_eq!(sender.deadline(), None);
-        sender.push(None, Filter::Everybody, [3].into(), vec![1]).unwrap();
+        sender.push(None, ReceiverFilter::Everybody, [3].into(), vec![1]).unwrap();
         sender.poll(Duration::ZERO, &mut out);
         while let Some(deadline) = sender.deadline() {
             sender.poll(deadline, &mut out);
@@ -465,9 +466,9 @@ mod tests {
     #[test]
     fn strange_bytes_do_nothing() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut receiver = Receiver::new(PACE, true);
-        let mut sender = Sender::new(PACE);
-        sender.push(None, Filter::Everybody, [0].into(), vec![0; 100]).unwrap();
+        let mut receiver = DeliveryReceiver::new(PACE, true);
+        let mut sender = DeliverySender::new(PACE);
+        sender.push(None, ReceiverFilter::Everybody, [0].into(), vec![0; 100]).unwrap();
         sender.poll(Duration::ZERO, &mut Vec::new());
         for length in 0..40 {
             for kind in 0..4 {
@@ -479,6 +480,6 @@ mod tests {
             }
         }
         assert!(receiver.assemblies.is_empty());
-        assert!(sender.push(None, Filter::Everybody, [0].into(), vec![0; 2_000_000]).is_err());
+        assert!(sender.push(None, ReceiverFilter::Everybody, [0].into(), vec![0; 2_000_000]).is_err());
     }
 }

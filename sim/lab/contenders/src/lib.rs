@@ -19,10 +19,10 @@ pub mod probe;
 pub mod scheme;
 pub mod schemes;
 
-pub use arena::{Arena, Event, Link, Outcome, Violation};
+pub use arena::{Arena, ArenaCarrier, ArenaEvent, ArenaViolation, Outcome};
 pub use contract::{
-    Authority, CONTROLLER, Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Pace,
-    Participant, member_of, peer_of,
+    CONTROLLER, Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Pace,
+    Participant, SecretsOrigin, member_of, peer_of,
 };
 pub use probe::{Findings, probe};
-pub use scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+pub use scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};

@@ -16,9 +16,9 @@ use quiver_world::radio::{Loss, Preset};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
-use crate::arena::{Arena, Event, Link, Recorded, Violation};
+use crate::arena::{Arena, ArenaCarrier, ArenaEvent, ArenaViolation, Recorded};
 use crate::contract::{
-    Authority, CONTROLLER, Command, Contender, ContenderError, Fingerprint, MemberId, Pace, peer_of,
+    CONTROLLER, Command, Contender, ContenderError, Fingerprint, MemberId, Pace, SecretsOrigin, peer_of,
 };
 use crate::delivery::FRAGMENT_HEADER;
 
@@ -44,7 +44,7 @@ pub struct Findings {
     /// A member's long-term secrets open what was recorded before they were stolen.
     pub recordings_open: bool,
     /// Violations without an adversary.
-    pub violations: BTreeSet<Violation>,
+    pub violations: BTreeSet<ArenaViolation>,
 }
 
 impl Findings {
@@ -71,8 +71,8 @@ impl Findings {
 
 /// The link over which a scheme is probed: frames of any size, none lost, so that a message is one frame.
 #[must_use]
-pub fn link() -> Link {
-    Link::Radio { profile: Box::new(Preset::Ideal.profile()), loss: Loss::None }
+pub fn link() -> ArenaCarrier {
+    ArenaCarrier::Radio { profile: Box::new(Preset::Ideal.profile()), loss: Loss::None }
 }
 
 /// Probes a scheme that was set up for [`MEMBERS`] founders and the newcomers of all events, over [`link`].
@@ -82,20 +82,20 @@ pub fn link() -> Link {
 pub fn probe(contender: &mut dyn Contender, seed: u64) -> Result<Findings, ContenderError> {
     let (mut findings, recorded, keys);
     {
-        let mut arena = Arena::new(contender, link(), MEMBERS, Event::newcomers(MEMBERS), seed)?;
+        let mut arena = Arena::new(contender, link(), MEMBERS, ArenaEvent::newcomers(MEMBERS), seed)?;
         arena.record();
-        arena.play(Event::Form)?;
-        arena.play(Event::Expire)?;
+        arena.play(ArenaEvent::Form)?;
+        arena.play(ArenaEvent::Expire)?;
         // From here on one member has nothing but its last key.
         let removed_key = arena.member(REMOVED).and_then(crate::Participant::captured_key);
         let before = arena.recorded().len();
-        arena.play(Event::RemoveOne)?;
+        arena.play(ArenaEvent::RemoveOne)?;
         let (old, new) = arena.recorded().split_at(before);
         findings = Findings {
             masks_repeat: removed_key.as_ref().is_some_and(|key| masks_repeat(key, old, new, arena.keys())),
             ..Findings::default()
         };
-        arena.play(Event::AdmitOne)?;
+        arena.play(ArenaEvent::AdmitOne)?;
         findings.violations.clone_from(arena.violations());
         (recorded, keys) = (arena.recorded().to_vec(), arena.keys().to_vec());
         findings.goes_back = goes_back(&mut arena, &recorded);
@@ -181,7 +181,7 @@ fn recordings_open(
 
 /// A group forms; then a controller that has nothing but what is public sends what it would send to form it.
 fn takes_foreign_keys(contender: &mut dyn Contender, seed: u64) -> Result<bool, ContenderError> {
-    let mut usurper = contender.controller(Authority::Public)?;
+    let mut usurper = contender.controller(SecretsOrigin::Public)?;
     let mut rng = ChaCha8Rng::from_seed([4; 32]);
     let now = Now { monotonic: std::time::Duration::from_secs(1), unix: EPOCH_START };
     let mut frames: Vec<(Option<MemberId>, Vec<u8>)> = Vec::new();
@@ -215,7 +215,7 @@ fn takes_foreign_keys(contender: &mut dyn Contender, seed: u64) -> Result<bool, 
         poll(usurper.as_mut());
     }
     let mut arena = Arena::new(contender, link(), MEMBERS, 0, seed)?;
-    arena.play(Event::Form)?;
+    arena.play(ArenaEvent::Form)?;
     let genuine: BTreeSet<Fingerprint> = arena.keys().iter().copied().collect();
     for (to, frame) in frames {
         for member in (0..MEMBERS).filter(|member| to.is_none_or(|to| to == *member)) {
@@ -235,7 +235,7 @@ fn takes_foreign_keys(contender: &mut dyn Contender, seed: u64) -> Result<bool, 
 pub fn setting(seed: u64) -> crate::schemes::Setting {
     let pace: Pace = link().pace();
     crate::schemes::Setting {
-        members: MEMBERS + Event::newcomers(MEMBERS),
+        members: MEMBERS + ArenaEvent::newcomers(MEMBERS),
         founders: MEMBERS,
         pace,
         shared_medium: true,

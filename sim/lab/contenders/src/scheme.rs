@@ -9,7 +9,7 @@ use quiver_machine::{Destination, Input, Machine, Now, Outbox, Output};
 use rand_core::CryptoRngCore;
 
 use crate::contract::{Command, KeyState, MemberId, Pace, Participant};
-use crate::delivery::{Complete, Filter, Outgoing, Receiver, Sender};
+use crate::delivery::{Complete, DeliveryReceiver, DeliverySender, OutgoingFrame, ReceiverFilter};
 
 /// Receivers of a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub trait KeyScheme {
 
 /// A parcel as a member receives it.
 #[derive(Clone, Copy, Debug)]
-pub struct Received<'a> {
+pub struct ReceivedParcel<'a> {
     /// Number of the parcel, the same at all members.
     pub number: u16,
     /// Bytes of the parcel.
@@ -62,7 +62,7 @@ pub struct Received<'a> {
 /// A member's side of a scheme.
 pub trait KeyHolder {
     /// Takes a parcel. A parcel that is not for this member, or is forged, changes nothing.
-    fn open(&mut self, received: Received<'_>);
+    fn open(&mut self, received: ReceivedParcel<'_>);
 
     /// Epoch and fingerprint of the key held.
     fn key_state(&self) -> Option<KeyState>;
@@ -81,7 +81,7 @@ pub trait KeyHolder {
 /// A controller's machine around a [`KeyScheme`].
 pub struct SchemeController<S> {
     scheme: S,
-    sender: Sender,
+    sender: DeliverySender,
     members: BTreeSet<MemberId>,
     out: Outbox<String, Infallible>,
 }
@@ -90,7 +90,7 @@ impl<S: KeyScheme> SchemeController<S> {
     /// A controller without members.
     #[must_use]
     pub fn new(scheme: S, pace: Pace) -> Self {
-        Self { scheme, sender: Sender::new(pace), members: BTreeSet::new(), out: Outbox::new() }
+        Self { scheme, sender: DeliverySender::new(pace), members: BTreeSet::new(), out: Outbox::new() }
     }
 
     fn change(&mut self, added: &[MemberId], removed: &[MemberId], rng: &mut dyn CryptoRngCore) {
@@ -105,13 +105,15 @@ impl<S: KeyScheme> SchemeController<S> {
         for Parcel { to, bytes } in parcels {
             let pushed = match to {
                 Audience::One(member) => {
-                    self.sender.push(Some(member), Filter::Everybody, [member].into(), bytes)
+                    self.sender.push(Some(member), ReceiverFilter::Everybody, [member].into(), bytes)
                 }
-                Audience::Staying => self.sender.push(None, Filter::WithKey, staying.clone(), bytes),
+                Audience::Staying => self.sender.push(None, ReceiverFilter::WithKey, staying.clone(), bytes),
                 Audience::Newcomers => {
-                    self.sender.push(None, Filter::WithoutKey, added.iter().copied().collect(), bytes)
+                    self.sender.push(None, ReceiverFilter::WithoutKey, added.iter().copied().collect(), bytes)
                 }
-                Audience::All => self.sender.push(None, Filter::Everybody, self.members.clone(), bytes),
+                Audience::All => {
+                    self.sender.push(None, ReceiverFilter::Everybody, self.members.clone(), bytes)
+                }
             };
             if let Err(what) = pushed {
                 self.out.event(what);
@@ -157,7 +159,7 @@ impl<S: KeyScheme> Participant for SchemeController<S> {
 pub struct SchemeMember<H> {
     holder: H,
     pace: Pace,
-    receiver: Receiver,
+    receiver: DeliveryReceiver,
     out: Outbox<String, Infallible>,
 }
 
@@ -165,14 +167,14 @@ impl<H: KeyHolder> SchemeMember<H> {
     /// A member that has received nothing.
     #[must_use]
     pub fn new(holder: H, pace: Pace) -> Self {
-        let receiver = Receiver::new(pace, holder.takes_bytes());
+        let receiver = DeliveryReceiver::new(pace, holder.takes_bytes());
         Self { holder, pace, receiver, out: Outbox::new() }
     }
 
     fn receive(&mut self, now: Duration, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
         let has_key = self.holder.key_state().is_some();
         if let Some(Complete { number, bytes }) = self.receiver.receive(now, bytes, has_key, rng) {
-            self.holder.open(Received { number, bytes: &bytes });
+            self.holder.open(ReceivedParcel { number, bytes: &bytes });
         }
     }
 }
@@ -186,7 +188,9 @@ impl<H: KeyHolder> Machine for SchemeMember<H> {
         match input {
             Input::Received { bytes, .. } => self.receive(now.monotonic, bytes, rng),
             // A controller that starts anew numbers its parcels anew.
-            Input::Connected { .. } => self.receiver = Receiver::new(self.pace, self.holder.takes_bytes()),
+            Input::Connected { .. } => {
+                self.receiver = DeliveryReceiver::new(self.pace, self.holder.takes_bytes())
+            }
             Input::Timeout | Input::Disconnected { .. } | Input::Resumed | Input::Command(_) => {}
         }
         let mut frames = Vec::new();
@@ -209,8 +213,8 @@ impl<H: KeyHolder> Participant for SchemeMember<H> {
     }
 }
 
-fn transmit(out: &mut Outbox<String, Infallible>, frames: Vec<Outgoing>) {
-    for Outgoing { to, bytes } in frames {
+fn transmit(out: &mut Outbox<String, Infallible>, frames: Vec<OutgoingFrame>) {
+    for OutgoingFrame { to, bytes } in frames {
         match to {
             Destination::Peer(peer) => out.send_encoded(peer, bytes),
             Destination::Group => out.send_encoded_to_group(bytes),

@@ -14,7 +14,7 @@ use quiver_kem::KemSetting;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::arena::Event;
+use crate::arena::ArenaEvent;
 use crate::contract::{Contender, ContenderError, Fingerprint, KeyState, Pace};
 
 pub use self::ainq_paper::AinqAsPublished;
@@ -25,7 +25,7 @@ pub use self::mls::OpenMls;
 pub use self::mls::{Mls, MlsRs};
 pub use self::pairwise::Pairwise;
 pub use self::quiver::Quiver;
-pub use self::x25519::Identity;
+pub use self::x25519::X25519Identity;
 
 /// Circumstances that a scheme is set up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +124,8 @@ impl SchemeKind {
 
     /// Returns true if the scheme has this event. MLS loses no controller: any member commits in its place.
     #[must_use]
-    pub const fn has(self, event: Event) -> bool {
-        !(self.is_mls() && matches!(event, Event::LoseController))
+    pub const fn has(self, event: ArenaEvent) -> bool {
+        !(self.is_mls() && matches!(event, ArenaEvent::LoseController))
     }
 
     /// Sets it up.

@@ -2,16 +2,19 @@
 
 use quiver_contenders::probe::{self, probe};
 use quiver_contenders::schemes::{SchemeKind, Setting};
-use quiver_contenders::{Arena, Event, Link, Outcome};
+use quiver_contenders::{Arena, ArenaCarrier, ArenaEvent, Outcome};
 use quiver_world::radio::{Loss, Preset};
 
-fn radio(preset: Preset, loss: f64) -> Link {
-    Link::Radio { profile: Box::new(preset.profile().with_coding()), loss: Loss::independent(loss).unwrap() }
+fn radio(preset: Preset, loss: f64) -> ArenaCarrier {
+    ArenaCarrier::Radio {
+        profile: Box::new(preset.profile().with_coding()),
+        loss: Loss::independent(loss).unwrap(),
+    }
 }
 
 /// Plays all events of so many members. Every member must have the newest key after each.
-fn play(scheme: SchemeKind, link: &Link, members: u32, seed: u64) -> Vec<(Event, Outcome)> {
-    let newcomers = Event::newcomers(members);
+fn play(scheme: SchemeKind, link: &ArenaCarrier, members: u32, seed: u64) -> Vec<(ArenaEvent, Outcome)> {
+    let newcomers = ArenaEvent::newcomers(members);
     let setting = Setting {
         members: members + newcomers,
         founders: members,
@@ -22,7 +25,7 @@ fn play(scheme: SchemeKind, link: &Link, members: u32, seed: u64) -> Vec<(Event,
     let mut contender = scheme.build(setting).unwrap();
     let mut arena = Arena::new(contender.as_mut(), link.clone(), members, newcomers, seed).unwrap();
     let mut outcomes = Vec::new();
-    for event in Event::ALL.into_iter().filter(|event| scheme.has(*event)) {
+    for event in ArenaEvent::ALL.into_iter().filter(|event| scheme.has(*event)) {
         let outcome = arena.play(event).unwrap();
         assert_eq!(outcome.complaints, Vec::<String>::new(), "{scheme:?} {event:?}");
         assert_eq!(outcome.reached, outcome.members, "{scheme:?} {event:?} {outcome:?}");
@@ -40,7 +43,12 @@ fn play(scheme: SchemeKind, link: &Link, members: u32, seed: u64) -> Vec<(Event,
 fn every_scheme_delivers_every_event_over_lossy_radios_and_streams() {
     for scheme in SchemeKind::ALL {
         play(*scheme, &radio(Preset::Ieee802154, 0.1), 12, 1);
-        play(*scheme, &Link::Streams { delay: std::time::Duration::from_millis(10), loss: 0.1 }, 12, 2);
+        play(
+            *scheme,
+            &ArenaCarrier::Streams { delay: std::time::Duration::from_millis(10), loss: 0.1 },
+            12,
+            2,
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! The membership events of a Quiver group, carried out by MLS (RFC 9420) for comparison.
 //!
-//! A thin driver over [`mls_rs`], which does all the work for real: [`Member::commit`] adds, removes and
-//! updates, [`Member::follow`] applies another member's commit, [`Candidate::join`] joins. Everything goes in
+//! A thin driver over [`mls_rs`], which does all the work for real: [`MlsMember::commit`] adds, removes and
+//! updates, [`MlsMember::follow`] applies another member's commit, [`Candidate::join`] joins. Everything goes in
 //! and out serialised, so that sizes are those of the wire and times include parsing.
 //!
 //! # Choices in favour of MLS
@@ -43,5 +43,5 @@ pub mod warm;
 
 pub use error::{Error, Result};
 pub use library::{GroupCandidate, GroupMember};
-pub use member::{Candidate, Change, Invitation, Leaf, Member, SECRET_LEN, Sent};
+pub use member::{Candidate, CommitChanges, CommitMessages, Invitation, Leaf, MlsMember, SECRET_LEN};
 pub use warm::warm_group;

@@ -1,7 +1,7 @@
 //! Groups by one library or another: what the arena of schemes needs of both.
 
 use crate::Result;
-use crate::member::{Candidate, Change, Invitation, Member, SECRET_LEN, Sent};
+use crate::member::{Candidate, CommitChanges, CommitMessages, Invitation, MlsMember, SECRET_LEN};
 use crate::provider::Provider;
 
 /// Member of a group, with its own copy of the tree.
@@ -22,7 +22,7 @@ pub trait GroupMember: Sized {
     ///
     /// # Errors
     /// [`Error`](crate::Error) if the library refuses.
-    fn commit(&mut self, change: Change<'_>) -> Result<Sent>;
+    fn commit(&mut self, change: CommitChanges<'_>) -> Result<CommitMessages>;
 
     /// Applies another member's commit. False if it removed this member.
     ///
@@ -61,7 +61,7 @@ pub trait GroupCandidate: Sized {
     fn join(&self, invitation: &Invitation) -> Result<Self::Member>;
 }
 
-impl GroupMember for Member {
+impl GroupMember for MlsMember {
     type Setup = Provider;
     type Candidate = Candidate;
 
@@ -69,7 +69,7 @@ impl GroupMember for Member {
         Self::found(name, setup)
     }
 
-    fn commit(&mut self, change: Change<'_>) -> Result<Sent> {
+    fn commit(&mut self, change: CommitChanges<'_>) -> Result<CommitMessages> {
         self.commit(change)
     }
 
@@ -87,7 +87,7 @@ impl GroupMember for Member {
 }
 
 impl GroupCandidate for Candidate {
-    type Member = Member;
+    type Member = MlsMember;
 
     fn new(name: &str, setup: &Provider) -> Result<Self> {
         Self::new(name, setup)
@@ -97,7 +97,7 @@ impl GroupCandidate for Candidate {
         self.key_package()
     }
 
-    fn join(&self, invitation: &Invitation) -> Result<Member> {
+    fn join(&self, invitation: &Invitation) -> Result<MlsMember> {
         self.join(invitation)
     }
 }

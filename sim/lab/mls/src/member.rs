@@ -18,7 +18,7 @@ type Config = WithIdentityProvider<
 /// Index of a member's leaf; the founder has 0.
 pub type Leaf = u32;
 
-/// Bytes of what [`Member::secret`] exports.
+/// Bytes of what [`MlsMember::secret`] exports.
 pub const SECRET_LEN: usize = 32;
 
 /// A joining member: a signing key and one published key package.
@@ -50,17 +50,17 @@ impl Candidate {
     ///
     /// # Errors
     /// [`Error::Mls`] if the welcome is for others or the tree does not hold.
-    pub fn join(&self, invitation: &Invitation) -> Result<Member> {
+    pub fn join(&self, invitation: &Invitation) -> Result<MlsMember> {
         let tree = ExportedTree::from_bytes(&invitation.tree)?;
         let welcome = MlsMessage::from_bytes(&invitation.welcome)?;
         let (group, _) = self.client.join_group(Some(tree), &welcome, None)?;
-        Ok(Member { client: self.client.clone(), group })
+        Ok(MlsMember { client: self.client.clone(), group })
     }
 }
 
 /// Changes of a commit. None at all means fresh keys.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Change<'a> {
+pub struct CommitChanges<'a> {
     /// Leaves to remove.
     pub removed: &'a [Leaf],
     /// Key packages to add.
@@ -69,7 +69,7 @@ pub struct Change<'a> {
 
 /// Messages of a commit, serialised as on the wire.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct CommitMessages {
     /// Commit for all earlier members of the group.
     pub commit: Vec<u8>,
     /// Invitation for the newcomers, if there are any.
@@ -95,12 +95,12 @@ impl Invitation {
 }
 
 /// A member with its own copy of the tree. Any member can commit.
-pub struct Member {
+pub struct MlsMember {
     client: Client<Config>,
     group: Group<Config>,
 }
 
-impl Member {
+impl MlsMember {
     /// Founds a group and is alone in it.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Member {
     ///
     /// # Errors
     /// [`Error::Mls`] for a bad key package or an empty leaf; the group is as it was.
-    pub fn commit(&mut self, change: Change<'_>) -> Result<Sent> {
+    pub fn commit(&mut self, change: CommitChanges<'_>) -> Result<CommitMessages> {
         let mut builder = self.group.commit_builder();
         for leaf in change.removed {
             builder = builder.remove_member(*leaf)?;
@@ -135,7 +135,7 @@ impl Member {
         };
         let commit = output.commit_message().to_bytes()?;
         self.group.apply_pending_commit()?;
-        Ok(Sent { commit, invitation })
+        Ok(CommitMessages { commit, invitation })
     }
 
     /// Applies another member's commit. False if it removed this member.
@@ -202,9 +202,9 @@ impl std::fmt::Debug for Candidate {
     }
 }
 
-impl std::fmt::Debug for Member {
+impl std::fmt::Debug for MlsMember {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Member")
+        f.debug_struct("MlsMember")
             .field("leaf", &self.leaf())
             .field("epoch", &self.epoch())
             .finish_non_exhaustive()

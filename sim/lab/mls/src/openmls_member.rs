@@ -21,7 +21,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use zeroize::Zeroizing;
 
 use crate::library::{GroupCandidate, GroupMember};
-use crate::member::{Change, Invitation, SECRET_LEN, Sent};
+use crate::member::{CommitChanges, CommitMessages, Invitation, SECRET_LEN};
 use crate::{Error, Result};
 
 /// Ciphersuite of a group.
@@ -163,7 +163,7 @@ impl GroupMember for OpenMlsMember {
         Ok(Self { provider, signer: Arc::new(signer), group })
     }
 
-    fn commit(&mut self, change: Change<'_>) -> Result<Sent> {
+    fn commit(&mut self, change: CommitChanges<'_>) -> Result<CommitMessages> {
         keep_on_this_thread()?;
         let added: Vec<KeyPackage> =
             change.added.iter().map(|bytes| self.checked(bytes)).collect::<Result<_>>()?;
@@ -187,7 +187,7 @@ impl GroupMember for OpenMlsMember {
             }),
             None => None,
         };
-        Ok(Sent { commit, invitation })
+        Ok(CommitMessages { commit, invitation })
     }
 
     fn follow(&mut self, commit: &[u8]) -> Result<bool> {

@@ -5,7 +5,7 @@
 //! has a key, which it gets when somebody beneath it commits. One committer beneath each lowest inner node is
 //! enough, so here every other member has committed once, right after it was added with its neighbour.
 
-use crate::member::{Candidate, Change, Member};
+use crate::member::{Candidate, CommitChanges, MlsMember};
 use crate::provider::Provider;
 use crate::{Error, Result};
 
@@ -23,16 +23,16 @@ pub fn warm_group(
     founder: &str,
     names: &[String],
     mut proceed: impl FnMut(usize) -> bool,
-) -> Result<Option<(Member, Member)>> {
+) -> Result<Option<(MlsMember, MlsMember)>> {
     let (plain, remembering) = (Provider::default(), Provider::remembering());
-    let mut founder = Member::found(founder, &plain)?;
-    let mut watched: Option<Member> = None;
+    let mut founder = MlsMember::found(founder, &plain)?;
+    let mut watched: Option<MlsMember> = None;
     let Some((neighbour, others)) = names.split_first().filter(|(_, others)| !others.is_empty()) else {
         return Err(Error::TooFew);
     };
     // The founder's neighbour needs no other committer beside it.
     let neighbour = Candidate::new(neighbour, &remembering)?;
-    founder.commit(Change { added: &[neighbour.key_package()], ..Change::default() })?;
+    founder.commit(CommitChanges { added: &[neighbour.key_package()], ..CommitChanges::default() })?;
     let middle = others.len() / 4;
     for (index, pair) in others.chunks(2).enumerate() {
         if !proceed(2 * index + 1) {
@@ -40,7 +40,7 @@ pub fn warm_group(
         }
         let provider = if index == middle { &plain } else { &remembering };
         let mut first = add_pair(&mut founder, watched.as_mut(), pair, provider)?;
-        let sent = first.commit(Change::default())?;
+        let sent = first.commit(CommitChanges::default())?;
         founder.follow(&sent.commit)?;
         match &mut watched {
             Some(watched) => drop(watched.follow(&sent.commit)?),
@@ -48,7 +48,7 @@ pub fn warm_group(
             None => {}
         }
     }
-    let sent = founder.commit(Change::default())?;
+    let sent = founder.commit(CommitChanges::default())?;
     let mut watched = watched.ok_or(Error::TooFew)?;
     watched.follow(&sent.commit)?;
     Ok(Some((founder, watched)))
@@ -56,14 +56,14 @@ pub fn warm_group(
 
 /// Adds one or two members in one commit and gives the first of them.
 fn add_pair(
-    founder: &mut Member,
-    watched: Option<&mut Member>,
+    founder: &mut MlsMember,
+    watched: Option<&mut MlsMember>,
     names: &[String],
     provider: &Provider,
-) -> Result<Member> {
+) -> Result<MlsMember> {
     let mut pair = names.iter().map(|name| Candidate::new(name, provider)).collect::<Result<Vec<_>>>()?;
     let added: Vec<&[u8]> = pair.iter().map(Candidate::key_package).collect();
-    let sent = founder.commit(Change { added: &added, ..Change::default() })?;
+    let sent = founder.commit(CommitChanges { added: &added, ..CommitChanges::default() })?;
     if let Some(watched) = watched {
         watched.follow(&sent.commit)?;
     }

@@ -3,14 +3,14 @@
 
 use mls_rs::MlsMessage;
 use quiver_mls::provider::Provider;
-use quiver_mls::{Candidate, Change, Error, Leaf, Member, Sent, warm_group};
+use quiver_mls::{Candidate, CommitChanges, CommitMessages, Error, Leaf, MlsMember, warm_group};
 
 const N: usize = 8;
 
 /// A committer and all its members.
 struct World {
-    founder: Member,
-    members: Vec<Member>,
+    founder: MlsMember,
+    members: Vec<MlsMember>,
 }
 
 fn candidates(what: &str, count: usize) -> Vec<Candidate> {
@@ -24,15 +24,15 @@ fn names(count: usize) -> Vec<String> {
 
 impl World {
     fn formed() -> Self {
-        let founder = Member::found("leader", &Provider::default()).unwrap();
+        let founder = MlsMember::found("leader", &Provider::default()).unwrap();
         let mut world = Self { founder, members: Vec::new() };
         world.admit(candidates("drone", N));
         world
     }
 
-    fn admit(&mut self, newcomers: Vec<Candidate>) -> Sent {
+    fn admit(&mut self, newcomers: Vec<Candidate>) -> CommitMessages {
         let added: Vec<&[u8]> = newcomers.iter().map(Candidate::key_package).collect();
-        let sent = self.founder.commit(Change { added: &added, ..Change::default() }).unwrap();
+        let sent = self.founder.commit(CommitChanges { added: &added, ..CommitChanges::default() }).unwrap();
         self.follow(&sent);
         let invitation = sent.invitation.as_ref().unwrap();
         self.members.extend(newcomers.into_iter().map(|newcomer| newcomer.join(invitation).unwrap()));
@@ -40,9 +40,10 @@ impl World {
     }
 
     /// Removes the members at these places and gives them, as they are after the commit reached them too.
-    fn remove(&mut self, places: &[usize]) -> (Sent, Vec<Member>) {
+    fn remove(&mut self, places: &[usize]) -> (CommitMessages, Vec<MlsMember>) {
         let leaves: Vec<Leaf> = places.iter().map(|place| self.members[*place].leaf()).collect();
-        let sent = self.founder.commit(Change { removed: &leaves, ..Change::default() }).unwrap();
+        let sent =
+            self.founder.commit(CommitChanges { removed: &leaves, ..CommitChanges::default() }).unwrap();
         let (mut out, rest) =
             std::mem::take(&mut self.members).into_iter().partition(|member| leaves.contains(&member.leaf()));
         self.members = rest;
@@ -53,7 +54,7 @@ impl World {
         (sent, out)
     }
 
-    fn follow(&mut self, sent: &Sent) {
+    fn follow(&mut self, sent: &CommitMessages) {
         for member in &mut self.members {
             assert!(member.follow(&sent.commit).unwrap());
         }
@@ -69,7 +70,7 @@ impl World {
     }
 }
 
-fn expect_serialised(sent: &Sent, invites: bool) {
+fn expect_serialised(sent: &CommitMessages, invites: bool) {
     let length = |bytes: &[u8]| MlsMessage::from_bytes(bytes).unwrap().to_bytes().unwrap().len();
     assert!(!sent.commit.is_empty());
     assert_eq!(length(&sent.commit), sent.commit.len());
@@ -87,7 +88,7 @@ fn all_members_agree_after_every_event() {
     world.expect_agreement();
     let mut secrets = vec![world.founder.secret().unwrap()];
 
-    let update = world.founder.commit(Change::default()).unwrap();
+    let update = world.founder.commit(CommitChanges::default()).unwrap();
     world.follow(&update);
     world.expect_agreement();
     expect_serialised(&update, false);
@@ -121,7 +122,7 @@ fn removed_member_cannot_follow() {
     let mut world = World::formed();
     let (_, mut out) = world.remove(&[2]);
     assert_ne!(out[0].secret().unwrap(), world.founder.secret().unwrap());
-    let update = world.founder.commit(Change::default()).unwrap();
+    let update = world.founder.commit(CommitChanges::default()).unwrap();
     world.follow(&update);
     world.expect_agreement();
     assert!(matches!(out[0].follow(&update.commit), Err(Error::Mls(_))));
@@ -142,11 +143,11 @@ fn restored_member_is_where_it_was_saved() {
     world.founder.save().unwrap();
     world.members[0].save().unwrap();
     let (epoch, secret) = (world.founder.epoch(), world.founder.secret().unwrap());
-    let sent = world.founder.commit(Change::default()).unwrap();
+    let sent = world.founder.commit(CommitChanges::default()).unwrap();
     world.members[0].follow(&sent.commit).unwrap();
     let (mut founder, mut member) = (world.founder.restored().unwrap(), world.members[0].restored().unwrap());
     assert_eq!((founder.epoch(), founder.secret().unwrap()), (epoch, secret));
-    let sent = founder.commit(Change { removed: &[3], ..Change::default() }).unwrap();
+    let sent = founder.commit(CommitChanges { removed: &[3], ..CommitChanges::default() }).unwrap();
     assert!(member.follow(&sent.commit).unwrap());
     assert_eq!(founder.secret().unwrap(), member.secret().unwrap());
     assert_ne!(founder.secret().unwrap(), world.founder.secret().unwrap());
@@ -162,9 +163,9 @@ fn warmed_group_agrees_after_every_event() {
         let newcomer = candidates("newcomer", 1).remove(0);
         let added = [newcomer.key_package()];
         for change in [
-            Change::default(),
-            Change { removed: &removed, added: &[] },
-            Change { removed: &[], added: &added },
+            CommitChanges::default(),
+            CommitChanges { removed: &removed, added: &[] },
+            CommitChanges { removed: &[], added: &added },
         ] {
             let sent = founder.commit(change).unwrap();
             assert!(member.follow(&sent.commit).unwrap());
@@ -177,13 +178,13 @@ fn warmed_group_agrees_after_every_event() {
 fn warmed_tree_makes_an_update_logarithmic() {
     let update = |count: usize| {
         let (mut founder, _) = warm_group("leader", &names(count), |_| true).unwrap().unwrap();
-        founder.commit(Change::default()).unwrap().commit.len()
+        founder.commit(CommitChanges::default()).unwrap().commit.len()
     };
     // 16 and 32 leaves, all inner nodes filled: one more level, one more key and one more ciphertext.
     let (small, large) = (update(15), update(31));
     assert!(large > small && large - small < 150, "{small} and {large} bytes");
     let mut world = World::formed();
-    let cold = world.founder.commit(Change::default()).unwrap().commit.len();
+    let cold = world.founder.commit(CommitChanges::default()).unwrap().commit.len();
     assert!(cold > small, "{cold} and {small} bytes");
 }
 

@@ -4,7 +4,9 @@
 
 use quiver_mls::openmls_member::{OpenMlsCandidate, OpenMlsMember, OpenMlsSuite};
 use quiver_mls::provider::Provider;
-use quiver_mls::{Candidate, Change, Error, GroupCandidate, GroupMember, Invitation, Member, Sent};
+use quiver_mls::{
+    Candidate, CommitChanges, CommitMessages, Error, GroupCandidate, GroupMember, Invitation, MlsMember,
+};
 
 const SUITES: [OpenMlsSuite; 2] = [OpenMlsSuite::X25519, OpenMlsSuite::XWing];
 
@@ -12,8 +14,8 @@ fn candidates(what: &str, count: usize, suite: OpenMlsSuite) -> Vec<OpenMlsCandi
     (0..count).map(|i| OpenMlsCandidate::new(&format!("{what}-{i}"), &suite).unwrap()).collect()
 }
 
-fn commit(founder: &mut impl GroupMember, removed: &[u32], added: &[&[u8]]) -> Sent {
-    founder.commit(Change { removed, added }).unwrap()
+fn commit(founder: &mut impl GroupMember, removed: &[u32], added: &[&[u8]]) -> CommitMessages {
+    founder.commit(CommitChanges { removed, added }).unwrap()
 }
 
 fn expect_agreement(founder: &impl GroupMember, members: &[impl GroupMember]) {
@@ -81,9 +83,13 @@ fn strangers_and_other_suites_cannot_join() {
     assert!(drones[1].join(&invitation).is_err());
     let hybrid = candidates("drone", 1, OpenMlsSuite::XWing).remove(0);
     let (epoch, secret) = (founder.epoch(), founder.secret().unwrap());
-    assert!(founder.commit(Change { added: &[hybrid.key_package()], ..Change::default() }).is_err());
-    assert!(founder.commit(Change { added: &[b"no key package"], ..Change::default() }).is_err());
-    assert!(founder.commit(Change { removed: &[77], ..Change::default() }).is_err());
+    assert!(
+        founder.commit(CommitChanges { added: &[hybrid.key_package()], ..CommitChanges::default() }).is_err()
+    );
+    assert!(
+        founder.commit(CommitChanges { added: &[b"no key package"], ..CommitChanges::default() }).is_err()
+    );
+    assert!(founder.commit(CommitChanges { removed: &[77], ..CommitChanges::default() }).is_err());
     assert_eq!((founder.epoch(), founder.secret().unwrap()), (epoch, secret));
     let mut member = drones[0].join(&invitation).unwrap();
     assert!(matches!(member.follow(&invitation.welcome), Err(Error::OpenMls(_))));
@@ -113,7 +119,7 @@ fn both_libraries_are_members_of_one_group() {
 
     let one = OpenMlsCandidate::new("one", &suite).unwrap();
     let other = Candidate::new("other", &provider).unwrap();
-    let founder = Member::found("leader", &provider).unwrap();
+    let founder = MlsMember::found("leader", &provider).unwrap();
     let (mut founder, invitation) = mixed(founder, one.key_package(), other.key_package());
     let (mut one, mut other) = (one.join(&invitation).unwrap(), other.join(&invitation).unwrap());
     let sent = commit(&mut founder, &[1], &[]);

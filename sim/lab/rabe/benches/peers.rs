@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use criterion::{BenchmarkId, Criterion, SamplingMode};
-use quiver_rabe::{Contender, CpuTime, verdict};
+use quiver_rabe::{AbeContender, CpuTime, verdict};
 
 /// An operation under test: its name, and a contender's implementation.
-type Measured = (&'static str, fn(&mut Contender) -> bool);
+type Measured = (&'static str, fn(&mut AbeContender) -> bool);
 
 /// An operation that takes longer is not sampled: rabe's ac17 spends seconds on a key for a policy of 30
 /// attributes.
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .configure_from_args();
     let mut sizes = Vec::new();
     for attributes in [1, verdict::MANY] {
-        sizes.push((attributes, Contender::all(attributes)?));
+        sizes.push((attributes, AbeContender::all(attributes)?));
     }
     for (name, operation) in OPERATIONS {
         let mut group = criterion.benchmark_group(name);

@@ -8,7 +8,7 @@ use crate::{ours, theirs};
 pub type Operation = Box<dyn FnMut() -> bool>;
 
 /// A scheme with keys and a ciphertext for a conjunction of some attributes.
-pub struct Contender {
+pub struct AbeContender {
     /// Crate, scheme, and whether tables were made: letters, digits, hyphens.
     pub name: String,
     /// Derives a key for the attributes, or for the policy.
@@ -20,9 +20,9 @@ pub struct Contender {
 }
 
 /// All contenders.
-pub type Contenders = Vec<Contender>;
+pub type Contenders = Vec<AbeContender>;
 
-impl Contender {
+impl AbeContender {
     /// All of them, with so many attributes each.
     ///
     /// # Errors

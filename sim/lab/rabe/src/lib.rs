@@ -22,5 +22,5 @@ mod ours;
 mod theirs;
 pub mod verdict;
 
-pub use contender::{Contender, Contenders, Operation};
+pub use contender::{AbeContender, Contenders, Operation};
 pub use cpu_time::CpuTime;

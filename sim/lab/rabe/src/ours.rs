@@ -7,10 +7,10 @@ use quiver_policy::{AccessTree, Attribute, AttributeSet, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::{Contender, Contenders};
+use crate::{AbeContender, Contenders};
 
 /// The conjunction as a policy and its attributes as a set.
-struct Terms {
+struct QuiverTerms {
     tree: AccessTree,
     set: AttributeSet,
     listed: Universe,
@@ -19,7 +19,7 @@ struct Terms {
 pub(crate) fn contenders(names: &[String]) -> Result<Contenders, Box<dyn Error>> {
     let attributes = names.iter().map(|name| Attribute::plain(name)).collect::<Result<Vec<_>, _>>()?;
     let schema = Schema::new();
-    let terms = Terms {
+    let terms = QuiverTerms {
         tree: AccessTree::parse(&names.join(" and "), &schema)?,
         set: AttributeSet::parse(&names.join(", "), &schema)?,
         listed: Universe::closed(attributes)?,
@@ -35,12 +35,12 @@ pub(crate) fn contenders(names: &[String]) -> Result<Contenders, Box<dyn Error>>
 }
 
 fn contender<S: Scheme>(
-    terms: &Terms,
+    terms: &QuiverTerms,
     universe: &Universe,
     of_key: &S::KeyTerms,
     of_ciphertext: &S::CiphertextTerms,
     prepared: bool,
-) -> Result<Contender, Box<dyn Error>>
+) -> Result<AbeContender, Box<dyn Error>>
 where
     S::Parameters: 'static,
     S::MasterKey: 'static,
@@ -56,7 +56,7 @@ where
     let (of_key, of_ciphertext) = (of_key.clone(), of_ciphertext.clone());
     let (for_keys, for_ciphertexts) = (parameters.clone(), parameters.clone());
     let mut random = ChaCha20Rng::seed_from_u64(2);
-    Ok(Contender {
+    Ok(AbeContender {
         name: format!("quiver-{}{}", S::ID, if prepared { "-prepared" } else { "" }),
         generate: Box::new(move || S::derive(&for_keys, &master, &of_key, &mut random).is_ok()),
         encrypt: Box::new(move || S::encapsulate(&for_ciphertexts, &of_ciphertext, &mut rng).is_ok()),

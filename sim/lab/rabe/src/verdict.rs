@@ -17,12 +17,12 @@ pub struct Ratio {
     /// The contender in the denominator.
     pub part: (&'static str, usize),
     /// The goal.
-    pub goal: Goal,
+    pub goal: RatioGoal,
 }
 
 /// Goal of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
+pub enum RatioGoal {
     /// A ratio of at least this, in tenths.
     AtLeast(u32),
     /// A ratio of at most this, in tenths.
@@ -31,7 +31,7 @@ pub enum Goal {
     None,
 }
 
-impl Goal {
+impl RatioGoal {
     fn judge(self, ratio: f64) -> &'static str {
         let met = match self {
             Self::AtLeast(tenths) => ratio * 10.0 >= f64::from(tenths),
@@ -42,7 +42,7 @@ impl Goal {
     }
 }
 
-impl fmt::Display for Goal {
+impl fmt::Display for RatioGoal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AtLeast(tenths) => write!(f, ">= {}", f64::from(*tenths) / 10.0),
@@ -52,38 +52,38 @@ impl fmt::Display for Goal {
     }
 }
 
-const fn over(operation: &'static str, theirs: &'static str, ours: &'static str, goal: Goal) -> Ratio {
+const fn over(operation: &'static str, theirs: &'static str, ours: &'static str, goal: RatioGoal) -> Ratio {
     Ratio { operation, whole: (theirs, MANY), part: (ours, MANY), goal }
 }
 
-const fn flat(ours: &'static str, goal: Goal) -> Ratio {
+const fn flat(ours: &'static str, goal: RatioGoal) -> Ratio {
     Ratio { operation: "decrypt", whole: (ours, MANY), part: (ours, 1), goal }
 }
 
 /// The ratios of the bench. Schemes of one kind stand against each other: yct14 and lsw have the policy in
 /// the key.
 pub const RATIOS: [Ratio; 21] = [
-    over("encrypt", "rabe-yct14", "quiver-fabeo22-kp-prepared", Goal::AtLeast(500)),
-    over("encrypt", "rabe-yct14", "quiver-gpsw06-prepared", Goal::AtLeast(500)),
-    over("encrypt", "rabe-yct14", "quiver-yct14-insecure", Goal::AtLeast(500)),
-    over("encrypt", "rabe-lsw", "quiver-fabeo22-kp-prepared", Goal::AtLeast(250)),
-    over("encrypt", "rabe-lsw", "quiver-gpsw06-prepared", Goal::AtLeast(250)),
-    over("encrypt", "rabe-yct14", "quiver-fabeo22-kp", Goal::None),
-    over("encrypt", "rabe-lsw", "quiver-fabeo22-kp", Goal::None),
-    over("encrypt", "rabe-lsw", "quiver-gpsw06", Goal::None),
-    over("encrypt", "rabe-ac17-kp", "quiver-fabeo22-kp-prepared", Goal::None),
-    over("encrypt", "rabe-ac17-cp", "quiver-fabeo22-cp-prepared", Goal::None),
-    over("decrypt", "rabe-lsw", "quiver-fabeo22-kp", Goal::AtLeast(1500)),
-    over("decrypt", "rabe-lsw", "quiver-gpsw06", Goal::None),
-    over("decrypt", "rabe-yct14", "quiver-yct14-insecure", Goal::None),
-    over("decrypt", "rabe-ac17-kp", "quiver-fabeo22-kp", Goal::None),
-    over("decrypt", "rabe-ac17-cp", "quiver-fabeo22-cp", Goal::None),
-    flat("quiver-fabeo22-kp", Goal::AtMost(13)),
-    flat("quiver-fabeo22-cp", Goal::AtMost(13)),
-    over("generate", "rabe-yct14", "quiver-yct14-insecure", Goal::None),
-    over("generate", "rabe-lsw", "quiver-fabeo22-kp-prepared", Goal::None),
-    over("generate", "rabe-lsw", "quiver-gpsw06-prepared", Goal::None),
-    over("generate", "rabe-ac17-cp", "quiver-fabeo22-cp-prepared", Goal::None),
+    over("encrypt", "rabe-yct14", "quiver-fabeo22-kp-prepared", RatioGoal::AtLeast(500)),
+    over("encrypt", "rabe-yct14", "quiver-gpsw06-prepared", RatioGoal::AtLeast(500)),
+    over("encrypt", "rabe-yct14", "quiver-yct14-insecure", RatioGoal::AtLeast(500)),
+    over("encrypt", "rabe-lsw", "quiver-fabeo22-kp-prepared", RatioGoal::AtLeast(250)),
+    over("encrypt", "rabe-lsw", "quiver-gpsw06-prepared", RatioGoal::AtLeast(250)),
+    over("encrypt", "rabe-yct14", "quiver-fabeo22-kp", RatioGoal::None),
+    over("encrypt", "rabe-lsw", "quiver-fabeo22-kp", RatioGoal::None),
+    over("encrypt", "rabe-lsw", "quiver-gpsw06", RatioGoal::None),
+    over("encrypt", "rabe-ac17-kp", "quiver-fabeo22-kp-prepared", RatioGoal::None),
+    over("encrypt", "rabe-ac17-cp", "quiver-fabeo22-cp-prepared", RatioGoal::None),
+    over("decrypt", "rabe-lsw", "quiver-fabeo22-kp", RatioGoal::AtLeast(1500)),
+    over("decrypt", "rabe-lsw", "quiver-gpsw06", RatioGoal::None),
+    over("decrypt", "rabe-yct14", "quiver-yct14-insecure", RatioGoal::None),
+    over("decrypt", "rabe-ac17-kp", "quiver-fabeo22-kp", RatioGoal::None),
+    over("decrypt", "rabe-ac17-cp", "quiver-fabeo22-cp", RatioGoal::None),
+    flat("quiver-fabeo22-kp", RatioGoal::AtMost(13)),
+    flat("quiver-fabeo22-cp", RatioGoal::AtMost(13)),
+    over("generate", "rabe-yct14", "quiver-yct14-insecure", RatioGoal::None),
+    over("generate", "rabe-lsw", "quiver-fabeo22-kp-prepared", RatioGoal::None),
+    over("generate", "rabe-lsw", "quiver-gpsw06-prepared", RatioGoal::None),
+    over("generate", "rabe-ac17-cp", "quiver-fabeo22-cp-prepared", RatioGoal::None),
 ];
 
 /// A table of all ratios whose medians criterion has left under `folder`; empty if there are none.

@@ -7,8 +7,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use super::measured_scheme::MeasuredScheme;
-use super::operation::Operation;
-use super::plan::Plan;
+use super::operation::SchemeAlgorithm;
+use super::plan::AbePlan;
 use super::random_trees::{RandomTrees, attributes, conjunction, listed};
 use crate::measure::{Effort, Timing, repeat};
 use crate::{LabError, Result};
@@ -18,11 +18,11 @@ pub(super) struct AttributeGrowth {
     /// Name of the scheme for people.
     pub(super) name: &'static str,
     /// Rows by attributes, ascending.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<GrowthRow>,
 }
 
 /// Measurements with so many attributes.
-pub(super) struct Row {
+pub(super) struct GrowthRow {
     pub(super) attributes: usize,
     setup: Timing,
     issued: Issued,
@@ -53,40 +53,40 @@ pub(super) struct Sizes {
 }
 
 impl AttributeGrowth {
-    pub(super) fn row(&self, attributes: usize) -> Option<&Row> {
+    pub(super) fn row(&self, attributes: usize) -> Option<&GrowthRow> {
         self.rows.iter().find(|row| row.attributes == attributes)
     }
 
     /// The medians, by attributes.
-    pub(super) fn points(&self, of: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
+    pub(super) fn points(&self, of: impl Fn(&GrowthRow) -> Option<f64>) -> Vec<(f64, f64)> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of attributes are small")]
-        let point = |row: &Row| Some((row.attributes as f64, of(row)?));
+        let point = |row: &GrowthRow| Some((row.attributes as f64, of(row)?));
         self.rows.iter().filter_map(point).collect()
     }
 }
 
-impl Row {
-    pub(super) const fn time(&self, operation: Operation) -> Timing {
+impl GrowthRow {
+    pub(super) const fn time(&self, operation: SchemeAlgorithm) -> Timing {
         match operation {
-            Operation::Setup => self.setup,
-            Operation::Encrypt => self.issued.encrypt,
-            Operation::KeyGen => self.issued.keygen,
-            Operation::Decrypt => self.decrypt,
+            SchemeAlgorithm::Setup => self.setup,
+            SchemeAlgorithm::Encrypt => self.issued.encrypt,
+            SchemeAlgorithm::KeyGen => self.issued.keygen,
+            SchemeAlgorithm::Decrypt => self.decrypt,
         }
     }
 
     /// Time with tables made beforehand, where they help.
-    pub(super) fn prepared(&self, operation: Operation) -> Option<Timing> {
+    pub(super) fn prepared(&self, operation: SchemeAlgorithm) -> Option<Timing> {
         match operation {
-            Operation::Encrypt => self.prepared.map(|issued| issued.encrypt),
-            Operation::KeyGen => self.prepared.map(|issued| issued.keygen),
-            Operation::Setup | Operation::Decrypt => None,
+            SchemeAlgorithm::Encrypt => self.prepared.map(|issued| issued.encrypt),
+            SchemeAlgorithm::KeyGen => self.prepared.map(|issued| issued.keygen),
+            SchemeAlgorithm::Setup | SchemeAlgorithm::Decrypt => None,
         }
     }
 }
 
 pub(super) fn measure<S: MeasuredScheme>(
-    plan: &Plan,
+    plan: &AbePlan,
     trees_by_size: &RandomTrees,
     observer: &mut dyn Observer,
 ) -> Result<AttributeGrowth> {
@@ -101,7 +101,7 @@ pub(super) fn measure<S: MeasuredScheme>(
 
 /// An authority, and the keys and ciphertexts that it is asked for.
 struct SchemeRun<'a, S: MeasuredScheme> {
-    plan: &'a Plan,
+    plan: &'a AbePlan,
     parameters: S::Parameters,
     master: S::MasterKey,
     /// Terms of a key and a ciphertext, by random tree.
@@ -109,7 +109,7 @@ struct SchemeRun<'a, S: MeasuredScheme> {
     rng: ChaCha20Rng,
 }
 
-fn row<S: MeasuredScheme>(plan: &Plan, trees_by_size: &RandomTrees, count: usize) -> Result<Row> {
+fn row<S: MeasuredScheme>(plan: &AbePlan, trees_by_size: &RandomTrees, count: usize) -> Result<GrowthRow> {
     let (set, list, whole) = (attributes(count)?, listed(count)?, conjunction(count)?);
     let universe = S::universe(&list);
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
@@ -126,7 +126,7 @@ fn row<S: MeasuredScheme>(plan: &Plan, trees_by_size: &RandomTrees, count: usize
         world.issue()
     });
     let used = trees_by_size.trees(count).map(|tree| leaves_used(tree, count)).collect::<Result<Vec<_>>>()?;
-    Ok(Row {
+    Ok(GrowthRow {
         attributes: count,
         setup,
         issued,

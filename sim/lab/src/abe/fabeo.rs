@@ -1,16 +1,16 @@
 //! Compares FABEO22, of which the publication has no figures, with GPSW06.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Plot, Series, Table, Unit};
 
 use super::SchemeGrowths;
-use super::attribute_growth::{AttributeGrowth, Row};
-use super::operation::{Host, Operation, Scheme};
-use super::plan::Plan;
-use super::published::Published;
+use super::attribute_growth::{AttributeGrowth, GrowthRow};
+use super::operation::{PublishedPlatform, ReferenceScheme, SchemeAlgorithm};
+use super::plan::AbePlan;
+use super::published::PublishedAbe;
 use super::reference::{method, panels, published_series};
 use crate::measure::Timing;
 
-pub(super) fn experiment(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
+pub(super) fn experiment(plan: &AbePlan, published: &PublishedAbe, growths: &SchemeGrowths) -> Experiment {
     Experiment {
         slug: "fabeo22".into(),
         title: "FABEO22: decryption that does not grow".into(),
@@ -26,19 +26,19 @@ pub(super) fn experiment(plan: &Plan, published: &Published, growths: &SchemeGro
         method: method(plan),
         differences: Vec::new(),
         plots: vec![plot(published, growths)],
-        tables: Operation::ALL.into_iter().map(|operation| table(published, growths, operation)).collect(),
+        tables: SchemeAlgorithm::ALL.into_iter().map(|operation| table(published, growths, operation)).collect(),
     }
 }
 
-fn laptop(published: &Published, operation: Operation, attributes: usize) -> Option<f64> {
-    published.time(Scheme::Gpsw, Host::Laptop, operation, attributes)
+fn laptop(published: &PublishedAbe, operation: SchemeAlgorithm, attributes: usize) -> Option<f64> {
+    published.time(ReferenceScheme::Gpsw, PublishedPlatform::Laptop, operation, attributes)
 }
 
-fn plot(published: &Published, growths: &SchemeGrowths) -> Plot {
-    let ours = |name: &str, ink: Ink, attribute_growth: &AttributeGrowth, operation: Operation| {
+fn plot(published: &PublishedAbe, growths: &SchemeGrowths) -> Plot {
+    let ours = |name: &str, ink: Ink, attribute_growth: &AttributeGrowth, operation: SchemeAlgorithm| {
         Series::new(name, ink, attribute_growth.points(|row| Some(row.time(operation).median)))
     };
-    let series = |operation: Operation| {
+    let series = |operation: SchemeAlgorithm| {
         vec![
             published_series("GPSW06 published, laptop", &growths.gpsw, |attributes| {
                 laptop(published, operation, attributes)
@@ -58,15 +58,16 @@ fn plot(published: &Published, growths: &SchemeGrowths) -> Plot {
 }
 
 /// A further figure of a row: with tables, or of the conjunction.
-fn further(operation: Operation, row: Option<&Row>) -> Option<Timing> {
+fn further(operation: SchemeAlgorithm, row: Option<&GrowthRow>) -> Option<Timing> {
     match operation {
-        Operation::Decrypt => row.map(|row| row.decrypt_all),
+        SchemeAlgorithm::Decrypt => row.map(|row| row.decrypt_all),
         _ => row?.prepared(operation),
     }
 }
 
-fn table(published: &Published, growths: &SchemeGrowths, operation: Operation) -> Table {
-    let further_title = if operation == Operation::Decrypt { "conjunction of all" } else { "with tables" };
+fn table(published: &PublishedAbe, growths: &SchemeGrowths, operation: SchemeAlgorithm) -> Table {
+    let further_title =
+        if operation == SchemeAlgorithm::Decrypt { "conjunction of all" } else { "with tables" };
     let mut columns = vec![
         Column::new("attributes", "attributes", Unit::Count),
         Column::new("gpsw_laptop_seconds", "GPSW06 published, laptop", Unit::Seconds),
@@ -76,7 +77,7 @@ fn table(published: &Published, growths: &SchemeGrowths, operation: Operation) -
         Column::new("laptop_over_kp", "laptop / KP", Unit::Times),
         Column::new("laptop_over_cp", "laptop / CP", Unit::Times),
     ];
-    if operation != Operation::Setup {
+    if operation != SchemeAlgorithm::Setup {
         columns.push(Column::new("kp_further_seconds", &format!("KP, {further_title}"), Unit::Seconds));
         columns.push(Column::new("cp_further_seconds", &format!("CP, {further_title}"), Unit::Seconds));
     }
@@ -85,7 +86,7 @@ fn table(published: &Published, growths: &SchemeGrowths, operation: Operation) -
     for gpsw in &growths.gpsw.rows {
         let attributes = gpsw.attributes;
         let (kp, cp) = (growths.fabeo_kp.row(attributes), growths.fabeo_cp.row(attributes));
-        let time = |row: Option<&Row>| row.map(|row| row.time(operation).median);
+        let time = |row: Option<&GrowthRow>| row.map(|row| row.time(operation).median);
         let laptop = laptop(published, operation, attributes);
         table.push(vec![
             attributes.into(),
@@ -93,8 +94,8 @@ fn table(published: &Published, growths: &SchemeGrowths, operation: Operation) -
             gpsw.time(operation).into(),
             time(kp).into(),
             time(cp).into(),
-            Value::ratio(laptop, time(kp)),
-            Value::ratio(laptop, time(cp)),
+            CellValue::ratio(laptop, time(kp)),
+            CellValue::ratio(laptop, time(cp)),
             further(operation, kp).into(),
             further(operation, cp).into(),
         ]);

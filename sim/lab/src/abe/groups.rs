@@ -1,20 +1,20 @@
 //! Measures elements of Fr, G1, G2 and GT, and the pairing.
 
 use quiver_pairing::{FixedBase, G1, G2, Group, Gt, Scalar, pairing, scalar_random};
-use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Observer, Table, Unit};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::operation::Host;
-use super::plan::Plan;
-use super::published::Published;
+use super::operation::PublishedPlatform;
+use super::plan::AbePlan;
+use super::published::PublishedAbe;
 use crate::measure::{Effort, Timing, repeat};
 
 /// The domain of attributes' names in this experiment.
 const DOMAIN: &str = "QUIVER-EXPERIMENT-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
 
 /// An operation, measured here.
-struct Measured {
+struct MeasuredOperation {
     /// Name in the publication.
     name: &'static str,
     ours: Timing,
@@ -22,7 +22,7 @@ struct Measured {
     tabled: Option<Timing>,
 }
 
-pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Experiment {
+pub(super) fn measure(plan: &AbePlan, published: &PublishedAbe, observer: &mut dyn Observer) -> Experiment {
     observer.begin("group operations", 4);
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let mut measured = sampling(plan.effort, &mut rng);
@@ -33,7 +33,7 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
     observer.advance(1);
     let (p, q) = (G1::generator() * scalar_random(&mut rng), G2::generator() * scalar_random(&mut rng));
     let ours = repeat(plan.effort, || pairing(&p, &q));
-    measured.push(Measured { name: "Pairing", ours, tabled: None });
+    measured.push(MeasuredOperation { name: "Pairing", ours, tabled: None });
     let hashed = repeat(plan.effort, || G1::hash(DOMAIN, &[b"attribute-1"]));
     observer.advance(1);
     Experiment {
@@ -64,10 +64,10 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
     }
 }
 
-fn sampling(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<Measured> {
+fn sampling(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<MeasuredOperation> {
     let (g1, g2) = (FixedBase::new(&G1::generator()), FixedBase::new(&G2::generator()));
     let gt = FixedBase::new(&pairing(&G1::generator(), &G2::generator()));
-    let measured = |name, ours, tabled| Measured { name, ours, tabled };
+    let measured = |name, ours, tabled| MeasuredOperation { name, ours, tabled };
     vec![
         measured("Sample from Fr", repeat(effort, || scalar_random(rng)), None),
         measured(
@@ -96,9 +96,9 @@ fn elements(rng: &mut ChaCha20Rng) -> (G1, G2, Gt) {
     (p, q, pairing(&p, &q))
 }
 
-fn additions(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<Measured> {
+fn additions(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<MeasuredOperation> {
     let ((p, q, e), (r, s, f)) = (elements(rng), elements(rng));
-    let measured = |name, ours| Measured { name, ours, tabled: None };
+    let measured = |name, ours| MeasuredOperation { name, ours, tabled: None };
     vec![
         measured("Group operation G1", added(effort, p, r)),
         measured("Group operation G2", added(effort, q, s)),
@@ -113,7 +113,7 @@ fn added<G: Group>(effort: Effort, mut sum: G, element: G) -> Timing {
     })
 }
 
-fn powers(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<Measured> {
+fn powers(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<MeasuredOperation> {
     let (p, q, e) = elements(rng);
     let scalar = scalar_random(rng);
     vec![
@@ -123,16 +123,16 @@ fn powers(effort: Effort, rng: &mut ChaCha20Rng) -> Vec<Measured> {
     ]
 }
 
-fn power<G: Group>(effort: Effort, name: &'static str, base: &G, scalar: &Scalar) -> Measured {
+fn power<G: Group>(effort: Effort, name: &'static str, base: &G, scalar: &Scalar) -> MeasuredOperation {
     let table = FixedBase::new(base);
-    Measured {
+    MeasuredOperation {
         name,
         ours: repeat(effort, || *base * scalar),
         tabled: Some(repeat(effort, || table.multiply(scalar))),
     }
 }
 
-fn table(published: &Published, measured: &[Measured], hashed: Timing) -> Table {
+fn table(published: &PublishedAbe, measured: &[MeasuredOperation], hashed: Timing) -> Table {
     let columns = vec![
         Column::text("operation", "operation"),
         Column::new("soc_seconds", "published, SoC", Unit::Seconds),
@@ -144,20 +144,23 @@ fn table(published: &Published, measured: &[Measured], hashed: Timing) -> Table 
         Column::new("samples", "samples", Unit::Count),
     ];
     let mut table = Table::new("groups", "Elements of the groups", columns);
-    for Measured { name, ours, tabled } in measured {
-        let (soc, laptop) = (published.element(Host::Soc, name), published.element(Host::Laptop, name));
+    for MeasuredOperation { name, ours, tabled } in measured {
+        let (soc, laptop) = (
+            published.element(PublishedPlatform::Soc, name),
+            published.element(PublishedPlatform::Laptop, name),
+        );
         table.push(vec![
             (*name).into(),
             soc.into(),
             laptop.into(),
             (*ours).into(),
-            Value::ratio(laptop, Some(ours.median)),
-            Value::ratio(soc, Some(ours.median)),
+            CellValue::ratio(laptop, Some(ours.median)),
+            CellValue::ratio(soc, Some(ours.median)),
             (*tabled).into(),
             ours.samples.into(),
         ]);
     }
-    let mut own = vec![Value::Missing; 8];
+    let mut own = vec![CellValue::Missing; 8];
     own[0] = "Hash to G1 (RFC 9380)".into();
     own[3] = hashed.into();
     own[7] = hashed.samples.into();

@@ -4,14 +4,14 @@ use std::hint::black_box;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
 use quiver_policy::AccessTree;
-use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use super::measured_scheme::MeasuredScheme;
-use super::operation::{Operation, Scheme};
-use super::plan::Plan;
-use super::published::Published;
+use super::operation::{ReferenceScheme, SchemeAlgorithm};
+use super::plan::AbePlan;
+use super::published::PublishedAbe;
 use super::random_trees::{attributes, conjunction, layered, listed};
 use crate::Result;
 use crate::heap::Heap;
@@ -24,7 +24,7 @@ struct Peak {
 }
 
 /// All schemes at one size.
-struct Row {
+struct MemoryRow {
     /// Layers or attributes.
     size: usize,
     gpsw: Peak,
@@ -33,8 +33,8 @@ struct Row {
     fabeo_cp: Peak,
 }
 
-impl Row {
-    fn new(plan: &Plan, heap: &dyn Heap, size: usize, tree: &AccessTree, leaves: usize) -> Result<Self> {
+impl MemoryRow {
+    fn new(plan: &AbePlan, heap: &dyn Heap, size: usize, tree: &AccessTree, leaves: usize) -> Result<Self> {
         Ok(Self {
             size,
             gpsw: peak::<Gpsw06>(plan, heap, tree, leaves)?,
@@ -45,16 +45,16 @@ impl Row {
     }
 
     /// Peaks in the order of the columns.
-    fn peaks(&self, operation: Operation) -> [f64; 4] {
+    fn peaks(&self, operation: SchemeAlgorithm) -> [f64; 4] {
         [self.gpsw, self.yct, self.fabeo_kp, self.fabeo_cp].map(|peak| peak.of(operation))
     }
 }
 
 impl Peak {
     #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
-    const fn of(self, operation: Operation) -> f64 {
+    const fn of(self, operation: SchemeAlgorithm) -> f64 {
         match operation {
-            Operation::Encrypt => self.encrypt as f64,
+            SchemeAlgorithm::Encrypt => self.encrypt as f64,
             _ => self.decrypt as f64,
         }
     }
@@ -64,7 +64,7 @@ impl Peak {
 const TIMES: usize = 9;
 
 /// Operations whose memory is counted.
-const OPERATIONS: [Operation; 2] = [Operation::Encrypt, Operation::Decrypt];
+const OPERATIONS: [SchemeAlgorithm; 2] = [SchemeAlgorithm::Encrypt, SchemeAlgorithm::Decrypt];
 
 /// The schemes in the order of the columns.
 const SCHEMES: [(&str, &str, Ink); 4] = [
@@ -75,20 +75,26 @@ const SCHEMES: [(&str, &str, Ink); 4] = [
 ];
 
 pub(super) fn measure(
-    plan: &Plan,
-    published: &Published,
+    plan: &AbePlan,
+    published: &PublishedAbe,
     heap: &dyn Heap,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
     observer.begin("memory", plan.layers.len() + plan.attributes.len());
     let mut by_layers = Vec::new();
     for &layers in &plan.layers {
-        by_layers.push(Row::new(plan, heap, layers, &layered(Plan::LEAVES, layers)?, Plan::LEAVES)?);
+        by_layers.push(MemoryRow::new(
+            plan,
+            heap,
+            layers,
+            &layered(AbePlan::LEAVES, layers)?,
+            AbePlan::LEAVES,
+        )?);
         observer.advance(1);
     }
     let mut by_attributes = Vec::new();
     for &count in &plan.attributes {
-        by_attributes.push(Row::new(plan, heap, count, &conjunction(count)?, count)?);
+        by_attributes.push(MemoryRow::new(plan, heap, count, &conjunction(count)?, count)?);
         observer.advance(1);
     }
     let mut tables: Vec<Table> =
@@ -117,7 +123,7 @@ fn experiment(plot: Plot, tables: Vec<Table>) -> Experiment {
                 "The most bytes of heap that one operation holds at a time, counted by the allocator, the result included and keys \
                  and ciphertexts that were there before not; the median of {TIMES} times. Trees by layers have {} leaves, all of which are needed, in so many \
                  conjunctions one within the other.",
-                Plan::LEAVES
+                AbePlan::LEAVES
             ),
             "On this machine, with 64-bit pointers and blst. The stack is not counted, which holds single elements but nothing \
              that grows with policy or attributes."
@@ -133,7 +139,12 @@ fn experiment(plot: Plot, tables: Vec<Table>) -> Experiment {
     }
 }
 
-fn peak<S: MeasuredScheme>(plan: &Plan, heap: &dyn Heap, tree: &AccessTree, leaves: usize) -> Result<Peak> {
+fn peak<S: MeasuredScheme>(
+    plan: &AbePlan,
+    heap: &dyn Heap,
+    tree: &AccessTree,
+    leaves: usize,
+) -> Result<Peak> {
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let (parameters, master) = S::setup(&S::universe(&listed(leaves)?), &mut rng)?;
     let (of_key, of_ciphertext) = S::terms(tree, &attributes(leaves)?);
@@ -161,7 +172,7 @@ fn columns() -> impl Iterator<Item = Column> {
     SCHEMES.iter().map(|(key, name, _)| Column::new(&format!("{key}_bytes"), name, Unit::Bytes))
 }
 
-fn layers_table(operation: Operation, published: &Published, rows: &[Row]) -> Table {
+fn layers_table(operation: SchemeAlgorithm, published: &PublishedAbe, rows: &[MemoryRow]) -> Table {
     let mut all = vec![
         Column::new("layers", "layers", Unit::Count),
         Column::new("gpsw06_soc_bytes", "GPSW06 published, SoC", Unit::Bytes),
@@ -172,14 +183,14 @@ fn layers_table(operation: Operation, published: &Published, rows: &[Row]) -> Ta
     let mut table = Table::new(&slug, &format!("{}: memory by layers of the tree", operation.title()), all);
     for row in rows {
         let soc = |scheme| published.ram(scheme, operation, row.size).into();
-        let mut values = vec![row.size.into(), soc(Scheme::Gpsw), soc(Scheme::Yct)];
-        values.extend(row.peaks(operation).map(Value::from));
+        let mut values = vec![row.size.into(), soc(ReferenceScheme::Gpsw), soc(ReferenceScheme::Yct)];
+        values.extend(row.peaks(operation).map(CellValue::from));
         table.push(values);
     }
     table
 }
 
-fn attributes_table(operation: Operation, rows: &[Row]) -> Table {
+fn attributes_table(operation: SchemeAlgorithm, rows: &[MemoryRow]) -> Table {
     let all =
         std::iter::once(Column::new("attributes", "attributes", Unit::Count)).chain(columns()).collect();
     let slug = format!("memory-attributes-{}", operation.key());
@@ -187,13 +198,13 @@ fn attributes_table(operation: Operation, rows: &[Row]) -> Table {
     let mut table = Table::new(&slug, &caption, all);
     for row in rows {
         let mut values = vec![row.size.into()];
-        values.extend(row.peaks(operation).map(Value::from));
+        values.extend(row.peaks(operation).map(CellValue::from));
         table.push(values);
     }
     table
 }
 
-fn flash(published: &Published) -> Table {
+fn flash(published: &PublishedAbe) -> Table {
     let mut columns = vec![Column::text("scheme", "scheme, published")];
     columns.extend(
         ["size", "text", "bss", "rodata"]
@@ -201,7 +212,7 @@ fn flash(published: &Published) -> Table {
     );
     let mut table = Table::new("flash", "Program memory on the SoC", columns);
     for row in &published.flash {
-        let values = [row.size, row.text, row.bss, row.rodata].map(Value::from);
+        let values = [row.size, row.text, row.bss, row.rodata].map(CellValue::from);
         table.push(std::iter::once(row.scheme.as_str().into()).chain(values).collect());
     }
     table.notes.push("Published figures only: a simulator has no flash.".into());
@@ -209,10 +220,10 @@ fn flash(published: &Published) -> Table {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of attributes are small")]
-fn plot(rows: &[Row]) -> Plot {
-    let panel = |operation: Operation| {
+fn plot(rows: &[MemoryRow]) -> Plot {
+    let panel = |operation: SchemeAlgorithm| {
         let series = SCHEMES.iter().enumerate().map(|(place, (_, name, ink))| {
-            let point = |row: &Row| Some((row.size as f64, *row.peaks(operation).get(place)?));
+            let point = |row: &MemoryRow| Some((row.size as f64, *row.peaks(operation).get(place)?));
             Series::new(name, *ink, rows.iter().filter_map(point).collect())
         });
         Panel { title: operation.title().into(), series: series.collect() }

@@ -2,14 +2,14 @@
 
 /// An algorithm of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
+pub(crate) enum SchemeAlgorithm {
     Setup,
     Encrypt,
     KeyGen,
     Decrypt,
 }
 
-impl Operation {
+impl SchemeAlgorithm {
     pub(crate) const ALL: [Self; 4] = [Self::Setup, Self::Encrypt, Self::KeyGen, Self::Decrypt];
 
     pub(crate) const fn title(self) -> &'static str {
@@ -34,14 +34,14 @@ impl Operation {
 
 /// A machine that was measured for the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Host {
+pub(crate) enum PublishedPlatform {
     Laptop,
     Soc,
 }
 
 /// A scheme that was measured for the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Scheme {
+pub(crate) enum ReferenceScheme {
     Gpsw,
     Yct,
 }

@@ -1,17 +1,17 @@
 //! Tabulates every algorithm of every scheme at the published number of attributes.
 
-use quiver_report::{Column, Experiment, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Table, Unit};
 
 use super::SchemeGrowths;
 use super::attribute_growth::AttributeGrowth;
-use super::operation::{Host, Operation, Scheme};
-use super::published::Published;
+use super::operation::{PublishedPlatform, ReferenceScheme, SchemeAlgorithm};
+use super::published::PublishedAbe;
 use crate::measure::Timing;
 
 /// Decryption of a conjunction of all attributes, where no leaf can be left out.
 pub(super) const EVERY_LEAF: &str = "Decrypt, every leaf";
 
-pub(super) fn experiment(published: &Published, growths: &SchemeGrowths) -> Experiment {
+pub(super) fn experiment(published: &PublishedAbe, growths: &SchemeGrowths) -> Experiment {
     let measured = growths.gpsw.rows.last().map_or(0, |row| row.attributes);
     let attributes = published.most_attributes(measured).unwrap_or(measured);
     Experiment {
@@ -32,7 +32,7 @@ pub(super) fn experiment(published: &Published, growths: &SchemeGrowths) -> Expe
     }
 }
 
-fn table(published: &Published, growths: &SchemeGrowths, attributes: usize) -> Table {
+fn table(published: &PublishedAbe, growths: &SchemeGrowths, attributes: usize) -> Table {
     let columns = vec![
         Column::text("scheme", "scheme"),
         Column::text("operation", "operation"),
@@ -45,24 +45,25 @@ fn table(published: &Published, growths: &SchemeGrowths, attributes: usize) -> T
     ];
     let caption = format!("Every algorithm at {attributes} attributes");
     let mut table = Table::new("overview", &caption, columns);
-    let subjects: [(&AttributeGrowth, Scheme); 4] = [
-        (&growths.gpsw, Scheme::Gpsw),
-        (&growths.yct, Scheme::Yct),
-        (&growths.fabeo_kp, Scheme::Gpsw),
-        (&growths.fabeo_cp, Scheme::Gpsw),
+    let subjects: [(&AttributeGrowth, ReferenceScheme); 4] = [
+        (&growths.gpsw, ReferenceScheme::Gpsw),
+        (&growths.yct, ReferenceScheme::Yct),
+        (&growths.fabeo_kp, ReferenceScheme::Gpsw),
+        (&growths.fabeo_cp, ReferenceScheme::Gpsw),
     ];
     for (attribute_growth, beside) in subjects {
         let Some(row) = attribute_growth.row(attributes) else { continue };
         let time = |host, operation| published.time(beside, host, operation, attributes);
-        let both = |operation| (time(Host::Soc, operation), time(Host::Laptop, operation));
-        for operation in Operation::ALL {
+        let both =
+            |operation| (time(PublishedPlatform::Soc, operation), time(PublishedPlatform::Laptop, operation));
+        for operation in SchemeAlgorithm::ALL {
             let figures = (row.time(operation), row.prepared(operation));
             table.push(values(attribute_growth.name, operation.title(), both(operation), figures));
         }
         table.push(values(
             attribute_growth.name,
             EVERY_LEAF,
-            both(Operation::Decrypt),
+            both(SchemeAlgorithm::Decrypt),
             (row.decrypt_all, None),
         ));
     }
@@ -74,15 +75,15 @@ fn values(
     operation: &str,
     (soc, laptop): (Option<f64>, Option<f64>),
     (ours, prepared): (Timing, Option<Timing>),
-) -> Vec<Value> {
+) -> Vec<CellValue> {
     vec![
         scheme.into(),
         operation.into(),
         soc.into(),
         laptop.into(),
         ours.into(),
-        Value::ratio(laptop, Some(ours.median)),
-        Value::ratio(soc, Some(ours.median)),
+        CellValue::ratio(laptop, Some(ours.median)),
+        CellValue::ratio(soc, Some(ours.median)),
         prepared.into(),
     ]
 }

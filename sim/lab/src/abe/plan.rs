@@ -6,12 +6,12 @@ use crate::measure::Effort;
 
 /// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct AbePlan {
     /// Numbers of attributes, ascending, each from 1 on.
     pub attributes: Vec<usize>,
     /// Sets of random access trees.
     pub sets: usize,
-    /// Layers of the access trees whose memory is counted, each from 1 to [`Plan::LEAVES`] − 1.
+    /// Layers of the access trees whose memory is counted, each from 1 to [`AbePlan::LEAVES`] − 1.
     pub layers: Vec<usize>,
     /// Repetitions of each operation.
     pub effort: Effort,
@@ -21,7 +21,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Default for Plan {
+impl Default for AbePlan {
     /// The published parameters: 1 to 30 attributes, ten sets of trees, one to four layers.
     fn default() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl AbePlan {
     /// Leaves of the access trees whose memory is counted.
     pub const LEAVES: usize = 30;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::operation::{Host, Operation, Scheme};
+use super::operation::{PublishedPlatform, ReferenceScheme, SchemeAlgorithm};
 use crate::Result;
 use crate::reference::rows;
 
@@ -16,10 +16,10 @@ macro_rules! reference {
 
 /// Figures of the thesis, in seconds and bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Published {
+pub(crate) struct PublishedAbe {
     /// Figures by the operation's name: SoC and laptop.
     elements: BTreeMap<String, (f64, f64)>,
-    schemes: BTreeMap<(Scheme, Host, usize), SchemeRow>,
+    schemes: BTreeMap<(ReferenceScheme, PublishedPlatform, usize), SchemeRow>,
     ram: BTreeMap<usize, RamRow>,
     pub(crate) flash: Vec<FlashRow>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct FlashRow {
     pub(crate) rodata: f64,
 }
 
-impl Published {
+impl PublishedAbe {
     pub(crate) fn read() -> Result<Self> {
         let mut elements = BTreeMap::new();
         for (file, text) in [
@@ -81,10 +81,10 @@ impl Published {
         }
         let mut schemes = BTreeMap::new();
         for (scheme, host, (file, text)) in [
-            (Scheme::Gpsw, Host::Laptop, reference!("gpsw06-laptop.csv")),
-            (Scheme::Gpsw, Host::Soc, reference!("gpsw06-soc.csv")),
-            (Scheme::Yct, Host::Laptop, reference!("yct14-laptop.csv")),
-            (Scheme::Yct, Host::Soc, reference!("yct14-soc.csv")),
+            (ReferenceScheme::Gpsw, PublishedPlatform::Laptop, reference!("gpsw06-laptop.csv")),
+            (ReferenceScheme::Gpsw, PublishedPlatform::Soc, reference!("gpsw06-soc.csv")),
+            (ReferenceScheme::Yct, PublishedPlatform::Laptop, reference!("yct14-laptop.csv")),
+            (ReferenceScheme::Yct, PublishedPlatform::Soc, reference!("yct14-soc.csv")),
         ] {
             let rows = rows::<SchemeRow>(file, text)?.into_iter();
             schemes.extend(rows.map(|row| ((scheme, host, row.atts), row)));
@@ -100,25 +100,25 @@ impl Published {
     }
 
     /// Seconds for one operation with an element of a group, by the name that the publication gives it.
-    pub(crate) fn element(&self, host: Host, operation: &str) -> Option<f64> {
+    pub(crate) fn element(&self, host: PublishedPlatform, operation: &str) -> Option<f64> {
         let (soc, laptop) = self.elements.get(operation)?;
-        Some(if host == Host::Soc { *soc } else { *laptop })
+        Some(if host == PublishedPlatform::Soc { *soc } else { *laptop })
     }
 
     /// Seconds that an algorithm took with so many attributes.
     pub(crate) fn time(
         &self,
-        scheme: Scheme,
-        host: Host,
-        operation: Operation,
+        scheme: ReferenceScheme,
+        host: PublishedPlatform,
+        operation: SchemeAlgorithm,
         attributes: usize,
     ) -> Option<f64> {
         let row = self.schemes.get(&(scheme, host, attributes))?;
         let microseconds = match operation {
-            Operation::Setup => row.setup,
-            Operation::Encrypt => row.enc,
-            Operation::KeyGen => row.keygen,
-            Operation::Decrypt => row.dec,
+            SchemeAlgorithm::Setup => row.setup,
+            SchemeAlgorithm::Encrypt => row.enc,
+            SchemeAlgorithm::KeyGen => row.keygen,
+            SchemeAlgorithm::Decrypt => row.dec,
         };
         Some(microseconds / 1e6)
     }
@@ -129,14 +129,19 @@ impl Published {
     }
 
     /// Bytes of memory on the SoC with a tree of so many layers; for encryption and decryption.
-    pub(crate) fn ram(&self, scheme: Scheme, operation: Operation, layers: usize) -> Option<f64> {
+    pub(crate) fn ram(
+        &self,
+        scheme: ReferenceScheme,
+        operation: SchemeAlgorithm,
+        layers: usize,
+    ) -> Option<f64> {
         let row = self.ram.get(&layers)?;
         match (scheme, operation) {
-            (Scheme::Gpsw, Operation::Encrypt) => Some(row.gpsw_encrypt),
-            (Scheme::Gpsw, Operation::Decrypt) => Some(row.gpsw_decrypt),
-            (Scheme::Yct, Operation::Encrypt) => Some(row.yct_encrypt),
-            (Scheme::Yct, Operation::Decrypt) => Some(row.yct_decrypt),
-            (_, Operation::Setup | Operation::KeyGen) => None,
+            (ReferenceScheme::Gpsw, SchemeAlgorithm::Encrypt) => Some(row.gpsw_encrypt),
+            (ReferenceScheme::Gpsw, SchemeAlgorithm::Decrypt) => Some(row.gpsw_decrypt),
+            (ReferenceScheme::Yct, SchemeAlgorithm::Encrypt) => Some(row.yct_encrypt),
+            (ReferenceScheme::Yct, SchemeAlgorithm::Decrypt) => Some(row.yct_decrypt),
+            (_, SchemeAlgorithm::Setup | SchemeAlgorithm::KeyGen) => None,
         }
     }
 }
@@ -147,19 +152,28 @@ mod tests {
 
     #[test]
     fn every_published_figure_is_there_in_seconds_and_bytes() {
-        let published = Published::read().unwrap();
+        let published = PublishedAbe::read().unwrap();
         assert_eq!(published.elements.len(), 11);
-        assert_eq!(published.element(Host::Laptop, "Pairing"), Some(0.006_412));
-        assert_eq!(published.element(Host::Soc, "Sample from Fr"), Some(0.002_164));
+        assert_eq!(published.element(PublishedPlatform::Laptop, "Pairing"), Some(0.006_412));
+        assert_eq!(published.element(PublishedPlatform::Soc, "Sample from Fr"), Some(0.002_164));
         assert_eq!(published.schemes.len(), 120);
         let time = |scheme, host, operation| published.time(scheme, host, operation, 30);
-        assert_eq!(time(Scheme::Gpsw, Host::Laptop, Operation::Decrypt), Some(0.300_613));
-        assert_eq!(time(Scheme::Gpsw, Host::Soc, Operation::Setup), Some(8.467_751));
-        assert_eq!(time(Scheme::Yct, Host::Laptop, Operation::KeyGen), Some(0.000_791));
+        assert_eq!(
+            time(ReferenceScheme::Gpsw, PublishedPlatform::Laptop, SchemeAlgorithm::Decrypt),
+            Some(0.300_613)
+        );
+        assert_eq!(
+            time(ReferenceScheme::Gpsw, PublishedPlatform::Soc, SchemeAlgorithm::Setup),
+            Some(8.467_751)
+        );
+        assert_eq!(
+            time(ReferenceScheme::Yct, PublishedPlatform::Laptop, SchemeAlgorithm::KeyGen),
+            Some(0.000_791)
+        );
         assert_eq!(published.most_attributes(29), Some(29));
         assert_eq!(published.most_attributes(1000), Some(30));
-        assert_eq!(published.ram(Scheme::Gpsw, Operation::Decrypt, 4), Some(315_224.0));
-        assert_eq!(published.ram(Scheme::Gpsw, Operation::Setup, 4), None);
+        assert_eq!(published.ram(ReferenceScheme::Gpsw, SchemeAlgorithm::Decrypt, 4), Some(315_224.0));
+        assert_eq!(published.ram(ReferenceScheme::Gpsw, SchemeAlgorithm::Setup, 4), None);
         assert_eq!(published.flash.len(), 2);
     }
 }

@@ -4,7 +4,7 @@ use quiver_bench::forest;
 pub(super) use quiver_bench::forest::{attributes, conjunction, layered, listed};
 use quiver_policy::AccessTree;
 
-use super::plan::Plan;
+use super::plan::AbePlan;
 use crate::Result;
 
 /// Trees of every size.
@@ -15,7 +15,7 @@ pub(super) struct RandomTrees {
 
 impl RandomTrees {
     /// Generates as many sets as planned, of trees with one leaf up to as many as there are attributes.
-    pub(super) fn generate(plan: &Plan) -> Result<Self> {
+    pub(super) fn generate(plan: &AbePlan) -> Result<Self> {
         let grown = |number| Ok(forest::set(plan.seed, number, plan.most())?);
         Ok(Self { sets: (0..plan.sets as u64).map(grown).collect::<Result<_>>()? })
     }
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn there_are_as_many_trees_of_every_size_as_sets_were_planned() {
-        let trees_by_size = RandomTrees::generate(&Plan::quick()).unwrap();
+        let trees_by_size = RandomTrees::generate(&AbePlan::quick()).unwrap();
         for leaves in 1..=30 {
             assert_eq!(trees_by_size.trees(leaves).count(), 2);
             assert!(trees_by_size.trees(leaves).all(|tree| tree.formula().leaves().len() == leaves));

@@ -1,23 +1,28 @@
 //! Tabulates GPSW06 and YCT14: published figures beside ours.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit};
 
 use super::SchemeGrowths;
-use super::attribute_growth::{AttributeGrowth, Row};
-use super::operation::{Host, Operation, Scheme};
-use super::plan::Plan;
-use super::published::Published;
+use super::attribute_growth::{AttributeGrowth, GrowthRow};
+use super::operation::{PublishedPlatform, ReferenceScheme, SchemeAlgorithm};
+use super::plan::AbePlan;
+use super::published::PublishedAbe;
 
 /// A scheme with its published figures.
-struct Pair<'a> {
+struct PublishedScheme<'a> {
     slug: &'static str,
-    scheme: Scheme,
+    scheme: ReferenceScheme,
     attribute_growth: &'a AttributeGrowth,
-    published: &'a Published,
+    published: &'a PublishedAbe,
 }
 
-pub(super) fn gpsw(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
-    let pair = Pair { slug: "gpsw06", scheme: Scheme::Gpsw, attribute_growth: &growths.gpsw, published };
+pub(super) fn gpsw(plan: &AbePlan, published: &PublishedAbe, growths: &SchemeGrowths) -> Experiment {
+    let pair = PublishedScheme {
+        slug: "gpsw06",
+        scheme: ReferenceScheme::Gpsw,
+        attribute_growth: &growths.gpsw,
+        published,
+    };
     Experiment {
         title: "GPSW06: the policy in the key".into(),
         about: vec![
@@ -36,8 +41,13 @@ pub(super) fn gpsw(plan: &Plan, published: &Published, growths: &SchemeGrowths) 
     }
 }
 
-pub(super) fn yct(plan: &Plan, published: &Published, growths: &SchemeGrowths) -> Experiment {
-    let pair = Pair { slug: "yct14", scheme: Scheme::Yct, attribute_growth: &growths.yct, published };
+pub(super) fn yct(plan: &AbePlan, published: &PublishedAbe, growths: &SchemeGrowths) -> Experiment {
+    let pair = PublishedScheme {
+        slug: "yct14",
+        scheme: ReferenceScheme::Yct,
+        attribute_growth: &growths.yct,
+        published,
+    };
     Experiment {
         title: "YCT14: without pairings, and broken".into(),
         about: vec![
@@ -56,7 +66,7 @@ pub(super) fn yct(plan: &Plan, published: &Published, growths: &SchemeGrowths) -
     }
 }
 
-fn experiment(pair: &Pair<'_>, plan: &Plan) -> Experiment {
+fn experiment(pair: &PublishedScheme<'_>, plan: &AbePlan) -> Experiment {
     Experiment {
         slug: pair.slug.into(),
         published: vec![
@@ -66,13 +76,13 @@ fn experiment(pair: &Pair<'_>, plan: &Plan) -> Experiment {
         ],
         method: method(plan),
         plots: vec![plot(pair)],
-        tables: Operation::ALL.into_iter().map(|operation| table(pair, operation)).collect(),
+        tables: SchemeAlgorithm::ALL.into_iter().map(|operation| table(pair, operation)).collect(),
         ..Experiment::default()
     }
 }
 
 /// Method of measuring schemes, the same for all.
-pub(super) fn method(plan: &Plan) -> Vec<String> {
+pub(super) fn method(plan: &AbePlan) -> Vec<String> {
     vec![
         format!(
             "Medians in CPU time of one thread, of {} to {} samples. Whatever takes a policy is the mean of such medians over {} \
@@ -91,9 +101,10 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
 }
 
 /// The four algorithms side by side over attributes.
-pub(super) fn panels(series: impl Fn(Operation) -> Vec<Series>) -> Vec<Panel> {
-    let panel = |operation: Operation| Panel { title: operation.title().into(), series: series(operation) };
-    Operation::ALL.into_iter().map(panel).collect()
+pub(super) fn panels(series: impl Fn(SchemeAlgorithm) -> Vec<Series>) -> Vec<Panel> {
+    let panel =
+        |operation: SchemeAlgorithm| Panel { title: operation.title().into(), series: series(operation) };
+    SchemeAlgorithm::ALL.into_iter().map(panel).collect()
 }
 
 /// Published series over the attributes that we measured.
@@ -105,19 +116,19 @@ pub(super) fn published_series(
     Series::new(name, Ink::Published, attribute_growth.points(|row| figure(row.attributes)))
 }
 
-fn plot(pair: &Pair<'_>) -> Plot {
-    let published = |operation: Operation, host: Host, name: &str| {
+fn plot(pair: &PublishedScheme<'_>) -> Plot {
+    let published = |operation: SchemeAlgorithm, host: PublishedPlatform, name: &str| {
         published_series(name, pair.attribute_growth, |attributes| {
             pair.published.time(pair.scheme, host, operation, attributes)
         })
     };
-    let series = |operation: Operation| {
+    let series = |operation: SchemeAlgorithm| {
         let ours = pair.attribute_growth.points(|row| Some(row.time(operation).median));
         let prepared =
             pair.attribute_growth.points(|row| row.prepared(operation).map(|timing| timing.median));
         let mut all = vec![
-            published(operation, Host::Soc, "published, SoC").dashed(),
-            published(operation, Host::Laptop, "published, laptop"),
+            published(operation, PublishedPlatform::Soc, "published, SoC").dashed(),
+            published(operation, PublishedPlatform::Laptop, "published, laptop"),
             Series::new("here", Ink::Paper, ours),
         ];
         if !prepared.is_empty() {
@@ -134,7 +145,7 @@ fn plot(pair: &Pair<'_>) -> Plot {
     }
 }
 
-fn table(pair: &Pair<'_>, operation: Operation) -> Table {
+fn table(pair: &PublishedScheme<'_>, operation: SchemeAlgorithm) -> Table {
     let mut columns = vec![
         Column::new("attributes", "attributes", Unit::Count),
         Column::new("soc_seconds", "published, SoC", Unit::Seconds),
@@ -149,14 +160,15 @@ fn table(pair: &Pair<'_>, operation: Operation) -> Table {
     let mut table = Table::new(&slug, &format!("{}: {title}", pair.attribute_growth.name), columns);
     for row in &pair.attribute_growth.rows {
         let time = |host| pair.published.time(pair.scheme, host, operation, row.attributes);
-        let (soc, laptop, ours) = (time(Host::Soc), time(Host::Laptop), row.time(operation));
+        let (soc, laptop, ours) =
+            (time(PublishedPlatform::Soc), time(PublishedPlatform::Laptop), row.time(operation));
         let mut values = vec![
             row.attributes.into(),
             soc.into(),
             laptop.into(),
             ours.into(),
-            Value::ratio(laptop, Some(ours.median)),
-            Value::ratio(soc, Some(ours.median)),
+            CellValue::ratio(laptop, Some(ours.median)),
+            CellValue::ratio(soc, Some(ours.median)),
             ours.samples.into(),
         ];
         values.extend(further_values(operation, row, laptop));
@@ -165,12 +177,12 @@ fn table(pair: &Pair<'_>, operation: Operation) -> Table {
     table
 }
 
-fn has_tables(pair: &Pair<'_>, operation: Operation) -> bool {
+fn has_tables(pair: &PublishedScheme<'_>, operation: SchemeAlgorithm) -> bool {
     pair.attribute_growth.rows.iter().any(|row| row.prepared(operation).is_some())
 }
 
-fn further_columns(pair: &Pair<'_>, operation: Operation) -> Vec<Column> {
-    if operation == Operation::Decrypt {
+fn further_columns(pair: &PublishedScheme<'_>, operation: SchemeAlgorithm) -> Vec<Column> {
+    if operation == SchemeAlgorithm::Decrypt {
         return vec![
             Column::new("leaves_used", "leaves used, on average", Unit::Count),
             Column::new("conjunction_seconds", "here, conjunction of all", Unit::Seconds),
@@ -186,11 +198,11 @@ fn further_columns(pair: &Pair<'_>, operation: Operation) -> Vec<Column> {
     Vec::new()
 }
 
-fn further_values(operation: Operation, row: &Row, laptop: Option<f64>) -> Vec<Value> {
-    if operation == Operation::Decrypt {
+fn further_values(operation: SchemeAlgorithm, row: &GrowthRow, laptop: Option<f64>) -> Vec<CellValue> {
+    if operation == SchemeAlgorithm::Decrypt {
         let all = row.decrypt_all;
-        return vec![row.leaves_used.into(), all.into(), Value::ratio(laptop, Some(all.median))];
+        return vec![row.leaves_used.into(), all.into(), CellValue::ratio(laptop, Some(all.median))];
     }
     let prepared = row.prepared(operation);
-    vec![prepared.into(), Value::ratio(laptop, prepared.map(|timing| timing.median))]
+    vec![prepared.into(), CellValue::ratio(laptop, prepared.map(|timing| timing.median))]
 }

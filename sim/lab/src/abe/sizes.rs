@@ -1,6 +1,6 @@
 //! Measures bytes of parameters, keys and ciphertexts.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit};
 
 use super::SchemeGrowths;
 use super::attribute_growth::{AttributeGrowth, Sizes};
@@ -79,9 +79,9 @@ fn table(encoded: &Encoded, growths: &SchemeGrowths) -> Table {
     }));
     let mut table = Table::new(&format!("sizes-{}", encoded.slug), encoded.title, columns);
     for row in &growths.gpsw.rows {
-        let mut values: Vec<Value> = vec![row.attributes.into()];
+        let mut values: Vec<CellValue> = vec![row.attributes.into()];
         values.extend(schemes(growths).map(|(_, _, attribute_growth)| {
-            Value::from(attribute_growth.row(row.attributes).map(|row| (encoded.of)(&row.sizes)))
+            CellValue::from(attribute_growth.row(row.attributes).map(|row| (encoded.of)(&row.sizes)))
         }));
         table.push(values);
     }

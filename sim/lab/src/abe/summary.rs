@@ -1,7 +1,7 @@
 //! Highlights and sources of the report on attribute-based encryption.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
-use quiver_report::{Experiment, Highlight, Source, Table, Unit};
+use quiver_report::{Experiment, Highlight, Publication, Table, Unit};
 
 use super::measured_scheme::MeasuredScheme;
 use super::overview::EVERY_LEAF;
@@ -48,21 +48,21 @@ fn highlight(table: &Table, scheme: &str, operation: &str) -> Option<Highlight> 
     })
 }
 
-pub(super) fn sources() -> Vec<Source> {
+pub(super) fn sources() -> Vec<Publication> {
     vec![
-        Source {
+        Publication {
             citation: "Bücheler: Implementation of ABE in Rust on ARM Cortex-M. Technical University of Munich. \
                        Times, RAM and flash on nRF52840 and laptop."
                 .into(),
             link: "https://www.tum.de".into(),
         },
-        Source {
+        Publication {
             citation: "Goyal, Pandey, Sahai, Waters: Attribute-Based Encryption for Fine-Grained Access Control of Encrypted \
                        Data. CCS 2006."
                 .into(),
             link: "https://eprint.iacr.org/2006/309".into(),
         },
-        Source {
+        Publication {
             citation: "Riepel, Wee: FABEO: Fast Attribute-Based Encryption with Optimal Security. CCS 2022.".into(),
             link: "https://eprint.iacr.org/2022/1415".into(),
         },

@@ -1,26 +1,26 @@
 //! Measures the batch verification of many clients' keys.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit};
 
 use super::exchange::size;
 use super::exchange_setup::ExchangeSetup;
 use super::measured::BATCH;
-use super::plan::Plan;
-use super::published::{Published, Side};
+use super::plan::AbkePlan;
+use super::published::{ExchangeSide, PublishedAbke};
 use super::summary::method;
 use crate::Result;
 use crate::measure::repeat;
 
 pub(super) fn experiment(
-    plan: &Plan,
-    published: &Published,
+    plan: &AbkePlan,
+    published: &PublishedAbke,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
     observer.begin("batches", plan.exchanges.len() * plan.batches.len());
     let (mut tables, mut series) = (Vec::new(), Vec::new());
     for (exchange, ink) in plan.exchanges.iter().zip([Ink::Flat, Ink::Tree].into_iter().cycle()) {
         // Keys have as many points, whatever is garbled.
-        let exchange_setup = ExchangeSetup::of(super::Size { gates: 1000, ..*exchange }, plan.seed)?;
+        let exchange_setup = ExchangeSetup::of(super::PolicySize { gates: 1000, ..*exchange }, plan.seed)?;
         let hellos = exchange_setup.hellos(plan.batches.iter().copied().max().unwrap_or(0))?;
         let decode = hellos.first().map(|hello| repeat(plan.effort, || exchange_setup.decode(hello).is_ok()));
         let (mut rows, mut alone) = (Vec::new(), None);
@@ -34,20 +34,20 @@ pub(super) fn experiment(
             Table::new(&format!("batches-{}", exchange.attributes), &caption(exchange.attributes), columns());
         for (count, each, _, samples) in &rows {
             let theirs = match *count {
-                1 => published.seconds(*exchange, Side::Server, "verify"),
-                BATCH => published.optimized(*exchange, Side::Server, "verify"),
+                1 => published.seconds(*exchange, ExchangeSide::Server, "verify"),
+                BATCH => published.optimized(*exchange, ExchangeSide::Server, "verify"),
                 _ => None,
             };
             let (first, one) =
-                (rows.first().map(|row| row.1), published.seconds(*exchange, Side::Server, "verify"));
+                (rows.first().map(|row| row.1), published.seconds(*exchange, ExchangeSide::Server, "verify"));
             table.push(vec![
                 (*count).into(),
                 theirs.into(),
                 (*each).into(),
-                Value::ratio(theirs, Some(*each)),
+                CellValue::ratio(theirs, Some(*each)),
                 decode.into(),
-                Value::ratio(one, theirs),
-                Value::ratio(first, Some(*each)),
+                CellValue::ratio(one, theirs),
+                CellValue::ratio(first, Some(*each)),
                 (*samples).into(),
             ]);
         }
@@ -75,10 +75,10 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn of(plan: &Plan, published: &Published, tables: Vec<Table>, mut series: Vec<Series>) -> Experiment {
+fn of(plan: &AbkePlan, published: &PublishedAbke, tables: Vec<Table>, mut series: Vec<Series>) -> Experiment {
     for exchange in &plan.exchanges {
-        let one = published.seconds(*exchange, Side::Server, "verify");
-        let ten = published.optimized(*exchange, Side::Server, "verify");
+        let one = published.seconds(*exchange, ExchangeSide::Server, "verify");
+        let ten = published.optimized(*exchange, ExchangeSide::Server, "verify");
         if let (Some(one), Some(ten)) = (one, ten) {
             let points = vec![(1.0, one), (clients(BATCH), ten)];
             series.push(Series::new(&format!("published, {}", size(*exchange)), Ink::Published, points));

@@ -2,40 +2,40 @@
 
 use std::hint::black_box;
 
-use quiver_abke::{Authority, AuthorityKey, Ciphertext, Policy, Randomness, UnverifiedCredential};
+use quiver_abke::{AbkeCiphertext, Authority, AuthorityKey, PolicyCircuit, Randomness, UnverifiedCredential};
 use quiver_crypto::Secret;
-use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Observer, Table, Unit};
 use rand_chacha::ChaCha20Rng;
 
 use super::exchange_setup::{ExchangeSetup, circuit};
-use super::measured::Measured;
-use super::plan::{Plan, Size};
-use super::published::{Published, Side};
-use super::step::Step;
+use super::measured::MeasuredRuns;
+use super::plan::{AbkePlan, PolicySize};
+use super::published::{ExchangeSide, PublishedAbke};
+use super::step::ExchangeStep;
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat, repeat_on};
 use crate::{LabError, Result};
 
 /// Measurements of one size.
-pub(super) struct Exchange {
-    pub(super) measured: Measured,
+pub(super) struct ExchangeTimings {
+    pub(super) measured: MeasuredRuns,
     /// The part of the client's check that encrypts again.
     encrypting_again: Timing,
     beforehand: Vec<(&'static str, &'static str, &'static str, Timing)>,
 }
 
-pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Exchange>> {
+pub(super) fn measure(plan: &AbkePlan, observer: &mut dyn Observer) -> Result<Vec<ExchangeTimings>> {
     observer.begin("the exchange", 3 * plan.exchanges.len());
     let mut exchanges = Vec::new();
     for size in &plan.exchanges {
         let exchange_setup = ExchangeSetup::of(*size, plan.seed)?;
-        let measured = Measured::take(&exchange_setup, plan.effort)?;
+        let measured = MeasuredRuns::take(&exchange_setup, plan.effort)?;
         observer.advance(1);
         let encrypting_again = encrypting_again(&exchange_setup, plan.effort)?;
         observer.advance(1);
         let beforehand = beforehand(&exchange_setup, plan.effort)?;
         observer.advance(1);
-        exchanges.push(Exchange { measured, encrypting_again, beforehand });
+        exchanges.push(ExchangeTimings { measured, encrypting_again, beforehand });
     }
     Ok(exchanges)
 }
@@ -48,7 +48,7 @@ fn encrypting_again(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Ti
     let public = quiver_abke::UnverifiedPublicKey::decode(key.encoded(), attributes)?;
     let public = exchange_setup.verifier.verify(public, &mut rng)?;
     let randomness = Randomness::derive(&seed, &context, attributes);
-    let ciphertext = Ciphertext::encrypt(&public, &randomness, &randomness.plaintexts())?;
+    let ciphertext = AbkeCiphertext::encrypt(&public, &randomness, &randomness.plaintexts())?;
     let check = |rng: &mut ChaCha20Rng, ()| {
         let randomness = Randomness::derive(&seed, &context, attributes);
         match ciphertext.follows_from(&randomness, &key, rng)? {
@@ -85,7 +85,7 @@ fn beforehand(
         },
     )?;
     let circuit = circuit(exchange_setup.size, &bits)?;
-    let compile = repeat(effort, || Policy::new(&circuit).is_ok());
+    let compile = repeat(effort, || PolicyCircuit::new(&circuit).is_ok());
     Ok(vec![
         ("derive the slot keys", "KGC", "period", derive),
         ("certify a drone", "KGC", "period and drone", certify),
@@ -95,9 +95,13 @@ fn beforehand(
     ])
 }
 
-pub(super) fn experiment(plan: &Plan, published: &Published, exchanges: &[Exchange]) -> Experiment {
+pub(super) fn experiment(
+    plan: &AbkePlan,
+    published: &PublishedAbke,
+    exchanges: &[ExchangeTimings],
+) -> Experiment {
     let steps = exchanges.iter().map(|exchange| exchange.steps(published));
-    let tables = steps.chain(exchanges.iter().map(Exchange::beforehand_table)).collect();
+    let tables = steps.chain(exchanges.iter().map(ExchangeTimings::beforehand_table)).collect();
     Experiment {
         slug: "exchange".into(),
         title: "The exchange, step by step".into(),
@@ -138,14 +142,14 @@ pub(super) fn experiment(plan: &Plan, published: &Published, exchanges: &[Exchan
     }
 }
 
-impl Exchange {
+impl ExchangeTimings {
     /// The name of a table about this size.
     fn slug(&self, of: &str) -> String {
-        let Size { gates, attributes } = self.measured.size;
+        let PolicySize { gates, attributes } = self.measured.size;
         format!("{of}-{gates}-{attributes}")
     }
 
-    fn steps(&self, published: &Published) -> Table {
+    fn steps(&self, published: &PublishedAbke) -> Table {
         let columns = vec![
             Column::text("step", "step"),
             Column::text("side", "side"),
@@ -160,53 +164,53 @@ impl Exchange {
         ];
         let caption = format!("Every step at {}", size(self.measured.size));
         let mut table = Table::new(&self.slug("steps"), &caption, columns);
-        for step in Step::ALL {
+        for step in ExchangeStep::ALL {
             table.push(self.step(published, step));
-            if step == Step::Check {
+            if step == ExchangeStep::Check {
                 self.parts(published).into_iter().for_each(|row| table.push(row));
             }
         }
-        for side in [Side::Server, Side::Client] {
+        for side in [ExchangeSide::Server, ExchangeSide::Client] {
             table.push(self.total(published, side));
         }
         table
     }
 
-    fn step(&self, published: &Published, step: Step) -> Vec<Value> {
+    fn step(&self, published: &PublishedAbke, step: ExchangeStep) -> Vec<CellValue> {
         let (timing, size) = (self.measured.timing(step), self.measured.size);
         let mut row =
             head(step.title(), step.side().name(), if step.beforehand() { "beforehand" } else { "online" });
         row.extend(pair(step.published(published, size), Some(timing.median)));
         row.extend(match step {
-            Step::Verify => {
-                pair(published.optimized(size, Side::Server, "verify"), Some(self.measured.batched))
+            ExchangeStep::Verify => {
+                pair(published.optimized(size, ExchangeSide::Server, "verify"), Some(self.measured.batched))
             }
-            _ => [Value::Missing, Value::Missing, Value::Missing],
+            _ => [CellValue::Missing, CellValue::Missing, CellValue::Missing],
         });
         row.push(timing.samples.into());
         row
     }
 
     /// Parts of the client's check.
-    fn parts(&self, published: &Published) -> [Vec<Value>; 2] {
+    fn parts(&self, published: &PublishedAbke) -> [Vec<CellValue>; 2] {
         let again = self.encrypting_again.median;
-        let rest = Some(self.measured.seconds(Step::Check) - again).filter(|rest| *rest > 0.0);
+        let rest = Some(self.measured.seconds(ExchangeStep::Check) - again).filter(|rest| *rest > 0.0);
         [
             ("of it: encrypt again", "check_reencrypt", Some(again)),
             ("of it: garble again, and all else", "check_regarble", rest),
         ]
         .map(|(title, operation, ours)| {
-            let mut row = head(title, Side::Client.name(), "online");
-            row.extend(pair(published.seconds(self.measured.size, Side::Client, operation), ours));
+            let mut row = head(title, ExchangeSide::Client.name(), "online");
+            row.extend(pair(published.seconds(self.measured.size, ExchangeSide::Client, operation), ours));
             row
         })
     }
 
-    fn total(&self, published: &Published, side: Side) -> Vec<Value> {
+    fn total(&self, published: &PublishedAbke, side: ExchangeSide) -> Vec<CellValue> {
         let ours = self.measured.beforehand(side) + self.measured.online(side);
         let mut row = head("total", side.name(), "both");
         row.extend(pair(published.seconds(self.measured.size, side, "total"), Some(ours)));
-        if side == Side::Server {
+        if side == ExchangeSide::Server {
             row.extend(pair(None, Some(self.measured.server_batched())));
         }
         row
@@ -231,22 +235,22 @@ impl Exchange {
                 timing.samples.into(),
             ]);
         }
-        let unlink = self.measured.timing(Step::Unlink);
+        let unlink = self.measured.timing(ExchangeStep::Unlink);
         table.push(vec!["unlink".into(), "drone".into(), "run".into(), unlink.into(), unlink.samples.into()]);
         table
     }
 }
 
-fn head(title: &str, side: &str, when: &str) -> Vec<Value> {
+fn head(title: &str, side: &str, when: &str) -> Vec<CellValue> {
     vec![title.into(), side.into(), when.into()]
 }
 
 /// Published, ours, and their ratio.
-fn pair(published: Option<f64>, ours: Option<f64>) -> [Value; 3] {
-    [published.into(), ours.into(), Value::ratio(published, ours)]
+fn pair(published: Option<f64>, ours: Option<f64>) -> [CellValue; 3] {
+    [published.into(), ours.into(), CellValue::ratio(published, ours)]
 }
 
 /// A size for captions.
-pub(super) fn size(Size { gates, attributes }: Size) -> String {
+pub(super) fn size(PolicySize { gates, attributes }: PolicySize) -> String {
     format!("{} gates, {} attributes", Unit::Count.show(gates.into()), Unit::Count.show(attributes.into()))
 }

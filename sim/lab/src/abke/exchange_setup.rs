@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use quiver_abke::{Authority, Client, Credential, Hello, Policy, Terms, Verifier};
+use quiver_abke::{Authority, Client, Credential, ExchangeTerms, Hello, PolicyCircuit, Verifier};
 use quiver_ainq::{Deployment, DroneKeypair, Label, Ristretto255, Signature};
 use quiver_crypto::Secret;
 use quiver_garble::{Circuit, Gate};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::plan::Size;
-use super::step::Step;
-use crate::ainq::swarm::Swarm;
+use super::plan::PolicySize;
+use super::step::ExchangeStep;
+use crate::ainq::swarm::LabSwarm;
 use crate::measure::{Effort, Timing, clocked, repeat_on};
 use crate::{LabError, Result};
 
@@ -22,8 +22,8 @@ const CHANNEL: &[u8] = b"a nonce and a cookie: 48 bytes as in an admission";
 
 /// Participants of an exchange.
 pub(super) struct ExchangeSetup {
-    pub(super) size: Size,
-    pub(super) policy: Arc<Policy>,
+    pub(super) size: PolicySize,
+    pub(super) policy: Arc<PolicyCircuit>,
     pub(super) authority: Authority,
     pub(super) verifier: Verifier,
     pub(super) credential: Credential,
@@ -37,7 +37,7 @@ pub(super) struct ExchangeSetup {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pass {
     /// Seconds, by step.
-    pub(super) seconds: [f64; Step::COUNT],
+    pub(super) seconds: [f64; ExchangeStep::COUNT],
     pub(super) lengths: Lengths,
 }
 
@@ -54,7 +54,11 @@ pub(super) struct Lengths {
 }
 
 impl Pass {
-    fn time<T>(&mut self, step: Step, work: impl FnOnce() -> Result<T, quiver_abke::Error>) -> Result<T> {
+    fn time<T>(
+        &mut self,
+        step: ExchangeStep,
+        work: impl FnOnce() -> Result<T, quiver_abke::Error>,
+    ) -> Result<T> {
         let (done, seconds) = clocked(work);
         self.seconds[step as usize] += seconds;
         Ok(done?)
@@ -63,7 +67,7 @@ impl Pass {
 
 impl ExchangeSetup {
     /// A policy of this size.
-    pub(super) fn of(size: Size, seed: u64) -> Result<Self> {
+    pub(super) fn of(size: PolicySize, seed: u64) -> Result<Self> {
         let attributes: Vec<bool> = (0..size.attributes).map(|at| at.is_multiple_of(3)).collect();
         Self::new(&circuit(size, &attributes)?, &attributes, seed)
     }
@@ -72,18 +76,18 @@ impl ExchangeSetup {
     pub(super) fn new(circuit: &Circuit, attributes: &[bool], seed: u64) -> Result<Self> {
         let mut rng = seeded(seed);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let size = Size { gates: count(circuit.statistics().and), attributes: count(attributes.len()) };
-        let policy = Arc::new(Policy::new(circuit)?);
+        let size = PolicySize { gates: count(circuit.statistics().and), attributes: count(attributes.len()) };
+        let policy = Arc::new(PolicyCircuit::new(circuit)?);
         let authority = Authority::derive(&Secret::random(&mut rng), 1, attributes.len())?;
         let verifier = Verifier::new(authority.key().clone());
         let credential = authority.certify(attributes, &mut rng)?;
-        let Swarm { deployment, leader, .. } = Swarm::new(seed)?;
+        let LabSwarm { deployment, leader, .. } = LabSwarm::new(seed)?;
         let server = leader.public().encode();
         Ok(Self { size, policy, authority, verifier, credential, deployment, leader, server, seed })
     }
 
-    fn terms(&self) -> Terms<'_> {
-        Terms { policy: &POLICY, server: &self.server, channel: CHANNEL }
+    fn terms(&self) -> ExchangeTerms<'_> {
+        ExchangeTerms { policy: &POLICY, server: &self.server, channel: CHANNEL }
     }
 
     /// Randomness of the next operation; the same at every call.
@@ -99,29 +103,30 @@ impl ExchangeSetup {
     /// One whole run, of which every step is timed.
     pub(super) fn pass(&self, rng: &mut ChaCha20Rng) -> Result<Pass> {
         let (terms, mut pass, mut signing) = (self.terms(), Pass::default(), self.rng());
-        let key = pass.time(Step::Unlink, || Ok(self.credential.unlink(rng)))?;
+        let key = pass.time(ExchangeStep::Unlink, || Ok(self.credential.unlink(rng)))?;
         let start = || Client::start(&terms, Arc::clone(&self.policy), key, rng);
-        let (client, hello) = pass.time(Step::Hello, start)?;
+        let (client, hello) = pass.time(ExchangeStep::Hello, start)?;
 
-        let verified = pass.time(Step::Verify, || self.decode(&hello)?.verify(&self.verifier, rng))?;
+        let verified =
+            pass.time(ExchangeStep::Verify, || self.decode(&hello)?.verify(&self.verifier, rng))?;
         let sign = |context: &[u8; 32]| {
             self.leader.sign(&self.deployment, Label::Abke, context, &mut signing).encode()
         };
         let offer = || verified.offer(&terms, Arc::clone(&self.policy), rng, sign);
-        let (mut server, offer) = pass.time(Step::Offer, offer)?;
+        let (mut server, offer) = pass.time(ExchangeStep::Offer, offer)?;
 
         let read = || client.offer(&offer, |context, signature| self.is_signed(context, signature));
-        let mut client = pass.time(Step::Decrypt, read)?;
-        while let Some(tables) = pass.time(Step::Garble, || server.next_tables())? {
+        let mut client = pass.time(ExchangeStep::Decrypt, read)?;
+        while let Some(tables) = pass.time(ExchangeStep::Garble, || server.next_tables())? {
             pass.lengths.tables += tables.len();
-            pass.time(Step::Evaluate, || client.tables(&tables))?;
+            pass.time(ExchangeStep::Evaluate, || client.tables(&tables))?;
         }
-        let (client, commitment) = pass.time(Step::Commit, || client.commit(rng))?;
-        let server = pass.time(Step::Garble, || server.finish())?;
-        let (server, seeds) = pass.time(Step::Seeds, || server.commitment(&commitment))?;
-        let (client, opening) = pass.time(Step::Check, || client.open(&seeds, rng))?;
-        let (server, confirmation) = pass.time(Step::Opening, || server.opening(&opening))?;
-        let client = pass.time(Step::Confirm, || client.confirm(&confirmation))?;
+        let (client, commitment) = pass.time(ExchangeStep::Commit, || client.commit(rng))?;
+        let server = pass.time(ExchangeStep::Garble, || server.finish())?;
+        let (server, seeds) = pass.time(ExchangeStep::Seeds, || server.commitment(&commitment))?;
+        let (client, opening) = pass.time(ExchangeStep::Check, || client.open(&seeds, rng))?;
+        let (server, confirmation) = pass.time(ExchangeStep::Opening, || server.opening(&opening))?;
+        let client = pass.time(ExchangeStep::Confirm, || client.confirm(&confirmation))?;
         if client.key() != server.key() {
             return Err(LabError::WrongKey("attribute-based key exchange"));
         }
@@ -173,7 +178,7 @@ pub(super) fn seeded(seed: u64) -> ChaCha20Rng {
 }
 
 /// A circuit of so many ANDs and as many XORs, of moderate depth, whose output is true for the attributes.
-pub(super) fn circuit(size: Size, attributes: &[bool]) -> Result<Circuit> {
+pub(super) fn circuit(size: PolicySize, attributes: &[bool]) -> Result<Circuit> {
     let (inputs, mut gates) = (size.attributes, Vec::new());
     let wires = |gates: &Vec<Gate>| inputs + u32::try_from(gates.len()).unwrap_or(u32::MAX);
     for at in 0..size.gates {
@@ -204,9 +209,9 @@ mod tests {
     #[test]
     fn circuits_have_as_many_gates_as_they_shall_and_are_satisfied() {
         for size in [
-            Size { gates: 1000, attributes: 10 },
-            Size { gates: 3, attributes: 1 },
-            Size { gates: 5000, attributes: 300 },
+            PolicySize { gates: 1000, attributes: 10 },
+            PolicySize { gates: 3, attributes: 1 },
+            PolicySize { gates: 5000, attributes: 300 },
         ] {
             let attributes: Vec<bool> = (0..size.attributes).map(|at| at % 2 == 0).collect();
             let circuit = circuit(size, &attributes).unwrap();
@@ -217,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_step_of_a_run_is_timed_and_every_message_counted() {
-        let exchange_setup = ExchangeSetup::of(Size { gates: 50, attributes: 4 }, 1).unwrap();
+        let exchange_setup = ExchangeSetup::of(PolicySize { gates: 50, attributes: 4 }, 1).unwrap();
         let pass = exchange_setup.pass(&mut exchange_setup.rng()).unwrap();
         assert!(pass.seconds.iter().all(|seconds| *seconds > 0.0), "{pass:?}");
         let Lengths { hello, tables, commitment, seeds, opening, confirmation, offer } = pass.lengths;

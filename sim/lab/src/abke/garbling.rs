@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
-use quiver_garble::{Evaluator, Garbler, HalfGates, Label, PrivacyFree, Program, Scheme};
-use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
+use quiver_garble::{Evaluator, Garbler, GarblingProgram, GarblingScheme, HalfGates, Label, PrivacyFree};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit};
 
 use super::exchange_setup::circuit;
-use super::plan::{Plan, Size};
-use super::published::{Published, Side};
+use super::plan::{AbkePlan, PolicySize};
+use super::published::{ExchangeSide, PublishedAbke};
 use super::summary::method;
 use crate::measure::{Effort, Timing, repeat_on};
 use crate::{LabError, Result};
@@ -18,7 +18,7 @@ const INPUTS: u32 = 200;
 const RUN: [u8; 16] = [7; 16];
 
 /// Times of a circuit.
-struct Row {
+struct GarblingRow {
     scheme: &'static str,
     gates: u32,
     garble: Timing,
@@ -26,8 +26,8 @@ struct Row {
 }
 
 pub(super) fn experiment(
-    plan: &Plan,
-    published: &Published,
+    plan: &AbkePlan,
+    published: &PublishedAbke,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
     observer.begin("garbling", 2 * plan.garbled.len());
@@ -59,14 +59,18 @@ pub(super) fn experiment(
     })
 }
 
-fn row<S: Scheme>(scheme: &'static str, gates: u32, plan: &Plan) -> Result<Row> {
+fn row<S: GarblingScheme>(scheme: &'static str, gates: u32, plan: &AbkePlan) -> Result<GarblingRow> {
     let attributes: Vec<bool> = (0..INPUTS).map(|at| at.is_multiple_of(3)).collect();
-    let program = Program::new(&circuit(Size { gates, attributes: INPUTS }, &attributes)?);
+    let program = GarblingProgram::new(&circuit(PolicySize { gates, attributes: INPUTS }, &attributes)?);
     let (garble, evaluate) = timings::<S>(&program, &attributes, plan.effort)?;
-    Ok(Row { scheme, gates, garble, evaluate })
+    Ok(GarblingRow { scheme, gates, garble, evaluate })
 }
 
-fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) -> Result<(Timing, Timing)> {
+fn timings<S: GarblingScheme>(
+    program: &GarblingProgram,
+    attributes: &[bool],
+    effort: Effort,
+) -> Result<(Timing, Timing)> {
     let mut tables = Vec::with_capacity(program.ands() * S::CIPHERTEXTS);
     let new = || Garbler::<S>::new(program, &RUN, &mut super::exchange_setup::seeded(1));
     let garble = repeat_on(
@@ -99,11 +103,11 @@ fn timings<S: Scheme>(program: &Program, attributes: &[bool], effort: Effort) ->
 }
 
 /// AND gates per second.
-fn rate(gates: u32, seconds: f64) -> Value {
-    Value::ratio(Some(f64::from(gates)), Some(seconds))
+fn rate(gates: u32, seconds: f64) -> CellValue {
+    CellValue::ratio(Some(f64::from(gates)), Some(seconds))
 }
 
-fn table(published: &Published, rows: &[Row]) -> Table {
+fn table(published: &PublishedAbke, rows: &[GarblingRow]) -> Table {
     let columns = vec![
         Column::text("scheme", "scheme"),
         Column::new("gates", "AND gates", Unit::Count),
@@ -118,22 +122,22 @@ fn table(published: &Published, rows: &[Row]) -> Table {
         Column::new("samples", "samples", Unit::Count),
     ];
     let mut table = Table::new("garbling", "Garbling and evaluating, by AND gates", columns);
-    for Row { scheme, gates, garble, evaluate } in rows {
-        let size = Size { gates: *gates, attributes: INPUTS };
+    for GarblingRow { scheme, gates, garble, evaluate } in rows {
+        let size = PolicySize { gates: *gates, attributes: INPUTS };
         let (theirs_garble, theirs_evaluate) = (
-            published.seconds(size, Side::Server, "garble"),
-            published.seconds(size, Side::Client, "evaluate"),
+            published.seconds(size, ExchangeSide::Server, "garble"),
+            published.seconds(size, ExchangeSide::Client, "evaluate"),
         );
         table.push(vec![
             (*scheme).into(),
             (*gates).into(),
             theirs_garble.into(),
             (*garble).into(),
-            Value::ratio(theirs_garble, Some(garble.median)),
+            CellValue::ratio(theirs_garble, Some(garble.median)),
             rate(*gates, garble.median),
             theirs_evaluate.into(),
             (*evaluate).into(),
-            Value::ratio(theirs_evaluate, Some(evaluate.median)),
+            CellValue::ratio(theirs_evaluate, Some(evaluate.median)),
             rate(*gates, evaluate.median),
             garble.samples.into(),
         ]);
@@ -141,8 +145,8 @@ fn table(published: &Published, rows: &[Row]) -> Table {
     table
 }
 
-fn plot(rows: &[Row]) -> Plot {
-    let points = |scheme: &str, of: fn(&Row) -> Timing| -> Vec<(f64, f64)> {
+fn plot(rows: &[GarblingRow]) -> Plot {
+    let points = |scheme: &str, of: fn(&GarblingRow) -> Timing| -> Vec<(f64, f64)> {
         let rows = rows.iter().filter(|row| row.scheme == scheme);
         rows.map(|row| (f64::from(row.gates), f64::from(row.gates) / of(row).median)).collect()
     };

@@ -2,12 +2,12 @@
 
 use quiver_garble::Statistics;
 use quiver_garble::policy::{Policy, Schema};
-use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Observer, Table, Unit};
 
 use super::exchange_setup::ExchangeSetup;
-use super::measured::Measured;
-use super::plan::Plan;
-use super::published::{Published, Side};
+use super::measured::MeasuredRuns;
+use super::plan::AbkePlan;
+use super::published::{ExchangeSide, PublishedAbke};
 use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
@@ -25,10 +25,10 @@ pub(super) struct Fence {
     schema: &'static str,
     statistics: Statistics,
     compile: Timing,
-    pub(super) measured: Measured,
+    pub(super) measured: MeasuredRuns,
 }
 
-pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Fence>> {
+pub(super) fn measure(plan: &AbkePlan, observer: &mut dyn Observer) -> Result<Vec<Fence>> {
     observer.begin("geolocation", SCHEMAS.len());
     let mut fences = Vec::new();
     for (bits, text) in SCHEMAS {
@@ -37,14 +37,14 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Fe
         let compile = repeat(plan.effort, || Policy::compile(TEXT, &schema).is_ok());
         let inside = schema.encode(&INSIDE).map_err(quiver_garble::Error::from)?;
         let exchange_setup = ExchangeSetup::new(policy.circuit(), &inside, plan.seed)?;
-        let measured = Measured::take(&exchange_setup, plan.effort)?;
+        let measured = MeasuredRuns::take(&exchange_setup, plan.effort)?;
         fences.push(Fence { bits, schema: text, statistics: policy.statistics(), compile, measured });
         observer.advance(1);
     }
     Ok(fences)
 }
 
-pub(super) fn experiment(plan: &Plan, published: &Published, fences: &[Fence]) -> Experiment {
+pub(super) fn experiment(plan: &AbkePlan, published: &PublishedAbke, fences: &[Fence]) -> Experiment {
     Experiment {
         slug: "geolocation".into(),
         title: "Inside a circle, within an hour".into(),
@@ -64,7 +64,7 @@ pub(super) fn experiment(plan: &Plan, published: &Published, fences: &[Fence]) -
     }
 }
 
-fn circuits(published: &Published, fences: &[Fence]) -> Table {
+fn circuits(published: &PublishedAbke, fences: &[Fence]) -> Table {
     let columns = vec![
         Column::new("coordinate_bits", "bits of a coordinate", Unit::Count),
         Column::text("fields", "certified fields"),
@@ -87,7 +87,7 @@ fn circuits(published: &Published, fences: &[Fence]) -> Table {
             statistics.and.into(),
             statistics.gates().into(),
             statistics.depth.into(),
-            Value::ratio(theirs, Value::from(statistics.and).number()),
+            CellValue::ratio(theirs, CellValue::from(statistics.and).number()),
             (*compile).into(),
         ]);
     }
@@ -108,10 +108,10 @@ fn computation(fences: &[Fence]) -> Table {
     for Fence { bits, measured, .. } in fences {
         table.push(vec![
             (*bits).into(),
-            measured.online(Side::Server).into(),
+            measured.online(ExchangeSide::Server).into(),
             measured.server_batched().into(),
-            measured.beforehand(Side::Client).into(),
-            measured.online(Side::Client).into(),
+            measured.beforehand(ExchangeSide::Client).into(),
+            measured.online(ExchangeSide::Client).into(),
             measured.up().into(),
             measured.down().into(),
         ]);

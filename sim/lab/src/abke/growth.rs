@@ -1,11 +1,11 @@
 //! Measures how both sides' work grows with gates and with attributes.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Plot, Series, Table, Unit};
 
 use super::exchange_setup::ExchangeSetup;
-use super::measured::Measured;
-use super::plan::{Plan, Size};
-use super::published::{Published, Side};
+use super::measured::MeasuredRuns;
+use super::plan::{AbkePlan, PolicySize};
+use super::published::{ExchangeSide, PublishedAbke};
 use super::summary::method;
 use crate::Result;
 
@@ -15,10 +15,14 @@ struct Growth {
     title: &'static str,
     about: &'static str,
     parameter: &'static str,
-    of: fn(Size) -> u32,
+    of: fn(PolicySize) -> u32,
 }
 
-pub(super) fn gates(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
+pub(super) fn gates(
+    plan: &AbkePlan,
+    published: &PublishedAbke,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
     let growth = Growth {
         slug: "gates",
         title: "Larger policies",
@@ -30,8 +34,8 @@ pub(super) fn gates(plan: &Plan, published: &Published, observer: &mut dyn Obser
 }
 
 pub(super) fn attributes(
-    plan: &Plan,
-    published: &Published,
+    plan: &AbkePlan,
+    published: &PublishedAbke,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
     let growth = Growth {
@@ -47,15 +51,15 @@ pub(super) fn attributes(
 impl Growth {
     fn measure(
         &self,
-        plan: &Plan,
-        sizes: &[Size],
-        published: &Published,
+        plan: &AbkePlan,
+        sizes: &[PolicySize],
+        published: &PublishedAbke,
         observer: &mut dyn Observer,
     ) -> Result<Experiment> {
         observer.begin(self.title, sizes.len());
         let mut measured = Vec::new();
         for size in sizes {
-            measured.push(Measured::take(&ExchangeSetup::of(*size, plan.seed)?, plan.effort)?);
+            measured.push(MeasuredRuns::take(&ExchangeSetup::of(*size, plan.seed)?, plan.effort)?);
             observer.advance(1);
         }
         Ok(Experiment {
@@ -70,7 +74,7 @@ impl Growth {
         })
     }
 
-    fn table(&self, measured: &[Measured], published: &Published) -> Table {
+    fn table(&self, measured: &[MeasuredRuns], published: &PublishedAbke) -> Table {
         let columns = vec![
             Column::new(self.parameter, self.parameter, Unit::Count),
             Column::new("published_server_seconds", "published, server", Unit::Seconds),
@@ -85,15 +89,15 @@ impl Growth {
         ];
         let mut table = Table::new(self.slug, &self.caption(measured), columns);
         for run in measured {
-            let theirs = |side| Value::from(published.seconds(run.size, side, "total"));
+            let theirs = |side| CellValue::from(published.seconds(run.size, side, "total"));
             table.push(vec![
                 (self.of)(run.size).into(),
-                theirs(Side::Server),
-                run.online(Side::Server).into(),
+                theirs(ExchangeSide::Server),
+                run.online(ExchangeSide::Server).into(),
                 run.server_batched().into(),
-                theirs(Side::Client),
-                run.beforehand(Side::Client).into(),
-                run.online(Side::Client).into(),
+                theirs(ExchangeSide::Client),
+                run.beforehand(ExchangeSide::Client).into(),
+                run.online(ExchangeSide::Client).into(),
                 run.up().into(),
                 run.down().into(),
                 run.transfer().into(),
@@ -103,8 +107,8 @@ impl Growth {
     }
 
     /// The fixed parameter is in the caption.
-    fn caption(&self, measured: &[Measured]) -> String {
-        let Some(Size { gates, attributes }) = measured.first().map(|run| run.size) else {
+    fn caption(&self, measured: &[MeasuredRuns]) -> String {
+        let Some(PolicySize { gates, attributes }) = measured.first().map(|run| run.size) else {
             return self.title.into();
         };
         let stays = match self.slug {
@@ -114,22 +118,28 @@ impl Growth {
         format!("{}: both sides' work, {stays}", self.title)
     }
 
-    fn plot(&self, measured: &[Measured], published: &Published) -> Plot {
-        let points = |of: &dyn Fn(&Measured) -> Option<f64>| -> Vec<(f64, f64)> {
-            let point = |run: &Measured| Some((f64::from((self.of)(run.size)), of(run)?));
+    fn plot(&self, measured: &[MeasuredRuns], published: &PublishedAbke) -> Plot {
+        let points = |of: &dyn Fn(&MeasuredRuns) -> Option<f64>| -> Vec<(f64, f64)> {
+            let point = |run: &MeasuredRuns| Some((f64::from((self.of)(run.size)), of(run)?));
             measured.iter().filter_map(point).collect()
         };
         let theirs = |side| points(&|run| published.seconds(run.size, side, "total"));
         let mut series = vec![
-            Series::new("server", Ink::Flat, points(&|run| Some(run.online(Side::Server)))),
+            Series::new("server", Ink::Flat, points(&|run| Some(run.online(ExchangeSide::Server)))),
             Series::new("server, ten keys at once", Ink::Flat, points(&|run| Some(run.server_batched())))
                 .dashed(),
-            Series::new("client, online", Ink::Tree, points(&|run| Some(run.online(Side::Client)))),
-            Series::new("client, beforehand", Ink::Tree, points(&|run| Some(run.beforehand(Side::Client))))
-                .dashed(),
+            Series::new("client, online", Ink::Tree, points(&|run| Some(run.online(ExchangeSide::Client)))),
+            Series::new(
+                "client, beforehand",
+                Ink::Tree,
+                points(&|run| Some(run.beforehand(ExchangeSide::Client))),
+            )
+            .dashed(),
             Series::new("on a link of 200 Mbps", Ink::Extra, points(&|run| Some(run.transfer()))),
         ];
-        for (name, side) in [("published, server", Side::Server), ("published, client", Side::Client)] {
+        for (name, side) in
+            [("published, server", ExchangeSide::Server), ("published, client", ExchangeSide::Client)]
+        {
             let points = theirs(side);
             if !points.is_empty() {
                 series.push(Series::new(name, Ink::Published, points));

@@ -1,16 +1,16 @@
 //! Computes what goes over the link, and how long a run takes with it.
 
-use quiver_report::{Column, Experiment, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Table, Unit};
 
-use super::exchange::{Exchange, size};
+use super::exchange::{ExchangeTimings, size};
 use super::geolocation::Fence;
-use super::measured::Measured;
-use super::plan::Plan;
-use super::published::Side;
+use super::measured::MeasuredRuns;
+use super::plan::AbkePlan;
+use super::published::ExchangeSide;
 use super::summary::method;
 
-pub(super) fn experiment(plan: &Plan, exchanges: &[Exchange], fences: &[Fence]) -> Experiment {
-    let mut runs: Vec<(String, &Measured)> = Vec::new();
+pub(super) fn experiment(plan: &AbkePlan, exchanges: &[ExchangeTimings], fences: &[Fence]) -> Experiment {
+    let mut runs: Vec<(String, &MeasuredRuns)> = Vec::new();
     for exchange in exchanges {
         runs.push((size(exchange.measured.size), &exchange.measured));
     }
@@ -35,15 +35,16 @@ pub(super) fn experiment(plan: &Plan, exchanges: &[Exchange], fences: &[Fence]) 
 }
 
 /// Bytes of a message, or of several.
-type Length = fn(&Measured) -> usize;
+type Length = fn(&MeasuredRuns) -> usize;
 
-fn messages(runs: &[(String, &Measured)]) -> Table {
+fn messages(runs: &[(String, &MeasuredRuns)]) -> Table {
     let mut columns = vec![Column::text("message", "message"), Column::text("from", "from")];
     for (at, (name, _)) in runs.iter().enumerate() {
         columns.push(Column::new(&format!("run_{}_bytes", at + 1), name, Unit::Bytes));
     }
     let mut table = Table::new("messages", "Bytes of each message", columns);
-    let of = |measure: Length| -> Vec<Value> { runs.iter().map(|(_, run)| measure(run).into()).collect() };
+    let of =
+        |measure: Length| -> Vec<CellValue> { runs.iter().map(|(_, run)| measure(run).into()).collect() };
     let rows: [(&str, &str, Length); 9] = [
         ("hello", "client", |run| run.lengths.hello),
         ("offer", "server", |run| run.lengths.offer),
@@ -52,11 +53,11 @@ fn messages(runs: &[(String, &Measured)]) -> Table {
         ("seeds", "server", |run| run.lengths.seeds),
         ("opening", "client", |run| run.lengths.opening),
         ("confirmation", "server", |run| run.lengths.confirmation),
-        ("all", "client", Measured::up),
-        ("all", "server", Measured::down),
+        ("all", "client", MeasuredRuns::up),
+        ("all", "server", MeasuredRuns::down),
     ];
     for (name, from, measure) in rows {
-        let mut row: Vec<Value> = vec![name.into(), from.into()];
+        let mut row: Vec<CellValue> = vec![name.into(), from.into()];
         row.extend(of(measure));
         table.push(row);
     }
@@ -64,7 +65,7 @@ fn messages(runs: &[(String, &Measured)]) -> Table {
     table
 }
 
-fn times(runs: &[(String, &Measured)]) -> Table {
+fn times(runs: &[(String, &MeasuredRuns)]) -> Table {
     let columns = vec![
         Column::text("run", "run"),
         Column::new("client_beforehand_seconds", "client, beforehand", Unit::Seconds),
@@ -79,9 +80,9 @@ fn times(runs: &[(String, &Measured)]) -> Table {
     for (name, run) in runs {
         table.push(vec![
             name.as_str().into(),
-            run.beforehand(Side::Client).into(),
-            run.online(Side::Client).into(),
-            run.online(Side::Server).into(),
+            run.beforehand(ExchangeSide::Client).into(),
+            run.online(ExchangeSide::Client).into(),
+            run.online(ExchangeSide::Server).into(),
             super::measured::over_the_link(run.up()).into(),
             super::measured::over_the_link(run.down()).into(),
             run.in_sequence().into(),

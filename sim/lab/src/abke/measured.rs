@@ -1,9 +1,9 @@
 //! The measurements of runs of one policy.
 
 use super::exchange_setup::{ExchangeSetup, Lengths};
-use super::plan::Size;
-use super::published::Side;
-use super::step::Step;
+use super::plan::PolicySize;
+use super::published::ExchangeSide;
+use super::step::ExchangeStep;
 use crate::Result;
 use crate::measure::{Effort, Timing, repeat_on};
 
@@ -14,15 +14,15 @@ pub(super) const BATCH: usize = 10;
 
 /// Measurements of runs of one policy.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
-    pub(super) size: Size,
+pub(super) struct MeasuredRuns {
+    pub(super) size: PolicySize,
     timings: Vec<Timing>,
     /// Decoding and verifying a key, as one of a batch of [`BATCH`].
     pub(super) batched: f64,
     pub(super) lengths: Lengths,
 }
 
-impl Measured {
+impl MeasuredRuns {
     pub(super) fn take(exchange_setup: &ExchangeSetup, effort: Effort) -> Result<Self> {
         let (mut rng, mut passes) = (exchange_setup.rng(), Vec::new());
         let whole = repeat_on(
@@ -37,39 +37,44 @@ impl Measured {
         // Warm-up runs are dropped here as well.
         let counted = passes.split_off(passes.len().saturating_sub(whole.samples));
         let timing =
-            |step: Step| Timing::of(counted.iter().map(|pass| pass.seconds[step as usize]).collect());
+            |step: ExchangeStep| Timing::of(counted.iter().map(|pass| pass.seconds[step as usize]).collect());
         let hellos = exchange_setup.hellos(BATCH)?;
         #[expect(clippy::cast_precision_loss, reason = "ten")]
         let batched = exchange_setup.verify(&hellos, effort)?.median / BATCH as f64;
         let lengths = counted.last().map_or_else(Lengths::default, |pass| pass.lengths);
-        Ok(Self { size: exchange_setup.size, timings: Step::ALL.map(timing).into(), batched, lengths })
+        Ok(Self {
+            size: exchange_setup.size,
+            timings: ExchangeStep::ALL.map(timing).into(),
+            batched,
+            lengths,
+        })
     }
 
-    pub(super) fn timing(&self, step: Step) -> Timing {
+    pub(super) fn timing(&self, step: ExchangeStep) -> Timing {
         self.timings[step as usize]
     }
 
-    pub(super) fn seconds(&self, step: Step) -> f64 {
+    pub(super) fn seconds(&self, step: ExchangeStep) -> f64 {
         self.timing(step).median
     }
 
     /// All that a side computes during a run.
-    pub(super) fn online(&self, side: Side) -> f64 {
+    pub(super) fn online(&self, side: ExchangeSide) -> f64 {
         self.sum(|step| step.side() == side && !step.beforehand())
     }
 
     /// All that a side can compute before it.
-    pub(super) fn beforehand(&self, side: Side) -> f64 {
+    pub(super) fn beforehand(&self, side: ExchangeSide) -> f64 {
         self.sum(|step| step.side() == side && step.beforehand())
     }
 
     /// The server's time for each of [`BATCH`] clients whose keys it verifies at once.
     pub(super) fn server_batched(&self) -> f64 {
-        self.online(Side::Server) - self.seconds(Step::Verify) + self.batched
+        self.online(ExchangeSide::Server) - self.seconds(ExchangeStep::Verify) + self.batched
     }
 
-    fn sum(&self, of: impl Fn(Step) -> bool) -> f64 {
-        Step::ALL.into_iter().filter(|step| of(*step)).map(|step| self.seconds(step)).sum()
+    fn sum(&self, of: impl Fn(ExchangeStep) -> bool) -> f64 {
+        ExchangeStep::ALL.into_iter().filter(|step| of(*step)).map(|step| self.seconds(step)).sum()
     }
 
     /// Bytes that the client sends.
@@ -89,13 +94,16 @@ impl Measured {
 
     /// A run in which one thing happens after the other.
     pub(super) fn in_sequence(&self) -> f64 {
-        self.online(Side::Server) + self.online(Side::Client) + self.transfer()
+        self.online(ExchangeSide::Server) + self.online(ExchangeSide::Client) + self.transfer()
     }
 
     /// A run in which the circuit is garbled, sent and evaluated piece by piece at the same time.
     pub(super) fn streamed(&self) -> f64 {
-        let parts =
-            [self.seconds(Step::Garble), over_the_link(self.lengths.tables), self.seconds(Step::Evaluate)];
+        let parts = [
+            self.seconds(ExchangeStep::Garble),
+            over_the_link(self.lengths.tables),
+            self.seconds(ExchangeStep::Evaluate),
+        ];
         self.in_sequence() - parts.iter().sum::<f64>() + parts.into_iter().fold(0.0, f64::max)
     }
 }

@@ -6,7 +6,7 @@ use crate::measure::Effort;
 
 /// Size of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct PolicySize {
     /// AND gates.
     pub gates: u32,
     /// Attributes: input bits.
@@ -15,15 +15,15 @@ pub struct Size {
 
 /// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct AbkePlan {
     /// Sizes for which the exchange is measured step by step.
-    pub exchanges: Vec<Size>,
+    pub exchanges: Vec<PolicySize>,
     /// Numbers of clients that the server verifies at once.
     pub batches: Vec<usize>,
     /// Sizes along which gates grow.
-    pub gates: Vec<Size>,
+    pub gates: Vec<PolicySize>,
     /// Sizes along which attributes grow.
-    pub attributes: Vec<Size>,
+    pub attributes: Vec<PolicySize>,
     /// AND gates of the circuits that are garbled by themselves.
     pub garbled: Vec<u32>,
     /// Repetitions of each.
@@ -33,11 +33,11 @@ pub struct Plan {
 }
 
 /// The size that the publication has step by step.
-const LARGE: Size = Size { gates: 100_000, attributes: 200 };
+const LARGE: PolicySize = PolicySize { gates: 100_000, attributes: 200 };
 /// The size that it has the totals of.
-const SMALL: Size = Size { gates: 1000, attributes: 10 };
+const SMALL: PolicySize = PolicySize { gates: 1000, attributes: 10 };
 
-impl Default for Plan {
+impl Default for AbkePlan {
     /// The published parameters, and growth as far as it goes.
     fn default() -> Self {
         let gates = [1000, 10_000, 100_000, 1_000_000];
@@ -45,8 +45,8 @@ impl Default for Plan {
         Self {
             exchanges: vec![LARGE, SMALL],
             batches: vec![1, 10, 100],
-            gates: gates.map(|gates| Size { gates, ..LARGE }).into(),
-            attributes: attributes.map(|attributes| Size { attributes, ..LARGE }).into(),
+            gates: gates.map(|gates| PolicySize { gates, ..LARGE }).into(),
+            attributes: attributes.map(|attributes| PolicySize { attributes, ..LARGE }).into(),
             garbled: gates.into(),
             effort: Effort { budget: Duration::from_millis(300), least: 3, most: 31 },
             seed: 1,
@@ -54,7 +54,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl AbkePlan {
     /// Plan like the default, with more samples.
     #[must_use]
     pub fn full() -> Self {
@@ -66,10 +66,10 @@ impl Plan {
     /// nothing else.
     #[must_use]
     pub fn quick() -> Self {
-        let few = |attributes| Size { gates: 1000, attributes };
+        let few = |attributes| PolicySize { gates: 1000, attributes };
         Self {
             batches: vec![1, 10],
-            gates: vec![SMALL, Size { gates: 10_000, ..SMALL }],
+            gates: vec![SMALL, PolicySize { gates: 10_000, ..SMALL }],
             attributes: vec![few(10), few(20)],
             garbled: vec![1000, 100_000],
             effort: Effort { budget: Duration::from_millis(2), least: 1, most: 3 },

@@ -2,25 +2,25 @@
 
 use serde::Deserialize;
 
-use super::plan::Size;
+use super::plan::PolicySize;
 use crate::Result;
 use crate::reference::rows;
 
 /// Measurements of the authors.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Published {
+pub(super) struct PublishedAbke {
     steps: Vec<StepRow>,
     fences: Vec<FenceRow>,
 }
 
 /// The computing side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum ExchangeSide {
     Server,
     Client,
 }
 
-impl Side {
+impl ExchangeSide {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -46,7 +46,7 @@ struct FenceRow {
     gates: u32,
 }
 
-impl Published {
+impl PublishedAbke {
     pub(super) fn read() -> Result<Self> {
         Ok(Self {
             steps: rows("table_10_1.csv", include_str!("../../reference/abke/table_10_1.csv"))?,
@@ -55,18 +55,18 @@ impl Published {
     }
 
     /// Seconds that an operation took this side.
-    pub(super) fn seconds(&self, size: Size, side: Side, operation: &str) -> Option<f64> {
+    pub(super) fn seconds(&self, size: PolicySize, side: ExchangeSide, operation: &str) -> Option<f64> {
         let row = self.row(size, operation)?;
-        seconds(if side == Side::Server { row.server_ms } else { row.client_ms })
+        seconds(if side == ExchangeSide::Server { row.server_ms } else { row.client_ms })
     }
 
     /// The same with ten keys verified in a batch.
-    pub(super) fn optimized(&self, size: Size, side: Side, operation: &str) -> Option<f64> {
+    pub(super) fn optimized(&self, size: PolicySize, side: ExchangeSide, operation: &str) -> Option<f64> {
         let row = self.row(size, operation)?;
-        seconds(if side == Side::Server { row.optimized_server_ms } else { row.optimized_client_ms })
+        seconds(if side == ExchangeSide::Server { row.optimized_server_ms } else { row.optimized_client_ms })
     }
 
-    fn row(&self, size: Size, operation: &str) -> Option<&StepRow> {
+    fn row(&self, size: PolicySize, operation: &str) -> Option<&StepRow> {
         let of = |row: &&StepRow| (row.gates, row.attributes) == (size.gates, size.attributes);
         self.steps.iter().filter(of).find(|row| row.operation == operation)
     }
@@ -88,18 +88,19 @@ mod tests {
 
     #[test]
     fn every_published_figure_is_there_in_seconds() {
-        let published = Published::read().unwrap();
+        let published = PublishedAbke::read().unwrap();
         assert_eq!(published.steps.len(), 12);
-        let (large, small) = (Size { gates: 100_000, attributes: 200 }, Size { gates: 1000, attributes: 10 });
-        assert_eq!(published.seconds(large, Side::Server, "verify"), Some(0.857));
-        assert_eq!(published.optimized(large, Side::Server, "verify"), Some(0.159));
-        assert_eq!(published.seconds(large, Side::Server, "garble"), Some(0.005));
-        assert_eq!(published.optimized(large, Side::Server, "garble"), None);
-        assert_eq!(published.seconds(large, Side::Client, "commit"), Some(0.0005));
-        assert_eq!(published.seconds(large, Side::Client, "garble"), None);
-        assert_eq!(published.seconds(small, Side::Server, "total"), Some(0.067));
-        assert_eq!(published.seconds(small, Side::Client, "total"), Some(0.011));
-        assert_eq!(published.seconds(small, Side::Client, "unlink"), None);
+        let (large, small) =
+            (PolicySize { gates: 100_000, attributes: 200 }, PolicySize { gates: 1000, attributes: 10 });
+        assert_eq!(published.seconds(large, ExchangeSide::Server, "verify"), Some(0.857));
+        assert_eq!(published.optimized(large, ExchangeSide::Server, "verify"), Some(0.159));
+        assert_eq!(published.seconds(large, ExchangeSide::Server, "garble"), Some(0.005));
+        assert_eq!(published.optimized(large, ExchangeSide::Server, "garble"), None);
+        assert_eq!(published.seconds(large, ExchangeSide::Client, "commit"), Some(0.0005));
+        assert_eq!(published.seconds(large, ExchangeSide::Client, "garble"), None);
+        assert_eq!(published.seconds(small, ExchangeSide::Server, "total"), Some(0.067));
+        assert_eq!(published.seconds(small, ExchangeSide::Client, "total"), Some(0.011));
+        assert_eq!(published.seconds(small, ExchangeSide::Client, "unlink"), None);
         assert_eq!((published.fence(64), published.fence(32)), (Some(20_000), None));
     }
 }

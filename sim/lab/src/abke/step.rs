@@ -1,11 +1,11 @@
 //! The steps of a run, with their names in table 10.1.
 
-use super::plan::Size;
-use super::published::{Published, Side};
+use super::plan::PolicySize;
+use super::published::{ExchangeSide, PublishedAbke};
 
 /// Computation of one side between two messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ExchangeStep {
     Unlink,
     Hello,
     Verify,
@@ -20,7 +20,7 @@ pub(super) enum Step {
     Confirm,
 }
 
-impl Step {
+impl ExchangeStep {
     pub(super) const COUNT: usize = 12;
 
     /// Steps in the order of a run.
@@ -56,10 +56,10 @@ impl Step {
         }
     }
 
-    pub(super) const fn side(self) -> Side {
+    pub(super) const fn side(self) -> ExchangeSide {
         match self {
-            Self::Verify | Self::Offer | Self::Garble | Self::Seeds | Self::Opening => Side::Server,
-            _ => Side::Client,
+            Self::Verify | Self::Offer | Self::Garble | Self::Seeds | Self::Opening => ExchangeSide::Server,
+            _ => ExchangeSide::Client,
         }
     }
 
@@ -85,7 +85,7 @@ impl Step {
     }
 
     /// Published seconds of all of them together.
-    pub(super) fn published(self, published: &Published, size: Size) -> Option<f64> {
+    pub(super) fn published(self, published: &PublishedAbke, size: PolicySize) -> Option<f64> {
         let figures =
             self.operations().iter().map(|operation| published.seconds(size, self.side(), operation));
         figures.sum::<Option<f64>>().filter(|seconds| *seconds > 0.0)
@@ -98,21 +98,21 @@ mod tests {
 
     #[test]
     fn steps_stand_in_the_order_of_their_places() {
-        for (place, step) in Step::ALL.into_iter().enumerate() {
+        for (place, step) in ExchangeStep::ALL.into_iter().enumerate() {
             assert_eq!(step as usize, place);
         }
     }
 
     #[test]
     fn every_published_operation_but_the_clients_coin_toss_has_a_step() {
-        let published = Published::read().unwrap();
-        let size = Size { gates: 100_000, attributes: 200 };
+        let published = PublishedAbke::read().unwrap();
+        let size = PolicySize { gates: 100_000, attributes: 200 };
         let sum = |side| -> f64 {
-            let steps = Step::ALL.into_iter().filter(|step| step.side() == side);
+            let steps = ExchangeStep::ALL.into_iter().filter(|step| step.side() == side);
             steps.filter_map(|step| step.published(&published, size)).sum()
         };
         // Milliseconds: 857 + 82 + 5 + 0.5 at the server, 78 + 28 + 3 + 0.5 + 42 + 8 at the client.
-        assert!((sum(Side::Server) - 0.9445).abs() < 1e-9);
-        assert!((sum(Side::Client) - 0.1595).abs() < 1e-9);
+        assert!((sum(ExchangeSide::Server) - 0.9445).abs() < 1e-9);
+        assert!((sum(ExchangeSide::Client) - 0.1595).abs() < 1e-9);
     }
 }

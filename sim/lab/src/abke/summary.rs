@@ -1,8 +1,8 @@
 //! Highlights and sources of the report on attribute-based key exchange.
 
-use quiver_report::{Experiment, Highlight, Source, Table, Unit, Value};
+use quiver_report::{CellValue, Experiment, Highlight, Publication, Table, Unit};
 
-use super::plan::Plan;
+use super::plan::AbkePlan;
 
 pub(super) fn lead() -> Vec<String> {
     vec![
@@ -16,7 +16,7 @@ pub(super) fn lead() -> Vec<String> {
 }
 
 /// Method of measuring, the same for all.
-pub(super) fn method(plan: &Plan) -> Vec<String> {
+pub(super) fn method(plan: &AbkePlan) -> Vec<String> {
     vec![format!(
         "Medians in CPU time of one thread, of {} to {} samples. A sample of a step is a whole run of both sides, out of which each step is timed; runs \
          whose two sides hold different keys end the measurement.",
@@ -26,10 +26,10 @@ pub(super) fn method(plan: &Plan) -> Vec<String> {
 
 /// Highlights: the table, the beginning of the row, published and ours, the name.
 pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
-    let text = |words: &str| Value::from(words);
+    let text = |words: &str| CellValue::from(words);
     let total = |side: &str| vec![text("total"), text(side)];
     let large = "100,000 gates, 200 attributes";
-    let rows: [(&str, Vec<Value>, &str, &str, String); 7] = [
+    let rows: [(&str, Vec<CellValue>, &str, &str, String); 7] = [
         (
             "steps-100000-200",
             total("server"),
@@ -81,7 +81,7 @@ pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
         ),
     ];
     let tables: Vec<&Table> = experiments.iter().flat_map(|experiment| &experiment.tables).collect();
-    let highlight = |(slug, row, theirs, ours, what): &(&str, Vec<Value>, &str, &str, String)| {
+    let highlight = |(slug, row, theirs, ours, what): &(&str, Vec<CellValue>, &str, &str, String)| {
         let table = tables.iter().find(|table| table.slug == *slug)?;
         let (theirs, ours) = (table.figure(row, theirs)?, table.figure(row, ours)?);
         Some(Highlight {
@@ -97,8 +97,8 @@ pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
     rows.iter().filter_map(highlight).collect()
 }
 
-pub(super) fn sources() -> Vec<Source> {
-    vec![Source {
+pub(super) fn sources() -> Vec<Publication> {
+    vec![Publication {
         citation: "Kolesnikov, Krawczyk, Lindell, Malozemoff, Rabin: Attribute-based Key Exchange with General Policies. CCS 2016. \
                    Table 10.1."
             .into(),

@@ -2,14 +2,14 @@
 
 use quiver_ainq::paper;
 use quiver_ainq::{Element, Ristretto255, SecretScalar, SecretValue, Suite};
-use quiver_report::{Column, Experiment, Observer, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Observer, Table, Unit};
 
 use super::group::{Follower, Strategy, context, join};
-use super::plan::Plan;
-use super::published::Published;
+use super::plan::AinqPlan;
+use super::published::PublishedAinq;
 use super::reference::Reference;
 use super::strategies::STRATEGIES;
-use super::swarm::Swarm;
+use super::swarm::LabSwarm;
 use crate::measure::{Effort, Timing, repeat};
 use crate::{LabError, Result};
 
@@ -18,7 +18,11 @@ type S = Ristretto255;
 /// The groups that the drones of the second table are in.
 const MEMBERS: u32 = 100;
 
-pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
+pub(super) fn measure(
+    plan: &AinqPlan,
+    published: &PublishedAinq,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
     observer.begin("edge drone", 3 + STRATEGIES.len());
     let ours = reference(plan, observer)?;
     Ok(Experiment {
@@ -64,7 +68,7 @@ struct Operations {
     key_retrieval: Timing,
 }
 
-fn reference(plan: &Plan, observer: &mut dyn Observer) -> Result<Operations> {
+fn reference(plan: &AinqPlan, observer: &mut dyn Observer) -> Result<Operations> {
     let mut world = Reference::new(plan.seed)?;
     let multiplication = multiplication(plan.effort);
     observer.advance(1);
@@ -81,13 +85,13 @@ fn reference(plan: &Plan, observer: &mut dyn Observer) -> Result<Operations> {
 
 /// A multiplication of a variable point by a secret scalar, constant-time, as everything secret is.
 pub(super) fn multiplication(effort: Effort) -> Timing {
-    let mut rng = Swarm::<S>::randomness(1);
+    let mut rng = LabSwarm::<S>::randomness(1);
     let scalar = SecretScalar::<S>::generate(&mut rng);
     let point: Element<S> = SecretScalar::generate(&mut rng).public();
     repeat(effort, || S::mul(scalar.expose(), point.point()))
 }
 
-fn published_operations(published: &Published, ours: &Operations) -> Table {
+fn published_operations(published: &PublishedAinq, ours: &Operations) -> Table {
     let columns = vec![
         Column::text("operation", "operation"),
         Column::new("published_seconds", "published", Unit::Seconds),
@@ -110,12 +114,12 @@ fn published_operations(published: &Published, ours: &Operations) -> Table {
             .edge_multiplications(key)
             .map_or_else(String::new, |count| format!(" ({count} multiplication)"));
         table.push(vec![
-            Value::Text(format!("{name}{named}")),
+            CellValue::Text(format!("{name}{named}")),
             theirs.into(),
             timing.into(),
-            Value::ratio(theirs, Some(timing.median)),
-            Value::ratio(theirs, unit),
-            Value::ratio(Some(timing.median), Some(ours.multiplication.median)),
+            CellValue::ratio(theirs, Some(timing.median)),
+            CellValue::ratio(theirs, unit),
+            CellValue::ratio(Some(timing.median), Some(ours.multiplication.median)),
             timing.samples.into(),
         ]);
     }
@@ -128,7 +132,7 @@ fn published_operations(published: &Published, ours: &Operations) -> Table {
     table
 }
 
-fn quivers_operations(plan: &Plan, ours: &Operations, observer: &mut dyn Observer) -> Result<Table> {
+fn quivers_operations(plan: &AinqPlan, ours: &Operations, observer: &mut dyn Observer) -> Result<Table> {
     let columns = vec![
         Column::text("operation", "operation"),
         Column::new("ours_seconds", "here", Unit::Seconds).strong(),
@@ -138,7 +142,7 @@ fn quivers_operations(plan: &Plan, ours: &Operations, observer: &mut dyn Observe
     let caption = format!("What a drone of Quiver does, in a group of {MEMBERS}");
     let mut table = Table::new("edge-quiver", &caption, columns);
     for (name, timing) in quivers_timings(plan, observer)? {
-        let multiplications = Value::ratio(Some(timing.median), Some(ours.multiplication.median));
+        let multiplications = CellValue::ratio(Some(timing.median), Some(ours.multiplication.median));
         table.push(vec![name.into(), timing.into(), multiplications, timing.samples.into()]);
     }
     table.notes.push(
@@ -148,8 +152,8 @@ fn quivers_operations(plan: &Plan, ours: &Operations, observer: &mut dyn Observe
     Ok(table)
 }
 
-fn quivers_timings(plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<(&'static str, Timing)>> {
-    let mut swarm = Swarm::<S>::new(plan.seed)?;
+fn quivers_timings(plan: &AinqPlan, observer: &mut dyn Observer) -> Result<Vec<(&'static str, Timing)>> {
+    let mut swarm = LabSwarm::<S>::new(plan.seed)?;
     let secret_value = repeat(plan.effort, || SecretValue::<S>::generate(&mut swarm.rng).public());
     let mut timings = vec![("choose a secret value", secret_value)];
     for strategy in STRATEGIES {
@@ -180,7 +184,7 @@ const fn following(strategy: Strategy) -> &'static str {
 
 /// Checking a header; retrieving a key on joining; following a leave. The last two with the header checked
 /// before.
-fn follower_timings(plan: &Plan, swarm: &mut Swarm<S>, strategy: Strategy) -> Result<[Timing; 3]> {
+fn follower_timings(plan: &AinqPlan, swarm: &mut LabSwarm<S>, strategy: Strategy) -> Result<[Timing; 3]> {
     let members = swarm.members(MEMBERS, &mut ())?;
     let (mut group, _) = swarm.open(strategy, members)?;
     let (mut follower, welcome) = Follower::enter(swarm, &mut group)?;

@@ -8,10 +8,10 @@ use quiver_world::radio::{Cast, Loss, Preset, Profile};
 use rand_chacha::ChaCha20Rng;
 use rand_core::RngCore;
 
-use super::group::{Follower, Group, Sent, Strategy};
-use super::plan::Plan;
+use super::group::{Follower, LeaderMessages, MeasuredGroup, Strategy};
+use super::plan::AinqPlan;
 use super::strategies::{PerStrategy, STRATEGIES};
-use super::swarm::{Enrolled, Members, Swarm};
+use super::swarm::{Enrolled, LabSwarm, Members};
 use crate::measure::{Effort, Timing, clocked, repeat_on};
 use crate::{LabError, Result};
 
@@ -22,14 +22,14 @@ const MOST_PATHS: usize = 20_000;
 
 /// An event of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Event {
+pub(super) enum GrowthEvent {
     Expiry,
     Leave,
     Join,
     Open,
 }
 
-impl Event {
+impl GrowthEvent {
     pub(super) const ALL: [Self; 4] = [Self::Expiry, Self::Leave, Self::Join, Self::Open];
 
     pub(super) const fn key(self) -> &'static str {
@@ -62,7 +62,7 @@ pub(super) struct Cost {
 }
 
 /// All costs in a group of so many.
-pub(super) struct Size {
+pub(super) struct GroupCosts {
     pub(super) drones: u32,
     pub(super) costs: PerStrategy<Costs>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Size {
 /// All costs under one strategy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
-    /// Costs in the order of [`Event::ALL`].
+    /// Costs in the order of [`GrowthEvent::ALL`].
     events: [Cost; 4],
     /// Work that an expiry leaves for after the broadcast.
     pub(super) afterwards: Timing,
@@ -79,12 +79,12 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub(super) const fn of(&self, event: Event) -> Cost {
+    pub(super) const fn of(&self, event: GrowthEvent) -> Cost {
         self.events[event as usize]
     }
 }
 
-pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Experiment> {
+pub(super) fn measure(plan: &AinqPlan, observer: &mut dyn Observer) -> Result<Experiment> {
     let mut sizes = Vec::new();
     for &drones in &plan.growth {
         sizes.push(size(plan, drones, observer)?);
@@ -93,33 +93,33 @@ pub(super) fn measure(plan: &Plan, observer: &mut dyn Observer) -> Result<Experi
 }
 
 /// All events in a group of so many.
-fn size(plan: &Plan, drones: u32, observer: &mut dyn Observer) -> Result<Size> {
+fn size(plan: &AinqPlan, drones: u32, observer: &mut dyn Observer) -> Result<GroupCosts> {
     let effort = effort(plan);
-    let mut swarm = Swarm::<S>::new(plan.seed)?;
+    let mut swarm = LabSwarm::<S>::new(plan.seed)?;
     let shown = Unit::Count.show(f64::from(drones));
-    observer.begin(&format!("{shown} keys"), Swarm::<S>::chunks(drones));
+    observer.begin(&format!("{shown} keys"), LabSwarm::<S>::chunks(drones));
     let mut members = swarm.members(drones, observer)?;
     members.roster.prepare(&swarm.deployment);
     let newcomers = swarm.enrolled(u32::try_from(effort.most + 1).unwrap_or(u32::MAX))?;
     observer.begin(&format!("{shown} drones"), STRATEGIES.len() * 4);
-    let mut radio = Radio::new(plan.seed);
+    let mut radio = RadioChannel::new(plan.seed);
     let costs = PerStrategy::try_of(|strategy| {
         let (swarm, radio, members, newcomers) = (&mut swarm, &mut radio, &members, &newcomers);
-        let choices = Swarm::<S>::randomness(plan.seed);
+        let choices = LabSwarm::<S>::randomness(plan.seed);
         GrowthRun { swarm, radio, members, newcomers, choices, effort }.costs(strategy, observer)
     })?;
-    Ok(Size { drones, costs })
+    Ok(GroupCosts { drones, costs })
 }
 
 /// Large groups are measured less often, and their openings, which take seconds, once if need be.
-fn effort(plan: &Plan) -> Effort {
+fn effort(plan: &AinqPlan) -> Effort {
     Effort { least: plan.effort.least.min(3), ..plan.effort }
 }
 
 /// Measures the events of one group.
 struct GrowthRun<'a> {
-    swarm: &'a mut Swarm<S>,
-    radio: &'a mut Radio,
+    swarm: &'a mut LabSwarm<S>,
+    radio: &'a mut RadioChannel,
     members: &'a Members<S>,
     newcomers: &'a [Enrolled<S>],
     /// Randomness that chooses who leaves: the same for every repetition.
@@ -149,13 +149,13 @@ impl GrowthRun<'_> {
         let members = self.members;
         let least = if members.roster.len() >= 500_000 { 1 } else { self.effort.least };
         let effort = Effort { least, ..self.effort };
-        let prepare = |_: &mut &mut Swarm<S>| Ok(members.clone());
+        let prepare = |_: &mut &mut LabSwarm<S>| Ok(members.clone());
         repeat_on(effort, &mut self.swarm, prepare, |swarm, members| swarm.open(strategy, members))
     }
 
     /// A path message for every member; beyond [`MOST_PATHS`], so many are made and the others are like
     /// them.
-    fn paths(&mut self, group: &mut Group<S>) -> Result<Cost> {
+    fn paths(&mut self, group: &mut MeasuredGroup<S>) -> Result<Cost> {
         let slots: Vec<Slot> = group.leadership.roster().iter().map(|(slot, _)| slot).collect();
         let made = &slots[..slots.len().min(MOST_PATHS)];
         let swarm = &mut *self.swarm;
@@ -172,7 +172,7 @@ impl GrowthRun<'_> {
     }
 
     /// The re-key, and the work it leaves for afterwards.
-    fn expiry(&mut self, group: &mut Group<S>) -> Result<(Cost, Timing)> {
+    fn expiry(&mut self, group: &mut MeasuredGroup<S>) -> Result<(Cost, Timing)> {
         let mut afterwards = Vec::new();
         let mut state = (&mut *self.swarm, &mut *group);
         let cpu = repeat_on(
@@ -192,7 +192,7 @@ impl GrowthRun<'_> {
     }
 
     /// One leaves, another joins, so that the group stays as large as it is.
-    fn leave_and_join(&mut self, group: &mut Group<S>) -> Result<(Cost, Cost)> {
+    fn leave_and_join(&mut self, group: &mut MeasuredGroup<S>) -> Result<(Cost, Cost)> {
         let (mut leaves, mut joins) = (Vec::new(), Vec::new());
         for newcomer in self.newcomers.chunks(1) {
             let slot = self.any_member(group)?;
@@ -222,7 +222,7 @@ impl GrowthRun<'_> {
     }
 
     /// A member's slot, any.
-    fn any_member(&mut self, group: &Group<S>) -> Result<Slot> {
+    fn any_member(&mut self, group: &MeasuredGroup<S>) -> Result<Slot> {
         let slots = u32::try_from(group.leadership.roster().len()).unwrap_or(u32::MAX);
         let start = self.choices.next_u32() % slots.max(1);
         let taken = |slot: &Slot| group.leadership.roster().get(*slot).is_some();
@@ -230,7 +230,7 @@ impl GrowthRun<'_> {
     }
 
     /// A drone joins and follows through everything that was measured, and holds the leader's key each time.
-    fn check_follower(&mut self, group: &mut Group<S>) -> Result<()> {
+    fn check_follower(&mut self, group: &mut MeasuredGroup<S>) -> Result<()> {
         let (mut follower, _) = Follower::enter(self.swarm, group)?;
         let expiry = group.rekey(self.swarm, Batch::default())?;
         follower.follow(self.swarm, group, &expiry)?;
@@ -242,21 +242,21 @@ impl GrowthRun<'_> {
         Ok(())
     }
 
-    fn cost(&mut self, cpu: Timing, sent: &Sent<S>) -> Cost {
+    fn cost(&mut self, cpu: Timing, sent: &LeaderMessages<S>) -> Cost {
         let bytes = sent.bytes(self.swarm);
         Cost { cpu, bytes: bytes as f64, airtime: self.radio.airtime(bytes, Cast::Broadcast) }
     }
 }
 
 /// An IEEE 802.15.4 channel.
-struct Radio {
+struct RadioChannel {
     profile: Profile,
     rng: ChaCha20Rng,
 }
 
-impl Radio {
+impl RadioChannel {
     fn new(seed: u64) -> Self {
-        Self { profile: Preset::Ieee802154.profile(), rng: Swarm::<S>::randomness(seed) }
+        Self { profile: Preset::Ieee802154.profile(), rng: LabSwarm::<S>::randomness(seed) }
     }
 
     /// Time on the channel of so many bytes, with nothing lost.

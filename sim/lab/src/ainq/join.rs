@@ -1,15 +1,15 @@
 //! Measures the leader's computation of Re-Key when drones join.
 
 use quiver_ainq::{Batch, Join, Ristretto255, Slot};
-use quiver_report::{Axis, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit};
 
-use super::group::{Group, Strategy};
-use super::join_request::{JoinRequest, checked, unchecked};
-use super::plan::Plan;
-use super::published::Published;
+use super::group::{MeasuredGroup, Strategy};
+use super::join_request::{SignedJoin, checked, unchecked};
+use super::plan::AinqPlan;
+use super::published::PublishedAinq;
 use super::reference::Reference;
 use super::strategies::{PerStrategy, STRATEGIES, ink, name};
-use super::swarm::Swarm;
+use super::swarm::LabSwarm;
 use crate::Result;
 use crate::measure::{Timing, repeat_on};
 
@@ -25,7 +25,11 @@ struct Cell {
     checked: Timing,
 }
 
-pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
+pub(super) fn measure(
+    plan: &AinqPlan,
+    published: &PublishedAinq,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
     observer.begin("Re-Key on join", plan.join.len() * plan.join.len());
     let mut cells = Vec::new();
     for &existing in &plan.join {
@@ -71,7 +75,7 @@ fn about() -> Vec<String> {
     ]
 }
 
-fn cell(plan: &Plan, existing: u32, new: u32) -> Result<Cell> {
+fn cell(plan: &AinqPlan, existing: u32, new: u32) -> Result<Cell> {
     let joins = |strategy, check| quiver(plan, existing, new, strategy, check);
     Ok(Cell {
         existing,
@@ -82,7 +86,7 @@ fn cell(plan: &Plan, existing: u32, new: u32) -> Result<Cell> {
     })
 }
 
-fn as_published(plan: &Plan, existing: u32, new: u32) -> Result<Timing> {
+fn as_published(plan: &AinqPlan, existing: u32, new: u32) -> Result<Timing> {
     let mut world = Reference::new(plan.seed)?;
     let known = world.known(existing)?;
     let members = world.members(&known)?;
@@ -107,8 +111,8 @@ enum Requests {
 
 /// A group with newcomers that come and go.
 struct JoinMeasurement {
-    swarm: Swarm<S>,
-    group: Group<S>,
+    swarm: LabSwarm<S>,
+    group: MeasuredGroup<S>,
     inside: Vec<Slot>,
 }
 
@@ -124,11 +128,17 @@ impl JoinMeasurement {
     }
 }
 
-fn quiver(plan: &Plan, existing: u32, new: u32, strategy: Strategy, requests: Requests) -> Result<Timing> {
-    let mut swarm = Swarm::<S>::new(plan.seed)?;
+fn quiver(
+    plan: &AinqPlan,
+    existing: u32,
+    new: u32,
+    strategy: Strategy,
+    requests: Requests,
+) -> Result<Timing> {
+    let mut swarm = LabSwarm::<S>::new(plan.seed)?;
     let members = swarm.members(existing, &mut ())?;
     let (group, _) = swarm.open(strategy, members)?;
-    let newcomers = JoinRequest::many(&mut swarm, new)?;
+    let newcomers = SignedJoin::many(&mut swarm, new)?;
     let mut door = JoinMeasurement { swarm, group, inside: Vec::new() };
     repeat_on(plan.effort, &mut door, JoinMeasurement::clear, |door, ()| {
         let joins: Vec<Join<S>> = match requests {
@@ -141,7 +151,7 @@ fn quiver(plan: &Plan, existing: u32, new: u32, strategy: Strategy, requests: Re
     })
 }
 
-fn table(published: &Published, cells: &[Cell]) -> Table {
+fn table(published: &PublishedAinq, cells: &[Cell]) -> Table {
     let seconds = |key: &str, title: &str| Column::new(key, title, Unit::Seconds);
     let columns = vec![
         Column::new("existing", "in the group", Unit::Count),
@@ -164,18 +174,18 @@ fn table(published: &Published, cells: &[Cell]) -> Table {
             cell.new.into(),
             theirs.into(),
             cell.paper.into(),
-            Value::ratio(theirs, Some(cell.paper.median)),
+            CellValue::ratio(theirs, Some(cell.paper.median)),
             quiver.of(Strategy::Flat).into(),
             quiver.of(Strategy::Tree).into(),
             cell.checked.into(),
-            Value::ratio(theirs, quiver.of(Strategy::Flat)),
+            CellValue::ratio(theirs, quiver.of(Strategy::Flat)),
             cell.paper.samples.into(),
         ]);
     }
     table
 }
 
-fn plot(plan: &Plan, published: &Published, cells: &[Cell]) -> Plot {
+fn plot(plan: &AinqPlan, published: &PublishedAinq, cells: &[Cell]) -> Plot {
     let panel = |&existing: &u32| {
         let theirs =
             plan.join.iter().filter_map(|&new| Some((f64::from(new), published.join(existing, new)?)));

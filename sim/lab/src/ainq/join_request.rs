@@ -4,28 +4,28 @@ use quiver_ainq::{
     Join, Label, Signature, SignedItem, SparePair, SpareStatement, Suite, verify_batch_implicit,
 };
 
-use super::swarm::{Drone, Swarm, protocol};
+use super::swarm::{DroneKeys, LabSwarm, protocol};
 use crate::{LabError, Result};
 
 /// Bytes of a join request that are signed beside the drone's key and E_now: group, nonces.
 const CONTEXT: usize = 80;
 
 /// Messages of a joining drone: E_now and its first spare point, both signed.
-pub(crate) struct JoinRequest<S: Suite> {
-    pub(crate) drone: Drone<S>,
+pub(crate) struct SignedJoin<S: Suite> {
+    pub(crate) drone: DroneKeys<S>,
     message: Vec<u8>,
     join: Signature<S>,
     spare: SpareStatement<S>,
 }
 
-impl<S: Suite> JoinRequest<S> {
+impl<S: Suite> SignedJoin<S> {
     /// Makes requests of `count` drones that ask to join.
-    pub(crate) fn many(swarm: &mut Swarm<S>, count: u32) -> Result<Vec<Self>> {
+    pub(crate) fn many(swarm: &mut LabSwarm<S>, count: u32) -> Result<Vec<Self>> {
         let drones = swarm.drones(count)?;
         Ok(drones.into_iter().map(|drone| Self::asking(swarm, drone)).collect())
     }
 
-    fn asking(swarm: &mut Swarm<S>, drone: Drone<S>) -> Self {
+    fn asking(swarm: &mut LabSwarm<S>, drone: DroneKeys<S>) -> Self {
         let mut message = vec![0; CONTEXT];
         message.extend(drone.keypair.public().encode());
         message.extend(drone.ephemeral.point().as_bytes());
@@ -37,7 +37,10 @@ impl<S: Suite> JoinRequest<S> {
 }
 
 /// Checks all signatures in one batch and computes every newcomer's Y.
-pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[JoinRequest<S>]) -> Result<Vec<Join<S>>> {
+pub(crate) fn checked<S: Suite>(
+    swarm: &mut LabSwarm<S>,
+    newcomers: &[SignedJoin<S>],
+) -> Result<Vec<Join<S>>> {
     let (mut joins, mut implicit) = (Vec::new(), Vec::new());
     for newcomer in newcomers {
         let join = join_of(swarm, newcomer)?;
@@ -45,7 +48,7 @@ pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[JoinRequest<S
         joins.push(join);
     }
     let message =
-        |newcomer: &JoinRequest<S>| newcomer.spare.message(&swarm.group, newcomer.drone.keypair.public());
+        |newcomer: &SignedJoin<S>| newcomer.spare.message(&swarm.group, newcomer.drone.keypair.public());
     let spares: Vec<Vec<u8>> = newcomers.iter().map(message).collect();
     let mut items = Vec::with_capacity(2 * newcomers.len());
     for (newcomer, spare) in newcomers.iter().zip(&spares) {
@@ -62,11 +65,11 @@ pub(crate) fn checked<S: Suite>(swarm: &mut Swarm<S>, newcomers: &[JoinRequest<S
 }
 
 /// Every newcomer's Y, with nothing checked.
-pub(crate) fn unchecked<S: Suite>(swarm: &Swarm<S>, newcomers: &[JoinRequest<S>]) -> Result<Vec<Join<S>>> {
+pub(crate) fn unchecked<S: Suite>(swarm: &LabSwarm<S>, newcomers: &[SignedJoin<S>]) -> Result<Vec<Join<S>>> {
     newcomers.iter().map(|newcomer| join_of(swarm, newcomer)).collect()
 }
 
-fn join_of<S: Suite>(swarm: &Swarm<S>, newcomer: &JoinRequest<S>) -> Result<Join<S>> {
+fn join_of<S: Suite>(swarm: &LabSwarm<S>, newcomer: &SignedJoin<S>) -> Result<Join<S>> {
     let drone = &newcomer.drone;
     let join = Join::new(&swarm.deployment, drone.keypair.public().clone(), *drone.ephemeral.point());
     join.map_err(protocol("joining"))

@@ -8,11 +8,11 @@ use quiver_report::{Experiment, Observer};
 use self::figures::{multiplications_plot, multiplications_table, time_plot, time_table};
 use super::edge::multiplication;
 use super::group::Strategy;
-use super::plan::Plan;
-use super::published::Published;
-use super::reference::{Known, Reference};
+use super::plan::AinqPlan;
+use super::published::PublishedAinq;
+use super::reference::{MemberTriple, Reference};
 use super::strategies::PerStrategy;
-use super::swarm::{NOW, Swarm};
+use super::swarm::{LabSwarm, NOW};
 use crate::Result;
 use crate::measure::{Timing, repeat_on};
 
@@ -20,12 +20,12 @@ type S = Ristretto255;
 
 /// The operation, with its name in the published table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Operation {
+enum LeaderOperation {
     GenGroupKey,
     ReKey,
 }
 
-impl Operation {
+impl LeaderOperation {
     const ALL: [Self; 2] = [Self::GenGroupKey, Self::ReKey];
 
     const fn key(self) -> &'static str {
@@ -44,15 +44,19 @@ impl Operation {
 }
 
 /// An operation with one number of drones.
-struct Point {
-    operation: Operation,
+struct OperationComparison {
+    operation: LeaderOperation,
     drones: u32,
     /// The algorithm as published.
     paper: Timing,
     quiver: PerStrategy<Timing>,
 }
 
-pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
+pub(super) fn measure(
+    plan: &AinqPlan,
+    published: &PublishedAinq,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
     observer.begin("GenGroupKey, Re-Key", plan.leader.len());
     let mut points = Vec::new();
     for &drones in &plan.leader {
@@ -78,20 +82,20 @@ pub(super) fn measure(plan: &Plan, published: &Published, observer: &mut dyn Obs
 }
 
 /// Measures both operations with this number of drones.
-fn points_of(plan: &Plan, drones: u32) -> Result<[Point; 2]> {
+fn points_of(plan: &AinqPlan, drones: u32) -> Result<[OperationComparison; 2]> {
     let paper = as_published(plan, drones)?;
     let quiver = PerStrategy::try_of(|strategy| as_quiver(plan, drones, strategy))?;
-    let point = |operation, paper, quiver| Point { operation, drones, paper, quiver };
+    let point = |operation, paper, quiver| OperationComparison { operation, drones, paper, quiver };
     Ok([
-        point(Operation::GenGroupKey, paper.0, quiver.map(|both| both.0)),
-        point(Operation::ReKey, paper.1, quiver.map(|both| both.1)),
+        point(LeaderOperation::GenGroupKey, paper.0, quiver.map(|both| both.0)),
+        point(LeaderOperation::ReKey, paper.1, quiver.map(|both| both.1)),
     ])
 }
 
 /// GenGroupKey and Re-Key of the paper.
-fn as_published(plan: &Plan, drones: u32) -> Result<(Timing, Timing)> {
+fn as_published(plan: &AinqPlan, drones: u32) -> Result<(Timing, Timing)> {
     let mut world = Reference::new(plan.seed)?;
-    let known: Vec<Known> = world.known(drones)?;
+    let known: Vec<MemberTriple> = world.known(drones)?;
     let form = |world: &mut Reference, ()| {
         let members = world.members(&known)?;
         world.gen_group_key(members)
@@ -107,8 +111,8 @@ fn as_published(plan: &Plan, drones: u32) -> Result<(Timing, Timing)> {
 }
 
 /// A term that opens for members whose Y is not computed yet, and a re-key.
-fn as_quiver(plan: &Plan, drones: u32, strategy: Strategy) -> Result<(Timing, Timing)> {
-    let mut swarm = Swarm::<S>::new(plan.seed)?;
+fn as_quiver(plan: &AinqPlan, drones: u32, strategy: Strategy) -> Result<(Timing, Timing)> {
+    let mut swarm = LabSwarm::<S>::new(plan.seed)?;
     let members = swarm.members(drones, &mut ())?;
     let forming = repeat_on(
         plan.effort,
@@ -141,7 +145,7 @@ fn about() -> Vec<String> {
     ]
 }
 
-fn method(plan: &Plan) -> Vec<String> {
+fn method(plan: &AinqPlan) -> Vec<String> {
     vec![format!(
         "Medians in CPU time of one thread, {} to {} samples after one to warm up. GenGroupKey counts everything from the \
          drones' identities and public values on; for Quiver that is the opening of a term with no Y computed before. \
@@ -155,8 +159,8 @@ fn method(plan: &Plan) -> Vec<String> {
 /// Name of this machine's arithmetic for multiplying many points by one secret.
 fn arithmetic() -> &'static str {
     match quiver_simd::x25519::backend() {
-        quiver_simd::x25519::Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",
-        quiver_simd::x25519::Backend::Avx2 => "four at a time on AVX2",
+        quiver_simd::x25519::X25519Backend::Avx512Ifma => "eight at a time on AVX-512 IFMA",
+        quiver_simd::x25519::X25519Backend::Avx2 => "four at a time on AVX2",
         _ => "one after the other",
     }
 }

@@ -4,7 +4,7 @@ use crate::measure::Effort;
 
 /// Sizes and effort of the measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct AinqPlan {
     /// Group sizes for GenGroupKey and Re-Key on expiry.
     pub leader: Vec<u32>,
     /// Members already there and members that join, for Re-Key on join.
@@ -17,7 +17,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Default for Plan {
+impl Default for AinqPlan {
     /// The published parameters, and growth to 100,000 drones.
     fn default() -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl AinqPlan {
     /// Plan like the default, with growth to 1,000,000 drones.
     #[must_use]
     pub fn full() -> Self {

@@ -9,7 +9,7 @@ use crate::reference::rows;
 
 /// Measurements of the authors of AinQ, in seconds.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Published {
+pub(super) struct PublishedAinq {
     edge: BTreeMap<String, EdgeRow>,
     leader: BTreeMap<(String, u32), f64>,
     join: BTreeMap<(u32, u32), f64>,
@@ -36,7 +36,7 @@ struct JoinRow {
     seconds: f64,
 }
 
-impl Published {
+impl PublishedAinq {
     pub(super) fn read() -> Result<Self> {
         let edge = rows::<EdgeRow>("edge.csv", include_str!("../../reference/ainq/edge.csv"))?;
         let leader = rows::<LeaderRow>("leader.csv", include_str!("../../reference/ainq/leader.csv"))?;
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_published_figure_is_there() {
-        let published = Published::read().unwrap();
+        let published = PublishedAinq::read().unwrap();
         assert_eq!(published.edge("ec_multiplication"), Some(0.014));
         assert_eq!(published.edge_multiplications("ec_multiplication"), None);
         assert_eq!(published.edge_multiplications("key_retrieval"), Some(1));

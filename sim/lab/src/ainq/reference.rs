@@ -1,6 +1,6 @@
 //! The algorithms as published, with the members they work on.
 
-use quiver_ainq::paper::{self, Broadcast, FullKey, GroupState, Member, PublicParameters};
+use quiver_ainq::paper::{self, Broadcast, FullKey, GroupState, PaperDrone, PublicParameters};
 use quiver_ainq::{Element, MasterSecret, Ristretto255};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
@@ -12,13 +12,13 @@ use crate::Result;
 type S = Ristretto255;
 
 /// Public data of a drone at the paper's leader: D_i, R_i, P_i.
-pub(super) type Known = (Vec<u8>, Element<S>, Element<S>);
+pub(super) type MemberTriple = (Vec<u8>, Element<S>, Element<S>);
 
 /// A KGC and a leader as published.
 pub(super) struct Reference {
     pub(super) parameters: PublicParameters<S>,
     pub(super) rng: ChaCha20Rng,
-    pub(super) leader: Member<S>,
+    pub(super) leader: PaperDrone<S>,
     master: MasterSecret<S>,
     seed: u64,
     issued: u32,
@@ -46,19 +46,22 @@ impl Reference {
     }
 
     /// Public data of so many new drones.
-    pub(super) fn known(&mut self, count: u32) -> Result<Vec<Known>> {
+    pub(super) fn known(&mut self, count: u32) -> Result<Vec<MemberTriple>> {
         let told = |key: FullKey<S>| (key.member.d, key.member.r, key.member.p);
         Ok(self.drones(count)?.into_iter().map(told).collect())
     }
 
     /// Y_i of every drone. One multiplication each.
-    pub(super) fn members(&self, known: &[Known]) -> Result<Vec<Member<S>>> {
-        let member = |(d, r, p): &Known| Member::new(&self.parameters, d, *r, *p);
+    pub(super) fn members(&self, known: &[MemberTriple]) -> Result<Vec<PaperDrone<S>>> {
+        let member = |(d, r, p): &MemberTriple| PaperDrone::new(&self.parameters, d, *r, *p);
         known.iter().map(member).collect::<Result<_, _>>().map_err(protocol("computing Y"))
     }
 
     /// GenGroupKey. One multiplication for each member.
-    pub(super) fn gen_group_key(&mut self, members: Vec<Member<S>>) -> Result<(GroupState<S>, Broadcast<S>)> {
+    pub(super) fn gen_group_key(
+        &mut self,
+        members: Vec<PaperDrone<S>>,
+    ) -> Result<(GroupState<S>, Broadcast<S>)> {
         let leader = self.leader.clone();
         let made = paper::gen_group_key(&self.parameters, leader, members, NOW, &mut self.rng);
         made.map(|(state, _, broadcast)| (state, broadcast)).map_err(protocol("GenGroupKey"))
@@ -68,7 +71,7 @@ impl Reference {
     pub(super) fn rekey_on_join(
         &mut self,
         group: &mut GroupState<S>,
-        newcomers: Vec<Member<S>>,
+        newcomers: Vec<PaperDrone<S>>,
     ) -> Result<Broadcast<S>> {
         let made = group.rekey_on_join(newcomers, &mut self.rng);
         made.map(|(_, broadcast)| broadcast).map_err(protocol("Re-Key"))

@@ -1,6 +1,6 @@
 //! Figures per strategy.
 
-use quiver_report::{Ink, Value};
+use quiver_report::{CellValue, Ink};
 
 use crate::measure::Timing;
 
@@ -55,8 +55,8 @@ impl PerStrategy<Timing> {
 
 impl PerStrategy<f64> {
     /// Ratio of the flat strategy to the tree.
-    pub(super) fn flat_over_tree(&self) -> Value {
-        Value::ratio(self.flat, self.tree)
+    pub(super) fn flat_over_tree(&self) -> CellValue {
+        CellValue::ratio(self.flat, self.tree)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Highlights of the report on AinQ.
 
-use quiver_report::{Experiment, Highlight, Table, Unit, Value};
+use quiver_report::{CellValue, Experiment, Highlight, Table, Unit};
 
-use super::plan::Plan;
+use super::plan::AinqPlan;
 
 pub(super) fn lead() -> Vec<String> {
     vec![
@@ -18,7 +18,7 @@ pub(super) fn lead() -> Vec<String> {
 }
 
 /// The figures to remember, as far as they were measured.
-pub(super) fn highlights(experiments: &[Experiment], plan: &Plan) -> Vec<Highlight> {
+pub(super) fn highlights(experiments: &[Experiment], plan: &AinqPlan) -> Vec<Highlight> {
     let tables: Vec<&Table> = experiments.iter().flat_map(|experiment| &experiment.tables).collect();
     let drones = plan.largest();
     [
@@ -56,11 +56,11 @@ pub(super) fn highlights(experiments: &[Experiment], plan: &Plan) -> Vec<Highlig
     .collect()
 }
 
-fn figure(tables: &[&Table], slug: &str, row: &[Value], key: &str) -> Option<f64> {
+fn figure(tables: &[&Table], slug: &str, row: &[CellValue], key: &str) -> Option<f64> {
     tables.iter().find(|table| table.slug == slug)?.figure(row, key)
 }
 
-fn beside_published(tables: &[&Table], slug: &str, row: &[Value], what: &str) -> Option<Highlight> {
+fn beside_published(tables: &[&Table], slug: &str, row: &[CellValue], what: &str) -> Option<Highlight> {
     let published = figure(tables, slug, row, "published_seconds")?;
     let ours = figure(tables, slug, row, "flat_seconds")?;
     Some(Highlight {

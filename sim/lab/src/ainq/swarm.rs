@@ -11,7 +11,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::group::{Group, Sent, Strategy};
+use super::group::{LeaderMessages, MeasuredGroup, Strategy};
 use crate::{LabError, Result};
 
 /// Any moment will do: nothing here reads a clock.
@@ -26,7 +26,7 @@ pub(crate) const TERM: u64 = (1 << 16) | 1;
 const CHUNK: u32 = 8192;
 
 /// A KGC, a leader, and randomness for everything else.
-pub(crate) struct Swarm<S: Suite> {
+pub(crate) struct LabSwarm<S: Suite> {
     pub(crate) deployment: Deployment<S>,
     pub(crate) group: Name,
     pub(crate) leader: DroneKeypair<S>,
@@ -43,7 +43,7 @@ pub(crate) struct Enrolled<S: Suite> {
 }
 
 /// A drone's keypair and the secret of its next join.
-pub(crate) struct Drone<S: Suite> {
+pub(crate) struct DroneKeys<S: Suite> {
     pub(crate) keypair: DroneKeypair<S>,
     pub(crate) ephemeral: SparePair<S>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Members<S: Suite> {
     pub(super) spares: BTreeMap<Slot, (u64, Element<S>)>,
 }
 
-impl<S: Suite> Swarm<S> {
+impl<S: Suite> LabSwarm<S> {
     pub(crate) fn new(seed: u64) -> Result<Self> {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let master = MasterSecret::generate(&mut rng);
@@ -84,11 +84,11 @@ impl<S: Suite> Swarm<S> {
     }
 
     /// The same with all their secrets.
-    pub(crate) fn drones(&mut self, count: u32) -> Result<Vec<Drone<S>>> {
+    pub(crate) fn drones(&mut self, count: u32) -> Result<Vec<DroneKeys<S>>> {
         self.issue(count, |swarm, number, rng| {
             let identity = identity(number, &swarm.group, Role::Edge)?;
             let keypair = enrol(&swarm.deployment, &swarm.master, &identity, rng)?;
-            Ok(Drone { keypair, ephemeral: SparePair::ephemeral(rng) })
+            Ok(DroneKeys { keypair, ephemeral: SparePair::ephemeral(rng) })
         })
     }
 
@@ -130,7 +130,11 @@ impl<S: Suite> Swarm<S> {
     }
 
     /// Opens a term for these members.
-    pub(super) fn open(&mut self, strategy: Strategy, members: Members<S>) -> Result<(Group<S>, Sent<S>)> {
+    pub(super) fn open(
+        &mut self,
+        strategy: Strategy,
+        members: Members<S>,
+    ) -> Result<(MeasuredGroup<S>, LeaderMessages<S>)> {
         let (deployment, leader) = (self.deployment.clone(), self.leader.public().clone());
         let context = GroupContext { deployment, group: self.group.clone(), leader };
         let Members { roster, spares } = members;
@@ -146,7 +150,7 @@ impl<S: Suite> Swarm<S> {
             &mut self.rng,
         );
         let (leadership, output) = opened.map_err(protocol("opening a term"))?;
-        Ok((Group { leadership }, Sent { output, paths: Vec::new() }))
+        Ok((MeasuredGroup { leadership }, LeaderMessages { output, paths: Vec::new() }))
     }
 }
 

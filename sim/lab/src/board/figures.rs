@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use quiver_bench::estimate::Mix;
 use quiver_bench::figures::{self, Figures, Quantity, Subject};
 use quiver_bench::native;
-use quiver_bench::transcript::{self, Outcome};
+use quiver_bench::transcript::{self, BenchmarkOutcome};
 use quiver_report::Observer;
 
-use super::plan::Plan;
+use super::plan::BoardPlan;
 use crate::Result;
 
 /// Recorded by `docs/firmware-development.md`'s command, checked in CI.
@@ -18,9 +18,9 @@ const RECORDED: &str = include_str!("../../../../embedded/figures.csv");
 const EMULATED: &str = "mps2-an386";
 
 /// Measurements on both sides.
-pub(super) struct Measured {
+pub(super) struct BoardMeasurements {
     /// Outcomes by benchmark and parameters.
-    native: BTreeMap<(String, String), Outcome>,
+    native: BTreeMap<(String, String), BenchmarkOutcome>,
     recorded: Figures,
 }
 
@@ -36,8 +36,8 @@ pub(super) struct Figure {
     pub(super) stack: Option<f64>,
 }
 
-impl Measured {
-    pub(super) fn take(plan: &Plan, observer: &mut dyn Observer) -> Result<Self> {
+impl BoardMeasurements {
+    pub(super) fn take(plan: &BoardPlan, observer: &mut dyn Observer) -> Result<Self> {
         let lines = plan.lines();
         observer.begin("the native shell", lines.len());
         let mut native = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Measured {
         Ok(Self { native, recorded: figures::read(RECORDED)? })
     }
 
-    pub(super) fn native(&self, benchmark: &str, parameters: &str) -> Option<&Outcome> {
+    pub(super) fn native(&self, benchmark: &str, parameters: &str) -> Option<&BenchmarkOutcome> {
         self.native.get(&(benchmark.into(), parameters.into()))
     }
 

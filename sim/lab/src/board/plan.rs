@@ -2,7 +2,7 @@
 
 /// Sizes and effort of the native measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct BoardPlan {
     /// Numbers of attributes, ascending, each from 1 to 30.
     pub attributes: Vec<u32>,
     /// Iterations of what takes microseconds.
@@ -11,14 +11,14 @@ pub struct Plan {
     pub long: u32,
 }
 
-impl Default for Plan {
+impl Default for BoardPlan {
     /// The published parameters: 1 to 30 attributes.
     fn default() -> Self {
         Self { attributes: (1..=30).collect(), short: 1000, long: 10 }
     }
 }
 
-impl Plan {
+impl BoardPlan {
     /// Plan like the default, with ten times the iterations.
     #[must_use]
     pub fn full() -> Self {

@@ -1,27 +1,27 @@
 //! Tabulates attribute-based encryption by attributes, beside the published figures of a SoC.
 
-use quiver_report::{Axis, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Panel, Plot, Series, Table, Unit};
 
-use super::figures::{Figure, Measured};
-use super::plan::Plan;
+use super::figures::{BoardMeasurements, Figure};
+use super::plan::BoardPlan;
 use super::tables::{columns, method, values};
-use crate::abe::operation::{Host, Operation, Scheme};
-use crate::abe::published::Published;
+use crate::abe::operation::{PublishedPlatform, ReferenceScheme, SchemeAlgorithm};
+use crate::abe::published::PublishedAbe;
 
 /// A scheme with its published figures.
-struct Pair<'a> {
+struct BoardScheme<'a> {
     /// Name on the shell's command line.
     name: &'static str,
     title: &'static str,
     slug: &'static str,
-    scheme: Scheme,
-    published: &'a Published,
-    measured: &'a Measured,
+    scheme: ReferenceScheme,
+    published: &'a PublishedAbe,
+    measured: &'a BoardMeasurements,
 }
 
-pub(super) fn gpsw(plan: &Plan, published: &Published, measured: &Measured) -> Experiment {
+pub(super) fn gpsw(plan: &BoardPlan, published: &PublishedAbe, measured: &BoardMeasurements) -> Experiment {
     let (name, title, slug) = ("gpsw06", "GPSW06", "board-gpsw06");
-    let pair = Pair { name, title, slug, scheme: Scheme::Gpsw, published, measured };
+    let pair = BoardScheme { name, title, slug, scheme: ReferenceScheme::Gpsw, published, measured };
     Experiment {
         title: "GPSW06: the policy in the key".into(),
         about: vec![
@@ -31,9 +31,9 @@ pub(super) fn gpsw(plan: &Plan, published: &Published, measured: &Measured) -> E
     }
 }
 
-pub(super) fn yct(plan: &Plan, published: &Published, measured: &Measured) -> Experiment {
+pub(super) fn yct(plan: &BoardPlan, published: &PublishedAbe, measured: &BoardMeasurements) -> Experiment {
     let (name, title, slug) = ("yct14", "YCT14 (broken)", "board-yct14");
-    let pair = Pair { name, title, slug, scheme: Scheme::Yct, published, measured };
+    let pair = BoardScheme { name, title, slug, scheme: ReferenceScheme::Yct, published, measured };
     Experiment {
         title: "YCT14: without pairings, and broken".into(),
         about: vec![
@@ -45,7 +45,7 @@ pub(super) fn yct(plan: &Plan, published: &Published, measured: &Measured) -> Ex
     }
 }
 
-fn experiment(pair: &Pair<'_>, plan: &Plan) -> Experiment {
+fn experiment(pair: &BoardScheme<'_>, plan: &BoardPlan) -> Experiment {
     Experiment {
         slug: pair.slug.into(),
         published: vec![
@@ -61,31 +61,31 @@ fn experiment(pair: &Pair<'_>, plan: &Plan) -> Experiment {
             "Ours encapsulates a secret of 32 bytes and derives it by hashing.".into(),
         ],
         plots: vec![plot(pair, plan)],
-        tables: Operation::ALL.into_iter().map(|operation| table(pair, plan, operation)).collect(),
+        tables: SchemeAlgorithm::ALL.into_iter().map(|operation| table(pair, plan, operation)).collect(),
         ..Experiment::default()
     }
 }
 
-fn figure(measured: &Measured, name: &str, operation: &str, attributes: u32) -> Figure {
+fn figure(measured: &BoardMeasurements, name: &str, operation: &str, attributes: u32) -> Figure {
     let parameters = format!("{attributes} attributes, conjunction");
     measured.figure(&format!("abe {name} {operation}"), &parameters)
 }
 
-impl Pair<'_> {
-    fn figure(&self, operation: Operation, attributes: u32) -> Figure {
+impl BoardScheme<'_> {
+    fn figure(&self, operation: SchemeAlgorithm, attributes: u32) -> Figure {
         figure(self.measured, self.name, operation.key(), attributes)
     }
 
-    fn soc(&self, operation: Operation, attributes: u32) -> Option<f64> {
-        self.published.time(self.scheme, Host::Soc, operation, attributes as usize)
+    fn soc(&self, operation: SchemeAlgorithm, attributes: u32) -> Option<f64> {
+        self.published.time(self.scheme, PublishedPlatform::Soc, operation, attributes as usize)
     }
 }
 
-fn plot(pair: &Pair<'_>, plan: &Plan) -> Plot {
+fn plot(pair: &BoardScheme<'_>, plan: &BoardPlan) -> Plot {
     let points = |of: &dyn Fn(u32) -> Option<f64>| {
         plan.attributes.iter().filter_map(|&count| Some((f64::from(count), of(count)?))).collect::<Vec<_>>()
     };
-    let panel = |operation: Operation| Panel {
+    let panel = |operation: SchemeAlgorithm| Panel {
         title: operation.title().into(),
         series: vec![
             Series::new("published, SoC", Ink::Published, points(&|count| pair.soc(operation, count))),
@@ -98,11 +98,11 @@ fn plot(pair: &Pair<'_>, plan: &Plan) -> Plot {
         caption: format!("{}: time by attributes.", pair.title),
         x: Axis::linear("attributes", Unit::Count),
         y: Axis::log("time", Unit::Seconds),
-        panels: Operation::ALL.into_iter().map(panel).collect(),
+        panels: SchemeAlgorithm::ALL.into_iter().map(panel).collect(),
     }
 }
 
-fn table(pair: &Pair<'_>, plan: &Plan, operation: Operation) -> Table {
+fn table(pair: &BoardScheme<'_>, plan: &BoardPlan, operation: SchemeAlgorithm) -> Table {
     let mut columns = vec![
         Column::new("attributes", "attributes", Unit::Count),
         Column::new("soc_seconds", "published, SoC", Unit::Seconds),
@@ -113,22 +113,22 @@ fn table(pair: &Pair<'_>, plan: &Plan, operation: Operation) -> Table {
     let mut table = Table::new(&slug, &format!("{}: {}", pair.title, operation.title()), columns);
     for &attributes in &plan.attributes {
         let (soc, figure) = (pair.soc(operation, attributes), pair.figure(operation, attributes));
-        let mut cells: Vec<Value> = vec![attributes.into(), soc.into()];
+        let mut cells: Vec<CellValue> = vec![attributes.into(), soc.into()];
         cells.extend(values(figure));
-        cells.push(Value::ratio(soc, figure.high));
+        cells.push(CellValue::ratio(soc, figure.high));
         table.push(cells);
     }
     table
 }
 
 /// FABEO22, of which a drone encrypts.
-pub(super) fn fabeo(plan: &Plan, measured: &Measured) -> Experiment {
+pub(super) fn fabeo(plan: &BoardPlan, measured: &BoardMeasurements) -> Experiment {
     let table = |name: &str, title: &str| {
         let mut columns = vec![Column::new("attributes", "attributes", Unit::Count)];
         columns.extend(self::columns());
         let mut table = Table::new(&format!("board-{name}"), &format!("{title}: Encrypt"), columns);
         for &attributes in &plan.attributes {
-            let mut cells: Vec<Value> = vec![attributes.into()];
+            let mut cells: Vec<CellValue> = vec![attributes.into()];
             cells.extend(values(figure(measured, name, "encrypt", attributes)));
             table.push(cells);
         }

@@ -1,6 +1,6 @@
 //! Highlights and sources of the report on boards.
 
-use quiver_report::{Experiment, Highlight, Source, Unit, Value};
+use quiver_report::{CellValue, Experiment, Highlight, Publication, Unit};
 
 pub(super) fn lead() -> Vec<String> {
     vec![
@@ -14,15 +14,15 @@ pub(super) fn lead() -> Vec<String> {
 
 /// Highlights: the table, the beginning of the row, the name.
 pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
-    let text = |words: &str| Value::from(words);
-    let rows: [(&str, Value, &str); 4] = [
+    let text = |words: &str| CellValue::from(words);
+    let rows: [(&str, CellValue, &str); 4] = [
         ("board-groups", text("Exponentiation in G1"), "Multiplication in G1"),
         ("board-groups", text("Pairing"), "Pairing"),
         ("board-yct14-encrypt", 30_u32.into(), "YCT14 (broken), encryption, 30 attributes"),
         ("board-gpsw06-decrypt", 30_u32.into(), "GPSW06, decryption, 30 attributes"),
     ];
     let tables = || experiments.iter().flat_map(|experiment| &experiment.tables);
-    let highlight = |(slug, row, what): &(&str, Value, &str)| {
+    let highlight = |(slug, row, what): &(&str, CellValue, &str)| {
         let table = tables().find(|table| table.slug == *slug)?;
         let figure = |key| table.figure(std::slice::from_ref(row), key);
         let (soc, high) = (figure("soc_seconds")?, figure("high_seconds")?);
@@ -35,14 +35,14 @@ pub(super) fn highlights(experiments: &[Experiment]) -> Vec<Highlight> {
     rows.iter().filter_map(highlight).collect()
 }
 
-pub(super) fn sources() -> Vec<Source> {
+pub(super) fn sources() -> Vec<Publication> {
     vec![
-        Source {
+        Publication {
             citation: "A bench shell for RIOT: AES-128 and RSA-1024 on an IoT-LAB M3 node and natively."
                 .into(),
             link: "https://www.riot-os.org".into(),
         },
-        Source {
+        Publication {
             citation:
                 "Bücheler: Implementation of ABE in Rust on ARM Cortex-M. Technical University of Munich. \
                        Times, RAM and flash on nRF52840 and laptop."

@@ -1,11 +1,11 @@
 //! Tables of everything but the schemes that grow with attributes.
 
-use quiver_report::{Column, Experiment, Table, Unit, Value};
+use quiver_report::{CellValue, Column, Experiment, Table, Unit};
 
 use super::boards::Boards;
-use super::figures::{Figure, Measured};
-use crate::abe::operation::Host;
-use crate::abe::published::Published;
+use super::figures::{BoardMeasurements, Figure};
+use crate::abe::operation::PublishedPlatform;
+use crate::abe::published::PublishedAbe;
 
 /// Method of the emulated figures, the same for all.
 pub(super) fn method() -> Vec<String> {
@@ -30,13 +30,13 @@ pub(super) fn columns() -> Vec<Column> {
     ]
 }
 
-pub(super) fn values(figure: Figure) -> Vec<Value> {
+pub(super) fn values(figure: Figure) -> Vec<CellValue> {
     let Figure { native, instructions, low, high, heap, stack } = figure;
-    [native, instructions, low, high, heap, stack].map(Value::from).into()
+    [native, instructions, low, high, heap, stack].map(CellValue::from).into()
 }
 
 /// AES and RSA, which were published, and what Quiver uses instead.
-pub(super) fn symmetric(boards: &Boards, measured: &Measured) -> Experiment {
+pub(super) fn symmetric(boards: &Boards, measured: &BoardMeasurements) -> Experiment {
     Experiment {
         slug: "symmetric".into(),
         title: "Ciphers, hashing and RSA".into(),
@@ -57,7 +57,7 @@ pub(super) fn symmetric(boards: &Boards, measured: &Measured) -> Experiment {
     }
 }
 
-fn published_ciphers(boards: &Boards, measured: &Measured) -> Table {
+fn published_ciphers(boards: &Boards, measured: &BoardMeasurements) -> Table {
     let mut columns = vec![
         Column::text("board", "published on"),
         Column::text("algorithm", "algorithm"),
@@ -74,39 +74,39 @@ fn published_ciphers(boards: &Boards, measured: &Measured) -> Table {
         let (benchmark, parameters) = row.ours();
         let figure = measured.figure(benchmark, &parameters);
         let [average, minimum, maximum] = row.seconds();
-        let mut cells: Vec<Value> = vec![
+        let mut cells: Vec<CellValue> = vec![
             row.board.as_str().into(),
             row.algorithm.as_str().into(),
             row.size.into(),
             row.iterations.into(),
         ];
-        cells.extend([average, minimum, maximum].map(Value::from));
+        cells.extend([average, minimum, maximum].map(CellValue::from));
         cells.extend(values(figure));
-        cells.push(Value::ratio(Some(average).filter(|_| row.board == "native"), figure.native));
+        cells.push(CellValue::ratio(Some(average).filter(|_| row.board == "native"), figure.native));
         table.push(cells);
     }
     table
 }
 
 /// A table of every benchmark whose name has this prefix.
-fn benchmarks(measured: &Measured, slug: &str, caption: &str, prefixes: &[&str]) -> Table {
+fn benchmarks(measured: &BoardMeasurements, slug: &str, caption: &str, prefixes: &[&str]) -> Table {
     let mut columns = vec![Column::text("benchmark", "benchmark"), Column::text("parameters", "parameters")];
     columns.extend(self::columns());
     let mut table = Table::new(slug, caption, columns);
     for (benchmark, parameters) in prefixes.iter().flat_map(|prefix| measured.beginning(prefix)) {
-        let mut cells: Vec<Value> = vec![benchmark.into(), parameters.into()];
+        let mut cells: Vec<CellValue> = vec![benchmark.into(), parameters.into()];
         cells.extend(values(measured.figure(benchmark, parameters)));
         table.push(cells);
     }
     table
 }
 
-fn own_ciphers(measured: &Measured) -> Table {
+fn own_ciphers(measured: &BoardMeasurements) -> Table {
     benchmarks(measured, "board-hashing", "Hashing and authenticated encryption", &["sha", "aead"])
 }
 
 /// AinQ at an edge.
-pub(super) fn edge(measured: &Measured) -> Experiment {
+pub(super) fn edge(measured: &BoardMeasurements) -> Experiment {
     Experiment {
         slug: "edge".into(),
         title: "AinQ at an edge drone".into(),
@@ -144,7 +144,7 @@ const ELEMENTS: [(&str, &str); 13] = [
 ];
 
 /// Elements of the groups, and the pairing.
-pub(super) fn groups(published: &Published, measured: &Measured) -> Experiment {
+pub(super) fn groups(published: &PublishedAbe, measured: &BoardMeasurements) -> Experiment {
     let mut columns = vec![
         Column::text("operation", "operation"),
         Column::new("soc_seconds", "published, SoC", Unit::Seconds),
@@ -154,10 +154,11 @@ pub(super) fn groups(published: &Published, measured: &Measured) -> Experiment {
     let mut table = Table::new("board-groups", "Elements of the groups", columns);
     for (name, benchmark) in ELEMENTS {
         let parameters = if benchmark == "pairing" { "BLS12-381, 1 pairs" } else { "BLS12-381" };
-        let (soc, figure) = (published.element(Host::Soc, name), measured.figure(benchmark, parameters));
-        let mut cells: Vec<Value> = vec![name.into(), soc.into()];
+        let (soc, figure) =
+            (published.element(PublishedPlatform::Soc, name), measured.figure(benchmark, parameters));
+        let mut cells: Vec<CellValue> = vec![name.into(), soc.into()];
         cells.extend(values(figure));
-        cells.push(Value::ratio(soc, figure.high));
+        cells.push(CellValue::ratio(soc, figure.high));
         table.push(cells);
     }
     Experiment {
@@ -177,7 +178,7 @@ pub(super) fn groups(published: &Published, measured: &Measured) -> Experiment {
 }
 
 /// Flash and RAM.
-pub(super) fn images(published: &Published, measured: &Measured) -> Experiment {
+pub(super) fn images(published: &PublishedAbe, measured: &BoardMeasurements) -> Experiment {
     let columns = vec![
         Column::text("image", "image"),
         Column::text("from", "from"),

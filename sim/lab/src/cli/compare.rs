@@ -9,7 +9,7 @@ use quiver_report::{OutputArgs, length_of_time};
 
 use super::{Presentation, making};
 use crate::compare::radio::{self, Carrier, RadioComparison, RadioPlan};
-use crate::compare::{Comparison, Plan, measure, report};
+use crate::compare::{ComparisonPlan, MlsComparison, measure, report};
 use crate::{LabError, Result};
 
 pub(super) const ABOUT: &str = "\
@@ -50,7 +50,7 @@ Exit codes:
 pub(super) struct CompareArgs {
     /// Group sizes. Without them 100,500,1000,2000 and then twice as many each time, as far as MLS goes
     /// within the budget
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(Plan::LEAST)..=i64::from(Plan::MOST)))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(i64::from(ComparisonPlan::LEAST)..=i64::from(ComparisonPlan::MOST)))]
     drones: Vec<u32>,
     /// Limit of CPU time of each system for each size, preparation included; beyond it is cut, and the report
     /// says so
@@ -102,18 +102,18 @@ impl CompareArgs {
         Ok(Some(RadioPlan { carrier, loss, drones, schemes, budget, seed }))
     }
 
-    fn plan(&self) -> Result<Plan> {
+    fn plan(&self) -> Result<ComparisonPlan> {
         if self.budget.is_zero() {
             return Err(LabError::Usage("--budget 0s leaves nothing to be measured: try 60s".into()));
         }
-        let plan = Plan { budget: self.budget, seed: self.seed, ..Plan::default() };
+        let plan = ComparisonPlan { budget: self.budget, seed: self.seed, ..ComparisonPlan::default() };
         if self.drones.is_empty() {
             return Ok(plan);
         }
         let mut drones = self.drones.clone();
         drones.sort_unstable();
         drones.dedup();
-        Ok(Plan { drones, onward: false, ..plan })
+        Ok(ComparisonPlan { drones, onward: false, ..plan })
     }
 
     /// The command of the lab that makes the same report.
@@ -159,7 +159,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<()> {
             }
         };
     }
-    let mut keep = |so_far: &Comparison| presentation.keep(&report(so_far, making.clone()));
+    let mut keep = |so_far: &MlsComparison| presentation.keep(&report(so_far, making.clone()));
     let comparison = measure(&plan, &mut bars, &mut keep)?;
     drop(bars);
     let report = report(&comparison, making);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn sizes_that_are_named_are_the_only_ones() {
-        assert_eq!(parse(&[]).unwrap().plan().unwrap(), Plan::default());
+        assert_eq!(parse(&[]).unwrap().plan().unwrap(), ComparisonPlan::default());
         let plan = parse(&["--drones", "500,100,500", "--budget", "5s"]).unwrap().plan().unwrap();
         assert_eq!((plan.drones, plan.onward, plan.budget), (vec![100, 500], false, Duration::from_secs(5)));
     }

@@ -39,26 +39,26 @@ pub(super) struct ReproduceArgs {
 enum Evaluation {
     /// AinQ (NordSec 2021): edge drone, GenGroupKey, Re-Key; and both strategies far beyond
     #[command(after_help = EXAMPLES)]
-    Ainq(Options),
+    Ainq(EvaluationOptions),
     /// Attribute-based encryption (GPSW06, YCT14) on a laptop and a microcontroller; and FABEO22
     #[command(after_help = EXAMPLES)]
-    Abe(Options),
+    Abe(EvaluationOptions),
     /// Threshold identity-based encryption in files (DistributedIBE); Feldman's and KZG's commitments
     #[command(after_help = EXAMPLES)]
-    Ibe(Options),
+    Ibe(EvaluationOptions),
     /// Attribute-based key exchange (CCS 2016), step by step; growth with gates and attributes; garbling
     #[command(after_help = EXAMPLES)]
-    Abke(Options),
+    Abke(EvaluationOptions),
     /// The bench shell, native and as recorded in emulation, beside figures of an IoT-LAB M3 and an nRF52840
     #[command(after_help = EXAMPLES)]
-    Board(Options),
+    Board(EvaluationOptions),
     /// Every evaluation there is
     #[command(after_help = EXAMPLES)]
-    All(Options),
+    All(EvaluationOptions),
 }
 
 #[derive(Clone, Debug, Args)]
-struct Options {
+struct EvaluationOptions {
     /// Go to the largest sizes: minutes, and gigabytes of memory
     #[arg(long, conflicts_with = "quick")]
     full: bool,
@@ -72,7 +72,7 @@ struct Options {
     output: OutputArgs,
 }
 
-impl Options {
+impl EvaluationOptions {
     /// The plan of whatever size the flags ask for.
     fn sized<P: Default>(&self, full: fn() -> P, quick: fn() -> P) -> P {
         match (self.full, self.quick) {
@@ -82,25 +82,25 @@ impl Options {
         }
     }
 
-    fn ainq(&self) -> ainq::Plan {
-        ainq::Plan { seed: self.seed, ..self.sized(ainq::Plan::full, ainq::Plan::quick) }
+    fn ainq(&self) -> ainq::AinqPlan {
+        ainq::AinqPlan { seed: self.seed, ..self.sized(ainq::AinqPlan::full, ainq::AinqPlan::quick) }
     }
 
-    fn abe(&self) -> abe::Plan {
-        abe::Plan { seed: self.seed, ..self.sized(abe::Plan::full, abe::Plan::quick) }
+    fn abe(&self) -> abe::AbePlan {
+        abe::AbePlan { seed: self.seed, ..self.sized(abe::AbePlan::full, abe::AbePlan::quick) }
     }
 
-    fn ibe(&self) -> ibe::Plan {
-        ibe::Plan { seed: self.seed, ..self.sized(ibe::Plan::full, ibe::Plan::quick) }
+    fn ibe(&self) -> ibe::IbePlan {
+        ibe::IbePlan { seed: self.seed, ..self.sized(ibe::IbePlan::full, ibe::IbePlan::quick) }
     }
 
-    fn abke(&self) -> abke::Plan {
-        abke::Plan { seed: self.seed, ..self.sized(abke::Plan::full, abke::Plan::quick) }
+    fn abke(&self) -> abke::AbkePlan {
+        abke::AbkePlan { seed: self.seed, ..self.sized(abke::AbkePlan::full, abke::AbkePlan::quick) }
     }
 
     /// The shell draws from a seed of its own.
-    fn board(&self) -> board::Plan {
-        self.sized(board::Plan::full, board::Plan::quick)
+    fn board(&self) -> board::BoardPlan {
+        self.sized(board::BoardPlan::full, board::BoardPlan::quick)
     }
 
     /// The command of the lab that makes the same report.
@@ -127,7 +127,7 @@ pub(super) fn reproduce(args: &ReproduceArgs, heap: &dyn Heap) -> Result<()> {
 }
 
 impl Evaluation {
-    const fn options(&self) -> &Options {
+    const fn options(&self) -> &EvaluationOptions {
         match self {
             Self::Ainq(options)
             | Self::Abe(options)
@@ -183,30 +183,33 @@ mod tests {
         args: ReproduceArgs,
     }
 
-    fn options(words: &[&str]) -> Options {
+    fn options(words: &[&str]) -> EvaluationOptions {
         let only = Only::try_parse_from(std::iter::once(&"reproduce").chain(words)).unwrap();
         only.args.evaluation.options().clone()
     }
 
     #[test]
     fn size_of_the_plan_follows_the_flags() {
-        assert_eq!(options(&["ainq"]).ainq(), ainq::Plan::default());
-        assert_eq!(options(&["all", "--full"]).ainq(), ainq::Plan::full());
-        assert_eq!(options(&["all", "--full"]).abe(), abe::Plan::full());
+        assert_eq!(options(&["ainq"]).ainq(), ainq::AinqPlan::default());
+        assert_eq!(options(&["all", "--full"]).ainq(), ainq::AinqPlan::full());
+        assert_eq!(options(&["all", "--full"]).abe(), abe::AbePlan::full());
         assert_eq!(
             options(&["ainq", "--quick", "--seed", "7"]).ainq(),
-            ainq::Plan { seed: 7, ..ainq::Plan::quick() }
+            ainq::AinqPlan { seed: 7, ..ainq::AinqPlan::quick() }
         );
-        assert_eq!(options(&["abe", "--seed", "7"]).abe(), abe::Plan { seed: 7, ..abe::Plan::default() });
+        assert_eq!(
+            options(&["abe", "--seed", "7"]).abe(),
+            abe::AbePlan { seed: 7, ..abe::AbePlan::default() }
+        );
         assert_eq!(
             options(&["ibe", "--quick", "--seed", "7"]).ibe(),
-            ibe::Plan { seed: 7, ..ibe::Plan::quick() }
+            ibe::IbePlan { seed: 7, ..ibe::IbePlan::quick() }
         );
         assert_eq!(
             options(&["abke", "--full", "--seed", "7"]).abke(),
-            abke::Plan { seed: 7, ..abke::Plan::full() }
+            abke::AbkePlan { seed: 7, ..abke::AbkePlan::full() }
         );
-        assert_eq!(options(&["board", "--quick"]).board(), board::Plan::quick());
+        assert_eq!(options(&["board", "--quick"]).board(), board::BoardPlan::quick());
         assert!(Only::try_parse_from(["reproduce", "ainq", "--quick", "--full"]).is_err());
         assert!(Only::try_parse_from(["reproduce"]).is_err());
     }

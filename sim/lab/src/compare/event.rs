@@ -6,7 +6,7 @@ use crate::measure::Timing;
 
 /// An event of a group of N drones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Event {
+pub enum MembershipEvent {
     /// N drones come into an empty group at once.
     Form,
     /// All members stay and get a fresh key.
@@ -21,7 +21,7 @@ pub enum Event {
     JoinTenth,
 }
 
-impl Event {
+impl MembershipEvent {
     /// All, in the order they are measured.
     pub const ALL: [Self; 6] =
         [Self::Form, Self::Expiry, Self::LeaveOne, Self::JoinOne, Self::LeaveTenth, Self::JoinTenth];

@@ -1,10 +1,10 @@
 //! Plays the membership events through MLS.
 
 use quiver_mls::provider::Provider;
-use quiver_mls::{Candidate, Change, Leaf, Member, Sent, warm_group};
+use quiver_mls::{Candidate, CommitChanges, CommitMessages, Leaf, MlsMember, warm_group};
 
-use super::event::{Event, Sample};
-use super::system::{Budget, ComparedSystem};
+use super::event::{MembershipEvent, Sample};
+use super::system::{ComparedSystem, CpuBudget};
 use crate::measure::clocked;
 use crate::{LabError, Result};
 
@@ -12,8 +12,8 @@ use crate::{LabError, Result};
 /// tree.
 pub(super) struct MlsGroup {
     drones: u32,
-    leader: Member,
-    member: Member,
+    leader: MlsMember,
+    member: MlsMember,
     /// First members of the group; empty if it was formed otherwise.
     founders: Vec<Candidate>,
     /// Members that join later.
@@ -29,23 +29,28 @@ impl MlsGroup {
         let middle = founders.get(founders.len() / 2).ok_or(LabError::WrongKey("nobody is there"))?;
         let mut member = middle.join(&invitation)?;
         // The committer's own path.
-        let update = leader.commit(Change::default())?;
+        let update = leader.commit(CommitChanges::default())?;
         member.follow(&update.commit)?;
         Self::saved(drones, leader, member, founders)
     }
 
     /// Forms a group in which a member of each pair has committed; `None` if the budget ran out.
-    pub(super) fn warm(drones: u32, budget: &Budget) -> Result<Option<Self>> {
+    pub(super) fn warm(drones: u32, budget: &CpuBudget) -> Result<Option<Self>> {
         let names: Vec<String> = (0..drones).map(|number| name("drone", number)).collect();
         let warmed = warm_group("leader", &names, |_| !budget.is_spent())?;
         warmed.map(|(leader, member)| Self::saved(drones, leader, member, Vec::new())).transpose()
     }
 
-    fn saved(drones: u32, mut leader: Member, mut member: Member, founders: Vec<Candidate>) -> Result<Self> {
+    fn saved(
+        drones: u32,
+        mut leader: MlsMember,
+        mut member: MlsMember,
+        founders: Vec<Candidate>,
+    ) -> Result<Self> {
         check(&leader, &member, "forming")?;
         leader.save()?;
         member.save()?;
-        let newcomers = candidates("newcomer", Event::JoinTenth.movers(drones))?;
+        let newcomers = candidates("newcomer", MembershipEvent::JoinTenth.movers(drones))?;
         Ok(Self { drones, leader, member, founders, newcomers })
     }
 
@@ -59,7 +64,7 @@ impl MlsGroup {
         Ok(sample)
     }
 
-    fn change(&self, change: Change<'_>) -> Result<Sample> {
+    fn change(&self, change: CommitChanges<'_>) -> Result<Sample> {
         let (mut leader, mut member) = (self.leader.restored()?, self.member.restored()?);
         let (sent, leader_time) = clocked(|| leader.commit(change));
         let sent = sent?;
@@ -77,7 +82,13 @@ impl MlsGroup {
     }
 
     /// One newcomer joins. The invitation is the same for all.
-    fn enter(&self, leader: &Member, newcomer: &Candidate, sent: &Sent, sample: &mut Sample) -> Result<()> {
+    fn enter(
+        &self,
+        leader: &MlsMember,
+        newcomer: &Candidate,
+        sent: &CommitMessages,
+        sample: &mut Sample,
+    ) -> Result<()> {
         let invitation = sent.invitation.as_ref().ok_or(quiver_mls::Error::NoInvitation)?;
         let (joined, newcomer_time) = clocked(|| newcomer.join(invitation));
         check(leader, &joined?, "join")?;
@@ -103,26 +114,26 @@ impl MlsGroup {
 }
 
 impl ComparedSystem for MlsGroup {
-    fn play(&mut self, event: Event) -> Result<Sample> {
+    fn play(&mut self, event: MembershipEvent) -> Result<Sample> {
         let movers = event.movers(self.drones);
         match event {
-            Event::Form => self.form(),
-            Event::Expiry => self.change(Change::default()),
-            Event::LeaveOne | Event::LeaveTenth => {
-                self.change(Change { removed: &self.leavers(movers), ..Change::default() })
+            MembershipEvent::Form => self.form(),
+            MembershipEvent::Expiry => self.change(CommitChanges::default()),
+            MembershipEvent::LeaveOne | MembershipEvent::LeaveTenth => {
+                self.change(CommitChanges { removed: &self.leavers(movers), ..CommitChanges::default() })
             }
-            Event::JoinOne | Event::JoinTenth => {
-                self.change(Change { added: &self.joiners(movers), ..Change::default() })
+            MembershipEvent::JoinOne | MembershipEvent::JoinTenth => {
+                self.change(CommitChanges { added: &self.joiners(movers), ..CommitChanges::default() })
             }
         }
     }
 }
 
 /// A leader that has added all members, and its messages.
-fn formed(founders: &[Candidate]) -> quiver_mls::Result<(Member, Sent)> {
-    let mut leader = Member::found("leader", &Provider::default())?;
+fn formed(founders: &[Candidate]) -> quiver_mls::Result<(MlsMember, CommitMessages)> {
+    let mut leader = MlsMember::found("leader", &Provider::default())?;
     let added: Vec<&[u8]> = founders.iter().map(Candidate::key_package).collect();
-    let sent = leader.commit(Change { added: &added, ..Change::default() })?;
+    let sent = leader.commit(CommitChanges { added: &added, ..CommitChanges::default() })?;
     Ok((leader, sent))
 }
 
@@ -135,6 +146,6 @@ fn name(what: &str, number: u32) -> String {
     format!("{what}-{number:07}")
 }
 
-fn check(leader: &Member, other: &Member, what: &'static str) -> Result<()> {
+fn check(leader: &MlsMember, other: &MlsMember, what: &'static str) -> Result<()> {
     if leader.secret()? == other.secret()? { Ok(()) } else { Err(LabError::WrongKey(what)) }
 }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Delta, Entry, EpochOutput, GroupContext, Header, Join, Leadership, Membership, Part, PathMessage,
-    RevocationList, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
+    Batch, Delta, Entry, EpochOutput, EpochPart, GroupContext, Header, Join, Leadership, Membership,
+    PathMessage, RevocationStatement, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
 };
 use quiver_message::{Message, ShortRekey};
 use rand_core::RngCore;
 
-use super::event::{Event, Sample};
+use super::event::{MembershipEvent, Sample};
 use super::system::ComparedSystem;
-use crate::ainq::join_request::{JoinRequest, checked, unchecked};
-use crate::ainq::swarm::{NOW, Swarm, TERM, TIMES, protocol};
+use crate::ainq::join_request::{SignedJoin, checked, unchecked};
+use crate::ainq::swarm::{LabSwarm, NOW, TERM, TIMES, protocol};
 use crate::measure::clocked;
 use crate::{LabError, Result};
 
@@ -27,7 +27,7 @@ const PLACEMENT_LEN: usize = 12;
 
 /// A group under its leader. Of its members one is here in full.
 pub(super) struct QuiverGroup {
-    swarm: Swarm<S>,
+    swarm: LabSwarm<S>,
     context: GroupContext<S>,
     strategy: StrategyKind,
     leadership: Leadership<S>,
@@ -35,13 +35,13 @@ pub(super) struct QuiverGroup {
     /// The header of the newest epoch, which completes a short one.
     newest: Header<S>,
     /// First members of the group, by slot.
-    founders: Vec<JoinRequest<S>>,
+    founders: Vec<SignedJoin<S>>,
     /// Members that join later.
-    newcomers: Vec<JoinRequest<S>>,
+    newcomers: Vec<SignedJoin<S>>,
 }
 
 /// An epoch, encoded.
-struct Sent {
+struct EncodedEpoch {
     output: EpochOutput<S>,
     header: Vec<u8>,
     /// Messages with short headers and the wraps in place of both, if members that hold the epoch before follow by them.
@@ -56,9 +56,9 @@ struct Sent {
 
 impl QuiverGroup {
     pub(super) fn new(strategy: StrategyKind, drones: u32, seed: u64) -> Result<Self> {
-        let mut swarm = Swarm::new(seed)?;
-        let founders = JoinRequest::many(&mut swarm, drones)?;
-        let newcomers = JoinRequest::many(&mut swarm, Event::JoinTenth.movers(drones))?;
+        let mut swarm = LabSwarm::new(seed)?;
+        let founders = SignedJoin::many(&mut swarm, drones)?;
+        let newcomers = SignedJoin::many(&mut swarm, MembershipEvent::JoinTenth.movers(drones))?;
         let (deployment, leader) = (swarm.deployment.clone(), swarm.leader.public().clone());
         let context = GroupContext { deployment, group: swarm.group.clone(), leader };
         let (leadership, (member, newest), _) = form(&mut swarm, &context, strategy, &founders)?;
@@ -118,7 +118,7 @@ impl QuiverGroup {
     }
 
     /// The member follows.
-    fn taken(&mut self, sent: &Sent, leader: f64) -> Result<Sample> {
+    fn taken(&mut self, sent: &EncodedEpoch, leader: f64) -> Result<Sample> {
         let slot = self.member.slot();
         let founder = self.founders.get(slot as usize).ok_or(LabError::WrongKey("no such slot"))?;
         let bytes = sent.bytes(slot)?;
@@ -143,14 +143,14 @@ impl QuiverGroup {
     }
 
     /// The header and the wraps of a message with a short header.
-    fn completed(&self, message: &[u8]) -> Result<(VerifiedHeader<S>, Part)> {
+    fn completed(&self, message: &[u8]) -> Result<(VerifiedHeader<S>, EpochPart)> {
         const NONE: LabError = LabError::WrongKey("no short header");
         let Ok(Message::ShortRekey(short)) = Message::decode(&self.swarm.deployment, message) else {
             return Err(NONE);
         };
         let header = short.header.rebuild(&self.newest.core, self.member.digest(), &short.wraps);
         let header = header.map_err(protocol("completing a header"))?;
-        Ok((verified(&self.swarm, header)?, Part::Delta(short.wraps)))
+        Ok((verified(&self.swarm, header)?, EpochPart::Delta(short.wraps)))
     }
 
     /// Chooses `count` slots, evenly spread, but not the member's.
@@ -162,18 +162,18 @@ impl QuiverGroup {
 }
 
 impl ComparedSystem for QuiverGroup {
-    fn play(&mut self, event: Event) -> Result<Sample> {
+    fn play(&mut self, event: MembershipEvent) -> Result<Sample> {
         let movers = event.movers(u32::try_from(self.founders.len()).unwrap_or(u32::MAX));
         match event {
-            Event::Form => self.form(),
-            Event::Expiry => self.expire(),
-            Event::LeaveOne | Event::LeaveTenth => {
+            MembershipEvent::Form => self.form(),
+            MembershipEvent::Expiry => self.expire(),
+            MembershipEvent::LeaveOne | MembershipEvent::LeaveTenth => {
                 let slots = self.leavers(movers);
                 let sample = self.dismiss(&slots)?;
                 self.bring_back(&slots)?;
                 Ok(sample)
             }
-            Event::JoinOne | Event::JoinTenth => {
+            MembershipEvent::JoinOne | MembershipEvent::JoinTenth => {
                 let (sample, slots) = self.admit(movers)?;
                 self.dismiss(&slots)?;
                 Ok(sample)
@@ -192,18 +192,18 @@ enum Bytes {
 }
 
 impl Bytes {
-    fn decoded(&self) -> Result<Part> {
+    fn decoded(&self) -> Result<EpochPart> {
         let part = match self {
             Self::Short(_) => return Err(LabError::WrongKey("no part alone")),
-            Self::Entry(bytes) => Entry::decode(bytes).map(Part::Entry),
-            Self::Delta(bytes) => Delta::decode(bytes).map(Part::Delta),
-            Self::Path(bytes) => PathMessage::decode(bytes).map(Part::Path),
+            Self::Entry(bytes) => Entry::decode(bytes).map(EpochPart::Entry),
+            Self::Delta(bytes) => Delta::decode(bytes).map(EpochPart::Delta),
+            Self::Path(bytes) => PathMessage::decode(bytes).map(EpochPart::Path),
         };
         part.map_err(protocol("decoding"))
     }
 }
 
-impl Sent {
+impl EncodedEpoch {
     /// What a member takes that was there before.
     fn bytes(&self, slot: Slot) -> Result<Bytes> {
         let place = self.deltas.iter().position(|delta| delta.covers(slot));
@@ -221,7 +221,7 @@ impl Sent {
         entry.map(|entry| Bytes::Entry(entry.encode())).ok_or(LabError::WrongKey("no entry"))
     }
 
-    fn verified(&self, swarm: &Swarm<S>) -> Result<VerifiedHeader<S>> {
+    fn verified(&self, swarm: &LabSwarm<S>) -> Result<VerifiedHeader<S>> {
         let header = Header::decode(&self.header, &swarm.deployment);
         verified(swarm, header.map_err(protocol("decoding a header"))?)
     }
@@ -243,8 +243,8 @@ impl Sent {
 }
 
 /// The header as a drone believes it.
-fn verified(swarm: &Swarm<S>, header: Header<S>) -> Result<VerifiedHeader<S>> {
-    let header = header.verify(&swarm.deployment, &swarm.group, None, &RevocationList::empty(), NOW);
+fn verified(swarm: &LabSwarm<S>, header: Header<S>) -> Result<VerifiedHeader<S>> {
+    let header = header.verify(&swarm.deployment, &swarm.group, None, &RevocationStatement::empty(), NOW);
     header.map_err(protocol("verifying a header"))
 }
 
@@ -255,11 +255,11 @@ fn joining(joins: Vec<Join<S>>) -> Batch<S> {
 
 /// All that a leader does for one epoch, which builds on the one with this header.
 fn send(
-    swarm: &mut Swarm<S>,
+    swarm: &mut LabSwarm<S>,
     leadership: &mut Leadership<S>,
     batch: Batch<S>,
     before: Option<&Header<S>>,
-) -> Result<Sent> {
+) -> Result<EncodedEpoch> {
     let output =
         leadership.rekey(&swarm.leader, batch, &TIMES, &mut swarm.rng).map_err(protocol("re-keying"))?;
     let header = output.header.encode(&swarm.deployment);
@@ -286,7 +286,7 @@ fn send(
         }
     }
     leadership.settle();
-    Ok(Sent { output, header, short: short.unwrap_or_default(), entries, deltas, paths })
+    Ok(EncodedEpoch { output, header, short: short.unwrap_or_default(), entries, deltas, paths })
 }
 
 /// A member, and the header of the epoch that it holds.
@@ -294,10 +294,10 @@ type HeldEpoch = (Membership<S>, Header<S>);
 
 /// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.
 fn form(
-    swarm: &mut Swarm<S>,
+    swarm: &mut LabSwarm<S>,
     context: &GroupContext<S>,
     strategy: StrategyKind,
-    founders: &[JoinRequest<S>],
+    founders: &[SignedJoin<S>],
 ) -> Result<(Leadership<S>, HeldEpoch, Sample)> {
     let (roster, spares) = (Roster::new(), BTreeMap::new());
     let (leader, rng) = (&swarm.leader, &mut swarm.rng);
@@ -319,10 +319,10 @@ fn form(
 
 /// Admits the newcomer of this number. Returns the seconds it took, too.
 fn enter(
-    swarm: &Swarm<S>,
+    swarm: &LabSwarm<S>,
     context: &GroupContext<S>,
-    newcomer: &JoinRequest<S>,
-    sent: &Sent,
+    newcomer: &SignedJoin<S>,
+    sent: &EncodedEpoch,
     number: usize,
 ) -> Result<(Membership<S>, f64)> {
     let slot = *sent.output.assigned.get(number).ok_or(LabError::WrongKey("no slot"))?;
@@ -334,7 +334,7 @@ fn enter(
         let header = sent.verified(swarm)?;
         let (keypair, ephemeral) = (&newcomer.drone.keypair, &newcomer.drone.ephemeral);
         let joined = match part.decoded()? {
-            Part::Delta(delta) => {
+            EpochPart::Delta(delta) => {
                 Membership::join_by_wraps(context, keypair, ephemeral, &header, slot, &delta)
             }
             part => Membership::join_with_pair(context, keypair, ephemeral, &header, &part),

@@ -7,7 +7,9 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use quiver_contenders::arena::MAX_MEMBERS;
 use quiver_contenders::schemes::{SchemeKind, Setting};
-use quiver_contenders::{Arena, ContenderError, Event, Facts, Findings, Link, Outcome, Violation, probe};
+use quiver_contenders::{
+    Arena, ArenaCarrier, ArenaEvent, ArenaViolation, ContenderError, Facts, Findings, Outcome, probe,
+};
 use quiver_report::Observer;
 use quiver_world::radio::{Loss, Preset, RadioError};
 
@@ -75,12 +77,14 @@ impl RadioPlan {
     ///
     /// # Errors
     /// If the loss is no probability.
-    pub fn link(&self) -> Result<Link, RadioError> {
+    pub fn link(&self) -> Result<ArenaCarrier, RadioError> {
         let loss = Loss::independent(self.loss)?;
         Ok(match self.carrier {
             // As the simulator has it: broadcasts of several frames have parity frames.
-            Carrier::Radio(preset) => Link::Radio { profile: Box::new(preset.profile().with_coding()), loss },
-            Carrier::Tcp => Link::Streams { delay: STREAM_DELAY, loss: self.loss },
+            Carrier::Radio(preset) => {
+                ArenaCarrier::Radio { profile: Box::new(preset.profile().with_coding()), loss }
+            }
+            Carrier::Tcp => ArenaCarrier::Streams { delay: STREAM_DELAY, loss: self.loss },
         })
     }
 }
@@ -93,7 +97,7 @@ pub struct RadioRow {
     /// The scheme.
     pub scheme: SchemeKind,
     /// The event.
-    pub event: Event,
+    pub event: ArenaEvent,
     /// Costs of the event.
     pub outcome: Outcome,
 }
@@ -106,7 +110,7 @@ pub struct RadioCut {
     /// The scheme.
     pub scheme: SchemeKind,
     /// Before this event, or in it.
-    pub event: Event,
+    pub event: ArenaEvent,
 }
 
 /// Properties of a scheme, and what the adversary found.
@@ -132,13 +136,13 @@ pub struct RadioComparison {
     /// The schemes.
     pub portraits: Vec<Portrait>,
     /// Violations in the runs.
-    pub violations: Vec<(SchemeKind, u32, Violation)>,
+    pub violations: Vec<(SchemeKind, u32, ArenaViolation)>,
 }
 
 impl RadioComparison {
     /// Costs of an event, if it was played.
     #[must_use]
-    pub fn outcome(&self, drones: u32, scheme: SchemeKind, event: Event) -> Option<&Outcome> {
+    pub fn outcome(&self, drones: u32, scheme: SchemeKind, event: ArenaEvent) -> Option<&Outcome> {
         let wanted = (drones, scheme, event);
         self.rows.iter().find(|row| (row.drones, row.scheme, row.event) == wanted).map(|row| &row.outcome)
     }
@@ -205,16 +209,16 @@ fn play_all(
 
 fn play(
     comparison: &mut RadioComparison,
-    link: &Link,
+    link: &ArenaCarrier,
     scheme: SchemeKind,
     drones: u32,
     observer: &mut dyn Observer,
 ) -> Result<()> {
     let plan = comparison.plan.clone();
-    let events: Vec<Event> = Event::ALL.into_iter().filter(|event| scheme.has(*event)).collect();
+    let events: Vec<ArenaEvent> = ArenaEvent::ALL.into_iter().filter(|event| scheme.has(*event)).collect();
     observer.begin(&format!("{}: {drones} drones", scheme.name()), events.len() + 1);
     let since = ThreadTime::now();
-    let newcomers = Event::newcomers(drones);
+    let newcomers = ArenaEvent::newcomers(drones);
     let setting = Setting {
         members: drones + newcomers,
         founders: drones,

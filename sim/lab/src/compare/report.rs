@@ -1,10 +1,10 @@
 //! Makes the report of a comparison.
 
 use quiver_report::{
-    Axis, Column, Experiment, Highlight, Panel, Plot, Report, Series, Source, Table, Unit, Value,
+    Axis, CellValue, Column, Experiment, Highlight, Panel, Plot, Publication, Report, Series, Table, Unit,
 };
 
-use super::{Comparison, Cost, Cut, Event, System};
+use super::{Cost, Cut, MembershipEvent, MlsComparison, System};
 use crate::ainq::Making;
 use crate::blank_report::blank_report;
 
@@ -12,7 +12,7 @@ use crate::blank_report::blank_report;
 const REFERENCE: u32 = 2000;
 
 /// A quantity of a cost.
-struct Quantity {
+struct CostQuantity {
     slug: &'static str,
     title: &'static str,
     caption: &'static str,
@@ -20,22 +20,22 @@ struct Quantity {
     of: fn(&Cost) -> Option<f64>,
 }
 
-const QUANTITIES: [Quantity; 3] = [
-    Quantity {
+const QUANTITIES: [CostQuantity; 3] = [
+    CostQuantity {
         slug: "compare-leader",
         title: "leader CPU",
         caption: "CPU time at the leader, from the decision to the next event.",
         unit: Unit::Seconds,
         of: |cost| Some(cost.leader.median),
     },
-    Quantity {
+    CostQuantity {
         slug: "compare-member",
         title: "member CPU",
         caption: "CPU time at one ordinary member; where a group forms, at one newcomer.",
         unit: Unit::Seconds,
         of: |cost| cost.member.or(cost.newcomer).map(|timing| timing.median),
     },
-    Quantity {
+    CostQuantity {
         slug: "compare-bytes",
         title: "bytes sent",
         caption: "Bytes the leader sends; what several receivers need alike is counted once.",
@@ -46,7 +46,7 @@ const QUANTITIES: [Quantity; 3] = [
 
 /// The comparison for people and programs.
 #[must_use]
-pub fn report(comparison: &Comparison, making: Making) -> Report {
+pub fn report(comparison: &MlsComparison, making: Making) -> Report {
     Report {
         slug: "compare".into(),
         title: "Quiver beside MLS".into(),
@@ -66,8 +66,8 @@ pub fn report(comparison: &Comparison, making: Making) -> Report {
     }
 }
 
-fn sources() -> Vec<Source> {
-    let source = |citation: &str, link: &str| Source { citation: citation.into(), link: link.into() };
+fn sources() -> Vec<Publication> {
+    let source = |citation: &str, link: &str| Publication { citation: citation.into(), link: link.into() };
     vec![
         source(
             "Barnes, Beurdouche, Robert, Millican, Omara, Cohn-Gordon: The Messaging Layer Security (MLS) Protocol. RFC 9420, \
@@ -81,7 +81,7 @@ fn sources() -> Vec<Source> {
     ]
 }
 
-fn experiment(comparison: &Comparison) -> Experiment {
+fn experiment(comparison: &MlsComparison) -> Experiment {
     Experiment {
         slug: "compare".into(),
         title: "The same events in both".into(),
@@ -98,11 +98,11 @@ fn experiment(comparison: &Comparison) -> Experiment {
         method: method(comparison),
         differences: differences(),
         plots: QUANTITIES.iter().map(|quantity| plot(comparison, quantity)).collect(),
-        tables: Event::ALL.into_iter().map(|event| table(comparison, event)).collect(),
+        tables: MembershipEvent::ALL.into_iter().map(|event| table(comparison, event)).collect(),
     }
 }
 
-fn method(comparison: &Comparison) -> Vec<String> {
+fn method(comparison: &MlsComparison) -> Vec<String> {
     let plan = &comparison.plan;
     vec![
         format!(
@@ -138,7 +138,7 @@ fn differences() -> Vec<String> {
     ]
 }
 
-fn table(comparison: &Comparison, event: Event) -> Table {
+fn table(comparison: &MlsComparison, event: MembershipEvent) -> Table {
     let columns = vec![
         Column::new("drones", "drones", Unit::Count),
         Column::text("system", "system"),
@@ -160,12 +160,12 @@ fn table(comparison: &Comparison, event: Event) -> Table {
                 drones.into(),
                 system.name().into(),
                 cost.leader.into(),
-                Value::ratio(Some(cost.leader.median), tree.map(|tree| tree.leader.median)),
+                CellValue::ratio(Some(cost.leader.median), tree.map(|tree| tree.leader.median)),
                 cost.member.into(),
                 cost.newcomer.into(),
                 cost.broadcast.into(),
                 cost.unicast.into(),
-                Value::ratio(bytes(Some(cost)), bytes(tree)),
+                CellValue::ratio(bytes(Some(cost)), bytes(tree)),
                 cost.leader.samples.into(),
             ]);
         }
@@ -174,14 +174,14 @@ fn table(comparison: &Comparison, event: Event) -> Table {
     table
 }
 
-fn note(comparison: &Comparison, cut: &Cut) -> String {
+fn note(comparison: &MlsComparison, cut: &Cut) -> String {
     let (system, size) = (cut.system.name(), Unit::Count.show(cut.drones.into()));
     let budget = comparison.plan.budget.as_secs_f64();
     format!("{system}: cut at {size} drones after {budget} s of CPU time ({}).", cut.doing)
 }
 
-fn plot(comparison: &Comparison, quantity: &Quantity) -> Plot {
-    let panel = |event: Event| Panel {
+fn plot(comparison: &MlsComparison, quantity: &CostQuantity) -> Plot {
+    let panel = |event: MembershipEvent| Panel {
         title: event.title().into(),
         series: System::ALL
             .into_iter()
@@ -193,11 +193,16 @@ fn plot(comparison: &Comparison, quantity: &Quantity) -> Plot {
         caption: quantity.caption.into(),
         x: Axis::log("drones", Unit::Count),
         y: Axis::log(quantity.title, quantity.unit),
-        panels: Event::ALL.map(panel).into(),
+        panels: MembershipEvent::ALL.map(panel).into(),
     }
 }
 
-fn series(comparison: &Comparison, quantity: &Quantity, system: System, event: Event) -> Option<Series> {
+fn series(
+    comparison: &MlsComparison,
+    quantity: &CostQuantity,
+    system: System,
+    event: MembershipEvent,
+) -> Option<Series> {
     let figure = |drones: u32| {
         let value = (quantity.of)(comparison.cost(drones, system, event)?)?;
         Some((f64::from(drones), value))
@@ -210,9 +215,11 @@ fn series(comparison: &Comparison, quantity: &Quantity, system: System, event: E
 
 /// Costs of a leave of one drone in the reference group, or else in the largest in which all systems were
 /// measured.
-fn highlights(comparison: &Comparison) -> Vec<Highlight> {
+fn highlights(comparison: &MlsComparison) -> Vec<Highlight> {
     let all = |drones: &u32| {
-        System::ALL.into_iter().all(|system| comparison.cost(*drones, system, Event::LeaveOne).is_some())
+        System::ALL
+            .into_iter()
+            .all(|system| comparison.cost(*drones, system, MembershipEvent::LeaveOne).is_some())
     };
     let sizes: Vec<u32> = comparison.sizes().into_iter().filter(all).collect();
     let Some(drones) =
@@ -223,8 +230,8 @@ fn highlights(comparison: &Comparison) -> Vec<Highlight> {
     QUANTITIES.iter().filter_map(|quantity| highlight(comparison, quantity, drones)).collect()
 }
 
-fn highlight(comparison: &Comparison, quantity: &Quantity, drones: u32) -> Option<Highlight> {
-    let of = |system| (quantity.of)(comparison.cost(drones, system, Event::LeaveOne)?);
+fn highlight(comparison: &MlsComparison, quantity: &CostQuantity, drones: u32) -> Option<Highlight> {
+    let of = |system| (quantity.of)(comparison.cost(drones, system, MembershipEvent::LeaveOne)?);
     let [one, warm, flat, tree] = System::ALL.map(of);
     let (one, warm, flat, tree) = (one?, warm?, flat?, tree?);
     let show = |value| quantity.unit.show(value);

@@ -7,10 +7,10 @@ use quiver_ainq::StrategyKind;
 use quiver_report::{Ink, Observer};
 use serde::Serialize;
 
-use super::event::{Cost, Event, Sample};
+use super::event::{Cost, MembershipEvent, Sample};
 use super::mls::MlsGroup;
 use super::quiver::QuiverGroup;
-use super::{Comparison, Cut, Plan, Row};
+use super::{ComparisonPlan, ComparisonRow, Cut, MlsComparison};
 use crate::Result;
 use crate::measure::Effort;
 
@@ -50,7 +50,12 @@ impl System {
         }
     }
 
-    fn prepared(self, plan: &Plan, drones: u32, budget: &Budget) -> Result<Option<Box<dyn ComparedSystem>>> {
+    fn prepared(
+        self,
+        plan: &ComparisonPlan,
+        drones: u32,
+        budget: &CpuBudget,
+    ) -> Result<Option<Box<dyn ComparedSystem>>> {
         Ok(match self {
             Self::MlsOneCommitter => Some(Box::new(MlsGroup::one_committer(drones)?)),
             Self::MlsWarm => {
@@ -62,24 +67,24 @@ impl System {
     }
 
     /// A warm tree is not formed by one event.
-    const fn has(self, event: Event) -> bool {
-        !matches!((self, event), (Self::MlsWarm, Event::Form))
+    const fn has(self, event: MembershipEvent) -> bool {
+        !matches!((self, event), (Self::MlsWarm, MembershipEvent::Form))
     }
 }
 
 /// A group of one of the systems.
 pub(super) trait ComparedSystem {
     /// Plays the event once, and restores the group.
-    fn play(&mut self, event: Event) -> Result<Sample>;
+    fn play(&mut self, event: MembershipEvent) -> Result<Sample>;
 }
 
 /// CPU time of this thread that may be spent.
-pub(super) struct Budget {
+pub(super) struct CpuBudget {
     since: ThreadTime,
     limit: Duration,
 }
 
-impl Budget {
+impl CpuBudget {
     fn new(limit: Duration) -> Self {
         Self { since: ThreadTime::now(), limit }
     }
@@ -91,27 +96,27 @@ impl Budget {
 
 /// Adds a system's rows for one size, or where its measurement was cut.
 pub(super) fn measure(
-    comparison: &mut Comparison,
+    comparison: &mut MlsComparison,
     system: System,
     drones: u32,
     observer: &mut dyn Observer,
 ) -> Result<()> {
     let plan = comparison.plan.clone();
-    observer.begin(&format!("{}: {drones} drones", system.name()), Event::ALL.len() + 1);
-    let budget = Budget::new(plan.budget);
+    observer.begin(&format!("{}: {drones} drones", system.name()), MembershipEvent::ALL.len() + 1);
+    let budget = CpuBudget::new(plan.budget);
     let cut = |doing: &str| Cut { drones, system, doing: doing.into() };
     let Some(mut group) = system.prepared(&plan, drones, &budget)? else {
         comparison.cuts.push(cut("warming the tree"));
         return Ok(());
     };
     observer.advance(1);
-    for event in Event::ALL.into_iter().filter(|event| system.has(*event)) {
+    for event in MembershipEvent::ALL.into_iter().filter(|event| system.has(*event)) {
         if budget.is_spent() {
             comparison.cuts.push(cut(event.title()));
             return Ok(());
         }
         let samples = samples(group.as_mut(), event, plan.effort, &budget)?;
-        comparison.rows.extend(Cost::of(&samples).map(|cost| Row { drones, system, event, cost }));
+        comparison.rows.extend(Cost::of(&samples).map(|cost| ComparisonRow { drones, system, event, cost }));
         observer.advance(1);
     }
     Ok(())
@@ -120,9 +125,9 @@ pub(super) fn measure(
 /// Repeats until it is enough, or too much. The first run warms up and is dropped if there is another.
 fn samples(
     group: &mut dyn ComparedSystem,
-    event: Event,
+    event: MembershipEvent,
     effort: Effort,
-    budget: &Budget,
+    budget: &CpuBudget,
 ) -> Result<Vec<Sample>> {
     let mut samples = vec![group.play(event)?];
     let mut spent = samples[0].leader;

@@ -4,10 +4,10 @@ use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::comparison::{Comparison, SAME, Way, plot};
-use super::plan::Plan;
-use super::published::{Published, Stage};
-use super::quorum::{Arrival, Quorum, end_to_end as pass};
+use super::comparison::{MeasuredVariant, SAME, StageComparison, plot};
+use super::plan::IbePlan;
+use super::published::{PublishedIbe, PublishedStage};
+use super::quorum::{IbeQuorum, ShareForm, end_to_end as pass};
 use super::summary::method;
 use crate::Result;
 use crate::measure::{Timing, repeat};
@@ -15,20 +15,22 @@ use crate::measure::{Timing, repeat};
 /// Message as long as the published benchmark's.
 const MESSAGE: &[u8] = &[b'm'; 47];
 
-const ALONE: Way = Way { key: "alone", title: "here, each extracted alone", ink: Ink::Extra };
-const FROM_BYTES: Way = Way { key: "from_bytes", title: "here, from bytes", ink: Ink::Tree };
+const ALONE: MeasuredVariant =
+    MeasuredVariant { key: "alone", title: "here, each extracted alone", ink: Ink::Extra };
+const FROM_BYTES: MeasuredVariant =
+    MeasuredVariant { key: "from_bytes", title: "here, from bytes", ink: Ink::Tree };
 
 /// Arrivals that include extraction, and those of shares already extracted, in the order of the columns.
-const EXTRACTED: [Arrival; 3] = [Arrival::Memory, Arrival::Alone, Arrival::Bytes];
-const COLLECTED: [Arrival; 2] = [Arrival::Memory, Arrival::Bytes];
+const EXTRACTED: [ShareForm; 3] = [ShareForm::Memory, ShareForm::Alone, ShareForm::Bytes];
+const COLLECTED: [ShareForm; 2] = [ShareForm::Memory, ShareForm::Bytes];
 
 /// Measures all stages together, by validators.
 pub(super) fn end_to_end(
-    plan: &Plan,
-    published: &Published,
+    plan: &IbePlan,
+    published: &PublishedIbe,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
-    let counts = published.parameters(Stage::EndToEnd, plan.validators);
+    let counts = published.parameters(PublishedStage::EndToEnd, plan.validators);
     observer.begin("end to end", counts.len());
     let (mut rng, mut rows) = (ChaCha20Rng::seed_from_u64(plan.seed), Vec::new());
     for count in counts {
@@ -40,10 +42,10 @@ pub(super) fn end_to_end(
         rows.push((count, timings));
         observer.advance(1);
     }
-    let stages = [Comparison {
+    let stages = [StageComparison {
         slug: "end-to-end",
         caption: "End to end, a message of 47 bytes",
-        stage: Stage::EndToEnd,
+        stage: PublishedStage::EndToEnd,
         parameter: "validators",
         ways: vec![SAME, ALONE, FROM_BYTES],
         rows,
@@ -80,28 +82,28 @@ pub(super) fn end_to_end(
 
 /// Keys out of shares.
 pub(super) fn aggregate(
-    plan: &Plan,
-    published: &Published,
+    plan: &IbePlan,
+    published: &PublishedIbe,
     observer: &mut dyn Observer,
 ) -> Result<Experiment> {
-    let counts = published.parameters(Stage::Aggregate, plan.shares);
-    let extracted = published.parameters(Stage::ExtractAndAggregate, u32::MAX);
+    let counts = published.parameters(PublishedStage::Aggregate, plan.shares);
+    let extracted = published.parameters(PublishedStage::ExtractAndAggregate, u32::MAX);
     observer.begin("aggregation", counts.len() + extracted.len());
-    let rows = timed(plan, &counts, &COLLECTED, Quorum::aggregate, observer)?;
-    let aggregate = Comparison {
+    let rows = timed(plan, &counts, &COLLECTED, IbeQuorum::aggregate, observer)?;
+    let aggregate = StageComparison {
         slug: "aggregate",
         caption: "Combine and verify shares of a key",
-        stage: Stage::Aggregate,
+        stage: PublishedStage::Aggregate,
         parameter: "validators",
         ways: vec![SAME, FROM_BYTES],
         rows,
         notes: Vec::new(),
     };
-    let both = Comparison {
+    let both = StageComparison {
         slug: "extract-and-aggregate",
         caption: "Extract all shares of a key, combine and verify them",
-        stage: Stage::ExtractAndAggregate,
-        rows: timed(plan, &extracted, &EXTRACTED, Quorum::extract_and_aggregate, observer)?,
+        stage: PublishedStage::ExtractAndAggregate,
+        rows: timed(plan, &extracted, &EXTRACTED, IbeQuorum::extract_and_aggregate, observer)?,
         notes: vec![
             "Extraction is one multiplication in G2 per share, in constant time, here by one table for all of them; combining counts little beside it.".into(),
             "A version of the published benchmark extracts the shares of the first 100 of the 128 validators; ours extracts all 128."
@@ -133,15 +135,15 @@ pub(super) fn aggregate(
 
 /// An operation of quorums of these sizes.
 fn timed<R>(
-    plan: &Plan,
+    plan: &IbePlan,
     counts: &[u32],
-    arrivals: &[Arrival],
-    operation: impl Fn(&mut Quorum, Arrival) -> Result<R>,
+    arrivals: &[ShareForm],
+    operation: impl Fn(&mut IbeQuorum, ShareForm) -> Result<R>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<(u32, Vec<Timing>)>> {
     let mut rows = Vec::new();
     for &count in counts {
-        let mut quorum = Quorum::of(count, plan.seed)?;
+        let mut quorum = IbeQuorum::of(count, plan.seed)?;
         let mut timings = Vec::new();
         for &arrival in arrivals {
             operation(&mut quorum, arrival)?;

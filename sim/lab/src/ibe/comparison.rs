@@ -1,13 +1,13 @@
 //! Compares one published stage with the ways in which we do it.
 
-use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Ink, Panel, Plot, Series, Table, Unit};
 
-use super::published::{Published, Stage};
+use super::published::{PublishedIbe, PublishedStage};
 use crate::measure::Timing;
 
 /// A way of doing it here.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct MeasuredVariant {
     /// Name of the way in CSV.
     pub(super) key: &'static str,
     /// Name of the way for people.
@@ -16,28 +16,28 @@ pub(super) struct Way {
 }
 
 /// Way of the publication.
-pub(super) const SAME: Way = Way { key: "ours", title: "here", ink: Ink::Flat };
+pub(super) const SAME: MeasuredVariant = MeasuredVariant { key: "ours", title: "here", ink: Ink::Flat };
 
 /// Measurements of a stage.
-pub(super) struct Comparison {
+pub(super) struct StageComparison {
     pub(super) slug: &'static str,
     pub(super) caption: &'static str,
-    pub(super) stage: Stage,
+    pub(super) stage: PublishedStage,
     /// Name of the parameter: `validators`.
     pub(super) parameter: &'static str,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<MeasuredVariant>,
     /// A timing for each way, by parameter.
     pub(super) rows: Vec<(u32, Vec<Timing>)>,
     pub(super) notes: Vec<String>,
 }
 
-impl Comparison {
-    pub(super) fn table(&self, published: &Published) -> Table {
+impl StageComparison {
+    pub(super) fn table(&self, published: &PublishedIbe) -> Table {
         let mut columns = vec![
             Column::new(self.parameter, self.parameter, Unit::Count),
             Column::new("published_seconds", "published", Unit::Seconds),
         ];
-        for Way { key, title, .. } in &self.ways {
+        for MeasuredVariant { key, title, .. } in &self.ways {
             columns.push(Column::new(&format!("{key}_seconds"), title, Unit::Seconds));
             let over = format!("published / {title}");
             columns.push(Column::new(&format!("published_over_{key}"), &over, Unit::Times).strong());
@@ -48,7 +48,7 @@ impl Comparison {
             let theirs = published.figure(self.stage, *parameter);
             let mut row = vec![(*parameter).into(), theirs.into()];
             for timing in timings {
-                row.extend([(*timing).into(), Value::ratio(theirs, Some(timing.median))]);
+                row.extend([(*timing).into(), CellValue::ratio(theirs, Some(timing.median))]);
             }
             row.push(timings.first().map(|timing| timing.samples).into());
             table.push(row);
@@ -57,7 +57,7 @@ impl Comparison {
         table
     }
 
-    fn panel(&self, published: &Published) -> Panel {
+    fn panel(&self, published: &PublishedIbe) -> Panel {
         let theirs = self.rows.iter().filter_map(|(parameter, _)| {
             Some((f64::from(*parameter), published.figure(self.stage, *parameter)?))
         });
@@ -74,7 +74,7 @@ impl Comparison {
 }
 
 /// Stages side by side over one parameter.
-pub(super) fn plot(slug: &str, caption: &str, published: &Published, stages: &[Comparison]) -> Plot {
+pub(super) fn plot(slug: &str, caption: &str, published: &PublishedIbe, stages: &[StageComparison]) -> Plot {
     let parameter = stages.first().map_or("", |stage| stage.parameter);
     let unit = if parameter == "bytes" { Unit::Bytes } else { Unit::Count };
     Plot {

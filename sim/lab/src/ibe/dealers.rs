@@ -5,20 +5,23 @@ use quiver_report::{Experiment, Ink, Observer};
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use super::comparison::{Comparison, SAME, Way, plot};
+use super::comparison::{MeasuredVariant, SAME, StageComparison, plot};
 use super::kzg::InsecureDealing;
-use super::plan::Plan;
-use super::published::{Published, Stage};
+use super::plan::IbePlan;
+use super::published::{PublishedIbe, PublishedStage};
 use super::summary::method;
 use crate::measure::{Timing, repeat};
 use crate::{LabError, Result};
 
-const AT_ONCE: Way = Way { key: "at_once", title: "here, all at once", ink: Ink::Tree };
-const BY_PROOFS: Way = Way { key: "by_proofs", title: "at once, by each proof", ink: Ink::Extra };
-const BY_THE_CRATE: Way = Way { key: "batch_check", title: "the crate's batch check", ink: Ink::Rival };
+const AT_ONCE: MeasuredVariant =
+    MeasuredVariant { key: "at_once", title: "here, all at once", ink: Ink::Tree };
+const BY_PROOFS: MeasuredVariant =
+    MeasuredVariant { key: "by_proofs", title: "at once, by each proof", ink: Ink::Extra };
+const BY_THE_CRATE: MeasuredVariant =
+    MeasuredVariant { key: "batch_check", title: "the crate's batch check", ink: Ink::Rival };
 
 /// Measurements of one kind of commitments.
-struct Measured {
+struct DealerTimings {
     generated: Vec<(u32, Vec<Timing>)>,
     /// One by one, and at once, in each way.
     verified: Vec<(u32, Vec<Timing>)>,
@@ -30,8 +33,8 @@ fn by_validators(
     counts: &[u32],
     observer: &mut dyn Observer,
     mut one: impl FnMut(u32, u32) -> Result<(Timing, Vec<Timing>)>,
-) -> Result<Measured> {
-    let mut measured = Measured { generated: Vec::new(), verified: Vec::new() };
+) -> Result<DealerTimings> {
+    let mut measured = DealerTimings { generated: Vec::new(), verified: Vec::new() };
     for &count in counts {
         let (generate, verified) = one(count.saturating_sub(1).max(1), count)?;
         measured.generated.push((count, vec![generate]));
@@ -42,8 +45,12 @@ fn by_validators(
 }
 
 /// Feldman's commitments.
-pub(super) fn feldman(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
-    let counts = published.parameters(Stage::VssVerify, plan.validators);
+pub(super) fn feldman(
+    plan: &IbePlan,
+    published: &PublishedIbe,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
+    let counts = published.parameters(PublishedStage::VssVerify, plan.validators);
     observer.begin("Feldman", counts.len());
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let measured = by_validators(&counts, observer, |threshold, count| {
@@ -64,14 +71,14 @@ pub(super) fn feldman(plan: &Plan, published: &Published, observer: &mut dyn Obs
         comparison(
             "vss-verify",
             "Verify all shares, Feldman",
-            Stage::VssVerify,
+            PublishedStage::VssVerify,
             vec![SAME, AT_ONCE],
             measured.verified,
         ),
         comparison(
             "vss-generate",
             "Make shares, Feldman",
-            Stage::VssGenerate,
+            PublishedStage::VssGenerate,
             vec![SAME],
             measured.generated,
         ),
@@ -102,8 +109,12 @@ pub(super) fn feldman(plan: &Plan, published: &Published, observer: &mut dyn Obs
 }
 
 /// KZG's commitments, under an insecure test setup.
-pub(super) fn kzg(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
-    let counts = published.parameters(Stage::KzgVerify, plan.validators);
+pub(super) fn kzg(
+    plan: &IbePlan,
+    published: &PublishedIbe,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
+    let counts = published.parameters(PublishedStage::KzgVerify, plan.validators);
     observer.begin("KZG", counts.len());
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let measured = by_validators(&counts, observer, |threshold, count| {
@@ -125,14 +136,14 @@ pub(super) fn kzg(plan: &Plan, published: &Published, observer: &mut dyn Observe
         comparison(
             "kzg-verify",
             "Verify all shares, KZG (insecure test setup)",
-            Stage::KzgVerify,
+            PublishedStage::KzgVerify,
             vec![SAME, AT_ONCE, BY_PROOFS, BY_THE_CRATE],
             measured.verified,
         ),
         comparison(
             "kzg-generate",
             "Make shares, KZG (insecure test setup)",
-            Stage::KzgGenerate,
+            PublishedStage::KzgGenerate,
             vec![SAME],
             measured.generated,
         ),
@@ -171,11 +182,11 @@ pub(super) fn kzg(plan: &Plan, published: &Published, observer: &mut dyn Observe
 fn comparison(
     slug: &'static str,
     caption: &'static str,
-    stage: Stage,
-    ways: Vec<Way>,
+    stage: PublishedStage,
+    ways: Vec<MeasuredVariant>,
     rows: Vec<(u32, Vec<Timing>)>,
-) -> Comparison {
-    Comparison { slug, caption, stage, parameter: "validators", ways, rows, notes: Vec::new() }
+) -> StageComparison {
+    StageComparison { slug, caption, stage, parameter: "validators", ways, rows, notes: Vec::new() }
 }
 
 fn narrow(count: u32) -> u16 {

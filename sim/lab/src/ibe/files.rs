@@ -1,6 +1,6 @@
 //! age files that are sealed to a condition.
 
-use quiver_age::{Format, Identity, Recipient, Sealed, encrypt};
+use quiver_age::{Format, Identity, Recipient, SealedFile, encrypt};
 use quiver_ibe::{Condition, MasterPublicKey};
 
 use crate::Result;
@@ -25,6 +25,6 @@ pub(super) fn seal_to(recipient: &Recipient, plaintext: &[u8]) -> Result<Vec<u8>
 /// Opens a file.
 pub(super) fn open(file: &[u8], identity: &Identity) -> Result<Vec<u8>> {
     let mut plaintext = Vec::new();
-    Sealed::read(file)?.open(identity)?.copy_to(&mut plaintext)?;
+    SealedFile::read(file)?.open(identity)?.copy_to(&mut plaintext)?;
     Ok(plaintext)
 }

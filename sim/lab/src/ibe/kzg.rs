@@ -34,14 +34,14 @@ pub(super) struct InsecureDealing {
     points: Vec<Fr>,
     values: Vec<Fr>,
     proofs: Vec<Proof<Bls12_381>>,
-    ours: Points,
+    ours: KzgPoints,
 }
 
 /// The domain of the point at which a dealer opens for all shares.
 const OPENING: &str = "quiver-lab kzg opening for all shares";
 
 /// The same points for `quiver-pairing`.
-struct Points {
+struct KzgPoints {
     /// Multiples of P, which every dealing under this setup has.
     generator: FixedBase<G1>,
     /// The proofs, and after them the commitment C.
@@ -89,7 +89,7 @@ impl InsecureDealing {
         let open = |point: &Fr| Kzg::open(powers, polynomial, *point, &hidden).map_err(LabError::Kzg);
         let proofs: Vec<_> = points.iter().map(open).collect::<Result<_>>()?;
         let opening = open(&challenge(&converted(&commitment.0)?, &values))?;
-        let ours = Points::of(&key, &commitment, &proofs, &opening)?;
+        let ours = KzgPoints::of(&key, &commitment, &proofs, &opening)?;
         Ok(Self { key, commitment, points, values, proofs, ours })
     }
 
@@ -126,7 +126,7 @@ impl InsecureDealing {
             weights.iter().zip(1..).map(|(weight, index)| weight * index).collect::<Vec<i128>>();
         let value =
             weights.iter().zip(&self.values).map(|(weight, value)| Fr::from(*weight) * value).sum::<Fr>();
-        let Points { generator, proofs_and_commitment, h, tau_h, .. } = &self.ours;
+        let KzgPoints { generator, proofs_and_commitment, h, tau_h, .. } = &self.ours;
         indexed.push(weights.iter().sum());
         weights.push(0);
         let sums = [indexed, weights].map(|integers| G1::msm_small(proofs_and_commitment, &integers));
@@ -143,7 +143,7 @@ impl InsecureDealing {
     /// The dealer sends one proof of 48 bytes more. Proofs of single shares are then needed only by who holds
     /// single shares, and to find out which are wrong.
     pub(super) fn verify_by_opening(&self) -> bool {
-        let Points { generator, commitment, opening, h, tau_h, .. } = &self.ours;
+        let KzgPoints { generator, commitment, opening, h, tau_h, .. } = &self.ours;
         let z = challenge(commitment, &self.values);
         // e(C − g(z)·P + z·W, H) = e(W, τ·H)
         interpolate(&self.values, &z).is_some_and(|value| {
@@ -191,7 +191,7 @@ fn weight(rng: &mut ChaCha20Rng) -> i128 {
     i128::from_le_bytes(bytes)
 }
 
-impl Points {
+impl KzgPoints {
     fn of(
         key: &VerifierKey<Bls12_381>,
         commitment: &Commitment<Bls12_381>,

@@ -7,11 +7,11 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 use rayon::prelude::*;
 
-use super::comparison::{Comparison, SAME, Way, plot};
+use super::comparison::{MeasuredVariant, SAME, StageComparison, plot};
 use super::files::{condition, open, seal, seal_to};
-use super::plan::Plan;
-use super::published::{Published, Stage};
-use super::quorum::{Arrival, Quorum, end_to_end};
+use super::plan::IbePlan;
+use super::published::{PublishedIbe, PublishedStage};
+use super::quorum::{IbeQuorum, ShareForm, end_to_end};
 use super::summary::method;
 use crate::measure::{Timing, repeat, repeat_wall};
 use crate::{LabError, Result};
@@ -23,16 +23,16 @@ const VALIDATORS: u32 = 4;
 const MESSAGE: &[u8] = &[b'm'; 47];
 
 /// Sender and reader.
-struct World {
+struct IbeParties {
     master: MasterPublicKey,
     identity: Identity,
     /// Recipient, whose point and pairing are kept.
     recipient: Recipient,
 }
 
-impl World {
-    fn new(plan: &Plan) -> Result<Self> {
-        let mut quorum = Quorum::of(VALIDATORS, plan.seed)?;
+impl IbeParties {
+    fn new(plan: &IbePlan) -> Result<Self> {
+        let mut quorum = IbeQuorum::of(VALIDATORS, plan.seed)?;
         let (master, identity) = (*quorum.publics.master(), quorum.identity()?);
         Ok(Self { master, identity, recipient: Recipient::new(master, condition()?) })
     }
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Encrypts so many times: with nothing kept, and with the recipient kept.
-    fn encryptions(&self, plan: &Plan, count: u32, message: &[u8]) -> Result<Vec<Timing>> {
+    fn encryptions(&self, plan: &IbePlan, count: u32, message: &[u8]) -> Result<Vec<Timing>> {
         self.file(message)?;
         let fresh = repeat(plan.effort, || (0..count).all(|_| seal(&self.master, message).is_ok()));
         let kept = repeat(plan.effort, || (0..count).all(|_| seal_to(&self.recipient, message).is_ok()));
@@ -62,11 +62,11 @@ impl World {
 
 /// A stage with what `measure` finds for each published parameter.
 fn stage(
-    (published, bound): (&Published, u32),
-    about: Comparison,
+    (published, bound): (&PublishedIbe, u32),
+    about: StageComparison,
     observer: &mut dyn Observer,
     mut measure: impl FnMut(u32) -> Result<Vec<Timing>>,
-) -> Result<Comparison> {
+) -> Result<StageComparison> {
     let parameters = published.parameters(about.stage, bound);
     observer.begin(about.caption, parameters.len());
     let mut rows = Vec::new();
@@ -74,36 +74,41 @@ fn stage(
         rows.push((parameter, measure(parameter)?));
         observer.advance(1);
     }
-    Ok(Comparison { rows, ..about })
+    Ok(StageComparison { rows, ..about })
 }
 
 fn nothing_yet(
     slug: &'static str,
     caption: &'static str,
-    stage: Stage,
+    stage: PublishedStage,
     parameter: &'static str,
-    ways: Vec<Way>,
-) -> Comparison {
-    Comparison { slug, caption, stage, parameter, ways, rows: Vec::new(), notes: Vec::new() }
+    ways: Vec<MeasuredVariant>,
+) -> StageComparison {
+    StageComparison { slug, caption, stage, parameter, ways, rows: Vec::new(), notes: Vec::new() }
 }
 
-const KEPT: Way = Way { key: "kept", title: "here, recipient kept", ink: Ink::Tree };
+const KEPT: MeasuredVariant = MeasuredVariant { key: "kept", title: "here, recipient kept", ink: Ink::Tree };
 
 /// Measures the stages by bytes of a message.
-pub(super) fn sizes(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
-    let (world, bound) = (World::new(plan)?, (published, plan.bytes));
+pub(super) fn sizes(
+    plan: &IbePlan,
+    published: &PublishedIbe,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
+    let (world, bound) = (IbeParties::new(plan)?, (published, plan.bytes));
     let mut rng = ChaCha20Rng::seed_from_u64(plan.seed);
     let about = |slug, caption, stage, ways| nothing_yet(slug, caption, stage, "bytes", ways);
-    let all = about("size-end-to-end", "End to end with 4 validators", Stage::EndToEndBytes, vec![SAME]);
+    let all =
+        about("size-end-to-end", "End to end with 4 validators", PublishedStage::EndToEndBytes, vec![SAME]);
     let all = stage(bound, all, observer, |bytes| {
         let message = message(bytes);
-        end_to_end(VALIDATORS, Arrival::Memory, &message, &mut rng)?;
-        let pass = || end_to_end(VALIDATORS, Arrival::Memory, &message, &mut rng).is_ok();
+        end_to_end(VALIDATORS, ShareForm::Memory, &message, &mut rng)?;
+        let pass = || end_to_end(VALIDATORS, ShareForm::Memory, &message, &mut rng).is_ok();
         Ok(vec![repeat(plan.effort, pass)])
     })?;
-    let encrypt = about("size-encrypt", "Encrypt a file", Stage::EncryptBytes, vec![SAME, KEPT]);
+    let encrypt = about("size-encrypt", "Encrypt a file", PublishedStage::EncryptBytes, vec![SAME, KEPT]);
     let encrypt = stage(bound, encrypt, observer, |bytes| world.encryptions(plan, 1, &message(bytes)))?;
-    let decrypt = about("size-decrypt", "Decrypt a file", Stage::DecryptBytes, vec![SAME]);
+    let decrypt = about("size-decrypt", "Decrypt a file", PublishedStage::DecryptBytes, vec![SAME]);
     let decrypt = stage(bound, decrypt, observer, |bytes| {
         let file = world.file(&message(bytes))?;
         Ok(vec![repeat(plan.effort, || world.opens(&file))])
@@ -115,7 +120,7 @@ fn message(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|place| place.to_le_bytes()[0]).collect()
 }
 
-fn by_size(plan: &Plan, published: &Published, stages: &[Comparison]) -> Experiment {
+fn by_size(plan: &IbePlan, published: &PublishedIbe, stages: &[StageComparison]) -> Experiment {
     Experiment {
         slug: "message-size".into(),
         title: "Files of 8 bytes to 1 MB".into(),
@@ -138,18 +143,26 @@ fn by_size(plan: &Plan, published: &Published, stages: &[Comparison]) -> Experim
 }
 
 /// Measures the stages by number of messages.
-pub(super) fn numbers(plan: &Plan, published: &Published, observer: &mut dyn Observer) -> Result<Experiment> {
-    let (world, bound) = (World::new(plan)?, (published, plan.messages));
+pub(super) fn numbers(
+    plan: &IbePlan,
+    published: &PublishedIbe,
+    observer: &mut dyn Observer,
+) -> Result<Experiment> {
+    let (world, bound) = (IbeParties::new(plan)?, (published, plan.messages));
     let file = world.file(MESSAGE)?;
     let about = |slug, caption, stage, ways| nothing_yet(slug, caption, stage, "messages", ways);
-    let encrypt = about("encrypt", "Encrypt messages", Stage::Encrypt, vec![SAME, KEPT]);
+    let encrypt = about("encrypt", "Encrypt messages", PublishedStage::Encrypt, vec![SAME, KEPT]);
     let encrypt = stage(bound, encrypt, observer, |count| world.encryptions(plan, count, MESSAGE))?;
-    let decrypt = about("decrypt", "Decrypt messages", Stage::Decrypt, vec![SAME]);
+    let decrypt = about("decrypt", "Decrypt messages", PublishedStage::Decrypt, vec![SAME]);
     let decrypt = stage(bound, decrypt, observer, |count| {
         Ok(vec![repeat(plan.effort, || (0..count).all(|_| world.opens(&file)))])
     })?;
-    let parallel =
-        about("decrypt-parallel", "Decrypt messages on all cores", Stage::DecryptParallel, vec![SAME]);
+    let parallel = about(
+        "decrypt-parallel",
+        "Decrypt messages on all cores",
+        PublishedStage::DecryptParallel,
+        vec![SAME],
+    );
     let mut parallel = stage(bound, parallel, observer, |count| {
         Ok(vec![repeat_wall(plan.effort, || (0..count).into_par_iter().all(|_| world.opens(&file)))])
     })?;
@@ -161,7 +174,7 @@ pub(super) fn numbers(plan: &Plan, published: &Published, observer: &mut dyn Obs
     Ok(by_number(plan, published, &[encrypt, decrypt, parallel]))
 }
 
-fn by_number(plan: &Plan, published: &Published, stages: &[Comparison]) -> Experiment {
+fn by_number(plan: &IbePlan, published: &PublishedIbe, stages: &[StageComparison]) -> Experiment {
     Experiment {
         slug: "messages".into(),
         title: "Many messages".into(),

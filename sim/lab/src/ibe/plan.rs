@@ -6,7 +6,7 @@ use crate::measure::Effort;
 
 /// Bounds of the published parameters that are measured, and the effort.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct IbePlan {
     /// Validators at most, for whatever all of them take part in.
     pub validators: u32,
     /// Shares at most, for aggregation.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Default for Plan {
+impl Default for IbePlan {
     /// The published parameters.
     fn default() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Default for Plan {
     }
 }
 
-impl Plan {
+impl IbePlan {
     /// Plan like the default, with more samples.
     #[must_use]
     pub fn full() -> Self {

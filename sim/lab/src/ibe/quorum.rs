@@ -10,7 +10,7 @@ use crate::{LabError, Result};
 
 /// Form in which shares of keys arrive at the combiner.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum ShareForm {
     /// Points of one process, which extracts all by one table, as in the published benchmarks.
     Memory,
     /// Points that are each extracted by itself, as by a holder of one master share.
@@ -19,7 +19,7 @@ pub(super) enum Arrival {
     Bytes,
 }
 
-impl Arrival {
+impl ShareForm {
     fn extract(self, dealing: &Dealing, point: &IdentityPoint) -> Vec<KeyShare> {
         match self {
             Self::Memory => dealing.extract(point),
@@ -29,7 +29,7 @@ impl Arrival {
 }
 
 /// A quorum with its shares of one identity's key.
-pub(super) struct Quorum {
+pub(super) struct IbeQuorum {
     dealing: Dealing,
     pub(super) publics: PublicShares,
     point: IdentityPoint,
@@ -38,7 +38,7 @@ pub(super) struct Quorum {
     rng: ChaCha20Rng,
 }
 
-impl Quorum {
+impl IbeQuorum {
     /// A quorum of so many, all of whom are needed: as many shares are combined as in the published
     /// benchmarks.
     pub(super) fn of(count: u32, seed: u64) -> Result<Self> {
@@ -50,18 +50,18 @@ impl Quorum {
         let dealing = Dealing::deal(count, count, &mut rng)?;
         let (publics, point) = (dealing.public_shares()?, IdentityPoint::of(&condition()?));
         let mut quorum = Self { dealing, publics, point, shares: Vec::new(), bytes: Vec::new(), rng };
-        quorum.shares = quorum.extract(Arrival::Memory);
+        quorum.shares = quorum.extract(ShareForm::Memory);
         quorum.bytes = quorum.shares.iter().map(|share| share.encode().to_vec()).collect();
         Ok(quorum)
     }
 
-    fn extract(&self, arrival: Arrival) -> Vec<UnverifiedKeyShare> {
+    fn extract(&self, arrival: ShareForm) -> Vec<UnverifiedKeyShare> {
         arrival.extract(&self.dealing, &self.point).into_iter().map(Into::into).collect()
     }
 
     /// K out of the shares, checked.
-    pub(super) fn aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
-        if arrival != Arrival::Bytes {
+    pub(super) fn aggregate(&mut self, arrival: ShareForm) -> Result<IdentityKey> {
+        if arrival != ShareForm::Bytes {
             return Ok(combine(&self.publics, &self.point, &self.shares, &mut self.rng)?);
         }
         let shares = self.bytes.iter().map(|bytes| UnverifiedKeyShare::decode(bytes));
@@ -70,9 +70,9 @@ impl Quorum {
     }
 
     /// Every share extracted, and K out of them.
-    pub(super) fn extract_and_aggregate(&mut self, arrival: Arrival) -> Result<IdentityKey> {
+    pub(super) fn extract_and_aggregate(&mut self, arrival: ShareForm) -> Result<IdentityKey> {
         self.shares = self.extract(arrival);
-        if arrival == Arrival::Bytes {
+        if arrival == ShareForm::Bytes {
             self.bytes = self.shares.iter().map(|share| share.encode().to_vec()).collect();
         }
         self.aggregate(arrival)
@@ -81,13 +81,18 @@ impl Quorum {
     /// Identity that opens files to the condition.
     pub(super) fn identity(&mut self) -> Result<Identity> {
         let mut identity = Identity::new(*self.publics.master());
-        identity.insert(condition()?, self.aggregate(Arrival::Memory)?)?;
+        identity.insert(condition()?, self.aggregate(ShareForm::Memory)?)?;
         Ok(identity)
     }
 }
 
 /// Deals, encrypts, extracts, aggregates, decrypts, and compares the message.
-pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut ChaCha20Rng) -> Result<()> {
+pub(super) fn end_to_end(
+    count: u32,
+    arrival: ShareForm,
+    message: &[u8],
+    rng: &mut ChaCha20Rng,
+) -> Result<()> {
     let count = u16::try_from(count).unwrap_or(u16::MAX);
     let dealing = Dealing::deal(count, count, rng)?;
     let publics = dealing.public_shares()?;
@@ -95,8 +100,8 @@ pub(super) fn end_to_end(count: u32, arrival: Arrival, message: &[u8], rng: &mut
     let point = IdentityPoint::of(&condition()?);
     let extracted = arrival.extract(&dealing, &point).into_iter();
     let shares = match arrival {
-        Arrival::Memory | Arrival::Alone => extracted.map(UnverifiedKeyShare::from).collect(),
-        Arrival::Bytes => extracted
+        ShareForm::Memory | ShareForm::Alone => extracted.map(UnverifiedKeyShare::from).collect(),
+        ShareForm::Bytes => extracted
             .map(|share| UnverifiedKeyShare::decode(&*share.encode()))
             .collect::<Result<Vec<_>, _>>()?,
     };

@@ -1,8 +1,8 @@
 //! Highlights and sources of the report on identity-based encryption.
 
-use quiver_report::{Experiment, Highlight, Source, Table, Unit};
+use quiver_report::{Experiment, Highlight, Publication, Table, Unit};
 
-use super::plan::Plan;
+use super::plan::IbePlan;
 
 pub(super) fn lead() -> Vec<String> {
     vec![
@@ -17,7 +17,7 @@ pub(super) fn lead() -> Vec<String> {
 }
 
 /// Method of measuring, the same for all.
-pub(super) fn method(plan: &Plan) -> Vec<String> {
+pub(super) fn method(plan: &IbePlan) -> Vec<String> {
     vec![format!(
         "Medians in CPU time of one thread, of {} to {} samples, unless a note says otherwise. Before anything is timed it was \
          done once, and what came out was checked.",
@@ -56,17 +56,17 @@ fn highlight(table: &Table, way: &str, what: &str) -> Option<Highlight> {
     })
 }
 
-pub(super) fn sources() -> Vec<Source> {
+pub(super) fn sources() -> Vec<Publication> {
     vec![
-        Source {
+        Publication {
             citation: "Fairblock: DistributedIBE, a library in Go, and its benchmarks.".into(),
             link: "https://github.com/Fairblock/DistributedIBE".into(),
         },
-        Source {
+        Publication {
             citation: "Boneh, Franklin: Identity-Based Encryption from the Weil Pairing. CRYPTO 2001.".into(),
             link: "https://eprint.iacr.org/2001/090".into(),
         },
-        Source {
+        Publication {
             citation:
                 "Kate, Zaverucha, Goldberg: Constant-Size Commitments to Polynomials and Their Applications. \
                        ASIACRYPT 2010."

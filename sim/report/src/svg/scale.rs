@@ -24,14 +24,14 @@ impl Format {
 const MOST_STEPS: f64 = 6.0;
 
 /// Layout of a plot with both axes, which all its panels share.
-pub(super) struct Layout {
-    pub(super) x: Span,
-    pub(super) y: Span,
+pub(super) struct PlotLayout {
+    pub(super) x: AxisSpan,
+    pub(super) y: AxisSpan,
 }
 
 /// An axis in drawing coordinates: values themselves, or their decimal logarithms.
 #[derive(Clone)]
-pub(super) struct Span {
+pub(super) struct AxisSpan {
     scale: Scale,
     unit: Unit,
     low: f64,
@@ -39,14 +39,14 @@ pub(super) struct Span {
     ticks: Vec<f64>,
 }
 
-impl Layout {
+impl PlotLayout {
     pub(super) fn of(plot: &Plot, format: Format) -> Self {
         let series = || plot.panels.iter().flat_map(|panel| &panel.series);
         let xs = series().flat_map(visible).map(|(x, _)| x);
         let ys = series().flat_map(visible).map(|(_, y)| y);
         // Two panels in a row have half the room each.
         let across = if plot.panels.len() > 1 { Format::Narrow } else { format };
-        Self { x: Span::of(&plot.x, xs, across.most_labels()), y: Span::of(&plot.y, ys, MOST_LABELS) }
+        Self { x: AxisSpan::of(&plot.x, xs, across.most_labels()), y: AxisSpan::of(&plot.y, ys, MOST_LABELS) }
     }
 
     /// The points in drawing coordinates, those left out that have none.
@@ -55,7 +55,7 @@ impl Layout {
     }
 }
 
-impl Span {
+impl AxisSpan {
     fn of(axis: &Axis, values: impl Iterator<Item = f64>, most_labels: usize) -> Self {
         let placed: Vec<f64> = values.filter_map(|value| place(axis.scale, value)).collect();
         let least = placed.iter().copied().fold(f64::INFINITY, f64::min);
@@ -93,7 +93,7 @@ impl Span {
     }
 }
 
-impl Ranged for Span {
+impl Ranged for AxisSpan {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -113,7 +113,7 @@ impl Ranged for Span {
     }
 }
 
-impl ValueFormatter<f64> for Span {
+impl ValueFormatter<f64> for AxisSpan {
     fn format(value: &f64) -> String {
         value.to_string()
     }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn labels_are_in_the_axis_unit() {
         let axis = Axis::log("time", Unit::Seconds);
-        let span = Span::of(&axis, [1e-6, 1.0].into_iter(), MOST_LABELS);
+        let span = AxisSpan::of(&axis, [1e-6, 1.0].into_iter(), MOST_LABELS);
         assert_eq!(span.label(-6.0), "1 µs");
         assert_eq!(span.label(-1.0), "100 ms");
         assert_eq!(span.place(0.0), None);

@@ -8,8 +8,8 @@ fn epoch(counter: u64) -> Epoch {
     Epoch { term: 1 << 16, counter }
 }
 
-fn held(counter: u64, key: u8) -> Held {
-    Held { epoch: epoch(counter), key: Some(Secret::new([key; 32])), at: measure::now() }
+fn held(counter: u64, key: u8) -> HeldGroupKey {
+    HeldGroupKey { epoch: epoch(counter), key: Some(Secret::new([key; 32])), at: measure::now() }
 }
 
 fn led(counter: u64, key: u8, members: &[u32]) -> LeaderEpoch {
@@ -26,7 +26,7 @@ fn history() -> Logs {
     logs
 }
 
-fn check(logs: &Logs) -> Vec<Violation> {
+fn check(logs: &Logs) -> Vec<RunViolation> {
     let mut checker = Checker::default();
     checker.after("a test");
     checker.keys(logs, &BTreeSet::from([0, 1, 2]));
@@ -35,7 +35,7 @@ fn check(logs: &Logs) -> Vec<Violation> {
 }
 
 /// The only violation.
-fn only(violations: &[Violation]) -> (Invariant, Vec<String>) {
+fn only(violations: &[RunViolation]) -> (Invariant, Vec<String>) {
     assert_eq!(violations.len(), 1, "{violations:?}");
     (violations[0].invariant, violations[0].drones.clone())
 }
@@ -160,18 +160,21 @@ fn received(logs: &mut Logs, drone: usize, number: u32, times: u32) {
 }
 
 /// Message 5 by the leader to 1 and 2, message 6 by drone 1 to drone 2, all delivered.
-fn talk() -> (Logs, Vec<Sent>) {
+fn talk() -> (Logs, Vec<SentMessage>) {
     let mut logs = history();
     received(&mut logs, 1, 5, 1);
     received(&mut logs, 2, 5, 1);
     received(&mut logs, 2, 6, 1);
     logs.leader.received.insert(6, 1);
-    let sent =
-        |number, by, audience: &[u32]| Sent { number, by, audience: audience.iter().copied().collect() };
+    let sent = |number, by, audience: &[u32]| SentMessage {
+        number,
+        by,
+        audience: audience.iter().copied().collect(),
+    };
     (logs, vec![sent(5, None, &[1, 2]), sent(6, Some(1), &[2])])
 }
 
-fn listen(logs: &Logs, sent: &[Sent]) -> Vec<Violation> {
+fn listen(logs: &Logs, sent: &[SentMessage]) -> Vec<RunViolation> {
     let mut checker = Checker::default();
     checker.messages(logs, sent);
     checker.violations
@@ -216,7 +219,7 @@ fn message_that_nobody_sent_breaks_delivery() {
 
 #[test]
 fn long_lists_of_drones_are_cut() {
-    let violation = Violation {
+    let violation = RunViolation {
         invariant: Invariant::Convergence,
         step: "join".into(),
         drones: (0..100).map(drone_name).collect(),

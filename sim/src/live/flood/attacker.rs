@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, DroneKeypair, Frame, Identity, Label, MasterSecret, Name, Role, SecretValue, SparePair, Suite,
+    Deployment, DroneKeypair, Identity, Label, MasterSecret, Name, Role, SealedMessage, SecretValue,
+    SparePair, Suite,
 };
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route};
 use quiver_message::{
@@ -18,9 +19,9 @@ use rand_core::{CryptoRngCore, RngCore};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use super::{Flood, FloodCounters, Target};
+use super::{Flood, FloodCounters, FloodTarget};
 use crate::live::anonymous;
-use crate::live::node::Node;
+use crate::live::node::LiveNode;
 use crate::live::node_settings::NodeSettings;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -52,7 +53,7 @@ impl Attack {
     /// Starts the attackers.
     pub(crate) fn begin<S: Suite>(
         flood: Flood,
-        target: &Target<'_>,
+        target: &FloodTarget<'_>,
         setting: &NodeSettings<S>,
         leader: &Multiaddr,
     ) -> Result<Self> {
@@ -117,7 +118,7 @@ impl<S: Suite> AttackerTask<S> {
             );
             let rng = rng_stream::generator(self.seed, RngStream::Attacker, self.index, life);
             let soonest = tokio::time::sleep(self.comeback);
-            let Ok(mut node) = Node::start("attacker".into(), &config, machine, NullHost, rng) else {
+            let Ok(mut node) = LiveNode::start("attacker".into(), &config, machine, NullHost, rng) else {
                 return;
             };
             self.counters.appeared();
@@ -168,7 +169,7 @@ impl<S: Suite> AttackMessages<S> {
         let spare = SparePair::generate(1, rng).statement(&keypair, &deployment, &group, rng);
         let signature = keypair.sign(&deployment, Label::Join, b"something else", rng);
         let query = Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }).encode(&deployment);
-        let mut frame = Frame {
+        let mut frame = SealedMessage {
             slot: 0,
             boot_no: u32::MAX,
             salt: [0; 8],

@@ -8,13 +8,13 @@ use quiver_world::Invariant;
 use quiver_world::admission::{AT_ONCE, EVERYBODY, linked};
 use quiver_world::run::Phase;
 
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 use crate::Result;
 use crate::live::anonymous::refused;
-use crate::live::event_log::Goal;
-use crate::live::swarm::Request;
+use crate::live::event_log::PhaseGoal;
+use crate::live::swarm::SwarmRequest;
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Returns true if drones join anonymously.
     pub(super) fn is_anonymous(&self) -> bool {
         self.world.setting.admission.is_some()
@@ -37,14 +37,14 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Drones join anonymously, in waves as large as the leader has room for.
-    pub(super) async fn admit_anonymous(&mut self, phase: Phase, drones: &[u32]) -> Step {
+    pub(super) async fn admit_anonymous(&mut self, phase: Phase, drones: &[u32]) -> StepResult {
         let (inside, outside) = self.partition_by_policy(drones)?;
         let (mark, after) = (self.mark(), self.world.event_log().newest());
         self.members.extend(&inside);
         for wave in drones.chunks(AT_ONCE) {
             self.world.event_log().reset_admission(wave);
-            self.world.event_log().expect(Goal::Decided, wave);
-            self.world.swarm.ask(&self.world.setting, wave, Request::Join).await?;
+            self.world.event_log().expect(PhaseGoal::Decided, wave);
+            self.world.swarm.ask(&self.world.setting, wave, SwarmRequest::Join).await?;
             let reached = self.reached("admitted or denied", wave.len()).await;
             self.checker.after(phase.name());
             self.expect_all_reached(Invariant::Admission, "was neither admitted nor denied", &reached)?;
@@ -68,22 +68,22 @@ impl<S: Suite> Run<'_, S> {
         if inside.is_empty() {
             return Ok(());
         }
-        self.world.event_log().expect(Goal::Synced { after }, &self.member_list());
+        self.world.event_log().expect(PhaseGoal::Synced { after }, &self.member_list());
         let detail = format!("{} of {} admitted", inside.len(), drones.len());
         self.synced(phase, detail, &mark, &BTreeSet::new()).await
     }
 
     /// All members leave, and all drones that ever asked join again: with the same credentials, under other
     /// pseudonyms.
-    pub(super) async fn rejoin_anonymously(&mut self) -> Step {
+    pub(super) async fn rejoin_anonymously(&mut self) -> StepResult {
         if !self.is_anonymous() {
             return Ok(());
         }
         let (mark, members) = (self.mark(), self.member_list());
         self.members.clear();
         self.checker.after(Phase::LeaveAll.name());
-        self.world.event_log().expect(Goal::Left, &members);
-        self.world.swarm.ask(&self.world.setting, &members, Request::Leave).await?;
+        self.world.event_log().expect(PhaseGoal::Left, &members);
+        self.world.swarm.ask(&self.world.setting, &members, SwarmRequest::Leave).await?;
         let reached = self.reached(Phase::LeaveAll.name(), members.len()).await;
         let took = mark.at.elapsed();
         self.record(Phase::LeaveAll, members.len().to_string(), &mark, took, &reached);

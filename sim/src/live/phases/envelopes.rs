@@ -8,15 +8,15 @@ use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 use quiver_world::run::Phase;
 
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 use crate::SimError;
-use crate::live::event_log::Goal;
+use crate::live::event_log::PhaseGoal;
 use crate::live::hosts::message_body;
 use crate::live::swarm::abe_authority;
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Hands every drone the keys of its role, and makes the leader seal envelopes.
-    pub(super) async fn seal_envelopes(&mut self) -> Step {
+    pub(super) async fn seal_envelopes(&mut self) -> StepResult {
         let authority = abe_authority(self.world.plan.seed)?;
         self.world.swarm.hand_out_attribute_keys(&self.world.setting).await?;
         for command in authority.public().into_iter().map(Either::Right) {
@@ -35,13 +35,13 @@ impl<S: Suite> Run<'_, S> {
         authority: &AbeAuthority,
         order: &Order,
         audience: &BTreeSet<u32>,
-    ) -> Step {
+    ) -> StepResult {
         let seal = authority.seal(order, message_body(number)).map_err(refused)?;
         let mark = self.mark();
         // For a session's first message all others report that they do not satisfy the policy.
         let (goal, waited_for) = match number {
-            0 => (Goal::EnvelopeReceived(number), self.member_list()),
-            _ => (Goal::Opened(number), audience.iter().copied().collect()),
+            0 => (PhaseGoal::EnvelopeReceived(number), self.member_list()),
+            _ => (PhaseGoal::Opened(number), audience.iter().copied().collect()),
         };
         self.world.event_log().expect(goal, &waited_for);
         self.world.leader.command(Either::Right(seal)).await?;

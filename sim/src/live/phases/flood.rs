@@ -9,10 +9,10 @@ use quiver_machine::{Either, Misdeed};
 use quiver_net::Misconduct;
 use quiver_world::run::{FinishedPart, Percentiles};
 
-use super::{Halt, PhaseResults, Run, Step};
-use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, Target};
-use crate::live::swarm::Request;
-use crate::live::world::{POLL_INTERVAL, World};
+use super::{Halt, PhaseResults, PhaseRun, StepResult};
+use crate::live::flood::{Attack, Flood, FloodCounters, FloodMeasurement, FloodPlan, FloodTarget};
+use crate::live::swarm::SwarmRequest;
+use crate::live::world::{LiveWorld, POLL_INTERVAL};
 use crate::{Result, interrupt, measure};
 
 /// Drones that are revoked before it begins, so that there is a list to ask for.
@@ -22,12 +22,12 @@ const RISING: Duration = Duration::from_secs(2);
 
 /// Forms the group, measures it quiet, then under each flood.
 pub(crate) async fn flood<S: Suite>(
-    world: &mut World<S>,
+    world: &mut LiveWorld<S>,
     plan: &FloodPlan,
     floods: &[Flood],
 ) -> Result<(PhaseResults, Vec<FloodMeasurement>)> {
     let mut unwatched = |_: FinishedPart<'_>| {};
-    let (mut run, mut lines) = (Run::new(world, &mut unwatched), Vec::new());
+    let (mut run, mut lines) = (PhaseRun::new(world, &mut unwatched), Vec::new());
     let ended = tokio::select! {
         ended = run.floods(plan, floods, &mut lines) => Some(ended),
         () = interrupt::requested() => None,
@@ -39,13 +39,13 @@ pub(crate) async fn flood<S: Suite>(
     }
 }
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     async fn floods(
         &mut self,
         plan: &FloodPlan,
         floods: &[Flood],
         lines: &mut Vec<FloodMeasurement>,
-    ) -> Step {
+    ) -> StepResult {
         self.enrol().await?;
         self.revoke_some().await?;
         self.connect().await?;
@@ -67,7 +67,7 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Serials that no drone has: a list like that of an old deployment.
-    async fn revoke_some(&self) -> Step {
+    async fn revoke_some(&self) -> StepResult {
         let revoked = (0..REVOKED).map(|number| Revoked::unknown([number; 16]));
         for kgc in &self.world.kgcs {
             let command = KgcCommand::RevokeDrones(revoked.clone().collect());
@@ -77,9 +77,9 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Measures re-keys, during a flood if there is one.
-    async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> Step<FloodMeasurement> {
+    async fn measured(&mut self, plan: &FloodPlan, flood: Option<Flood>) -> StepResult<FloodMeasurement> {
         let shown = self.world.setting.admission.as_ref().and_then(|admission| admission.shown());
-        let target = Target { plan, counters: FloodCounters::default().into(), shown };
+        let target = FloodTarget { plan, counters: FloodCounters::default().into(), shown };
         let penalties = self.penalties();
         let attack = match flood {
             Some(flood) => {
@@ -92,7 +92,7 @@ impl<S: Suite> Run<'_, S> {
         if flood == Some(Flood::Anonymous) {
             self.world.start_drones(self.world.plan.drones..self.world.outsider(), "newcomers").await?;
             self.world.event_log().reset_admission(&newcomers);
-            self.world.swarm.ask(&self.world.setting, &newcomers, Request::Join).await?;
+            self.world.swarm.ask(&self.world.setting, &newcomers, SwarmRequest::Join).await?;
         } else {
             tokio::time::sleep(RISING).await;
         }
@@ -140,7 +140,7 @@ impl<S: Suite> Run<'_, S> {
 
     /// Times from each command to re-key until every member holds the next key. Members without it in time
     /// are counted.
-    async fn rekeys(&self, plan: &FloodPlan) -> Step<(Vec<Duration>, usize)> {
+    async fn rekeys(&self, plan: &FloodPlan) -> StepResult<(Vec<Duration>, usize)> {
         let members = self.member_list();
         let step = self.world.progress.step("re-keys", plan.rekeys as usize);
         let (mut latencies, mut missing) = (Vec::new(), 0);

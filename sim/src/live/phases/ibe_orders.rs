@@ -13,9 +13,9 @@ use quiver_world::Invariant;
 use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;
 
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 use crate::live::deployment::name;
-use crate::live::event_log::{Goal, Reached};
+use crate::live::event_log::{PhaseGoal, Reached};
 use crate::live::kgc::refused;
 use crate::live::swarm::OrderTerms;
 use crate::live::world::ENROLLING_AT_ONCE;
@@ -29,9 +29,9 @@ const FIRST_TRY: Duration = Duration::from_secs(20);
 /// Time between two looks at how many have read it.
 const TICK: Duration = Duration::from_millis(100);
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Sends an order, lets every drone try to open it, releases its key, and lets every drone try again.
-    pub(super) async fn ibe_order(&mut self) -> Step {
+    pub(super) async fn ibe_order(&mut self) -> StepResult {
         let condition = phase_two(&self.world.setting.group).map_err(refused)?;
         self.send_order(&condition).await?;
         // One operator too few.
@@ -55,13 +55,13 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// The leader seals the order and sends it to the group.
-    async fn send_order(&mut self, condition: &Condition) -> Step {
+    async fn send_order(&mut self, condition: &Condition) -> StepResult {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::IbeAuthority, 2, 0);
         let Some(ibe_authority) = &self.world.ibe_authority else { return Ok(()) };
         let order = SealedOrder::seal(ibe_authority.authority().master(), condition.clone(), TEXT, &mut rng);
         let data = order.map_err(refused)?.encode();
         let (mark, everybody) = (self.mark(), self.member_list());
-        self.world.event_log().expect(Goal::HasOrder, &everybody);
+        self.world.event_log().expect(PhaseGoal::HasOrder, &everybody);
         let channel = name(CHANNEL)?;
         self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?;
         let reached = self.reached(Phase::Order.name(), everybody.len()).await;
@@ -72,10 +72,10 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// The last operator that it takes approves; from then on the time counts.
-    async fn release(&mut self, condition: &Condition) -> Step {
+    async fn release(&mut self, condition: &Condition) -> StepResult {
         let mark = self.mark();
         let everybody = self.member_list();
-        self.world.event_log().expect(Goal::ReadOrder, &everybody);
+        self.world.event_log().expect(PhaseGoal::ReadOrder, &everybody);
         self.approve(self.world.plan.threshold, condition).await?;
         let patience = self.world.plan.timeout;
         self.collect_showing_progress(condition, (patience, true), everybody.len()).await?;

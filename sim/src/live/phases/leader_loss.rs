@@ -7,13 +7,13 @@ use quiver_world::Invariant;
 use quiver_world::run::Phase;
 
 use super::messages::MessageCosts;
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Kills the leader without warning and does not restart it. A deputy must notice by itself: all the same
     /// members, a key of a greater term, and nobody enrols anew. The time counts from the loss, the silence
     /// included.
-    pub(super) async fn lose_leader(&mut self) -> Step {
+    pub(super) async fn lose_leader(&mut self) -> StepResult {
         let counts =
             |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));
         let before = counts(self);

@@ -7,12 +7,12 @@ use quiver_world::Invariant;
 use quiver_world::run::Phase;
 
 use super::messages::MessageCosts;
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Kills the leader without warning and restarts it. The group must be served again: all the same
     /// members, a greater epoch, and no new enrolment.
-    pub(super) async fn restart_leader(&mut self) -> Step {
+    pub(super) async fn restart_leader(&mut self) -> StepResult {
         let counts =
             |run: &Self| run.world.event_log().with_logs(|logs| (logs.pins.len(), logs.leader.enrolments));
         let before = counts(self);

@@ -14,17 +14,17 @@ use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, SigningReques
 use quiver_group::LeaderCommand;
 use quiver_machine::{Either, Now};
 use quiver_mavlink::message::{Severity, status_text};
-use quiver_mavlink::{Batch, Frame, MAX_NARROW_SYSTEM, MAX_NARROW_SYSTEM_IDS, Origin, batch};
+use quiver_mavlink::{Frame, FrameBatch, MAX_NARROW_SYSTEM, MAX_NARROW_SYSTEM_IDS, Origin, batch};
 use quiver_world::Invariant;
 use quiver_world::formats::pcapng::Capture;
-use quiver_world::run::{Operation, Phase};
+use quiver_world::run::{Phase, PhaseCosts};
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
-use super::{Run, Step};
+use super::{PhaseRun, StepResult};
 use crate::live::deployment::name;
-use crate::live::node::Node;
-use crate::live::{EdgeNode, LeaderNode, drone_name};
+use crate::live::node::LiveNode;
+use crate::live::{EdgeNode, LiveLeaderNode, drone_name};
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -80,7 +80,7 @@ fn address_of(end: To) -> SocketAddrV4 {
 }
 
 /// Datagrams on their way, by the time of their arrival.
-struct Medium {
+struct LossyMedium {
     rng: ChaCha20Rng,
     /// Capture of all that is sent, if one is wanted.
     capture: Option<Capture>,
@@ -90,7 +90,7 @@ struct Medium {
     bytes: u64,
 }
 
-impl Medium {
+impl LossyMedium {
     /// Sends a datagram. Returns whether it will arrive.
     fn send(&mut self, now: Duration, from: To, to: To, datagram: &[u8]) -> bool {
         let lost = self.rng.gen_ratio(LOST, 100);
@@ -146,11 +146,11 @@ const fn first_system(vehicles: usize) -> u32 {
 }
 
 /// All of a flight.
-struct Flight<S: Suite> {
+struct SimulatedFlight<S: Suite> {
     station: Datagrams<S>,
     vehicles: Vec<Vehicle<S>>,
     by_slot: BTreeMap<Slot, usize>,
-    medium: Medium,
+    medium: LossyMedium,
     taken: BTreeSet<(usize, u32)>,
     /// Payloads that should not have been taken.
     wrong: Vec<String>,
@@ -166,7 +166,7 @@ struct Flight<S: Suite> {
     evicted: Option<usize>,
 }
 
-impl<S: Suite> Flight<S> {
+impl<S: Suite> SimulatedFlight<S> {
     /// Carries out all that is due at this time.
     fn tick(&mut self, now: Duration) {
         let began = measure::now();
@@ -357,15 +357,15 @@ fn send<S: Suite>(
     priority: Priority,
     sign: bool,
 ) -> bool {
-    let mut batch = Batch::new();
+    let mut batch = FrameBatch::new();
     let frame = Frame::parse(frame).ok();
     let fits = frame.is_some_and(|frame| batch.push(frame, 300));
     fits && datagrams.send(now, Payload { bytes: batch.take(), priority, sign }).is_ok()
 }
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Lets up to 2,000 members send telemetry to the ground station; halfway one is evicted.
-    pub(super) async fn fly(&mut self) -> Step {
+    pub(super) async fn fly(&mut self) -> StepResult {
         let drones: Vec<u32> = self.members.iter().copied().take(MAX_VEHICLES).collect();
         let mut flight = self.take_off(&drones).await?;
         let (mark, half) = (self.mark(), FLIGHT / 2);
@@ -413,19 +413,19 @@ impl<S: Suite> Run<'_, S> {
             half.as_secs(),
             gap.as_millis()
         ));
-        let operation = Operation {
+        let operation = PhaseCosts {
             detail: format!("{} vehicles", drones.len()),
             messages: Some(flight.medium.datagrams),
             air_bytes: Some(flight.medium.bytes),
             began: self.since_start(mark.at),
             cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
-            ..Operation::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
+            ..PhaseCosts::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
         };
         self.add_operation(operation);
         Ok(())
     }
 
-    async fn take_off(&mut self, drones: &[u32]) -> Step<Flight<S>> {
+    async fn take_off(&mut self, drones: &[u32]) -> StepResult<SimulatedFlight<S>> {
         let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 1, 0);
         let mut capture = self.world.plan.capture.then(|| Capture::of_datagrams("datagrams"));
         let epoch = self.world.event_log().newest();
@@ -455,11 +455,18 @@ impl<S: Suite> Run<'_, S> {
                 new_key: None,
             });
         }
-        Ok(Flight {
+        Ok(SimulatedFlight {
             station,
             by_slot: vehicles.iter().enumerate().map(|(index, vehicle)| (vehicle.slot, index)).collect(),
             vehicles,
-            medium: Medium { rng, capture, flying: BinaryHeap::new(), number: 0, datagrams: 0, bytes: 0 },
+            medium: LossyMedium {
+                rng,
+                capture,
+                flying: BinaryHeap::new(),
+                number: 0,
+                datagrams: 0,
+                bytes: 0,
+            },
             taken: BTreeSet::new(),
             wrong: Vec::new(),
             signatures: Vec::new(),
@@ -473,7 +480,12 @@ impl<S: Suite> Run<'_, S> {
         })
     }
 
-    async fn fly_until(&self, flight: &mut Flight<S>, from: Duration, until: Duration) -> Step {
+    async fn fly_until(
+        &self,
+        flight: &mut SimulatedFlight<S>,
+        from: Duration,
+        until: Duration,
+    ) -> StepResult {
         let step = self.world.progress.step(Phase::Mavlink.name(), FLIGHT.as_secs() as usize);
         let mut now = from;
         while now < until {
@@ -486,13 +498,13 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Lets the group's machines answer what those of datagrams ask.
-    async fn answer(&self, flight: &mut Flight<S>, now: Duration) -> Step {
+    async fn answer(&self, flight: &mut SimulatedFlight<S>, now: Duration) -> StepResult {
         for (who, SigningRequest { id, statement }) in std::mem::take(&mut flight.signatures) {
             let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 2, 0);
             rng.set_stream(id);
             match who {
                 To::Station => {
-                    let sign = move |leader: &LeaderNode<S>| leader.sign_datagram(&statement, &mut rng);
+                    let sign = move |leader: &LiveLeaderNode<S>| leader.sign_datagram(&statement, &mut rng);
                     if let Some(signature) = self.world.leader.inspect(sign).await? {
                         flight.station.provide_signature(now, id, &signature);
                     }
@@ -515,7 +527,7 @@ impl<S: Suite> Run<'_, S> {
             match who {
                 To::Station => {
                     let may =
-                        move |leader: &LeaderNode<S>| leader.may_sign_datagrams(at, slot, &drone).is_ok();
+                        move |leader: &LiveLeaderNode<S>| leader.may_sign_datagrams(at, slot, &drone).is_ok();
                     if self.world.leader.inspect(may).await? {
                         flight.station.allow_signer(now, slot, &handle);
                     }
@@ -535,7 +547,7 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Evicts a vehicle and gives the others the new key, each when it may have it.
-    async fn evict_vehicle(&mut self, flight: &mut Flight<S>, now: Duration) -> Step<u32> {
+    async fn evict_vehicle(&mut self, flight: &mut SimulatedFlight<S>, now: Duration) -> StepResult<u32> {
         let index = self.rng.gen_range(0..flight.vehicles.len());
         let Some(drone) = flight.vehicles.get(index).map(|vehicle| vehicle.drone) else {
             return Ok(0);
@@ -565,7 +577,7 @@ impl<S: Suite> Run<'_, S> {
         Ok(drone)
     }
 
-    fn drone(&self, drone: u32) -> Result<&Node<EdgeNode<S>>> {
+    fn drone(&self, drone: u32) -> Result<&LiveNode<EdgeNode<S>>> {
         let missing = || SimError::Stopped { who: drone_name(drone) };
         self.world.swarm.here()?.get(drone as usize).ok_or_else(missing)?.node()
     }

@@ -8,19 +8,19 @@ use quiver_group::LeaderCommand;
 use quiver_machine::Either;
 use quiver_report::Progress;
 use quiver_world::Invariant;
-use quiver_world::run::{Operation, Phase};
+use quiver_world::run::{Phase, PhaseCosts};
 use rand::seq::IteratorRandom;
 
-use super::{Mark, Run, Step};
-use crate::live::checker::Sent;
+use super::{Mark, PhaseRun, StepResult};
+use crate::live::checker::SentMessage;
 use crate::live::deployment::name;
-use crate::live::event_log::Goal;
+use crate::live::event_log::PhaseGoal;
 use crate::live::hosts::message_body;
-use crate::live::swarm::Request;
+use crate::live::swarm::SwarmRequest;
 
-impl<S: Suite> Run<'_, S> {
+impl<S: Suite> PhaseRun<'_, S> {
     /// Sends so many messages, by turns from the leader and from a drone.
-    pub(super) async fn send_messages(&mut self, messages: u32) -> Step {
+    pub(super) async fn send_messages(&mut self, messages: u32) -> StepResult {
         let mut by_leader = MessageCosts::default();
         let mut by_drones = MessageCosts::default();
         let step = self.world.progress.step("messages", messages as usize);
@@ -34,7 +34,7 @@ impl<S: Suite> Run<'_, S> {
         for (who, costs) in [("leader", by_leader), ("drones", by_drones)] {
             let began = costs.began.map_or(Duration::ZERO, |at| self.since_start(at));
             if let Some(operation) = costs.operation(who, self.members.len()) {
-                let operation = Operation { began, ..operation };
+                let operation = PhaseCosts { began, ..operation };
                 self.add_operation(operation);
             }
         }
@@ -50,13 +50,13 @@ impl<S: Suite> Run<'_, S> {
     }
 
     /// Sends one message and waits until every member has received it.
-    pub(super) async fn send_message(&mut self, sender: Option<u32>, costs: &mut MessageCosts) -> Step {
+    pub(super) async fn send_message(&mut self, sender: Option<u32>, costs: &mut MessageCosts) -> StepResult {
         let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
         let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != sender).collect();
         let list: Vec<u32> = audience.iter().copied().collect();
-        self.sent.push(Sent { number, by: sender, audience });
+        self.sent.push(SentMessage { number, by: sender, audience });
         let mark = self.mark();
-        self.world.event_log().expect(Goal::MessageReceived(number), &list);
+        self.world.event_log().expect(PhaseGoal::MessageReceived(number), &list);
         let (channel, data) = (name("telemetry")?, message_body(number));
         match sender {
             None => {
@@ -64,7 +64,7 @@ impl<S: Suite> Run<'_, S> {
             }
             Some(drone) => {
                 // An anonymous member has no key to sign with.
-                let request = Request::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };
+                let request = SwarmRequest::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };
                 self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
             }
         }
@@ -110,14 +110,14 @@ impl MessageCosts {
         self.latencies.extend(mark.latencies(received));
     }
 
-    fn operation(self, who: &str, drones: usize) -> Option<Operation> {
-        let operation = Operation {
+    fn operation(self, who: &str, drones: usize) -> Option<PhaseCosts> {
+        let operation = PhaseCosts {
             detail: format!("{} by {who}", self.messages),
             leader_cpu: Some(self.leader_cpu),
             leader_bytes: Some(self.leader_bytes),
             epochs: self.epochs,
             cpu: Some(self.cpu),
-            ..Operation::new(Phase::Messages, drones, self.took)
+            ..PhaseCosts::new(Phase::Messages, drones, self.took)
         };
         (self.messages > 0).then(|| operation.with_latencies(self.latencies))
     }

@@ -16,9 +16,9 @@ use toml::Spanned;
 
 /// A length of time such as `"1m 30s"`.
 #[derive(Clone, Copy, Debug)]
-pub struct Span(pub Duration);
+pub struct DurationText(pub Duration);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         humantime::parse_duration(&text).map(Self).map_err(|error| {
@@ -37,22 +37,22 @@ pub struct File {
     pub about: String,
     #[serde(default = "one")]
     pub seed: u64,
-    pub duration: Spanned<Span>,
-    pub settle: Option<Spanned<Span>>,
-    pub fleet: Fleet,
+    pub duration: Spanned<DurationText>,
+    pub settle: Option<Spanned<DurationText>>,
+    pub fleet: ScenarioFleet,
     #[serde(default)]
     pub leader: LeaderTable,
     #[serde(default)]
     pub edge: EdgeTable,
     #[serde(default)]
-    pub links: Links,
-    pub radio: Option<Spanned<Radio>>,
+    pub links: LinksTable,
+    pub radio: Option<Spanned<RadioTable>>,
     pub admission: Option<Spanned<AdmissionTable>>,
     pub mavlink: Option<Spanned<MavlinkTable>>,
     pub churn: Option<Spanned<Churn>>,
     pub mobility: Option<Spanned<Mobility>>,
     #[serde(default)]
-    pub event: Vec<Spanned<Event>>,
+    pub event: Vec<Spanned<EventTable>>,
     #[serde(default)]
     pub expect: Expect,
 }
@@ -74,7 +74,7 @@ fn one() -> u64 {
 /// Nodes of the world.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Fleet {
+pub struct ScenarioFleet {
     pub members: Spanned<u64>,
     pub strangers: Option<Spanned<u64>>,
     /// KGCs, and how many of them issue keys; by default more than half.
@@ -93,10 +93,10 @@ pub struct Fleet {
     /// Nodes that are not switched on at the beginning.
     pub off: Option<Names>,
     /// Time over which the edges are switched on.
-    pub start_over: Option<Spanned<Span>>,
+    pub start_over: Option<Spanned<DurationText>>,
     /// Time at which the first member joins, and the time over which all do.
-    pub join_at: Option<Spanned<Span>>,
-    pub join_over: Option<Spanned<Span>>,
+    pub join_at: Option<Spanned<DurationText>>,
+    pub join_over: Option<Spanned<DurationText>>,
 }
 
 /// Curve arithmetic of the drones.
@@ -111,31 +111,31 @@ pub enum ArithmeticWord {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LeaderTable {
-    pub validity: Option<Spanned<Span>>,
-    pub batching: Option<Spanned<Span>>,
-    pub batching_max: Option<Spanned<Span>>,
-    pub resend: Option<Spanned<Span>>,
-    pub challenge: Option<Spanned<Span>>,
-    pub absence: Option<Spanned<Span>>,
+    pub validity: Option<Spanned<DurationText>>,
+    pub batching: Option<Spanned<DurationText>>,
+    pub batching_max: Option<Spanned<DurationText>>,
+    pub resend: Option<Spanned<DurationText>>,
+    pub challenge: Option<Spanned<DurationText>>,
+    pub absence: Option<Spanned<DurationText>>,
     /// Time for which the active leader may be silent, if there are several.
-    pub silence: Option<Spanned<Span>>,
+    pub silence: Option<Spanned<DurationText>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EdgeTable {
-    pub retry: Option<Spanned<Span>>,
-    pub retry_max: Option<Spanned<Span>>,
-    pub admission: Option<Spanned<Span>>,
-    pub overlap: Option<Spanned<Span>>,
+    pub retry: Option<Spanned<DurationText>>,
+    pub retry_max: Option<Spanned<DurationText>>,
+    pub admission: Option<Spanned<DurationText>>,
+    pub overlap: Option<Spanned<DurationText>>,
 }
 
 /// Faults of links, whatever the radio. Links without a setting stay sound.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Links {
-    pub delay: Option<Spanned<Span>>,
-    pub jitter: Option<Spanned<Span>>,
+pub struct LinksTable {
+    pub delay: Option<Spanned<DurationText>>,
+    pub jitter: Option<Spanned<DurationText>>,
     pub loss: Option<Spanned<f64>>,
     pub burst: Option<Spanned<BurstTable>>,
     pub duplicate: Option<Spanned<f64>>,
@@ -153,7 +153,7 @@ pub struct BurstTable {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Radio {
+pub struct RadioTable {
     pub preset: Spanned<String>,
     pub loss: Option<Spanned<f64>>,
     pub burst: Option<Spanned<BurstTable>>,
@@ -176,7 +176,7 @@ pub struct Radio {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RepeatsTable {
-    pub imin: Span,
+    pub imin: DurationText,
     pub doublings: u8,
     pub k: u8,
     pub intervals: u8,
@@ -188,7 +188,7 @@ pub struct RepeatsTable {
 pub struct AdmissionTable {
     /// `None`: to be inside of a circle, with some battery left.
     pub policy: Option<Spanned<String>>,
-    pub period: Option<Spanned<Span>>,
+    pub period: Option<Spanned<DurationText>>,
     pub answers: Option<u32>,
 }
 
@@ -218,35 +218,35 @@ pub struct Certify {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Churn {
-    pub from: Spanned<Span>,
-    pub until: Spanned<Span>,
+    pub from: Spanned<DurationText>,
+    pub until: Spanned<DurationText>,
     pub edges: Names,
     pub leaves_per_minute: Option<Spanned<f64>>,
     pub joins_per_minute: Option<Spanned<f64>>,
     pub crashes_per_minute: Option<Spanned<f64>>,
-    pub down: Option<Spanned<Span>>,
+    pub down: Option<Spanned<DurationText>>,
 }
 
 /// Edges that fly about in a square with all their peers in its middle.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Mobility {
-    pub from: Spanned<Span>,
-    pub until: Spanned<Span>,
+    pub from: Spanned<DurationText>,
+    pub until: Spanned<DurationText>,
     pub edges: Names,
     pub side_metres: Spanned<f64>,
     pub range_metres: Spanned<f64>,
     pub metres_per_second: Spanned<f64>,
-    pub step: Option<Spanned<Span>>,
+    pub step: Option<Spanned<DurationText>>,
 }
 
 /// Event of the script at a time. One action each.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Event {
-    pub at: Spanned<Span>,
+pub struct EventTable {
+    pub at: Spanned<DurationText>,
     /// Spreads the nodes of the action evenly over this time.
-    pub over: Option<Spanned<Span>>,
+    pub over: Option<Spanned<DurationText>>,
     pub repeat: Option<Spanned<Repeat>>,
     pub start: Option<Names>,
     pub stop: Option<Names>,
@@ -263,10 +263,10 @@ pub struct Event {
     /// Edges for which nothing more is certified.
     pub decertify: Option<Names>,
     pub talk: Option<Spanned<Talk>>,
-    pub links: Option<Spanned<Links>>,
+    pub links: Option<Spanned<LinksTable>>,
     pub links_of: Option<Spanned<LinksOf>>,
-    pub radio: Option<Spanned<Radio>>,
-    pub part: Option<Spanned<Part>>,
+    pub radio: Option<Spanned<RadioTable>>,
+    pub part: Option<Spanned<PartitionAction>>,
     pub heal: Option<Spanned<bool>>,
     pub skew: Option<Spanned<Skew>>,
     pub disk: Option<Spanned<DiskTable>>,
@@ -289,7 +289,7 @@ pub type Names = Spanned<Vec<Spanned<String>>>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Repeat {
-    pub every: Spanned<Span>,
+    pub every: Spanned<DurationText>,
     pub times: u32,
 }
 
@@ -300,7 +300,7 @@ pub struct Crash {
     /// Outputs it still brings about.
     #[serde(default)]
     pub after: u32,
-    pub down: Spanned<Span>,
+    pub down: Spanned<DurationText>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -316,12 +316,12 @@ pub struct Talk {
 pub struct LinksOf {
     pub nodes: Names,
     /// `None`: as all others again.
-    pub faults: Option<Spanned<Links>>,
+    pub faults: Option<Spanned<LinksTable>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Part {
+pub struct PartitionAction {
     pub these: Names,
     /// `None`: from every other node.
     pub from: Option<Names>,
@@ -411,7 +411,7 @@ pub struct ExpectMavlink {
     pub max_unopened_at_removal: Option<Spanned<f64>>,
     /// The longest time for which what arrives of a sender is not opened, from a removal until ten seconds
     /// later.
-    pub max_outage_at_removal: Option<Spanned<Span>>,
+    pub max_outage_at_removal: Option<Spanned<DurationText>>,
     /// Frames dropped by shaping.
     pub max_shaped: Option<u64>,
     /// Bytes that a frame takes more on the air than alone.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quiver_abke::Credential;
 
-use super::Fields;
+use super::CertifiedFields;
 use crate::step::MachineEnd;
 
 /// Delay before a drone returns, at first and at most.
@@ -28,7 +28,7 @@ pub(crate) struct AnonymousDrone {
     /// True if it wants to be in the group.
     pub(crate) wants: bool,
     /// The fields that the operator certifies.
-    pub(crate) fields: Fields,
+    pub(crate) fields: CertifiedFields,
     /// True if nothing is certified for it any more, from the next period on.
     pub(crate) revoked: bool,
     /// Credential of the drone.
@@ -57,7 +57,7 @@ pub(crate) enum Return {
 }
 
 impl AnonymousDrone {
-    pub(crate) const fn new(fields: Fields) -> Self {
+    pub(crate) const fn new(fields: CertifiedFields) -> Self {
         Self {
             wants: true,
             fields,
@@ -72,7 +72,7 @@ impl AnonymousDrone {
     }
 
     /// Sets the fields that the operator certifies. They are proved in the next run.
-    pub(crate) fn certified(&mut self, fields: Fields) {
+    pub(crate) fn certified(&mut self, fields: CertifiedFields) {
         (self.fields, self.revoked, self.held, self.spent) = (fields, false, None, None);
     }
 

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential};
-use quiver_admission::certifying::{CertifyError, Terms};
+use quiver_admission::certifying::{CertificationTerms, CertifyError};
 use quiver_admission::gate::GateTiming;
 use quiver_admission::policy::MAX_ANDS;
-use quiver_admission::{AnonymousConfig, Demand, PolicyError, PolicyStatement, SignedPolicy, VerifiedPolicy};
+use quiver_admission::{
+    AdmissionPolicyError, AnonymousConfig, Demand, PolicyStatement, SignedPolicy, VerifiedPolicy,
+};
 use quiver_ainq::{
     Deployment, Name, Purpose, SecretScalar, SignedAuthority, Suite, UnixTime, VerifiedAuthority,
 };
@@ -44,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub enum CheckpointError {
     /// The policy cannot be demanded.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Policy(#[from] AdmissionPolicyError),
     /// The authority's terms cannot be: a period that is too short or too long.
     #[error(transparent)]
     Terms(#[from] CertifyError),
@@ -83,7 +85,7 @@ impl Rules {
 /// Fields of a drone, to be certified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
 #[display("x={x} y={y} battery={battery}")]
-pub struct Fields {
+pub struct CertifiedFields {
     /// Metres to the east.
     pub x: i16,
     /// Metres to the north.
@@ -93,7 +95,7 @@ pub struct Fields {
 }
 
 /// Surroundings in which a checkpoint is created.
-pub struct Place<'a, S: Suite> {
+pub struct CheckpointContext<'a, S: Suite> {
     /// The deployment.
     pub deployment: &'a Deployment<S>,
     /// The master key that signs.
@@ -113,7 +115,7 @@ pub struct Checkpoint<S: Suite> {
     deployment: Deployment<S>,
     group: Name,
     authority: VerifiedAuthority<S>,
-    terms: Terms,
+    terms: CertificationTerms,
     /// All slot keys follow from it.
     secret: Secret<32>,
     /// Slot keys of the period that was asked for last.
@@ -132,7 +134,7 @@ pub fn check(policy: &str) -> Result<(), CheckpointError> {
     let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
     let policy = Policy::compile(policy, &schema).map_err(quiver_garble::Error::from)?;
     match policy.statistics().and {
-        ands if ands > MAX_ANDS => Err(PolicyError::TooLarge(ands).into()),
+        ands if ands > MAX_ANDS => Err(AdmissionPolicyError::TooLarge(ands).into()),
         _ => Ok(()),
     }
 }
@@ -142,11 +144,11 @@ impl<S: Suite> Checkpoint<S> {
     ///
     /// # Errors
     /// [`CheckpointError`]: the policy's mistake, and its place.
-    pub fn found(place: &Place<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
-        let Place { deployment, master_key, group, seed, now } = *place;
+    pub fn found(place: &CheckpointContext<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
+        let CheckpointContext { deployment, master_key, group, seed, now } = *place;
         let mut rng = rng_stream::generator(seed, RngStream::Checkpoint);
         let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
-        let terms = Terms::new(schema, rules.period)?;
+        let terms = CertificationTerms::new(schema, rules.period)?;
         let statement =
             terms.statement(Name::new("positions")?, SecretScalar::generate(&mut rng).public())?;
         let signature = master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut rng);
@@ -200,7 +202,7 @@ impl<S: Suite> Checkpoint<S> {
         Ok(Self {
             deployment: deployment.clone(),
             group: group.clone(),
-            terms: Terms::of(&authority)?,
+            terms: CertificationTerms::of(&authority)?,
             compiled: policy.compile(group, &authority, now)?,
             authority,
             secret,
@@ -262,25 +264,25 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     /// A drone's first fields.
-    pub fn fields(&self, drone: u32) -> Fields {
+    pub fn fields(&self, drone: u32) -> CertifiedFields {
         let mut rng = rng_stream::generator(self.seed, RngStream::Fields(drone));
         // REACH is far inside the range of the fields.
         let metres = |rng: &mut ChaCha8Rng| {
             i16::try_from(i64::try_from(below(rng, 2 * REACH + 1)).unwrap_or(0) - REACH as i64).unwrap_or(0)
         };
         let (x, y) = (metres(&mut rng), metres(&mut rng));
-        Fields { x, y, battery: u8::try_from(below(&mut rng, 101)).unwrap_or(0) }
+        CertifiedFields { x, y, battery: u8::try_from(below(&mut rng, 101)).unwrap_or(0) }
     }
 
     /// Evaluates in the clear if the policy admits a drone with these fields.
     ///
     /// # Errors
     /// [`CheckpointError::Circuit`], never for fields in their bounds.
-    pub fn admits(&self, fields: &Fields) -> Result<bool, CheckpointError> {
+    pub fn admits(&self, fields: &CertifiedFields) -> Result<bool, CheckpointError> {
         Ok(self.compiled.circuit().evaluate(&self.bits(fields)?)? == [true])
     }
 
-    fn bits(&self, fields: &Fields) -> Result<Zeroizing<Vec<bool>>, CheckpointError> {
+    fn bits(&self, fields: &CertifiedFields) -> Result<Zeroizing<Vec<bool>>, CheckpointError> {
         let values =
             [("x", fields.x.into()), ("y", fields.y.into()), ("battery", i128::from(fields.battery))];
         let bits = self.terms.schema().encode(&values).map_err(quiver_garble::Error::from)?;
@@ -291,7 +293,12 @@ impl<S: Suite> Checkpoint<S> {
     ///
     /// # Errors
     /// [`CheckpointError`], never for fields in their bounds.
-    pub fn certify(&self, drone: u32, fields: &Fields, period: u64) -> Result<Credential, CheckpointError> {
+    pub fn certify(
+        &self,
+        drone: u32,
+        fields: &CertifiedFields,
+        period: u64,
+    ) -> Result<Credential, CheckpointError> {
         let mut rng = rng_stream::generator(self.seed, RngStream::Certifier(drone, period, *fields));
         Ok(self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?)
     }
@@ -337,7 +344,13 @@ mod tests {
     fn restored_checkpoint_certifies_and_admits_the_same() {
         let (master, deployment) = deployment("one", 1);
         let group = Name::new("alpha").unwrap();
-        let place = Place { deployment: &deployment, master_key: &*master, group: &group, seed: 7, now: NOW };
+        let place = CheckpointContext {
+            deployment: &deployment,
+            master_key: &*master,
+            group: &group,
+            seed: 7,
+            now: NOW,
+        };
         let founded = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap();
         let restored = Checkpoint::restore((&deployment, &group), &founded.bytes(), (7, NOW)).unwrap();
         let period = founded.period_at(NOW);
@@ -355,7 +368,13 @@ mod tests {
     fn bytes_that_were_altered_or_are_of_elsewhere_are_no_checkpoint() {
         let ((master, deployment), (_, other)) = (deployment("one", 1), deployment("two", 2));
         let (group, beta) = (Name::new("alpha").unwrap(), Name::new("beta").unwrap());
-        let place = Place { deployment: &deployment, master_key: &*master, group: &group, seed: 7, now: NOW };
+        let place = CheckpointContext {
+            deployment: &deployment,
+            master_key: &*master,
+            group: &group,
+            seed: 7,
+            now: NOW,
+        };
         let bytes = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap().bytes();
         let restore = |(deployment, group), bytes: &[u8]| {
             Checkpoint::<Ristretto255>::restore((deployment, group), bytes, (7, NOW)).is_ok()

@@ -28,7 +28,7 @@ pub struct Sighting {
 
 /// Memberships in which a string was seen so far.
 #[derive(Clone, Copy)]
-enum Places {
+enum SeenMemberships {
     /// The string was in one membership.
     Once { drone: u32, life: u32 },
     /// The string was in several memberships of one drone.
@@ -66,23 +66,27 @@ pub fn linked(sightings: &[Sighting]) -> BTreeMap<u32, [u8; STRETCH]> {
 /// Stretches that several lives of one drone have in common, and no other's.
 fn again(sightings: &[&Sighting]) -> Vec<([u8; STRETCH], u32)> {
     let repeated = RepeatedStretches::of(sightings);
-    let mut places: HashMap<[u8; STRETCH], Places> = HashMap::new();
+    let mut places: HashMap<[u8; STRETCH], SeenMemberships> = HashMap::new();
     for sighting in sightings {
         let (drone, life) = (sighting.drone, sighting.life);
         for stretch in sighting.seen.iter().flat_map(|bytes| repeated.stretches(bytes)) {
-            let place = places.entry(stretch).or_insert(Places::Once { drone, life });
+            let place = places.entry(stretch).or_insert(SeenMemberships::Once { drone, life });
             *place = match *place {
-                Places::Once { drone: other, life: before } if other == drone && before == life => *place,
-                Places::Once { drone: other, .. } | Places::Again(other) if other == drone => {
-                    Places::Again(drone)
+                SeenMemberships::Once { drone: other, life: before } if other == drone && before == life => {
+                    *place
                 }
-                _ => Places::Everywhere,
+                SeenMemberships::Once { drone: other, .. } | SeenMemberships::Again(other)
+                    if other == drone =>
+                {
+                    SeenMemberships::Again(drone)
+                }
+                _ => SeenMemberships::Everywhere,
             };
         }
     }
     let again = places.into_iter().filter_map(|(stretch, place)| match place {
-        Places::Again(drone) => Some((stretch, drone)),
-        Places::Once { .. } | Places::Everywhere => None,
+        SeenMemberships::Again(drone) => Some((stretch, drone)),
+        SeenMemberships::Once { .. } | SeenMemberships::Everywhere => None,
     });
     again.collect()
 }

@@ -13,8 +13,8 @@ use quiver_abke::Credential;
 use quiver_admission::gate::{Gate, GateCommand, GateConfig, GateEvent};
 use quiver_admission::{AdmissionMessage, AnonymousEdge, AnonymousEvent};
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EquivocationProof,
-    GroupContext, Header, Identity, Leadership, MasterSecret, Name, Part, Pseudonym, RevocationList, Role,
+    Admission, AgreedSecret, Anonymous, Batch, Deployment, DroneKeypair, Epoch, EpochPart, EquivocationProof,
+    GroupContext, Header, Identity, Leadership, MasterSecret, Name, Pseudonym, RevocationStatement, Role,
     Roster, SecretValue, StrategyKind, Suite, Times, UnixTime,
 };
 use quiver_crypto::Secret;
@@ -26,7 +26,7 @@ use quiver_message::{Message, Nonce, Rekey, RevocationList as ListMessage, Revoc
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
 
-use super::checkpoint::{Checkpoint, CheckpointError, Place, Rules};
+use super::checkpoint::{Checkpoint, CheckpointContext, CheckpointError, Rules};
 use crate::EPOCH_START;
 use crate::master_key::Single;
 use crate::rng_stream::below;
@@ -81,7 +81,7 @@ enum TagAction {
 }
 
 /// A drone, and its disk.
-struct Drone {
+struct TaggedDrone {
     credential: Credential,
     state: Option<Snapshot>,
 }
@@ -115,7 +115,8 @@ impl<S: Suite> TaggingLeader<S> {
         let group = Name::new("alpha")?;
         let master_key = Single::of(&master);
         let now = EPOCH_START + BEGINNING.as_secs();
-        let place = Place { deployment: &deployment, master_key: &master_key, group: &group, seed, now };
+        let place =
+            CheckpointContext { deployment: &deployment, master_key: &master_key, group: &group, seed, now };
         let checkpoint = Checkpoint::found(&place, &Rules::of(POLICY))?;
         let mut keypair = |ordinal: u16| -> Result<_, CheckpointError> {
             let role = Role::Leader { group: group.clone(), ordinal };
@@ -135,10 +136,10 @@ impl<S: Suite> TaggingLeader<S> {
         Now { monotonic: self.clock, unix: EPOCH_START + self.clock.as_secs() }
     }
 
-    fn drone(&self, number: u32) -> Result<Drone, CheckpointError> {
+    fn drone(&self, number: u32) -> Result<TaggedDrone, CheckpointError> {
         let fields = self.checkpoint.fields(number);
         let credential = self.checkpoint.certify(number, &fields, self.period)?;
-        Ok(Drone { credential, state: None })
+        Ok(TaggedDrone { credential, state: None })
     }
 
     /// Some actions, one welcome at least among them; their epochs ascend.
@@ -216,12 +217,12 @@ impl<S: Suite> TaggingLeader<S> {
                 let batch = Batch { admissions, ..Batch::default() };
                 let output = leadership.rekey(&self.own, batch, &times, &mut self.rng)?;
                 let entry = output.entries.into_iter().find(|entry| output.admitted.contains(&entry.slot));
-                let part = Part::Entry(entry.ok_or(quiver_ainq::Error::MissingEntry)?);
+                let part = EpochPart::Entry(entry.ok_or(quiver_ainq::Error::MissingEntry)?);
                 Message::Welcome(Welcome { nonce: *nonce, header: output.header, part })
             }
             TagAction::List(number) => {
                 let next_update = self.now().unix + 100_000;
-                let list = RevocationList { number, next_update, ..RevocationList::empty() };
+                let list = RevocationStatement { number, next_update, ..RevocationStatement::empty() };
                 let list = self.master.sign_revocations(&self.deployment, list, &mut self.rng)?;
                 Message::RevocationList(ListMessage { list: list.encode() })
             }
@@ -258,7 +259,11 @@ impl<S: Suite> TaggingLeader<S> {
     }
 
     /// One machine of a drone: all its outputs.
-    fn life(&mut self, drone: &mut Drone, actions: &[TagAction]) -> Result<Vec<String>, CheckpointError> {
+    fn life(
+        &mut self,
+        drone: &mut TaggedDrone,
+        actions: &[TagAction],
+    ) -> Result<Vec<String>, CheckpointError> {
         self.clock = BEGINNING;
         let options = (EdgeTiming::default(), KemSetting::None);
         let config = self.checkpoint.anonymous(drone.credential.clone(), self.period, options);

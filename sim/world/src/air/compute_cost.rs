@@ -2,8 +2,8 @@
 
 use quiver_group::EdgeEvent;
 
-use super::message_kind::{Kind, is_about_an_epoch, kind};
-use crate::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};
+use super::message_kind::{MessageKind, is_about_an_epoch, kind};
+use crate::radio::cycles::{Arithmetic, CpuOperation, chacha20_poly1305, hmac_sha256, sha256};
 use crate::{Cause, Effect, NodeEvent, Step};
 use quiver_testbed::matching;
 
@@ -34,28 +34,31 @@ pub fn compute_cost(step: &Step, arithmetic: Arithmetic) -> (u64, bool) {
 struct Price(Arithmetic);
 
 impl Price {
-    fn of(&self, operation: Operation) -> u64 {
+    fn of(&self, operation: CpuOperation) -> u64 {
         operation.cycles(self.0)
     }
 
     /// Checking a signature: the signer's implicit key and the equation.
     fn check(&self) -> u64 {
-        2 * self.of(Operation::DoubleMultiplication) + 3 * self.of(Operation::Decoding)
+        2 * self.of(CpuOperation::DoubleMultiplication) + 3 * self.of(CpuOperation::Decoding)
     }
 
     /// A signature's commitment, and its nonce.
     fn sign(&self) -> u64 {
-        self.of(Operation::BaseMultiplication) + self.of(Operation::Encoding) + hmac_sha256(96)
+        self.of(CpuOperation::BaseMultiplication) + self.of(CpuOperation::Encoding) + hmac_sha256(96)
     }
 
     /// A pair of secret scalar and public point.
     fn pair(&self) -> u64 {
-        self.of(Operation::BaseMultiplication) + self.of(Operation::Encoding)
+        self.of(CpuOperation::BaseMultiplication) + self.of(CpuOperation::Encoding)
     }
 
     /// The pairwise secret with a leader, from a secret and the public point of a one-time pair.
     fn agree(&self) -> u64 {
-        self.of(Operation::Multiplication) + self.pair() + self.of(Operation::Decoding) + 2 * hmac_sha256(128)
+        self.of(CpuOperation::Multiplication)
+            + self.pair()
+            + self.of(CpuOperation::Decoding)
+            + 2 * hmac_sha256(128)
     }
 
     /// Cycles of a received message by its consequence: no new key, a re-key, or an opened term.
@@ -64,19 +67,21 @@ impl Price {
         // Unwrapping, the tag, the step of the ratchet, the traffic key.
         let follow = self.check() + 4 * hmac_sha256(64);
         hash + match (kind(payload), activated) {
-            (Kind::Welcome, _) | (Kind::Rekey | Kind::CatchUpReply, Some(true)) => follow + self.agree(),
-            (Kind::Rekey | Kind::CatchUpReply, Some(false)) => follow,
+            (MessageKind::Welcome, _) | (MessageKind::Rekey | MessageKind::CatchUpReply, Some(true)) => {
+                follow + self.agree()
+            }
+            (MessageKind::Rekey | MessageKind::CatchUpReply, Some(false)) => follow,
             // The seal's two agreements, and s·P = R + H0·P_pub.
-            (Kind::EnrolReply, _) => {
-                3 * self.of(Operation::Multiplication)
-                    + self.of(Operation::BaseMultiplication)
-                    + 2 * self.of(Operation::Decoding)
+            (MessageKind::EnrolReply, _) => {
+                3 * self.of(CpuOperation::Multiplication)
+                    + self.of(CpuOperation::BaseMultiplication)
+                    + 2 * self.of(CpuOperation::Decoding)
                     + chacha20_poly1305(0, payload.len())
             }
-            (Kind::JoinChallenge, _) => 2 * self.of(Operation::Decoding),
-            (Kind::EvictionNotice | Kind::RevocationList, _) => self.check(),
-            (Kind::GroupMessage, _) => chacha20_poly1305(0, payload.len()),
-            (Kind::SpareAck, _) => hmac_sha256(64),
+            (MessageKind::JoinChallenge, _) => 2 * self.of(CpuOperation::Decoding),
+            (MessageKind::EvictionNotice | MessageKind::RevocationList, _) => self.check(),
+            (MessageKind::GroupMessage, _) => chacha20_poly1305(0, payload.len()),
+            (MessageKind::SpareAck, _) => hmac_sha256(64),
             _ => 0,
         }
     }
@@ -85,13 +90,13 @@ impl Price {
     fn said(&self, payload: &[u8]) -> u64 {
         match kind(payload) {
             // x_i and the reply point, and a proof for the token's key and for x_i.
-            Kind::EnrolRequest => 2 * self.pair() + 2 * self.sign(),
+            MessageKind::EnrolRequest => 2 * self.pair() + 2 * self.sign(),
             // The one-time point, the spare, and a signature for each.
-            Kind::JoinRequest => 2 * self.pair() + 2 * self.sign(),
-            Kind::SparePublication => self.pair() + self.sign(),
-            Kind::Leave => self.sign(),
-            Kind::Ack | Kind::CatchUpRequest => hmac_sha256(64),
-            Kind::GroupMessage => chacha20_poly1305(0, payload.len()),
+            MessageKind::JoinRequest => 2 * self.pair() + 2 * self.sign(),
+            MessageKind::SparePublication => self.pair() + self.sign(),
+            MessageKind::Leave => self.sign(),
+            MessageKind::Ack | MessageKind::CatchUpRequest => hmac_sha256(64),
+            MessageKind::GroupMessage => chacha20_poly1305(0, payload.len()),
             _ => 0,
         }
     }

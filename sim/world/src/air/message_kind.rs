@@ -5,7 +5,7 @@ const HEAD: usize = 10;
 
 /// Kind of a message, as far as its cost depends on it. The numbers are the fields of `quiver.v1.Message`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     EnrolRequest,
     EnrolReply,
     JoinChallenge,
@@ -50,44 +50,44 @@ pub(crate) fn purpose(payload: &[u8]) -> u8 {
 }
 
 /// The kind of an encoded message.
-pub(super) fn kind(payload: &[u8]) -> Kind {
+pub(super) fn kind(payload: &[u8]) -> MessageKind {
     match field(payload) {
-        4 => Kind::EnrolRequest,
-        5 => Kind::EnrolReply,
-        8 => Kind::JoinChallenge,
-        9 => Kind::JoinRequest,
-        10 => Kind::Welcome,
-        11 => Kind::Ack,
-        12 | 38 => Kind::Rekey,
-        13 => Kind::CatchUpRequest,
-        14 => Kind::CatchUpReply,
-        15 => Kind::SparePublication,
-        16 => Kind::SpareAck,
-        17 => Kind::Leave,
-        18 => Kind::EvictionNotice,
-        19 => Kind::GroupMessage,
-        21 => Kind::RevocationList,
-        _ => Kind::Other,
+        4 => MessageKind::EnrolRequest,
+        5 => MessageKind::EnrolReply,
+        8 => MessageKind::JoinChallenge,
+        9 => MessageKind::JoinRequest,
+        10 => MessageKind::Welcome,
+        11 => MessageKind::Ack,
+        12 | 38 => MessageKind::Rekey,
+        13 => MessageKind::CatchUpRequest,
+        14 => MessageKind::CatchUpReply,
+        15 => MessageKind::SparePublication,
+        16 => MessageKind::SpareAck,
+        17 => MessageKind::Leave,
+        18 => MessageKind::EvictionNotice,
+        19 => MessageKind::GroupMessage,
+        21 => MessageKind::RevocationList,
+        _ => MessageKind::Other,
     }
 }
 
 /// Returns true if a message is a leader's re-key.
 pub(crate) fn is_rekey(payload: &[u8]) -> bool {
-    kind(payload) == Kind::Rekey
+    kind(payload) == MessageKind::Rekey
 }
 
 /// Returns true if a message brings an epoch to a drone, or is part of a drone's following it.
 pub(super) fn is_about_an_epoch(payload: &[u8]) -> bool {
     matches!(
         kind(payload),
-        Kind::Welcome
-            | Kind::Ack
-            | Kind::Rekey
-            | Kind::CatchUpRequest
-            | Kind::CatchUpReply
-            | Kind::SparePublication
-            | Kind::SpareAck
-            | Kind::EvictionNotice
+        MessageKind::Welcome
+            | MessageKind::Ack
+            | MessageKind::Rekey
+            | MessageKind::CatchUpRequest
+            | MessageKind::CatchUpReply
+            | MessageKind::SparePublication
+            | MessageKind::SpareAck
+            | MessageKind::EvictionNotice
     )
 }
 
@@ -106,14 +106,17 @@ mod tests {
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
         let encoded = |message: Message<Ristretto255>| kind(&message.encode(&deployment));
         let ack = Ack { slot: 3, epoch: Epoch { term: 65536, counter: 1 }, tag: [0; 32] };
-        assert_eq!(encoded(Message::Ack(ack)), Kind::Ack);
-        assert_eq!(encoded(Message::EnrolHello(EnrolHello { nonce: [0; 16] })), Kind::Other);
+        assert_eq!(encoded(Message::Ack(ack)), MessageKind::Ack);
+        assert_eq!(encoded(Message::EnrolHello(EnrolHello { nonce: [0; 16] })), MessageKind::Other);
         // The tags of fields from 16 on take two octets.
-        assert_eq!(encoded(Message::RevocationQuery(RevocationQuery { number: 3, max_len: 0 })), Kind::Other);
-        assert_eq!((kind(&[]), kind(&[0; 10])), (Kind::Other, Kind::Other));
+        assert_eq!(
+            encoded(Message::RevocationQuery(RevocationQuery { number: 3, max_len: 0 })),
+            MessageKind::Other
+        );
+        assert_eq!((kind(&[]), kind(&[0; 10])), (MessageKind::Other, MessageKind::Other));
         let mut group = vec![0; HEAD];
         group.extend([0x9a, 0x01]);
-        assert_eq!(kind(&group), Kind::GroupMessage);
+        assert_eq!(kind(&group), MessageKind::GroupMessage);
         let mut short = vec![0; HEAD];
         short.extend([0xb2, 0x02]);
         assert!(is_rekey(&short) && is_about_an_epoch(&short) && purpose(&short) == 2);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
 use super::{CheckSetup, nodes};
-use crate::admission::Fields;
+use crate::admission::CertifiedFields;
 use crate::rng_stream::{self, RngStream, below, unit};
 use crate::{Action, Burst, DiskState, Forgery, LinkFaults, NodeId, NodeSet, Partition};
 
@@ -24,7 +24,7 @@ pub enum StartState {
 
 /// A life: what happens when, until the faults are over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct ActionPlan {
     /// Seed from which the network and the nodes draw.
     pub seed: u64,
     /// Start state.
@@ -35,7 +35,7 @@ pub struct Plan {
     pub calm: Duration,
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for ActionPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -62,7 +62,7 @@ struct Planner<'a> {
     said: u32,
 }
 
-impl Plan {
+impl ActionPlan {
     /// The plan of a seed.
     pub(super) fn new(setup: &CheckSetup, seed: u64) -> Self {
         let mut rng = rng_stream::generator(seed, RngStream::Planner);
@@ -390,7 +390,7 @@ impl Planner<'_> {
             _ => {
                 let (x, y) = (metres(&mut self.rng), metres(&mut self.rng));
                 let battery = u8::try_from(below(&mut self.rng, 101)).unwrap_or(0);
-                Action::Certify { edge, fields: Fields { x, y, battery } }
+                Action::Certify { edge, fields: CertifiedFields { x, y, battery } }
             }
         };
         self.actions.push((at, action));

@@ -1,7 +1,7 @@
 //! Making a failing plan short: delta debugging (Zeller and Hildebrandt, *Simplifying and Isolating
 //! Failure-Inducing Input*, 2002) over its actions.
 
-use super::Plan;
+use super::ActionPlan;
 use crate::WorldError;
 
 /// Greatest number of runs.
@@ -13,9 +13,9 @@ const LIVES: usize = 400;
 /// # Errors
 /// An error of `fails`.
 pub fn shrink(
-    plan: &Plan,
-    mut fails: impl FnMut(&Plan) -> Result<bool, WorldError>,
-) -> Result<Plan, WorldError> {
+    plan: &ActionPlan,
+    mut fails: impl FnMut(&ActionPlan) -> Result<bool, WorldError>,
+) -> Result<ActionPlan, WorldError> {
     let (mut plan, mut chunk, mut lives) = (plan.clone(), plan.actions.len().div_ceil(2), 0);
     while chunk > 0 {
         let mut start = 0;
@@ -51,15 +51,15 @@ mod tests {
     use super::*;
     use crate::Action;
 
-    fn plan(edges: impl IntoIterator<Item = u32>) -> Plan {
+    fn plan(edges: impl IntoIterator<Item = u32>) -> ActionPlan {
         let actions = edges.into_iter().map(|edge| (Duration::ZERO, Action::Join(edge))).collect();
-        Plan { seed: 0, beginning: StartState::Enrolled, actions, calm: Duration::ZERO }
+        ActionPlan { seed: 0, beginning: StartState::Enrolled, actions, calm: Duration::ZERO }
     }
 
     #[test]
     fn what_does_not_matter_is_left_out() {
         let needs = |needed: &'static [u32]| {
-            move |plan: &Plan| {
+            move |plan: &ActionPlan| {
                 Ok(needed.iter().all(|edge| plan.actions.iter().any(|(_, a)| *a == Action::Join(*edge))))
             }
         };

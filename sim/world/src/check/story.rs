@@ -10,7 +10,7 @@ use quiver_machine::Destination;
 use quiver_message::Message;
 use quiver_quorum::QuorumSuite;
 
-use super::{Base, ConvergenceChecker, Plan, run_to_convergence};
+use super::{ActionPlan, Base, ConvergenceChecker, run_to_convergence};
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
 use crate::{admission, envelopes};
 
@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 48000;
 /// Errors of [`World::new`].
 pub fn story<S: QuorumSuite>(
     base: &Base<S>,
-    plan: &Plan,
+    plan: &ActionPlan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
     let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), steps: VecDeque::new() };

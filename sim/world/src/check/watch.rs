@@ -6,7 +6,7 @@ use quiver_ainq::Suite;
 use quiver_kem::KemSetting;
 use quiver_quorum::QuorumSuite;
 
-use super::{Base, CheckSetup, ConvergenceChecker, Plan, StartState, run_to_convergence};
+use super::{ActionPlan, Base, CheckSetup, ConvergenceChecker, StartState, run_to_convergence};
 use crate::{Action, Hop, Invariants, Step, StepObserver, Violation, World, WorldError};
 
 impl<S: QuorumSuite> Base<S> {
@@ -24,8 +24,8 @@ impl<S: QuorumSuite> Base<S> {
     }
 
     /// The plan of a seed.
-    pub fn plan(&self, seed: u64) -> Plan {
-        Plan::new(&self.setup, seed)
+    pub fn plan(&self, seed: u64) -> ActionPlan {
+        ActionPlan::new(&self.setup, seed)
     }
 
     /// Runs a plan as [`run`](Self::run) does, and shows it to an observer. Returns the first violation of an
@@ -35,7 +35,7 @@ impl<S: QuorumSuite> Base<S> {
     /// Errors of [`World::new`].
     pub fn watch(
         &self,
-        plan: &Plan,
+        plan: &ActionPlan,
         observer: &mut dyn StepObserver<S>,
     ) -> Result<Option<Violation>, WorldError> {
         let mut world = self.world(plan)?;

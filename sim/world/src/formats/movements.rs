@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::FormatError;
-use crate::trace::{Place, Places};
+use crate::trace::{DronePaths, DronePosition};
 
 /// The most bytes of a file.
 pub const MAX_FILE: usize = 256 << 20;
@@ -54,7 +54,7 @@ impl MovementFormat {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Movements {
     /// Paths by node, in order of time. At least one place each.
-    paths: Vec<Vec<Place>>,
+    paths: Vec<Vec<DronePosition>>,
 }
 
 struct Text<'a> {
@@ -136,20 +136,21 @@ impl Movements {
 
     /// The places of a run; `None` if it has none.
     #[must_use]
-    pub fn of_places(places: &Places) -> Option<Self> {
-        let paths: Vec<Vec<Place>> = places.paths().iter().filter(|path| !path.is_empty()).cloned().collect();
+    pub fn of_places(places: &DronePaths) -> Option<Self> {
+        let paths: Vec<Vec<DronePosition>> =
+            places.paths().iter().filter(|path| !path.is_empty()).cloned().collect();
         (!paths.is_empty()).then_some(Self { paths })
     }
 
     /// Movements along these paths, of which none is empty.
     #[must_use]
-    pub(crate) fn of_paths(paths: Vec<Vec<Place>>) -> Self {
+    pub(crate) fn of_paths(paths: Vec<Vec<DronePosition>>) -> Self {
         Self { paths: paths.into_iter().filter(|path| !path.is_empty()).collect() }.centred()
     }
 
     /// Paths by node, in order of time.
     #[must_use]
-    pub fn paths(&self) -> &[Vec<Place>] {
+    pub fn paths(&self) -> &[Vec<DronePosition>] {
         &self.paths
     }
 
@@ -181,7 +182,7 @@ impl Movements {
     /// The same with the middle of all places as its origin.
     fn centred(mut self) -> Self {
         let all = || self.paths.iter().flatten();
-        let middle = |of: fn(&Place) -> f64| {
+        let middle = |of: fn(&DronePosition) -> f64| {
             let (least, most) = all().map(of).fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
             f64::midpoint(least, most)
         };
@@ -196,7 +197,7 @@ impl Movements {
     #[must_use]
     pub fn write(&self, format: MovementFormat) -> String {
         let reach = self.reach();
-        let corner = |place: &Place| (place.x + reach, place.y + reach);
+        let corner = |place: &DronePosition| (place.x + reach, place.y + reach);
         let mut text = String::new();
         for (node, path) in self.paths.iter().enumerate() {
             match format {
@@ -215,7 +216,12 @@ impl Movements {
     }
 }
 
-fn write_ns2(text: &mut String, node: usize, path: &[Place], corner: impl Fn(&Place) -> (f64, f64)) {
+fn write_ns2(
+    text: &mut String,
+    node: usize,
+    path: &[DronePosition],
+    corner: impl Fn(&DronePosition) -> (f64, f64),
+) {
     let Some(first) = path.first() else { return };
     let (x, y) = corner(first);
     // Writing to a string cannot fail.
@@ -233,7 +239,7 @@ fn write_ns2(text: &mut String, node: usize, path: &[Place], corner: impl Fn(&Pl
     }
 }
 
-fn ns2(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, FormatError> {
+fn ns2(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<DronePosition>>, FormatError> {
     let mut nodes: Vec<Ns2Node> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         source.line = number + 1;
@@ -328,7 +334,7 @@ fn set_destination(
 }
 
 /// Places of a node. A move that begins while another is under way begins where the node is then.
-fn ns2_path(file: &str, number: usize, node: Ns2Node) -> Result<Vec<Place>, FormatError> {
+fn ns2_path(file: &str, number: usize, node: Ns2Node) -> Result<Vec<DronePosition>, FormatError> {
     let (Some(x), Some(y)) = (node.x, node.y) else {
         let (file, what) = (file.into(), format!("node {number} has no X_ and Y_ to begin with"));
         return Err(match node.line {
@@ -337,26 +343,30 @@ fn ns2_path(file: &str, number: usize, node: Ns2Node) -> Result<Vec<Place>, Form
             None => FormatError::Whole { file, what },
         });
     };
-    let mut path = vec![Place { at: Duration::ZERO, x, y }];
-    let mut to: Option<Place> = None;
-    let mut here = Place { at: Duration::ZERO, x, y };
+    let mut path = vec![DronePosition { at: Duration::ZERO, x, y }];
+    let mut to: Option<DronePosition> = None;
+    let mut here = DronePosition { at: Duration::ZERO, x, y };
     for (at, x, y, speed) in node.moves {
         here = match to.take() {
             Some(target) if target.at > at => {
                 let part = (at - here.at).as_secs_f64() / (target.at - here.at).as_secs_f64();
-                Place { at, x: here.x + (target.x - here.x) * part, y: here.y + (target.y - here.y) * part }
+                DronePosition {
+                    at,
+                    x: here.x + (target.x - here.x) * part,
+                    y: here.y + (target.y - here.y) * part,
+                }
             }
             Some(target) => {
                 path.push(target);
-                Place { at, ..target }
+                DronePosition { at, ..target }
             }
-            None => Place { at, ..here },
+            None => DronePosition { at, ..here },
         };
         path.push(here);
         let seconds = (x - here.x).hypot(y - here.y) / speed;
         // Without speed it stands, and what lasts longer than any run never ends.
         if speed > 0.0 && seconds <= MAX_SECONDS {
-            to = Some(Place { at: at + Duration::from_secs_f64(seconds), x, y });
+            to = Some(DronePosition { at: at + Duration::from_secs_f64(seconds), x, y });
         }
     }
     path.extend(to);
@@ -364,7 +374,7 @@ fn ns2_path(file: &str, number: usize, node: Ns2Node) -> Result<Vec<Place>, Form
     Ok(path)
 }
 
-fn bonnmotion(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, FormatError> {
+fn bonnmotion(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<DronePosition>>, FormatError> {
     let mut paths = Vec::new();
     for (number, line) in text.lines().enumerate() {
         source.line = number + 1;
@@ -375,7 +385,7 @@ fn bonnmotion(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, Forma
         if paths.len() >= MAX_NODES {
             return Err(source.at(format!("more than {MAX_NODES} nodes")));
         }
-        let mut path: Vec<Place> = Vec::new();
+        let mut path: Vec<DronePosition> = Vec::new();
         let mut words = line.split_whitespace();
         while let Some(time) = words.next() {
             let at = source.time(time)?;
@@ -389,7 +399,7 @@ fn bonnmotion(mut source: Text<'_>, text: &str) -> Result<Vec<Vec<Place>>, Forma
             if path.last().is_some_and(|before| before.at > at) {
                 return Err(source.at(format!("time `{}` is before the one ahead of it", shown(time))));
             }
-            path.push(Place { at, x, y });
+            path.push(DronePosition { at, x, y });
             source.count(1)?;
         }
         paths.push(path);

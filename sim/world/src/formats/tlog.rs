@@ -10,7 +10,7 @@ use super::FormatError;
 use super::movements::Movements;
 use crate::MavlinkSetup;
 use crate::mavlink::stations::MAX_STATIONS;
-use crate::trace::Place;
+use crate::trace::DronePosition;
 
 /// The most bytes of a file.
 pub const MAX_FILE: usize = 1 << 30;
@@ -31,7 +31,7 @@ const MAX_TIME: Duration = Duration::from_secs(86_400);
 
 /// A frame of a log.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct TlogFrame<'a> {
     /// Microseconds since 1970.
     pub micros: u64,
     /// The frame.
@@ -42,12 +42,12 @@ pub struct Entry<'a> {
 ///
 /// # Errors
 /// [`FormatError::Offset`] where no stamp and frame begin, or where the file is cut.
-pub fn read<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<Entry<'a>>, FormatError> {
+pub fn read<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<TlogFrame<'a>>, FormatError> {
     read_up_to(MAX_FILE, file, bytes)
 }
 
 /// Reads a log of so many bytes at most.
-fn read_up_to<'a>(most: usize, file: &str, bytes: &'a [u8]) -> Result<Vec<Entry<'a>>, FormatError> {
+fn read_up_to<'a>(most: usize, file: &str, bytes: &'a [u8]) -> Result<Vec<TlogFrame<'a>>, FormatError> {
     if bytes.len() > most {
         let what = format!("{} bytes; at most {most} are read", bytes.len());
         return Err(FormatError::Whole { file: file.into(), what });
@@ -65,7 +65,7 @@ fn read_up_to<'a>(most: usize, file: &str, bytes: &'a [u8]) -> Result<Vec<Entry<
         };
         let (frame, rest) =
             Frame::split(rest).map_err(|error| at(offset + STAMP, format!("no MAVLink frame: {error}")))?;
-        entries.push(Entry { micros: u64::from_be_bytes(*stamp), frame });
+        entries.push(TlogFrame { micros: u64::from_be_bytes(*stamp), frame });
         left = rest;
     }
     if entries.is_empty() {
@@ -107,7 +107,7 @@ pub fn flight(file: &str, bytes: &[u8]) -> Result<Flight, FormatError> {
     let whole = |what: String| FormatError::Whole { file: file.into(), what };
     let mut vehicles: BTreeMap<u32, Vehicle> = BTreeMap::new();
     let (mut first, mut last) = (u64::MAX, 0);
-    for Entry { micros, frame } in entries {
+    for TlogFrame { micros, frame } in entries {
         (first, last) = (first.min(micros), last.max(micros));
         let vehicle = vehicles.entry(frame.system_id()).or_default();
         note(vehicle, micros, frame);
@@ -184,7 +184,7 @@ fn movements(vehicles: &BTreeMap<u32, Vehicle>, first: u64) -> Movements {
     let origin = vehicles.values().find_map(|vehicle| vehicle.positions.first()).copied();
     let (_, north, east) = origin.unwrap_or_default();
     let narrow = north.to_radians().cos();
-    let place = |(micros, latitude, longitude): &(u64, f64, f64)| Place {
+    let place = |(micros, latitude, longitude): &(u64, f64, f64)| DronePosition {
         at: Duration::from_micros(micros.saturating_sub(first)),
         // The shorter way around the earth.
         x: ((longitude - east + 540.0).rem_euclid(360.0) - 180.0) * METRES_PER_DEGREE * narrow,
@@ -249,7 +249,7 @@ mod tests {
         let scenario = crate::scenario::Scenario::parse(
             "F1.toml",
             &flight.scenario,
-            crate::scenario::Reading::default(),
+            crate::scenario::ReadOptions::default(),
         );
         let scenario = scenario.unwrap();
         assert_eq!(scenario.setup.members, 2);

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{
-    DronePublicKey, Element, Epoch, Header, Name, PairContext, Part, Ratchet, SecretScalar, Slot, Suite,
+    DronePublicKey, Element, Epoch, EpochPart, Header, Name, PairContext, Ratchet, SecretScalar, Slot, Suite,
 };
 use quiver_crypto::{Secret, aead, ct_eq, prf};
 
@@ -23,9 +23,9 @@ const ARCHIVE: usize = 4096;
 
 /// Publication of an epoch for one member.
 #[derive(Clone, Debug)]
-struct Published<S: Suite> {
+struct MemberPublication<S: Suite> {
     header: Header<S>,
-    part: Part,
+    part: EpochPart,
 }
 
 /// Secrets that the adversary took from a drone.
@@ -43,12 +43,12 @@ struct CompromisedNode<S: Suite> {
     /// Spare pairs: number and secret.
     spares: Vec<(u64, S::Scalar)>,
     /// W[u], as far as chains were taken or agreed on since.
-    chains: Vec<Chain>,
+    chains: Vec<CompromisedChainKey>,
 }
 
 /// A chain key the adversary has.
 #[derive(Clone)]
-struct Chain {
+struct CompromisedChainKey {
     key: Secret<32>,
     origin: Origin,
 }
@@ -66,7 +66,7 @@ enum Origin {
 #[derive(Default, Clone)]
 pub(super) struct CompromisedNodes<S: Suite> {
     compromised: Vec<CompromisedNode<S>>,
-    archive: Vec<Published<S>>,
+    archive: Vec<MemberPublication<S>>,
     opened: u64,
     /// Number of attacks, which only the process with the captured drone makes.
     attacks: u64,
@@ -96,7 +96,7 @@ impl<S: Suite> Invariants<S> {
         let chain = state.membership.as_ref().and_then(|bytes| {
             let start = bytes.len().checked_sub(Ratchet::<S>::ENCODED_LEN)?;
             let key = chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?);
-            Some(Chain { key, origin: Origin::Taken })
+            Some(CompromisedChainKey { key, origin: Origin::Taken })
         });
         let compromised = CompromisedNode {
             edge,
@@ -115,12 +115,12 @@ impl<S: Suite> Invariants<S> {
     }
 
     /// Attacks a publication with what was taken from compromised nodes.
-    pub(super) fn overheard(&mut self, world: &World<S>, step: &Step, header: Header<S>, part: Part) {
+    pub(super) fn overheard(&mut self, world: &World<S>, step: &Step, header: Header<S>, part: EpochPart) {
         if !world.setup().recording {
             return;
         }
         let mut compromised = std::mem::take(&mut self.compromised.compromised);
-        let published = Published { header, part };
+        let published = MemberPublication { header, part };
         for compromised in &mut compromised {
             self.attack(world, step.at, compromised, &published);
         }
@@ -136,7 +136,7 @@ impl<S: Suite> Invariants<S> {
         world: &World<S>,
         at: Duration,
         compromised: &mut CompromisedNode<S>,
-        published: &Published<S>,
+        published: &MemberPublication<S>,
     ) {
         let epoch = published.header.core.epoch;
         let opened = compromised.opens(world, published);
@@ -173,7 +173,7 @@ impl<S: Suite> Invariants<S> {
 
 impl<S: Suite> CompromisedNode<S> {
     /// The group key that a part hides, if any secret opens it, and where that secret came from.
-    fn opens(&mut self, world: &World<S>, published: &Published<S>) -> Option<(Secret<32>, Origin)> {
+    fn opens(&mut self, world: &World<S>, published: &MemberPublication<S>) -> Option<(Secret<32>, Origin)> {
         let lock = Lock::new(world, published)?;
         let agreed = self.agreed(world, &published.header, lock.slot);
         for (place, start) in self.chains.iter().chain(&agreed).enumerate() {
@@ -194,7 +194,7 @@ impl<S: Suite> CompromisedNode<S> {
 
     /// Pairwise keys with the leader that the secrets give, if the header has a point: T = (y + e)·V for
     /// every e.
-    fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<Chain> {
+    fn agreed(&self, world: &World<S>, header: &Header<S>, slot: Slot) -> Vec<CompromisedChainKey> {
         let core = &header.core;
         let Some(point) = &core.point else { return Vec::new() };
         let deployment = world.fleet().deployment();
@@ -203,7 +203,10 @@ impl<S: Suite> CompromisedNode<S> {
             let one_time: Element<S> = SecretScalar::new(*spare).ok()?.public();
             let secret = S::agree(&(self.secret + *spare), point).ok()?;
             let context = pairs.digest(&self.public, slot, *q, one_time.encoding());
-            Some(Chain { key: chain(&Ratchet::<S>::derive(&secret, &context)), origin: Origin::Agreed })
+            Some(CompromisedChainKey {
+                key: chain(&Ratchet::<S>::derive(&secret, &context)),
+                origin: Origin::Agreed,
+            })
         };
         self.spares.iter().filter_map(pair).collect()
     }
@@ -216,17 +219,17 @@ struct Lock<'a> {
     root: [u8; 32],
     tag: [u8; 32],
     slot: Slot,
-    part: &'a Part,
+    part: &'a EpochPart,
 }
 
 impl<'a> Lock<'a> {
-    fn new<S: Suite>(world: &World<S>, published: &'a Published<S>) -> Option<Self> {
+    fn new<S: Suite>(world: &World<S>, published: &'a MemberPublication<S>) -> Option<Self> {
         let (header, deployment) = (&published.header, world.fleet().deployment());
         let slot = match &published.part {
-            Part::Entry(entry) => entry.slot,
-            Part::Path(path) => path.slot,
+            EpochPart::Entry(entry) => entry.slot,
+            EpochPart::Path(path) => path.slot,
             // Wraps of a tree's nodes are no use to a chain but that of a leaf next to a node that changed.
-            Part::Delta(_) => return None,
+            EpochPart::Delta(_) => return None,
         };
         Some(Self {
             d0: header.core.digest(deployment),
@@ -240,11 +243,11 @@ impl<'a> Lock<'a> {
 
     fn open<S: Suite>(&self, chain: &Secret<32>) -> Option<Secret<32>> {
         let key = match self.part {
-            Part::Entry(entry) => {
+            EpochPart::Entry(entry) => {
                 let pad = prf(chain, S::ID, "wrap", &[&self.d0, &self.slot.to_be_bytes()]);
                 Secret::new(Secret::new(entry.wrap).xor(&pad))
             }
-            Part::Path(path) => {
+            EpochPart::Path(path) => {
                 let encoding = path.encode();
                 // slot (4 bytes) ‖ r (16) ‖ ciphertext
                 let (head, sealed) = encoding.split_first_chunk::<20>()?;
@@ -253,7 +256,7 @@ impl<'a> Lock<'a> {
                 let opened = aead::open(&seal, &[0; 12], &aad, sealed).ok()?;
                 Secret::new(*opened.last_chunk::<32>()?)
             }
-            Part::Delta(_) => return None,
+            EpochPart::Delta(_) => return None,
         };
         let tag = prf(&key, S::ID, "confirm", &[&self.d0, &self.root]);
         ct_eq(tag.expose(), &self.tag).then_some(key)

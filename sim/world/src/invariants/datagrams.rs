@@ -12,7 +12,7 @@ use crate::{NodeId, World};
 
 /// Circumstances in which a payload was sealed.
 #[derive(Clone, Copy, Debug)]
-struct Sealed {
+struct SealingContext {
     sender: NodeId,
     epoch: Epoch,
     slot: Slot,
@@ -20,8 +20,8 @@ struct Sealed {
 
 /// Payloads sealed, and by whom they were opened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Datagrams {
-    sealed: BTreeMap<Vec<u8>, Sealed>,
+pub(super) struct SealedPayloads {
+    sealed: BTreeMap<Vec<u8>, SealingContext>,
     /// Payloads by node and its start, because a machine may not know what it received in an earlier life.
     opened: BTreeMap<(NodeId, u32), BTreeSet<Vec<u8>>>,
 }
@@ -46,7 +46,7 @@ impl<S: Suite> Invariants<S> {
         (epoch, slot): (Epoch, Slot),
         payloads: &[Vec<u8>],
     ) {
-        let sealed = Sealed { sender: event.node, epoch, slot };
+        let sealed = SealingContext { sender: event.node, epoch, slot };
         self.datagrams.sealed.extend(payloads.iter().map(|payload| (payload.clone(), sealed)));
         if world.station_captured(event.node) {
             return;
@@ -62,7 +62,7 @@ impl<S: Suite> Invariants<S> {
     fn observe_opened(&mut self, world: &World<S>, event: &DatagramEvent, slot: Slot, payload: &[u8]) {
         let sealed = self.datagrams.sealed.get(payload).copied();
         self.demand(event, sealed.is_some(), || format!("opened what nobody sealed, of slot {slot}"));
-        let Some(Sealed { sender, epoch, slot: from }) = sealed else { return };
+        let Some(SealingContext { sender, epoch, slot: from }) = sealed else { return };
         self.demand(event, slot == from, || {
             format!("opened as of slot {slot} what {sender} sealed in slot {from}")
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{Header, Kind, Suite};
+use quiver_ainq::{EpochKind, Header, Suite};
 use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
 use quiver_message::Message;
@@ -94,7 +94,7 @@ impl<S: Suite> Invariants<S> {
 /// so itself.
 fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
     let core = &header.core;
-    let says_so = core.kind == Kind::Rekey || !core.absent.is_empty();
+    let says_so = core.kind == EpochKind::Rekey || !core.absent.is_empty();
     core.epoch > held.epoch && says_so
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use quiver_ainq::{Header, Part, PathNonce, Slot, Suite};
+use quiver_ainq::{EpochPart, Header, PathNonce, Slot, Suite};
 use quiver_message::Message;
 use quiver_testbed::HeaderReader;
 
@@ -20,7 +20,7 @@ use crate::{NodeId, Step, World};
 const WINDOW: usize = 6;
 
 /// Two epochs and the difference of one member's wraps in them.
-type Difference = ([u8; 32], [u8; 32], [u8; 32]);
+type WrapDifference = ([u8; 32], [u8; 32], [u8; 32]);
 
 /// Publications of one epoch.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Masks<S: Suite> {
     nonces: BTreeMap<[u8; 32], [u8; 32]>,
     window: VecDeque<Seen>,
     /// Differences between two epochs, and the slot that showed them.
-    differences: BTreeMap<Difference, Slot>,
+    differences: BTreeMap<WrapDifference, Slot>,
     /// The hash of a tree's wraps by epoch.
     deltas: BTreeMap<[u8; 32], [u8; 32]>,
     /// Sealed paths by epoch, slot and nonce.
@@ -79,15 +79,15 @@ impl<S: Suite> Masks<S> {
     }
 
     /// Notes a part for a member. Returns what is wrong with it.
-    fn part(&mut self, digest: [u8; 32], part: &Part) -> Option<String> {
+    fn part(&mut self, digest: [u8; 32], part: &EpochPart) -> Option<String> {
         let wrong = match part {
-            Part::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
-            Part::Delta(delta) => {
+            EpochPart::Entry(entry) => return self.wrap(digest, entry.slot, entry.wrap),
+            EpochPart::Delta(delta) => {
                 let root = delta.root();
                 (*self.deltas.entry(digest).or_insert(root) != root)
                     .then_some("the nodes of one epoch's tree are wrapped in two ways")
             }
-            Part::Path(path) => {
+            EpochPart::Path(path) => {
                 let bytes = path.encode();
                 let sealed = self.paths.entry((digest, path.slot, path.r)).or_insert_with(|| bytes.clone());
                 (*sealed != bytes).then_some("two paths are sealed under one key")
@@ -121,7 +121,7 @@ impl<S: Suite> Masks<S> {
 }
 
 /// The header and the part that a message carries.
-fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<Part>)> {
+fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<EpochPart>)> {
     match message {
         Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
         Message::Welcome(welcome) => Some((welcome.header, Some(welcome.part))),

@@ -19,8 +19,9 @@ use std::time::Duration;
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{
-    AgreedSecret, DroneKeypair, DronePublicKey, Epoch, Error, GroupContext, Handle, Header, KemKey, KemTerm,
-    Kind, Membership, Part, Pseudonym, RevocationList, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
+    AgreedSecret, DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, Handle,
+    Header, KemKey, KemTerm, Membership, Pseudonym, RevocationStatement, Slot, SparePair, StrategyKind,
+    Suite, VerifiedHeader,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
@@ -39,9 +40,9 @@ const ARCHIVE: usize = 4096;
 
 /// Publication of an epoch for members.
 #[derive(Clone)]
-struct Published<S: Suite> {
+struct EpochPublication<S: Suite> {
     header: Arc<VerifiedHeader<S>>,
-    part: Part,
+    part: EpochPart,
     /// n_e of the request that a welcome answers.
     nonce: Option<Nonce>,
     newcomers: Newcomers,
@@ -83,7 +84,7 @@ struct Double<S: Suite> {
 /// The adversary that computes discrete logarithms.
 pub(crate) struct QuantumAdversary<S: Suite> {
     doubles: BTreeMap<u32, Double<S>>,
-    archive: Vec<Published<S>>,
+    archive: Vec<EpochPublication<S>>,
     /// SHA-256 of the messages in the archive: most are sent many times.
     known: BTreeSet<[u8; 32]>,
     headers: HeaderReader<S>,
@@ -126,7 +127,7 @@ impl<S: Suite> Default for QuantumAdversary<S> {
 }
 
 /// An epoch that the adversary opened as a drone, with the exported key.
-struct Opening {
+struct OpenedEpoch {
     edge: u32,
     epoch: Epoch,
     leader: Handle,
@@ -189,7 +190,7 @@ impl<S: Suite> CurveSecrets<S> {
     }
 
     /// Returns true if a publication answers a request or a run of the drone.
-    fn asked_for(&self, published: &Published<S>) -> bool {
+    fn asked_for(&self, published: &EpochPublication<S>) -> bool {
         match self {
             Self::Named { requests, .. } => requests.iter().any(|(nonce, _)| published.answers(nonce)),
             Self::Anonymous { nonce, .. } => published.answers(nonce),
@@ -197,13 +198,13 @@ impl<S: Suite> CurveSecrets<S> {
     }
 }
 
-impl<S: Suite> Published<S> {
+impl<S: Suite> EpochPublication<S> {
     /// Returns true if it answers a request or a run of this nonce.
     fn answers(&self, asked: &Nonce) -> bool {
         match &self.part {
-            Part::Path(path) => path.r == *asked,
-            Part::Delta(_) => self.newcomers.slot_of(asked).is_some(),
-            Part::Entry(_) => self.nonce == Some(*asked),
+            EpochPart::Path(path) => path.r == *asked,
+            EpochPart::Delta(_) => self.newcomers.slot_of(asked).is_some(),
+            EpochPart::Entry(_) => self.nonce == Some(*asked),
         }
     }
 }
@@ -244,22 +245,22 @@ impl<S: Suite> Double<S> {
     fn advance(
         &self,
         context: &GroupContext<S>,
-        published: &Published<S>,
+        published: &EpochPublication<S>,
         slot: Option<Slot>,
     ) -> Option<Membership<S>> {
-        let Published { header, part, .. } = published;
+        let EpochPublication { header, part, .. } = published;
         let core = header.core();
-        if core.kind == Kind::Open {
+        if core.kind == EpochKind::Open {
             // §6.5: an anonymous member follows no opening.
             let CurveSecrets::Named { keypair, spares, .. } = &self.secrets else { return None };
             let slot = match part {
-                Part::Entry(entry) => entry.slot,
-                Part::Path(path) => path.slot,
-                Part::Delta(_) => slot.or_else(|| self.slot())?,
+                EpochPart::Entry(entry) => entry.slot,
+                EpochPart::Path(path) => path.slot,
+                EpochPart::Delta(_) => slot.or_else(|| self.slot())?,
             };
             let anywhere = anywhere::<S>(header, slot)?;
             let named = |spare: &&Arc<SparePair<S>>| match part {
-                Part::Entry(entry) => entry.q == Some(spare.q()),
+                EpochPart::Entry(entry) => entry.q == Some(spare.q()),
                 _ => true,
             };
             let spares: Vec<_> = spares.values().rev().filter(named).collect();
@@ -287,15 +288,15 @@ impl<S: Suite> Double<S> {
     fn enter(
         &self,
         context: &GroupContext<S>,
-        published: &Published<S>,
+        published: &EpochPublication<S>,
         kem: Option<&KemKey<S>>,
     ) -> Option<Membership<S>> {
-        let Published { header, part, newcomers, .. } = published;
+        let EpochPublication { header, part, newcomers, .. } = published;
         let joined = match &self.secrets {
             CurveSecrets::Named { keypair, requests, .. } => {
                 let (nonce, ephemeral) = requests.iter().find(|(nonce, _)| published.answers(nonce))?;
                 match part {
-                    Part::Delta(delta) => {
+                    EpochPart::Delta(delta) => {
                         let slot = newcomers.slot_of(nonce).ok_or(Error::MissingEntry);
                         slot.and_then(|slot| {
                             let secrets = (&**ephemeral, kem);
@@ -345,7 +346,7 @@ impl<S: Suite> QuantumAdversary<S> {
     }
 
     /// Records what a node sent, and what edges followed.
-    fn observe(&mut self, world: &World<S>, step: &Step) -> Vec<Opening> {
+    fn observe(&mut self, world: &World<S>, step: &Step) -> Vec<OpenedEpoch> {
         let mut openings = Vec::new();
         if let NodeId::Edge(edge) = step.node {
             for event in step.events() {
@@ -374,7 +375,7 @@ impl<S: Suite> QuantumAdversary<S> {
     }
 
     /// A run of an anonymous drone that its leader has confirmed. Its welcome may have been recorded before.
-    fn observe_run(&mut self, world: &World<S>, edge: u32, openings: &mut Vec<Opening>) {
+    fn observe_run(&mut self, world: &World<S>, edge: u32, openings: &mut Vec<OpenedEpoch>) {
         let Some(run) = world.edge(edge).and_then(AnyEdge::compromised_run) else { return };
         if self.doubles.get(&edge).is_some_and(|double| double.runs(run.nonce)) {
             return;
@@ -424,7 +425,7 @@ impl<S: Suite> QuantumAdversary<S> {
     }
 
     /// A leader's message, perhaps a publication that was not seen before.
-    fn overhear(&mut self, world: &World<S>, payload: &[u8], openings: &mut Vec<Opening>) {
+    fn overhear(&mut self, world: &World<S>, payload: &[u8], openings: &mut Vec<OpenedEpoch>) {
         let digest = Sha256::digest(payload).into();
         if self.archive.len() >= ARCHIVE || self.known.contains(&digest) {
             return;
@@ -442,7 +443,7 @@ impl<S: Suite> QuantumAdversary<S> {
         let Some(part) = part.filter(|_| world.doubled(header.core.epoch).is_none()) else { return };
         self.known.insert(digest);
         let Some(header) = self.verify(world, header) else { return };
-        let published = Published { header, part, nonce, newcomers };
+        let published = EpochPublication { header, part, nonce, newcomers };
         let edges: Vec<u32> = self.doubles.keys().copied().collect();
         self.attack(world, &published, &edges, openings);
         self.archive.push(published);
@@ -455,7 +456,7 @@ impl<S: Suite> QuantumAdversary<S> {
         if let Some(known) = self.verified.as_ref().filter(|known| *known.digest() == digest) {
             return Some(Arc::clone(known));
         }
-        let (revocations, made) = (RevocationList::empty(), header.core.issued_at);
+        let (revocations, made) = (RevocationStatement::empty(), header.core.issued_at);
         let verified = header.verify(fleet.deployment(), fleet.group(), None, &revocations, made).ok()?;
         let verified = Arc::new(verified);
         self.verified = Some(Arc::clone(&verified));
@@ -466,9 +467,9 @@ impl<S: Suite> QuantumAdversary<S> {
     fn attack(
         &mut self,
         world: &World<S>,
-        published: &Published<S>,
+        published: &EpochPublication<S>,
         edges: &[u32],
-        openings: &mut Vec<Opening>,
+        openings: &mut Vec<OpenedEpoch>,
     ) {
         let (header, fleet) = (&published.header, world.fleet());
         let context = GroupContext {
@@ -477,9 +478,9 @@ impl<S: Suite> QuantumAdversary<S> {
             leader: header.core().leader.clone(),
         };
         let one_slot = match &published.part {
-            Part::Entry(entry) => Some(entry.slot),
-            Part::Path(path) => Some(path.slot),
-            Part::Delta(_) => None,
+            EpochPart::Entry(entry) => Some(entry.slot),
+            EpochPart::Path(path) => Some(path.slot),
+            EpochPart::Delta(_) => None,
         };
         // The drone known to be in that slot comes first.
         let in_slot = |double: &Double<S>| double.slot().is_some() && double.slot() == one_slot;
@@ -499,7 +500,7 @@ impl<S: Suite> QuantumAdversary<S> {
             }
             let (epoch, leader) = (header.core().epoch, header.core().leader.handle());
             self.opened.insert(epoch);
-            openings.extend(exported.map(|key| Opening { edge, epoch, leader, key }));
+            openings.extend(exported.map(|key| OpenedEpoch { edge, epoch, leader, key }));
             if one_slot.is_some() {
                 break;
             }
@@ -507,7 +508,7 @@ impl<S: Suite> QuantumAdversary<S> {
     }
 
     /// The adversary takes κ from a drone, and tries it on everything that it recorded.
-    fn capture(&mut self, world: &World<S>, edge: u32) -> Vec<Opening> {
+    fn capture(&mut self, world: &World<S>, edge: u32) -> Vec<OpenedEpoch> {
         let mut openings = Vec::new();
         let taken = world.second_factors(edge);
         let of = self.followed.range((edge, 0)..=(edge, u16::MAX));
@@ -553,8 +554,8 @@ impl<S: Suite> Invariants<S> {
         }
     }
 
-    fn judge_openings(&mut self, world: &World<S>, at: Duration, openings: Vec<Opening>) {
-        for Opening { edge, epoch, leader, key } in openings {
+    fn judge_openings(&mut self, world: &World<S>, at: Duration, openings: Vec<OpenedEpoch>) {
+        for OpenedEpoch { edge, epoch, leader, key } in openings {
             self.checks += 1;
             let node = Some(NodeId::Edge(edge));
             let double = self.quantum.doubles.get(&edge);

@@ -13,7 +13,7 @@ use crate::{NodeEvent, NodeId, Step, World};
 
 /// State of tokens and KGCs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quorum {
+pub(super) struct QuorumEvidence {
     /// P and number of the drone that has a key, by token.
     identities: BTreeMap<[u8; 16], (Vec<u8>, u32)>,
     /// The shares that the adversary took: of the KGCs' key, and of the key of conditions.
@@ -109,7 +109,7 @@ fn gives_away<'a, S: Suite>(
 #[cfg(test)]
 mod tests {
     use quiver_ainq::Ristretto255;
-    use quiver_quorum::Parameters;
+    use quiver_quorum::QuorumParameters;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
@@ -118,7 +118,8 @@ mod tests {
 
     fn checked<S: quiver_quorum::QuorumSuite>() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let (shares, public) = generate::<S>(Parameters::new(5, 3).unwrap(), [0; 32], &mut rng).unwrap();
+        let (shares, public) =
+            generate::<S>(QuorumParameters::new(5, 3).unwrap(), [0; 32], &mut rng).unwrap();
         let fault_injection: Vec<_> = shares.iter().map(|share| (share.kgc(), share.expose())).collect();
         let tell = |places: &[usize]| {
             let shares = places.iter().map(|place| (fault_injection[*place].0, &fault_injection[*place].1));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, EpochKeys, Slot, Suite};
 use quiver_crypto::Digest;
 use quiver_datagram::{Datagrams, Event, Payload, Priority};
-use quiver_mavlink::{Batch, Frame, MAX_FRAME_LEN, priority};
+use quiver_mavlink::{Frame, FrameBatch, MAX_FRAME_LEN, priority};
 use quiver_testbed::NEVER;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -38,7 +38,7 @@ const REFUSALS: [&str; 13] = [
 
 /// Bytes for the radio.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outgoing {
+pub(crate) enum OutgoingDatagram {
     /// A datagram with payloads.
     Payloads(Vec<u8>, Vec<Vec<u8>>),
     /// An announcement, or a manifest.
@@ -49,7 +49,7 @@ pub(crate) enum Outgoing {
 
 /// Time at which a payload arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
+pub(super) enum ArrivalPeriod {
     /// The time before anything of its sender was opened.
     SenderUnknown,
     /// The few seconds after a removal.
@@ -88,7 +88,7 @@ pub(crate) struct Station<S: Suite> {
     hostile: VecDeque<Vec<u8>>,
     /// Numbers of the datagrams that arrived, and payloads that arrived and were not opened yet.
     pub(super) seen: BTreeSet<u64>,
-    pub(super) unopened: BTreeMap<Vec<u8>, Arrival>,
+    pub(super) unopened: BTreeMap<Vec<u8>, ArrivalPeriod>,
 }
 
 impl<S: Suite> Station<S> {
@@ -165,7 +165,7 @@ impl<S: Suite> Station<S> {
     }
 
     fn offer(&mut self, now: Duration, frame: &[u8]) -> Offered {
-        let mut batch = Batch::new();
+        let mut batch = FrameBatch::new();
         let Ok(frame) = Frame::parse(frame) else { return Offered::NoKey };
         batch.push(frame, MAX_FRAME_LEN);
         let bytes = batch.take();
@@ -197,12 +197,12 @@ impl<S: Suite> Station<S> {
     }
 
     /// The next datagram for the radio, if it can take one.
-    pub(super) fn poll(&mut self, now: Duration) -> Option<Outgoing> {
+    pub(super) fn poll(&mut self, now: Duration) -> Option<OutgoingDatagram> {
         if self.free > now {
             return None;
         }
         if let Some(bytes) = self.hostile.pop_front() {
-            return Some(Outgoing::Hostile(bytes));
+            return Some(OutgoingDatagram::Hostile(bytes));
         }
         let before = self.datagrams.counters().sent_payloads;
         let datagram = self.datagrams.poll_datagram(now);
@@ -210,10 +210,10 @@ impl<S: Suite> Station<S> {
         let bytes = datagram?;
         let sealed = usize::try_from(self.datagrams.counters().sent_payloads - before).unwrap_or(usize::MAX);
         if sealed == 0 {
-            return Some(Outgoing::Announcement(bytes));
+            return Some(OutgoingDatagram::Announcement(bytes));
         }
         let payloads = self.waiting.drain(..sealed.min(self.waiting.len())).collect();
-        Some(Outgoing::Payloads(bytes, payloads))
+        Some(OutgoingDatagram::Payloads(bytes, payloads))
     }
 
     /// §20.9: the oldest telemetry is dropped first.
@@ -255,9 +255,9 @@ impl<S: Suite> Station<S> {
         report.without_key += self.closed;
         for arrival in self.unopened.values() {
             *match arrival {
-                Arrival::SenderUnknown => &mut report.unopened_at_first,
-                Arrival::AfterRemoval => &mut report.unopened_at_removal,
-                Arrival::Usual => &mut report.unopened,
+                ArrivalPeriod::SenderUnknown => &mut report.unopened_at_first,
+                ArrivalPeriod::AfterRemoval => &mut report.unopened_at_removal,
+                ArrivalPeriod::Usual => &mut report.unopened,
             } += 1;
         }
         // A datagram that the adversary cannot open is no refusal.

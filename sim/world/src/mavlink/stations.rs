@@ -9,7 +9,7 @@ use quiver_mavlink::{SystemIds, batch};
 use quiver_testbed::Traffic;
 use rand_chacha::ChaCha8Rng;
 
-use super::station::{Offered, Outgoing, Station};
+use super::station::{Offered, OutgoingDatagram, Station};
 use super::stream::{Stream, system_in_text};
 use super::tally::{MavlinkReport, Tally};
 use super::{DatagramEvent, DatagramEventKind, HEARTBEAT, HEARTBEAT_EVERY, MavlinkSetup};
@@ -25,7 +25,7 @@ const GROUND_STATION: u32 = 255;
 pub(crate) const MAX_STATIONS: usize = quiver_mavlink::MAX_NARROW_SYSTEM_IDS;
 
 /// A question of a station to its member's machine.
-pub(crate) enum Question<S: Suite> {
+pub(crate) enum StationQuestion<S: Suite> {
     /// Perhaps there is a newer epoch.
     Epoch,
     /// An answerable event of the datagrams: something to sign, or a signer to judge.
@@ -33,7 +33,7 @@ pub(crate) enum Question<S: Suite> {
 }
 
 /// Payloads of a datagram on its way.
-struct Flight {
+struct DatagramInFlight {
     sender: NodeId,
     payloads: Vec<Vec<u8>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Stations<S: Suite> {
     members: BTreeSet<NodeId>,
     /// System ids that the leader granted; all members are taken to know them.
     system_ids: SystemIds,
-    flights: BTreeMap<u64, Flight>,
+    flights: BTreeMap<u64, DatagramInFlight>,
     next_number: u64,
     tally: Tally,
     /// Events that no observer was told of yet.
@@ -189,19 +189,19 @@ impl<S: Suite> Stations<S> {
     }
 
     /// The next datagram of a station for the radio, with the number under which its payloads are remembered.
-    pub(crate) fn poll(&mut self, now: Duration, node: NodeId) -> Option<(Outgoing, u64)> {
+    pub(crate) fn poll(&mut self, now: Duration, node: NodeId) -> Option<(OutgoingDatagram, u64)> {
         let station = self.stations.get_mut(&node)?;
         let outgoing = station.poll(now)?;
         let outside = station.captured && !self.members.contains(&node);
         let report = &mut self.tally.report;
         match &outgoing {
             _ if outside => report.hostile += 1,
-            Outgoing::Hostile(_) => report.hostile += 1,
-            Outgoing::Announcement(bytes) => {
+            OutgoingDatagram::Hostile(_) => report.hostile += 1,
+            OutgoingDatagram::Announcement(bytes) => {
                 report.announcements += 1;
                 report.announcement_bytes += bytes.len() as u64;
             }
-            Outgoing::Payloads(bytes, payloads) => {
+            OutgoingDatagram::Payloads(bytes, payloads) => {
                 report.datagrams += 1;
                 report.datagram_bytes += bytes.len() as u64;
                 report.sent += payloads.len() as u64;
@@ -211,10 +211,10 @@ impl<S: Suite> Stations<S> {
         }
         let number = self.next_number;
         self.next_number += 1;
-        if let (Outgoing::Payloads(_, payloads), Some((epoch, slot))) = (&outgoing, station.sealing) {
+        if let (OutgoingDatagram::Payloads(_, payloads), Some((epoch, slot))) = (&outgoing, station.sealing) {
             let kind = DatagramEventKind::Sealed { epoch, slot, payloads: payloads.clone() };
             self.events.push(DatagramEvent { at: now, node, kind });
-            self.flights.insert(number, Flight { sender: node, payloads: payloads.clone() });
+            self.flights.insert(number, DatagramInFlight { sender: node, payloads: payloads.clone() });
             self.flights.remove(&number.wrapping_sub(IN_FLIGHT));
         }
         Some((outgoing, number))
@@ -260,14 +260,14 @@ impl<S: Suite> Stations<S> {
     }
 
     /// Takes what a station's datagrams have to say. Gives what they ask.
-    pub(crate) fn take_events(&mut self, now: Duration, node: NodeId) -> Vec<Question<S>> {
+    pub(crate) fn take_events(&mut self, now: Duration, node: NodeId) -> Vec<StationQuestion<S>> {
         let mut questions = Vec::new();
         while let Some(event) = self.stations.get_mut(&node).and_then(Station::poll_event) {
             match event {
                 Event::Received { slot, bytes, .. } => self.opened(now, node, slot, &bytes),
-                Event::EpochWanted => questions.push(Question::Epoch),
+                Event::EpochWanted => questions.push(StationQuestion::Epoch),
                 Event::SignatureWanted(_) | Event::SignerAnnounced { .. } => {
-                    questions.push(Question::Signing(event));
+                    questions.push(StationQuestion::Signing(event));
                 }
                 Event::Impostor { .. } | Event::TooManyForgeries { .. } => self.tally.report.suspicions += 1,
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::station::Arrival;
+use super::station::ArrivalPeriod;
 use crate::NodeId;
 
 /// Counts of the telemetry of a run by outcome. A frame has as many copies as there are other members.
@@ -82,7 +82,7 @@ impl MavlinkReport {
 
 /// State of a receiver about a sender.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pair {
+pub(super) struct SenderReception {
     /// True if anything was opened.
     pub(super) known: bool,
     /// Arrival of the first frame that was not opened since one was.
@@ -96,12 +96,12 @@ const AFTER_REMOVAL: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) report: MavlinkReport,
-    pub(super) pairs: BTreeMap<(NodeId, NodeId), Pair>,
+    pub(super) pairs: BTreeMap<(NodeId, NodeId), SenderReception>,
     pub(super) removal: Option<Duration>,
 }
 
 impl Tally {
-    pub(super) fn pair(&mut self, sender: NodeId, receiver: NodeId) -> &mut Pair {
+    pub(super) fn pair(&mut self, sender: NodeId, receiver: NodeId) -> &mut SenderReception {
         self.pairs.entry((sender, receiver)).or_default()
     }
 
@@ -116,12 +116,12 @@ impl Tally {
     }
 
     /// Kind of the time at which a frame of the sender arrives, if that is now.
-    pub(super) fn arrival(&mut self, now: Duration, sender: NodeId, receiver: NodeId) -> Arrival {
+    pub(super) fn arrival(&mut self, now: Duration, sender: NodeId, receiver: NodeId) -> ArrivalPeriod {
         let known = self.pair(sender, receiver).known;
         match known {
-            false => Arrival::SenderUnknown,
-            true if self.is_after_removal(now) => Arrival::AfterRemoval,
-            true => Arrival::Usual,
+            false => ArrivalPeriod::SenderUnknown,
+            true if self.is_after_removal(now) => ArrivalPeriod::AfterRemoval,
+            true => ArrivalPeriod::Usual,
         }
     }
 

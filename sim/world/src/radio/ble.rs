@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::power::RadioPower;
-use super::profile::{Access, Acknowledgement, Announcement, Link, Phy, Profile, Spacing};
+use super::profile::{Access, Acknowledgement, Announcement, CastProfile, Phy, Profile, Spacing};
 use super::{Preset, on_air};
 
 /// LE 1M: one megasymbol per second of one bit.
@@ -62,10 +62,10 @@ pub(super) fn profile() -> Profile {
     }
 }
 
-fn connection() -> Link {
+fn connection() -> CastProfile {
     // The peer answers each packet in the same connection event, with an empty one if it has nothing to say.
     let empty = on_air(PHY_OCTETS + PDU_HEADER, BIT_RATE);
-    Link {
+    CastProfile {
         capacity: MAX_DATA - L2CAP_OCTETS,
         overhead: PDU_HEADER + L2CAP_OCTETS,
         fragment_header: FRAGMENT_OCTETS,
@@ -83,9 +83,9 @@ fn connection() -> Link {
     }
 }
 
-fn advertising() -> Link {
+fn advertising() -> CastProfile {
     let indications = on_air(INDICATION_OCTETS * PRIMARY_CHANNELS, BIT_RATE);
-    Link {
+    CastProfile {
         capacity: MAX_ADVERTISING - EXTENDED_HEADER - STRUCTURE_OCTETS,
         overhead: PDU_HEADER + EXTENDED_HEADER + STRUCTURE_OCTETS,
         fragment_header: FRAGMENT_OCTETS,

@@ -41,7 +41,7 @@ pub enum Arithmetic {
 
 /// An operation that a drone's CPU time consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum CpuOperation {
     /// A secret scalar times a variable point.
     Multiplication,
     /// A secret scalar times the base point.
@@ -62,7 +62,7 @@ pub enum Operation {
     Poly1305Block,
 }
 
-impl Operation {
+impl CpuOperation {
     /// CPU cycles it takes.
     pub const fn cycles(self, arithmetic: Arithmetic) -> u64 {
         match (self, arithmetic) {
@@ -87,7 +87,7 @@ const fn of_instructions(instructions: u64) -> u64 {
 
 /// Cycles of SHA-256 over so many bytes: padding takes at least nine.
 pub const fn sha256(bytes: usize) -> u64 {
-    (bytes as u64 + 9).div_ceil(64) * Operation::Sha256Block.cycles(Arithmetic::Portable)
+    (bytes as u64 + 9).div_ceil(64) * CpuOperation::Sha256Block.cycles(Arithmetic::Portable)
 }
 
 /// Cycles of HMAC-SHA-256 over so many bytes: the inner hash behind a block of padded key, and the outer over
@@ -101,6 +101,6 @@ pub const fn hmac_sha256(bytes: usize) -> u64 {
 pub const fn chacha20_poly1305(associated: usize, bytes: usize) -> u64 {
     let stream = 1 + bytes.div_ceil(64) as u64;
     let tag = 1 + (associated.div_ceil(16) + bytes.div_ceil(16)) as u64;
-    stream * Operation::ChaCha20Block.cycles(Arithmetic::Portable)
-        + tag * Operation::Poly1305Block.cycles(Arithmetic::Portable)
+    stream * CpuOperation::ChaCha20Block.cycles(Arithmetic::Portable)
+        + tag * CpuOperation::Poly1305Block.cycles(Arithmetic::Portable)
 }

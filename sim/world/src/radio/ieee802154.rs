@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::power::RadioPower;
-use super::profile::{Access, Acknowledgement, Csma, Link, Phy, Profile, Spacing};
+use super::profile::{Access, Acknowledgement, CastProfile, Csma, Phy, Profile, Spacing};
 use super::{Preset, on_air};
 
 /// O-QPSK PHY at 2.4 GHz: 62.5 ksymbol/s of four bits.
@@ -42,7 +42,7 @@ const SPACING: Spacing =
     Spacing { short_up_to: 18, short: SYMBOL.saturating_mul(12), long: SYMBOL.saturating_mul(40) };
 
 pub(super) fn profile() -> Profile {
-    let broadcast = Link {
+    let broadcast = CastProfile {
         capacity: MAX_FRAME - MAC_OCTETS,
         overhead: MAC_OCTETS,
         fragment_header: FRAGMENT_OCTETS,
@@ -59,7 +59,7 @@ pub(super) fn profile() -> Profile {
         announcement: None,
         duty_cycle: None,
     };
-    let unicast = Link {
+    let unicast = CastProfile {
         acknowledgement: Some(Acknowledgement {
             after: TURNAROUND,
             on_air: on_air(PHY_OCTETS + ACK_OCTETS, BIT_RATE),

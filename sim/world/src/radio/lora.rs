@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::power::RadioPower;
-use super::profile::{Access, Acknowledgement, DutyCycle, Link, Phy, Profile, Spacing};
+use super::profile::{Access, Acknowledgement, CastProfile, DutyCycle, Phy, Profile, Spacing};
 use super::{Preset, SpreadingFactor};
 
 /// A chip at 125 kHz bandwidth; a symbol is 2^SF chips.
@@ -68,7 +68,7 @@ fn capacity(factor: SpreadingFactor) -> usize {
 
 pub(super) fn profile(factor: SpreadingFactor) -> Profile {
     let modulation = Modulation(factor);
-    let broadcast = Link {
+    let broadcast = CastProfile {
         capacity: capacity(factor),
         overhead: MAC_OCTETS,
         fragment_header: FRAGMENT_OCTETS,
@@ -80,7 +80,7 @@ pub(super) fn profile(factor: SpreadingFactor) -> Profile {
         duty_cycle: Some(DOWNLINK),
     };
     let ack = modulation.airtime(ACK_OCTETS);
-    let unicast = Link {
+    let unicast = CastProfile {
         acknowledgement: Some(Acknowledgement {
             after: RECEIVE_DELAY,
             on_air: ack,

@@ -8,7 +8,7 @@ use super::{Cast, Profile, Transmission};
 
 /// Time of a message on the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct ChannelTime {
     /// Time at which its first frame begins to contend for an idle channel, since the beginning of the world.
     pub start: Duration,
     /// End of its last frame, or of the acknowledgement of it.
@@ -50,11 +50,11 @@ impl Medium {
         cast: Cast,
         transmission: &Transmission,
         rng: &mut impl RngCore,
-    ) -> Slot {
+    ) -> ChannelTime {
         let (start, deferrals) = profile.link(cast).access.defer(now, self.busy_until, rng);
         let end = start + transmission.latency;
         self.busy_until = self.busy_until.max(end);
         self.carried += transmission.on_air;
-        Slot { start, end, deferrals }
+        ChannelTime { start, end, deferrals }
     }
 }

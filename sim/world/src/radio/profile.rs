@@ -13,8 +13,8 @@ use super::{Cast, Coding, Preset, on_air};
 pub struct Profile {
     pub(super) preset: Preset,
     pub(super) phy: Phy,
-    pub(super) unicast: Link,
-    pub(super) broadcast: Link,
+    pub(super) unicast: CastProfile,
+    pub(super) broadcast: CastProfile,
     pub(super) power: RadioPower,
     pub(super) rounds: u32,
     pub(super) coded: bool,
@@ -23,7 +23,7 @@ pub struct Profile {
 impl Profile {
     /// The radio that costs nothing.
     pub(super) fn ideal() -> Self {
-        let link = Link {
+        let link = CastProfile {
             capacity: usize::MAX,
             overhead: 0,
             fragment_header: 0,
@@ -154,7 +154,7 @@ impl Profile {
         }
     }
 
-    pub(super) fn link(&self, cast: Cast) -> &Link {
+    pub(super) fn link(&self, cast: Cast) -> &CastProfile {
         match cast {
             Cast::Unicast => &self.unicast,
             Cast::Broadcast => &self.broadcast,
@@ -195,7 +195,7 @@ impl Ofdm {
 
 /// Parameters that differ between unicast and broadcast.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Link {
+pub(super) struct CastProfile {
     /// Payload bytes of a frame without fragment header.
     pub(super) capacity: usize,
     /// MAC octets per frame beside the payload, fragment header not counted.
@@ -211,7 +211,7 @@ pub(super) struct Link {
     pub(super) duty_cycle: Option<DutyCycle>,
 }
 
-impl Link {
+impl CastProfile {
     pub(super) fn frames(&self, payload: usize) -> u32 {
         if payload <= self.capacity {
             return 1;
@@ -227,7 +227,7 @@ impl Link {
         (0..frames).map(move |index| header + piece.min(payload - index * piece))
     }
 
-    /// Splits a payload as [`Link::split`] does, and puts parity frames behind the parts, as long as the
+    /// Splits a payload as [`CastProfile::split`] does, and puts parity frames behind the parts, as long as the
     /// longest.
     pub(super) fn split_coded(
         &self,

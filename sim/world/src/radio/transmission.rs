@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::RngCore;
 
-use super::profile::Link;
+use super::profile::CastProfile;
 use super::{Cast, Coding, LossState, Profile};
 
 /// Costs of sending one message.
@@ -101,7 +101,7 @@ impl Profile {
 
 struct Sending<'a, R> {
     profile: &'a Profile,
-    link: &'a Link,
+    link: &'a CastProfile,
     done: Transmission,
     rng: &'a mut R,
 }

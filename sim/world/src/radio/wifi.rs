@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Preset;
 use super::power::RadioPower;
-use super::profile::{Access, Acknowledgement, Link, Ofdm, Phy, Profile, Spacing};
+use super::profile::{Access, Acknowledgement, CastProfile, Ofdm, Phy, Profile, Spacing};
 
 /// Preamble 16 µs, SIGNAL 4 µs and the 6 µs of silence of the ERP-OFDM signal extension; symbols of 4 µs with
 /// 24 data bits at 6 Mbit/s; 16 service and 6 tail bits.
@@ -41,7 +41,7 @@ const RETRIES: u32 = 6;
 const ACK_TIMEOUT: Duration = Duration::from_micros(39);
 
 pub(super) fn profile() -> Profile {
-    let broadcast = Link {
+    let broadcast = CastProfile {
         capacity: CAPACITY,
         overhead: OVERHEAD,
         fragment_header: FRAGMENT_OCTETS,
@@ -57,7 +57,7 @@ pub(super) fn profile() -> Profile {
         announcement: None,
         duty_cycle: None,
     };
-    let unicast = Link {
+    let unicast = CastProfile {
         acknowledgement: Some(Acknowledgement {
             after: SIFS,
             on_air: OFDM.airtime(ACK_OCTETS),

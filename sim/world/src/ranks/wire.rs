@@ -2,9 +2,9 @@
 
 /// Writes a message.
 #[derive(Debug, Default)]
-pub(crate) struct Writer(pub(crate) Vec<u8>);
+pub(crate) struct RankWriter(pub(crate) Vec<u8>);
 
-impl Writer {
+impl RankWriter {
     pub(crate) fn u8(&mut self, value: u8) -> &mut Self {
         self.0.push(value);
         self
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_a_cut_message_is_not() {
-        let mut writer = Writer::default();
+        let mut writer = RankWriter::default();
         writer.u8(1).bool(true).u32(2).u64(3).fixed(&[4; 3]).bytes(b"five");
         let read = |bytes: &[u8]| -> Option<()> {
             let mut reader = Reader(bytes);

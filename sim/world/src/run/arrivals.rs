@@ -17,7 +17,7 @@ use crate::{Action, Hop, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// State of every edge at its last relevant step.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct EdgeProgress {
     enrolled: bool,
     epoch: Option<Epoch>,
     /// Milliseconds since the world began.
@@ -27,7 +27,7 @@ struct Place {
 /// Notes the events for which a run waits.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals<S: Suite> {
-    edges: Vec<Place>,
+    edges: Vec<EdgeProgress>,
     pub(super) enrolled: u32,
     /// Epochs made.
     pub(super) made: usize,
@@ -57,7 +57,7 @@ pub(super) struct Arrivals<S: Suite> {
 
 impl<S: Suite> Arrivals<S> {
     pub(super) fn new(edges: u32, recorder: Option<TraceRecorder>) -> Self {
-        Self { edges: vec![Place::default(); edges as usize], recorder, ..Self::default() }
+        Self { edges: vec![EdgeProgress::default(); edges as usize], recorder, ..Self::default() }
     }
 
     /// The time after `start` in which each of these edges arrived.

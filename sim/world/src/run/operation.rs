@@ -14,7 +14,7 @@ const NAMES_SHOWN: usize = 20;
 
 /// A phase and its costs. `None` where the phase has nothing of a quantity, or the world cannot measure it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operation {
+pub struct PhaseCosts {
     /// The phase.
     pub phase: Phase,
     /// Part of the phase, or its size; empty if the phase says it all.
@@ -48,7 +48,7 @@ pub struct Operation {
     pub cpu: Option<Duration>,
 }
 
-impl Operation {
+impl PhaseCosts {
     /// An operation that cost only time.
     #[must_use]
     pub fn new(phase: Phase, drones: usize, took: Duration) -> Self {
@@ -142,7 +142,7 @@ impl RadioCost {
 
 /// An invariant that did not hold in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Violation {
+pub struct RunViolation {
     /// The invariant.
     pub invariant: Invariant,
     /// The step after which it was checked.
@@ -153,7 +153,7 @@ pub struct Violation {
     pub detail: String,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for RunViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (after {}): {}", self.invariant, self.step, self.detail)?;
         if self.drones.is_empty() {

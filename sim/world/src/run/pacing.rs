@@ -20,24 +20,24 @@ use crate::radio::{Cast, Preset};
 
 /// Kind of a message by its sender; its bytes over ristretto255 as measured.
 #[derive(Clone, Copy, Debug)]
-enum Sender {
+enum PacedMessage {
     Drone(usize),
     Gateway(usize),
 }
-use Sender::{Drone, Gateway};
+use PacedMessage::{Drone, Gateway};
 
 /// Hello, cookie, request, sealed key.
-const ENROLMENT: [Sender; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)];
+const ENROLMENT: [PacedMessage; 4] = [Drone(30), Gateway(72), Drone(360), Gateway(350)];
 /// Hello, challenge, request, welcome, acknowledgement.
-const JOIN: [Sender; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
+const JOIN: [PacedMessage; 5] = [Drone(210), Gateway(230), Drone(450), Gateway(450), Drone(54)];
 /// A member's entry and its acknowledgement.
-const FOLLOWING: [Sender; 2] = [Gateway(455), Drone(54)];
+const FOLLOWING: [PacedMessage; 2] = [Gateway(455), Drone(54)];
 /// Exchange after a restart of the leader: question, answer, entry of the opening, acknowledgement, new spare
 /// point, receipt, path.
-const OPENING: [Sender; 7] =
+const OPENING: [PacedMessage; 7] =
     [Drone(107), Gateway(560), Gateway(520), Drone(54), Drone(130), Gateway(50), Gateway(900)];
 /// The same under a tree, whose wraps are broadcast: question, acknowledgement, new spare point, receipt.
-const OPENING_BY_WRAPS: [Sender; 4] = [Drone(107), Drone(54), Drone(130), Gateway(50)];
+const OPENING_BY_WRAPS: [PacedMessage; 4] = [Drone(107), Drone(54), Drone(130), Gateway(50)];
 /// Wraps of an opening for each drone: one and a half, and their share of what is beside them.
 const OPENING_WRAPS: usize = 54;
 /// Drones beyond which a leader opens no term by wraps.
@@ -168,7 +168,7 @@ impl Exchanges {
     fn over(air: &AirSetup, plan: &RunPlan) -> Self {
         let drones = plan.drones.saturating_add(plan.newcomers);
         let levels = drones.max(2).next_power_of_two().ilog2() as usize;
-        let mut radio = Radio { air, rng: ChaCha8Rng::seed_from_u64(0) };
+        let mut radio = TimedRadio { air, rng: ChaCha8Rng::seed_from_u64(0) };
         let tree = plan.strategy == StrategyKind::Tree;
         let by_wraps = tree && drones <= MOST_BY_WRAPS;
         let wraps = HEADER + WRAPS * levels * plan.leavers as usize;
@@ -191,14 +191,14 @@ impl Exchanges {
 }
 
 /// A radio whose messages are timed.
-struct Radio<'a> {
+struct TimedRadio<'a> {
     air: &'a AirSetup,
     rng: ChaCha8Rng,
 }
 
-impl Radio<'_> {
+impl TimedRadio<'_> {
     /// Mean time of a message over a free channel, and mean silence of its sender afterwards.
-    fn mean(&mut self, cast: Cast, said: Sender) -> (Duration, Duration) {
+    fn mean(&mut self, cast: Cast, said: PacedMessage) -> (Duration, Duration) {
         let profile = self.air.profile.clone();
         let (profile, bytes) = match said {
             Drone(bytes) => (profile, bytes),
@@ -215,7 +215,7 @@ impl Radio<'_> {
     }
 
     /// Time of an exchange on the channel, or of the gateway with its silence, whichever is longer.
-    fn taken(&mut self, exchange: &[Sender]) -> Duration {
+    fn taken(&mut self, exchange: &[PacedMessage]) -> Duration {
         let (mut channel, mut gateway) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {
             let (latency, silence) = self.mean(Cast::Unicast, *said);
@@ -229,7 +229,7 @@ impl Radio<'_> {
 
     /// Time until the last message of an exchange has arrived, if it comes from a drone that must keep
     /// silent.
-    fn until_end(&mut self, exchange: &[Sender]) -> Duration {
+    fn until_end(&mut self, exchange: &[PacedMessage]) -> Duration {
         let (mut at, mut silent_until) = (Duration::ZERO, Duration::ZERO);
         for said in exchange {
             let (latency, silence) = self.mean(Cast::Unicast, *said);

@@ -13,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::{
-    Arrivals, FinishedPart, Operation, Pacing, Pairs, Phase, Progress, RadioCost, Run, RunPlan, RunWatcher,
-    Violation,
+    Arrivals, FinishedPart, Pacing, Pairs, Phase, PhaseCosts, RadioCost, Run, RunPlan, RunProgress,
+    RunViolation, RunWatcher,
 };
 use crate::rng_stream::{self, RngStream, below};
 use crate::trace::{Trace, TraceRecorder};
@@ -39,8 +39,8 @@ pub(super) struct Phases<'a, S: Suite> {
     interrupted: bool,
     pub(super) arrivals: Arrivals<S>,
     rng: ChaCha8Rng,
-    pub(super) operations: Vec<Operation>,
-    pub(super) violations: Vec<Violation>,
+    pub(super) operations: Vec<PhaseCosts>,
+    pub(super) violations: Vec<RunViolation>,
     pub(super) checks: u64,
     /// Members of the group.
     pub(super) members: Vec<u32>,
@@ -179,7 +179,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         }
         let traffic = self.world.traffic();
         let radio = self.radio().zip(mark.radio).map(|(now, before)| now.since(&before));
-        let operation = Operation {
+        let operation = PhaseCosts {
             detail: detail.into(),
             leader_cpu: Some(self.world.leader_cpu().saturating_sub(mark.leader)),
             epochs: self.arrivals.made - mark.made,
@@ -189,7 +189,7 @@ impl<'a, S: Suite> Phases<'a, S> {
             air_bytes: radio.map(|radio| radio.bytes),
             radio,
             cpu: Some(Duration::from_nanos(self.total(nanos(mark.cpu.elapsed())))),
-            ..Operation::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
+            ..PhaseCosts::new(phase, drones.len(), self.world.time().saturating_sub(mark.at))
         };
         let mut operation = operation.with_latencies(self.latencies(drones, mark.at));
         if drones.len() > MOST_LATENCIES {
@@ -220,7 +220,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         if self.interrupted {
             return;
         }
-        self.violations.push(Violation { invariant, step: step.to_string(), drones: Vec::new(), detail });
+        self.violations.push(RunViolation { invariant, step: step.to_string(), drones: Vec::new(), detail });
     }
 
     /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened: not if the run is
@@ -250,7 +250,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         let at = self.world.time();
         let (operations, violations, checks) = (&self.operations[..], &self.violations[..], self.checks);
         let finished = FinishedPart { operations, violations, checks };
-        let ends = (self.watch)(Progress { phase, done, of, at }, finished).is_break();
+        let ends = (self.watch)(RunProgress { phase, done, of, at }, finished).is_break();
         self.interrupted |= self.world.anywhere(ends) || self.world.lost_rank().is_some();
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Scenario;
 use crate::formats::movements::Movements;
-use crate::trace::{Place, Places};
+use crate::trace::{DronePaths, DronePosition};
 use crate::{Action, LinkFaults, NodeId};
 
 /// Interval between looks at where an edge is.
@@ -35,7 +35,7 @@ impl Scenario {
         if looks > MAX_LOOKS {
             return Err(format!("{nodes} drones for {} s are too many", self.duration.as_secs()));
         }
-        let mut places = Places::new(movements.reach(), Some(range), edges);
+        let mut places = DronePaths::new(movements.reach(), Some(range), edges);
         let mut flown = Vec::new();
         for (node, path) in (0..).zip(movements.paths()) {
             path.iter().for_each(|place| places.stand(node, *place));
@@ -49,7 +49,7 @@ impl Scenario {
                 now += STEP;
             }
             if let Some(last) = path.last() {
-                places.stand(node, Place { at: last.at.max(self.duration), ..*last });
+                places.stand(node, DronePosition { at: last.at.max(self.duration), ..*last });
             }
             if !heard {
                 flown.push((self.duration, links(node, true)));
@@ -74,13 +74,13 @@ mod tests {
     use super::*;
     use crate::WorldSuite;
     use crate::formats::movements::MovementFormat;
-    use crate::scenario::{Reading, Recording};
+    use crate::scenario::{ReadOptions, Recording};
 
     fn scenario(more: &str) -> Scenario {
         let text = format!(
             "title = \"x\"\nabout = \"\"\nduration = \"40s\"\n[fleet]\nmembers = 3\n{more}[[event]]\nat = \"20s\"\nrekey = true\n"
         );
-        Scenario::parse("x.toml", &text, Reading::default()).unwrap()
+        Scenario::parse("x.toml", &text, ReadOptions::default()).unwrap()
     }
 
     /// The second node is out of range from the 11th to the 29th second.

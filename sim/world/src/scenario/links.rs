@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_scenario_format::{BurstTable, Links, Radio};
+use quiver_scenario_format::{BurstTable, LinksTable, RadioTable};
 use toml::Spanned;
 
 use super::ScenarioError;
@@ -12,7 +12,7 @@ use crate::radio::Loss;
 use crate::{Burst, LinkFaults};
 
 /// Reads the faults of links.
-pub(super) fn read(source: &SourceText<'_>, table: &Links) -> Result<LinkFaults, ScenarioError> {
+pub(super) fn read(source: &SourceText<'_>, table: &LinksTable) -> Result<LinkFaults, ScenarioError> {
     let usual = LinkFaults::SOUND;
     let share = |value: Option<&Spanned<f64>>| value.map_or(Ok(0.0), |value| probability(source, value));
     // Zero would let causes and effects fall together, and stretches of no length run no two nodes at once.
@@ -30,7 +30,7 @@ pub(super) fn read(source: &SourceText<'_>, table: &Links) -> Result<LinkFaults,
 }
 
 /// Reads the losses of a radio's links.
-pub(super) fn radio_loss(source: &SourceText<'_>, table: &Radio) -> Result<Loss, ScenarioError> {
+pub(super) fn radio_loss(source: &SourceText<'_>, table: &RadioTable) -> Result<Loss, ScenarioError> {
     match (&table.loss, &table.burst) {
         (None, None) => Ok(Loss::None),
         (Some(loss), None) => Ok(Loss::Independent { per_frame: probability(source, loss)? }),

@@ -9,9 +9,9 @@ use toml::Spanned;
 
 use super::ScenarioError;
 use super::error::SourceText;
-use super::script::Limits;
+use super::script::ScriptLimits;
 use super::settings::time;
-use crate::trace::{Place, Places};
+use crate::trace::{DronePaths, DronePosition};
 use crate::{Action, LinkFaults, NodeId};
 
 /// The random waypoint model (Johnson and Maltz, *Dynamic source routing in ad hoc wireless networks*, 1996)
@@ -20,10 +20,10 @@ use crate::{Action, LinkFaults, NodeId};
 pub(super) fn plan(
     source: &SourceText<'_>,
     table: &Spanned<Mobility>,
-    limits: Limits,
+    limits: ScriptLimits,
     rng: &mut impl RngCore,
-) -> Result<(Vec<(Duration, Action)>, Places), ScenarioError> {
-    let (mobility, Limits { census, duration, actions }) = (table.get_ref(), limits);
+) -> Result<(Vec<(Duration, Action)>, DronePaths), ScenarioError> {
+    let (mobility, ScriptLimits { census, duration, actions }) = (table.get_ref(), limits);
     let from = time(source, &mobility.from, Duration::ZERO..=duration)?;
     let until = time(source, &mobility.until, from..=duration)?;
     let second = Duration::from_secs(1);
@@ -51,9 +51,9 @@ pub(super) fn plan(
         return Err(source.at(table.span(), what));
     }
     let mut actions = Vec::new();
-    let mut places = Places::new(air.side / 2.0, Some(air.range), census.edges);
+    let mut places = DronePaths::new(air.side / 2.0, Some(air.range), census.edges);
     for edge in edges {
-        let mut drone = Drone { at: air.point(rng), to: air.point(rng), heard: true };
+        let mut drone = MovingDrone { at: air.point(rng), to: air.point(rng), heard: true };
         let mut now = from;
         places.stand(edge, place(now, drone.at));
         while now < until {
@@ -78,8 +78,8 @@ pub(super) fn plan(
     Ok((actions, places))
 }
 
-fn place(at: Duration, (x, y): Point) -> Place {
-    Place { at, x, y }
+fn place(at: Duration, (x, y): PlanePoint) -> DronePosition {
+    DronePosition { at, x, y }
 }
 
 fn links(edge: u32, heard: bool) -> Action {
@@ -87,7 +87,7 @@ fn links(edge: u32, heard: bool) -> Action {
     Action::LinksOf(NodeId::Edge(edge), (!heard).then_some(silence))
 }
 
-type Point = (f64, f64);
+type PlanePoint = (f64, f64);
 
 struct Air {
     side: f64,
@@ -98,23 +98,23 @@ struct Air {
 
 impl Air {
     /// Anywhere in the square around the origin.
-    fn point(&self, rng: &mut impl RngCore) -> Point {
+    fn point(&self, rng: &mut impl RngCore) -> PlanePoint {
         let mut coordinate = || (rng.gen_range(0.0..1.0) - 0.5) * self.side;
         (coordinate(), coordinate())
     }
 
-    fn reaches(&self, (x, y): Point) -> bool {
+    fn reaches(&self, (x, y): PlanePoint) -> bool {
         x * x + y * y <= self.range * self.range
     }
 }
 
-struct Drone {
-    at: Point,
-    to: Point,
+struct MovingDrone {
+    at: PlanePoint,
+    to: PlanePoint,
     heard: bool,
 }
 
-impl Drone {
+impl MovingDrone {
     /// A step towards the next point; a step that reaches it ends there. Returns whether it did.
     fn fly(&mut self, air: &Air, rng: &mut impl RngCore) -> bool {
         let (dx, dy) = (self.to.0 - self.at.0, self.to.1 - self.at.1);

@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::error::SourceText;
 use super::names::Census;
 use super::settings::{self, time};
-use super::{Reading, Scenario, ScenarioError, churn, links, mobility, stem};
+use super::{ReadOptions, Scenario, ScenarioError, churn, links, mobility, stem};
 use crate::rng_stream::{self, RngStream};
 use crate::{Action, DiskState, NodeId, NodeSet, Partition, Setup, bound};
 
@@ -23,11 +23,15 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// Longest duration of a scenario.
 const MAX_DURATION: Duration = Duration::from_secs(30 * 86_400);
 
-type Read<T> = Result<T, ScenarioError>;
+type ScriptResult<T> = Result<T, ScenarioError>;
 type Timed = (Duration, Action);
 
 /// Turns a file into a scenario.
-pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading) -> Read<Scenario> {
+pub(super) fn read(
+    source: &SourceText<'_>,
+    raw: &format::File,
+    reading: ReadOptions,
+) -> ScriptResult<Scenario> {
     let duration = time(source, &raw.duration, Duration::from_secs(1)..=MAX_DURATION)?;
     let edge_timing = settings::edge_timing(source, &raw.edge)?;
     let settle = match &raw.settle {
@@ -106,7 +110,7 @@ pub(super) fn read(source: &SourceText<'_>, raw: &format::File, reading: Reading
 
 /// Limits of what a table plans.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct ScriptLimits {
     /// The nodes there are.
     pub(super) census: Census,
     /// Duration of the scenario.
@@ -127,8 +131,8 @@ struct Scripter<'a> {
 }
 
 impl Scripter<'_> {
-    fn limits(&self) -> Limits {
-        Limits { census: self.census, duration: self.duration, actions: self.room() }
+    fn limits(&self) -> ScriptLimits {
+        ScriptLimits { census: self.census, duration: self.duration, actions: self.room() }
     }
 
     /// Number of actions for which there is room.
@@ -137,7 +141,7 @@ impl Scripter<'_> {
     }
 
     /// Refuses more actions than there is room for, before they are made: their number comes from the file.
-    fn make_room(&self, place: Range<usize>, actions: u64) -> Read<()> {
+    fn make_room(&self, place: Range<usize>, actions: u64) -> ScriptResult<()> {
         if actions > self.room() as u64 {
             return Err(self.source.at(place, too_many()));
         }
@@ -145,14 +149,14 @@ impl Scripter<'_> {
     }
 
     /// Switches all nodes on, and makes the members join.
-    fn beginning(&mut self, fleet: &format::Fleet, members: u32) -> Read<()> {
+    fn beginning(&mut self, fleet: &format::ScenarioFleet, members: u32) -> ScriptResult<()> {
         let listed = |names: &Option<Names>| match names {
             None => Ok(BTreeSet::new()),
             Some(names) => self.census.nodes(self.source, names),
         };
         let (off, out) = (listed(&fleet.off)?, listed(&fleet.stay_out)?);
         let whole = Duration::ZERO..=self.duration;
-        let time_or = |value: &Option<Spanned<format::Span>>, usual: Duration| {
+        let time_or = |value: &Option<Spanned<format::DurationText>>, usual: Duration| {
             value.as_ref().map_or(Ok(usual), |value| time(self.source, value, whole.clone()))
         };
         let start_over = time_or(&fleet.start_over, Duration::ZERO)?;
@@ -175,14 +179,14 @@ impl Scripter<'_> {
     }
 
     /// Actions that were planned elsewhere.
-    fn extend(&mut self, place: Range<usize>, actions: Vec<Timed>) -> Read<()> {
+    fn extend(&mut self, place: Range<usize>, actions: Vec<Timed>) -> ScriptResult<()> {
         self.make_room(place, actions.len() as u64)?;
         self.actions.extend(actions);
         Ok(())
     }
 
     /// An `[[event]]`, as often as it repeats.
-    fn event(&mut self, event: &Spanned<format::Event>) -> Read<()> {
+    fn event(&mut self, event: &Spanned<format::EventTable>) -> ScriptResult<()> {
         let table = event.get_ref();
         let at = time(self.source, &table.at, Duration::ZERO..=self.duration)?;
         let (every, times) = match &table.repeat {
@@ -220,7 +224,7 @@ impl Scripter<'_> {
     }
 
     /// Actions of an event: exactly one kind, of one or many nodes.
-    fn actions_of(&mut self, event: &Spanned<format::Event>) -> Read<Vec<Action>> {
+    fn actions_of(&mut self, event: &Spanned<format::EventTable>) -> ScriptResult<Vec<Action>> {
         let table = event.get_ref();
         let found = [
             self.about_edges(table)?,
@@ -241,7 +245,7 @@ impl Scripter<'_> {
         }
     }
 
-    fn about_edges(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+    fn about_edges(&self, table: &format::EventTable) -> ScriptResult<Option<Vec<Action>>> {
         if let Some(certify) = table.certify.as_ref().map(Spanned::get_ref) {
             let fields = settings::fields(self.source, certify)?;
             let edges = self.census.edges(self.source, &certify.edges)?;
@@ -263,7 +267,7 @@ impl Scripter<'_> {
         Ok(Some(self.census.edges(self.source, names)?.into_iter().map(action).collect()))
     }
 
-    fn about_nodes(&mut self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+    fn about_nodes(&mut self, table: &format::EventTable) -> ScriptResult<Option<Vec<Action>>> {
         let nodes = |names: &Names| self.census.nodes(self.source, names);
         let actions = if let Some(names) = &table.start {
             nodes(names)?.into_iter().map(Action::Start).collect()
@@ -291,7 +295,7 @@ impl Scripter<'_> {
         Ok(Some(actions))
     }
 
-    fn about_links(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+    fn about_links(&self, table: &format::EventTable) -> ScriptResult<Option<Vec<Action>>> {
         if let Some(faults) = &table.links {
             return Ok(Some(vec![Action::Links(links::read(self.source, faults.get_ref())?)]));
         }
@@ -320,7 +324,7 @@ impl Scripter<'_> {
         Ok(set(table.heal.as_ref()).then(|| vec![Action::Heal]))
     }
 
-    fn about_kgcs(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+    fn about_kgcs(&self, table: &format::EventTable) -> ScriptResult<Option<Vec<Action>>> {
         let kinds = [
             (&table.lie, (|kgc| Action::Lie { kgc, lies: true }) as fn(KgcId) -> Action),
             (&table.repent, |kgc| Action::Lie { kgc, lies: false }),
@@ -334,14 +338,14 @@ impl Scripter<'_> {
         Ok(Some(self.census.kgcs(self.source, names)?.into_iter().map(action).collect()))
     }
 
-    fn about_orders(&mut self, table: &format::Event) -> Option<Vec<Action>> {
+    fn about_orders(&mut self, table: &format::EventTable) -> Option<Vec<Action>> {
         set(table.order.as_ref()).then(|| {
             self.said += 1;
             vec![Action::Order(self.said - 1)]
         })
     }
 
-    fn about_adversary(&self, table: &format::Event) -> Read<Option<Vec<Action>>> {
+    fn about_adversary(&self, table: &format::EventTable) -> ScriptResult<Option<Vec<Action>>> {
         if let Some(replay) = table.replay.as_ref().map(Spanned::get_ref) {
             let mut rng = rng_stream::generator(self.seed ^ self.actions.len() as u64, RngStream::Adversary);
             let nodes = self.census.nodes(self.source, &replay.nodes)?;
@@ -357,7 +361,7 @@ impl Scripter<'_> {
     }
 }
 
-fn disk_state(source: &SourceText<'_>, disk: &format::DiskTable) -> Read<DiskState> {
+fn disk_state(source: &SourceText<'_>, disk: &format::DiskTable) -> ScriptResult<DiskState> {
     match (*disk.state.get_ref(), &disk.writes) {
         (format::DiskWord::Sound, None) => Ok(DiskState::Sound),
         (format::DiskWord::Full, None) => Ok(DiskState::Full),
@@ -381,7 +385,7 @@ fn set(flag: Option<&Spanned<bool>>) -> bool {
 }
 
 /// Number of actions that an event names.
-fn count_actions(table: &format::Event) -> usize {
+fn count_actions(table: &format::EventTable) -> usize {
     let named = [
         table.start.is_some(),
         table.stop.is_some(),

@@ -7,14 +7,14 @@ use std::time::Duration;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_link::TrickleConfig;
-use quiver_scenario_format::{self as format, RepeatsTable, Span};
+use quiver_scenario_format::{self as format, DurationText, RepeatsTable};
 use toml::Spanned;
 
 use super::error::SourceText;
 use super::expect::ExpectedTelemetry;
 use super::names::Census;
-use super::{Expectations, RadioPlan, Reading, ScenarioError, links};
-use crate::admission::{FENCE, Fields, MAX_PERIOD, MIN_PERIOD, Rules, check};
+use super::{Expectations, RadioPlan, ReadOptions, ScenarioError, links};
+use crate::admission::{CertifiedFields, FENCE, MAX_PERIOD, MIN_PERIOD, Rules, check};
 use crate::fleet::check_quorum;
 use crate::mavlink::stations::MAX_STATIONS;
 use crate::radio::cycles::Arithmetic;
@@ -31,10 +31,10 @@ const DAY: u64 = 86_400;
 /// Default silence of an active leader before a deputy takes over.
 const SILENCE: Duration = Duration::from_secs(10);
 
-type Read<T> = Result<T, ScenarioError>;
+type SettingsResult<T> = Result<T, ScenarioError>;
 
 /// The title, which must not be empty.
-pub(super) fn title(source: &SourceText<'_>, title: &Spanned<String>) -> Read<String> {
+pub(super) fn title(source: &SourceText<'_>, title: &Spanned<String>) -> SettingsResult<String> {
     match title.get_ref().trim() {
         "" => Err(source.at(title.span(), "is empty")),
         text => Ok(text.to_owned()),
@@ -44,9 +44,9 @@ pub(super) fn title(source: &SourceText<'_>, title: &Spanned<String>) -> Read<St
 /// Numbers of members, strangers and leaders, if the machine can carry them.
 pub(super) fn population(
     source: &SourceText<'_>,
-    fleet: &format::Fleet,
-    reading: Reading,
-) -> Read<(u32, u32, u16)> {
+    fleet: &format::ScenarioFleet,
+    reading: ReadOptions,
+) -> SettingsResult<(u32, u32, u16)> {
     let within = |value: &Spanned<u64>, bounds: Range<u64>| match *value.get_ref() {
         count if bounds.contains(&count) => Ok(count),
         count => {
@@ -70,7 +70,7 @@ pub(super) fn population(
 }
 
 /// Number of KGCs, and their threshold.
-pub(super) fn quorum(source: &SourceText<'_>, fleet: &format::Fleet) -> Read<(u16, u16)> {
+pub(super) fn quorum(source: &SourceText<'_>, fleet: &format::ScenarioFleet) -> SettingsResult<(u16, u16)> {
     let kgcs = fleet.kgcs.as_ref().map_or(1, |kgcs| *kgcs.get_ref());
     let threshold = fleet.threshold.as_ref().map_or(kgcs / 2 + 1, |threshold| *threshold.get_ref());
     let span = [&fleet.threshold, &fleet.kgcs].into_iter().flatten().next().map(Spanned::span);
@@ -83,10 +83,10 @@ pub(super) fn quorum(source: &SourceText<'_>, fleet: &format::Fleet) -> Read<(u1
 /// The strangers that race for one token.
 pub(super) fn one_token(
     source: &SourceText<'_>,
-    fleet: &format::Fleet,
+    fleet: &format::ScenarioFleet,
     census: Census,
     members: u32,
-) -> Read<Vec<u32>> {
+) -> SettingsResult<Vec<u32>> {
     let Some(names) = &fleet.one_token else { return Ok(Vec::new()) };
     let edges = census.edges(source, names)?;
     match edges.first() {
@@ -106,10 +106,10 @@ const BYTES_PER_LINK: u64 = 1 << 10;
 /// A length of time within bounds.
 pub(super) fn time(
     source: &SourceText<'_>,
-    span: &Spanned<Span>,
+    span: &Spanned<DurationText>,
     bounds: RangeInclusive<Duration>,
-) -> Read<Duration> {
-    let Span(time) = *span.get_ref();
+) -> SettingsResult<Duration> {
+    let DurationText(time) = *span.get_ref();
     if bounds.contains(&time) {
         return Ok(time);
     }
@@ -132,7 +132,11 @@ pub(super) fn shown(time: Duration) -> String {
 }
 
 /// A length of time from a millisecond to a day, if the file gives one.
-fn set(source: &SourceText<'_>, span: &Option<Spanned<Span>>, timing: &mut Duration) -> Read<()> {
+fn set(
+    source: &SourceText<'_>,
+    span: &Option<Spanned<DurationText>>,
+    timing: &mut Duration,
+) -> SettingsResult<()> {
     if let Some(span) = span {
         *timing = time(source, span, Duration::from_millis(1)..=Duration::from_secs(86_400))?;
     }
@@ -144,7 +148,7 @@ pub(super) fn leader_timing(
     source: &SourceText<'_>,
     table: &format::LeaderTable,
     leaders: u16,
-) -> Read<LeaderTiming> {
+) -> SettingsResult<LeaderTiming> {
     let mut timing = LeaderTiming::default();
     set(source, &table.validity, &mut timing.validity)?;
     set(source, &table.batching, &mut timing.batching)?;
@@ -159,7 +163,7 @@ pub(super) fn leader_timing(
 }
 
 /// Timing of edges.
-pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) -> Read<EdgeTiming> {
+pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) -> SettingsResult<EdgeTiming> {
     let mut timing = EdgeTiming::default();
     set(source, &table.retry, &mut timing.retry)?;
     set(source, &table.retry_max, &mut timing.retry_max)?;
@@ -169,7 +173,10 @@ pub(super) fn edge_timing(source: &SourceText<'_>, table: &format::EdgeTable) ->
 }
 
 /// Reads the radio over which they talk.
-pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radio>>) -> Read<RadioPlan> {
+pub(super) fn radio(
+    source: &SourceText<'_>,
+    table: Option<&Spanned<format::RadioTable>>,
+) -> SettingsResult<RadioPlan> {
     let Some(table) = table.map(Spanned::get_ref) else {
         return Ok(RadioPlan { rounds: 1, ..RadioPlan::default() });
     };
@@ -192,9 +199,9 @@ pub(super) fn radio(source: &SourceText<'_>, table: Option<&Spanned<format::Radi
 /// Members out of the leader's range.
 pub(super) fn two_hops(
     source: &SourceText<'_>,
-    table: Option<&Spanned<format::Radio>>,
+    table: Option<&Spanned<format::RadioTable>>,
     telemetry: bool,
-) -> Read<Option<TwoHops>> {
+) -> SettingsResult<Option<TwoHops>> {
     let Some(radio) = table.map(Spanned::get_ref) else { return Ok(None) };
     let Some(spread) = &radio.spread else {
         return match &radio.repeats {
@@ -232,7 +239,7 @@ pub(super) fn mavlink(
     raw: &format::File,
     systems: u64,
     radio: RadioPlan,
-) -> Read<Option<MavlinkSetup>> {
+) -> SettingsResult<Option<MavlinkSetup>> {
     let Some(spanned) = &raw.mavlink else { return Ok(None) };
     let table = spanned.get_ref();
     if systems > MAX_STATIONS as u64 {
@@ -284,7 +291,10 @@ pub(super) fn mavlink(
 }
 
 /// Bounds of what becomes of telemetry.
-fn expected_telemetry(source: &SourceText<'_>, table: &format::ExpectMavlink) -> Read<ExpectedTelemetry> {
+fn expected_telemetry(
+    source: &SourceText<'_>,
+    table: &format::ExpectMavlink,
+) -> SettingsResult<ExpectedTelemetry> {
     let share = |value: &Option<Spanned<f64>>| {
         value.as_ref().map(|value| links::probability(source, value)).transpose()
     };
@@ -307,7 +317,7 @@ fn expected_telemetry(source: &SourceText<'_>, table: &format::ExpectMavlink) ->
 pub(super) fn admission(
     source: &SourceText<'_>,
     table: Option<&Spanned<format::AdmissionTable>>,
-) -> Read<Option<Rules>> {
+) -> SettingsResult<Option<Rules>> {
     let Some(table) = table.map(Spanned::get_ref) else { return Ok(None) };
     let mut rules = Rules::of(FENCE);
     if let Some(policy) = &table.policy {
@@ -322,10 +332,10 @@ pub(super) fn admission(
 }
 
 /// Certified fields.
-pub(super) fn fields(source: &SourceText<'_>, certify: &format::Certify) -> Read<Fields> {
+pub(super) fn fields(source: &SourceText<'_>, certify: &format::Certify) -> SettingsResult<CertifiedFields> {
     let format::Certify { x, y, battery, .. } = certify;
     match *battery.get_ref() {
-        battery @ 0..=100 => Ok(Fields { x: *x, y: *y, battery }),
+        battery @ 0..=100 => Ok(CertifiedFields { x: *x, y: *y, battery }),
         other => Err(source.at(battery.span(), format!("{other} is not in 0 to 100"))),
     }
 }
@@ -336,7 +346,7 @@ pub(super) fn expectations(
     table: &format::Expect,
     census: Census,
     has_mavlink: bool,
-) -> Read<Expectations> {
+) -> SettingsResult<Expectations> {
     let outside = table.outside.as_ref().map_or(Ok(BTreeSet::new()), |names| census.edges(source, names))?;
     let liars = table.liars.as_ref().map(|names| match names.get_ref().is_empty() {
         true => Ok(BTreeSet::new()),

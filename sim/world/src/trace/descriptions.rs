@@ -1,7 +1,7 @@
 //! Describes in words what a trace has: events of nodes, actions, how long faults last.
 
 use quiver_admission::{AnonymousEvent, Ending};
-use quiver_ainq::{Epoch, Kind};
+use quiver_ainq::{Epoch, EpochKind};
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_relay::RelayEvent;
@@ -99,13 +99,13 @@ fn kgc(event: &KgcEvent) -> Option<String> {
 pub(super) fn epoch(
     leader: NodeId,
     epoch: Epoch,
-    kind: Kind,
+    kind: EpochKind,
     (members, added, removed): (usize, usize, usize),
 ) -> String {
-    let makes = if kind == Kind::Open { "opens a term with" } else { "makes" };
+    let makes = if kind == EpochKind::Open { "opens a term with" } else { "makes" };
     let mut text = format!("{leader} {makes} epoch {epoch}, {members} members");
     for (count, what) in [(added, "added"), (removed, "removed")] {
-        if count > 0 && kind != Kind::Open {
+        if count > 0 && kind != EpochKind::Open {
             text += &format!(", {count} {what}");
         }
     }

@@ -10,9 +10,10 @@ use quiver_group::{Edge, KemState, LeaderEvent};
 
 use super::descriptions::{self, Lasting, describe};
 use super::{
-    EventKind, Fact, HopRow, PURPOSES, Place, Places, SecondFactor, Trace, TraceEvent, What, micros,
+    DronePaths, DronePosition, EventKind, Fact, HopRow, PURPOSES, SecondFactor, Trace, TraceEvent, What,
+    micros,
 };
-use crate::admission::Fields;
+use crate::admission::CertifiedFields;
 use crate::air::purpose;
 use crate::node_id::NodeIndex;
 use crate::{Action, Cause, Effect, Hop, NodeEvent, NodeId, Step, StepObserver, World};
@@ -35,7 +36,7 @@ const GRID: u32 = 61;
 pub struct TraceRecorder {
     nodes: NodeIndex,
     edges: u32,
-    places: Option<Places>,
+    places: Option<DronePaths>,
     epochs: BTreeMap<Epoch, i64>,
     texts: BTreeMap<String, i64>,
     kems: BTreeMap<SecondFactor, i64>,
@@ -57,7 +58,7 @@ pub struct TraceRecorder {
 
 impl TraceRecorder {
     /// A recorder of this world. `places` is where its edges fly.
-    pub fn new<S: Suite>(world: &World<S>, places: Option<Places>) -> Self {
+    pub fn new<S: Suite>(world: &World<S>, places: Option<DronePaths>) -> Self {
         let nodes = world.index();
         let edges = world.edge_count();
         Self {
@@ -330,10 +331,10 @@ impl TraceRecorder {
 
 /// First places of drones of a world with a policy, and the squares where the policy admits them with a full
 /// battery.
-fn certified_places<S: Suite>(world: &World<S>) -> Option<Places> {
+fn certified_places<S: Suite>(world: &World<S>) -> Option<DronePaths> {
     let checkpoint = world.fleet().checkpoint()?;
     let reach = 1000.0;
-    let mut places = Places::new(reach, None, world.edge_count());
+    let mut places = DronePaths::new(reach, None, world.edge_count());
     for edge in 0..world.edge_count() {
         if world.fleet().authorises(edge) {
             places.stand(edge, place(Duration::ZERO, checkpoint.fields(edge)));
@@ -341,15 +342,15 @@ fn certified_places<S: Suite>(world: &World<S>) -> Option<Places> {
     }
     let metres = |index: u32| (2.0 * reach * f64::from(index) / f64::from(GRID - 1) - reach) as i16;
     let cell = |row, column| {
-        let fields = Fields { x: metres(column), y: -metres(row), battery: 100 };
+        let fields = CertifiedFields { x: metres(column), y: -metres(row), battery: 100 };
         if checkpoint.admits(&fields).unwrap_or(false) { '1' } else { '0' }
     };
     places.admitted = (0..GRID).map(|row| (0..GRID).map(|column| cell(row, column)).collect()).collect();
     Some(places)
 }
 
-fn place(at: Duration, fields: Fields) -> Place {
-    Place { at, x: fields.x.into(), y: fields.y.into() }
+fn place(at: Duration, fields: CertifiedFields) -> DronePosition {
+    DronePosition { at, x: fields.x.into(), y: fields.y.into() }
 }
 
 /// The keys of a map from keys to their places in a list.
@@ -428,7 +429,7 @@ impl<S: Suite> StepObserver<S> for TraceRecorder {
                     && let Some(before) =
                         places.paths.get(*edge as usize).and_then(|path| path.last()).copied()
                 {
-                    places.stand(*edge, Place { at, ..before });
+                    places.stand(*edge, DronePosition { at, ..before });
                     places.stand(*edge, place(at, *fields));
                 }
             }

@@ -11,7 +11,7 @@ use quiver_machine::Either;
 use quiver_testbed::{Stimulus, nanos};
 
 use super::{ScheduledAction, World};
-use crate::event_queue::Event;
+use crate::event_queue::WorldEvent;
 use crate::fleet::edge_name;
 use crate::ibe_orders;
 use crate::kgc_node::KgcNodeCommand;
@@ -35,7 +35,7 @@ impl<S: Suite> World<S> {
     pub(super) fn plan(&mut self, after: Duration, scheduled: ScheduledAction) {
         let number = u32::try_from(self.scheduled.len()).unwrap_or(u32::MAX);
         self.scheduled.push(Some(scheduled));
-        self.queue.push(self.now.saturating_add(nanos(after)), number, Event::ScheduledAction);
+        self.queue.push(self.now.saturating_add(nanos(after)), number, WorldEvent::ScheduledAction);
     }
 
     /// Carries out an scheduled action. Gives the steps taken at once, and the action if it was one.

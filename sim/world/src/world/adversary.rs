@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use super::World;
 use crate::EPOCH_START;
 use crate::NodeId;
-use crate::event_queue::Event;
+use crate::event_queue::WorldEvent;
 use crate::rng_stream::{self, RngStream};
 
 pub(crate) use self::two_keys::Doubled;
@@ -55,7 +55,7 @@ impl<S: Suite> World<S> {
         });
         if let Some((via, connection)) = via {
             let number = self.number(to);
-            self.queue.push(self.now, number, Event::Message { via, connection, by_group, payload });
+            self.queue.push(self.now, number, WorldEvent::Message { via, connection, by_group, payload });
         }
     }
 
@@ -86,7 +86,7 @@ impl<S: Suite> World<S> {
             master.issue_partial_key(&own, identity, value, rng)
         })?;
         let output = self.opened(term, &leader, (Roster::new(), &BTreeMap::new()), &mut rng)?;
-        let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
+        let entry = output.entries.first().cloned().map(quiver_ainq::EpochPart::Entry);
         let deployment = self.fleet.deployment();
         Some(RekeyTemplate::new(deployment, &output.header).message(entry.as_ref()).into())
     }
@@ -104,7 +104,7 @@ impl<S: Suite> World<S> {
         let drone = issued(deployment, &format!("captured-{edge}"), Role::Edge, &mut rng, issue)?;
         let mut output = self.opened(term, &model, (Roster::new(), &BTreeMap::new()), &mut rng)?;
         output.header.core.leader = drone.public().clone();
-        let entry = output.entries.first().cloned().map(quiver_ainq::Part::Entry);
+        let entry = output.entries.first().cloned().map(quiver_ainq::EpochPart::Entry);
         let digest = output.header.digest(deployment);
         output.header.signature = drone.sign(deployment, Label::Header, &digest, &mut rng);
         Some(RekeyTemplate::new(deployment, &output.header).message(entry.as_ref()).into())

@@ -13,8 +13,8 @@ use quiver_group::EdgeCommand;
 use super::split::anonymous_end;
 use super::{ScheduledAction, World};
 use crate::EPOCH_START;
-use crate::admission::{AnonymousDrone, Checkpoint, Fields, Return, Showing};
-use crate::drone_node::Drone;
+use crate::admission::{AnonymousDrone, CertifiedFields, Checkpoint, Return, Showing};
+use crate::drone_node::DroneNode;
 use crate::rng_stream::{self, RngStream, below};
 use crate::step::MachineEnd;
 use crate::{NodeId, Step};
@@ -110,7 +110,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Sets or removes the certified fields of a drone.
-    pub(super) fn certify(&mut self, edge: u32, fields: Option<Fields>, steps: &mut Vec<Step>) {
+    pub(super) fn certify(&mut self, edge: u32, fields: Option<CertifiedFields>, steps: &mut Vec<Step>) {
         let Some(drone) = self.anonymous.get_mut(&edge) else { return };
         match fields {
             None => drone.revoked = true,
@@ -126,7 +126,7 @@ impl<S: Suite> World<S> {
     pub(super) fn anonymous(
         &mut self,
         edge: u32,
-    ) -> Option<Result<Drone<S>, quiver_group::leader::RestoreError>> {
+    ) -> Option<Result<DroneNode<S>, quiver_group::leader::RestoreError>> {
         let (fleet, kem) = (std::sync::Arc::clone(&self.fleet), self.kem());
         let checkpoint = fleet.checkpoint()?;
         let (period, own) =
@@ -150,7 +150,8 @@ impl<S: Suite> World<S> {
         let config = checkpoint.anonymous(credential, period, (self.setup.edge_timing, kem));
         let sim_node = self.edges.get(edge as usize)?.as_deref()?;
         Some(
-            AnonymousEdge::new(config, sim_node.disk.records.last()).map(|machine| Drone::new(machine, None)),
+            AnonymousEdge::new(config, sim_node.disk.records.last())
+                .map(|machine| DroneNode::new(machine, None)),
         )
     }
 
@@ -233,7 +234,12 @@ impl<S: Suite> World<S> {
 }
 
 /// The credential that the authority issues.
-fn fetched<S: Suite>(checkpoint: &Checkpoint<S>, edge: u32, fields: &Fields, period: u64) -> Option<Showing> {
+fn fetched<S: Suite>(
+    checkpoint: &Checkpoint<S>,
+    edge: u32,
+    fields: &CertifiedFields,
+    period: u64,
+) -> Option<Showing> {
     let credential = checkpoint.certify(edge, fields, period).ok()?;
     Some(Showing { credential, period, suffices: checkpoint.admits(fields).ok()? })
 }

@@ -11,9 +11,9 @@ use quiver_testbed::{Traffic, nanos};
 use sha2::Digest;
 
 use super::World;
-use crate::event_queue::Event;
-use crate::mavlink::station::Outgoing;
-use crate::mavlink::stations::{Question, Stations};
+use crate::event_queue::WorldEvent;
+use crate::mavlink::station::OutgoingDatagram;
+use crate::mavlink::stations::{StationQuestion, Stations};
 use crate::{DatagramClass, DatagramEventKind, MavlinkReport, NodeEvent, NodeId, Step, StepObserver};
 
 /// No number of a datagram whose payloads are remembered.
@@ -79,8 +79,8 @@ impl<S: Suite> World<S> {
         let Some(mut stations) = self.stations.take() else { return };
         let now = self.time();
         let asks = match queued.event.event {
-            Event::Station => self.serve_station(&mut stations, node, queued.at),
-            Event::Datagram { number, bytes } => {
+            WorldEvent::Station => self.serve_station(&mut stations, node, queued.at),
+            WorldEvent::Datagram { number, bytes } => {
                 stations.receive(now, node, number, &bytes);
                 let questions = stations.take_events(now, node);
                 stations.note_unopened(now, node, number);
@@ -121,13 +121,18 @@ impl<S: Suite> World<S> {
     }
 
     /// Answers a station's questions from its member's machine. Says whether it asks about the epoch.
-    fn answer(&mut self, stations: &mut Stations<S>, node: NodeId, questions: Vec<Question<S>>) -> bool {
+    fn answer(
+        &mut self,
+        stations: &mut Stations<S>,
+        node: NodeId,
+        questions: Vec<StationQuestion<S>>,
+    ) -> bool {
         let (now, clock) = (self.time(), self.clock(node));
         let mut asks = false;
         for question in questions {
             match question {
-                Question::Epoch => asks = true,
-                Question::Signing(DatagramsEvent::SignatureWanted(request)) => {
+                StationQuestion::Epoch => asks = true,
+                StationQuestion::Signing(DatagramsEvent::SignatureWanted(request)) => {
                     let (statement, rng) = (&request.statement, stations.rng());
                     let signature = match node {
                         NodeId::Edge(number) => self
@@ -143,7 +148,7 @@ impl<S: Suite> World<S> {
                         station.datagrams().provide_signature(now, request.id, &signature);
                     }
                 }
-                Question::Signing(DatagramsEvent::SignerAnnounced { slot, drone }) => {
+                StationQuestion::Signing(DatagramsEvent::SignerAnnounced { slot, drone }) => {
                     let may = match node {
                         NodeId::Edge(number) => self
                             .edge(number)
@@ -158,7 +163,7 @@ impl<S: Suite> World<S> {
                         station.datagrams().allow_signer(now, slot, &drone.handle());
                     }
                 }
-                Question::Signing(_) => {}
+                StationQuestion::Signing(_) => {}
             }
         }
         asks
@@ -169,17 +174,17 @@ impl<S: Suite> World<S> {
         &mut self,
         stations: &mut Stations<S>,
         from: NodeId,
-        outgoing: Outgoing,
+        outgoing: OutgoingDatagram,
         number: u64,
     ) {
         let now = self.time();
         let (bytes, number, class) = match outgoing {
-            Outgoing::Payloads(bytes, _) if stations.captured(from) => {
+            OutgoingDatagram::Payloads(bytes, _) if stations.captured(from) => {
                 (bytes, number, DatagramClass::Hostile)
             }
-            Outgoing::Payloads(bytes, _) => (bytes, number, DatagramClass::Payloads),
-            Outgoing::Announcement(bytes) => (bytes, UNNUMBERED, DatagramClass::Announcement),
-            Outgoing::Hostile(bytes) => (bytes, UNNUMBERED, DatagramClass::Hostile),
+            OutgoingDatagram::Payloads(bytes, _) => (bytes, number, DatagramClass::Payloads),
+            OutgoingDatagram::Announcement(bytes) => (bytes, UNNUMBERED, DatagramClass::Announcement),
+            OutgoingDatagram::Hostile(bytes) => (bytes, UNNUMBERED, DatagramClass::Hostile),
         };
         let announcement = class == DatagramClass::Announcement;
         let bytes: Arc<[u8]> = bytes.into();
@@ -227,7 +232,7 @@ impl<S: Suite> World<S> {
             let intact = arrival.payload == *bytes;
             arrives |= intact;
             let number = if intact { number } else { UNNUMBERED };
-            let due = Event::Datagram { number, bytes: arrival.payload };
+            let due = WorldEvent::Datagram { number, bytes: arrival.payload };
             queue.push(at.saturating_add(arrival.after), receiver, due);
         });
         add(&mut stations.traffic, &self.network.traffic(), &before);
@@ -241,7 +246,7 @@ impl<S: Suite> World<S> {
         let number = self.number(node);
         if let Some(station) = stations.get_mut(node).filter(|station| at < station.wake) {
             station.wake = at;
-            self.queue.push(at, number, Event::Station);
+            self.queue.push(at, number, WorldEvent::Station);
         }
     }
 

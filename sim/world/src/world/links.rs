@@ -7,7 +7,7 @@ use quiver_ainq::Suite;
 use quiver_machine::Route;
 
 use super::{ScheduledAction, World};
-use crate::event_queue::Event;
+use crate::event_queue::WorldEvent;
 use crate::node_id::NodeIndex;
 use crate::{NodeId, Partition};
 
@@ -166,11 +166,11 @@ impl<S: Suite> World<S> {
             _ if alike => route,
             _ => Route::Inbound,
         };
-        self.push_event(hub, Event::Connected { other: self.number(dialler), connection, route: back });
-        self.push_event(dialler, Event::Connected { other: self.number(hub), connection, route });
+        self.push_event(hub, WorldEvent::Connected { other: self.number(dialler), connection, route: back });
+        self.push_event(dialler, WorldEvent::Connected { other: self.number(hub), connection, route });
     }
 
-    fn push_event(&mut self, node: NodeId, due: Event) {
+    fn push_event(&mut self, node: NodeId, due: WorldEvent) {
         let number = self.number(node);
         self.queue.push(self.now, number, due);
     }
@@ -184,7 +184,7 @@ impl<S: Suite> World<S> {
         let connection = link.connection;
         for (node, other) in [(a, b), (b, a)] {
             if self.alive(node) {
-                self.push_event(node, Event::Disconnected { other: self.number(other), connection });
+                self.push_event(node, WorldEvent::Disconnected { other: self.number(other), connection });
             }
         }
         true

@@ -8,12 +8,12 @@ use quiver_testbed::{SimNode, Stimulus};
 use rayon::prelude::*;
 
 use super::step::take_step;
-use super::{DroneCommand, LeaderNodeCommand, World};
-use crate::drone_node::Drone;
+use super::{DroneNodeCommand, LeaderNodeCommand, World};
+use crate::drone_node::DroneNode;
 use crate::rng_stream::{self, RngStream};
 use crate::{Cause, NodeId, Step, StepObserver};
 
-type Place<S> = (u32, Box<SimNode<Drone<S>>>, Option<Step>);
+type ParallelNode<S> = (u32, Box<SimNode<DroneNode<S>>>, Option<Step>);
 
 impl<S: Suite> World<S> {
     /// Switches these edges on, all at once, and connects them to all nodes they dial that are on.
@@ -50,7 +50,7 @@ impl<S: Suite> World<S> {
     pub fn command_edges(
         &mut self,
         edges: impl IntoIterator<Item = u32>,
-        command: &DroneCommand,
+        command: &DroneNodeCommand,
         observer: &mut dyn StepObserver<S>,
     ) {
         let (now, options) = (self.now, self.step_options());
@@ -81,10 +81,10 @@ impl<S: Suite> World<S> {
         &mut self,
         edges: impl IntoIterator<Item = u32>,
         observer: &mut dyn StepObserver<S>,
-        act: impl Fn(u32, &mut SimNode<Drone<S>>) -> Option<Step> + Sync,
+        act: impl Fn(u32, &mut SimNode<DroneNode<S>>) -> Option<Step> + Sync,
     ) {
         let numbers: Vec<u32> = edges.into_iter().collect();
-        let mut places: Vec<Place<S>> = Vec::new();
+        let mut places: Vec<ParallelNode<S>> = Vec::new();
         for number in numbers.iter().copied() {
             let here = self.has(number);
             let place = self.edges.get_mut(number as usize).filter(|_| here);

@@ -17,7 +17,7 @@ use crate::air::Air;
 use crate::kgc_node::KgcNode;
 use crate::node_id::NodeIndex;
 use crate::step::Sabotage;
-use crate::{Fleet, Network, NodeId, Setup};
+use crate::{Fleet, NodeId, Setup, SimNetwork};
 
 impl<S: Suite> World<S> {
     /// Time since the world began.
@@ -44,7 +44,7 @@ impl<S: Suite> World<S> {
     }
 
     /// The network between the nodes.
-    pub fn network(&self) -> &Network {
+    pub fn network(&self) -> &SimNetwork {
         &self.network
     }
 

@@ -7,8 +7,8 @@ use quiver_ainq::Suite;
 use quiver_testbed::nanos;
 
 use super::World;
-use crate::air::{Broadcast, is_rekey};
-use crate::event_queue::Event;
+use crate::air::{AirBroadcast, is_rekey};
+use crate::event_queue::WorldEvent;
 use crate::{NodeId, StepObserver, TwoHopsReport};
 
 impl<S: Suite> World<S> {
@@ -37,7 +37,7 @@ impl<S: Suite> World<S> {
         &mut self,
         hub: NodeId,
         payload: &Arc<[u8]>,
-        flight: &Broadcast,
+        flight: &AirBroadcast,
     ) -> Option<u64> {
         let field = self.field.as_mut().filter(|_| is_rekey(payload))?;
         Some(field.begin(hub, payload, flight.coding()))
@@ -61,7 +61,7 @@ impl<S: Suite> World<S> {
     fn plan_repeat(&mut self, message: u64, edge: u32, wake: Option<u64>) {
         let number = self.number(NodeId::Edge(edge));
         if let Some(wake) = wake {
-            self.queue.push(wake, number, Event::Repeat { message });
+            self.queue.push(wake, number, WorldEvent::Repeat { message });
         }
     }
 
@@ -69,7 +69,7 @@ impl<S: Suite> World<S> {
     pub(super) fn take_repeat(&mut self, observer: &mut dyn StepObserver<S>) {
         let Some(queued) = self.queue.pop() else { return };
         let node = self.nodes.node(queued.event.node as usize);
-        let (NodeId::Edge(edge), Event::Repeat { message }) = (node, queued.event.event) else { return };
+        let (NodeId::Edge(edge), WorldEvent::Repeat { message }) = (node, queued.event.event) else { return };
         let busy = self.air.as_ref().map_or(0, |air| nanos(air.medium().busy_until()));
         if !self.alive(node) {
             return;

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::World;
 use super::step::{StepOptions, stimulus, take_step};
-use crate::drone_node::Drone;
-use crate::event_queue::{Event, QueuedEvent};
+use crate::drone_node::DroneNode;
+use crate::event_queue::{QueuedEvent, WorldEvent};
 use crate::record::Record;
 use crate::{Cause, NodeEvent, NodeId, Step, StepObserver};
 
@@ -21,10 +21,10 @@ const PARALLEL_FROM: usize = 16;
 const MAX_BATCH: usize = 1 << 16;
 
 /// Events of one node in a batch, in order of time.
-type NodeSchedule = Vec<(u64, Event)>;
+type NodeSchedule = Vec<(u64, WorldEvent)>;
 
 /// An edge taken out of the world, its schedule, and its steps.
-type NodeWork<S> = (u32, Box<SimNode<Drone<S>>>, NodeSchedule, Vec<Step>);
+type NodeWork<S> = (u32, Box<SimNode<DroneNode<S>>>, NodeSchedule, Vec<Step>);
 
 impl<S: Suite> World<S> {
     /// Lets the world run until this time since it began, or until the observer stops it. Returns whether it
@@ -87,7 +87,7 @@ impl<S: Suite> World<S> {
     }
 
     fn ready(&mut self, node: NodeId, queued: &QueuedEvent) -> bool {
-        let wanted = queued.event.event != Event::Wake || self.take_wake_up(node);
+        let wanted = queued.event.event != WorldEvent::Wake || self.take_wake_up(node);
         wanted && self.alive(node) && self.is_deliverable(node, &queued.event.event)
     }
 
@@ -104,7 +104,7 @@ impl<S: Suite> World<S> {
             let Some(queued) = self.queue.pop() else { break };
             let node = self.nodes.node(queued.event.node as usize);
             let at = queued.at;
-            if queued.event.event == Event::Wake
+            if queued.event.event == WorldEvent::Wake
                 && let Some((_, wake)) = self.deadline_and_wake(node)
                 && *wake <= at
             {
@@ -244,7 +244,7 @@ fn run_schedule<M: Machine>(
     M::Record: Record,
     NodeEvent: From<M::Event>,
 {
-    let mut schedule = schedule.into_iter().filter(|(_, due)| *due != Event::Wake).peekable();
+    let mut schedule = schedule.into_iter().filter(|(_, due)| *due != WorldEvent::Wake).peekable();
     loop {
         let next = schedule.peek().map_or(until, |(at, _)| *at);
         let (at, cue) = if sim_node.alive() && sim_node.deadline < until && sim_node.deadline <= next {

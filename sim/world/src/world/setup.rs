@@ -257,9 +257,9 @@ impl<S: Suite> World<S> {
         let mut world = Self {
             nodes,
             now: 0,
-            queue: EventQueue::default(),
+            queue: WorldEventQueue::default(),
             scheduled: Vec::new(),
-            network: Network::new(rng_stream::generator(setup.seed, RngStream::Network), setup.faults),
+            network: SimNetwork::new(rng_stream::generator(setup.seed, RngStream::Network), setup.faults),
             links: Links::new(nodes, edges),
             kgcs: nodes.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),
@@ -281,7 +281,7 @@ impl<S: Suite> World<S> {
                 .map(|air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air))),
             field: setup.two_hops.filter(|_| setup.air.is_some()).map(|two_hops| {
                 let rng = rng_stream::generator(setup.seed, RngStream::Field);
-                Box::new(Field::new(two_hops, edges, rng))
+                Box::new(TwoHopsState::new(two_hops, edges, rng))
             }),
             stations: setup.mavlink.clone().map(|mavlink| Box::new(stations(mavlink, &setup, &fleet))),
             split: setup.ranks.clone().filter(|ranks| ranks.count() > 1 && setup.mavlink.is_none()).map(

@@ -10,8 +10,8 @@ use quiver_testbed::nanos;
 use super::World;
 use crate::air::Air;
 use crate::ranks::Ranks;
-use crate::ranks::wire::{Reader, Writer};
-use crate::step::{Account, MachineEnd};
+use crate::ranks::wire::{RankWriter, Reader};
+use crate::step::{MachineEnd, StepAccount};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, StepObserver};
 
 /// Steps of one edge.
@@ -75,7 +75,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Gives the bytes of every rank, in their order.
-    pub(crate) fn gather(&self, own: Writer) -> Vec<Vec<u8>> {
+    pub(crate) fn gather(&self, own: RankWriter) -> Vec<Vec<u8>> {
         match &self.split {
             None => vec![own.0],
             Some(split) => split.ranks.all_gather(&own.0),
@@ -87,7 +87,7 @@ impl<S: Suite> World<S> {
         if self.split.is_none() {
             return own;
         }
-        let mut writer = Writer::default();
+        let mut writer = RankWriter::default();
         for number in own {
             writer.u64(number);
         }
@@ -114,11 +114,11 @@ impl<S: Suite> World<S> {
     pub(crate) fn collect<T>(
         &self,
         own: Vec<T>,
-        write: impl Fn(&mut Writer, &T),
+        write: impl Fn(&mut RankWriter, &T),
         read: impl Fn(&mut Reader<'_>) -> Option<T>,
     ) -> Vec<T> {
         let Some(split) = &self.split else { return own };
-        let mut writer = Writer::default();
+        let mut writer = RankWriter::default();
         own.iter().for_each(|item| write(&mut writer, item));
         let mut all = Vec::new();
         for (bytes, rank) in split.ranks.all_gather(&writer.0).into_iter().zip(0..) {
@@ -196,7 +196,7 @@ impl<S: Suite> World<S> {
     /// ranks is noted.
     pub(super) fn share(&mut self, mut steps: Vec<EdgeSteps>) -> Vec<EdgeSteps> {
         let Some(mut split) = self.split.take() else { return steps };
-        let mut writer = Writer::default();
+        let mut writer = RankWriter::default();
         writer.bool(split.wants_stop);
         for (edge, steps) in &steps {
             self.write_edge(&mut writer, *edge, steps);
@@ -225,7 +225,7 @@ impl<S: Suite> World<S> {
         steps
     }
 
-    fn write_edge(&self, writer: &mut Writer, edge: u32, steps: &[Step]) {
+    fn write_edge(&self, writer: &mut RankWriter, edge: u32, steps: &[Step]) {
         let Some(sim_node) = self.edges.get(edge as usize).and_then(Option::as_deref) else { return };
         writer.u32(edge).u32(sim_node.life).u64(sim_node.boot).u64(sim_node.deadline);
         writer.bool(sim_node.alive()).bool(sim_node.stalled()).u64(steps.len() as u64);
@@ -247,7 +247,7 @@ impl<S: Suite> World<S> {
 }
 
 /// Effects of a step that concern other nodes, and its digest.
-fn write_step(writer: &mut Writer, step: &Step, air: Option<&Air>) {
+fn write_step(writer: &mut RankWriter, step: &Step, air: Option<&Air>) {
     let (admitted, end) = anonymous_end(step);
     let (cycles, about_an_epoch) = air.map_or((0, false), |air| air.compute_cost(step));
     writer.u64(nanos(step.at)).u64(cycles).bool(about_an_epoch).bool(admitted);
@@ -305,7 +305,7 @@ fn read_step(reader: &mut Reader<'_>, edge: u32) -> Option<Step> {
             _ => return None,
         });
     }
-    let account = Some(Box::new(Account { cycles, about_an_epoch, admitted, end }));
+    let account = Some(Box::new(StepAccount { cycles, about_an_epoch, admitted, end }));
     let node = NodeId::Edge(edge);
     Some(Step { at, node, cause: Cause::Deadline, effects, cpu: Duration::ZERO, digest, account })
 }

@@ -10,9 +10,9 @@ use quiver_machine::{Destination, Machine, Via};
 use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
 use sha2::{Digest, Sha256};
 
-use super::{DroneCommand, LeaderNodeCommand, RECORDED, ScheduledAction, World};
+use super::{DroneNodeCommand, LeaderNodeCommand, RECORDED, ScheduledAction, World};
 use crate::air::Air;
-use crate::event_queue::Event;
+use crate::event_queue::WorldEvent;
 use crate::kgc_node::KgcNodeCommand;
 use crate::node_id::NodeIndex;
 use crate::record::Record;
@@ -91,12 +91,12 @@ fn digest(step: &Step, nodes: NodeIndex, records: Sha256) -> [u8; 32] {
 }
 
 /// The stimulus and cause of a due event.
-pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, Cause)> {
+pub(super) fn stimulus<C>(nodes: NodeIndex, due: WorldEvent) -> Option<(Stimulus<C>, Cause)> {
     let node = |number: u32| nodes.node(number as usize);
     let peer = |number: u32, connection| nodes.peer(node(number), connection);
     Some(match due {
-        Event::Wake => (Stimulus::Deadline, Cause::Deadline),
-        Event::Message { via, connection, by_group, payload } => (
+        WorldEvent::Wake => (Stimulus::Deadline, Cause::Deadline),
+        WorldEvent::Message { via, connection, by_group, payload } => (
             Stimulus::Received(
                 peer(via, connection),
                 if by_group { Via::Group } else { Via::Peer },
@@ -104,13 +104,16 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: Event) -> Option<(Stimulus<C>, 
             ),
             Cause::Message { via: node(via), by_group, payload },
         ),
-        Event::Connected { other, connection, route } => {
+        WorldEvent::Connected { other, connection, route } => {
             (Stimulus::Connected(peer(other, connection), route), Cause::Connected(node(other)))
         }
-        Event::Disconnected { other, connection } => {
+        WorldEvent::Disconnected { other, connection } => {
             (Stimulus::Disconnected(peer(other, connection)), Cause::Disconnected(node(other)))
         }
-        Event::Datagram { .. } | Event::Station | Event::Repeat { .. } | Event::ScheduledAction => {
+        WorldEvent::Datagram { .. }
+        | WorldEvent::Station
+        | WorldEvent::Repeat { .. }
+        | WorldEvent::ScheduledAction => {
             return None;
         }
     })
@@ -147,7 +150,7 @@ impl<S: Suite> World<S> {
     pub(super) fn step_edge(
         &mut self,
         number: u32,
-        stimulus: Stimulus<DroneCommand>,
+        stimulus: Stimulus<DroneNodeCommand>,
         label: &'static str,
     ) -> Option<Step> {
         let (options, now) = (self.step_options(), self.now);
@@ -161,7 +164,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Lets a node take something that is due.
-    pub(super) fn step_due(&mut self, node: NodeId, due: Event) -> Option<Step> {
+    pub(super) fn step_due(&mut self, node: NodeId, due: WorldEvent) -> Option<Step> {
         let (options, now, nodes) = (self.step_options(), self.now, self.nodes);
         match node {
             NodeId::Kgc(id) => {
@@ -241,7 +244,7 @@ impl<S: Suite> World<S> {
         if deadline < *wake && !deaf {
             *wake = deadline;
             let number = self.number(node);
-            self.queue.push(deadline, number, Event::Wake);
+            self.queue.push(deadline, number, WorldEvent::Wake);
         }
     }
 
@@ -425,7 +428,7 @@ impl<S: Suite> World<S> {
         let (hub, number) = (self.number(via), self.number(to));
         let queue = &mut self.queue;
         self.network.carry(from, to, payload, &mut |arrival| {
-            let due = Event::Message { via: hub, connection, by_group, payload: arrival.payload };
+            let due = WorldEvent::Message { via: hub, connection, by_group, payload: arrival.payload };
             let mut arrives = at.saturating_add(arrival.after);
             if let Some(last) = &mut last {
                 arrives = arrives.max(*last);
@@ -441,20 +444,20 @@ impl<S: Suite> World<S> {
     }
 
     /// Returns true if something that is due can still happen: a message dies with its connection.
-    pub(super) fn is_deliverable(&self, node: NodeId, due: &Event) -> bool {
+    pub(super) fn is_deliverable(&self, node: NodeId, due: &WorldEvent) -> bool {
         match due {
-            Event::Message { via, connection, .. } => {
+            WorldEvent::Message { via, connection, .. } => {
                 self.links.connection(node, self.nodes.node(*via as usize)) == Some(*connection)
             }
-            Event::Connected { other, connection, .. } => {
+            WorldEvent::Connected { other, connection, .. } => {
                 self.links.connection(node, self.nodes.node(*other as usize)) == Some(*connection)
             }
-            Event::Wake
-            | Event::Disconnected { .. }
-            | Event::Datagram { .. }
-            | Event::Station
-            | Event::Repeat { .. }
-            | Event::ScheduledAction => true,
+            WorldEvent::Wake
+            | WorldEvent::Disconnected { .. }
+            | WorldEvent::Datagram { .. }
+            | WorldEvent::Station
+            | WorldEvent::Repeat { .. }
+            | WorldEvent::ScheduledAction => true,
         }
     }
 }

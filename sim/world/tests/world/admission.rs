@@ -8,9 +8,9 @@ use quiver_ainq::{Pseudonym, StrategyKind};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_kem::KemSetting;
-use quiver_world::admission::{COMPARED, FENCE, Fields, PERIOD, Rules, Sightings, linked};
-use quiver_world::check::{CheckSetup, Checker};
-use quiver_world::run::{Operation, RunPlan, run};
+use quiver_world::admission::{COMPARED, CertifiedFields, FENCE, PERIOD, Rules, Sightings, linked};
+use quiver_world::check::{CheckSetup, SeedChecker};
+use quiver_world::run::{PhaseCosts, RunPlan, run};
 use quiver_world::{
     Action, Cause, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver,
     World, WorldSuite,
@@ -19,8 +19,8 @@ use quiver_world::{
 type S = InsecureToy;
 
 const BOTH: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
-const INSIDE: Fields = Fields { x: 200, y: -100, battery: 80 };
-const OUTSIDE: Fields = Fields { x: -900, y: 900, battery: 80 };
+const INSIDE: CertifiedFields = CertifiedFields { x: 200, y: -100, battery: 80 };
+const OUTSIDE: CertifiedFields = CertifiedFields { x: -900, y: 900, battery: 80 };
 
 fn setup(strategy: StrategyKind, seed: u64, members: u32) -> Setup {
     let admission = Some(Rules::of(FENCE));
@@ -99,7 +99,7 @@ impl Scene {
     fn inside(&self, drones: impl IntoIterator<Item = u32>) -> Vec<u32> {
         let checkpoint = self.world.fleet().checkpoint().unwrap();
         let inside = |drone: &u32| {
-            let Fields { x, y, battery } = checkpoint.fields(*drone);
+            let CertifiedFields { x, y, battery } = checkpoint.fields(*drone);
             (i64::from(x) - 200).pow(2) + (i64::from(y) + 100).pow(2) < 700 * 700 && battery >= 20
         };
         drones.into_iter().filter(inside).collect()
@@ -222,7 +222,7 @@ fn stranger_to_whom_nothing_is_certified_is_in_neither_by_name_nor_without_one()
 fn random_lives_under_faults_break_no_invariant() {
     for (leaders, strategy) in [(1, StrategyKind::Flat), (2, StrategyKind::Tree)] {
         let setup = CheckSetup { edges: 8, leaders, strategy, admission: true, ..CheckSetup::default() };
-        let checker = Checker::new(setup).unwrap();
+        let checker = SeedChecker::new(setup).unwrap();
         for seed in 1..=5 {
             let outcome = checker.check(seed).unwrap();
             assert_eq!(outcome.violation, None, "seed {seed}, {leaders} leaders");
@@ -344,7 +344,7 @@ fn whole_run_joins_without_names_under_a_quorum_too() {
         };
         let run = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
         assert_eq!(run.violations, []);
-        let rows: Vec<_> = run.operations.iter().map(Operation::name).collect();
+        let rows: Vec<_> = run.operations.iter().map(PhaseCosts::name).collect();
         let beginnings = [
             "enrol",
             "form group (",

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quiver_world::scenario::{Reading, Scenario, ScenarioRun, shipped};
+use quiver_world::scenario::{ReadOptions, Scenario, ScenarioRun, shipped};
 use quiver_world::{
     Action, DatagramEvent, DatagramEventKind, InsecureToy, Invariants, LinkFaults, MavlinkSetup, NodeId,
     Setup, Step, StepObserver, World, WorldError, WorldSuite,
@@ -16,7 +16,7 @@ fn scenario(replaced: &[(&str, &str)], seed: u64) -> Scenario {
         assert!(text.contains(old), "{old} is not in the scenario");
         text = text.replace(old, new);
     }
-    let reading = Reading { seed: Some(seed), ..Reading::default() };
+    let reading = ReadOptions { seed: Some(seed), ..ReadOptions::default() };
     Scenario::parse("mavlink.toml", &text, reading).unwrap_or_else(|error| panic!("{error}"))
 }
 

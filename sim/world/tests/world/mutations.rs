@@ -8,8 +8,8 @@ use quiver_ainq::{Epoch, StrategyKind};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_kem::KemSetting;
 use quiver_testbed::matching;
-use quiver_world::check::{CheckSetup, Checker, find_canary, find_planted};
-use quiver_world::scenario::{Reading, Scenario, shipped};
+use quiver_world::check::{CheckSetup, SeedChecker, find_canary, find_planted};
+use quiver_world::scenario::{ReadOptions, Scenario, shipped};
 use quiver_world::{
     Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, LinkFaults, NoObserver, NodeEvent,
     NodeId, NodeSet, Partition, Sabotage, Setup, Step, StepObserver, World,
@@ -18,8 +18,9 @@ use quiver_world::{
 /// The invariants that break in these seeds.
 fn broken(sabotage: Sabotage, strategy: StrategyKind, rng_stream: u64) -> BTreeSet<Invariant> {
     let setup = CheckSetup { edges: 8, strategy, sabotage, ..CheckSetup::default() };
-    let checker = Checker::new(setup).unwrap();
-    let rng_stream = (1..=rng_stream).filter(|seed| Checker::suite(*seed) == quiver_world::WorldSuite::Toy);
+    let checker = SeedChecker::new(setup).unwrap();
+    let rng_stream =
+        (1..=rng_stream).filter(|seed| SeedChecker::suite(*seed) == quiver_world::WorldSuite::Toy);
     rng_stream.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
 }
 
@@ -94,8 +95,8 @@ fn broken_with_kem(sabotage: Sabotage, strategy: StrategyKind, seeds: u64) -> BT
 
 /// The invariants that break in these seeds of the toy group.
 fn broken_in(setup: CheckSetup, seeds: u64) -> BTreeSet<Invariant> {
-    let checker = Checker::new(setup).unwrap();
-    let seeds = (1..=seeds).filter(|seed| Checker::suite(*seed) == quiver_world::WorldSuite::Toy);
+    let checker = SeedChecker::new(setup).unwrap();
+    let seeds = (1..=seeds).filter(|seed| SeedChecker::suite(*seed) == quiver_world::WorldSuite::Toy);
     seeds.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
 }
 
@@ -106,7 +107,7 @@ fn a_driver_that_misses_deadlines_is_noticed() {
 
 /// The invariants that break in the scenario of telemetry and a captured vehicle.
 fn broken_with_telemetry(sabotage: Sabotage, seed: u64) -> BTreeSet<Invariant> {
-    let reading = Reading { seed: Some(seed), ..Reading::default() };
+    let reading = ReadOptions { seed: Some(seed), ..ReadOptions::default() };
     let mut scenario = Scenario::parse("mavlink", shipped("mavlink").unwrap(), reading).unwrap();
     scenario.setup.sabotage = sabotage;
     let run = scenario.run(quiver_world::WorldSuite::Toy).unwrap();
@@ -139,7 +140,7 @@ fn the_canary_of_every_check_is_found_under_either_strategy_and_where_nothing_is
 
 #[test]
 fn a_seed_tells_how_long_its_world_lived_and_what_took_place() {
-    let checker = Checker::new(CheckSetup { edges: 8, ..CheckSetup::default() }).unwrap();
+    let checker = SeedChecker::new(CheckSetup { edges: 8, ..CheckSetup::default() }).unwrap();
     let (plan, outcome) = (checker.plan(3), checker.check(3).unwrap());
     assert!(outcome.time > Duration::from_secs(10), "{outcome:?}");
     assert_eq!(outcome.actions["end of all faults"], 1);
@@ -156,7 +157,7 @@ fn a_seed_tells_how_long_its_world_lived_and_what_took_place() {
 #[test]
 fn a_failing_plan_shrinks_and_still_fails() {
     let setup = CheckSetup { edges: 8, sabotage: Sabotage::SameDice, ..CheckSetup::default() };
-    let checker = Checker::new(setup).unwrap();
+    let checker = SeedChecker::new(setup).unwrap();
     let failure = (2..40).find_map(|seed| checker.explain(seed).unwrap()).expect("some seed fails");
     assert!(failure.plan.actions.len() < failure.planned, "{}", failure.plan);
     let again = checker.run(&failure.plan).unwrap().violation.expect("the short plan fails");
@@ -280,7 +281,7 @@ fn a_leader_that_makes_an_epoch_twice_is_noticed() {
     let epoch = world.leader(0).unwrap().status().epoch.unwrap();
     let event = LeaderEvent::EpochActivated {
         epoch,
-        kind: quiver_ainq::Kind::Rekey,
+        kind: quiver_ainq::EpochKind::Rekey,
         members: 4,
         added: 0,
         removed: 0,
@@ -296,7 +297,7 @@ fn a_message_that_nobody_said_is_noticed() {
     let event = EdgeEvent::Message {
         channel: quiver_ainq::Name::new("talk").unwrap(),
         data: 7_u32.to_be_bytes().to_vec().into(),
-        source: quiver_group::Source::Unauthenticated { slot: 0 },
+        source: quiver_group::MessageOrigin::Unauthenticated { slot: 0 },
     };
     invariants.on_step(&world, &reported(&world, NodeId::Edge(1), NodeEvent::Edge(event)));
     assert_eq!(invariants.violations()[0].invariant, Invariant::Delivery);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, Ristretto255};
 use quiver_quorum::QuorumSuite;
-use quiver_world::check::{CheckSetup, Checker};
+use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::{Action, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World, WorldSuite};
 
 fn quorum(kgcs: u16, threshold: u16) -> Setup {
@@ -129,8 +129,8 @@ fn an_order_opens_when_enough_operators_approve_and_kgcs_that_do_not_wait_are_no
 
 #[test]
 fn lives_under_a_quorum_break_no_invariant() {
-    let checker = Checker::new(CheckSetup { edges: 8, kgcs: 5, ..CheckSetup::default() }).unwrap();
-    for seed in (1..=24).filter(|seed| Checker::suite(*seed) == WorldSuite::Toy) {
+    let checker = SeedChecker::new(CheckSetup { edges: 8, kgcs: 5, ..CheckSetup::default() }).unwrap();
+    for seed in (1..=24).filter(|seed| SeedChecker::suite(*seed) == WorldSuite::Toy) {
         let violation = checker.check(seed).unwrap().violation;
         assert_eq!(violation, None, "seed {seed}");
     }

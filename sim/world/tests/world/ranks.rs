@@ -7,10 +7,10 @@ use std::thread;
 
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
-use quiver_world::check::{CheckSetup, Checker, Outcome};
+use quiver_world::check::{CheckSetup, SeedChecker, SeedOutcome};
 use quiver_world::ranks::Ranks;
-use quiver_world::run::{self, FinishedPart, Operation, Phase, Run, RunPlan};
-use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun};
+use quiver_world::run::{self, FinishedPart, Phase, PhaseCosts, Run, RunPlan};
+use quiver_world::scenario::{ReadOptions, SHIPPED, Scenario, ScenarioRun};
 use quiver_world::{Invariant, Setup, WorldError, WorldSuite};
 
 /// Results of a world at each of so many ranks, which are threads of this process.
@@ -24,7 +24,7 @@ fn on_ranks<T: Send>(count: u32, play: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
 }
 
 fn scenario(text: &str, ranks: Option<Ranks>) -> ScenarioRun {
-    let scenario = Scenario::parse("scenario", text, Reading::default()).unwrap();
+    let scenario = Scenario::parse("scenario", text, ReadOptions::default()).unwrap();
     let setup = Setup { ranks, ..scenario.setup.clone() };
     Scenario { setup, ..scenario }.run(WorldSuite::Toy).unwrap()
 }
@@ -63,9 +63,9 @@ fn every_shipped_scenario_has_one_trace_on_one_to_four_ranks() {
     (1..=4).for_each(|count| shipped(count, |_| true));
 }
 
-fn lives(setup: CheckSetup, count: u32, seeds: std::ops::Range<u64>) -> Vec<Vec<Outcome>> {
+fn lives(setup: CheckSetup, count: u32, seeds: std::ops::Range<u64>) -> Vec<Vec<SeedOutcome>> {
     let live = |ranks: Ranks| {
-        let checker = Checker::over(setup, &ranks).unwrap();
+        let checker = SeedChecker::over(setup, &ranks).unwrap();
         seeds.clone().map(|seed| checker.check(seed).unwrap()).collect()
     };
     on_ranks(count, live)
@@ -112,7 +112,7 @@ fn a_planted_flaw_is_found_by_every_rank() {
     let sabotage = quiver_world::Sabotage::LoseRecords;
     let setup = CheckSetup { edges: 8, sabotage, ..CheckSetup::default() };
     let found = |count| -> Vec<Vec<Option<Invariant>>> {
-        let invariants = |life: &Outcome| life.violation.as_ref().map(|violation| violation.invariant);
+        let invariants = |life: &SeedOutcome| life.violation.as_ref().map(|violation| violation.invariant);
         lives(setup, count, 1..9).iter().map(|lives| lives.iter().map(invariants).collect()).collect()
     };
     let (alone, split) = (found(1).remove(0), found(2));
@@ -185,9 +185,9 @@ fn a_lost_rank_ends_a_run_with_its_number_after_what_was_finished() {
     let play = |ranks: Ranks| {
         let own = ranks.rank();
         let mut finished = Vec::new();
-        let mut watch = |state: run::Progress, part: FinishedPart<'_>| {
+        let mut watch = |state: run::RunProgress, part: FinishedPart<'_>| {
             assert!(own != 1 || state.phase != Phase::Leave, "rank 1 is killed here");
-            finished = part.operations.iter().map(Operation::name).collect();
+            finished = part.operations.iter().map(PhaseCosts::name).collect();
             ControlFlow::Continue(())
         };
         let ended = run::run_while(WorldSuite::Toy, &plan(60, Some(ranks)), false, &mut watch).map(drop);

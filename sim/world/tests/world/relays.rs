@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::StrategyKind;
 use quiver_group::leader::LeaderTiming;
 use quiver_relay::RelayEvent;
-use quiver_world::check::{CheckSetup, Checker};
+use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::{
     Action, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Sabotage, Setup, Step, StepObserver,
     World, WorldError, WorldSuite,
@@ -144,8 +144,8 @@ fn relays_are_for_links_without_a_radio() {
 /// The invariants that break in these seeds.
 fn broken(sabotage: Sabotage, leaders: u16, strategy: StrategyKind, seeds: u64) -> BTreeSet<Invariant> {
     let setup = CheckSetup { edges: 8, leaders, relays: 2, strategy, sabotage, ..CheckSetup::default() };
-    let checker = Checker::new(setup).unwrap();
-    let seeds = (1..=seeds).filter(|seed| Checker::suite(*seed) == WorldSuite::Toy);
+    let checker = SeedChecker::new(setup).unwrap();
+    let seeds = (1..=seeds).filter(|seed| SeedChecker::suite(*seed) == WorldSuite::Toy);
     seeds.filter_map(|seed| Some(checker.check(seed).unwrap().violation?.invariant)).collect()
 }
 

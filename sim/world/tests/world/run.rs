@@ -8,7 +8,7 @@ use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
 use quiver_world::radio::cycles::Arithmetic;
 use quiver_world::radio::{Loss, Preset};
-use quiver_world::run::{FinishedPart, Operation, Pacing, Phase, Run, RunPlan, run, run_while};
+use quiver_world::run::{FinishedPart, Pacing, Phase, PhaseCosts, Run, RunPlan, run, run_while};
 use quiver_world::{AirSetup, WorldSuite};
 
 fn air(radio: &str) -> AirSetup {
@@ -46,11 +46,11 @@ fn run_plan(plan: &RunPlan) -> Run {
     run
 }
 
-fn operation(run: &Run, phase: Phase) -> &Operation {
+fn operation(run: &Run, phase: Phase) -> &PhaseCosts {
     run.operations.iter().find(|operation| operation.phase == phase).unwrap()
 }
 
-fn airtime(operation: &Operation) -> Duration {
+fn airtime(operation: &PhaseCosts) -> Duration {
     operation.radio.unwrap().airtime
 }
 
@@ -173,13 +173,13 @@ fn an_interrupted_run_has_what_was_finished_and_nothing_that_was_not() {
     let whole = run(WorldSuite::Toy, &plan, &mut |_| {}).unwrap();
     for phase in [Phase::Enrol, Phase::Rekey, Phase::Join, Phase::RestartLeader] {
         let mut told = 0;
-        let mut watch = |state: quiver_world::run::Progress, part: FinishedPart<'_>| {
+        let mut watch = |state: quiver_world::run::RunProgress, part: FinishedPart<'_>| {
             told = part.operations.len();
             if state.phase == phase { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let (part, _) = run_while(WorldSuite::Toy, &plan, false, &mut watch).unwrap();
         assert!(part.interrupted && part.violations.is_empty(), "{phase}: {:?}", part.violations);
-        let names = |run: &Run| run.operations.iter().map(Operation::name).collect::<Vec<_>>();
+        let names = |run: &Run| run.operations.iter().map(PhaseCosts::name).collect::<Vec<_>>();
         let finished = whole.operations.iter().take_while(|operation| operation.phase != phase).count();
         assert_eq!(names(&part), names(&whole)[..finished], "{phase}");
         assert_eq!(told, finished, "{phase}: the watcher knows what was finished");

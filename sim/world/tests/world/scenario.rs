@@ -4,7 +4,7 @@ mod actions;
 mod refusals;
 mod shipped;
 
-use quiver_world::scenario::{Reading, Scenario, ScenarioError};
+use quiver_world::scenario::{ReadOptions, Scenario, ScenarioError};
 
 /// A small scenario with these lines at its end.
 fn with(lines: &str) -> String {
@@ -14,5 +14,5 @@ fn with(lines: &str) -> String {
 }
 
 fn read(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::parse("dir/test.toml", text, Reading::default())
+    Scenario::parse("dir/test.toml", text, ReadOptions::default())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::Epoch;
 use quiver_kem::KemSetting;
-use quiver_world::scenario::{Reading, SHIPPED, Scenario, shipped};
+use quiver_world::scenario::{ReadOptions, SHIPPED, Scenario, shipped};
 use quiver_world::trace::{EventKind, PURPOSES, Trace, TraceRecorder, What};
 use quiver_world::{
     Action, Hop, InsecureToy, NoObserver, NodeId, Setup, Step, StepObserver, World, WorldSuite,
@@ -15,7 +15,7 @@ use quiver_world::{
 const EVERY: Duration = Duration::from_millis(700);
 
 fn read(name: &str) -> Scenario {
-    Scenario::parse(name, shipped(name).unwrap(), Reading::default()).unwrap()
+    Scenario::parse(name, shipped(name).unwrap(), ReadOptions::default()).unwrap()
 }
 
 fn record(name: &str) -> Trace {

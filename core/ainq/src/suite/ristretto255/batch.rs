@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use quiver_crypto::Zeroizing;
-use quiver_simd::x25519::{self, Backend};
+use quiver_simd::x25519::{self, X25519Backend};
 use subtle::ConstantTimeEq;
 
 use super::montgomery::{self, FieldElement};
@@ -41,7 +41,7 @@ pub(super) fn agree(k: &Scalar, qs: &[RistrettoPoint]) -> Vec<Result<AgreedSecre
     // §1.3: half the scalar times the doubled point.
     let half = Zeroizing::new(*k * Scalar::from_bytes_mod_order(HALF));
     let (clamped, fits) = normalised(&half);
-    let has_lanes = x25519::backend() != Backend::Serial;
+    let has_lanes = x25519::backend() != X25519Backend::Serial;
     // A usable k whose half is not is one in 2^126.
     if has_lanes && qs.len() >= WORTH_A_VECTOR && bool::from(fits) {
         in_lanes(&clamped, qs)

@@ -130,12 +130,12 @@ impl FieldElement {
 }
 
 /// A u-coordinate as the fraction x / z.
-struct Fraction {
+struct ProjectiveCoordinate {
     x: FieldElement,
     z: FieldElement,
 }
 
-impl Fraction {
+impl ProjectiveCoordinate {
     /// Twice the point: RFC 7748, section 5, the doubling half of the ladder step.
     fn double(&self) -> Self {
         let a = self.x.add(&self.z).square();
@@ -151,8 +151,10 @@ impl Fraction {
 /// A point of order dividing eight gives 0.
 pub(super) fn times_eight(points: &[FieldElement]) -> Vec<Zeroizing<[u8; 32]>> {
     let one = FieldElement::small(1);
-    let multiples: Vec<Fraction> =
-        points.iter().map(|u| Fraction { x: u.clone(), z: one.clone() }.double().double().double()).collect();
+    let multiples: Vec<ProjectiveCoordinate> = points
+        .iter()
+        .map(|u| ProjectiveCoordinate { x: u.clone(), z: one.clone() }.double().double().double())
+        .collect();
     // Montgomery's trick: products of all before, one inversion, then back to front.
     let denominators: Vec<FieldElement> = multiples.iter().map(|multiple| multiple.z.or_one()).collect();
     let mut before = Vec::with_capacity(points.len());

@@ -13,21 +13,21 @@ const WORTH_A_TABLE: usize = 50;
 
 /// A point, and its table once it has been multiplied often: a leader checks thousands of keys against the
 /// master public key, a drone a handful.
-pub struct Prepared {
+pub struct TabledPoint {
     point: RistrettoPoint,
     uses: AtomicUsize,
     table: OnceLock<RistrettoBasepointTable>,
 }
 
 /// A point that is prepared, for all who hold it.
-pub(super) type PreparedPoint = Arc<Prepared>;
+pub(super) type PreparedPoint = Arc<TabledPoint>;
 
 /// Prepares a point.
 pub(super) fn prepare(point: &RistrettoPoint) -> PreparedPoint {
-    Arc::new(Prepared::new(*point))
+    Arc::new(TabledPoint::new(*point))
 }
 
-impl Prepared {
+impl TabledPoint {
     const fn new(point: RistrettoPoint) -> Self {
         Self { point, uses: AtomicUsize::new(0), table: OnceLock::new() }
     }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn products_are_the_same_before_and_after_the_table() {
         let point = RistrettoPoint::mul_base(&Scalar::from(7_u8));
-        let prepared = Prepared::new(point);
+        let prepared = TabledPoint::new(point);
         for scalar in 0..2 * WORTH_A_TABLE as u64 {
             let scalar = Scalar::from(scalar * 0x0123_4567_89ab);
             assert_eq!(prepared.vartime_mul(&scalar), scalar * point);

@@ -14,7 +14,7 @@ use core::marker::PhantomData;
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 
-use super::prepared::Prepared;
+use super::prepared::TabledPoint;
 
 /// Results remembered per thread and operation.
 const PLACES: usize = 1 << 10;
@@ -97,7 +97,7 @@ pub(super) fn decode(
 /// scalar · point.
 pub(super) fn product(
     scalar: &Scalar,
-    prepared: &Prepared,
+    prepared: &TabledPoint,
     compute: impl FnOnce() -> RistrettoPoint,
 ) -> RistrettoPoint {
     if !ENABLED.get() {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::algebra::{Algebra, Chain, Place, Rules};
-use super::super::node::Node;
+use super::super::algebra::{Algebra, LeafKeyChain, Rules, WrapPosition};
+use super::super::node::KeyTreeNode;
 
 /// A key or a seed: the random bytes it comes from, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +47,7 @@ impl Symbol {
 #[derive(Clone, Debug)]
 pub(super) struct SymbolChain(pub(super) Symbol);
 
-impl Chain for SymbolChain {
+impl LeafKeyChain for SymbolChain {
     type Key = Symbol;
 
     fn key(&self) -> &Symbol {
@@ -92,11 +92,11 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
         seeds_apart: DROPPED != SEEDS_APART,
     };
 
-    fn wrap(_: &Place<'_>, under: &Symbol, key: &Symbol) -> ((Symbol, Symbol), Symbol) {
+    fn wrap(_: &WrapPosition<'_>, under: &Symbol, key: &Symbol) -> ((Symbol, Symbol), Symbol) {
         ((*under, *key), under.stepped())
     }
 
-    fn unwrap(place: &Place<'_>, under: &Symbol, wrap: &(Symbol, Symbol)) -> (Symbol, Symbol) {
+    fn unwrap(place: &WrapPosition<'_>, under: &Symbol, wrap: &(Symbol, Symbol)) -> (Symbol, Symbol) {
         assert_eq!(wrap.0, *under, "a member uses another key than the leader at {place:?}");
         (wrap.1, under.stepped())
     }
@@ -105,15 +105,15 @@ impl<const DROPPED: u8> Algebra for Symbolic<DROPPED> {
         *seed
     }
 
-    fn raise(_: Node, seed: &Symbol) -> Symbol {
+    fn raise(_: KeyTreeNode, seed: &Symbol) -> Symbol {
         Symbol { raised: seed.raised + 1, made: false, ..*seed }
     }
 
-    fn key_of(_: Node, seed: &Symbol) -> Symbol {
+    fn key_of(_: KeyTreeNode, seed: &Symbol) -> Symbol {
         Symbol { made: true, ..*seed }
     }
 
-    fn step(_: Node, key: &Symbol) -> Symbol {
+    fn step(_: KeyTreeNode, key: &Symbol) -> Symbol {
         key.stepped()
     }
 }

@@ -70,10 +70,10 @@ fn evaluate(mut sums: Vec<Summand>, columns: usize) -> Vec<G1> {
 }
 
 /// Points of a column, each with its weight.
-type Column = Vec<(Summand, [u64; 2])>;
+type PointColumn = Vec<(Summand, [u64; 2])>;
 
 /// Σ digit · point for each place of the weights' digits, column by column.
-fn sums_by_place(columns: &[Column]) -> Vec<Summand> {
+fn sums_by_place(columns: &[PointColumn]) -> Vec<Summand> {
     let points: Vec<Summand> = columns.iter().flatten().map(|(point, _)| *point).collect();
     let multiples = multiples(&points);
     let count = multiples.len() / (2 * MULTIPLES);

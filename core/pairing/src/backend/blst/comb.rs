@@ -30,30 +30,30 @@ const WIDTH: u32 = 5;
 pub(super) const MANY_CHOICES: usize = 64;
 
 /// Made when first needed, and for good.
-static GENERATOR: OnceLock<Comb> = OnceLock::new();
+static GENERATOR: OnceLock<BlstComb> = OnceLock::new();
 
 /// scalar · generator of G1, in constant time.
 pub(super) fn multiply_generator(scalar: &Scalar) -> G1 {
-    let comb = GENERATOR.get_or_init(|| Comb::new(&G1::generator(), GENERATOR_WIDTH));
+    let comb = GENERATOR.get_or_init(|| BlstComb::new(&G1::generator(), GENERATOR_WIDTH));
     multiply([comb], Choice::from(0), scalar)
 }
 
 /// scalar · the base that is chosen, for each scalar, in constant time.
 pub(super) fn multiply_either(bases: [&G1; 2], choices: &[bool], scalars: &[Scalar]) -> Vec<G1> {
-    let [zero, one] = bases.map(|base| Comb::new(base, WIDTH));
+    let [zero, one] = bases.map(|base| BlstComb::new(base, WIDTH));
     let choices = choices.iter().map(|choice| Choice::from(u8::from(*choice)));
     choices.zip(scalars).map(|(choice, scalar)| multiply([&zero, &one], choice, scalar)).collect()
 }
 
 /// The rows of a point.
-struct Comb {
+struct BlstComb {
     /// Width, from 2 to 8.
     width: u32,
     /// Row by row.
     multiples: Vec<blst_p1_affine>,
 }
 
-impl Comb {
+impl BlstComb {
     fn new(point: &G1, width: u32) -> Self {
         let mut units = Vec::with_capacity(2 * OddDigits::count(width));
         let mut unit = *point;
@@ -89,7 +89,7 @@ impl Comb {
 
 /// scalar · the point of the comb with the number that is chosen, of one or two combs of one width. All are
 /// read.
-fn multiply<const N: usize>(combs: [&Comb; N], choice: Choice, scalar: &Scalar) -> G1 {
+fn multiply<const N: usize>(combs: [&BlstComb; N], choice: Choice, scalar: &Scalar) -> G1 {
     let Some(first) = combs.first() else { return G1::identity() };
     let digits = OddDigits::new(scalar, first.width);
     let sum = (0..OddDigits::count(first.width)).fold(blst_p1::default(), |sum, place| {

@@ -48,12 +48,12 @@ pub(super) fn of_each(points: &[G2]) -> Option<Vec<Vec<Line>>> {
 }
 
 /// Lines of many points, 13 kB each.
-pub struct Lines {
+pub struct PairedLines {
     /// The first line of each point, the second of each, and so on.
     steps: Vec<Vec<Line>>,
 }
 
-impl Lines {
+impl PairedLines {
     /// `None` where [`of_each`] has none.
     pub(super) fn new(points: &[G2]) -> Option<Self> {
         let lines = of_each(points)?;
@@ -115,7 +115,7 @@ mod tests {
             let scalars = 1..=count as u64;
             let qs: Vec<G2> = scalars.clone().map(|at| G2::generator() * Scalar::from(at * at + 5)).collect();
             let mut ps: Vec<G1> = scalars.map(|at| G1::generator() * Scalar::from(at + 77)).collect();
-            let lines = Lines::new(&qs).unwrap();
+            let lines = PairedLines::new(&qs).unwrap();
             let expected = |ps: &[G1]| {
                 Arkworks::pairing_product(&ps.iter().copied().zip(qs.iter().copied()).collect::<Vec<_>>())
             };
@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn the_identity_has_no_lines() {
-        assert!(Lines::new(&[G2::generator(), G2::identity()]).is_none());
+        assert!(PairedLines::new(&[G2::generator(), G2::identity()]).is_none());
     }
 }

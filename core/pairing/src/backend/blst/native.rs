@@ -7,7 +7,7 @@ use ark_ec::short_weierstrass::{Affine, Projective};
 
 use super::convert::Coordinate;
 use super::ffi;
-use crate::curve::sealed::Parameters;
+use crate::curve::sealed::CurveParameters;
 use crate::{Curve, G1, G1Curve, G2, G2Curve, Group, Point};
 
 /// Functions of blst on one curve.

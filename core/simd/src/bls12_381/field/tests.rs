@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::ifma::on_vectors;
 
-fn element(value: Fq) -> Element {
+fn element(value: Fq) -> BaseFieldElement {
     value.0.0
 }
 
-fn value(element: Element) -> Fq {
+fn value(element: BaseFieldElement) -> Fq {
     Fq::new_unchecked(BigInt(element))
 }
 
@@ -26,9 +26,9 @@ fn elements() -> impl Strategy<Value = [Fq; LANES]> {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn operations([a, b]: [[Element; LANES]; 2]) -> Vec<[Element; LANES]> {
-    let (a, b) = (Tight::enter(&a), Tight::enter(&b));
-    let zero = Tight::zero().wide();
+fn operations([a, b]: [[BaseFieldElement; LANES]; 2]) -> Vec<[BaseFieldElement; LANES]> {
+    let (a, b) = (TightElement::enter(&a), TightElement::enter(&b));
+    let zero = TightElement::zero().wide();
     vec![
         a.leave(),
         a.mul(&b).leave(),
@@ -63,10 +63,10 @@ proptest! {
 #[test]
 fn zero_is_known_whatever_multiple_of_p_stands_for_it() {
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn body(elements: [Element; LANES]) -> [Mask; 4] {
-        let a = Tight::enter(&elements);
+    fn body(elements: [BaseFieldElement; LANES]) -> [Mask; 4] {
+        let a = TightElement::enter(&elements);
         let twice = a.wide().plus(&a.neg().wide()).carry();
-        [a.is_zero(), a.neg().is_zero(), twice.is_zero(), Tight::one().is_zero()]
+        [a.is_zero(), a.neg().is_zero(), twice.is_zero(), TightElement::one().is_zero()]
     }
     let mut elements = [element(Fq::ONE); LANES];
     elements[3] = element(Fq::zero());
@@ -81,7 +81,7 @@ fn number(limbs: &Constant) -> Fq {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn lanes_of(limbs: Limbs) -> [Constant; LANES] {
+fn lanes_of(limbs: FieldLimbs) -> [Constant; LANES] {
     transposed(&limbs.map(|limb| store(limb))).map(|limbs| limbs.map(u64::cast_signed))
 }
 
@@ -96,12 +96,12 @@ const LARGEST: Constant = {
 fn limbs_stay_within_what_their_types_promise() {
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn body((a, b): (Constant, Constant)) -> [[Constant; LANES]; 6] {
-        let (a, b) = (Tight::constant(&a), Tight::constant(&b));
+        let (a, b) = (TightElement::constant(&a), TightElement::constant(&b));
         let twelve = dot([[&a, &b]; 12]);
         let one = dot([[&a, &b]]);
         // The longest sums there are: Y² − 3·b₃Z² and twelve products.
         let sum = one.shifted::<2>().tripled().tripled().plus(&one).carry();
-        let difference = Tight::zero().wide().minus(&one.shifted::<2>().tripled().tripled()).carry();
+        let difference = TightElement::zero().wide().minus(&one.shifted::<2>().tripled().tripled()).carry();
         [
             lanes_of(twelve.0),
             lanes_of(twelve.carry().0),

@@ -21,7 +21,7 @@ pub(super) struct Fraction {
 
 /// A point on its way: coordinates as products leave them.
 #[derive(Clone, Copy)]
-struct Point {
+struct Avx2LadderPoint {
     x: Raised,
     z: Wide,
 }
@@ -29,8 +29,8 @@ struct Point {
 /// The two points of the ladder.
 #[derive(Clone, Copy)]
 struct Pair {
-    doubled: Point,
-    sum: Point,
+    doubled: Avx2LadderPoint,
+    sum: Avx2LadderPoint,
 }
 
 /// The u-coordinates of the products of one scalar with the points whose u-coordinates have these 64-bit
@@ -41,8 +41,8 @@ struct Pair {
 #[inline(never)]
 pub(super) fn ladder(words: &[[u64; LANES]; 4], swaps: &Swaps, fold: Fold) -> Fraction {
     let (zero, one, u) = (Wide::small(0), Wide::small(1), Wide::from_words(words));
-    let doubled = Point { x: one.raised(), z: zero };
-    let mut pair = Pair { doubled, sum: Point { x: u.raised(), z: one } };
+    let doubled = Avx2LadderPoint { x: one.raised(), z: zero };
+    let mut pair = Pair { doubled, sum: Avx2LadderPoint { x: u.raised(), z: one } };
     let u = u.raised().carry();
     for &swap in swaps.steps() {
         pair = step(pair, u, mask(black_box(swap)), fold);
@@ -68,10 +68,10 @@ fn step(pair: Pair, u: Tight, swap: __m256d, fold: Fold) -> Pair {
     // x_3 = (DA + CB)², z_3 = x_1·(DA − CB)²
     let difference = da.sub(cb).square_raised(fold).carry();
     let x = da.add(cb).square_raised(fold);
-    let sum = Point { x, z: u.mul(difference, fold) };
+    let sum = Avx2LadderPoint { x, z: u.mul(difference, fold) };
     // x_2 = AA·BB, z_2 = E·(AA + a24·E)
     let tight = aa.carry();
     let e = tight.minus(bb);
     let multiple = aa.plus_multiple(e, A24, fold).carry();
-    Pair { doubled: Point { x: tight.mul_raised(bb, fold), z: e.mul(multiple, fold) }, sum }
+    Pair { doubled: Avx2LadderPoint { x: tight.mul_raised(bb, fold), z: e.mul(multiple, fold) }, sum }
 }

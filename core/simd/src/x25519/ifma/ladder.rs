@@ -27,7 +27,7 @@ pub(super) struct Fraction {
 
 /// A point on its way: coordinates as products leave them.
 #[derive(Clone, Copy)]
-struct Point {
+struct IfmaLadderPoint {
     x: Raised,
     z: Wide,
 }
@@ -35,8 +35,8 @@ struct Point {
 /// The two points of the ladder.
 #[derive(Clone, Copy)]
 struct Pair {
-    doubled: Point,
-    sum: Point,
+    doubled: IfmaLadderPoint,
+    sum: IfmaLadderPoint,
 }
 
 /// The u-coordinates of the products of one scalar with the points of the given u-coordinates.
@@ -46,8 +46,8 @@ struct Pair {
 #[inline(never)]
 pub(super) fn ladder(u: Tight, swaps: &Swaps) -> Fraction {
     let (zero, one) = (Tight::small(0), Tight::small(1));
-    let doubled = Point { x: one.raised(), z: zero.wide() };
-    let mut pair = Pair { doubled, sum: Point { x: u.raised(), z: one.wide() } };
+    let doubled = IfmaLadderPoint { x: one.raised(), z: zero.wide() };
+    let mut pair = Pair { doubled, sum: IfmaLadderPoint { x: u.raised(), z: one.wide() } };
     for &swap in swaps.steps() {
         pair = step(pair, u, black_box(swap));
     }
@@ -75,8 +75,8 @@ fn step(pair: Pair, u: Tight, swap: u8) -> Pair {
     let x = da.add(cb).square_raised();
     let e = aa.sub(bb);
     let (aa, bb) = (aa.carry(), bb.carry());
-    let sum = Point { x, z: u.mul(difference.carry()) };
+    let sum = IfmaLadderPoint { x, z: u.mul(difference.carry()) };
     // x_2 = AA·BB, z_2 = E·(AA + a24·E)
     let multiple = aa.plus_multiple(e, A24).carry();
-    Pair { doubled: Point { x: aa.mul_raised(bb), z: e.mul(multiple) }, sum }
+    Pair { doubled: IfmaLadderPoint { x: aa.mul_raised(bb), z: e.mul(multiple) }, sum }
 }

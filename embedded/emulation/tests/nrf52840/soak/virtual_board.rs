@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
-use quiver_emulation::lockstep::{Line, LockstepChip};
-use quiver_emulation::model::Setup;
+use quiver_emulation::lockstep::{ChipLine, LockstepChip};
+use quiver_emulation::model::ModelSetup;
 use quiver_emulation::wire::{End, FaultInjector};
 use quiver_group::leader::LeaderTiming;
 use quiver_test_network::TestNetwork;
@@ -40,7 +40,7 @@ impl VirtualBoard {
     /// The same with another image.
     pub(crate) fn with(image: &Path, seed: u64) -> Self {
         let directory = tempfile::tempdir().expect("tempdir");
-        let setup = Setup { seed, ..Setup::default() };
+        let setup = ModelSetup { seed, ..ModelSetup::default() };
         let chip = LockstepChip::start(&directory.path().join("model"), image, &setup);
         Self {
             network: TestNetwork::new(seed, StrategyKind::Tree, LeaderTiming::default(), Duration::ZERO),
@@ -64,13 +64,13 @@ impl VirtualBoard {
     }
 
     pub(crate) fn type_line(&mut self, text: &str) {
-        self.chip.send(Line::Console, format!("{text}\n").as_bytes());
+        self.chip.send(ChipLine::Console, format!("{text}\n").as_bytes());
     }
 
     /// Puts bytes on the line to the gateway, towards this end.
     pub(crate) fn inject(&mut self, towards: End, bytes: &[u8]) {
         match towards {
-            End::Board => self.chip.send(Line::Link, bytes),
+            End::Board => self.chip.send(ChipLine::Link, bytes),
             End::Gateway => self.heard.extend(bytes),
         }
     }
@@ -106,7 +106,7 @@ impl VirtualBoard {
         }
         let arrives = self.faults.apply(&self.network.take_bytes());
         if !arrives.is_empty() {
-            self.chip.send(Line::Link, &arrives);
+            self.chip.send(ChipLine::Link, &arrives);
         }
         let next = self.network.due().unwrap_or(end).min(end).max(self.now + STEP);
         let sent = self.chip.until(next);

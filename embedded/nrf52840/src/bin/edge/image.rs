@@ -12,7 +12,7 @@ use embassy_time::{Duration, with_timeout};
 use embedded_io_async::Write;
 use quiver_firmware::{About, Board, SerialLine};
 use quiver_nrf52840::hooks::{self, BoardHooks};
-use quiver_nrf52840::medium::Medium;
+use quiver_nrf52840::medium::BoardMedium;
 use quiver_nrf52840::noise::Noise;
 use quiver_nrf52840::region::Region;
 use quiver_nrf52840::serial::Serial;
@@ -66,6 +66,6 @@ async fn main(_spawner: Spawner) {
     let Some(flash) = Region::new(Nvmc::new(devices.nvmc), supply, from, to) else { hooks::restart() };
     let about = About { name: board::NAME, mcu: "nRF52840", clock_hz: board::CLOCK_HZ, reset };
     let rng = Noise::new(Rng::new_blocking(devices.rng));
-    let link = Medium::new(SerialLine::new(link));
+    let link = BoardMedium::new(SerialLine::new(link));
     quiver_firmware::run(Board { link, console, flash, rng, hooks, about }).await
 }

@@ -123,7 +123,7 @@ impl<F: NorFlash> Gateway<F> {
     async fn forward(&mut self, mut bytes: &[u8]) {
         while let Some(frame) = self.decoder.next_frame(&mut bytes) {
             let frame = self.bridge.air_frame(frame.address, frame.datagram);
-            if let Some(frame) = frame.and_then(|bytes| radio::Frame::new(&bytes)) {
+            if let Some(frame) = frame.and_then(|bytes| radio::PhyFrame::new(&bytes)) {
                 radio::send(frame).await;
             }
         }

@@ -4,7 +4,7 @@
 use quiver_ainq::{AgreedSecret, KemKey, Pseudonym, Suite};
 use quiver_message::Nonce;
 
-use super::{AdmittedRun, AnonymousEdge, Run};
+use super::{AdmissionProgress, AdmittedRun, AnonymousEdge};
 
 /// Secrets of a run, from the leader's confirmation to the welcome.
 #[derive(Clone, Copy)]
@@ -22,7 +22,9 @@ pub struct CompromisedRun<'a, S: Suite> {
 impl<S: Suite> AnonymousEdge<S> {
     /// The secrets of its run; `None` before the leader has confirmed it, and once the welcome has come.
     pub const fn compromised_run(&self) -> Option<CompromisedRun<'_, S>> {
-        let Run::Admitted(AdmittedRun { nonce, pseudonym, secret, kem, .. }) = &self.run else { return None };
+        let AdmissionProgress::Admitted(AdmittedRun { nonce, pseudonym, secret, kem, .. }) = &self.run else {
+            return None;
+        };
         Some(CompromisedRun { nonce, pseudonym, secret, kem: kem.as_ref() })
     }
 }

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_abke::exchange::{Garbling, Hello, Policy, Terms, VerifiedHello};
+use quiver_abke::exchange::{ExchangeTerms, Garbling, Hello, PolicyCircuit, VerifiedHello};
 use quiver_abke::{Error as AbkeError, Verifier};
 use quiver_ainq::{KemKey, Label, Suite, UnixTime};
 use quiver_crypto::{Digest, Secret};
@@ -19,12 +19,12 @@ use rand_chacha::rand_core::SeedableRng;
 
 use super::super::kem::{RunParties, channel, statement};
 use super::super::{AdmissionError, WINDOW};
-use super::{GateConfig, Stage};
+use super::{GateConfig, GateStage};
 use quiver_machine::Peer;
 
 /// The run that a piece of work belongs to, and the binding of the run to its connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RunId {
     pub(super) peer: Peer,
     pub(super) nonce: Nonce,
     pub(super) cookie: [u8; COOKIE_LEN],
@@ -36,8 +36,8 @@ pub(super) struct Place {
 
 /// A key that waits to be verified.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) place: Place,
+pub(super) struct PendingKeyCheck {
+    pub(super) place: RunId,
     /// The first step, of the length that it must have.
     pub(super) hello: Vec<u8>,
     /// The encapsulation key of the run, of the term's set; empty if the term has no second factor.
@@ -47,15 +47,15 @@ pub(super) struct Waiting {
 /// A key that the authority signed, and the encapsulation key of its run.
 #[derive(Debug)]
 pub(super) struct Proven {
-    pub(super) place: Place,
+    pub(super) place: RunId,
     pub(super) hello: Box<VerifiedHello>,
     pub(super) kem: Vec<u8>,
 }
 
 /// A run that makes tables, and κ, if the term has a second factor.
 #[derive(Debug)]
-pub(super) struct Tables<S: Suite> {
-    pub(super) place: Place,
+pub(super) struct GarblingRun<S: Suite> {
+    pub(super) place: RunId,
     pub(super) garbling: Box<Garbling>,
     pub(super) kem: Option<KemKey<S>>,
 }
@@ -64,17 +64,17 @@ pub(super) struct Tables<S: Suite> {
 #[derive(Debug)]
 pub(super) enum Work<S: Suite> {
     /// Keys to be decoded and verified, in one product if all are good.
-    Verify(Arc<Verifier>, Vec<Waiting>),
+    Verify(Arc<Verifier>, Vec<PendingKeyCheck>),
     /// An offer to be made, with the first tables.
     Offer(Proven),
     /// The next tables.
-    Garble(Tables<S>),
+    Garble(GarblingRun<S>),
 }
 
 /// A run after a window of gates.
 #[derive(Debug)]
 pub(super) struct Garbled<S: Suite> {
-    pub(super) stage: Stage,
+    pub(super) stage: GateStage,
     pub(super) kem: Option<KemKey<S>>,
     /// Steps to send to the drone.
     pub(super) steps: Vec<Vec<u8>>,
@@ -84,46 +84,55 @@ pub(super) struct Garbled<S: Suite> {
 
 /// Result of a piece of work.
 #[derive(Debug)]
-pub(super) enum Done<S: Suite> {
-    Verified(Vec<(Place, Result<Proven, AbkeError>)>),
-    Garbled(Place, Result<Box<Garbled<S>>, AdmissionError>),
+pub(super) enum WorkResult<S: Suite> {
+    Verified(Vec<(RunId, Result<Proven, AbkeError>)>),
+    Garbled(RunId, Result<Box<Garbled<S>>, AdmissionError>),
 }
 
 impl<S: Suite> Work<S> {
     /// The runs that this work belongs to.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<RunId> {
         match self {
             Self::Verify(_, waiting) => waiting.iter().map(|one| one.place).collect(),
-            Self::Offer(Proven { place, .. }) | Self::Garble(Tables { place, .. }) => [*place].into(),
+            Self::Offer(Proven { place, .. }) | Self::Garble(GarblingRun { place, .. }) => [*place].into(),
         }
     }
 
     /// Does it.
-    pub(super) fn run(self, config: &GateConfig<S>, policy: &Arc<Policy>, seed: &Secret<32>) -> Done<S> {
+    pub(super) fn run(
+        self,
+        config: &GateConfig<S>,
+        policy: &Arc<PolicyCircuit>,
+        seed: &Secret<32>,
+    ) -> WorkResult<S> {
         let mut rng = ChaCha20Rng::from_seed(*seed.expose());
         match self {
-            Self::Verify(verifier, waiting) => Done::Verified(verify(&verifier, policy, waiting, &mut rng)),
+            Self::Verify(verifier, waiting) => {
+                WorkResult::Verified(verify(&verifier, policy, waiting, &mut rng))
+            }
             Self::Offer(proven) => {
                 let (place, offered) = (proven.place, offer(config, policy, proven, &mut rng));
                 let garbled = offered.and_then(|offered| {
                     let OfferedRun { tables, offer, ciphertext } = offered;
                     garble(tables, [offer].into()).map(|garbled| Garbled { ciphertext, ..garbled })
                 });
-                Done::Garbled(place, garbled.map(Box::new))
+                WorkResult::Garbled(place, garbled.map(Box::new))
             }
-            Self::Garble(tables) => Done::Garbled(tables.place, garble(tables, Vec::new()).map(Box::new)),
+            Self::Garble(tables) => {
+                WorkResult::Garbled(tables.place, garble(tables, Vec::new()).map(Box::new))
+            }
         }
     }
 }
 
 fn verify(
     verifier: &Verifier,
-    policy: &Policy,
-    waiting: Vec<Waiting>,
+    policy: &PolicyCircuit,
+    waiting: Vec<PendingKeyCheck>,
     rng: &mut ChaCha20Rng,
-) -> Vec<(Place, Result<Proven, AbkeError>)> {
+) -> Vec<(RunId, Result<Proven, AbkeError>)> {
     let (mut places, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
-    for Waiting { place, hello, kem } in waiting {
+    for PendingKeyCheck { place, hello, kem } in waiting {
         // §A8: points are decoded where the work is done, not in the leader's loop.
         match Hello::decode(&hello, policy.attributes()) {
             Err(error) => verdicts.push((place, Err(error))),
@@ -143,14 +152,14 @@ fn verify(
 
 /// An offer, and what goes on from there.
 struct OfferedRun<S: Suite> {
-    tables: Tables<S>,
+    tables: GarblingRun<S>,
     offer: Vec<u8>,
     ciphertext: Vec<u8>,
 }
 
 fn offer<S: Suite>(
     config: &GateConfig<S>,
-    policy: &Arc<Policy>,
+    policy: &Arc<PolicyCircuit>,
     proven: Proven,
     rng: &mut ChaCha20Rng,
 ) -> Result<OfferedRun<S>, AdmissionError> {
@@ -165,7 +174,7 @@ fn offer<S: Suite>(
     // §A4.3: once for a key that the authority signed, and for nobody else.
     let made = offered.map(|offered| parties.encapsulate(offered, rng)).transpose()?;
     let (kem, ciphertext) = made.map_or((None, Vec::new()), |(kem, ciphertext)| (Some(kem), ciphertext));
-    let terms = Terms { policy: config.policy.id(), server: &server, channel: &channel };
+    let terms = ExchangeTerms { policy: config.policy.id(), server: &server, channel: &channel };
     let mut coins = *Secret::<32>::random(rng).expose();
     let mut signing = ChaCha20Rng::from_seed(coins);
     zeroize::Zeroize::zeroize(&mut coins);
@@ -175,22 +184,22 @@ fn offer<S: Suite>(
         config.keypair.sign(&config.deployment, Label::Abke, &statement, &mut signing).encode()
     };
     let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
-    Ok(OfferedRun { tables: Tables { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
+    Ok(OfferedRun { tables: GarblingRun { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if
 /// that was all, to commit itself.
-fn garble<S: Suite>(tables: Tables<S>, mut steps: Vec<Vec<u8>>) -> Result<Garbled<S>, AdmissionError> {
-    let Tables { mut garbling, kem, .. } = tables;
+fn garble<S: Suite>(tables: GarblingRun<S>, mut steps: Vec<Vec<u8>>) -> Result<Garbled<S>, AdmissionError> {
+    let GarblingRun { mut garbling, kem, .. } = tables;
     // §A4.1: four pieces of 64 KiB, then more when the drone asks.
     for _ in 0..WINDOW {
         match garbling.next_tables()? {
             Some(tables) => steps.push(tables),
             None => {
-                let stage = Stage::Awaiting(garbling.finish()?);
+                let stage = GateStage::Awaiting(garbling.finish()?);
                 return Ok(Garbled { stage, kem, steps, ciphertext: Vec::new() });
             }
         }
     }
-    Ok(Garbled { stage: Stage::Garbling(garbling), kem, steps, ciphertext: Vec::new() })
+    Ok(Garbled { stage: GateStage::Garbling(garbling), kem, steps, ciphertext: Vec::new() })
 }

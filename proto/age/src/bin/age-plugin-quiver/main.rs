@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use quiver_age::{Recipient, Sealed};
+use quiver_age::{Recipient, SealedFile};
 use quiver_ibe::{Condition, MasterPublicKey};
 
 const EXAMPLES: &str = "\
@@ -103,7 +103,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn inspect(input: impl Read) -> Result<(), Box<dyn std::error::Error>> {
-    for key in Sealed::read(input)?.keys() {
+    for key in SealedFile::read(input)?.keys() {
         print(&format_args!("{} {}", hex::encode(key.master), key.condition))?;
     }
     Ok(())

@@ -5,13 +5,13 @@ use core::time::Duration;
 
 use quiver_ainq::Name;
 use quiver_machine::{Offence, Peer};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 use crate::attributes::KeyResponse;
 
 /// State of a drone at one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldAuthority {
     /// The KGC's signed statement about it.
     pub statement: Vec<u8>,
     /// The mark of the grant of the held key.
@@ -61,7 +61,7 @@ pub enum FetchEvent {
         list: Vec<u8>,
     },
     /// The KGC, or an attacker in its name, refuses. `BadCookie` and `Busy` are tried again.
-    Refused(Reason),
+    Refused(RefusalReason),
     /// All authorities have been asked that the KGC, or an attacker in its name, lists, and all of held keys.
     /// The list is not authenticated: if nobody answered, nothing is confirmed.
     Done {

@@ -6,13 +6,13 @@ use core::time::Duration;
 
 use quiver_ainq::{Name, SecretScalar, Suite, UnixTime, VerifiedAuthority};
 use quiver_machine::{Offence, Peer};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 use crate::attributes::{Grant, KeyMaker, MakeError};
 
 /// An authority and its secrets.
 #[derive(Debug)]
-pub struct Authority<S: Suite> {
+pub struct IssuingAuthority<S: Suite> {
     /// The KGC's statement about it.
     pub statement: VerifiedAuthority<S>,
     /// The secret a of its delivery point.
@@ -25,7 +25,7 @@ pub struct Authority<S: Suite> {
 #[derive(Debug)]
 pub struct IssuerConfig<S: Suite> {
     /// The authorities; at most [`MAX_AUTHORITIES`](quiver_message::MAX_AUTHORITIES).
-    pub authorities: Vec<Authority<S>>,
+    pub authorities: Vec<IssuingAuthority<S>>,
     /// Grants, at least the newest of every drone: an issuer that learnt of one only later would refuse
     /// drones in between, or make keys for withdrawn grants.
     pub grants: Vec<Grant>,
@@ -130,7 +130,7 @@ pub enum IssuerEvent {
         /// The peer that asked.
         peer: Peer,
         /// Reason.
-        reason: Reason,
+        reason: RefusalReason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
     #[from]

@@ -27,7 +27,7 @@ impl Bench {
         Self { deployment: Deployment::new(name("alps"), master.public()), master, rng }
     }
 
-    fn entry(&mut self, text: &str, key: Option<&[u8]>) -> Entry<S> {
+    fn entry(&mut self, text: &str, key: Option<&[u8]>) -> KeyringEntry<S> {
         let statement = AuthorityStatement {
             kind: name("abe"),
             name: name(text),
@@ -38,7 +38,7 @@ impl Bench {
         };
         let signed = self.master.sign_authority(&self.deployment, statement, &mut self.rng).expect("sign");
         let key = key.map(|key| HeldKey { grant: 7, key: Zeroizing::new(key.to_vec()) });
-        Entry { authority: signed.verify(&self.deployment).expect("verify"), key }
+        KeyringEntry { authority: signed.verify(&self.deployment).expect("verify"), key }
     }
 }
 

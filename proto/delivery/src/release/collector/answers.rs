@@ -3,11 +3,11 @@
 use quiver_ainq::{KgcId, SealedDelivery, Suite};
 use quiver_ibe::Condition;
 use quiver_machine::Peer;
-use quiver_message::{DeliveryChallenge, DeliveryReply, Payload, Reason, Refusal};
+use quiver_message::{DeliveryChallenge, DeliveryReply, Payload, Refusal, RefusalReason};
 
 use super::collection::{Asked, Collection};
 use super::interface::Verdict;
-use super::link::Stage;
+use super::link::CollectionStage;
 use super::{CollectContext, Collector, ReleaseAuthority, blame};
 use crate::client::LONGEST_WAIT;
 use crate::release::query::ShareResponse;
@@ -75,9 +75,9 @@ impl<S: Suite> Collector<S> {
         let Some(link) = self.links.iter_mut().find(|link| link.peer == from) else { return false };
         // §4.1: a refusal refers to the nonce of a hello or challenge, or to H(request).
         let ours = match link.stage {
-            Stage::Greeting { nonce, .. } => refusal.reference == nonce,
-            Stage::Open(open) => refusal.reference == open.challenge.nonce,
-            Stage::Fresh => false,
+            CollectionStage::Greeting { nonce, .. } => refusal.reference == nonce,
+            CollectionStage::Open(open) => refusal.reference == open.challenge.nonce,
+            CollectionStage::Fresh => false,
         };
         let about = self
             .collections
@@ -88,11 +88,11 @@ impl<S: Suite> Collector<S> {
             return false;
         }
         // §4.1: an old cookie, or the rate: this KGC is asked again later, for whatever is wanted of it.
-        if matches!(refusal.reason, Reason::BadCookie | Reason::Busy) {
+        if matches!(refusal.reason, RefusalReason::BadCookie | RefusalReason::Busy) {
             let wait = link.backoff.next(cx.rng).max(refusal.retry_after.min(LONGEST_WAIT));
             link.rests_until = cx.now.monotonic + wait;
             if ours {
-                link.stage = Stage::Fresh;
+                link.stage = CollectionStage::Fresh;
             }
             let verdict = Verdict::Refused(refusal.reason);
             let until = cx.now.monotonic + wait;
@@ -103,7 +103,7 @@ impl<S: Suite> Collector<S> {
             return true;
         }
         if ours {
-            link.stage = Stage::Fresh;
+            link.stage = CollectionStage::Fresh;
         }
         let until = cx.now.monotonic + link.backoff.next(cx.rng);
         let verdict = Verdict::Refused(refusal.reason);

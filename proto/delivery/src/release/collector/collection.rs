@@ -9,7 +9,7 @@ use quiver_ibe::{Condition, IdentityPoint, UnverifiedKeyShare};
 use quiver_machine::Peer;
 
 use super::interface::{Shortfall, Verdict};
-use super::link::Link;
+use super::link::KgcLink;
 use crate::release::ReleaseAuthority;
 
 /// A key, or only the statement, being collected.
@@ -128,7 +128,7 @@ impl<S: Suite> Collection<S> {
         &self,
         now: Duration,
         known: Option<&ReleaseAuthority<S>>,
-        links: &[Link],
+        links: &[KgcLink],
     ) -> bool {
         let told = self.asked.values().filter_map(|asked| match asked {
             Asked::Refused { kgc, .. } => Some(*kgc),
@@ -142,7 +142,7 @@ impl<S: Suite> Collection<S> {
         let told: BTreeSet<_> = told.flatten().filter(|kgc| !shared.contains(kgc)).collect();
         // §4.3: an attacker on a connection can claim to be a KGC: another that has not answered yet may be
         // it.
-        let may_be_told = |link: &Link| {
+        let may_be_told = |link: &KgcLink| {
             let answered =
                 matches!(self.asked.get(&link.peer), Some(Asked::Refused { .. } | Asked::Shared { .. }));
             !answered && link.kgc.is_none_or(|kgc| told.contains(&kgc))

@@ -6,9 +6,9 @@ use core::fmt;
 use core::time::Duration;
 
 use quiver_ainq::{KgcId, UnixTime};
-use quiver_ibe::{Condition, Fault, IdentityKey};
+use quiver_ibe::{Condition, IdentityKey, ShareFault};
 use quiver_machine::{Offence, Peer};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 /// Timing of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,11 +62,11 @@ pub enum Verdict {
     /// No policy there allows it.
     NoPolicy,
     /// A share that is wrong.
-    Wrong(Fault),
+    Wrong(ShareFault),
     /// A share of this version, which is not that of the newest statement.
     OtherVersion(u32),
     /// A refusal.
-    Refused(Reason),
+    Refused(RefusalReason),
 }
 
 impl Verdict {
@@ -76,7 +76,7 @@ impl Verdict {
         match self {
             Self::NotYet { .. } | Self::NotApproved | Self::NotItsDrone | Self::NoPolicy => true,
             // A stale cookie and a busy KGC pass: the drone asks again.
-            Self::Refused(reason) => !matches!(reason, Reason::BadCookie | Reason::Busy),
+            Self::Refused(reason) => !matches!(reason, RefusalReason::BadCookie | RefusalReason::Busy),
             Self::Released | Self::Wrong(_) | Self::OtherVersion(_) => false,
         }
     }
@@ -90,7 +90,11 @@ impl fmt::Display for Verdict {
                 Ok(condition) => {
                     let text = condition.as_str();
                     let time = text.strip_prefix("not-before/").unwrap_or(text);
-                    write!(f, "opens at {time}, in {} by its clock", Span(at.saturating_sub(*now)))
+                    write!(
+                        f,
+                        "opens at {time}, in {} by its clock",
+                        ReadableDuration(at.saturating_sub(*now))
+                    )
                 }
                 Err(_) => f.write_str("its time has not come"),
             },
@@ -105,9 +109,9 @@ impl fmt::Display for Verdict {
 }
 
 /// A length of time in seconds, in its largest unit of which there are two at least.
-struct Span(u64);
+struct ReadableDuration(u64);
 
-impl fmt::Display for Span {
+impl fmt::Display for ReadableDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(31_557_600, "years"), (86_400, "days"), (3600, "h"), (60, "min")];
         let unit = units.into_iter().find(|(unit, _)| self.0 / unit >= 2);
@@ -193,7 +197,7 @@ pub enum CollectEvent {
         /// The condition.
         condition: Condition,
         /// The fault of the share.
-        fault: Fault,
+        fault: ShareFault,
     },
     /// Too many conditions at a time, or ended commands: this one is not collected.
     TooMany(Option<Condition>),
@@ -218,15 +222,15 @@ mod tests {
             Verdict::NotApproved,
             Verdict::NotItsDrone,
             Verdict::NoPolicy,
-            Verdict::Refused(Reason::NotAuthorised),
+            Verdict::Refused(RefusalReason::NotAuthorised),
         ];
         assert!(refusals.iter().all(Verdict::is_refusal));
         let others = [
             Verdict::Released,
-            Verdict::Wrong(Fault::Wrong),
+            Verdict::Wrong(ShareFault::Wrong),
             Verdict::OtherVersion(2),
-            Verdict::Refused(Reason::Busy),
-            Verdict::Refused(Reason::BadCookie),
+            Verdict::Refused(RefusalReason::Busy),
+            Verdict::Refused(RefusalReason::BadCookie),
         ];
         assert!(!others.iter().any(Verdict::is_refusal));
     }

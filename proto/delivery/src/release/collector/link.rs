@@ -13,18 +13,18 @@ const USED_FOR: Duration = Duration::from_secs(100);
 
 /// Stage of a KGC.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stage {
+pub(super) enum CollectionStage {
     /// No challenge is held.
     Fresh,
     /// Asked for one, until the deadline.
     Greeting { nonce: Nonce, deadline: Duration },
     /// A challenge is held.
-    Open(Open),
+    Open(OpenChallenge),
 }
 
 /// A challenge, and what came with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenChallenge {
     pub(super) challenge: Challenge,
     pub(super) kgc: KgcId,
     pub(super) master: [u8; 32],
@@ -34,9 +34,9 @@ pub(super) struct Open {
 
 /// A connected KGC.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct KgcLink {
     pub(super) peer: Peer,
-    pub(super) stage: Stage,
+    pub(super) stage: CollectionStage,
     /// The KGC that it last claimed to be.
     pub(super) kgc: Option<KgcId>,
     pub(super) backoff: Backoff,
@@ -44,15 +44,15 @@ pub(super) struct Link {
     pub(super) rests_until: Duration,
 }
 
-impl Link {
+impl KgcLink {
     pub(super) fn new(peer: Peer, backoff: Backoff) -> Self {
-        Self { peer, stage: Stage::Fresh, kgc: None, backoff, rests_until: Duration::ZERO }
+        Self { peer, stage: CollectionStage::Fresh, kgc: None, backoff, rests_until: Duration::ZERO }
     }
 
     /// Takes a challenge, if it answers the hello under way. Returns whether it did.
     pub(super) fn challenged(&mut self, now: Duration, message: &DeliveryChallenge) -> bool {
         let DeliveryOffer::KeyShares { kgc, master, version } = message.offer else { return false };
-        let Stage::Greeting { nonce, .. } = self.stage else { return false };
+        let CollectionStage::Greeting { nonce, .. } = self.stage else { return false };
         // §4.1: a challenge repeats the nonce of the hello that it answers.
         if nonce != message.nonce {
             return false;
@@ -61,17 +61,18 @@ impl Link {
         self.kgc = Some(kgc);
         self.backoff.reset();
         let challenge = Challenge { nonce, cookie: message.cookie };
-        self.stage = Stage::Open(Open { challenge, kgc, master, version, until: now + USED_FOR });
+        self.stage =
+            CollectionStage::Open(OpenChallenge { challenge, kgc, master, version, until: now + USED_FOR });
         true
     }
 
     /// The challenge, if it is young enough.
-    pub(super) fn open(&mut self, now: Duration) -> Option<Open> {
+    pub(super) fn open(&mut self, now: Duration) -> Option<OpenChallenge> {
         match self.stage {
-            Stage::Open(open) if now < open.until => Some(open),
+            CollectionStage::Open(open) if now < open.until => Some(open),
             // §14: the KGC's cookie ends after 120 s.
-            Stage::Open(_) => {
-                self.stage = Stage::Fresh;
+            CollectionStage::Open(_) => {
+                self.stage = CollectionStage::Fresh;
                 None
             }
             _ => None,

@@ -6,11 +6,11 @@ use core::time::Duration;
 use quiver_ainq::Suite;
 use quiver_ibe::Condition;
 use quiver_machine::Peer;
-use quiver_message::{Payload, Reason};
+use quiver_message::{Payload, RefusalReason};
 
 use super::collection::Asked;
 use super::interface::{CollectEvent, Verdict};
-use super::link::{Open, Stage};
+use super::link::{CollectionStage, OpenChallenge};
 use super::{CollectContext, Collector, ReleaseAuthority};
 use crate::client::greet;
 use crate::release::query::ShareQuery;
@@ -21,8 +21,8 @@ impl<S: Suite> Collector<S> {
         let time = cx.now.monotonic;
         for link in &mut self.links {
             // A KGC that does not answer a hello gets another one, later.
-            if matches!(link.stage, Stage::Greeting { deadline, .. } if deadline <= time) {
-                link.stage = Stage::Fresh;
+            if matches!(link.stage, CollectionStage::Greeting { deadline, .. } if deadline <= time) {
+                link.stage = CollectionStage::Fresh;
                 let peer = link.peer;
                 for collection in self.collections.values_mut() {
                     if matches!(collection.asked.get(&peer), Some(Asked::Chosen)) {
@@ -93,18 +93,24 @@ impl<S: Suite> Collector<S> {
                     let wanted: Vec<_> = wanted.map(|(wanted, _)| wanted.clone()).collect();
                     wanted.iter().for_each(|wanted| self.ask(cx, peer, &open, wanted));
                 }
-                None if matches!(link.stage, Stage::Fresh) => {
+                None if matches!(link.stage, CollectionStage::Fresh) => {
                     // §4.1, step 1.
                     let nonce = greet(cx, peer, Payload::KeyShares);
                     let deadline = time + link.backoff.next(cx.rng);
-                    link.stage = Stage::Greeting { nonce, deadline };
+                    link.stage = CollectionStage::Greeting { nonce, deadline };
                 }
                 None => {}
             }
         }
     }
 
-    fn ask(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, open: &Open, wanted: &Option<Condition>) {
+    fn ask(
+        &mut self,
+        cx: &mut CollectContext<'_, S>,
+        peer: Peer,
+        open: &OpenChallenge,
+        wanted: &Option<Condition>,
+    ) {
         let known = self.authority.as_ref().map(ReleaseAuthority::version);
         // §4.3: H(MPK) in the place of F: it never changes, so another one is wrong.
         if self.authority.as_ref().is_some_and(|known| known.fingerprint() != open.master) {
@@ -127,9 +133,9 @@ impl<S: Suite> Collector<S> {
     fn doubt_key(&mut self, cx: &mut CollectContext<'_, S>, peer: Peer, wanted: &Option<Condition>) {
         let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
         let until = cx.now.monotonic + link.backoff.next(cx.rng);
-        link.stage = Stage::Fresh;
+        link.stage = CollectionStage::Fresh;
         link.rests_until = until;
-        let verdict = Some(Verdict::Refused(Reason::UnknownAuthority));
+        let verdict = Some(Verdict::Refused(RefusalReason::UnknownAuthority));
         if let Some(collection) = self.collections.get_mut(wanted) {
             collection.asked.insert(peer, Asked::Resting { until, pending: None, kgc: link.kgc, verdict });
         }
@@ -138,7 +144,7 @@ impl<S: Suite> Collector<S> {
     fn next_deadline(&self, time: Duration) -> Option<Duration> {
         let collections = self.collections.values().map(|collection| collection.deadline(time));
         let links = self.links.iter().filter_map(|link| match link.stage {
-            Stage::Greeting { deadline, .. } => Some(deadline),
+            CollectionStage::Greeting { deadline, .. } => Some(deadline),
             _ => Some(link.rests_until).filter(|until| *until > time),
         });
         let earliest = collections.min()?;

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use quiver_ainq::{KgcId, Name, Suite, UnixTime};
 use quiver_ibe::{Condition, MasterShare};
 use quiver_machine::{Offence, Peer, Rate};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
-use crate::release::{Approval, Policy, ReleaseAuthority};
+use crate::release::{Approval, ReleaseAuthority, ReleasePolicy};
 
 /// A KGC's share of a master key, with the public statement about the key.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct ReleaseConfig<S: Suite> {
     /// The share; `None` before there is a master key.
     pub holding: Option<Holding<S>>,
     /// The newest policy of every pattern. Without any, nothing is released.
-    pub policies: Vec<Policy>,
+    pub policies: Vec<ReleasePolicy>,
     /// The newest decision about every mission's points.
     pub approvals: Vec<Approval>,
     /// Number of shares that a drone gets at once, and time until one more.
@@ -65,7 +65,7 @@ pub struct ReleaseConfig<S: Suite> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseCommand {
     /// A policy for a pattern.
-    Policy(Policy),
+    Policy(ReleasePolicy),
     /// A decision whether a mission has come to a point.
     Approval(Approval),
 }
@@ -113,7 +113,7 @@ pub enum ReleaseEvent {
         /// The peer that asked.
         peer: Peer,
         /// Reason.
-        reason: Reason,
+        reason: RefusalReason,
     },
     /// A peer did something wrong, and the server is no KGC's, which would blame it.
     #[from]

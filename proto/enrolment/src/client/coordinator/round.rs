@@ -8,11 +8,11 @@ use quiver_crypto::{Digest, Zeroizing};
 use quiver_machine::Peer;
 
 use super::{SharedRequest, ascending};
-use crate::threshold::{EnrolShare, EnrolSigning, Verifier};
+use crate::threshold::{EnrolShare, EnrolSigning, ShareVerifier};
 
 /// The KGCs that sign, what they committed to, and the shares that have come.
-pub(super) struct Round<S: Suite> {
-    verifier: Arc<dyn Verifier<S>>,
+pub(super) struct SigningRound<S: Suite> {
+    verifier: Arc<dyn ShareVerifier<S>>,
     /// The message to sign.
     message: Vec<u8>,
     package: Digest,
@@ -28,10 +28,10 @@ pub(super) struct Round<S: Suite> {
 /// KGCs with wrong shares, which end a round.
 pub(super) type Culprits = Vec<(KgcId, Peer)>;
 
-impl<S: Suite> Round<S> {
+impl<S: Suite> SigningRound<S> {
     /// A round of these KGCs. None if their commitments make no signing package.
     pub(super) fn new(
-        verifier: Arc<dyn Verifier<S>>,
+        verifier: Arc<dyn ShareVerifier<S>>,
         message: Vec<u8>,
         signers: Vec<(KgcId, Peer, Vec<u8>)>,
     ) -> Option<Self> {
@@ -101,10 +101,10 @@ impl<S: Suite> Round<S> {
     }
 }
 
-impl<S: Suite> core::fmt::Debug for Round<S> {
+impl<S: Suite> core::fmt::Debug for SigningRound<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let signers: Vec<KgcId> = self.parts.iter().map(|(kgc, _)| *kgc).collect();
-        f.debug_struct("Round")
+        f.debug_struct("SigningRound")
             .field("signers", &signers)
             .field("shares", &self.shares.len())
             .finish_non_exhaustive()

@@ -9,7 +9,7 @@ use quiver_quorum::{Error, PublicShares, QuorumSuite, SecretShare, SigningNonces
 use rand_core::CryptoRngCore;
 
 use super::package;
-use crate::threshold::master::{Committed, Contribution, Signer};
+use crate::threshold::master::{Committed, Contribution, ShareSigner};
 
 /// The share and the statement that was verified are of one quorum and one version.
 pub(in crate::threshold) fn check<S: QuorumSuite>(
@@ -23,11 +23,11 @@ pub(in crate::threshold) fn check<S: QuorumSuite>(
     share.matches(&PublicShares::decode(statement.shares())?)
 }
 
-pub(in crate::threshold) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box<dyn Signer<S>> {
+pub(in crate::threshold) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box<dyn ShareSigner<S>> {
     Box::new(Arc::new(share))
 }
 
-impl<S: QuorumSuite> Signer<S> for Arc<SecretShare<S>> {
+impl<S: QuorumSuite> ShareSigner<S> for Arc<SecretShare<S>> {
     fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
         // §3.6: D_j ‖ E_j go out, d_j and e_j stay in the closure, which can be called once.
         let (nonces, commitment) = SecretShare::commit(self, rng)?;

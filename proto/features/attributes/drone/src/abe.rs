@@ -4,7 +4,7 @@ use clap::Subcommand;
 use quiver_ainq::Ristretto255;
 use quiver_service::arguments::KgcArgs;
 use quiver_service::drone::Result;
-use quiver_service::keyring::{Entry, Keyring};
+use quiver_service::keyring::{Keyring, KeyringEntry};
 use quiver_service::terminal;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub struct AuthorityLine {
 
 /// The authorities of a keyring, as shown.
 pub fn authority_lines(keyring: &Keyring<Ristretto255>) -> Vec<AuthorityLine> {
-    let line = |entry: &Entry<Ristretto255>| AuthorityLine {
+    let line = |entry: &KeyringEntry<Ristretto255>| AuthorityLine {
         authority: entry.authority.name.to_string(),
         scheme: entry.authority.scheme.to_string(),
         fingerprint: hex::encode(entry.authority.fingerprint()),

@@ -1,23 +1,23 @@
 //! Chooses the authority that something is sealed under, and decodes its statement.
 
-use quiver_abe::envelope::{AnyKey, AnyParameters, Target};
+use quiver_abe::envelope::{AnyKey, AnyParameters, EnvelopeTarget};
 use quiver_ainq::{Name, Ristretto255};
 use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
 use quiver_policy::Schema;
-use quiver_service::keyring::Entry;
+use quiver_service::keyring::KeyringEntry;
 
 use crate::job::{Recipients, TargetText};
 use crate::{Error, Result};
 
 /// An authority whose scheme this program has.
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownAuthority<'a> {
     pub(crate) name: &'a Name,
     pub(crate) parameters: AnyParameters,
     schema: Schema,
 }
 
-impl<'a> Known<'a> {
-    pub(crate) fn new(entry: &'a Entry<Ristretto255>) -> Result<Self> {
+impl<'a> KnownAuthority<'a> {
+    pub(crate) fn new(entry: &'a KeyringEntry<Ristretto255>) -> Result<Self> {
         let (authority, name) = (&entry.authority, &entry.authority.name);
         SchemeKind::from_id(authority.scheme.as_str()).map_err(|error| Error::authority(name, &error))?;
         let parameters = AnyParameters::decode(authority.scheme.as_str(), &authority.parameters)
@@ -27,17 +27,17 @@ impl<'a> Known<'a> {
     }
 
     /// The key in the entry, if there is one.
-    pub(crate) fn key(&self, entry: &Entry<Ristretto255>) -> Result<Option<AnyKey>> {
+    pub(crate) fn key(&self, entry: &KeyringEntry<Ristretto255>) -> Result<Option<AnyKey>> {
         let decode = |bytes| AnyKey::decode(self.parameters.scheme(), bytes);
         let key = entry.key.as_ref().map(|held| decode(&held.key)).transpose();
         key.map_err(|error| Error::authority(self.name, &error))
     }
 
     /// Reads policy or attributes with this authority's schema.
-    pub(crate) fn target(&self, text: &TargetText) -> Result<Target> {
+    pub(crate) fn target(&self, text: &TargetText) -> Result<EnvelopeTarget> {
         let (text, target) = match text {
-            TargetText::Policy(text) => (text, Target::policy(text, &self.schema)),
-            TargetText::Attributes(text) => (text, Target::attributes(text, &self.schema)),
+            TargetText::Policy(text) => (text, EnvelopeTarget::policy(text, &self.schema)),
+            TargetText::Attributes(text) => (text, EnvelopeTarget::attributes(text, &self.schema)),
         };
         target.map_err(|error| Error::Target(error.pointing_at(text)))
     }
@@ -48,17 +48,20 @@ fn is_broken(scheme: &str) -> bool {
 }
 
 /// The one authority that fits what was asked for.
-pub(crate) fn choose<'a>(entries: &[&'a Entry<Ristretto255>], to: &Recipients) -> Result<Known<'a>> {
-    let asked = |entry: &&&Entry<Ristretto255>| {
+pub(crate) fn choose<'a>(
+    entries: &[&'a KeyringEntry<Ristretto255>],
+    to: &Recipients,
+) -> Result<KnownAuthority<'a>> {
+    let asked = |entry: &&&KeyringEntry<Ristretto255>| {
         let named = to.authority.as_ref().is_none_or(|name| entry.authority.name.as_str() == name);
         named && to.scheme.as_ref().is_none_or(|scheme| entry.authority.scheme.as_str() == scheme)
     };
     let asked: Vec<_> = entries.iter().filter(asked).collect();
     // One that no service has any more is no choice beside others.
     let usable = asked.iter().filter(|entry| !is_broken(entry.authority.scheme.as_str()));
-    let mut known = usable.map(|entry| Known::new(entry)).collect::<Result<Vec<_>>>()?;
+    let mut known = usable.map(|entry| KnownAuthority::new(entry)).collect::<Result<Vec<_>>>()?;
     if let ([], [broken, ..]) = (known.as_slice(), asked.as_slice()) {
-        known.push(Known::new(broken)?);
+        known.push(KnownAuthority::new(broken)?);
     }
     if known.is_empty() {
         let all: Vec<_> = entries.iter().map(|entry| entry.authority.name.as_str()).collect();
@@ -107,7 +110,7 @@ mod tests {
     }
 
     /// Entries of authorities, each of the scheme that is named so.
-    fn entries(schemes: &[&str]) -> Vec<Entry<Ristretto255>> {
+    fn entries(schemes: &[&str]) -> Vec<KeyringEntry<Ristretto255>> {
         let master = MasterSecret::generate(&mut OsRng);
         let deployment = Deployment::new(name("alps"), master.public());
         let parameters = SchemeKind::FabeoCp.found(&Schema::new(), &mut OsRng).expect("found").parameters;
@@ -121,7 +124,7 @@ mod tests {
                 parameters: parameters.clone(),
             };
             let signed = master.sign_authority(&deployment, statement, &mut OsRng).expect("sign");
-            Entry { authority: signed.verify(&deployment).expect("verify"), key: None }
+            KeyringEntry { authority: signed.verify(&deployment).expect("verify"), key: None }
         };
         schemes.iter().map(entry).collect()
     }

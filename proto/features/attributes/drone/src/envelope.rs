@@ -5,15 +5,15 @@
 
 use std::fmt::Display;
 
-use quiver_ainq::{Deployment, DroneKeypair, RevocationList, Ristretto255};
+use quiver_ainq::{Deployment, DroneKeypair, RevocationStatement, Ristretto255};
 use quiver_delivery::attributes::KIND;
 use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 use quiver_service::clock;
 use quiver_service::drone::Error as DroneError;
 use quiver_service::drone::keys::Keys;
-use quiver_service::drone::running::Identity;
-use quiver_service::keyring::{self, Entry, Keyring};
+use quiver_service::drone::running::DroneIdentity;
+use quiver_service::keyring::{self, Keyring, KeyringEntry};
 
 use crate::job::{Job, OpenJob, SealJob, SendJob};
 use crate::{Error, Result, authority, files};
@@ -28,7 +28,7 @@ pub struct Holder {
     /// The drone's own key, if it has enrolled and the state file is at hand.
     pub keypair: Option<DroneKeypair<Ristretto255>>,
     /// The newest revocation list known.
-    pub revocations: RevocationList,
+    pub revocations: RevocationStatement,
 }
 
 impl Holder {
@@ -36,14 +36,14 @@ impl Holder {
     ///
     /// # Errors
     /// [`DroneError::Keyring`].
-    pub fn new(keys: &Keys, Identity { keypair, revocations }: Identity) -> Result<Self> {
+    pub fn new(keys: &Keys, DroneIdentity { keypair, revocations }: DroneIdentity) -> Result<Self> {
         Ok(Self { deployment: keys.deployment().clone(), keyring: keys.keyring()?, keypair, revocations })
     }
 
     /// A caller without a state file: seals without a signature, and opens with keys that are files.
     #[must_use]
     pub fn nobody(deployment: Deployment<Ristretto255>) -> Self {
-        let (keyring, revocations) = (Keyring::default(), RevocationList::empty());
+        let (keyring, revocations) = (Keyring::default(), RevocationStatement::empty());
         Self { deployment, keyring, keypair: None, revocations }
     }
 
@@ -78,7 +78,7 @@ impl Holder {
         }
         let signer = keypair.map(|keypair| DroneSigner::new(&self.deployment, keypair));
         let file = job.authority_file.as_ref().map(|path| keyring::read_authority(path, &self.deployment));
-        let file = file.transpose()?.map(|authority| Entry { authority, key: None });
+        let file = file.transpose()?.map(|authority| KeyringEntry { authority, key: None });
         let entries: Vec<_> = match &file {
             Some(entry) => vec![entry],
             None => self.keyring.entries_of(KIND).collect(),
@@ -124,7 +124,7 @@ pub fn attribute_keys(keyring: &Keyring<Ristretto255>) -> AttributeKeys {
     AttributeKeys::new(access.collect())
 }
 
-fn access(entry: &Entry<Ristretto255>) -> Result<AttributeAccess> {
+fn access(entry: &KeyringEntry<Ristretto255>) -> Result<AttributeAccess> {
     let named = |error: &dyn Display| Error::authority(&entry.authority.name, error);
     SchemeKind::from_id(entry.authority.scheme.as_str()).map_err(|error| named(&error))?;
     AttributeAccess::of(entry).map_err(|error| named(&error))

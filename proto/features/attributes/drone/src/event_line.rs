@@ -1,7 +1,7 @@
 //! Formats events of envelopes that came over the group's gossip, as a line.
 
 use quiver_envelope::EnvelopeEvent;
-use quiver_service::terminal::Message;
+use quiver_service::terminal::PrintedMessage;
 use serde_json::json;
 
 /// Stands where a channel's name stands in group messages.
@@ -28,7 +28,7 @@ pub fn format(group: &str, event: &EnvelopeEvent, as_json: bool) -> Option<Strin
         });
     };
     let (from, signed) = (author.unwrap_or("somebody"), author.is_some());
-    let message = Message { group, channel: CHANNEL, from, signed, data };
+    let message = PrintedMessage { group, channel: CHANNEL, from, signed, data };
     if !as_json {
         return Some(message.line(false));
     }

@@ -15,7 +15,7 @@ use quiver_service::drone::feature::{
 };
 use quiver_service::drone::fetch::KeyClient;
 use quiver_service::drone::keys::Keys;
-use quiver_service::drone::running::Identity;
+use quiver_service::drone::running::DroneIdentity;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::print_status;
 use quiver_service::keyring::Keyring;
@@ -88,7 +88,7 @@ impl CommandFeature for AbeFeature {
         Ok(Box::new(AbeCommand::from_arg_matches(arguments)?))
     }
 
-    async fn answer(&self, client: &KeyClient, _: Identity, call: &Value) -> DroneResult<FeatureAnswer> {
+    async fn answer(&self, client: &KeyClient, _: DroneIdentity, call: &Value) -> DroneResult<FeatureAnswer> {
         match FeatureRequest::read(call)? {
             AbeCall::List => FeatureAnswer::new(&authority_lines(&client.keys().keyring()?)),
         }
@@ -137,7 +137,7 @@ impl CommandFeature for EnvelopeFeature {
     async fn answer(
         &self,
         client: &KeyClient,
-        identity: Identity,
+        identity: DroneIdentity,
         call: &Value,
     ) -> DroneResult<FeatureAnswer> {
         let job: Job = FeatureRequest::read(call)?;
@@ -156,7 +156,7 @@ impl CommandFeature for EnvelopeFeature {
         Some(FeatureRequest::read(call).and_then(|job: Job| FeatureAnswer::new(&holder.perform(&job)?)))
     }
 
-    fn message(&self, keys: &Keys, identity: Identity, call: &Value) -> DroneResult<PartCommand> {
+    fn message(&self, keys: &Keys, identity: DroneIdentity, call: &Value) -> DroneResult<PartCommand> {
         let job: SendJob = FeatureRequest::read(call)?;
         Ok(PartCommand::new(Holder::new(keys, identity)?.command(job)?))
     }

@@ -5,21 +5,21 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use quiver_abe::envelope::{
-    self, AnyParameters, AnyScheme, EnvelopeError, Header, IoError, Lifetime, Opening, ReceivingSession,
-    SendingSession, Signer, Target,
+    self, AnyParameters, AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, IoError, Lifetime,
+    Opening, ReceivingSession, SendingSession, Signer,
 };
 use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_envelope::{Author, DroneSigner, DroneVerifier};
 use quiver_service::drone::atomic_file::AtomicFile;
-use quiver_service::keyring::Entry;
+use quiver_service::keyring::KeyringEntry;
 use quiver_service::{Error as ServiceError, clock, private_file};
 use rand::rngs::OsRng;
 
-use crate::authority::Known;
+use crate::authority::KnownAuthority;
 use crate::{Error, Result};
 
 /// An envelope that was opened.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub(crate) bytes: u64,
     pub(crate) created: UnixTime,
     pub(crate) author: Option<Author>,
@@ -29,7 +29,7 @@ pub(crate) struct Opened {
 pub(crate) fn seal(
     input: &Path,
     output: &Path,
-    (parameters, target): (&AnyParameters, &Target),
+    (parameters, target): (&AnyParameters, &EnvelopeTarget),
     signer: Option<DroneSigner<'_, Ristretto255>>,
 ) -> Result<u64> {
     let from = read(input)?;
@@ -57,12 +57,12 @@ pub(crate) fn seal(
 pub(crate) fn open(
     input: &Path,
     output: &Path,
-    entries: &[&Entry<Ristretto255>],
+    entries: &[&KeyringEntry<Ristretto255>],
     verifier: &DroneVerifier<'_, Ristretto255>,
-) -> Result<Opened> {
+) -> Result<OpenedFile> {
     let mut from = read(input)?;
     let header = envelope::read_header(&mut from).map_err(|error| blame(error, input, output))?;
-    let Header::Opening(opening) = &header else {
+    let EnvelopeHeader::Opening(opening) = &header else {
         return Err(Error::NotAlone(input.into()));
     };
     let session = open_key(input, entries, opening)?;
@@ -73,13 +73,17 @@ pub(crate) fn open(
         envelope::open(opener, from, &mut counted, verifier).map_err(|error| blame(error, input, output))?;
     let bytes = counted.bytes;
     to.finish()?;
-    Ok(Opened { bytes, created: opening.created(), author })
+    Ok(OpenedFile { bytes, created: opening.created(), author })
 }
 
-fn open_key(input: &Path, entries: &[&Entry<Ristretto255>], opening: &Opening) -> Result<ReceivingSession> {
+fn open_key(
+    input: &Path,
+    entries: &[&KeyringEntry<Ristretto255>],
+    opening: &Opening,
+) -> Result<ReceivingSession> {
     let named = envelope::named_authority(opening.ciphertext());
     for entry in entries.iter().filter(|entry| entry.authority.scheme.as_str() == opening.scheme()) {
-        let known = Known::new(entry)?;
+        let known = KnownAuthority::new(entry)?;
         if named.as_ref() != Some(known.parameters.authority().as_bytes()) {
             continue;
         }

@@ -11,7 +11,7 @@ use quiver_service::drone::feature::{
     CommandFeature, DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand,
 };
 use quiver_service::drone::fetch::KeyClient;
-use quiver_service::drone::running::Identity;
+use quiver_service::drone::running::DroneIdentity;
 use quiver_service::terminal;
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl CommandFeature for ConditionFeature {
     async fn answer(
         &self,
         client: &KeyClient,
-        identity: Identity,
+        identity: DroneIdentity,
         call: &Value,
     ) -> std::result::Result<FeatureAnswer, DroneError> {
         let call = KeyCall::deserialize(call).map_err(|_| {

@@ -13,12 +13,12 @@ use std::future::Future;
 use std::io::Read;
 use std::path::PathBuf;
 
-use quiver_age::{Identity, Plaintext, Recipient, Sealed, WrappedKey, identity_file};
+use quiver_age::{Identity, Plaintext, Recipient, SealedFile, WrappedKey, identity_file};
 use quiver_ibe::{Condition, MasterPublicKey, UnverifiedIdentityKey};
 use quiver_service::{Error as ServiceError, private_file};
 
 pub use self::arguments::{DecryptArgs, EncryptArgs, IbeArgs, IdentityArgs, RecipientArgs};
-use self::files::{Input, Output};
+use self::files::{NamedReader, OutputTarget};
 use crate::{Error, Result};
 
 /// Source of the master public key and of the keys of conditions.
@@ -73,7 +73,7 @@ async fn encrypt(args: EncryptArgs, source: &mut impl KeySource) -> Result<Optio
     let mut all = recipients(to, source).await?;
     all.extend(recipient);
     blocking(move || {
-        let (input, mut output) = (Input::open(file)?, Output::new(out)?);
+        let (input, mut output) = (NamedReader::open(file)?, OutputTarget::new(out)?);
         let encrypted = quiver_age::encrypt(&all, format, input.reader, output.writer());
         let bytes = encrypted.map_err(|error| files::blame(error, &input.name, &output.name))?;
         let told = |name: &str| {
@@ -90,8 +90,8 @@ async fn encrypt(args: EncryptArgs, source: &mut impl KeySource) -> Result<Optio
 async fn decrypt(args: DecryptArgs, source: &mut impl KeySource) -> Result<Option<String>> {
     let DecryptArgs { file, out, identity } = args;
     let (sealed, from) = blocking(move || {
-        let input = Input::open(file)?;
-        let sealed = Sealed::read(input.reader).map_err(|error| files::blame(error, &input.name, ""))?;
+        let input = NamedReader::open(file)?;
+        let sealed = SealedFile::read(input.reader).map_err(|error| files::blame(error, &input.name, ""))?;
         Ok((sealed, input.name))
     })
     .await?;
@@ -102,7 +102,7 @@ async fn decrypt(args: DecryptArgs, source: &mut impl KeySource) -> Result<Optio
     blocking(move || {
         let plaintext = sealed.open(&identity).map_err(|error| files::blame(error, &from, ""))?;
         // Not before anything is known to come.
-        let mut output = Output::new(out)?;
+        let mut output = OutputTarget::new(out)?;
         let copied = Plaintext::copy_to(plaintext, output.writer());
         let bytes = copied.map_err(|error| files::blame(error, &from, &output.name))?;
         output.finish(|name| format!("decrypted {bytes} bytes into {name}"))
@@ -167,7 +167,7 @@ async fn ordered(
 }
 
 /// The first identity in these files that opens the file; any, if none does.
-fn chosen<R: Read>(sealed: &Sealed<R>, files: &[PathBuf]) -> Result<Identity> {
+fn chosen<R: Read>(sealed: &SealedFile<R>, files: &[PathBuf]) -> Result<Identity> {
     let mut last = None;
     for path in files {
         let content = private_file::read(path, identity_file::LIMIT)?;

@@ -14,7 +14,7 @@ use quiver_service::drone::feature::{
     CommandFeature, DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand, ServiceFeature,
 };
 use quiver_service::drone::fetch::KeyClient;
-use quiver_service::drone::running::Identity;
+use quiver_service::drone::running::DroneIdentity;
 use quiver_service::drone::{Error, Result};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl CommandFeature for RelayFeature {
         Ok(Box::new(RelayArgs::from_arg_matches(arguments)?))
     }
 
-    async fn answer(&self, _: &KeyClient, _: Identity, _: &Value) -> Result<FeatureAnswer> {
+    async fn answer(&self, _: &KeyClient, _: DroneIdentity, _: &Value) -> Result<FeatureAnswer> {
         Err(unasked())
     }
 }
@@ -78,7 +78,7 @@ impl CommandFeature for RelayKeysFeature {
         Ok(Box::new(RelayKeysArgs::from_arg_matches(arguments)?))
     }
 
-    async fn answer(&self, _: &KeyClient, _: Identity, _: &Value) -> Result<FeatureAnswer> {
+    async fn answer(&self, _: &KeyClient, _: DroneIdentity, _: &Value) -> Result<FeatureAnswer> {
         Err(unasked())
     }
 }

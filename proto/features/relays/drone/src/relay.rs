@@ -20,7 +20,7 @@ use quiver_service::shutdown::Shutdown;
 use rand::rngs::OsRng;
 
 pub(crate) use self::keys::make_keys;
-use self::metrics::Metrics;
+use self::metrics::RelayMetrics;
 use crate::arguments::RelayArgs;
 
 /// File of the transport key's seed, in the data directory.
@@ -52,7 +52,7 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
     // Drones ask whoever they have dialled (§16.1); what a relay answers decides nothing.
     node.clocks = Clocks::Dialled;
     node.topic = Some(group_topic(args.group.as_str()));
-    let metrics = Metrics::default();
+    let metrics = RelayMetrics::default();
     let host = RelayHost { peer_id: node.key.peer_id(), metrics: metrics.clone() };
     line_output::print(&format!(
         "relay {}: start the leader with `leader serve --relay` and this",
@@ -74,7 +74,7 @@ pub(crate) async fn run(settings: &DroneSettings, args: &RelayArgs) -> Result<()
 
 struct RelayHost {
     peer_id: PeerId,
-    metrics: Metrics,
+    metrics: RelayMetrics,
 }
 
 impl Host<Relay> for RelayHost {

@@ -10,7 +10,7 @@ use quiver_message::{JoinChallenge, JoinCiphertext, JoinHello, KemOffer, Message
 
 use super::spare_points::SparePoints;
 use crate::edge::joining::{join_request, may_lead};
-use crate::edge::kem_keys::{Exchange, KemKeys};
+use crate::edge::kem_keys::{KemExchange, KemKeys};
 use crate::edge::{EdgeContext, EdgeEvent};
 
 /// Attempts at one deputy, after which it is asked again when it is connected once more.
@@ -24,18 +24,18 @@ pub(in crate::edge) struct Deputies<S: Suite> {
     /// Deputies that were asked over their connections, with or without success.
     asked: Vec<Peer>,
     /// Questions under way, in a box because an edge lives mostly without any.
-    session: Option<Box<Session<S>>>,
+    session: Option<Box<DeputySession<S>>>,
 }
 
 /// Questions to one deputy. Never stored: an exchange does not outlive the process.
 #[derive(Debug)]
-struct Session<S: Suite> {
+struct DeputySession<S: Suite> {
     deputy: Peer,
     nonce: Nonce,
     attempts: u32,
     backoff: Backoff,
     /// Once an encapsulation key was sent.
-    exchange: Option<Exchange<S>>,
+    exchange: Option<KemExchange<S>>,
     deadline: Duration,
 }
 
@@ -84,7 +84,7 @@ impl<S: Suite> Deputies<S> {
         let next = deputies.find(|deputy| !self.asked.contains(deputy)).copied();
         let mut session = match (session, next) {
             (Some(session), _) if cx.leaders.first() != Some(session.deputy) => session,
-            (_, Some(deputy)) => Box::new(Session {
+            (_, Some(deputy)) => Box::new(DeputySession {
                 deputy,
                 nonce: [0; 16],
                 attempts: 0,
@@ -117,7 +117,7 @@ impl<S: Suite> Deputies<S> {
         group: &Name,
         (from, challenge): (Peer, &JoinChallenge<S>),
     ) {
-        let asked = |session: &Session<S>| {
+        let asked = |session: &DeputySession<S>| {
             session.deputy == from && session.nonce == challenge.nonce && session.exchange.is_none()
         };
         let Some(session) = self.session.as_mut().filter(|session| asked(session)) else { return };
@@ -155,7 +155,7 @@ impl<S: Suite> Deputies<S> {
         group: &Name,
         (from, message): (Peer, &JoinCiphertext),
     ) {
-        let asked = |session: &Session<S>| session.deputy == from && session.nonce == message.nonce;
+        let asked = |session: &DeputySession<S>| session.deputy == from && session.nonce == message.nonce;
         let session = self.session.as_mut().filter(|session| asked(session));
         let Some((exchange, keypair)) = session.and_then(|session| session.exchange.as_mut().zip(cx.keypair))
         else {

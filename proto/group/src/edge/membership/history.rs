@@ -19,11 +19,11 @@ const MAX_HEADER_LEN: usize = 1024;
 /// The newest epoch ever accepted in each group, the group that the drone was in last at the end. As many as
 /// an identity names; of more the one it was in the longest ago is forgotten.
 #[derive(Debug)]
-pub(in crate::edge) struct History<S: Suite>(Vec<Past<S>>);
+pub(in crate::edge) struct History<S: Suite>(Vec<PastMembership<S>>);
 
 /// State remembered of a group.
 #[derive(Debug)]
-pub(in crate::edge) struct Past<S: Suite> {
+pub(in crate::edge) struct PastMembership<S: Suite> {
     pub(in crate::edge) group: Name,
     pub(in crate::edge) epoch: Epoch,
     /// The header of that epoch, while no member of the group: to be shown to a leader that has forgotten how
@@ -36,11 +36,11 @@ impl<S: Suite> History<S> {
         Self(Vec::new())
     }
 
-    pub(in crate::edge) fn iter(&self) -> impl Iterator<Item = &Past<S>> {
+    pub(in crate::edge) fn iter(&self) -> impl Iterator<Item = &PastMembership<S>> {
         self.0.iter()
     }
 
-    fn find(&self, group: &Name) -> Option<&Past<S>> {
+    fn find(&self, group: &Name) -> Option<&PastMembership<S>> {
         self.0.iter().find(|past| past.group == *group)
     }
 
@@ -70,11 +70,11 @@ impl<S: Suite> History<S> {
         if let Some(last) = self.0.last_mut() {
             last.header.take_if(|header| header.bytes().len() > MAX_HEADER_LEN);
         }
-        self.push(Past { group: group.clone(), epoch, header: None });
+        self.push(PastMembership { group: group.clone(), epoch, header: None });
     }
 
     /// Takes in what was stored, in its order.
-    pub(in crate::edge) fn push(&mut self, past: Past<S>) {
+    pub(in crate::edge) fn push(&mut self, past: PastMembership<S>) {
         // §7.3: the last 16 groups.
         if self.0.len() >= MAX_GROUPS {
             self.0.remove(0);

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use quiver_ainq::{DronePublicKey, Error, Header, Membership, Name, Suite, UnixTime};
 use quiver_machine::{Backoff, Now, Offence, Peer, due, earlier};
-use quiver_message::{Ack, CatchUpReply, GroupMessage, Message, Reason, Refusal};
+use quiver_message::{Ack, CatchUpReply, GroupMessage, Message, Refusal, RefusalReason};
 
 use super::MembershipEnd;
 use super::catch_up::{CatchUp, is_fresh};
@@ -194,13 +194,13 @@ impl<S: Suite> Member<S> {
         if !self.catch_up.is_about(&refusal.reference) {
             return None;
         }
-        if refusal.reason == Reason::Rejoin {
+        if refusal.reason == RefusalReason::Rejoin {
             // §11.1: the state held does not lead to the current epoch; a leaving member is out already.
             let left = self.leaving.is_under_way();
             return Some(if left { MembershipEnd::Left } else { MembershipEnd::OutOfStep });
         }
         cx.event(EdgeEvent::Refused(refusal.reason));
-        if refusal.reason == Reason::NotReady {
+        if refusal.reason == RefusalReason::NotReady {
             // §10.5: it does not lead. It is sent the newest header held, and the next one is asked.
             let pause = cx.leaders.catch_up_pause(refusal.retry_after, cx.timing, cx.base.rng);
             self.catch_up.expire_within(cx.now, pause);

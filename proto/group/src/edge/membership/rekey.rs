@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    Deployment, Epoch, Error, GroupContext, Header, KemKey, Kind, Membership, Part, SparePair, StrategyKind,
-    Suite, VerifiedHeader,
+    Deployment, Epoch, EpochKind, EpochPart, Error, GroupContext, Header, KemKey, Membership, SparePair,
+    StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_machine::Offence;
 
@@ -15,7 +15,7 @@ use crate::edge::EdgeContext;
 use crate::edge::kem_keys::KemKeys;
 
 /// Meaning of a header for a member.
-pub(super) enum Step<S: Suite> {
+pub(super) enum HeaderMeaning<S: Suite> {
     /// The epoch held, once more.
     Known,
     /// A newer epoch, with its state.
@@ -44,31 +44,29 @@ pub(super) fn check<S: Suite>(
     newest: Option<Epoch>,
     (spare_points, kem_keys): (&SparePoints<S>, &KemKeys<S>),
     header: &mut Header<S>,
-    part: Option<&Part>,
-) -> Result<Step<S>, Offence> {
+    part: Option<&EpochPart>,
+) -> Result<HeaderMeaning<S>, Offence> {
     cx.leaders.check(header)?;
     let deployment = cx.deployment;
     let (group, held) = (member.membership.group(), &member.membership);
-    let lacks_ours = |part: &Part| matches!(part, Part::Delta(delta) if !delta.covers(held.slot()));
+    let lacks_ours = |part: &EpochPart| matches!(part, EpochPart::Delta(delta) if !delta.covers(held.slot()));
     // §7.5: an opening is many parts, and those of others are not worth a signature's verification.
-    if header.core.kind == Kind::Open && part.is_some_and(lacks_ours) {
-        return Ok(Step::Others);
+    if header.core.kind == EpochKind::Open && part.is_some_and(lacks_ours) {
+        return Ok(HeaderMeaning::Others);
     }
     let (list, now) = (cx.revocations.list(), cx.now.unix);
     if header.core.group == *group && header.core.epoch == held.epoch() {
         let known = header.digest(deployment) == *held.digest();
-        let path = part.filter(|part| matches!(part, Part::Path(_)) && !held.has_path());
+        let path = part.filter(|part| matches!(part, EpochPart::Path(_)) && !held.has_path());
         if known && path.is_none() {
-            return Ok(Step::Known);
+            return Ok(HeaderMeaning::Known);
         }
         let verified = header.clone().verify(deployment, group, None, list, now)?;
         remember_leader(header, &verified, deployment);
         return match path {
             // §8.2: the path message repairs what is missing.
-            Some(path) if known => {
-                Ok(derive(cx, member, &verified, (None, None), path)
-                    .map_or_else(Step::Spoilt, Step::Completed))
-            }
+            Some(path) if known => Ok(derive(cx, member, &verified, (None, None), path)
+                .map_or_else(HeaderMeaning::Spoilt, HeaderMeaning::Completed)),
             // §7.5: another header for the epoch held: proof against its signer, as it is signed.
             _ => Err(Offence::Equivocation),
         };
@@ -79,7 +77,9 @@ pub(super) fn check<S: Suite>(
     let tree = header.core.strategy == StrategyKind::Tree;
     match interpret(cx, member, (spare_points, kem_keys), &verified, part) {
         // The header proves a newer epoch; only the part that came with it is unusable.
-        Err(error) if tree && matches!(part, Some(Part::Delta(_) | Part::Path(_))) => Ok(Step::Spoilt(error)),
+        Err(error) if tree && matches!(part, Some(EpochPart::Delta(_) | EpochPart::Path(_))) => {
+            Ok(HeaderMeaning::Spoilt(error))
+        }
         step => Ok(step?),
     }
 }
@@ -90,11 +90,11 @@ pub(super) fn interpret<S: Suite>(
     member: &Member<S>,
     (spare_points, kem_keys): (&SparePoints<S>, &KemKeys<S>),
     header: &VerifiedHeader<S>,
-    part: Option<&Part>,
-) -> Result<Step<S>, Error> {
+    part: Option<&EpochPart>,
+) -> Result<HeaderMeaning<S>, Error> {
     let (core, held, slot) = (header.core(), &member.membership, member.membership.slot());
     let same_term = core.epoch.term == held.epoch().term;
-    let opens = core.kind == Kind::Open;
+    let opens = core.kind == EpochKind::Open;
     let tree = core.strategy == StrategyKind::Tree;
     // §2.2: a term goes by the key that opened it: what another key of its leader signs ends no membership.
     if same_term && core.leader.handle() != *held.leader() {
@@ -102,17 +102,17 @@ pub(super) fn interpret<S: Suite>(
     }
     // §6.5: an anonymous member is in no later term.
     if cx.keypair.is_none() && (opens || !same_term) {
-        return Ok(Step::TooFar);
+        return Ok(HeaderMeaning::TooFar);
     }
-    if matches!(part, Some(Part::Delta(_) | Part::Path(_))) && !tree {
+    if matches!(part, Some(EpochPart::Delta(_) | EpochPart::Path(_))) && !tree {
         return Err(Error::UnsupportedStrategy);
     }
     let removed = same_term && core.removed.contains(slot);
-    if let Some(Part::Delta(delta)) = part.filter(|_| !opens) {
+    if let Some(EpochPart::Delta(delta)) = part.filter(|_| !opens) {
         let stays = delta.keeps(slot);
         // §8.3: what does not have our nodes changes nothing. If those are lost, the header comes again.
         if stays.is_none() && !removed {
-            return Ok(Step::Others);
+            return Ok(HeaderMeaning::Others);
         }
         if !removed && (!same_term || !builds_on(held, header)) {
             // §8.4: before any of them is kept: the header binds its wraps, whichever term it is of.
@@ -121,24 +121,24 @@ pub(super) fn interpret<S: Suite>(
             }
             // §12.1: wraps that have none for us are the leader's word too.
             if same_term && stays == Some(false) {
-                return Ok(Step::Removed);
+                return Ok(HeaderMeaning::Removed);
             }
             let early = EarlyUpdate { header: header.clone(), delta: delta.clone() };
-            return Ok(Step::Early(Box::new(early)));
+            return Ok(HeaderMeaning::Early(Box::new(early)));
         }
     }
     // §24.7: who has no κ that leads to an opening joins again.
     let kem = if opens { kem_keys.for_header(core) } else { Ok(None) };
-    let Ok(kem) = kem else { return Ok(Step::TooFar) };
+    let Ok(kem) = kem else { return Ok(HeaderMeaning::TooFar) };
     match core.kind {
-        Kind::Rekey if !same_term => return Ok(Step::Ask),
-        Kind::Rekey if removed => return Ok(Step::Removed),
-        Kind::Open if core.absent.contains(slot) => return Ok(Step::TooFar),
+        EpochKind::Rekey if !same_term => return Ok(HeaderMeaning::Ask),
+        EpochKind::Rekey if removed => return Ok(HeaderMeaning::Removed),
+        EpochKind::Open if core.absent.contains(slot) => return Ok(HeaderMeaning::TooFar),
         _ => {}
     }
-    let Some(part) = part else { return Ok(Step::Ask) };
+    let Some(part) = part else { return Ok(HeaderMeaning::Ask) };
     // §7.4: entries are not signed: another member's proves nothing about us.
-    if matches!(part, Part::Entry(entry) if entry.slot != slot) {
+    if matches!(part, EpochPart::Entry(entry) if entry.slot != slot) {
         return Err(Error::WrongSlot);
     }
     let (mut spares, mut failed) = (spare_points.held(), Error::WrongSpare);
@@ -152,9 +152,9 @@ pub(super) fn interpret<S: Suite>(
             Err(Error::WrongSpare) if opens => {}
             Err(error @ (Error::WrongTag | Error::SealBroken)) if opens => failed = error,
             // §9.1: without a wrap for it, it is no member of the new term, and joins again.
-            Err(Error::Removed) if opens => return Ok(Step::TooFar),
-            Err(Error::Removed) => return Ok(Step::Removed),
-            next => return next.map(Step::Newer),
+            Err(Error::Removed) if opens => return Ok(HeaderMeaning::TooFar),
+            Err(Error::Removed) => return Ok(HeaderMeaning::Removed),
+            next => return next.map(HeaderMeaning::Newer),
         }
     }
 }
@@ -165,10 +165,10 @@ fn derive<S: Suite>(
     member: &Member<S>,
     header: &VerifiedHeader<S>,
     secrets: (Option<&SparePair<S>>, Option<&KemKey<S>>),
-    part: &Part,
+    part: &EpochPart,
 ) -> Result<Membership<S>, Error> {
     let core = header.core();
-    if core.kind == Kind::Rekey {
+    if core.kind == EpochKind::Rekey {
         return member.membership.advance_in_term(header, part);
     }
     // §9.1: a term is opened with a pairwise secret of the member's key and its spare pair.

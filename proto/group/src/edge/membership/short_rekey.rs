@@ -1,15 +1,15 @@
 //! Takes re-keys that have of their header only what the epoch held does not tell (§7.6).
 
-use quiver_ainq::{Epoch, Error, Header, HeaderCore, Part, Suite};
+use quiver_ainq::{Epoch, EpochPart, Error, Header, HeaderCore, Suite};
 use quiver_machine::{Offence, Peer, Via};
 use quiver_message::ShortRekey;
 
-use super::rekey::Step;
+use super::rekey::HeaderMeaning;
 use super::{GroupMember, MembershipEnd};
 use crate::edge::EdgeContext;
 
 /// A whole header and what it means, or why it does not hold.
-type CompletedHeader<S> = Result<(Step<S>, Header<S>), Offence>;
+type CompletedHeader<S> = Result<(HeaderMeaning<S>, Header<S>), Offence>;
 
 impl<S: Suite> GroupMember<S> {
     /// §7.6: Takes a new epoch, if the header of the epoch held completes it. Otherwise it is kept for a while, and a
@@ -112,7 +112,7 @@ impl<S: Suite> GroupMember<S> {
             Ok(header) => header,
             Err(error) => return Some(Err(error.into())),
         };
-        let part = Part::Delta(short.wraps.clone());
+        let part = EpochPart::Delta(short.wraps.clone());
         // §7.3: in the order of a whole header, its digest and signature included.
         Some(self.check(cx, &mut header, Some(&part))?.map(|step| (step, header)))
     }

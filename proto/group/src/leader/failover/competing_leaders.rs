@@ -15,7 +15,7 @@ use quiver_message::{Message, Rekey};
 use super::Failover;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
-use crate::leader::store::{Store, departed_change, epoch_change, refused_change};
+use crate::leader::store::{LeaderStore, departed_change, epoch_change, refused_change};
 use crate::leader::term::Term;
 use crate::refused::encode_proof;
 
@@ -59,7 +59,7 @@ pub(super) struct StaleHeaders {
 
 impl StaleHeaders {
     /// Term and epoch on which it depends which departures a header shows.
-    fn rosters<S: Suite>(term: Option<&Term<S>>, store: &Store<S>) -> (Option<u64>, Option<Epoch>) {
+    fn rosters<S: Suite>(term: Option<&Term<S>>, store: &LeaderStore<S>) -> (Option<u64>, Option<Epoch>) {
         match term {
             // In office the roster follows the term's own epochs.
             Some(term) => (Some(term.epoch().term), term.opened_with),
@@ -67,11 +67,16 @@ impl StaleHeaders {
         }
     }
 
-    fn knows<S: Suite>(&self, term: Option<&Term<S>>, store: &Store<S>, header: &([u8; 32], bool)) -> bool {
+    fn knows<S: Suite>(
+        &self,
+        term: Option<&Term<S>>,
+        store: &LeaderStore<S>,
+        header: &([u8; 32], bool),
+    ) -> bool {
         self.rosters == Some(Self::rosters(term, store)) && self.seen.contains(header)
     }
 
-    fn note<S: Suite>(&mut self, term: Option<&Term<S>>, store: &Store<S>, header: ([u8; 32], bool)) {
+    fn note<S: Suite>(&mut self, term: Option<&Term<S>>, store: &LeaderStore<S>, header: ([u8; 32], bool)) {
         let rosters = Some(Self::rosters(term, store));
         if self.rosters != rosters {
             (self.rosters, self.seen) = (rosters, VecDeque::new());
@@ -392,7 +397,7 @@ pub(in crate::leader) fn publish_proof<S: Suite>(cx: &mut LeaderContext<'_, S>, 
 }
 
 /// The reason why this leader must not be followed; `None` if there is none.
-fn discredited<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> Option<Offence> {
+fn discredited<S: Suite>(store: &LeaderStore<S>, leader: &DronePublicKey<S>) -> Option<Offence> {
     let revoked = store.revocations.names(leader).then_some(Offence::Protocol(Error::Revoked));
     if store.refused.names(leader) { Some(Offence::RefusedLeader) } else { revoked }
 }
@@ -416,7 +421,7 @@ fn is_known<S: Suite>(cx: &LeaderContext<'_, S>, header: &Header<S>) -> bool {
 }
 
 /// Returns true if this is the leader's own identity, under whichever key.
-pub(in crate::leader) fn is_own<S: Suite>(store: &Store<S>, leader: &DronePublicKey<S>) -> bool {
+pub(in crate::leader) fn is_own<S: Suite>(store: &LeaderStore<S>, leader: &DronePublicKey<S>) -> bool {
     let own = store.keypair.as_ref().map(|own| own.public().identity.serial);
     own == Some(leader.identity.serial)
 }

@@ -13,7 +13,7 @@ use quiver_machine::{Now, Peer, RestoreError};
 use quiver_message::{EvictionNotice, MAX_EVICTED, Message};
 
 use crate::leader::context::LeaderContext;
-use crate::leader::store::{Change, Store, notice_change};
+use crate::leader::store::{Change, LeaderStore, notice_change};
 use crate::leader::term::Term;
 use crate::statements;
 
@@ -188,7 +188,7 @@ pub(in crate::leader) fn receive<S: Suite>(
 
 /// Finds the drones that a notice names and that are not evicted yet: the members, and the others.
 fn news<S: Suite>(
-    store: &Store<S>,
+    store: &LeaderStore<S>,
     term: Option<&Term<S>>,
     notice: &EvictionNotice<S>,
 ) -> (Vec<Serial>, Vec<Serial>) {
@@ -226,7 +226,7 @@ fn verify<S: Suite>(cx: &LeaderContext<'_, S>, notice: &EvictionNotice<S>) -> Re
 }
 
 /// Removes from a replica that is taken over all drones named by a notice.
-pub(super) fn remove_evicted<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
+pub(super) fn remove_evicted<S: Suite>(store: &mut LeaderStore<S>) -> Vec<Change> {
     // §10.4: a deputy takes over less the drones that a notice names.
     let named = store.notices.serials().filter(|serial| !store.roster.is_evicted(serial));
     let named: Vec<Serial> = named.copied().collect();

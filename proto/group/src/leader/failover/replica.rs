@@ -17,7 +17,7 @@ use rand_core::CryptoRngCore;
 
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
-use crate::leader::store::{Change, Spare, Store, held_change, spare_change};
+use crate::leader::store::{Change, LeaderStore, Spare, held_change, spare_change};
 use crate::leader::term::pending_changes::MAX_BARRED;
 
 /// Maximum number of evicted drones in a copy.
@@ -25,14 +25,14 @@ const MAX_EVICTED: usize = 1 << 20;
 
 /// Chunks whose whole is not there yet.
 #[derive(Debug)]
-pub(super) struct Staged<S: Suite> {
+pub(super) struct StagedChunks<S: Suite> {
     /// True if they make up all of a group, not only what changed.
     whole: bool,
     seats: BTreeMap<Slot, Seat<S>>,
     evicted: BTreeSet<Serial>,
 }
 
-impl<S: Suite> Staged<S> {
+impl<S: Suite> StagedChunks<S> {
     /// Staging for the first copy of a session: the whole replica.
     pub(super) fn new() -> Self {
         Self { whole: true, seats: BTreeMap::new(), evicted: BTreeSet::new() }
@@ -149,7 +149,7 @@ fn check_spares<S: Suite>(
 /// Replaces the stored roster by the replica, durably, if it matches the header. `ordinal` is our own.
 pub(super) fn commit<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    staged: &Staged<S>,
+    staged: &StagedChunks<S>,
     header: &Header<S>,
     digest: [u8; 32],
     ordinal: u16,
@@ -203,7 +203,7 @@ pub(super) fn commit<S: Suite>(
 /// The drones evicted by the roster held and not by the one that takes its place (another side's after a
 /// partition), nor by a notice that is kept. At most as many as a leader bars with one epoch by others'
 /// notices.
-fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
+fn forgotten<S: Suite>(store: &LeaderStore<S>, staged: &StagedChunks<S>) -> Vec<Serial> {
     if !staged.whole {
         return Vec::new();
     }
@@ -217,7 +217,7 @@ fn forgotten<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> Vec<Serial> {
 
 /// The difference between a replica and the disk: a deputy that returns to its leader a hundred times writes
 /// the changes since, not the group a hundred times.
-fn news<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> News {
+fn news<S: Suite>(store: &LeaderStore<S>, staged: &StagedChunks<S>) -> News {
     let roster = &store.roster;
     let goes_on = store.away.is_empty() && roster.evicted().all(|one| staged.evicted.contains(one));
     if staged.whole && !goes_on {
@@ -235,7 +235,7 @@ fn news<S: Suite>(store: &Store<S>, staged: &Staged<S>) -> News {
 }
 
 /// The spare point with the higher number: the leader's, or one that the same member sent us itself.
-fn newest_spare<S: Suite>(store: &Store<S>, seat: &Seat<S>) -> Option<Spare<S>> {
+fn newest_spare<S: Suite>(store: &LeaderStore<S>, seat: &Seat<S>) -> Option<Spare<S>> {
     let holder = seat.holder.as_ref()?;
     let theirs = match &seat.spare {
         Some(statement) => Some(Spare::of(statement)),

@@ -9,7 +9,7 @@ use quiver_message::{Message, Refusal, Rekey, Replica, ReplicaChunk};
 
 use super::Failover;
 use super::eviction_notices::send_unheeded;
-use super::replica::{Staged, commit};
+use super::replica::{StagedChunks, commit};
 use super::standby::{asking_pause, own_ordinal, stands_by};
 use crate::leader::clock_check::RanOut;
 use crate::leader::context::LeaderContext;
@@ -150,7 +150,7 @@ impl<S: Suite> Failover<S> {
         let news = !replica.chunk.is_empty() || cx.store.held != Some((epoch, digest));
         // §10.2: chunks are believed as a whole.
         if last && news {
-            let staged = core::mem::replace(&mut session.staged, Staged::next());
+            let staged = core::mem::replace(&mut session.staged, StagedChunks::next());
             let ordinal = own_ordinal(cx.store);
             commit(cx, &staged, &replica.header, digest, ordinal)?;
             send_unheeded(cx, from);

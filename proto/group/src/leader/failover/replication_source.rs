@@ -14,13 +14,13 @@ use quiver_ainq::{
 };
 use quiver_machine::{Offence, Peer};
 use quiver_message::{
-    MAX_REPLICA_EVICTED, MAX_SEATS, Message, Nonce, Reason, Replica, ReplicaChunk, Seat, StandBy,
+    MAX_REPLICA_EVICTED, MAX_SEATS, Message, Nonce, RefusalReason, Replica, ReplicaChunk, Seat, StandBy,
 };
 
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::statements;
-use crate::leader::store::{Spare, Store};
+use crate::leader::store::{LeaderStore, Spare};
 use crate::leader::term::Term;
 
 /// Maximum number of deputies that a leader serves; an operator names two or three.
@@ -33,14 +33,14 @@ const MAX_UNCONFIRMED: usize = 64;
 /// The deputies that stand by for this leader.
 #[derive(Debug)]
 pub(in crate::leader) struct Replication<S: Suite> {
-    sessions: Vec<Session<S>>,
+    sessions: Vec<ReplicationSession<S>>,
     /// Evictions that no deputy has confirmed yet.
     unconfirmed: VecDeque<(Epoch, Vec<Name>)>,
 }
 
 /// A deputy, and how far its copy is.
 #[derive(Debug)]
-struct Session<S: Suite> {
+struct ReplicationSession<S: Suite> {
     deputy: DronePublicKey<S>,
     peer: Peer,
     nonce: Nonce,
@@ -126,7 +126,7 @@ impl<S: Suite> Replication<S> {
     }
 }
 
-impl<S: Suite> Session<S> {
+impl<S: Suite> ReplicationSession<S> {
     fn new(deputy: DronePublicKey<S>, peer: Peer, nonce: Nonce, roster: &Roster<S>) -> Self {
         Self {
             deputy,
@@ -143,7 +143,12 @@ impl<S: Suite> Session<S> {
     }
 
     /// The next chunk, the last one again if it was not taken, or `None` if nothing changed.
-    fn chunk(&mut self, received: u64, roster: &Roster<S>, store: &Store<S>) -> Option<ReplicaChunk<S>> {
+    fn chunk(
+        &mut self,
+        received: u64,
+        roster: &Roster<S>,
+        store: &LeaderStore<S>,
+    ) -> Option<ReplicaChunk<S>> {
         // §10.2: one chunk is under way at a time, and is sent until it is taken.
         let again = received != self.sent;
         if !again {
@@ -165,7 +170,7 @@ impl<S: Suite> Session<S> {
     }
 
     /// Picks the content of the next chunk.
-    fn pick(&mut self, roster: &Roster<S>, store: &Store<S>) -> (Vec<Slot>, Vec<Serial>) {
+    fn pick(&mut self, roster: &Roster<S>, store: &LeaderStore<S>) -> (Vec<Slot>, Vec<Serial>) {
         let mut barred = Vec::new();
         while let Some(serial) =
             (barred.len() < MAX_REPLICA_EVICTED).then(|| self.barred.pop_first()).flatten()
@@ -194,7 +199,7 @@ impl<S: Suite> Session<S> {
     }
 }
 
-fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &Store<S>) -> Seat<S> {
+fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &LeaderStore<S>) -> Seat<S> {
     let holder = roster.get(slot).cloned();
     let spare = store.spare(slot).filter(|_| holder.is_some());
     let unused = spare.and_then(Spare::statement);
@@ -238,29 +243,29 @@ impl<S: Suite> Term<S> {
         cx: &mut LeaderContext<'_, S>,
         from: Peer,
         question: &StandBy,
-    ) -> Result<(), (Reason, Offence)> {
+    ) -> Result<(), (RefusalReason, Offence)> {
         let session = self.replication.sessions.iter().find(|s| s.peer == from && s.nonce == question.nonce);
         let last = session.map(|session| session.number);
         let parts: [&[u8]; 2] = [&question.nonce, &question.deputy];
         // §10.1: cookie or session.
         if last.is_none() && !cx.cookies.recognises(cx.now.monotonic, from, &parts, &question.challenge) {
-            return Err((Reason::BadCookie, Offence::Cookie));
+            return Err((RefusalReason::BadCookie, Offence::Cookie));
         }
         // §10.1: a rising number.
         if last.is_some_and(|last| question.number <= last) {
-            return Err((Reason::BadCookie, Error::Replay.into()));
+            return Err((RefusalReason::BadCookie, Error::Replay.into()));
         }
         let Some(keypair) = &cx.store.keypair else {
-            return Err((Reason::NotReady, Offence::OutOfPlace("StandBy")));
+            return Err((RefusalReason::NotReady, Offence::OutOfPlace("StandBy")));
         };
         let (deputy, signature) =
-            question.decode::<S>().map_err(|error| (Reason::Malformed, error.into()))?;
+            question.decode::<S>().map_err(|error| (RefusalReason::Malformed, error.into()))?;
         may_stand_by(cx, &deputy).map_err(|(reason, error)| (reason, error.into()))?;
         // §10.1: signed by a leader of this group under another ordinal.
         let statement = statements::stand_by(question, keypair.public());
         signature
             .verify(&cx.config.deployment, &deputy, Label::StandBy, &statement)
-            .map_err(|error| (Reason::BadSignature, error.into()))?;
+            .map_err(|error| (RefusalReason::BadSignature, error.into()))?;
         if last.is_none() {
             self.begin_session(cx, from, question, deputy)?;
         }
@@ -273,7 +278,7 @@ impl<S: Suite> Term<S> {
         from: Peer,
         question: &StandBy,
         deputy: DronePublicKey<S>,
-    ) -> Result<(), (Reason, Offence)> {
+    ) -> Result<(), (RefusalReason, Offence)> {
         // §2.2: its newest session is the one that counts, whatever other key it came under: a drone takes
         // one place.
         cx.peers.relays_changed(self.replication.peers().chain([from]));
@@ -281,9 +286,9 @@ impl<S: Suite> Term<S> {
         self.replication.sessions.retain(|session| session.deputy.identity.serial != serial);
         // §10.9: at most 8 deputies.
         if self.replication.sessions.len() >= MAX_DEPUTIES {
-            return Err((Reason::Busy, Offence::OutOfPlace("StandBy")));
+            return Err((RefusalReason::Busy, Offence::OutOfPlace("StandBy")));
         }
-        let session = Session::new(deputy, from, question.nonce, self.leadership.roster());
+        let session = ReplicationSession::new(deputy, from, question.nonce, self.leadership.roster());
         self.replication.sessions.push(session);
         Ok(())
     }
@@ -303,7 +308,7 @@ impl<S: Suite> Term<S> {
         if !fits {
             self.replication.disconnected(from);
             cx.peers.relays_changed([from]);
-            cx.refuse(from, Reason::BadCookie, &question.nonce, Duration::ZERO);
+            cx.refuse(from, RefusalReason::BadCookie, &question.nonce, Duration::ZERO);
             return None;
         }
         // §10.2: how slots are now; one chunk is under way at a time.
@@ -324,16 +329,16 @@ impl<S: Suite> Term<S> {
 fn may_stand_by<S: Suite>(
     cx: &LeaderContext<'_, S>,
     deputy: &DronePublicKey<S>,
-) -> Result<(), (Reason, Error)> {
+) -> Result<(), (RefusalReason, Error)> {
     let own = cx.store.keypair.as_ref().map(|keypair| &keypair.public().identity.role);
     let leads = matches!(&deputy.identity.role, Role::Leader { group, .. } if *group == cx.config.group);
     // §10.1: it may lead this group under another ordinal, and is not out of time, revoked or refused.
     if !leads || own == Some(&deputy.identity.role) || cx.store.refused.names(deputy) {
-        Err((Reason::NotAuthorised, Error::NotALeader))
+        Err((RefusalReason::NotAuthorised, Error::NotALeader))
     } else if cx.now.unix >= deputy.identity.not_after {
-        Err((Reason::Expired, Error::Expired))
+        Err((RefusalReason::Expired, Error::Expired))
     } else if cx.store.revocations.names(deputy) {
-        Err((Reason::Revoked, Error::Revoked))
+        Err((RefusalReason::Revoked, Error::Revoked))
     } else {
         Ok(())
     }

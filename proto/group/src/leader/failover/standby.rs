@@ -17,13 +17,13 @@ use quiver_machine::{Now, Peer, due, earlier};
 use quiver_message::{COOKIE_LEN, JoinChallenge, JoinHello, Message, Nonce, StandBy};
 
 use super::eviction_notices::remove_evicted;
-use super::replica::Staged;
-use super::{Action, Failover};
+use super::replica::StagedChunks;
+use super::{Failover, FailoverAction};
 use crate::leader::context::{Base, LeaderContext};
 use crate::leader::interface::LeaderConfig;
 use crate::leader::joining::kem_exchange::compare_kem;
 use crate::leader::statements;
-use crate::leader::store::{Change, Store};
+use crate::leader::store::{Change, LeaderStore};
 
 /// Questions in a row that go unanswered before another leader is tried. An answer may come as many questions
 /// later.
@@ -37,7 +37,7 @@ const LAST_IN_LINE: u32 = 64;
 
 /// Questions to one leader.
 #[derive(Debug)]
-pub(super) struct Session<S: Suite> {
+pub(super) struct StandbySession<S: Suite> {
     pub(super) peer: Peer,
     pub(super) nonce: Nonce,
     /// Once the leader gave its challenge.
@@ -48,7 +48,7 @@ pub(super) struct Session<S: Suite> {
     pub(super) asked: VecDeque<(u64, Duration)>,
     /// Number of the last chunk taken.
     pub(super) received: u64,
-    pub(super) staged: Staged<S>,
+    pub(super) staged: StagedChunks<S>,
 }
 
 impl<S: Suite> Failover<S> {
@@ -110,12 +110,12 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Time at which a single leader leads again.
-    fn vacancy(&self, store: &Store<S>, leading: bool) -> Option<Duration> {
+    fn vacancy(&self, store: &LeaderStore<S>, leading: bool) -> Option<Duration> {
         self.vacant.filter(|_| !leading && may_lead(store))
     }
 
     /// §10.4: time at which this leader opens a term if it receives no answer until then.
-    fn takeover(&self, config: &LeaderConfig<S>, store: &Store<S>, leading: bool) -> Option<Duration> {
+    fn takeover(&self, config: &LeaderConfig<S>, store: &LeaderStore<S>, leading: bool) -> Option<Duration> {
         let silence = config.timing.silence.filter(|_| stands_by(config, store, leading))?;
         // §10.4: half of the silence again for each ordinal below its own.
         let turn = silence / 2 * u32::from(own_ordinal(store)).min(LAST_IN_LINE);
@@ -148,17 +148,21 @@ impl<S: Suite> Failover<S> {
     }
 
     /// Sends the questions that are due, and returns what else is.
-    pub(in crate::leader) fn tick(&mut self, cx: &mut LeaderContext<'_, S>, leading: bool) -> Option<Action> {
+    pub(in crate::leader) fn tick(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        leading: bool,
+    ) -> Option<FailoverAction> {
         let asks = due(self.next, cx.now.monotonic) && !cx.peers.leaders.is_empty();
         if leading && asks {
             // A message may have been lost, or another leader have come back: a leader in office announces
             // itself now and then.
             self.next = cx.config.timing.silence.map(|silence| cx.now.monotonic + silence);
-            return Some(Action::Announce);
+            return Some(FailoverAction::Announce);
         }
         if due(self.vacancy(cx.store, leading), cx.now.monotonic) {
             self.vacant = None;
-            return Some(Action::OpenTerm);
+            return Some(FailoverAction::OpenTerm);
         }
         if !stands_by(cx.config, cx.store, leading) {
             return None;
@@ -175,7 +179,7 @@ impl<S: Suite> Failover<S> {
     }
 
     /// §10.4: from public state: the roster held, without drones evicted, revoked or ended since.
-    fn take_over(&mut self, cx: &mut LeaderContext<'_, S>) -> Action {
+    fn take_over(&mut self, cx: &mut LeaderContext<'_, S>) -> FailoverAction {
         // §10.6: notices count although the replica does not say so.
         let mut changes = remove_evicted(cx.store);
         changes.extend(pin_replicated(cx.store));
@@ -186,7 +190,7 @@ impl<S: Suite> Failover<S> {
         // If no term can be opened, the next attempt comes after another silence.
         self.begin_standby(cx.now);
         self.void = false;
-        Action::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch), silent }
+        FailoverAction::TakeOver { from: cx.store.newest.map(|(epoch, _)| epoch), silent }
     }
 
     /// Sends a hello to the next connected leader, as an edge does.
@@ -206,14 +210,14 @@ impl<S: Suite> Failover<S> {
             kem: cx.store.kem.set(),
         };
         cx.send(peer, &Message::JoinHello(hello));
-        self.session = Some(Session {
+        self.session = Some(StandbySession {
             peer,
             nonce,
             opened: None,
             number: 0,
             asked: VecDeque::new(),
             received: 0,
-            staged: Staged::new(),
+            staged: StagedChunks::new(),
         });
         // A leader that does not lead answers so sooner than that.
         self.next = Some(cx.now.monotonic + asking_pause(cx.config) * 2);
@@ -280,18 +284,18 @@ impl<S: Suite> Failover<S> {
 /// Returns true if the leader stands by: it may lead, others may too, and it does not at present.
 pub(in crate::leader) fn stands_by<S: Suite>(
     config: &LeaderConfig<S>,
-    store: &Store<S>,
+    store: &LeaderStore<S>,
     leading: bool,
 ) -> bool {
     !leading && config.timing.silence.is_some() && may_lead(store)
 }
 
 /// Returns true if the leader has a key, and there is no proof that it contradicted itself.
-fn may_lead<S: Suite>(store: &Store<S>) -> bool {
+fn may_lead<S: Suite>(store: &LeaderStore<S>) -> bool {
     store.keypair.as_ref().is_some_and(|own| !store.refused.names(own.public()))
 }
 
-pub(super) fn own_ordinal<S: Suite>(store: &Store<S>) -> u16 {
+pub(super) fn own_ordinal<S: Suite>(store: &LeaderStore<S>) -> u16 {
     match store.keypair.as_ref().map(|keypair| &keypair.public().identity.role) {
         Some(Role::Leader { ordinal, .. }) => *ordinal,
         _ => 0,
@@ -304,7 +308,7 @@ pub(super) fn asking_pause<S: Suite>(config: &LeaderConfig<S>) -> Duration {
 }
 
 /// The keys on a replicated roster are the first ones seen for their identities, unless others were.
-fn pin_replicated<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
+fn pin_replicated<S: Suite>(store: &mut LeaderStore<S>) -> Vec<Change> {
     let unpinned = |public: &&DronePublicKey<S>| !store.pins.contains_key(&public.identity.serial);
     let replicated = store.roster.iter().map(|(_, public)| public).filter(unpinned);
     let replicated: Vec<_> = replicated.map(|public| (public.identity.serial, public.handle())).collect();

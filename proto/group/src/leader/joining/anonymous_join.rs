@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{Admission, KemKey, Suite};
 use quiver_machine::{Now, Peer};
-use quiver_message::{Nonce, Reason};
+use quiver_message::{Nonce, RefusalReason};
 
 use super::Joining;
 use crate::leader::context::LeaderContext;
@@ -46,10 +46,10 @@ impl<S: Suite> Joining<S> {
             .into_iter()
             .partition(|one| one.admission.kem.as_ref().map(KemKey::term) == kem);
         for one in stale {
-            cx.refuse(one.peer, Reason::NotReady, &one.nonce, cx.config.timing.batching_max);
+            cx.refuse(one.peer, RefusalReason::NotReady, &one.nonce, cx.config.timing.batching_max);
         }
         for one in anonymous.split_off(room.min(anonymous.len())) {
-            cx.refuse(one.peer, Reason::Full, &one.nonce, cx.config.timing.batching_max);
+            cx.refuse(one.peer, RefusalReason::Full, &one.nonce, cx.config.timing.batching_max);
         }
         anonymous
     }

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Element, Error, Handle, Join, Label, Serial, SignedItem, Suite, verify_batch_implicit};
-use quiver_message::Reason;
+use quiver_message::RefusalReason;
 
 use super::Joining;
-use super::join_queue::Candidate;
+use super::join_queue::UnverifiedJoin;
 use super::join_request::authorize;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
@@ -19,7 +19,7 @@ use crate::leader::term::Term;
 /// A drone whose request verified, with what the epoch needs of it.
 #[derive(Debug)]
 pub(in crate::leader) struct VerifiedJoin<S: Suite> {
-    pub(in crate::leader) candidate: Candidate<S>,
+    pub(in crate::leader) candidate: UnverifiedJoin<S>,
     pub(in crate::leader) join: Join<S>,
 }
 
@@ -82,7 +82,7 @@ impl<S: Suite> Joining<S> {
     pub(super) fn verify_join(
         &self,
         cx: &LeaderContext<'_, S>,
-        candidate: &Candidate<S>,
+        candidate: &UnverifiedJoin<S>,
     ) -> Result<Element<S>, Error> {
         let (deployment, request) = (&cx.config.deployment, &candidate.request);
         let (public, spare) = (&request.drone, &request.spare);
@@ -171,7 +171,7 @@ impl<S: Suite> Joining<S> {
 /// evidence against the drone alone.
 fn first_key<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    candidate: &Candidate<S>,
+    candidate: &UnverifiedJoin<S>,
     handle: Handle,
     before: Handle,
 ) -> bool {
@@ -190,7 +190,7 @@ fn first_key<S: Suite>(
         cx.store.evidence.push(evidence);
     }
     cx.event(LeaderEvent::SecondKey { name: drone.identity.name.clone(), handle, evident });
-    cx.refuse(candidate.peer, Reason::NotAuthorised, &candidate.nonce, Duration::ZERO);
+    cx.refuse(candidate.peer, RefusalReason::NotAuthorised, &candidate.nonce, Duration::ZERO);
     false
 }
 
@@ -203,13 +203,17 @@ fn fitting<S: Suite>(
     let members = term.roster().len() + term.pending.joins();
     let room = (cx.config.max_members as usize).saturating_sub(members);
     for VerifiedJoin { candidate, .. } in joins.split_off(room.min(joins.len())) {
-        cx.refuse(candidate.peer, Reason::Full, &candidate.nonce, cx.config.timing.batching_max);
+        cx.refuse(candidate.peer, RefusalReason::Full, &candidate.nonce, cx.config.timing.batching_max);
     }
     joins
 }
 
-pub(super) fn turn_away<S: Suite>(cx: &mut LeaderContext<'_, S>, candidate: &Candidate<S>, error: Error) {
-    cx.refuse(candidate.peer, Reason::BadSignature, &candidate.nonce, Duration::ZERO);
+pub(super) fn turn_away<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    candidate: &UnverifiedJoin<S>,
+    error: Error,
+) {
+    cx.refuse(candidate.peer, RefusalReason::BadSignature, &candidate.nonce, Duration::ZERO);
     cx.blame(candidate.peer, error);
 }
 
@@ -460,7 +464,7 @@ mod tests {
         let full = |output: &Output<LeaderEvent, LeaderRecord>| match output {
             Output::Transmit { payload, .. } => matches!(
                 Message::<S>::decode(&fixture.deployment, payload),
-                Ok(Message::Refusal(refusal)) if refusal.reason == Reason::Full
+                Ok(Message::Refusal(refusal)) if refusal.reason == RefusalReason::Full
             ),
             _ => false,
         };

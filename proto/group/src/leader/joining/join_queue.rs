@@ -36,7 +36,7 @@ type Challenge = [u8; COOKIE_LEN];
 /// is made, so until then a name on a request means nothing: two requests in one name wait side by side.
 #[derive(Debug)]
 pub(in crate::leader) struct JoinQueue<S: Suite> {
-    joins: Vec<Candidate<S>>,
+    joins: Vec<UnverifiedJoin<S>>,
     /// Drones that showed that they satisfy the policy, in the order they did.
     anonymous: Vec<AnonymousJoin<S>>,
     per_peer: BTreeMap<Peer, usize>,
@@ -61,7 +61,7 @@ pub(in crate::leader) struct JoinQueue<S: Suite> {
 
 /// A request to join, its signatures not yet verified.
 #[derive(Debug)]
-pub(in crate::leader) struct Candidate<S: Suite> {
+pub(in crate::leader) struct UnverifiedJoin<S: Suite> {
     pub(in crate::leader) peer: Peer,
     pub(in crate::leader) nonce: Nonce,
     pub(in crate::leader) challenge: [u8; COOKIE_LEN],
@@ -150,7 +150,7 @@ impl<S: Suite> JoinQueue<S> {
         self.forget.get_or_insert(now.monotonic + self.remembered);
     }
 
-    pub(super) fn push(&mut self, now: Now, timing: &LeaderTiming, candidate: Candidate<S>) {
+    pub(super) fn push(&mut self, now: Now, timing: &LeaderTiming, candidate: UnverifiedJoin<S>) {
         // §6.4: a challenge is answered once: a replay would end its sender's membership.
         self.note_answered(now, candidate.peer, candidate.challenge);
         self.unverified += usize::from(candidate.implicit.is_none());
@@ -243,7 +243,7 @@ impl<S: Suite> JoinQueue<S> {
     }
 
     /// Ends the batch and returns all waiting joins.
-    pub(super) fn take(&mut self, now: Now) -> Vec<Candidate<S>> {
+    pub(super) fn take(&mut self, now: Now) -> Vec<UnverifiedJoin<S>> {
         self.forget_old(now);
         (self.first, self.unverified) = (None, 0);
         self.per_peer.clear();

@@ -6,10 +6,12 @@ use core::time::Duration;
 
 use quiver_ainq::{Error, KemTerm, Name, Role, Suite};
 use quiver_machine::{Offence, Peer};
-use quiver_message::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, Reason};
+use quiver_message::{
+    DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, RefusalReason,
+};
 
 use super::Joining;
-use super::join_queue::Candidate;
+use super::join_queue::UnverifiedJoin;
 use super::kem_exchange::{compare_kem, exchange, exchange_ahead, same_kem};
 use crate::leader::context::LeaderContext;
 use crate::leader::term::Term;
@@ -67,18 +69,18 @@ impl<S: Suite> Joining<S> {
         term: Leading<'a, S>,
         from: Peer,
         group: &Name,
-    ) -> Result<&'a Term<S>, (Reason, Duration)> {
+    ) -> Result<&'a Term<S>, (RefusalReason, Duration)> {
         if *group != cx.config.group {
-            return Err((Reason::WrongGroup, Duration::ZERO));
+            return Err((RefusalReason::WrongGroup, Duration::ZERO));
         }
         // §12.6: no joins by name under a stale list, if set so.
         if cx.store.revocations.forbids_joins(cx.now.unix) {
-            return Err((Reason::NotReady, STALE_WAIT));
+            return Err((RefusalReason::NotReady, STALE_WAIT));
         }
-        let term = term.map_err(|wait| (Reason::NotReady, wait))?;
+        let term = term.map_err(|wait| (RefusalReason::NotReady, wait))?;
         // §6.4: bounded in all, and for each connection.
         if self.queue.is_full(cx.now) || self.queue.is_full_for(from, cx.peers.is_verified(from)) {
-            return Err((Reason::Busy, cx.config.timing.batching_max));
+            return Err((RefusalReason::Busy, cx.config.timing.batching_max));
         }
         Ok(term)
     }
@@ -94,7 +96,7 @@ impl<S: Suite> Joining<S> {
         // §6.1: the challenge is ours, for this connection, nonce and drone, and was not answered before.
         let parts: [&[u8]; 2] = [&request.nonce, &request.drone];
         if !cx.cookies.recognises(cx.now.monotonic, from, &parts, &request.challenge) {
-            cx.refuse(from, Reason::BadCookie, &request.nonce, Duration::ZERO);
+            cx.refuse(from, RefusalReason::BadCookie, &request.nonce, Duration::ZERO);
             return cx.blame(from, Offence::Cookie);
         }
         // §6.4: an answered challenge is not accepted again.
@@ -113,7 +115,7 @@ impl<S: Suite> Joining<S> {
         };
         // §6.5: a group that demands a policy admits no drone by name.
         if self.anonymous_only {
-            return cx.refuse(from, Reason::AdmissionOnly, &request.nonce, Duration::ZERO);
+            return cx.refuse(from, RefusalReason::AdmissionOnly, &request.nonce, Duration::ZERO);
         }
         // §24.6: the signature covers what the request says of it.
         if let Err(reason) = same_kem(cx, from, request.kem.as_ref().map(KemOffer::set)) {
@@ -122,7 +124,7 @@ impl<S: Suite> Joining<S> {
         let decoded = match request.decode::<S>() {
             Ok(decoded) => decoded,
             Err(error) => {
-                cx.refuse(from, Reason::Malformed, &request.nonce, Duration::ZERO);
+                cx.refuse(from, RefusalReason::Malformed, &request.nonce, Duration::ZERO);
                 return cx.blame(from, error);
             }
         };
@@ -142,36 +144,36 @@ impl<S: Suite> Joining<S> {
         term: Leading<'_, S>,
         from: Peer,
         (request, key): (&JoinRequest, &[u8]),
-    ) -> Result<(), Reason> {
+    ) -> Result<(), RefusalReason> {
         // Who leads has κ with its members since they joined.
         let kem = cx.store.kem.standing_by().filter(|_| term.is_err() && !self.anonymous_only);
-        let kem = kem.ok_or(Reason::NotReady)?;
+        let kem = kem.ok_or(RefusalReason::NotReady)?;
         if request.group != cx.config.group {
-            return Err(Reason::WrongGroup);
+            return Err(RefusalReason::WrongGroup);
         }
         same_kem(cx, from, request.kem.as_ref().map(KemOffer::set))?;
         // §6.4: challenges that were answered, of all and of this connection.
         if self.queue.is_full(cx.now) || self.queue.is_full_for(from, false) {
-            return Err(Reason::Busy);
+            return Err(RefusalReason::Busy);
         }
         let decoded = request.decode::<S>().map_err(|error| {
             cx.blame(from, error);
-            Reason::Malformed
+            RefusalReason::Malformed
         })?;
         // §24.7: members alone, as the copy of the roster has them: as many as a group has at most.
         let slot = cx.store.roster.find(&decoded.drone.identity.serial);
         if slot.and_then(|slot| cx.store.roster.get(slot)) != Some(&decoded.drone) {
-            return Err(Reason::NotReady);
+            return Err(RefusalReason::NotReady);
         }
         authorize(cx, &cx.store.roster, &PendingChanges::new(), &decoded)?;
         // §10.9: a failure is spent, too.
         if !cx.peers.affords_check(cx.now.monotonic, from) {
-            return Err(Reason::Busy);
+            return Err(RefusalReason::Busy);
         }
-        let candidate = candidate(cx, from, request, decoded).ok_or(Reason::NotReady)?;
+        let candidate = candidate(cx, from, request, decoded).ok_or(RefusalReason::NotReady)?;
         if let Err(error) = self.verify_join(cx, &candidate) {
             cx.blame(from, error);
-            return Err(Reason::BadSignature);
+            return Err(RefusalReason::BadSignature);
         }
         // §24.4: once for every challenge that was answered.
         self.queue.note_answered(cx.now, from, request.challenge);
@@ -182,7 +184,7 @@ impl<S: Suite> Joining<S> {
     fn enqueue(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
-        mut candidate: Candidate<S>,
+        mut candidate: UnverifiedJoin<S>,
         (kem, offer): (Option<KemTerm>, Option<&KemOffer>),
     ) {
         if !cx.peers.is_verified(candidate.peer) {
@@ -207,7 +209,7 @@ fn candidate<S: Suite>(
     peer: Peer,
     request: &JoinRequest,
     decoded: DecodedJoinRequest<S>,
-) -> Option<Candidate<S>> {
+) -> Option<UnverifiedJoin<S>> {
     let statement = statements::join(
         &request.group,
         cx.store.keypair.as_ref()?.public(),
@@ -218,7 +220,7 @@ fn candidate<S: Suite>(
         request.kem.as_ref(),
     );
     let (nonce, challenge) = (request.nonce, request.challenge);
-    Some(Candidate { peer, nonce, challenge, request: decoded, statement, implicit: None, kem: None })
+    Some(UnverifiedJoin { peer, nonce, challenge, request: decoded, statement, implicit: None, kem: None })
 }
 
 /// §6.2: role, authorisation (default deny), lifetime, revocation, eviction.
@@ -227,20 +229,20 @@ pub(in crate::leader) fn authorize<S: Suite>(
     roster: &quiver_ainq::Roster<S>,
     pending: &PendingChanges<S>,
     request: &DecodedJoinRequest<S>,
-) -> Result<(), Reason> {
+) -> Result<(), RefusalReason> {
     let identity = &request.drone.identity;
     let allowed = identity.groups.contains(&cx.config.group) || cx.config.allow.contains(&identity.serial);
     if identity.role != Role::Edge || !allowed {
-        Err(Reason::NotAuthorised)
+        Err(RefusalReason::NotAuthorised)
     } else if cx.now.unix >= identity.not_after {
-        Err(Reason::Expired)
+        Err(RefusalReason::Expired)
     } else if cx.store.revocations.names(&request.drone) {
-        Err(Reason::Revoked)
+        Err(RefusalReason::Revoked)
     } else if roster.is_evicted(&identity.serial) || pending.is_barred(&identity.serial) {
-        Err(Reason::Evicted)
+        Err(RefusalReason::Evicted)
     } else if request.spare.q == 0 {
         // §6.6: each request brings a spare point; they count from 1.
-        Err(Reason::Malformed)
+        Err(RefusalReason::Malformed)
     } else {
         Ok(())
     }

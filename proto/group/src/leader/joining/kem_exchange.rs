@@ -5,9 +5,9 @@ use quiver_ainq::{KemKey, KemPair, KemTerm, Suite};
 use quiver_crypto::Secret;
 use quiver_kem::{KemSet, MESSAGE_LEN, encapsulate};
 use quiver_machine::Peer;
-use quiver_message::{JoinCiphertext, KemOffer, Message, Reason};
+use quiver_message::{JoinCiphertext, KemOffer, Message, RefusalReason};
 
-use super::join_queue::Candidate;
+use super::join_queue::UnverifiedJoin;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::store::kem_keys::kem_key_change;
@@ -39,38 +39,38 @@ pub(super) fn same_kem<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     from: Peer,
     set: Option<KemSet>,
-) -> Result<(), Reason> {
+) -> Result<(), RefusalReason> {
     // §24.6: nothing falls back.
     if compare_kem(cx, from, set) {
         return Ok(());
     }
-    Err(Reason::other_kem(cx.store.kem.set()))
+    Err(RefusalReason::other_kem(cx.store.kem.set()))
 }
 
 /// κ for a request, whose cookie was recognised and whose sender's connection has shown a signature that
 /// holds. For an encapsulation key the ciphertext is sent at once: the drone has κ before the batch closes.
 pub(super) fn exchange<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    candidate: &Candidate<S>,
+    candidate: &UnverifiedJoin<S>,
     term: Option<KemTerm>,
     offer: Option<&KemOffer>,
-) -> Result<Option<JoinKey<S>>, Reason> {
+) -> Result<Option<JoinKey<S>>, RefusalReason> {
     let drone = candidate.request.drone.handle();
     match (term, offer) {
         (None, None) => Ok(None),
         (Some(of), Some(KemOffer::Held { term, tag })) if of == *term => {
             // §24.5: no bytes where both have κ; a tag of another, or of another count, is none.
-            let key = cx.store.kem.named(&drone, (of, tag), cx.now.unix).ok_or(Reason::KemLost)?;
+            let key = cx.store.kem.named(&drone, (of, tag), cx.now.unix).ok_or(RefusalReason::KemLost)?;
             Ok(Some(JoinKey { key, renewed: false }))
         }
-        (Some(_), Some(KemOffer::Held { .. })) => Err(Reason::KemLost),
+        (Some(_), Some(KemOffer::Held { .. })) => Err(RefusalReason::KemLost),
         (Some(term), Some(KemOffer::Key { set, key })) if term.set() == *set => {
             let (key, answer) = encapsulate_to(cx, candidate, term, key)?;
             cx.send(candidate.peer, &Message::JoinCiphertext(answer));
             Ok(Some(JoinKey { key, renewed: true }))
         }
         // The term is not of the setting any more, or not yet.
-        _ => Err(Reason::NotReady),
+        _ => Err(RefusalReason::NotReady),
     }
 }
 
@@ -78,10 +78,10 @@ pub(super) fn exchange<S: Suite>(
 /// [`exchange`]; it is durable before the ciphertext is sent.
 pub(super) fn exchange_ahead<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    candidate: &Candidate<S>,
+    candidate: &UnverifiedJoin<S>,
     term: KemTerm,
     key: &[u8],
-) -> Result<(), Reason> {
+) -> Result<(), RefusalReason> {
     let (key, answer) = encapsulate_to(cx, candidate, term, key)?;
     let (drone, now) = (candidate.request.drone.handle(), cx.now.unix);
     // §24.7: a member that has it finds it here, whatever dies when.
@@ -94,15 +94,16 @@ pub(super) fn exchange_ahead<S: Suite>(
 /// Encapsulates to a drone's key. Gives κ, and the answer with which the drone comes by it.
 fn encapsulate_to<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    candidate: &Candidate<S>,
+    candidate: &UnverifiedJoin<S>,
     term: KemTerm,
     key: &[u8],
-) -> Result<(KemKey<S>, JoinCiphertext), Reason> {
+) -> Result<(KemKey<S>, JoinCiphertext), RefusalReason> {
     let drone = candidate.request.drone.handle();
     let message = Secret::<MESSAGE_LEN>::random(cx.rng);
     // §24.4: what is no encapsulation key is refused, though it is signed.
-    let (ciphertext, shared) = encapsulate(term.set(), key, &message).map_err(|_| Reason::Malformed)?;
-    let leader = cx.store.keypair.as_ref().ok_or(Reason::NotReady)?.public().handle();
+    let (ciphertext, shared) =
+        encapsulate(term.set(), key, &message).map_err(|_| RefusalReason::Malformed)?;
+    let leader = cx.store.keypair.as_ref().ok_or(RefusalReason::NotReady)?.public().handle();
     let (deployment, group) = (&cx.config.deployment, &cx.config.group);
     let (leader, drone, ciphertext_of) = (&leader, &drone, &ciphertext[..]);
     let pair = KemPair { deployment, group, leader, drone, key, ciphertext: ciphertext_of };

@@ -28,14 +28,14 @@ pub(in crate::leader) struct KemKeys<S: Suite> {
     lifetime: Duration,
     /// g of the newest term that this leader opened, 0 before the first.
     count: u64,
-    keys: BTreeMap<Handle, HeldKey<S>>,
+    keys: BTreeMap<Handle, LeaderKemKey<S>>,
     /// True if the deployment says no second factor any more: κ was dropped, and the disk may have it.
     dropped: bool,
 }
 
 /// κ at the newest count, and when it was made.
 #[derive(Debug)]
-struct HeldKey<S: Suite> {
+struct LeaderKemKey<S: Suite> {
     key: KemKey<S>,
     made: UnixTime,
 }
@@ -98,7 +98,7 @@ impl<S: Suite> KemKeys<S> {
     /// κ of a drone that joined takes the place of the one before.
     pub(in crate::leader) fn hold(&mut self, drone: Handle, key: KemKey<S>, made: UnixTime) {
         if self.keys.len() < MAX_KEYS || self.keys.contains_key(&drone) {
-            self.keys.insert(drone, HeldKey { key, made });
+            self.keys.insert(drone, LeaderKemKey { key, made });
         }
     }
 
@@ -230,7 +230,7 @@ impl Steps<'_> {
 }
 
 /// Whether κ of this age is to be renewed at the next join.
-fn is_old<S: Suite>(held: &HeldKey<S>, lifetime: Duration, now: UnixTime) -> bool {
+fn is_old<S: Suite>(held: &LeaderKemKey<S>, lifetime: Duration, now: UnixTime) -> bool {
     now.saturating_sub(held.made) >= lifetime.as_secs()
 }
 

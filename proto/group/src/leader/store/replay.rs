@@ -10,9 +10,9 @@ use quiver_ainq::{
 use quiver_machine::RestoreError;
 
 use super::record::VERSION;
-use super::{Change, LeaderRecord, Spare, Store};
+use super::{Change, LeaderRecord, LeaderStore, Spare};
 
-impl<S: Suite> Store<S> {
+impl<S: Suite> LeaderStore<S> {
     /// Applies a stored record.
     pub(in crate::leader) fn replay(
         &mut self,

@@ -9,7 +9,7 @@ use quiver_ainq::{DronePublicKey, Element, Name, Slot, Suite};
 use super::Term;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
-use crate::leader::store::{Change, Store, away_change};
+use crate::leader::store::{Change, LeaderStore, away_change};
 
 /// Maximum number of runs of absent slots in a header: about 70 KB. Two restarts in a row of a leader of a
 /// million can leave hundreds of thousands, more than a message takes.
@@ -18,7 +18,7 @@ const MAX_RUNS: usize = 1 << 13;
 /// Drops members without an unused spare point, which have to join again anyway, for which the header has no
 /// room: the loss of their slot has the same effect.
 pub(super) fn drop_excess_absent<S: Suite>(
-    store: &mut Store<S>,
+    store: &mut LeaderStore<S>,
     spares: &BTreeMap<Slot, (u64, Element<S>)>,
 ) -> Vec<Change> {
     let slots = store.roster.iter().map(|(slot, _)| slot);
@@ -36,7 +36,7 @@ pub(super) fn drop_excess_absent<S: Suite>(
 }
 
 /// Remembers a member by name although it has no slot, so that it can still be evicted.
-fn note_away<S: Suite>(store: &mut Store<S>, member: &DronePublicKey<S>) -> Change {
+fn note_away<S: Suite>(store: &mut LeaderStore<S>, member: &DronePublicKey<S>) -> Change {
     let (name, serial) = (&member.identity.name, member.identity.serial);
     store.note_away(name.clone(), serial);
     away_change(name, &serial)

@@ -12,7 +12,7 @@ use quiver_machine::Peer;
 
 /// State of one member's connection.
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
+struct MemberConnection {
     peer: Option<Peer>,
     /// The highest catch-up number answered: boot number and count.
     number: u64,
@@ -39,7 +39,7 @@ const fn mark(counter: u64) -> u32 {
 /// All members' connections and acknowledgements.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Acknowledgements {
-    by_slot: Vec<Link>,
+    by_slot: Vec<MemberConnection>,
     by_peer: BTreeSet<(Peer, Slot)>,
     connected: usize,
     /// Number of members that acknowledged the newest epoch.
@@ -55,10 +55,10 @@ impl Acknowledgements {
 
     /// The link of a member. The caller knows that the slot is a member's, so the table grows no further than
     /// the group.
-    fn entry(&mut self, slot: Slot) -> Option<&mut Link> {
+    fn entry(&mut self, slot: Slot) -> Option<&mut MemberConnection> {
         let index = slot as usize;
         if self.by_slot.len() <= index {
-            self.by_slot.resize(index + 1, Link::default());
+            self.by_slot.resize(index + 1, MemberConnection::default());
         }
         self.by_slot.get_mut(index)
     }

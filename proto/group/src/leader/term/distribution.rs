@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Anonymous, EpochOutput, Part, PathNonce, Slot, Suite};
+use quiver_ainq::{Anonymous, EpochOutput, EpochPart, PathNonce, Slot, Suite};
 use quiver_machine::{Now, Peer, RelayedBroadcast, due, earlier};
 use quiver_message::{Message, Nonce, RevocationList, Welcome};
 
@@ -19,7 +19,7 @@ use super::rekey::Changes;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::interface::LeaderTiming;
-use crate::leader::joining::join_queue::Candidate;
+use crate::leader::joining::join_queue::UnverifiedJoin;
 use crate::leader::store::Spare;
 
 /// Maximum number of doublings of the pause before an epoch is sent again to members that do not acknowledge
@@ -277,7 +277,7 @@ impl<S: Suite> Term<S> {
         &mut self,
         cx: &mut LeaderContext<'_, S>,
         output: &EpochOutput<S>,
-        candidates: &[Candidate<S>],
+        candidates: &[UnverifiedJoin<S>],
     ) {
         for (slot, candidate) in output.assigned.iter().zip(candidates) {
             let request = &candidate.request;
@@ -341,15 +341,15 @@ impl<S: Suite> Term<S> {
 
     /// The part that a member of the newest epoch needs beside its header: its entry if there is one, else
     /// its path.
-    pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
+    pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<EpochPart> {
         // §8.2: a member that cannot use the wraps receives a path message.
-        let entry = self.current.entry(slot).cloned().map(Part::Entry);
+        let entry = self.current.entry(slot).cloned().map(EpochPart::Entry);
         entry.or_else(|| self.path_for(slot, r))
     }
 
     /// The path of a member in a tree, bound to the nonce of its request.
-    pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<Part> {
-        self.leadership.path_message(slot, r).ok().map(Part::Path)
+    pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<EpochPart> {
+        self.leadership.path_message(slot, r).ok().map(EpochPart::Path)
     }
 
     /// A member acknowledged the newest epoch for the first time.
@@ -401,7 +401,7 @@ impl<S: Suite> Term<S> {
     }
 
     /// The path of a member in a tree that did not ask for it with a nonce.
-    pub(super) fn unasked_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Option<Part> {
+    pub(super) fn unasked_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Option<EpochPart> {
         // §8.2: r is random, for the leader was not asked.
         let mut r = PathNonce::default();
         cx.rng.fill_bytes(&mut r);

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use quiver_ainq::{
-    Delta, Deployment, Entry, EpochOutput, Header, HeaderCore, Kind, Part, PathMessage, ShortHeader, Slot,
-    SlotChanges, Suite, WrapTree,
+    Delta, Deployment, Entry, EpochKind, EpochOutput, EpochPart, Header, HeaderCore, PathMessage,
+    ShortHeader, Slot, SlotChanges, Suite, WrapTree,
 };
 use quiver_message::{EpochChanges, Message, Nonce, RekeyTemplate, ShortRekey};
 
@@ -47,7 +47,7 @@ impl<S: Suite> EpochMessage<S> {
         newcomers: Vec<(Slot, Nonce)>,
         shared_medium: bool,
     ) -> Self {
-        let opens = output.header.core.kind == Kind::Open;
+        let opens = output.header.core.kind == EpochKind::Open;
         // §7.5: over links, an entry and a path are less than a part of the wraps of an opening.
         let for_all = !opens || shared_medium && output.entries.len() <= MAX_OPENED;
         let wraps = output.wraps.take().filter(|_| for_all);
@@ -79,12 +79,12 @@ impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn entry(&self, slot: Slot) -> Option<&Entry> {
         let found = self.entries.binary_search_by_key(&slot, |entry| entry.slot).ok()?;
         // §9.1: an entry of an opening names the q that it used.
-        self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == Kind::Rekey)
+        self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == EpochKind::Rekey)
     }
 
     /// Returns true if it opens a term by wraps for everybody.
     pub(in crate::leader) const fn opens_for_all(&self) -> bool {
-        matches!(self.header.core.kind, Kind::Open) && !self.deltas.is_empty()
+        matches!(self.header.core.kind, EpochKind::Open) && !self.deltas.is_empty()
     }
 
     /// Returns true if each member is sent the wraps on its path in place of all: on links of their own, if
@@ -128,13 +128,13 @@ impl<S: Suite> EpochMessage<S> {
 
     /// The encoded message with all wraps, if they fit one.
     pub(in crate::leader) fn whole_message(&self) -> Option<Vec<u8>> {
-        self.whole().map(|delta| self.template.message(Some(&Part::Delta(delta.clone()))))
+        self.whole().map(|delta| self.template.message(Some(&EpochPart::Delta(delta.clone()))))
     }
 
     /// The encoded message for the member in this slot alone: its entry, or the wraps on its path.
     pub(in crate::leader) fn message(&self, slot: Slot) -> Vec<u8> {
-        let branch = self.wraps.as_ref().map(|wraps| Part::Delta(wraps.branch(slot)));
-        self.template.message(branch.or_else(|| self.entry(slot).cloned().map(Part::Entry)).as_ref())
+        let branch = self.wraps.as_ref().map(|wraps| EpochPart::Delta(wraps.branch(slot)));
+        self.template.message(branch.or_else(|| self.entry(slot).cloned().map(EpochPart::Entry)).as_ref())
     }
 
     /// The encoded message for a member that did not acknowledge it. Wraps for everybody are left out if they
@@ -150,7 +150,7 @@ impl<S: Suite> EpochMessage<S> {
             _ if self.is_by_branch(shared_medium) => self.message(slot),
             // §7.5: wraps of more than 2,048 bytes are not retransmitted.
             [(_, delta)] if delta.as_bytes().len() <= most => {
-                self.message_with(Some(&Part::Delta(delta.clone())))
+                self.message_with(Some(&EpochPart::Delta(delta.clone())))
             }
             _ if self.opens_for_all() => return None,
             _ => self.message_with(None),
@@ -166,7 +166,7 @@ impl<S: Suite> EpochMessage<S> {
     pub(in crate::leader) fn dismissal(&self, slot: Slot) -> Vec<u8> {
         // §12.1: either is the leader's word for it.
         let wraps = self.wraps.as_ref().filter(|_| self.header.core.changes.is_some());
-        self.message_with(wraps.map(|wraps| Part::Delta(wraps.branch(slot))).as_ref())
+        self.message_with(wraps.map(|wraps| EpochPart::Delta(wraps.branch(slot))).as_ref())
     }
 
     /// The encoded message for other leaders: the header, and the slots that it changes if it does not list them.
@@ -179,7 +179,7 @@ impl<S: Suite> EpochMessage<S> {
     }
 
     /// The encoded message that carries this part, or none.
-    pub(in crate::leader) fn message_with(&self, part: Option<&Part>) -> Vec<u8> {
+    pub(in crate::leader) fn message_with(&self, part: Option<&EpochPart>) -> Vec<u8> {
         self.template.message(part)
     }
 

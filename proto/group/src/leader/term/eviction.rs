@@ -52,7 +52,7 @@ impl<S: Suite> Term<S> {
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{Name, RevocationList, Revoked, StrategyKind};
+    use quiver_ainq::{Name, RevocationStatement, Revoked, StrategyKind};
 
     use super::super::super::test_support::{LeaderFixture, S, name};
     use super::super::super::{LeaderCommand, LeaderEvent};
@@ -61,7 +61,7 @@ mod tests {
     use quiver_machine::Peer;
     use quiver_machine::{Input, Output, Via};
     use quiver_message::Message;
-    use quiver_message::Reason;
+    use quiver_message::RefusalReason;
 
     /// Three epochs are not enough to remove as many.
     const MEMBERS: u32 = 3 * MAX_REMOVED as u32 + 10;
@@ -70,7 +70,7 @@ mod tests {
     fn revoke_all_but(fixture: &mut LeaderFixture, left: Slot) -> Vec<u8> {
         let drone = |(_, public): (Slot, &quiver_ainq::DronePublicKey<S>)| Revoked::from(&public.identity);
         let revoked = fixture.leader.roster().iter().skip(left as usize).map(drone).collect();
-        let list = RevocationList { number: 1, issued: 1, next_update: 2_000_000, revoked };
+        let list = RevocationStatement { number: 1, issued: 1, next_update: 2_000_000, revoked };
         let list =
             fixture.master.sign_revocations(&fixture.deployment, list, &mut fixture.rng).unwrap().encode();
         Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&fixture.deployment)
@@ -132,7 +132,7 @@ mod tests {
             serial[..8].copy_from_slice(&number.to_be_bytes());
             Revoked { serial, not_after: 2_000_000, leader: false }
         });
-        let mut list = RevocationList {
+        let mut list = RevocationStatement {
             number: 1,
             issued: 1,
             next_update: 2_000_000,
@@ -196,7 +196,7 @@ mod tests {
                 fixture.leader = leader.with_stale_lists_refused();
             }
             let next_update = if stale { fixture.now.unix - 1 } else { fixture.now.unix };
-            let list = RevocationList { number: 1, issued: 1, next_update, revoked: Vec::new() };
+            let list = RevocationStatement { number: 1, issued: 1, next_update, revoked: Vec::new() };
             let list = fixture
                 .master
                 .sign_revocations(&fixture.deployment, list, &mut fixture.rng)
@@ -217,7 +217,7 @@ mod tests {
             let hello = Message::<S>::JoinHello(hello).encode(&fixture.deployment);
             let outputs = fixture.input(Input::Received { from: Peer(2), via: Via::Peer, bytes: &hello });
             let not_ready = |output: &Output<LeaderEvent, _>| {
-                matches!(output, Output::Event(LeaderEvent::Refused { reason: Reason::NotReady, .. }))
+                matches!(output, Output::Event(LeaderEvent::Refused { reason: RefusalReason::NotReady, .. }))
             };
             assert_eq!(outputs.iter().any(not_ready), refused && stale, "{refused} {stale}");
             assert_eq!(fixture.leader.status().revocations_next_update, Some(next_update));

@@ -4,13 +4,14 @@
 use core::time::Duration;
 
 use quiver_ainq::{
-    Error, LEADER_SLOT, Label, Name, Part, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
+    EpochPart, Error, LEADER_SLOT, Label, Name, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
     leave_tag,
 };
 use quiver_crypto::ct_eq;
 use quiver_machine::{Offence, Peer};
 use quiver_message::{
-    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, Reason, SpareAck, SparePublication,
+    Ack, CatchUpReply, CatchUpRequest, GroupMessage, Leave, Message, RefusalReason, SpareAck,
+    SparePublication,
 };
 
 use super::Term;
@@ -78,7 +79,12 @@ impl<S: Suite> Term<S> {
         request: &CatchUpRequest,
     ) {
         let Some(auth) = self.leadership.auth_key(request.slot) else {
-            return refuse_unauthenticated(cx, from, Reason::Rejoin, (&request.number, Duration::ZERO));
+            return refuse_unauthenticated(
+                cx,
+                from,
+                RefusalReason::Rejoin,
+                (&request.number, Duration::ZERO),
+            );
         };
         let (digest, strategy) = (*self.leadership.digest(), self.leadership.strategy());
         let holds_newest = request.held == digest;
@@ -94,7 +100,7 @@ impl<S: Suite> Term<S> {
         let tag = fresh_tag::<S>(auth, &digest, &request.number);
         if !self.acknowledgements.note_question(request.slot, statements::count(&request.number)) {
             // §11.1: before anything is sealed: a request that is played again costs nothing.
-            cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+            cx.refuse(from, RefusalReason::Rejoin, &request.number, Duration::ZERO);
             return cx.blame(from, Error::Replay);
         }
         self.acknowledgements.saw(request.slot, cx.now.unix);
@@ -132,7 +138,7 @@ impl<S: Suite> Term<S> {
         let opening = self.opening.as_ref().unwrap_or(&self.current);
         let opening = Some(opening).filter(|opening| cx.now.unix < opening.header.core.valid_until);
         let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
-            return cx.refuse(from, Reason::Rejoin, &request.number, Duration::ZERO);
+            return cx.refuse(from, RefusalReason::Rejoin, &request.number, Duration::ZERO);
         };
         if newest {
             let message = self.message_for(cx, slot);
@@ -140,7 +146,7 @@ impl<S: Suite> Term<S> {
         }
         cx.out.send_encoded(from, opening.message(slot));
         let part = match self.leadership.strategy() {
-            StrategyKind::Flat => self.current.entry(slot).cloned().map(Part::Entry),
+            StrategyKind::Flat => self.current.entry(slot).cloned().map(EpochPart::Entry),
             StrategyKind::Tree => self.unasked_path(cx, slot),
         };
         if let Some(part) = part {
@@ -319,7 +325,7 @@ impl<S: Suite> Term<S> {
 pub(in crate::leader) fn refuse_unauthenticated<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     from: Peer,
-    reason: Reason,
+    reason: RefusalReason,
     (number, wait): (&[u8; 16], Duration),
 ) {
     if cx.peers.unauthenticated_catch_ups.take(cx.now.monotonic, from).is_ok() {

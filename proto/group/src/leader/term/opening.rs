@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quiver_ainq::{
-    Element, Epoch, EpochOutput, Error, GroupContext, Kind, Leadership, Role, Serial, Slot, Suite, TermKeys,
-    UnixTime,
+    Element, Epoch, EpochKind, EpochOutput, Error, GroupContext, Leadership, Role, Serial, Slot, Suite,
+    TermKeys, UnixTime,
 };
 use rand_core::CryptoRngCore;
 
@@ -19,7 +19,7 @@ use super::rekey::{activate, expired, renewal, report, times};
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::failover::replication_source::Replication;
-use crate::leader::store::{Change, Spare, Store, spare_change};
+use crate::leader::store::{Change, LeaderStore, Spare, spare_change};
 
 /// Members believe no round above it.
 const LAST_ROUND: u64 = Epoch::MAX_ROUND;
@@ -128,7 +128,7 @@ impl<S: Suite> Term<S> {
         let opened_with = cx.store.held.map(|(epoch, _)| epoch);
         // §9.2: used-up points are durable with the epoch, before any message depends on either.
         let channel = activate(cx, &leadership, &output, changes);
-        report(cx, Kind::Open, &output, leadership.roster().len());
+        report(cx, EpochKind::Open, &output, leadership.roster().len());
         Self {
             current: EpochMessage::new(
                 &cx.config.deployment,
@@ -163,12 +163,12 @@ fn open_kem<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
     context: &GroupContext<S>,
 ) -> Result<Option<TermKeys<S>>, Error> {
-    let Store { kem, roster, pins, .. } = &mut *cx.store;
+    let LeaderStore { kem, roster, pins, .. } = &mut *cx.store;
     kem.open(&context.leader.handle(), roster, pins, cx.now.unix)
 }
 
 /// A group that demands a policy has no member that has not proven to satisfy it.
-fn remove_named<S: Suite>(store: &mut Store<S>) -> Vec<Change> {
+fn remove_named<S: Suite>(store: &mut LeaderStore<S>) -> Vec<Change> {
     let slots: Vec<Slot> = store.roster.iter().map(|(slot, _)| slot).collect();
     for slot in &slots {
         store.roster.remove(*slot);
@@ -198,7 +198,7 @@ fn remove_invalid<S: Suite>(cx: &mut LeaderContext<'_, S>) -> (Vec<Change>, Unix
 }
 
 /// No spare point opens a second term.
-fn spend<S: Suite>(store: &mut Store<S>, spares: BTreeMap<Slot, (u64, Element<S>)>) -> Vec<Change> {
+fn spend<S: Suite>(store: &mut LeaderStore<S>, spares: BTreeMap<Slot, (u64, Element<S>)>) -> Vec<Change> {
     let mut changes = Vec::with_capacity(spares.len());
     for (slot, (q, _)) in spares {
         let spent = Spare::spent(q);

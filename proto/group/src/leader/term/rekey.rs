@@ -8,11 +8,11 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Anonymous, Batch, EpochOutput, Kind, LEADER_SLOT, Leadership, Name, Roster, Serial, Slot, Suite, Times,
-    UnixTime,
+    Anonymous, Batch, EpochKind, EpochOutput, LEADER_SLOT, Leadership, Name, Roster, Serial, Slot, Suite,
+    Times, UnixTime,
 };
 use quiver_machine::{Now, Peer};
-use quiver_message::{Nonce, Reason};
+use quiver_message::{Nonce, RefusalReason};
 
 use super::Term;
 use super::distribution::Distribution;
@@ -23,7 +23,7 @@ use crate::leader::context::LeaderContext;
 use crate::leader::interface::LeaderTiming;
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
-use crate::leader::joining::join_queue::Candidate;
+use crate::leader::joining::join_queue::UnverifiedJoin;
 use crate::leader::joining::join_request::authorize;
 use crate::leader::store::kem_keys::kem_key_change;
 use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
@@ -38,7 +38,7 @@ const OVERLAP: Duration = Duration::from_secs(2);
 
 /// Changes of one epoch, beside the outputs of the key schedule.
 pub(super) struct Changes<S: Suite> {
-    pub(super) candidates: Vec<Candidate<S>>,
+    pub(super) candidates: Vec<UnverifiedJoin<S>>,
     /// Anonymous joins, and the peers to send the welcomes to.
     pub(super) anonymous_joins: Vec<(Peer, Nonce, Anonymous)>,
     /// The anonymous ones of the leaving members.
@@ -100,7 +100,7 @@ pub(super) fn activate<S: Suite>(
 /// Reports a new epoch.
 pub(super) fn report<S: Suite>(
     cx: &mut LeaderContext<'_, S>,
-    kind: Kind,
+    kind: EpochKind,
     output: &EpochOutput<S>,
     members: usize,
 ) {
@@ -164,10 +164,10 @@ impl<S: Suite> Term<S> {
     /// cause.
     fn requeue(&mut self, cx: &mut LeaderContext<'_, S>, changes: &Changes<S>) {
         for candidate in &changes.candidates {
-            cx.refuse(candidate.peer, Reason::Busy, &candidate.nonce, RETRY_FAILED);
+            cx.refuse(candidate.peer, RefusalReason::Busy, &candidate.nonce, RETRY_FAILED);
         }
         for (peer, nonce, _) in &changes.anonymous_joins {
-            cx.refuse(*peer, Reason::Busy, nonce, RETRY_FAILED);
+            cx.refuse(*peer, RefusalReason::Busy, nonce, RETRY_FAILED);
         }
         let leaves = changes.leaving.keys().filter(|slot| !changes.evicted.contains(slot));
         let leaves = leaves.chain(changes.anonymous_leaves.keys());
@@ -217,7 +217,9 @@ impl<S: Suite> Term<S> {
         for join in joins {
             let candidate = &join.candidate;
             let allowed = match authorize(cx, self.roster(), &self.pending, &candidate.request) {
-                Ok(()) if evictions.contains(&join.join.public().identity.serial) => Err(Reason::Evicted),
+                Ok(()) if evictions.contains(&join.join.public().identity.serial) => {
+                    Err(RefusalReason::Evicted)
+                }
                 allowed => allowed,
             };
             match allowed {
@@ -245,7 +247,7 @@ impl<S: Suite> Term<S> {
         }
         self.flush_opening(cx);
         self.acknowledgements.start_epoch();
-        report(cx, Kind::Rekey, &output, self.roster().len());
+        report(cx, EpochKind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
         let dismissed = self.dismiss(cx, &output, changes);
         // §12.2: a signed notice of the evictions goes to the group.
@@ -313,7 +315,7 @@ fn still_valid<S: Suite>(
     let (valid, late): (Vec<_>, Vec<_>) =
         joins.into_iter().partition(|one| one.admission.member.until > cx.now.unix);
     for one in late {
-        cx.refuse(one.peer, Reason::Expired, &one.nonce, Duration::ZERO);
+        cx.refuse(one.peer, RefusalReason::Expired, &one.nonce, Duration::ZERO);
     }
     valid
 }

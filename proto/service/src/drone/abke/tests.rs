@@ -7,8 +7,11 @@ use quiver_garble::policy::Schema;
 
 use super::*;
 
-fn scene() -> (VerifiedAuthority<Ristretto255>, Terms) {
-    let terms = Terms::new(Schema::parse("x: i16, medic: bool").expect("schema"), Duration::from_secs(100));
+fn scene() -> (VerifiedAuthority<Ristretto255>, CertificationTerms) {
+    let terms = CertificationTerms::new(
+        Schema::parse("x: i16, medic: bool").expect("schema"),
+        Duration::from_secs(100),
+    );
     let terms = terms.expect("terms");
     let name = |text| Name::new(text).expect("name");
     let master = MasterSecret::<Ristretto255>::generate(&mut OsRng);
@@ -19,7 +22,7 @@ fn scene() -> (VerifiedAuthority<Ristretto255>, Terms) {
     (signed.verify(&deployment).expect("verify"), terms)
 }
 
-fn certificate(terms: &Terms, now: UnixTime) -> Vec<u8> {
+fn certificate(terms: &CertificationTerms, now: UnixTime) -> Vec<u8> {
     let mut certifier = Certifier::new(terms.clone(), Secret::new([3; 32]));
     certifier.begin_period(now);
     let granted = terms.grant(&[("x", -7), ("medic", 1)]).expect("grant");
@@ -29,7 +32,7 @@ fn certificate(terms: &Terms, now: UnixTime) -> Vec<u8> {
 fn keyring(authority: &VerifiedAuthority<Ristretto255>, key: Option<Vec<u8>>) -> Keyring<Ristretto255> {
     let mut keyring = Keyring::default();
     let key = key.map(|key| HeldKey { grant: 1, key: key.into() });
-    keyring.put(Entry { authority: authority.clone(), key }).expect("put");
+    keyring.put(KeyringEntry { authority: authority.clone(), key }).expect("put");
     keyring
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::Ristretto255;
-use quiver_machine::{Context, Handled, Part, Peer, earlier};
+use quiver_machine::{Context, Handled, MachinePart, Peer, earlier};
 use quiver_message::Message;
 
 use super::Features;
@@ -57,7 +57,7 @@ pub type AnyPartEvent = Box<dyn PartEvent>;
 
 type PartContext<'a> = Context<'a, Ristretto255, AnyPartEvent, Infallible>;
 
-/// A part whose commands and events may have any type. [`FeaturePart`] makes one of a [`Part`].
+/// A part whose commands and events may have any type. [`FeaturePart`] makes one of a [`MachinePart`].
 pub trait DronePart: fmt::Debug + Send + Sync {
     /// Takes a message, or returns that it is for another part.
     fn handle(&mut self, cx: &mut PartContext<'_>, from: Peer, message: &Message<Ristretto255>) -> Handled;
@@ -72,20 +72,20 @@ pub trait DronePart: fmt::Debug + Send + Sync {
     fn deadline(&self) -> Option<Duration>;
 }
 
-/// A [`Part`] of a feature, and the conversion of its events.
-pub struct FeaturePart<Q: Part<Ristretto255>> {
+/// A [`MachinePart`] of a feature, and the conversion of its events.
+pub struct FeaturePart<Q: MachinePart<Ristretto255>> {
     part: Q,
     event: fn(Q::Event) -> AnyPartEvent,
 }
 
-impl<Q: Part<Ristretto255>> FeaturePart<Q> {
+impl<Q: MachinePart<Ristretto255>> FeaturePart<Q> {
     /// Puts them together.
     pub fn new(part: Q, event: fn(Q::Event) -> AnyPartEvent) -> Self {
         Self { part, event }
     }
 }
 
-impl<Q: Part<Ristretto255> + fmt::Debug> fmt::Debug for FeaturePart<Q> {
+impl<Q: MachinePart<Ristretto255> + fmt::Debug> fmt::Debug for FeaturePart<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.part.fmt(f)
     }
@@ -93,7 +93,7 @@ impl<Q: Part<Ristretto255> + fmt::Debug> fmt::Debug for FeaturePart<Q> {
 
 impl<Q> DronePart for FeaturePart<Q>
 where
-    Q: Part<Ristretto255, Record = Infallible> + fmt::Debug + Send + Sync,
+    Q: MachinePart<Ristretto255, Record = Infallible> + fmt::Debug + Send + Sync,
     Q::Command: Any + Clone,
 {
     fn handle(&mut self, cx: &mut PartContext<'_>, from: Peer, message: &Message<Ristretto255>) -> Handled {
@@ -132,7 +132,7 @@ impl FeatureParts {
     }
 }
 
-impl Part<Ristretto255> for FeatureParts {
+impl MachinePart<Ristretto255> for FeatureParts {
     type Command = PartCommand;
     type Event = AnyPartEvent;
     type Record = Infallible;

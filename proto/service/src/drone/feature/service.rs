@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::Features;
 use crate::config::Layers;
-use crate::drone::{Program, Result};
+use crate::drone::{DroneProgram, Result};
 
 /// A feature's part in a running service.
 pub trait ServiceFeature {
@@ -131,7 +131,7 @@ impl<P> Serialize for ServiceFlags<P> {
     }
 }
 
-impl<P: Program> FromArgMatches for ServiceFlags<P> {
+impl<P: DroneProgram> FromArgMatches for ServiceFlags<P> {
     fn from_arg_matches(matches: &ArgMatches) -> std::result::Result<Self, clap::Error> {
         let mut given = Map::new();
         for feature in of(P::FEATURES) {
@@ -146,7 +146,7 @@ impl<P: Program> FromArgMatches for ServiceFlags<P> {
     }
 }
 
-impl<P: Program> Args for ServiceFlags<P> {
+impl<P: DroneProgram> Args for ServiceFlags<P> {
     fn augment_args(command: Command) -> Command {
         of(P::FEATURES).fold(command, |command, feature| feature.flags(command))
     }

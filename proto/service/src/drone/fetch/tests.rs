@@ -44,24 +44,24 @@ fn only_a_withdrawal_erases_a_key() {
         let keyring = keys.keyring().expect("keyring");
         keyring.entry(&authority.name).and_then(|entry| entry.key.clone()).map(|key| key.key.to_vec())
     };
-    assert_eq!((store(KeyResponse::Nothing), held()), (Outcome::NothingGranted, None));
-    assert_eq!((store(KeyResponse::Withdrawn), held()), (Outcome::NothingGranted, None));
+    assert_eq!((store(KeyResponse::Nothing), held()), (FetchOutcome::NothingGranted, None));
+    assert_eq!((store(KeyResponse::Withdrawn), held()), (FetchOutcome::NothingGranted, None));
     let key = || KeyResponse::Key { grant: 7, key: b"key".to_vec().into() };
     let kept = Some(b"key".to_vec());
-    assert_eq!((store(key()), held()), (Outcome::NewKey, kept.clone()));
-    assert_eq!((store(KeyResponse::Held { grant: 7 }), held()), (Outcome::Held, kept.clone()));
-    assert_eq!((store(KeyResponse::Nothing), held()), (Outcome::NoGrantKnown, kept));
-    assert_eq!((store(KeyResponse::Withdrawn), held()), (Outcome::Withdrawn, None));
+    assert_eq!((store(key()), held()), (FetchOutcome::NewKey, kept.clone()));
+    assert_eq!((store(KeyResponse::Held { grant: 7 }), held()), (FetchOutcome::Held, kept.clone()));
+    assert_eq!((store(KeyResponse::Nothing), held()), (FetchOutcome::NoGrantKnown, kept));
+    assert_eq!((store(KeyResponse::Withdrawn), held()), (FetchOutcome::Withdrawn, None));
 }
 
 #[test]
 fn fetch_is_confirmed_only_by_answers_and_by_all_of_them() {
-    let answered = vec![("orders".to_string(), Outcome::Held)];
+    let answered = vec![("orders".to_string(), FetchOutcome::Held)];
     let refused = vec!["revoked".to_string()];
-    assert!(!Report::default().is_confirmed(), "an empty list proves nothing");
-    assert!(!Report { answered: vec![], refused: refused.clone() }.is_confirmed());
-    assert!(Report { answered: answered.clone(), refused: vec![] }.is_confirmed());
-    let partly = Report { answered, refused };
+    assert!(!FetchReport::default().is_confirmed(), "an empty list proves nothing");
+    assert!(!FetchReport { answered: vec![], refused: refused.clone() }.is_confirmed());
+    assert!(FetchReport { answered: answered.clone(), refused: vec![] }.is_confirmed());
+    let partly = FetchReport { answered, refused };
     assert!(!partly.is_confirmed());
     let error = partly.print(false).expect_err("not everything");
     assert_eq!(error.exit() as u8, crate::Exit::Refused as u8);

@@ -10,16 +10,16 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::paper::{
-    Broadcast, FullKey, GroupState, Member, PublicParameters, full_key_gen, gen_group_key, gen_partial_key,
-    gen_secret_value, key_retrieval, setup,
+    Broadcast, FullKey, GroupState, PaperDrone, PublicParameters, full_key_gen, gen_group_key,
+    gen_partial_key, gen_secret_value, key_retrieval, setup,
 };
 use quiver_ainq::{Element, MasterSecret, Ristretto255};
 use quiver_crypto::Secret;
 use rand_core::CryptoRngCore;
 
 use super::{GroupKey, Setting, stream};
-use crate::contract::{Authority, Contender, ContenderError, Facts, KeyState, MemberId, Participant};
-use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+use crate::contract::{Contender, ContenderError, Facts, KeyState, MemberId, Participant, SecretsOrigin};
+use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};
 
 type S = Ristretto255;
 
@@ -35,8 +35,8 @@ pub struct AinqAsPublished {
     setting: Setting,
     parameters: PublicParameters<S>,
     master: MasterSecret<S>,
-    leader: Member<S>,
-    publics: Vec<Member<S>>,
+    leader: PaperDrone<S>,
+    publics: Vec<PaperDrone<S>>,
 }
 
 impl AinqAsPublished {
@@ -89,7 +89,7 @@ impl Contender for AinqAsPublished {
         }
     }
 
-    fn controller(&mut self, _: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, _: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         // GenGroupKey takes no secret of the leader's: a usurper's controller is the same.
         let scheme = PaperLeader {
             parameters: self.parameters,
@@ -113,8 +113,8 @@ impl Contender for AinqAsPublished {
 
 struct PaperLeader {
     parameters: PublicParameters<S>,
-    leader: Member<S>,
-    publics: Vec<Member<S>>,
+    leader: PaperDrone<S>,
+    publics: Vec<PaperDrone<S>>,
     state: Option<GroupState<S>>,
     /// Members in the order of GL.
     places: Vec<MemberId>,
@@ -131,7 +131,7 @@ impl KeyScheme for PaperLeader {
     ) -> Result<Vec<Parcel>, String> {
         let publics = &self.publics;
         let public = |id: &MemberId| publics.get(*id as usize).cloned().ok_or("unknown member");
-        let newcomers: Vec<Member<S>> = added.iter().map(public).collect::<Result<_, _>>()?;
+        let newcomers: Vec<PaperDrone<S>> = added.iter().map(public).collect::<Result<_, _>>()?;
         let (key, broadcast) = match &mut self.state {
             None => {
                 let made = gen_group_key(&self.parameters, self.leader.clone(), newcomers, self.t_g, rng);
@@ -176,7 +176,7 @@ impl KeyScheme for PaperLeader {
 
 struct PaperMember {
     parameters: PublicParameters<S>,
-    leader: Member<S>,
+    leader: PaperDrone<S>,
     id: MemberId,
     full: FullKey<S>,
     key: Option<GroupKey>,
@@ -199,7 +199,7 @@ impl PaperMember {
 }
 
 impl KeyHolder for PaperMember {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         if let Some(key) = self.retrieved(received.bytes) {
             let epoch = self.key.as_ref().map_or(1, |key| key.state.epoch + 1);
             self.key = Some(GroupKey::new(epoch, key));

@@ -40,9 +40,9 @@ use quiver_crypto::{Secret, Zeroizing, extract};
 use rand_core::CryptoRngCore;
 
 use super::pairwise::{controller_identity, member_identity};
-use super::{GroupKey, Identity, Setting};
-use crate::contract::{Authority, Contender, ContenderError, Facts, KeyState, MemberId, Participant};
-use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+use super::{GroupKey, Setting, X25519Identity};
+use crate::contract::{Contender, ContenderError, Facts, KeyState, MemberId, Participant, SecretsOrigin};
+use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};
 
 /// CON, a token of one byte; POST; two bytes of Message ID; the token.
 const COAP_HEADER: [u8; 5] = [0x41, 0x02, 0, 0, 0x01];
@@ -67,7 +67,7 @@ impl GroupOscore {
     /// Sets it up.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let controller = controller_identity(&setting, Authority::Genuine).public();
+        let controller = controller_identity(&setting, SecretsOrigin::Genuine).public();
         Self { setting, controller, version: Rc::default() }
     }
 }
@@ -89,9 +89,9 @@ impl Contender for GroupOscore {
         }
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         let identity = controller_identity(&self.setting, authority);
-        let genuine = authority == Authority::Genuine;
+        let genuine = authority == SecretsOrigin::Genuine;
         let version = if genuine { Rc::clone(&self.version) } else { Rc::new(Cell::new(1 << 30)) };
         let publics =
             (0..self.setting.members).map(|id| member_identity(&self.setting, id).public()).collect();
@@ -102,18 +102,18 @@ impl Contender for GroupOscore {
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
         let identity = member_identity(&self.setting, id);
         let shared = identity.agree(self.controller, self.controller, identity.public());
-        let context = shared.map(|shared| Context::of(&shared));
+        let context = shared.map(|shared| OscoreContext::of(&shared));
         Ok(Box::new(SchemeMember::new(OscoreMember { context, key: None }, self.setting.pace)))
     }
 }
 
 /// The Group Manager's Sender Context for one member, and that member's Recipient Context.
-struct Context {
+struct OscoreContext {
     key: Secret<16>,
     common_iv: [u8; 13],
 }
 
-impl Context {
+impl OscoreContext {
     fn of(shared: &Secret<32>) -> Self {
         let derived = extract(b"OSCORE", shared.expose());
         let (mut key, mut common_iv) = (Zeroizing::new([0; 16]), [0; 13]);
@@ -220,9 +220,9 @@ fn payload(master_secret: &[u8; 16], version: u64, stale: &[MemberId]) -> Zeroiz
 }
 
 struct GroupManager {
-    identity: Identity,
+    identity: X25519Identity,
     publics: Vec<[u8; 32]>,
-    contexts: BTreeMap<MemberId, Context>,
+    contexts: BTreeMap<MemberId, OscoreContext>,
     version: Rc<Cell<u64>>,
     key: Option<GroupKey>,
 }
@@ -239,14 +239,14 @@ impl KeyScheme for GroupManager {
             let public = *self.publics.get(*member as usize).ok_or("unknown member")?;
             let shared =
                 self.identity.agree(public, self.identity.public(), public).ok_or("weak public key")?;
-            self.contexts.insert(*member, Context::of(&shared));
+            self.contexts.insert(*member, OscoreContext::of(&shared));
         }
         let version = self.version.get() + 1;
         self.version.set(version);
         let partial_iv = u32::try_from(version).map_err(|_| "no Partial IV is left")?.to_be_bytes();
         let master_secret = Secret::<16>::random(rng);
         let payload = payload(master_secret.expose(), version, removed);
-        let seal = |(member, context): (&MemberId, &Context)| Parcel {
+        let seal = |(member, context): (&MemberId, &OscoreContext)| Parcel {
             to: Audience::One(*member),
             bytes: context.seal(partial_iv, &payload),
         };
@@ -261,7 +261,7 @@ impl KeyScheme for GroupManager {
 }
 
 struct OscoreMember {
-    context: Option<Context>,
+    context: Option<OscoreContext>,
     key: Option<GroupKey>,
 }
 
@@ -278,7 +278,7 @@ impl OscoreMember {
 }
 
 impl KeyHolder for OscoreMember {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         if let Some(key) = self.opened(received.bytes) {
             self.key = Some(key);
         }
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_message_opens_once_made_and_not_otherwise() {
-        let context = Context::of(&Secret::new([7; 32]));
+        let context = OscoreContext::of(&Secret::new([7; 32]));
         let payload = payload(&[9; 16], 300, &[1, 70_000]);
         let sealed = context.seal(300_u32.to_be_bytes(), &payload);
         assert_eq!(sealed.len(), 5 + 2 + 4 + 1 + payload.len() + TAG);
@@ -310,7 +310,7 @@ mod tests {
             forged[length] ^= 1;
             assert!(context.open(&forged).is_none(), "byte {length}");
         }
-        assert!(Context::of(&Secret::new([8; 32])).open(&sealed).is_none());
+        assert!(OscoreContext::of(&Secret::new([8; 32])).open(&sealed).is_none());
     }
 
     #[test]

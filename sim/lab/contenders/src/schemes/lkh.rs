@@ -18,9 +18,9 @@ use quiver_crypto::{Secret, aead};
 use rand_core::CryptoRngCore;
 
 use super::pairwise::{controller_identity, member_identity};
-use super::{GroupKey, Identity, Setting};
-use crate::contract::{Authority, Contender, ContenderError, Facts, KeyState, MemberId, Participant};
-use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+use super::{GroupKey, Setting, X25519Identity};
+use crate::contract::{Contender, ContenderError, Facts, KeyState, MemberId, Participant, SecretsOrigin};
+use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};
 
 const WRAP: usize = 4 + 4 + 32 + aead::TAG_LEN;
 const ROOT: u32 = 1;
@@ -37,7 +37,7 @@ impl Lkh {
     /// Sets it up.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let controller = controller_identity(&setting, Authority::Genuine).public();
+        let controller = controller_identity(&setting, SecretsOrigin::Genuine).public();
         Self { setting, controller, epoch: Rc::default() }
     }
 
@@ -65,9 +65,9 @@ impl Contender for Lkh {
         }
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         let identity = controller_identity(&self.setting, authority);
-        let epoch = if authority == Authority::Genuine {
+        let epoch = if authority == SecretsOrigin::Genuine {
             Rc::clone(&self.epoch)
         } else {
             Rc::new(Cell::new(1 << 32))
@@ -89,7 +89,7 @@ impl Contender for Lkh {
 }
 
 struct LkhController {
-    identity: Identity,
+    identity: X25519Identity,
     publics: Vec<[u8; 32]>,
     leaves: u32,
     /// Keys of all nodes above members, and of the members' leaves.
@@ -99,13 +99,13 @@ struct LkhController {
 }
 
 /// A message that grows by wraps.
-struct Message {
+struct WrapMessage {
     epoch: u64,
     bytes: Vec<u8>,
     wraps: u32,
 }
 
-impl Message {
+impl WrapMessage {
     fn new(epoch: u64) -> Self {
         Self { epoch, bytes: epoch.to_be_bytes().to_vec(), wraps: 0 }
     }
@@ -134,7 +134,7 @@ impl LkhController {
     /// New keys for all nodes above the newcomers, once each.
     fn admit(
         &mut self,
-        message: &mut Message,
+        message: &mut WrapMessage,
         added: &[MemberId],
         rng: &mut dyn CryptoRngCore,
     ) -> Result<Vec<Parcel>, String> {
@@ -154,7 +154,7 @@ impl LkhController {
         }
         let welcome = |member: &MemberId| -> Result<Parcel, String> {
             let leaf = self.leaves + member;
-            let mut message = Message::new(message.epoch);
+            let mut message = WrapMessage::new(message.epoch);
             let by = self.keys.get(&leaf).ok_or("no leaf key")?;
             for node in path(leaf) {
                 message.wrap((node, self.keys.get(&node).ok_or("no key on the path")?), (leaf, by));
@@ -164,7 +164,7 @@ impl LkhController {
         added.iter().map(welcome).collect()
     }
 
-    fn remove(&mut self, message: &mut Message, leavers: &[MemberId], rng: &mut dyn CryptoRngCore) {
+    fn remove(&mut self, message: &mut WrapMessage, leavers: &[MemberId], rng: &mut dyn CryptoRngCore) {
         for leaver in leavers {
             let leaf = self.leaves + leaver;
             self.keys.remove(&leaf);
@@ -177,7 +177,7 @@ impl LkhController {
     }
 
     /// A new key for a node, under those of its children; none if nobody is below.
-    fn renew(&mut self, message: &mut Message, node: u32, rng: &mut dyn CryptoRngCore) {
+    fn renew(&mut self, message: &mut WrapMessage, node: u32, rng: &mut dyn CryptoRngCore) {
         let key = Secret::random(rng);
         let mut below = 0;
         for child in [2 * node, 2 * node + 1] {
@@ -203,7 +203,7 @@ impl KeyScheme for LkhController {
     ) -> Result<Vec<Parcel>, String> {
         let epoch = self.epoch.get() + 1;
         self.epoch.set(epoch);
-        let mut message = Message::new(epoch);
+        let mut message = WrapMessage::new(epoch);
         self.remove(&mut message, removed, rng);
         if added.is_empty() && removed.is_empty() {
             let key = Secret::random(rng);
@@ -247,7 +247,7 @@ impl LkhMember {
 }
 
 impl KeyHolder for LkhMember {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         let Some((epoch, wraps)) = received.bytes.split_first_chunk::<8>() else { return };
         let epoch = u64::from_be_bytes(*epoch);
         if self.key.as_ref().is_some_and(|held| held.state.epoch >= epoch) {

@@ -16,14 +16,14 @@ use quiver_crypto::Secret;
 #[cfg(feature = "openmls")]
 use quiver_mls::openmls_member::{OpenMlsMember, OpenMlsSuite};
 use quiver_mls::provider::Provider;
-use quiver_mls::{Change, GroupCandidate, GroupMember, Invitation, Leaf};
+use quiver_mls::{CommitChanges, GroupCandidate, GroupMember, Invitation, Leaf};
 use rand_core::CryptoRngCore;
 
 use super::Setting;
 use crate::contract::{
-    Authority, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Participant,
+    Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Participant, SecretsOrigin,
 };
-use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};
 
 const COMMIT: u8 = 1;
 const WELCOME: u8 = 2;
@@ -60,18 +60,18 @@ pub struct Mls<M: GroupMember> {
     setup: M::Setup,
     setting: Setting,
     packages: Rc<RefCell<BTreeMap<MemberId, M::Candidate>>>,
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<GroupKnowledge>>,
 }
 
 /// Knowledge of members that do not compute.
 #[derive(Default)]
-struct Shared {
+struct GroupKnowledge {
     keys: BTreeMap<u64, KeyState>,
     removed: BTreeMap<u64, BTreeSet<MemberId>>,
 }
 
 /// MLS by `mls-rs`, over aws-lc.
-pub type MlsRs = Mls<quiver_mls::Member>;
+pub type MlsRs = Mls<quiver_mls::MlsMember>;
 
 impl MlsRs {
     /// Sets it up.
@@ -130,9 +130,10 @@ impl<M: GroupMember + 'static> Contender for Mls<M> {
         self.facts
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         let group = M::found("leader", &self.setup).map_err(|error| self.failed(&error))?;
-        let shared = if authority == Authority::Genuine { Rc::clone(&self.shared) } else { Rc::default() };
+        let shared =
+            if authority == SecretsOrigin::Genuine { Rc::clone(&self.shared) } else { Rc::default() };
         let scheme = Committer {
             group,
             packages: Rc::clone(&self.packages),
@@ -176,7 +177,7 @@ struct Committer<M: GroupMember> {
     leaves: BTreeMap<MemberId, Leaf>,
     free: BTreeSet<Leaf>,
     next: Leaf,
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<GroupKnowledge>>,
     key: Option<KeyState>,
 }
 
@@ -203,7 +204,9 @@ impl<M: GroupMember> KeyScheme for Committer<M> {
             let package =
                 |id: &MemberId| packages.get(id).map(M::Candidate::key_package).ok_or("no key package");
             let added: Vec<&[u8]> = added.iter().map(package).collect::<Result<_, _>>()?;
-            self.group.commit(Change { removed: &leaves, added: &added }).map_err(|error| refused(&error))?
+            self.group
+                .commit(CommitChanges { removed: &leaves, added: &added })
+                .map_err(|error| refused(&error))?
         };
         for member in added {
             let leaf = self.free.pop_first().unwrap_or_else(|| {
@@ -276,7 +279,7 @@ impl<M: GroupMember> WholeMember<M> {
 }
 
 impl<M: GroupMember> KeyHolder for WholeMember<M> {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         self.take(received.bytes);
     }
 
@@ -292,7 +295,7 @@ impl<M: GroupMember> KeyHolder for WholeMember<M> {
 /// A member of which the radio alone is real.
 struct ReceiptMember {
     id: MemberId,
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<GroupKnowledge>>,
     key: Option<KeyState>,
     /// True if it was removed: a later welcome is another's.
     is_removed: bool,
@@ -318,7 +321,7 @@ impl ReceiptMember {
 }
 
 impl KeyHolder for ReceiptMember {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         self.take(received.bytes);
     }
 

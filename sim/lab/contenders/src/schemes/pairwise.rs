@@ -11,9 +11,9 @@ use std::rc::Rc;
 use quiver_crypto::{Secret, aead};
 use rand_core::CryptoRngCore;
 
-use super::{GroupKey, Identity, Setting, stream};
-use crate::contract::{Authority, Contender, ContenderError, Facts, KeyState, MemberId, Participant};
-use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, Received, SchemeController, SchemeMember};
+use super::{GroupKey, Setting, X25519Identity, stream};
+use crate::contract::{Contender, ContenderError, Facts, KeyState, MemberId, Participant, SecretsOrigin};
+use crate::scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};
 
 const AAD: &[u8] = b"pairwise";
 
@@ -30,20 +30,20 @@ impl Pairwise {
     /// Sets it up.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
-        let controller = Identity::generate(&mut stream(setting.seed, 0)).public();
+        let controller = X25519Identity::generate(&mut stream(setting.seed, 0)).public();
         Self { setting, controller, epoch: Rc::default() }
     }
 }
 
 /// The long-term key of a member.
-pub(super) fn member_identity(setting: &Setting, id: MemberId) -> Identity {
-    Identity::generate(&mut stream(setting.seed, u64::from(id) + 1))
+pub(super) fn member_identity(setting: &Setting, id: MemberId) -> X25519Identity {
+    X25519Identity::generate(&mut stream(setting.seed, u64::from(id) + 1))
 }
 
 /// The long-term key of the controller, or of somebody who has none of it.
-pub(super) fn controller_identity(setting: &Setting, authority: Authority) -> Identity {
-    let seed = setting.seed ^ u64::from(authority == Authority::Public).rotate_right(1);
-    Identity::generate(&mut stream(seed, 0))
+pub(super) fn controller_identity(setting: &Setting, authority: SecretsOrigin) -> X25519Identity {
+    let seed = setting.seed ^ u64::from(authority == SecretsOrigin::Public).rotate_right(1);
+    X25519Identity::generate(&mut stream(seed, 0))
 }
 
 impl Contender for Pairwise {
@@ -62,9 +62,9 @@ impl Contender for Pairwise {
         }
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         let identity = controller_identity(&self.setting, authority);
-        let epoch = if authority == Authority::Genuine {
+        let epoch = if authority == SecretsOrigin::Genuine {
             Rc::clone(&self.epoch)
         } else {
             Rc::new(Cell::new(1 << 32))
@@ -83,7 +83,7 @@ impl Contender for Pairwise {
 }
 
 struct PairwiseController {
-    identity: Identity,
+    identity: X25519Identity,
     publics: Vec<[u8; 32]>,
     /// Keys shared with the members of the group.
     shared: BTreeMap<MemberId, Secret<32>>,
@@ -147,7 +147,7 @@ impl PairwiseMember {
 }
 
 impl KeyHolder for PairwiseMember {
-    fn open(&mut self, received: Received<'_>) {
+    fn open(&mut self, received: ReceivedParcel<'_>) {
         if let Some(key) = self.opened(received.bytes) {
             self.key = Some(key);
         }

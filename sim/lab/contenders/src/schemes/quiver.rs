@@ -33,7 +33,7 @@ use rand_core::CryptoRngCore;
 
 use super::{Setting, stream};
 use crate::contract::{
-    Authority, Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Participant,
+    Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Participant, SecretsOrigin,
 };
 
 type S = Ristretto255;
@@ -50,14 +50,14 @@ pub struct Quiver {
     strategy: StrategyKind,
     kem: KemSetting,
     setting: Setting,
-    genuine: Fleet,
+    genuine: QuiverDeployment,
     /// A deployment of the same name with other keys, for a usurper.
-    false_one: Option<Fleet>,
+    false_one: Option<QuiverDeployment>,
     edges: BTreeMap<MemberId, Snapshot>,
 }
 
 /// A KGC, an operator and a leader.
-struct Fleet {
+struct QuiverDeployment {
     deployment: Deployment<S>,
     centre: Rc<RefCell<KeyCentre>>,
     operator: OperatorSecretKey<S>,
@@ -130,7 +130,7 @@ fn join_pace(setting: &Setting, kem: KemSetting) -> Duration {
     exchange * 3 / 2
 }
 
-impl Fleet {
+impl QuiverDeployment {
     fn new(seed: u64) -> Result<Self, String> {
         let mut rng = stream(seed, 0);
         let (master, operator) =
@@ -261,12 +261,13 @@ impl Quiver {
     /// # Errors
     /// [`ContenderError::Scheme`].
     pub fn new(strategy: StrategyKind, kem: KemSetting, setting: Setting) -> Result<Self, ContenderError> {
-        let genuine = Fleet::new(setting.seed).map_err(|what| failed(name_of(strategy, kem), what))?;
+        let genuine =
+            QuiverDeployment::new(setting.seed).map_err(|what| failed(name_of(strategy, kem), what))?;
         Ok(Self { strategy, kem, setting, genuine, false_one: None, edges: BTreeMap::new() })
     }
 
     fn edge(&mut self, id: MemberId) -> Result<Edge<S>, String> {
-        let config = |fleet: &Fleet, token| EdgeConfig {
+        let config = |fleet: &QuiverDeployment, token| EdgeConfig {
             timing: edge_timing(&self.setting, self.kem),
             ..EdgeConfig::new(fleet.deployment.clone(), None, token)
         };
@@ -310,27 +311,28 @@ impl Contender for Quiver {
         }
     }
 
-    fn controller(&mut self, authority: Authority) -> Result<Box<dyn Participant>, ContenderError> {
+    fn controller(&mut self, authority: SecretsOrigin) -> Result<Box<dyn Participant>, ContenderError> {
         let (strategy, kem, scheme) = (self.strategy, self.kem, self.name());
         let fleet = match authority {
-            Authority::Genuine => &mut self.genuine,
-            Authority::Public => match &mut self.false_one {
+            SecretsOrigin::Genuine => &mut self.genuine,
+            SecretsOrigin::Public => match &mut self.false_one {
                 Some(fleet) => fleet,
                 absent @ None => {
-                    let fleet = Fleet::new(!self.setting.seed).map_err(|what| failed(scheme, what))?;
+                    let fleet =
+                        QuiverDeployment::new(!self.setting.seed).map_err(|what| failed(scheme, what))?;
                     absent.insert(fleet)
                 }
             },
         };
         let leader = fleet.leader(strategy, kem, &self.setting).map_err(|what| failed(scheme, what))?;
         let (records, centre) = (Rc::clone(&fleet.records), Rc::clone(&fleet.centre));
-        Ok(Box::new(QuiverLeader { leader, records, centre, key: Held::default() }))
+        Ok(Box::new(QuiverLeader { leader, records, centre, key: LastExport::default() }))
     }
 
     fn member(&mut self, id: MemberId) -> Result<Box<dyn Participant>, ContenderError> {
         let scheme = self.name();
         let edge = self.edge(id).map_err(|what| failed(scheme, what))?;
-        Ok(Box::new(QuiverEdge { edge, key: Held::default() }))
+        Ok(Box::new(QuiverEdge { edge, key: LastExport::default() }))
     }
 
     fn pace_of_newcomers(&self) -> Duration {
@@ -340,12 +342,12 @@ impl Contender for Quiver {
 
 /// The key of the digest that was exported last.
 #[derive(Default)]
-struct Held {
+struct LastExport {
     digest: Option<[u8; 32]>,
     state: Option<KeyState>,
 }
 
-impl Held {
+impl LastExport {
     fn follow(&mut self, digest: Option<[u8; 32]>, export: impl FnOnce(&Name) -> Option<Secret<32>>) {
         if digest == self.digest {
             return;
@@ -362,7 +364,7 @@ struct QuiverLeader {
     leader: Leader<S>,
     records: Rc<RefCell<Vec<LeaderRecord>>>,
     centre: Rc<RefCell<KeyCentre>>,
-    key: Held,
+    key: LastExport,
 }
 
 impl Machine for QuiverLeader {
@@ -428,7 +430,7 @@ impl Participant for QuiverLeader {
 
 struct QuiverEdge {
     edge: Edge<S>,
-    key: Held,
+    key: LastExport,
 }
 
 impl Machine for QuiverEdge {

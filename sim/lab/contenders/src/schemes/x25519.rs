@@ -6,12 +6,12 @@ use rand_core::CryptoRngCore;
 
 /// A long-term key of X25519.
 #[derive(Debug)]
-pub struct Identity {
+pub struct X25519Identity {
     secret: Secret<32>,
     public: [u8; 32],
 }
 
-impl Identity {
+impl X25519Identity {
     /// Draws a key.
     pub fn generate(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
         let secret = Secret::random(rng);

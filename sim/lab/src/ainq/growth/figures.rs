@@ -1,14 +1,14 @@
 //! Tables and plots of the growth.
 
-use quiver_report::{Axis, Column, Experiment, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Experiment, Panel, Plot, Series, Table, Unit};
 
-use super::{Cost, Event, Size};
+use super::{Cost, GroupCosts, GrowthEvent};
 use crate::ainq::group::Strategy;
-use crate::ainq::plan::Plan;
+use crate::ainq::plan::AinqPlan;
 use crate::ainq::strategies::{PerStrategy, STRATEGIES, ink, name};
 
 /// A quantity of a cost.
-struct Quantity {
+struct GrowthQuantity {
     slug: &'static str,
     title: &'static str,
     caption: &'static str,
@@ -16,22 +16,22 @@ struct Quantity {
     of: fn(Cost) -> f64,
 }
 
-const QUANTITIES: [Quantity; 3] = [
-    Quantity {
+const QUANTITIES: [GrowthQuantity; 3] = [
+    GrowthQuantity {
         slug: "growth-cpu",
         title: "leader CPU",
         caption: "CPU time at the leader until the broadcast is ready.",
         unit: Unit::Seconds,
         of: |cost| cost.cpu.median,
     },
-    Quantity {
+    GrowthQuantity {
         slug: "growth-bytes",
         title: "bytes sent",
         caption: "Bytes the leader sends: the signed header and all wraps, each once.",
         unit: Unit::Bytes,
         of: |cost| cost.bytes,
     },
-    Quantity {
+    GrowthQuantity {
         slug: "growth-airtime",
         title: "airtime",
         caption: "How long an IEEE 802.15.4 channel carries these bytes as one broadcast.",
@@ -40,7 +40,7 @@ const QUANTITIES: [Quantity; 3] = [
     },
 ];
 
-pub(super) fn experiment(plan: &Plan, sizes: &[Size]) -> Experiment {
+pub(super) fn experiment(plan: &AinqPlan, sizes: &[GroupCosts]) -> Experiment {
     Experiment {
         slug: "growth".into(),
         title: "Growth: both strategies, up to the horizon".into(),
@@ -73,21 +73,21 @@ pub(super) fn experiment(plan: &Plan, sizes: &[Size]) -> Experiment {
         ],
         differences: Vec::new(),
         plots: QUANTITIES.iter().map(|quantity| plot(quantity, sizes)).collect(),
-        tables: Event::ALL.into_iter().map(|event| table(event, sizes)).chain([background(sizes)]).collect(),
+        tables: GrowthEvent::ALL.into_iter().map(|event| table(event, sizes)).chain([background(sizes)]).collect(),
     }
 }
 
-fn plot(quantity: &Quantity, sizes: &[Size]) -> Plot {
-    let series = |event: Event, strategy: Strategy| {
-        let figure = |size: &Size| {
+fn plot(quantity: &GrowthQuantity, sizes: &[GroupCosts]) -> Plot {
+    let series = |event: GrowthEvent, strategy: Strategy| {
+        let figure = |size: &GroupCosts| {
             let cost = size.costs.of(strategy)?.of(event);
             Some((f64::from(size.drones), (quantity.of)(cost)))
         };
         Series::new(name(strategy), ink(strategy), sizes.iter().filter_map(figure).collect())
     };
-    let panel = |event: Event| {
+    let panel = |event: GrowthEvent| {
         let mut all: Vec<Series> = STRATEGIES.into_iter().map(|strategy| series(event, strategy)).collect();
-        if event == Event::Open {
+        if event == GrowthEvent::Open {
             all.push(with_paths(quantity, sizes));
         }
         Panel { title: event.title().into(), series: all }
@@ -97,22 +97,22 @@ fn plot(quantity: &Quantity, sizes: &[Size]) -> Plot {
         caption: quantity.caption.into(),
         x: Axis::log("drones", Unit::Count),
         y: Axis::log(quantity.title, quantity.unit),
-        panels: Event::ALL.map(panel).into(),
+        panels: GrowthEvent::ALL.map(panel).into(),
     }
 }
 
 /// The tree's opening together with the path messages that follow it.
-fn with_paths(quantity: &Quantity, sizes: &[Size]) -> Series {
-    let figure = |size: &Size| {
+fn with_paths(quantity: &GrowthQuantity, sizes: &[GroupCosts]) -> Series {
+    let figure = |size: &GroupCosts| {
         let costs = size.costs.of(Strategy::Tree)?;
-        let all = (quantity.of)(costs.of(Event::Open)) + (quantity.of)(costs.paths?);
+        let all = (quantity.of)(costs.of(GrowthEvent::Open)) + (quantity.of)(costs.paths?);
         Some((f64::from(size.drones), all))
     };
     let points = sizes.iter().filter_map(figure).collect();
     Series::new("tree, with the paths that follow", ink(Strategy::Tree), points).dashed()
 }
 
-fn table(event: Event, sizes: &[Size]) -> Table {
+fn table(event: GrowthEvent, sizes: &[GroupCosts]) -> Table {
     let ratio = |key: &str| Column::new(key, "flat / tree", Unit::Times).strong();
     let column = |key: &str, title: &str, unit: Unit| Column::new(key, title, unit);
     let columns = vec![
@@ -135,7 +135,7 @@ fn table(event: Event, sizes: &[Size]) -> Table {
     table
 }
 
-fn row(size: &Size, costs: &PerStrategy<Cost>) -> Vec<Value> {
+fn row(size: &GroupCosts, costs: &PerStrategy<Cost>) -> Vec<CellValue> {
     let (flat, tree) = (Strategy::Flat, Strategy::Tree);
     let cpu = costs.map(|cost| cost.cpu.median);
     let bytes = costs.map(|cost| cost.bytes);
@@ -156,7 +156,7 @@ fn row(size: &Size, costs: &PerStrategy<Cost>) -> Vec<Value> {
 }
 
 /// Work after an epoch, which does not delay the members' key.
-fn background(sizes: &[Size]) -> Table {
+fn background(sizes: &[GroupCosts]) -> Table {
     let columns = vec![
         Column::new("drones", "drones", Unit::Count),
         Column::new("flat_settle_seconds", "flat, after each re-key: CPU", Unit::Seconds),

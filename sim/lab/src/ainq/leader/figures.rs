@@ -1,13 +1,13 @@
 //! Tables and plots of the leader's measurements.
 
-use quiver_report::{Axis, Column, Ink, Panel, Plot, Series, Table, Unit, Value};
+use quiver_report::{Axis, CellValue, Column, Ink, Panel, Plot, Series, Table, Unit};
 
-use super::{Operation, Point};
+use super::{LeaderOperation, OperationComparison};
 use crate::ainq::group::Strategy;
-use crate::ainq::published::Published;
+use crate::ainq::published::PublishedAinq;
 use crate::ainq::strategies::{STRATEGIES, ink, name};
 
-pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
+pub(super) fn time_table(published: &PublishedAinq, points: &[OperationComparison]) -> Table {
     let seconds = |key: &str, title: &str| Column::new(key, title, Unit::Seconds);
     let columns = vec![
         Column::text("operation", "operation"),
@@ -29,10 +29,10 @@ pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
             point.drones.into(),
             theirs.into(),
             point.paper.into(),
-            Value::ratio(theirs, Some(point.paper.median)),
+            CellValue::ratio(theirs, Some(point.paper.median)),
             quiver.of(Strategy::Flat).into(),
             quiver.of(Strategy::Tree).into(),
-            Value::ratio(theirs, quiver.of(Strategy::Flat)),
+            CellValue::ratio(theirs, quiver.of(Strategy::Flat)),
             point.paper.samples.into(),
         ]);
     }
@@ -44,7 +44,11 @@ pub(super) fn time_table(published: &Published, points: &[Point]) -> Table {
     table
 }
 
-pub(super) fn multiplications_table(published: &Published, points: &[Point], unit: f64) -> Table {
+pub(super) fn multiplications_table(
+    published: &PublishedAinq,
+    points: &[OperationComparison],
+    unit: f64,
+) -> Table {
     let times = |key: &str, title: &str| Column::new(key, title, Unit::Times);
     let columns = vec![
         Column::text("operation", "operation"),
@@ -60,7 +64,7 @@ pub(super) fn multiplications_table(published: &Published, points: &[Point], uni
     for point in points {
         let drones = f64::from(point.drones);
         let share = |seconds: Option<f64>, unit: Option<f64>| {
-            Value::ratio(seconds.map(|seconds| seconds / drones), unit)
+            CellValue::ratio(seconds.map(|seconds| seconds / drones), unit)
         };
         let ours = |seconds: Option<f64>| share(seconds, Some(unit));
         let quiver = point.quiver.seconds();
@@ -81,8 +85,8 @@ pub(super) fn multiplications_table(published: &Published, points: &[Point], uni
     table
 }
 
-pub(super) fn time_plot(published: &Published, points: &[Point]) -> Plot {
-    let panel = |operation: Operation| {
+pub(super) fn time_plot(published: &PublishedAinq, points: &[OperationComparison]) -> Plot {
+    let panel = |operation: LeaderOperation| {
         let theirs = published.leader_points(operation.key());
         let mut series = vec![Series::new("published", Ink::Published, theirs).dashed()];
         series.extend(ours(points, operation, 1.0));
@@ -95,16 +99,20 @@ pub(super) fn time_plot(published: &Published, points: &[Point]) -> Plot {
             .into(),
         x: Axis::log("drones", Unit::Count),
         y: Axis::log("CPU time", Unit::Seconds),
-        panels: Operation::ALL.map(panel).into(),
+        panels: LeaderOperation::ALL.map(panel).into(),
     }
 }
 
-pub(super) fn multiplications_plot(published: &Published, points: &[Point], unit: f64) -> Plot {
-    let theirs = published.leader_points(Operation::GenGroupKey.key());
+pub(super) fn multiplications_plot(
+    published: &PublishedAinq,
+    points: &[OperationComparison],
+    unit: f64,
+) -> Plot {
+    let theirs = published.leader_points(LeaderOperation::GenGroupKey.key());
     let their_unit = published.edge("ec_multiplication").unwrap_or(1.0);
     let theirs = theirs.into_iter().map(|(drones, seconds)| (drones, seconds / their_unit)).collect();
     let mut series = vec![Series::new("published", Ink::Published, theirs).dashed()];
-    series.extend(ours(points, Operation::GenGroupKey, unit));
+    series.extend(ours(points, LeaderOperation::GenGroupKey, unit));
     let caption = "GenGroupKey in elliptic curve multiplications of the machine it was measured on. What is left between the \
                    lines is not the machine, but how much work is done and how.";
     let axes = (Axis::linear("drones", Unit::Count), Axis::linear("EC multiplications", Unit::Count));
@@ -112,13 +120,14 @@ pub(super) fn multiplications_plot(published: &Published, points: &[Point], unit
 }
 
 /// Measurements of an operation here, divided by `unit`.
-fn ours(points: &[Point], operation: Operation, unit: f64) -> Vec<Series> {
+fn ours(points: &[OperationComparison], operation: LeaderOperation, unit: f64) -> Vec<Series> {
     let points = || points.iter().filter(move |point| point.operation == operation);
     let paper = points().map(|point| (f64::from(point.drones), point.paper.median / unit)).collect();
     let mut series = vec![Series::new("same algorithm here", Ink::Paper, paper)];
     for strategy in STRATEGIES {
-        let figure =
-            |point: &Point| Some((f64::from(point.drones), point.quiver.seconds().of(strategy)? / unit));
+        let figure = |point: &OperationComparison| {
+            Some((f64::from(point.drones), point.quiver.seconds().of(strategy)? / unit))
+        };
         series.push(Series::new(name(strategy), ink(strategy), points().filter_map(figure).collect()));
     }
     series

@@ -1,9 +1,10 @@
 //! Makes the report of a comparison over a radio. It says first where Quiver loses.
 
 use quiver_contenders::schemes::SchemeKind;
-use quiver_contenders::{Event, Outcome};
+use quiver_contenders::{ArenaEvent, Outcome};
 use quiver_report::{
-    Axis, Column, Experiment, Highlight, Ink, Panel, Plot, Report, Series, Source, Table, Unit, Value,
+    Axis, CellValue, Column, Experiment, Highlight, Ink, Panel, Plot, Publication, Report, Series, Table,
+    Unit,
 };
 
 use super::RadioComparison;
@@ -11,7 +12,7 @@ use crate::ainq::Making;
 use crate::blank_report::blank_report;
 
 /// A quantity of an outcome.
-struct Quantity {
+struct RadioQuantity {
     slug: &'static str,
     title: &'static str,
     caption: &'static str,
@@ -24,29 +25,29 @@ fn bytes(outcome: &Outcome) -> Option<f64> {
     Some(outcome.bytes as f64)
 }
 
-const QUANTITIES: [Quantity; 4] = [
-    Quantity {
+const QUANTITIES: [RadioQuantity; 4] = [
+    RadioQuantity {
         slug: "radio-bytes",
         title: "bytes on air",
         caption: "Bytes that all nodes send for the event, with all headers, acknowledgements and repetitions.",
         unit: Unit::Bytes,
         of: bytes,
     },
-    Quantity {
+    RadioQuantity {
         slug: "radio-time",
         title: "until all have the key",
         caption: "Time from the command until the last member has the newest key.",
         unit: Unit::Seconds,
         of: |outcome| outcome.until[2].map(|time| time.as_secs_f64()),
     },
-    Quantity {
+    RadioQuantity {
         slug: "radio-controller",
         title: "controller CPU",
         caption: "Processor time at the controller, delivery included, on the machine that made this report.",
         unit: Unit::Seconds,
         of: |outcome| Some(outcome.controller_cpu.as_secs_f64()),
     },
-    Quantity {
+    RadioQuantity {
         slug: "radio-member",
         title: "member CPU",
         caption: "Processor time at a member, delivery included, on the machine that made this report.",
@@ -82,7 +83,7 @@ pub fn report(comparison: &RadioComparison, making: Making) -> Report {
 }
 
 /// The largest size at which every scheme played an event.
-fn common_size(comparison: &RadioComparison, event: Event) -> Option<u32> {
+fn common_size(comparison: &RadioComparison, event: ArenaEvent) -> Option<u32> {
     let played = |drones: u32| {
         let mut schemes = comparison.plan.schemes.iter().filter(|scheme| scheme.has(event));
         schemes.all(|scheme| comparison.outcome(drones, *scheme, event).is_some())
@@ -97,7 +98,7 @@ fn losses(comparison: &RadioComparison) -> Vec<String> {
     let mut lines = Vec::new();
     for quantity in &QUANTITIES {
         let mut cases = Vec::new();
-        for event in Event::ALL {
+        for event in ArenaEvent::ALL {
             let Some(drones) = common_size(comparison, event) else { continue };
             let of = |scheme: SchemeKind| (quantity.of)(comparison.outcome(drones, scheme, event)?);
             let Some(ours) = OURS.into_iter().filter_map(of).min_by(f64::total_cmp) else { continue };
@@ -159,12 +160,12 @@ fn events(comparison: &RadioComparison) -> Experiment {
             ),
         ],
         plots: QUANTITIES.iter().map(|quantity| plot(comparison, quantity)).collect(),
-        tables: Event::ALL.into_iter().map(|event| table(comparison, event)).collect(),
+        tables: ArenaEvent::ALL.into_iter().map(|event| table(comparison, event)).collect(),
         ..Experiment::default()
     }
 }
 
-fn table(comparison: &RadioComparison, event: Event) -> Table {
+fn table(comparison: &RadioComparison, event: ArenaEvent) -> Table {
     let columns = vec![
         Column::new("drones", "drones", Unit::Count),
         Column::text("scheme", "scheme"),
@@ -184,7 +185,7 @@ fn table(comparison: &RadioComparison, event: Event) -> Table {
     let mut table = Table::new(&format!("radio-{}", event.slug()), event.title(), columns);
     for row in comparison.rows.iter().filter(|row| row.event == event) {
         let outcome = &row.outcome;
-        let time = |index: usize| -> Value {
+        let time = |index: usize| -> CellValue {
             outcome.until.get(index).copied().flatten().map(|time| time.as_secs_f64()).into()
         };
         table.push(vec![
@@ -217,7 +218,7 @@ fn table(comparison: &RadioComparison, event: Event) -> Table {
             cut.event.title().to_lowercase()
         )
     }));
-    if event == Event::LoseController {
+    if event == ArenaEvent::LoseController {
         table
             .notes
             .push("MLS loses no controller: any member commits, at the price of an expired key.".into());
@@ -239,11 +240,11 @@ fn growth(comparison: &RadioComparison) -> Option<Experiment> {
     let caption = "Exponents: 1 is linear in the group's size, 0 does not depend on it";
     let mut table = Table::new("radio-growth", caption, columns);
     for scheme in &comparison.plan.schemes {
-        for event in [Event::Expire, Event::RemoveOne] {
+        for event in [ArenaEvent::Expire, ArenaEvent::RemoveOne] {
             let played = |drones: &&u32| comparison.outcome(**drones, *scheme, event).is_some();
             let sizes: Vec<u32> = comparison.plan.drones.iter().filter(played).copied().collect();
             let [from, .., to] = sizes[..] else { continue };
-            let exponent = |of: fn(&Outcome) -> Option<f64>| -> Value {
+            let exponent = |of: fn(&Outcome) -> Option<f64>| -> CellValue {
                 let cost =
                     |drones| of(comparison.outcome(drones, *scheme, event)?).filter(|cost| *cost > 0.0);
                 let ratio = cost(to).zip(cost(from)).map(|(to, from)| to / from);
@@ -306,12 +307,12 @@ fn properties(comparison: &RadioComparison) -> Experiment {
     ];
     let caption = "What an adversary that knows no scheme finds by itself";
     let mut found = Table::new("radio-findings", caption, columns);
-    let word = |found: bool| Value::from(if found { "yes" } else { "no" });
+    let word = |found: bool| CellValue::from(if found { "yes" } else { "no" });
     for portrait in &comparison.portraits {
         let (name, of) = (portrait.scheme.name(), portrait.facts);
         facts.push(
             [name, of.needs_leader, of.heals, of.proof, of.standard, of.quantum, of.notes]
-                .map(Value::from)
+                .map(CellValue::from)
                 .into(),
         );
         let findings = &portrait.findings;
@@ -363,8 +364,8 @@ const fn ink(scheme: SchemeKind) -> (Ink, bool) {
     }
 }
 
-fn plot(comparison: &RadioComparison, quantity: &Quantity) -> Plot {
-    let series = |scheme: SchemeKind, event: Event| {
+fn plot(comparison: &RadioComparison, quantity: &RadioQuantity) -> Plot {
+    let series = |scheme: SchemeKind, event: ArenaEvent| {
         let figure = |drones: &u32| {
             let value = (quantity.of)(comparison.outcome(*drones, scheme, event)?)?;
             (value > 0.0).then_some((f64::from(*drones), value))
@@ -375,7 +376,7 @@ fn plot(comparison: &RadioComparison, quantity: &Quantity) -> Plot {
         let series = if dashed { series.dashed() } else { series };
         (!series.points.is_empty()).then_some(series)
     };
-    let panel = |event: Event| Panel {
+    let panel = |event: ArenaEvent| Panel {
         title: event.title().into(),
         series: comparison.plan.schemes.iter().filter_map(|scheme| series(*scheme, event)).collect(),
     };
@@ -384,15 +385,15 @@ fn plot(comparison: &RadioComparison, quantity: &Quantity) -> Plot {
         caption: quantity.caption.into(),
         x: Axis::log("drones", Unit::Count),
         y: Axis::log(quantity.title, quantity.unit),
-        panels: Event::ALL.into_iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
+        panels: ArenaEvent::ALL.into_iter().map(panel).filter(|panel| !panel.series.is_empty()).collect(),
     }
 }
 
 /// Bytes and time of a removal, in the largest group that all schemes played.
 fn highlights(comparison: &RadioComparison) -> Vec<Highlight> {
-    let event = Event::RemoveOne;
+    let event = ArenaEvent::RemoveOne;
     let Some(drones) = common_size(comparison, event) else { return Vec::new() };
-    let highlight = |quantity: &Quantity| {
+    let highlight = |quantity: &RadioQuantity| {
         let of = |scheme: SchemeKind| (quantity.of)(comparison.outcome(drones, scheme, event)?);
         let mut all: Vec<(SchemeKind, f64)> =
             comparison.plan.schemes.iter().filter_map(|scheme| Some((*scheme, of(*scheme)?))).collect();
@@ -409,8 +410,8 @@ fn highlights(comparison: &RadioComparison) -> Vec<Highlight> {
     QUANTITIES.iter().take(2).filter_map(highlight).collect()
 }
 
-fn sources() -> Vec<Source> {
-    let source = |citation: &str, link: &str| Source { citation: citation.into(), link: link.into() };
+fn sources() -> Vec<Publication> {
+    let source = |citation: &str, link: &str| Publication { citation: citation.into(), link: link.into() };
     vec![
         source(
             "Frimpong, Rabbaninejad, Michalas: Arrows in a Quiver: A Secure Certificateless Group Key Distribution Protocol \

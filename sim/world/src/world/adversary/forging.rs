@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Entry, Frame, Header, Identity, Label, Name, Part, Role, SecretValue, Suite,
+    DroneKeypair, DronePublicKey, Entry, EpochPart, Header, Identity, Label, Name, Role, SealedMessage,
+    SecretValue, Suite,
 };
 use quiver_message::{
     CatchUpRequest, GroupMessage, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, Rekey,
@@ -55,10 +56,10 @@ impl<S: Suite> World<S> {
             }
             Forgery::Entry => {
                 let header =
-                    self.recorded_header(&mut rng, |header| header.core.kind == quiver_ainq::Kind::Open);
+                    self.recorded_header(&mut rng, |header| header.core.kind == quiver_ainq::EpochKind::Open);
                 let slot = u32::try_from(below(&mut rng, u64::from(self.edge_count()))).unwrap_or(0);
                 let q = Some(below(&mut rng, 3));
-                self.publish_header(by, header, Some(Part::Entry(Entry { slot, q, wrap: [0; 32] })));
+                self.publish_header(by, header, Some(EpochPart::Entry(Entry { slot, q, wrap: [0; 32] })));
             }
             Forgery::Altered => {
                 if let Some(bytes) = self.altered(&mut rng) {
@@ -108,7 +109,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    fn publish_header(&mut self, by: u32, header: Option<Header<S>>, part: Option<Part>) {
+    fn publish_header(&mut self, by: u32, header: Option<Header<S>>, part: Option<EpochPart>) {
         if let Some(header) = header {
             self.publish(by, self.encoded(&Message::Rekey(Rekey::new(header, part))));
         }
@@ -183,7 +184,7 @@ impl<S: Suite> World<S> {
 
     fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {
         let epochs = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
-        let mut frame = Frame {
+        let mut frame = SealedMessage {
             slot: u32::try_from(below(rng, u64::from(self.edge_count()))).ok()?,
             boot_no: u32::MAX,
             salt: Default::default(),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Element, Entry, Epoch, EpochOutput, Identity, Name, Part, Role, Roster,
-    SecretValue, SparePair, Suite, UnixTime,
+    DroneKeypair, DronePublicKey, Element, Entry, Epoch, EpochOutput, EpochPart, Identity, Name, Role,
+    Roster, SecretValue, SparePair, Suite, UnixTime,
 };
 use quiver_message::RekeyTemplate;
 use quiver_testbed::nanos;
@@ -19,8 +19,8 @@ use rand_chacha::ChaCha8Rng;
 use super::{Spares, World};
 use crate::EPOCH_START;
 use crate::NodeId;
-use crate::event_queue::Event;
-use crate::ranks::wire::Writer;
+use crate::event_queue::WorldEvent;
+use crate::ranks::wire::RankWriter;
 use crate::rng_stream::{self, RngStream};
 use crate::world::ScheduledAction;
 
@@ -42,7 +42,7 @@ pub(crate) struct Doubled {
 }
 
 /// Membership of an edge: its slot, its key, and number and point of its spare pair.
-struct Seat<S: Suite> {
+struct EdgeMembership<S: Suite> {
     edge: u32,
     slot: u32,
     public: DronePublicKey<S>,
@@ -107,7 +107,7 @@ impl<S: Suite> World<S> {
             let which = usize::from(split >> (edge % 63) & 1 == 1);
             let (Some(output), Some(template)) = (outputs.get(which), templates.get(which)) else { continue };
             let Some(entry) = entry(output, slot) else { continue };
-            let payload: Arc<[u8]> = template.message(Some(&Part::Entry(entry))).into();
+            let payload: Arc<[u8]> = template.message(Some(&EpochPart::Entry(entry))).into();
             if let Some(sent) = doubled.sent.get_mut(which) {
                 sent.push(Arc::clone(&payload));
             }
@@ -146,12 +146,12 @@ impl<S: Suite> World<S> {
     /// Roster, spare points and slots, as every deputy of the group has them.
     fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
         let own = (0..self.edge_count()).filter_map(|edge| self.seat(edge)).collect();
-        let write = |writer: &mut Writer, seat: &Seat<S>| {
+        let write = |writer: &mut RankWriter, seat: &EdgeMembership<S>| {
             writer.u32(seat.edge).u32(seat.slot).bytes(&seat.public.encode());
             writer.u64(seat.q).bytes(seat.point.as_bytes());
         };
         let mut all = self.collect(own, write, |reader| {
-            Some(Seat {
+            Some(EdgeMembership {
                 edge: reader.u32()?,
                 slot: reader.u32()?,
                 public: DronePublicKey::decode(reader.bytes()?).ok()?,
@@ -161,7 +161,7 @@ impl<S: Suite> World<S> {
         });
         all.sort_by_key(|seat| seat.edge);
         let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
-        for Seat { edge, slot, public, q, point } in all {
+        for EdgeMembership { edge, slot, public, q, point } in all {
             // Two memberships of one slot, in different terms: one of them is over.
             if roster.insert(slot, public).is_ok() {
                 spares.insert(slot, (q, point));
@@ -172,12 +172,12 @@ impl<S: Suite> World<S> {
     }
 
     /// The membership of an edge.
-    fn seat(&self, edge: u32) -> Option<Seat<S>> {
+    fn seat(&self, edge: u32) -> Option<EdgeMembership<S>> {
         let machine = self.edge(edge)?;
         let (slot, state) = machine.status().slot.zip(machine.compromised_state())?;
         // The current one comes first.
         let spare = SparePair::<S>::decode(state.spares.first()?).ok()?;
-        Some(Seat { edge, slot, public: state.public, q: spare.q(), point: *spare.point() })
+        Some(EdgeMembership { edge, slot, public: state.public, q: spare.q(), point: *spare.point() })
     }
 
     /// Hands all nodes both headers of an epoch.
@@ -213,7 +213,7 @@ impl<S: Suite> World<S> {
         };
         let (via, number) = (self.number(via), self.number(to));
         let at = self.now + nanos(self.setup.faults.delay);
-        self.queue.push(at, number, Event::Message { via, connection, by_group: true, payload });
+        self.queue.push(at, number, WorldEvent::Message { via, connection, by_group: true, payload });
     }
 }
 

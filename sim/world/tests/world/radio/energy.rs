@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_world::radio::cycles::{Arithmetic, Operation, chacha20_poly1305, hmac_sha256, sha256};
+use quiver_world::radio::cycles::{Arithmetic, CpuOperation, chacha20_poly1305, hmac_sha256, sha256};
 use quiver_world::radio::power::{Power, RadioPower, computing, computing_time};
 use quiver_world::radio::{Account, Cast, Energy, Ledger, Payer, Preset, Transmission};
 
@@ -29,26 +29,26 @@ fn cpu_second_costs_what_the_current_says() {
 
 #[test]
 fn multiplication_costs_three_times_as_much_without_assembly() {
-    let portable = Operation::Multiplication.cycles(Arithmetic::Portable);
-    let assembly = Operation::Multiplication.cycles(Arithmetic::Assembly);
+    let portable = CpuOperation::Multiplication.cycles(Arithmetic::Portable);
+    let assembly = CpuOperation::Multiplication.cycles(Arithmetic::Assembly);
     assert_eq!((portable, assembly), (1_939_184, 670_000));
     assert_eq!(
-        Operation::Sha256Block.cycles(Arithmetic::Portable),
-        Operation::Sha256Block.cycles(Arithmetic::Assembly)
+        CpuOperation::Sha256Block.cycles(Arithmetic::Portable),
+        CpuOperation::Sha256Block.cycles(Arithmetic::Assembly)
     );
 }
 
 #[test]
 fn hashes_and_seals_count_their_blocks() {
-    let block = Operation::Sha256Block.cycles(Arithmetic::Portable);
+    let block = CpuOperation::Sha256Block.cycles(Arithmetic::Portable);
     assert_eq!(
         (sha256(0), sha256(55), sha256(56), sha256(119), sha256(120)),
         (block, block, 2 * block, 2 * block, 3 * block)
     );
     assert_eq!(hmac_sha256(32), 4 * block);
     let (stream, tag) = (
-        Operation::ChaCha20Block.cycles(Arithmetic::Portable),
-        Operation::Poly1305Block.cycles(Arithmetic::Portable),
+        CpuOperation::ChaCha20Block.cycles(Arithmetic::Portable),
+        CpuOperation::Poly1305Block.cycles(Arithmetic::Portable),
     );
     assert_eq!(chacha20_poly1305(12, 64), 2 * stream + (1 + 4 + 1) * tag);
     assert_eq!(chacha20_poly1305(0, 0), stream + tag);

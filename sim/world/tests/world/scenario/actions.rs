@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quiver_world::scenario::{Reading, Scenario};
+use quiver_world::scenario::{ReadOptions, Scenario};
 use quiver_world::{Action, NodeId};
 
 use super::{read, with};
@@ -109,7 +109,7 @@ fn churn_comes_at_its_rate_and_lets_nobody_leave_twice() {
 #[test]
 fn same_seed_gives_the_same_churn_and_another_seed_another() {
     let with_seed = |seed| {
-        let reading = Reading { seed, ..Reading::default() };
+        let reading = ReadOptions { seed, ..ReadOptions::default() };
         Scenario::parse("test.toml", &with(CHURN), reading).unwrap().script
     };
     assert_eq!(with_seed(None), with_seed(Some(1)));

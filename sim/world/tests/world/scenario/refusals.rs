@@ -1,6 +1,6 @@
 //! Files that are refused, with the place of the fault.
 
-use quiver_world::scenario::{Reading, Scenario};
+use quiver_world::scenario::{ReadOptions, Scenario};
 
 use super::{read, with};
 
@@ -150,11 +150,11 @@ fn missing_and_mistyped_things_are_refused_with_their_line() {
 #[test]
 fn fleets_too_large_for_memory_or_the_protocol_are_refused_at_their_number() {
     let text = with("").replace("members = 10", "members = 1000000");
-    let small = Reading { memory: Some(1 << 30), ..Reading::default() };
+    let small = ReadOptions { memory: Some(1 << 30), ..ReadOptions::default() };
     let complaint = Scenario::parse("big.toml", &text, small).unwrap_err().to_string();
     assert!(complaint.starts_with("big.toml:6:11: fleet.members: 1000000 drones need about"), "{complaint}");
     assert!(complaint.ends_with("there are 1024 MB"), "{complaint}");
-    let large = Reading { memory: Some(1 << 40), ..Reading::default() };
+    let large = ReadOptions { memory: Some(1 << 40), ..ReadOptions::default() };
     assert_eq!(Scenario::parse("big.toml", &text, large).unwrap().setup.members, 1_000_000);
     for (members, place) in [("0", "6:11"), ("2000000", "6:11"), ("-1", "6:11"), ("1e9", "6:11")] {
         let text = with("").replace("members = 10", &format!("members = {members}"));

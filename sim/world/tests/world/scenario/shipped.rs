@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use quiver_world::WorldSuite;
-use quiver_world::scenario::{Reading, SHIPPED, Scenario, ScenarioRun, shipped};
+use quiver_world::scenario::{ReadOptions, SHIPPED, Scenario, ScenarioRun, shipped};
 
 fn read(name: &str, seed: Option<u64>) -> Scenario {
     let text = shipped(name).unwrap_or_else(|| panic!("{name} is not shipped"));
-    Scenario::parse(name, text, Reading { seed, ..Reading::default() })
+    Scenario::parse(name, text, ReadOptions { seed, ..ReadOptions::default() })
         .unwrap_or_else(|error| panic!("{error}"))
 }
 

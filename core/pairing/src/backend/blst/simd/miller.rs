@@ -3,7 +3,7 @@
 use ::blst::{blst_fp6, blst_fp12};
 use ark_ec::AffineRepr as _;
 use ark_ff::{AdditiveGroup as _, BigInt, Field as _};
-use quiver_simd::bls12_381::{Element, Lanes, Lines};
+use quiver_simd::bls12_381::{BaseFieldElement, Lanes, Lines};
 
 use super::super::convert::{Coordinate as _, to_gt};
 use super::super::lines::{Line, of_each};
@@ -19,7 +19,7 @@ const FEW: usize = 8;
 pub(in super::super) fn prepare(points: &[G2]) -> Option<Lines> {
     let lanes = if points.len() < FEW { None } else { Lanes::detect() }?;
     let line = |[lambda, mu]: &Line| [lambda.c0, lambda.c1, mu.c0, mu.c1].map(|part| part.0.0);
-    let lines: Vec<Vec<[Element; 4]>> =
+    let lines: Vec<Vec<[BaseFieldElement; 4]>> =
         of_each(points)?.iter().map(|lines| lines.iter().map(line).collect()).collect();
     Some(lanes.lines(&lines))
 }
@@ -29,7 +29,7 @@ pub(in super::super) fn prepared_product(lines: &Lines, points: &[G1]) -> Option
     let lanes = Lanes::detect()?;
     // (0, 0) for the identity, which counts for nothing.
     let coordinates = |(x, y): (Fq, Fq)| [x.0.0, y.0.0];
-    let points: Vec<[Element; 2]> =
+    let points: Vec<[BaseFieldElement; 2]> =
         affine(points).iter().map(|point| point.xy().map_or([[0; 6]; 2], coordinates)).collect();
     let lanes = lanes.miller(lines, &points);
     let mut product = lanes.iter().map(tower).fold(Fq12::ONE, |product, f| product * f);
@@ -39,8 +39,8 @@ pub(in super::super) fn prepared_product(lines: &Lines, points: &[G1]) -> Option
 }
 
 /// Fp² by powers of w, as the tower has it: those of w² in the one half, w times those of w² in the other.
-fn tower(coefficients: &[Element; 12]) -> Fq12 {
-    let number = |element: Element| Fq::new_unchecked(BigInt(element));
+fn tower(coefficients: &[BaseFieldElement; 12]) -> Fq12 {
+    let number = |element: BaseFieldElement| Fq::new_unchecked(BigInt(element));
     let [f0, f1, f2, f3, f4, f5] = {
         let mut pairs = coefficients.as_chunks::<2>().0.iter();
         [(); 6].map(|()| {

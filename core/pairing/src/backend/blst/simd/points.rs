@@ -6,7 +6,7 @@ use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{BigInt, PrimeField as _};
 use quiver_crypto::Zeroizing;
-use quiver_simd::bls12_381::{Comb, ENTRIES, Element, Jacobian, Lanes};
+use quiver_simd::bls12_381::{BaseFieldElement, Comb, ENTRIES, Jacobian, Lanes};
 
 use super::{Affine, G1, Scalar, Vec, g1};
 use crate::parameters::Fq;
@@ -69,7 +69,7 @@ pub(in super::super) fn multiply_generator_by_each(scalars: &[Scalar]) -> Option
 }
 
 /// Rows that have 1 to 16 times 32^place times the generator.
-fn generator_rows() -> Vec<[[Element; 2]; ENTRIES]> {
+fn generator_rows() -> Vec<[[BaseFieldElement; 2]; ENTRIES]> {
     let mut unit = G1::generator();
     let mut multiples = Vec::with_capacity(ROWS as usize * ENTRIES);
     for _ in 0..ROWS {
@@ -80,7 +80,7 @@ fn generator_rows() -> Vec<[[Element; 2]; ENTRIES]> {
         multiples.extend(row);
         unit = (0..5).fold(unit, |unit, _| unit.double());
     }
-    let entries: Vec<[Element; 2]> =
+    let entries: Vec<[BaseFieldElement; 2]> =
         affine(&multiples).iter().map(|entry| [entry.x.0.0, entry.y.0.0]).collect();
     entries.as_chunks().0.to_vec()
 }

@@ -15,13 +15,13 @@ const INPUT: &str = "standard input";
 const OUTPUT: &str = "standard output";
 
 /// A file or standard input, to be read.
-pub(super) struct Input {
+pub(super) struct NamedReader {
     pub(super) reader: Box<dyn Read + Send>,
     /// Name of the source in errors.
     pub(super) name: String,
 }
 
-impl Input {
+impl NamedReader {
     /// The file of this name, or standard input.
     pub(super) fn open(path: Option<PathBuf>) -> Result<Self> {
         let Some(path) = path.filter(|path| path != Path::new(STREAM)) else {
@@ -33,18 +33,18 @@ impl Input {
 }
 
 /// A file or standard output, to be written.
-pub(super) struct Output {
-    kind: Kind,
+pub(super) struct OutputTarget {
+    kind: OutputDestination,
     /// Name of the destination in errors.
     pub(super) name: String,
 }
 
-enum Kind {
+enum OutputDestination {
     File(AtomicFile),
     Stream(io::Stdout),
 }
 
-impl Output {
+impl OutputTarget {
     /// A new file of this name, or standard output. A terminal only gets what was asked for to be there.
     pub(super) fn new(path: Option<PathBuf>) -> Result<Self> {
         let asked = path.is_some();
@@ -52,16 +52,16 @@ impl Output {
             if !asked && io::stdout().is_terminal() {
                 return Err(Error::Terminal);
             }
-            return Ok(Self { kind: Kind::Stream(io::stdout()), name: OUTPUT.into() });
+            return Ok(Self { kind: OutputDestination::Stream(io::stdout()), name: OUTPUT.into() });
         };
-        Ok(Self { name: path.display().to_string(), kind: Kind::File(AtomicFile::new(&path)?) })
+        Ok(Self { name: path.display().to_string(), kind: OutputDestination::File(AtomicFile::new(&path)?) })
     }
 
     /// The temporary file, to be written.
     pub(super) fn writer(&mut self) -> &mut dyn Write {
         match &mut self.kind {
-            Kind::File(file) => file.file.as_file_mut(),
-            Kind::Stream(stream) => stream,
+            OutputDestination::File(file) => file.file.as_file_mut(),
+            OutputDestination::Stream(stream) => stream,
         }
     }
 
@@ -69,11 +69,11 @@ impl Output {
     /// output.
     pub(super) fn finish(self, told: impl FnOnce(&str) -> String) -> Result<Option<String>> {
         match self.kind {
-            Kind::File(file) => {
+            OutputDestination::File(file) => {
                 file.finish()?;
                 Ok(Some(told(&self.name)))
             }
-            Kind::Stream(mut stream) => {
+            OutputDestination::Stream(mut stream) => {
                 stream.flush().map_err(|error| terminal::unprinted(&error))?;
                 Ok(None)
             }

@@ -8,7 +8,7 @@ use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::Condition;
 use quiver_service::arguments::KgcArgs;
-use quiver_service::armour::{self, Kind};
+use quiver_service::armour::{self, ArmourKind};
 use quiver_service::terminal;
 use serde_json::json;
 
@@ -104,7 +104,7 @@ impl KeyArgs {
             Self::Authority { out } => {
                 let authority = report.authority(deployment)?;
                 let out = out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.ibe", authority.name())));
-                armour::write_new(&out, Kind::IbeAuthority, &authority.statement().bytes())?;
+                armour::write_new(&out, ArmourKind::IbeAuthority, &authority.statement().bytes())?;
                 let fingerprint = hex::encode(authority.fingerprint());
                 Ok(terminal::line(&format!("{}  public, fingerprint {fingerprint}", out.display()))?)
             }
@@ -120,7 +120,7 @@ pub fn read_authority(
     path: &Path,
     deployment: &Deployment<Ristretto255>,
 ) -> Result<ReleaseAuthority<Ristretto255>> {
-    let bytes = armour::read(path, Kind::IbeAuthority)?;
+    let bytes = armour::read(path, ArmourKind::IbeAuthority)?;
     let garbled = |what: String| quiver_service::Error::Garbled { path: path.into(), what };
     let decoded = ReleaseAuthority::decode(deployment, &bytes);
     decoded.map_err(|error| Error::from(garbled(error.to_string())))

@@ -26,7 +26,7 @@ pub const ATTACHMENT: &str = "identity-keys";
 pub const MAX_KEPT: usize = 512;
 const VERSION: u8 = 1;
 
-type Key = Zeroizing<[u8; IdentityKey::LEN]>;
+type EncodedIdentityKey = Zeroizing<[u8; IdentityKey::LEN]>;
 
 /// The keys of conditions that a drone holds. Clones are of the same ones.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct IdentityKeys {
 /// The attachment, decoded.
 struct Kept {
     authority: Option<ReleaseAuthority<Ristretto255>>,
-    keys: Vec<(Condition, Key)>,
+    keys: Vec<(Condition, EncodedIdentityKey)>,
 }
 
 impl Kept {
@@ -66,7 +66,9 @@ impl Kept {
     fn encode(&self) -> Zeroizing<Vec<u8>> {
         let statement =
             self.authority.as_ref().map_or_else(Vec::new, |authority| authority.statement().bytes());
-        let entry = |(condition, _): &(Condition, Key)| 4 + condition.as_str().len() + IdentityKey::LEN;
+        let entry = |(condition, _): &(Condition, EncodedIdentityKey)| {
+            4 + condition.as_str().len() + IdentityKey::LEN
+        };
         let length = 9 + statement.len() + self.keys.iter().map(entry).sum::<usize>();
         // Room for all of it from the start: a growing vector would leave copies behind.
         let mut writer = Writer::with_capacity(length);

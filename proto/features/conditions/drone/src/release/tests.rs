@@ -7,8 +7,8 @@ use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristre
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::FetchTiming;
 use quiver_delivery::release::{
-    Audience, DEFAULT_RATE, Holding, Pattern, Policy, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
-    ReleaseParameters, ShareReleased, ShareReleaser, ShareServer,
+    Audience, DEFAULT_RATE, Holding, Pattern, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
+    ReleaseParameters, ReleasePolicy, ShareReleased, ShareReleaser, ShareServer,
 };
 use quiver_delivery::{DeliveryServer, Standalone};
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
@@ -97,7 +97,7 @@ fn server(deployment: &Deployment<Ristretto255>, holding: Holding<Ristretto255>)
     let pattern: Pattern = "not-before".parse().expect("pattern");
     let releaser = ShareReleaser::new(ReleaseConfig {
         holding: Some(holding),
-        policies: vec![Policy { revision: 1, pattern, audience: Some(Audience::default()) }],
+        policies: vec![ReleasePolicy { revision: 1, pattern, audience: Some(Audience::default()) }],
         approvals: vec![],
         rate: DEFAULT_RATE,
     });

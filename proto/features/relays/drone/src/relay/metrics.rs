@@ -10,7 +10,7 @@ use quiver_service::monitoring::{Readiness, number, register};
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Metrics {
+pub(super) struct RelayMetrics {
     leader_connected: Gauge,
     drones: Gauge,
     leaders_lost: Counter,
@@ -19,7 +19,7 @@ pub(super) struct Metrics {
     pub(super) troubles: Troubles,
 }
 
-impl Metrics {
+impl RelayMetrics {
     /// Registers everything, under `relay`.
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("relay");
