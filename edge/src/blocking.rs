@@ -27,7 +27,7 @@ use quiver_service::shutdown::{Shutdown, ShutdownRequest};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 pub use self::error::{Error, ErrorKind, Result};
-pub use self::event::{BlockingEvent, MessageSender, ReceivedMessage, RemoteService};
+pub use self::event::{Event, MessageSender, ReceivedMessage, RemoteService};
 pub use self::options::{Options, Token, Unlock};
 use self::process::ProcessIdentity;
 use self::shared::BlockingState;
@@ -141,7 +141,7 @@ impl Edge {
     ///
     /// # Errors
     /// After the last event, why there will be no more: [`ErrorKind::Closed`], or what has ended the drone.
-    pub fn next_event<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Option<BlockingEvent>> {
+    pub fn next_event<'a>(&self, timeout: impl Into<Wait<'a>>) -> Result<Option<Event>> {
         self.check_process()?;
         self.shared.next_event(timeout.into())
     }

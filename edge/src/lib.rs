@@ -47,7 +47,7 @@ mod provision;
 mod service;
 
 pub use blocking::{
-    BlockingEvent, Edge, Error, ErrorKind, ExportedKey, MAX_MESSAGE, MessageSender, Options, ReceivedMessage,
+    Edge, Error, ErrorKind, Event, ExportedKey, MAX_MESSAGE, MessageSender, Options, ReceivedMessage,
     RemoteService, Result, Standing, Status, Token, Unlock, Wait,
 };
 pub use program::program;

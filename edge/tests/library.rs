@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use quiver_edge::{
-    BlockingEvent, Edge, ErrorKind, MessageSender, Options, ReceivedMessage, RemoteService, Standing, Token,
-    Unlock,
+    Edge, ErrorKind, Event, MessageSender, Options, ReceivedMessage, RemoteService, Standing, Token, Unlock,
 };
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
 use quiver_service_testing::{Process, TestDeployment, eventually};
@@ -68,7 +67,7 @@ fn unlock(bench: &TestDeployment) -> Unlock {
     }
 }
 
-fn next(edge: &Edge, wanted: impl Fn(&BlockingEvent) -> bool) -> BlockingEvent {
+fn next(edge: &Edge, wanted: impl Fn(&Event) -> bool) -> Event {
     loop {
         let event = edge.next_event(MINUTE).expect("it runs").expect("in time");
         if wanted(&event) {
@@ -78,8 +77,8 @@ fn next(edge: &Edge, wanted: impl Fn(&BlockingEvent) -> bool) -> BlockingEvent {
 }
 
 fn message(edge: &Edge) -> ReceivedMessage {
-    match next(edge, |event| matches!(event, BlockingEvent::Message(_))) {
-        BlockingEvent::Message(message) => message,
+    match next(edge, |event| matches!(event, Event::Message(_))) {
+        Event::Message(message) => message,
         _ => unreachable!("a message was wanted"),
     }
 }
@@ -96,8 +95,8 @@ fn drones_within_a_program_enrol_join_talk_and_leave() {
     group.bench.served(2, (0, 0));
     let told =
         [one.next_event(MINUTE), one.next_event(MINUTE)].map(|event| event.expect("runs").expect("one"));
-    assert_eq!(told[0], BlockingEvent::Connected { service: RemoteService::Kgc });
-    assert_eq!(told[1], BlockingEvent::Enrolled { name: "edge-1".into() });
+    assert_eq!(told[0], Event::Connected { service: RemoteService::Kgc });
+    assert_eq!(told[1], Event::Enrolled { name: "edge-1".into() });
     assert!(is_readable(&two));
     while two.next_event(NOW).expect("it runs").is_some() {}
     assert!(!is_readable(&two));
@@ -115,7 +114,7 @@ fn drones_within_a_program_enrol_join_talk_and_leave() {
     assert_eq!((keys[0].key.expose(), keys[0].counter), (keys[1].key.expose(), keys[1].counter));
     assert_ne!(one.export_key("chat", MINUTE).expect("a key").key.expose(), keys[0].key.expose());
     one.leave(MINUTE).expect("left");
-    next(&one, |event| *event == BlockingEvent::Left);
+    next(&one, |event| *event == Event::Left);
     assert_eq!(one.status().expect("status").standing, Standing::Left);
     assert_eq!(one.send("chat", b"?", true, MINUTE).expect_err("left").kind(), ErrorKind::NotJoined);
     let before = group.bench.served(1, (0, 0));
@@ -143,22 +142,22 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     assert!(after.epoch >= before.epoch);
     let leader = group.leader.address();
     group.leader.kill();
-    next(&edge, |event| *event == BlockingEvent::Disconnected { service: RemoteService::Leader });
+    next(&edge, |event| *event == Event::Disconnected { service: RemoteService::Leader });
     assert_eq!(edge.status().expect("status").leaders, 0);
     let socket = leader.split("/p2p/").next().expect("an address");
     let _leader = group.bench.leader(&group.kgc.address(), socket, None, &[]);
-    next(&edge, |event| *event == BlockingEvent::Connected { service: RemoteService::Leader });
-    next(&edge, |event| matches!(event, BlockingEvent::Epoch { .. }));
+    next(&edge, |event| *event == Event::Connected { service: RemoteService::Leader });
+    next(&edge, |event| matches!(event, Event::Epoch { .. }));
     // Its request after the return is answered once it hears messages: a member hears of its eviction, a
     // drone that joins is refused. The new leader's first messages may come before it follows the group's.
     eventually("it hears the new leader", || {
         // It may not have said yet that it takes messages.
         let _ = group.bench.run("leader", &["send", "--channel", "chat", "back"]);
         let event = edge.next_event(Duration::from_secs(1)).expect("it runs");
-        matches!(event, Some(BlockingEvent::Message(message)) if *message.data == b"back").then_some(())
+        matches!(event, Some(Event::Message(message)) if *message.data == b"back").then_some(())
     });
     group.bench.ok("leader", &["evict", "edge-1"]);
-    next(&edge, |event| *event == BlockingEvent::Evicted);
+    next(&edge, |event| *event == Event::Evicted);
     assert_eq!(edge.join(MINUTE).expect_err("evicted").kind(), ErrorKind::Refused);
     assert_eq!(edge.status().expect("status").standing, Standing::Evicted);
     // A drone that is revoked learns it, and knows it from its start the next time.
@@ -205,11 +204,11 @@ fn wrong_tokens_passphrases_and_files_are_told_apart() {
     let edge = Edge::open(copy).expect("it opens");
     let error = edge.join(MINUTE).expect_err("the KGC knows the token");
     assert!(error.kind() == ErrorKind::Refused && error.to_string().contains("already used"), "{error}");
-    let told = next(&edge, |event| matches!(event, BlockingEvent::Refused { .. }));
+    let told = next(&edge, |event| matches!(event, Event::Refused { .. }));
     let reason = "the enrolment token was already used with another key".to_string();
-    assert_eq!(told, BlockingEvent::Refused { service: RemoteService::Kgc, reason, transient: false });
+    assert_eq!(told, Event::Refused { service: RemoteService::Kgc, reason, transient: false });
     let over = edge.next_event(MINUTE);
-    assert!(matches!(over, Ok(Some(BlockingEvent::Disconnected { .. }))) || over == Err(error), "{over:?}");
+    assert!(matches!(over, Ok(Some(Event::Disconnected { .. }))) || over == Err(error), "{over:?}");
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn made<S: Scheme>(
 macro_rules! staged {
     ($($scheme:ty: $universe:expr, $of_key:expr, $of_ciphertext:expr;)*) => {
         $(impl Staged for $scheme {
-            fn honest() -> &'static Honest<Self> {
-                static HONEST: LazyLock<Honest<$scheme>> =
+            fn honest() -> &'static HonestScheme<Self> {
+                static HONEST: LazyLock<HonestScheme<$scheme>> =
                     LazyLock::new(|| made(&$universe, &$of_key, &$of_ciphertext));
                 &HONEST
             }

@@ -70,7 +70,7 @@ macro_rules! both_suites {
         /// Valid encodings of both suites.
         pub fn $seeds() -> Vec<Vec<u8>> {
             fn of<S: Staged>() -> Vec<u8> {
-                let encode: fn(&Honest<S>) -> Vec<u8> = $honest;
+                let encode: fn(&HonestDelivery<S>) -> Vec<u8> = $honest;
                 encode(&honest::<S>())
             }
             vec![of::<Ristretto255>(), of::<Bls12381G1>()]

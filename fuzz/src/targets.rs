@@ -20,7 +20,7 @@ pub struct FuzzTarget {
 
 macro_rules! targets {
     ($($name:literal: $body:expr, $seeds:expr;)*) => {
-        &[$(Target { name: $name, body: $body, seeds: $seeds }),*]
+        &[$(FuzzTarget { name: $name, body: $body, seeds: $seeds }),*]
     };
 }
 

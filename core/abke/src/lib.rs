@@ -24,7 +24,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use quiver_abke::{Authority, Client, Hello, Policy, Terms, Verifier};
+//! use quiver_abke::{Authority, Client, ExchangeTerms, Hello, PolicyCircuit, Verifier};
 //! use quiver_garble::policy::{self, Schema};
 //! # use quiver_crypto::Secret;
 //! # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
@@ -39,8 +39,8 @@
 //!
 //! // Both sides know what is asked, by whom, and over which channel.
 //! let asked = policy::Policy::compile("medic or battery >= 60", &schema)?;
-//! let policy = Arc::new(Policy::new(asked.circuit())?);
-//! let terms = Terms { policy: &[9; 32], server: b"the leader", channel: b"the channel" };
+//! let policy = Arc::new(PolicyCircuit::new(asked.circuit())?);
+//! let terms = ExchangeTerms { policy: &[9; 32], server: b"the leader", channel: b"the channel" };
 //!
 //! let (client, hello) = Client::start(&terms, policy.clone(), credential.unlink(rng), rng)?;
 //! let verifier = Verifier::new(authority.key().clone());

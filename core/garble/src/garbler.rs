@@ -14,10 +14,10 @@ use crate::{GarblingProgram, GarblingScheme, Label, LabelPair, Operand, Result, 
 /// Garbles a circuit step by step, in memory for its slots and one batch.
 ///
 /// ```
-/// use quiver_garble::{Circuit, Evaluator, Gate, Garbler, PrivacyFree, Program};
+/// use quiver_garble::{Circuit, Evaluator, Gate, Garbler, GarblingProgram, PrivacyFree};
 /// # use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng as _};
 /// # let mut rng = ChaCha20Rng::from_seed([1; 32]);
-/// let program = Program::new(&Circuit::new(2, vec![Gate::And(0, 1)], vec![2])?);
+/// let program = GarblingProgram::new(&Circuit::new(2, vec![Gate::And(0, 1)], vec![2])?);
 /// let run = [5; 16];
 ///
 /// let mut garbler = Garbler::<PrivacyFree>::new(&program, &run, &mut rng);

@@ -116,7 +116,7 @@ fn claims(publics: &PublicShares, shares: &[UnverifiedKeyShare]) -> Result<Zeroi
         match publics.share(index) {
             None => _ = culprits.insert(Culprit { index, fault: ShareFault::Foreign }),
             Some(_) if !seen.insert(index) => {
-                _ = culprits.insert(Culprit { index, fault: ShareFault::Duplicate })
+                _ = culprits.insert(Culprit { index, fault: ShareFault::Duplicate });
             }
             Some(public) => claims.push(Claim { index, key: *share.claimed().point(), public: *public }),
         }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
-use quiver_edge::{BlockingEvent, MessageSender, RemoteService};
+use quiver_edge::{Event, MessageSender, RemoteService};
 use zeroize::Zeroizing;
 
 use crate::codes::*;
@@ -55,7 +55,7 @@ pub(crate) struct OwnedEvent {
 }
 
 impl OwnedEvent {
-    pub(crate) fn of(event: BlockingEvent) -> Box<Self> {
+    pub(crate) fn of(event: Event) -> Box<Self> {
         let mut owned = Box::new(Self::empty());
         owned.fill(event);
         // Where each lies does not change any more.
@@ -88,23 +88,21 @@ impl OwnedEvent {
         Self { event, name, channel, reason, data: Zeroizing::default() }
     }
 
-    fn fill(&mut self, event: BlockingEvent) {
+    fn fill(&mut self, event: Event) {
         let shown = &mut self.event;
         match event {
-            BlockingEvent::Enrolled { name } => {
-                (shown.kind, self.name) = (QUIVER_EVENT_ENROLLED, string(name))
-            }
-            BlockingEvent::Connected { service } => {
+            Event::Enrolled { name } => (shown.kind, self.name) = (QUIVER_EVENT_ENROLLED, string(name)),
+            Event::Connected { service } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_CONNECTED, code(service));
             }
-            BlockingEvent::Disconnected { service } => {
+            Event::Disconnected { service } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_DISCONNECTED, code(service));
             }
-            BlockingEvent::Epoch { term, counter, digest, slot } => {
+            Event::Epoch { term, counter, digest, slot } => {
                 (shown.kind, shown.slot) = (QUIVER_EVENT_EPOCH, slot);
                 (shown.term, shown.counter, shown.digest) = (term, counter, digest);
             }
-            BlockingEvent::Message(message) => {
+            Event::Message(message) => {
                 shown.kind = QUIVER_EVENT_MESSAGE;
                 (self.channel, self.data) = (string(message.channel), message.data);
                 match message.sender {
@@ -114,13 +112,13 @@ impl OwnedEvent {
                     MessageSender::Unauthenticated { slot } => shown.slot = slot,
                 }
             }
-            BlockingEvent::Refused { service, reason, transient } => {
+            Event::Refused { service, reason, transient } => {
                 (shown.kind, shown.service) = (QUIVER_EVENT_REFUSED, code(service));
                 (shown.is_transient, self.reason) = (transient, string(reason));
             }
-            BlockingEvent::Left => shown.kind = QUIVER_EVENT_LEFT,
-            BlockingEvent::Evicted => shown.kind = QUIVER_EVENT_EVICTED,
-            BlockingEvent::LeaderRefused { name } => {
+            Event::Left => shown.kind = QUIVER_EVENT_LEFT,
+            Event::Evicted => shown.kind = QUIVER_EVENT_EVICTED,
+            Event::LeaderRefused { name } => {
                 (shown.kind, self.name) = (QUIVER_EVENT_LEADER_REFUSED, string(name));
             }
             // One that this interface does not know yet.
@@ -150,7 +148,7 @@ mod tests {
     fn message_shows_its_sender_and_content() {
         let sender = MessageSender::Signed { name: "edge-1".into(), leader: false };
         let message = ReceivedMessage { channel: "chat".into(), data: b"hi".to_vec().into(), sender };
-        let owned = OwnedEvent::of(BlockingEvent::Message(message));
+        let owned = OwnedEvent::of(Event::Message(message));
         let shown = &owned.event;
         assert_eq!((shown.kind, shown.is_signed, shown.is_leader), (QUIVER_EVENT_MESSAGE, true, false));
         assert_eq!((shown.data, shown.data_len), (owned.data.as_ptr(), 2));
@@ -158,7 +156,7 @@ mod tests {
         assert_eq!((owned.name.as_c_str(), owned.channel.as_c_str()), (c"edge-1", c"chat"));
         let unsigned = MessageSender::Unauthenticated { slot: 7 };
         let message = ReceivedMessage { channel: "chat".into(), data: Vec::new().into(), sender: unsigned };
-        let owned = OwnedEvent::of(BlockingEvent::Message(message));
+        let owned = OwnedEvent::of(Event::Message(message));
         assert_eq!((owned.event.is_signed, owned.event.slot, owned.event.data_len), (false, 7, 0));
     }
 }

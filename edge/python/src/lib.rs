@@ -209,18 +209,16 @@ enum Event {
     Other {},
 }
 
-impl From<quiver_edge::BlockingEvent> for Event {
-    fn from(event: quiver_edge::BlockingEvent) -> Self {
+impl From<quiver_edge::Event> for Event {
+    fn from(event: quiver_edge::Event) -> Self {
         match event {
-            quiver_edge::BlockingEvent::Enrolled { name } => Self::Enrolled { name },
-            quiver_edge::BlockingEvent::Connected { service } => Self::Connected { service: word(service) },
-            quiver_edge::BlockingEvent::Disconnected { service } => {
-                Self::Disconnected { service: word(service) }
-            }
-            quiver_edge::BlockingEvent::Epoch { term, counter, digest, slot } => {
+            quiver_edge::Event::Enrolled { name } => Self::Enrolled { name },
+            quiver_edge::Event::Connected { service } => Self::Connected { service: word(service) },
+            quiver_edge::Event::Disconnected { service } => Self::Disconnected { service: word(service) },
+            quiver_edge::Event::Epoch { term, counter, digest, slot } => {
                 Self::Epoch { term, counter, digest: digest.to_vec(), slot }
             }
-            quiver_edge::BlockingEvent::Message(message) => {
+            quiver_edge::Event::Message(message) => {
                 let (sender, from_leader, slot) = match message.sender {
                     MessageSender::Signed { name, leader } => (Some(name), leader, None),
                     MessageSender::Unauthenticated { slot } => (None, false, Some(slot)),
@@ -228,12 +226,12 @@ impl From<quiver_edge::BlockingEvent> for Event {
                 let (channel, data) = (message.channel, message.data.to_vec());
                 Self::Message { channel, data, sender, from_leader, slot }
             }
-            quiver_edge::BlockingEvent::Refused { service, reason, transient } => {
+            quiver_edge::Event::Refused { service, reason, transient } => {
                 Self::Refused { service: word(service), reason, transient }
             }
-            quiver_edge::BlockingEvent::Left => Self::Left {},
-            quiver_edge::BlockingEvent::Evicted => Self::Evicted {},
-            quiver_edge::BlockingEvent::LeaderRefused { name } => Self::LeaderRefused { name },
+            quiver_edge::Event::Left => Self::Left {},
+            quiver_edge::Event::Evicted => Self::Evicted {},
+            quiver_edge::Event::LeaderRefused { name } => Self::LeaderRefused { name },
             _ => Self::Other {},
         }
     }

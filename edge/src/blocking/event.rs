@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BlockingEvent {
+pub enum Event {
     /// The KGC has issued this drone's key.
     Enrolled {
         /// The drone's name.
@@ -106,7 +106,7 @@ impl RemoteService {
     }
 }
 
-impl BlockingEvent {
+impl Event {
     /// The machine's event, if the application is told of it.
     pub(super) fn of(status: &EdgeStatus, event: &EdgeEvent) -> Option<Self> {
         Some(match event {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem::discriminant;
 
-use super::BlockingEvent;
+use super::Event;
 
 /// Maximum number of messages, and of bytes in them; beyond, the oldest are dropped and counted.
 const MESSAGES: usize = 1024;
@@ -15,7 +15,7 @@ const OTHERS: usize = 256;
 /// The queue.
 #[derive(Debug, Default)]
 pub(super) struct BoundedEventQueue {
-    events: VecDeque<BlockingEvent>,
+    events: VecDeque<Event>,
     messages: usize,
     bytes: usize,
     dropped: u64,
@@ -35,7 +35,7 @@ impl BoundedEventQueue {
         *self = Self { dropped: self.dropped, ..Self::default() };
     }
 
-    pub(super) fn push(&mut self, event: BlockingEvent) {
+    pub(super) fn push(&mut self, event: Event) {
         if let Some(length) = event.message_len() {
             self.messages += 1;
             self.bytes += length;
@@ -54,11 +54,11 @@ impl BoundedEventQueue {
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<BlockingEvent> {
+    pub(super) fn pop(&mut self) -> Option<Event> {
         self.remove(0)
     }
 
-    fn remove(&mut self, at: usize) -> Option<BlockingEvent> {
+    fn remove(&mut self, at: usize) -> Option<Event> {
         let event = self.events.remove(at)?;
         if let Some(length) = event.message_len() {
             self.messages -= 1;
@@ -82,18 +82,18 @@ mod tests {
     use super::*;
     use crate::blocking::{MessageSender, ReceivedMessage, RemoteService};
 
-    fn message(number: usize, length: usize) -> BlockingEvent {
+    fn message(number: usize, length: usize) -> Event {
         let mut data = number.to_be_bytes().to_vec();
         data.resize(length, 0);
         let sender = MessageSender::Unauthenticated { slot: 0 };
-        BlockingEvent::Message(ReceivedMessage { channel: "chat".into(), data: data.into(), sender })
+        Event::Message(ReceivedMessage { channel: "chat".into(), data: data.into(), sender })
     }
 
-    fn epoch(counter: u64) -> BlockingEvent {
-        BlockingEvent::Epoch { term: 1, counter, digest: [0; 32], slot: 0 }
+    fn epoch(counter: u64) -> Event {
+        Event::Epoch { term: 1, counter, digest: [0; 32], slot: 0 }
     }
 
-    fn drain(queue: &mut BoundedEventQueue) -> Vec<BlockingEvent> {
+    fn drain(queue: &mut BoundedEventQueue) -> Vec<Event> {
         std::iter::from_fn(|| queue.pop()).collect()
     }
 
@@ -123,15 +123,15 @@ mod tests {
     #[test]
     fn newest_of_each_other_kind_is_never_lost() {
         let mut queue = BoundedEventQueue::default();
-        queue.push(BlockingEvent::Enrolled { name: "edge-1".into() });
+        queue.push(Event::Enrolled { name: "edge-1".into() });
         queue.push(message(0, 8));
         for counter in 0..1000 {
             queue.push(epoch(counter));
-            queue.push(BlockingEvent::Disconnected { service: RemoteService::Leader });
+            queue.push(Event::Disconnected { service: RemoteService::Leader });
         }
         let events = drain(&mut queue);
         assert_eq!(events.len(), OTHERS + 1);
-        assert_eq!(events[0], BlockingEvent::Enrolled { name: "edge-1".into() });
+        assert_eq!(events[0], Event::Enrolled { name: "edge-1".into() });
         assert_eq!(events[1], message(0, 8));
         assert!(events.contains(&epoch(999)) && !events.contains(&epoch(0)));
         assert_eq!(queue.dropped(), 0);

@@ -14,7 +14,7 @@ use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, RefusalReason, Route};
 
 use super::queue::BoundedEventQueue;
-use super::{BlockingEvent, Error, ErrorKind, RemoteService, Result, Standing, Status, Wait};
+use super::{Error, ErrorKind, Event, RemoteService, Result, Standing, Status, Wait};
 use crate::service::{EdgeNodeEvent, Observer, RunningEdge};
 
 /// The state that all share.
@@ -55,7 +55,7 @@ enum Phase {
 
 impl DroneState {
     /// Queues an event, unless the drone was closed: then nobody takes events.
-    fn push(&mut self, event: BlockingEvent) {
+    fn push(&mut self, event: Event) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.queue.push(event);
         }
@@ -193,7 +193,7 @@ impl BlockingState {
         }
     }
 
-    pub(super) fn next_event(&self, wait: Wait<'_>) -> Result<Option<BlockingEvent>> {
+    pub(super) fn next_event(&self, wait: Wait<'_>) -> Result<Option<Event>> {
         let next = self.wait(wait, |state| match (state.queue.pop(), &state.phase) {
             (Some(event), _) => Some(Ok(event)),
             (None, Phase::Ended(error)) => Some(Err(error.clone())),
@@ -296,7 +296,7 @@ impl Observer for BlockingState {
         let Some(service) = RemoteService::of(route) else { return };
         self.change(|state| {
             state.leaders += u32::from(service == RemoteService::Leader);
-            state.push(BlockingEvent::Connected { service });
+            state.push(Event::Connected { service });
         });
     }
 
@@ -304,7 +304,7 @@ impl Observer for BlockingState {
         let Some(service) = RemoteService::of(route) else { return };
         self.change(|state| {
             state.leaders -= u32::from(service == RemoteService::Leader);
-            state.push(BlockingEvent::Disconnected { service });
+            state.push(Event::Disconnected { service });
         });
     }
 
@@ -314,17 +314,17 @@ impl Observer for BlockingState {
             return self.change(|state| state.standing = Standing::Joining);
         }
         let revoked = status.name.is_some() && *event == EdgeEvent::Refused(RefusalReason::Revoked);
-        let Some(event) = BlockingEvent::of(status, event) else { return };
+        let Some(event) = Event::of(status, event) else { return };
         self.change(|state| {
             match &event {
-                BlockingEvent::Refused { .. } if revoked => state.standing = Standing::Revoked,
-                BlockingEvent::Enrolled { name } => {
+                Event::Refused { .. } if revoked => state.standing = Standing::Revoked,
+                Event::Enrolled { name } => {
                     (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
                 }
-                BlockingEvent::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
-                BlockingEvent::Left => state.standing = Standing::Left,
-                BlockingEvent::Evicted => state.standing = Standing::Evicted,
-                BlockingEvent::Refused { service: RemoteService::Leader, reason, transient: false } => {
+                Event::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
+                Event::Left => state.standing = Standing::Left,
+                Event::Evicted => state.standing = Standing::Evicted,
+                Event::Refused { service: RemoteService::Leader, reason, transient: false } => {
                     state.refusal = Some(reason.clone());
                 }
                 _ => {}

@@ -53,7 +53,7 @@ trait SchemeBench: Scheme {
 /// A scheme over a list of attributes, with the policy in the key.
 macro_rules! listed_with_the_policy_in_the_key {
     ($scheme:ty, $name:literal, $heap:expr) => {
-        impl Measured for $scheme {
+        impl SchemeBench for $scheme {
             const NAME: &'static str = $name;
             const HEAP: [(usize, usize); 4] = $heap;
 

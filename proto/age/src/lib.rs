@@ -30,7 +30,7 @@
 //! | [`SealedFile`], [`Plaintext`] | opening files, as a stream: no byte comes out that is not authentic |
 //!
 //! ```
-//! use quiver_age::{Format, Identity, Recipient, Sealed, encrypt};
+//! use quiver_age::{Format, Identity, Recipient, SealedFile, encrypt};
 //! # use quiver_ibe::{Condition, Dealing, IdentityPoint, UnverifiedKeyShare, combine};
 //! # let mut rng = rand::rngs::OsRng;
 //! # let dealing = Dealing::deal(2, 3, &mut rng)?;
@@ -47,7 +47,7 @@
 //! let mut identity = Identity::new(*quorum.master());
 //! identity.insert(condition, key)?;
 //! let mut orders = Vec::new();
-//! Sealed::read(&file[..])?.open(&identity)?.copy_to(&mut orders)?;
+//! SealedFile::read(&file[..])?.open(&identity)?.copy_to(&mut orders)?;
 //! assert_eq!(orders, b"cross the river");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

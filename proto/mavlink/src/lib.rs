@@ -27,7 +27,7 @@
 //! [`batch::decode`] with that system id, [`Router::route`], [`Signing::sign`].
 //!
 //! ```
-//! use quiver_mavlink::{Batch, FrameReader, SystemIds, batch};
+//! use quiver_mavlink::{FrameBatch, FrameReader, SystemIds, batch};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A heartbeat of system 42, as pymavlink packs it; `edge-1` in slot 5 may speak as 42.
@@ -37,7 +37,7 @@
 //! table.set_slot("edge-1", Some(5));
 //!
 //! // Sender: what the datagram carries is 6 bytes shorter.
-//! let mut batch = Batch::new();
+//! let mut batch = FrameBatch::new();
 //! FrameReader::new().push(heartbeat, |frame| {
 //!     if table.check(5, frame).is_ok() {
 //!         batch.push(frame, 200);

@@ -35,7 +35,7 @@ pub(crate) struct RelayFrame {
     /// Given by the relay, from 1 on, never twice in a session.
     #[prost(uint32, tag = "1")]
     pub(crate) drone: u32,
-    #[prost(oneof = "Body", tags = "2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "FrameBody", tags = "2, 3, 4, 5, 6, 7")]
     pub(crate) body: Option<FrameBody>,
 }
 

@@ -486,7 +486,7 @@ impl<S: Suite> Gate<S> {
         match (stage, message.step.as_slice()) {
             // §A4.1: an empty step asks for more tables.
             (GateStage::Garbling(garbling), []) => {
-                self.asking.push_back(GarblingRun { place, garbling, kem })
+                self.asking.push_back(GarblingRun { place, garbling, kem });
             }
             (GateStage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were received, with no request for more pending.

@@ -189,7 +189,7 @@ impl<H: KeyHolder> Machine for SchemeMember<H> {
             Input::Received { bytes, .. } => self.receive(now.monotonic, bytes, rng),
             // A controller that starts anew numbers its parcels anew.
             Input::Connected { .. } => {
-                self.receiver = DeliveryReceiver::new(self.pace, self.holder.takes_bytes())
+                self.receiver = DeliveryReceiver::new(self.pace, self.holder.takes_bytes());
             }
             Input::Timeout | Input::Disconnected { .. } | Input::Resumed | Input::Command(_) => {}
         }

@@ -1,6 +1,6 @@
 //! Refusal of connections over QUIC, in a build without it.
 
-use super::Connections;
+use super::BoxedTransport;
 use crate::config::NodeConfig;
 use crate::error::NetError;
 
@@ -8,7 +8,7 @@ use crate::error::NetError;
 ///
 /// # Errors
 /// [`NetError::Configuration`] in any case.
-pub(super) fn alone(_: &NodeConfig) -> Result<Connections, NetError> {
+pub(super) fn alone(_: &NodeConfig) -> Result<BoxedTransport, NetError> {
     Err(NetError::Configuration("this build has no QUIC: build it with the feature `quic`".into()))
 }
 
@@ -16,6 +16,6 @@ pub(super) fn alone(_: &NodeConfig) -> Result<Connections, NetError> {
 ///
 /// # Errors
 /// [`NetError::Configuration`] in any case.
-pub(super) fn beside(_: Connections, config: &NodeConfig) -> Result<Connections, NetError> {
+pub(super) fn beside(_: BoxedTransport, config: &NodeConfig) -> Result<BoxedTransport, NetError> {
     alone(config)
 }
