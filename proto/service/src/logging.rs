@@ -82,10 +82,10 @@ mod tests {
     fn info_of_a_features_crate_is_shown_and_that_of_a_library_is_not() {
         let lines = Registry::default().with(EnvFilter::new(DEFAULT_FILTER));
         tracing::subscriber::with_default(lines, || {
-            assert!(tracing::enabled!(target: "quiver_conditions::release", Level::INFO));
-            assert!(tracing::enabled!(target: "quiver_gateway::board", Level::INFO));
+            assert!(tracing::enabled!(target: "quiver_feature::task", Level::INFO));
+            assert!(tracing::enabled!(target: "quiver_feature::task", Level::INFO));
             assert!(tracing::enabled!(target: "leader", Level::INFO));
-            assert!(!tracing::enabled!(target: "quiver_gateway::board", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "quiver_feature::task", Level::DEBUG));
             assert!(!tracing::enabled!(target: "libp2p_tcp", Level::INFO));
             assert!(tracing::enabled!(target: "libp2p_tcp", Level::WARN));
             assert!(!tracing::enabled!(target: "libp2p_swarm", Level::WARN));
