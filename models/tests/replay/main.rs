@@ -24,6 +24,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quiver_ainq::Epoch;
+use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_message::Message;
 use quiver_testbed::LinkFaults;
 
@@ -759,9 +760,12 @@ fn no_share_of_a_kgc_that_lies_makes_a_key_and_one_altered_on_its_way_is_refused
     let (mut wrong, mut changed) = (0, 0);
     // Lives in which drones enrol, under faults.
     for (what, life) in few_lives(Kind::has_a_quorum, &[5, 9], Lives::record_with_a_liar) {
-        let shares = life.lies.iter().filter_map(|bytes| match Message::decode(&life.deployment, bytes) {
-            Ok(Message::EnrolShare(share)) => Some(share.share),
-            _ => None,
+        let shares = life.lies.iter().filter_map(|bytes| {
+            let message = Message::decode(&life.deployment, bytes).ok()?;
+            match message.extension() {
+                Some(Ok(EnrolmentMessage::Share(share))) => Some(share.share),
+                _ => None,
+            }
         });
         let rules =
             follow(&life, &table, &life.steps).map_err(|(place, why)| format!("{what}: {place}: {why}"));

@@ -83,7 +83,6 @@ mod tests {
         let lines = Registry::default().with(EnvFilter::new(DEFAULT_FILTER));
         tracing::subscriber::with_default(lines, || {
             assert!(tracing::enabled!(target: "quiver_feature::task", Level::INFO));
-            assert!(tracing::enabled!(target: "quiver_feature::task", Level::INFO));
             assert!(tracing::enabled!(target: "leader", Level::INFO));
             assert!(!tracing::enabled!(target: "quiver_feature::task", Level::DEBUG));
             assert!(!tracing::enabled!(target: "libp2p_tcp", Level::INFO));
