@@ -442,7 +442,7 @@ impl<'a> Rules<'a> {
                 self.of_its_leader(from, &welcome.header)?;
                 match &welcome.part {
                     EpochPart::Entry(entry) => {
-                        self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?
+                        self.entry(to, &welcome.header, entry, Some(&welcome.nonce))?;
                     }
                     EpochPart::Path(path) => {
                         require(path.r == welcome.nonce, "a path for another question")?;

@@ -89,7 +89,7 @@ fn a_short_header_with_any_other_field_does_not_verify<S: Suite>() {
             |short| short.issued_at -= 1,
             |short| short.valid_until += 1,
             |short| {
-                short.removed = SlotSet::from_runs([quiver_ainq::SlotRun { start: 900, len: 1 }]).unwrap()
+                short.removed = SlotSet::from_runs([quiver_ainq::SlotRun { start: 900, len: 1 }]).unwrap();
             },
             |short| short.added = SlotSet::from_runs([quiver_ainq::SlotRun { start: 900, len: 1 }]).unwrap(),
             |short| short.changes = Some([3; 32]),
