@@ -35,7 +35,7 @@ fn first_start_needs_a_deployment() {
 fn senseless_settings_are_refused() {
     refused(&["serve", "--validity", "1s"], 2, "validity");
     refused(&["serve", "--validity", "soon"], 2, "--validity");
-    refused(&["serve", "--max-members", "0"], 2, "max_members");
+    refused(&["serve", "--max-members", "0"], 2, "'--max-members <N>': 0 is not in 1..=1048576");
     refused(&["serve", "--strategy", "forest"], 2, "--strategy");
     refused(&["evict", "edge 1"], 2, "[NAME]");
     for line in ["ttyACM0", "tcp:localhost", "tcp:localhost:0", "/dev/"] {
