@@ -64,9 +64,9 @@ fn check_lives_through_one_seed_again() {
 #[test]
 fn check_refuses_what_it_cannot_do() {
     for (words, why) in [
-        (&["check", "-n", "0"][..], "-n 1 to"),
-        (&["check", "--seeds", "0"], "0 seeds"),
-        (&["check", "--leaders", "0"], "0 leaders"),
+        (&["check", "-n", "0"][..], "'--drones <N>': 0 is not in 1..=1000"),
+        (&["check", "--seeds", "0"], "'--seeds <COUNT>': 0 is not in 1..="),
+        (&["check", "--leaders", "0"], "'--leaders <COUNT>': 0 is not in 1..="),
         (&["check", "--seed", "1", "--seeds", "2"], "cannot be used with"),
     ] {
         let output = sim(words);
