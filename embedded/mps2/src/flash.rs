@@ -4,7 +4,7 @@
 //! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice
 //! between erasures (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of
 //! the program, which ends the emulation. Power can be lost, or the program hang, at any word: see
-//! [`EmulationOptions`](crate::options::Options).
+//! [`EmulationOptions`](crate::options::EmulationOptions).
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,

@@ -212,7 +212,7 @@ impl<S: Suite> VerifiedPolicy<S> {
     /// Compiles it, if it may be demanded for this group now, of drones with fields of this authority.
     ///
     /// # Errors
-    /// [`PolicyError`], for one's own log.
+    /// [`AdmissionPolicyError`], for one's own log.
     pub fn compile(
         &self,
         group: &Name,
@@ -241,7 +241,7 @@ impl<S: Suite> VerifiedPolicy<S> {
     /// The same, ready for the exchange.
     ///
     /// # Errors
-    /// [`PolicyError`], for one's own log.
+    /// [`AdmissionPolicyError`], for one's own log.
     pub fn exchangeable(
         &self,
         group: &Name,

@@ -1,5 +1,5 @@
 //! Seals envelopes to policies or attributes, sends them to the group, and opens those of others that a key
-//! fits: a [`Part`](quiver_machine::Part) of a drone, which need not be a member for it.
+//! fits: a [`MachinePart`](quiver_machine::MachinePart) of a drone, which need not be a member for it.
 //!
 //! Messages sealed to the same policy share a session, so that only its first message, the opening, carries
 //! an encapsulated key. A reader that has missed it requests it, and its sender repeats it, as identical

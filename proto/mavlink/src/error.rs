@@ -26,7 +26,7 @@ pub enum MavlinkError {
     /// A frame comes from system 0, which no sender may use.
     #[error("a MAVLink frame comes from system 0")]
     NoSystemId,
-    /// The payload of a datagram is not what [`Batch`](crate::Batch) writes.
+    /// The payload of a datagram is not what [`FrameBatch`](crate::FrameBatch) writes.
     #[error("a datagram's payload is not a batch of MAVLink frames")]
     NotABatch,
     /// More bytes than a frame can carry.

@@ -44,7 +44,7 @@ pub(crate) type GroupGossipsub = gossipsub::Behaviour<IdentityTransform, Whiteli
 pub(crate) struct Node {
     /// First, so that nobody is counted who is refused.
     pub(crate) blocked: allow_block_list::Behaviour<BlockedPeers>,
-    /// Members are beyond its limits; `Network` keeps each of them to its number of connections.
+    /// Members are beyond its limits; `DriverNetwork` keeps each of them to its number of connections.
     pub(crate) places: ConnectionLimiter,
     pub(crate) succession: Succession,
     pub(crate) messages: request_response::Behaviour<Frames>,
@@ -140,7 +140,7 @@ fn group_settings(config: &NodeConfig) -> gossipsub::ConfigBuilder {
         .mesh_n_low(mesh)
         .mesh_n(mesh)
         .mesh_n_high(mesh)
-        // The driver decides what is relayed, see `Tuning` and `Limits::group_rate`.
+        // The driver decides what is relayed, see `Tuning` and `NodeLimits::group_rate`.
         .validate_messages()
         .flood_publish(true)
         // All peers are in the mesh: there is no peer to gossip to.

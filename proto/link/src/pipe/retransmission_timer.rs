@@ -9,7 +9,7 @@
 //! | RFC 6298 | here |
 //! |---|---|
 //! | SRTT, RTTVAR | `mean`, `spread` |
-//! | RTO, at least 1 s | [`RetransmissionTimer::wait`], at least [`Limits::repeat_after`](crate::Limits::repeat_after), at most [`SLOWEST`] |
+//! | RTO, at least 1 s | [`RetransmissionTimer::wait`], at least [`EndpointLimits::repeat_after`](crate::EndpointLimits::repeat_after), at most [`SLOWEST`] |
 
 use core::time::Duration;
 

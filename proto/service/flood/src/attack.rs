@@ -28,7 +28,7 @@ pub(crate) enum AttackedService {
 impl AttackedService {
     pub(crate) const ALL: [Self; 3] = [Self::Leader, Self::Relay, Self::Kgc];
 
-    /// Handshakes that go on at a time (`Limits::served`); a KGC has places for 4,096 drones.
+    /// Handshakes that go on at a time (`NodeLimits::served`); a KGC has places for 4,096 drones.
     pub(crate) fn handshakes(self) -> u32 {
         match self {
             Self::Kgc => 4096,

@@ -117,7 +117,7 @@ pub(crate) fn kept(target: AttackedService) -> u64 {
 /// Connections of this attack's strangers that a service keeps at a time, and those in passing.
 fn places(run: AttackRun) -> u64 {
     let strangers = run.strangers();
-    // `Limits::served`; a KGC has places for 4,096 drones.
+    // `NodeLimits::served`; a KGC has places for 4,096 drones.
     let inbound = match run.target {
         AttackedService::Kgc => u64::MAX,
         AttackedService::Leader | AttackedService::Relay => u64::from(MEMBERS) * 3 / 2 + 16,

@@ -152,7 +152,7 @@ pub trait FeatureCaller {
     /// Fetches what the KGCs grant this drone, and prints what came of it.
     ///
     /// # Errors
-    /// Those of asking and of [`Report::print`](super::fetch::Report::print).
+    /// Those of asking and of [`FetchReport::print`](super::fetch::FetchReport::print).
     async fn fetch(&self, json: bool) -> Result<()>;
 }
 
