@@ -24,7 +24,7 @@ use quiver_ainq::Ristretto255;
 use quiver_enrolment::Kgcs;
 use quiver_group::edge::{EdgeCommand, EdgeStatus, EdgeTiming, Provisioning};
 use quiver_group::{Edge, EdgeConfig};
-use quiver_link::{BoardEndpoint, BoardEvent, Limits, Report, Route as LinkRoute, Wants};
+use quiver_link::{BoardEndpoint, BoardEvent, BoardReport, EndpointLimits, Route as LinkRoute, Wants};
 use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
 use rand_core::CryptoRngCore;
 
@@ -70,9 +70,10 @@ const fn is_radio(mtu: usize) -> bool {
 }
 
 /// Link limits for a medium that carries datagrams of this length.
-fn limits(mtu: usize) -> Limits {
-    let limits = if is_radio(mtu) { Limits::radio(MAX_MESSAGE) } else { Limits::line(MAX_MESSAGE) };
-    Limits { mtu, ..limits }
+fn limits(mtu: usize) -> EndpointLimits {
+    let limits =
+        if is_radio(mtu) { EndpointLimits::radio(MAX_MESSAGE) } else { EndpointLimits::line(MAX_MESSAGE) };
+    EndpointLimits { mtu, ..limits }
 }
 
 /// See the [module](self).
@@ -104,7 +105,7 @@ pub(crate) struct BoardEdgeNode<F, R> {
     lines: LineReader,
     /// Text that waits for the console.
     pub(crate) out: String,
-    report: Report,
+    report: BoardReport,
     next_report: Duration,
     pub(crate) frame_errors: FrameErrors,
     pub(crate) link_errors: u32,
@@ -142,7 +143,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
             connections: Connections::default(),
             lines: LineReader::new(),
             out: String::new(),
-            report: Report::default(),
+            report: BoardReport::default(),
             next_report: Duration::ZERO,
             frame_errors: FrameErrors::default(),
             link_errors: 0,

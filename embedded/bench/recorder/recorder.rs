@@ -6,7 +6,7 @@ mod site;
 use std::time::Duration;
 
 use quiver_ainq::{Name, StrategyKind};
-use quiver_bench::ainq::{Cue, Script, Step};
+use quiver_bench::ainq::{Cue, Script, ScriptInput};
 use quiver_group::LeaderCommand;
 use quiver_machine::Route;
 
@@ -74,7 +74,7 @@ fn member_at(site: &RecordingSite, subject: usize, new_keys: u32) -> Name {
 }
 
 /// The steps of a script; those that bring keys have their cues.
-fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<Step<'_>> {
+fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<ScriptInput<'_>> {
     let mut cues = cues.into_iter();
     let mut steps = Vec::new();
     for InputRecord { at, input, activates } in inputs {
@@ -87,7 +87,7 @@ fn steps(inputs: &[InputRecord], cues: Vec<Cue>) -> Vec<Step<'_>> {
             RecordedInput::Received(BenchNode::Leader, _, bytes) => (Cue::Message, bytes),
             other => panic!("a drone in a group hears {other:?}"),
         };
-        steps.push(Step { at: at.as_millis().try_into().unwrap(), cue, bytes });
+        steps.push(ScriptInput { at: at.as_millis().try_into().unwrap(), cue, bytes });
     }
     assert_eq!(cues.next(), None, "every key came by one message");
     steps

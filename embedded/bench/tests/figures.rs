@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use quiver_bench::figures::{self, Difference, Figures, LINES, Quantity, Subject};
+use quiver_bench::figures::{self, FigureChange, Figures, LINES, Quantity, Subject};
 use quiver_bench::native::wait_for;
 use quiver_bench::transcript::{self, TranscriptError};
-use quiver_bench::{About, BenchError, Host};
+use quiver_bench::{About, BenchError, BenchTarget};
 
 const TRANSCRIPT: &str = "\
 > bench ainq 2 secret
@@ -70,7 +70,7 @@ fn figure_above_the_tolerance_fails_and_one_below_is_told() {
     for (measured, fails) in [(1031, Some(true)), (1030, None), (1000, None), (970, None), (969, Some(false))]
     {
         let differences = figures::compare(&recorded, &with(measured));
-        assert_eq!(differences.first().map(Difference::fails), fails, "{measured}");
+        assert_eq!(differences.first().map(FigureChange::fails), fails, "{measured}");
     }
     let unrecorded = figures::compare(&Figures::new(), &with(5));
     assert!(unrecorded[0].fails() && unrecorded[0].to_string().ends_with("of which nothing is recorded"));
@@ -106,7 +106,7 @@ fn recorded_figures_can_be_read_and_are_written_as_they_stand() {
 /// A target without heap: every known line is refused for want of memory before anything is measured.
 struct Destitute;
 
-impl Host for Destitute {
+impl BenchTarget for Destitute {
     fn now(&mut self) -> Duration {
         Duration::ZERO
     }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use peakmem_alloc::{PeakMemAlloc, PeakMemAllocTrait};
-use quiver_bench::{About, BenchError, Host};
+use quiver_bench::{About, BenchError, BenchTarget};
 
 #[global_allocator]
 static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
@@ -18,7 +18,7 @@ static HEAP: PeakMemAlloc<System> = PeakMemAlloc::system();
 /// A target with so much heap, or without a limit.
 struct Target(Option<usize>);
 
-impl Host for Target {
+impl BenchTarget for Target {
     fn now(&mut self) -> Duration {
         Duration::ZERO
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use quiver_bench::native::wait_for;
-use quiver_bench::{About, BenchError, Host, Peaks};
+use quiver_bench::{About, BenchError, BenchTarget, Peaks};
 
 const ABOUT: About<'static> = About { board: "toy", mcu: "none" };
 
@@ -28,7 +28,7 @@ impl Toy {
     }
 }
 
-impl Host for Toy {
+impl BenchTarget for Toy {
     fn now(&mut self) -> Duration {
         self.now += self.step;
         self.now

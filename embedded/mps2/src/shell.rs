@@ -7,7 +7,7 @@ use core::time::Duration;
 use embassy_futures::yield_now;
 use embassy_time::{Duration as Wait, with_timeout};
 use embedded_io_async::{Read, Write};
-use quiver_bench::{About, Host, Peaks};
+use quiver_bench::{About, BenchTarget, Peaks};
 
 use crate::machine::Interrupt;
 use crate::uart::{self, Uart};
@@ -24,7 +24,7 @@ struct Mps2Host {
     stack: usize,
 }
 
-impl Host for Mps2Host {
+impl BenchTarget for Mps2Host {
     fn now(&mut self) -> Duration {
         Duration::from_nanos(clock::nanoseconds())
     }

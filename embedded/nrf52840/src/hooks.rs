@@ -124,7 +124,7 @@ impl Hooks for BoardHooks {
 struct Bench<'a>(&'a mut BoardHooks);
 
 #[cfg(feature = "bench")]
-impl quiver_bench::Host for Bench<'_> {
+impl quiver_bench::BenchTarget for Bench<'_> {
     fn now(&mut self) -> core::time::Duration {
         core::time::Duration::from_micros(embassy_time::Instant::now().as_micros())
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use quiver_crypto::Digest;
-use quiver_datagram::{Config, Counters, Datagrams, Event, Payload, Priority, Source};
+use quiver_datagram::{Config, DatagramCounters, Datagrams, Event, Payload, PayloadOrigin, Priority};
 use quiver_group::Edge;
 use quiver_link::encode_line;
 
@@ -72,7 +72,7 @@ impl TestNetwork {
     /// # Panics
     /// If it does not listen.
     #[must_use]
-    pub fn datagram_counters(&self, companion: usize) -> &Counters {
+    pub fn datagram_counters(&self, companion: usize) -> &DatagramCounters {
         self.listener(companion).datagrams.counters()
     }
 
@@ -144,8 +144,8 @@ impl TestNetwork {
             match event {
                 Event::Received { slot, bytes, source } => {
                     let from = match source {
-                        Source::Member => format!("slot:{slot}"),
-                        Source::Signed { name, .. } => name.to_string(),
+                        PayloadOrigin::Member => format!("slot:{slot}"),
+                        PayloadOrigin::Signed { name, .. } => name.to_string(),
                     };
                     listener.received.push((from, bytes.escape_ascii().to_string()));
                 }

@@ -1,8 +1,8 @@
 //! The gateway: the other end of the board's line, and who it connects the board to.
 
 use quiver_link::{
-    Destination, GatewayEndpoint, GatewayEvent, Limits, LineDecoder, Route as LinkRoute, ToBoard, Wants,
-    is_of_group,
+    Destination, EndpointLimits, GatewayEndpoint, GatewayEvent, LineDecoder, Route as LinkRoute, ToBoard,
+    Wants, is_of_group,
 };
 use quiver_machine::{Peer, Route, Via};
 use quiver_testbed::{Puppet, PuppetEvent};
@@ -130,7 +130,8 @@ impl TestNetwork {
     /// Another gateway takes this one's place.
     pub fn restart_gateway(&mut self) {
         self.disconnect_all();
-        let limits = if self.radio.is_some() { Limits::radio(1 << 17) } else { Limits::line(1 << 17) };
+        let limits =
+            if self.radio.is_some() { EndpointLimits::radio(1 << 17) } else { EndpointLimits::line(1 << 17) };
         self.gateway = GatewayEndpoint::new(limits, self.rng.next_u32());
         self.decoder = LineDecoder::new();
     }

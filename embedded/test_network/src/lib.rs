@@ -20,7 +20,7 @@ use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent};
 use quiver_group::edge::Provisioning;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderCommand, LeaderConfig, LeaderEvent};
-use quiver_link::{GatewayEndpoint, Limits, LineDecoder, Report, Wants};
+use quiver_link::{BoardReport, EndpointLimits, GatewayEndpoint, LineDecoder, Wants};
 use quiver_machine::Route;
 pub use quiver_testbed::{EPOCH_START, name};
 use quiver_testbed::{Net, NodeSet, Partition, Puppet, token_grant};
@@ -61,7 +61,7 @@ pub struct TestNetwork {
     pub gateway_up: bool,
     wants: Wants,
     /// The board's last report.
-    pub report: Option<Report>,
+    pub report: Option<BoardReport>,
     /// All datagrams that ever came from the board.
     pub sent: Vec<u8>,
     /// The group's datagrams that ever came from the board.
@@ -107,7 +107,7 @@ impl TestNetwork {
             rng,
             deployment,
             operator,
-            gateway: GatewayEndpoint::new(Limits::line(1 << 17), 77),
+            gateway: GatewayEndpoint::new(EndpointLimits::line(1 << 17), 77),
             decoder: LineDecoder::new(),
             gateway_up: true,
             wants: Wants::default(),

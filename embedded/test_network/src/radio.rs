@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_link::erasure::{Broadcaster, BroadcasterCounters, BroadcasterLimits, CodedFrame};
-use quiver_link::{GatewayEndpoint, Limits, encode_line};
+use quiver_link::{EndpointLimits, GatewayEndpoint, encode_line};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
@@ -44,7 +44,7 @@ impl TestNetwork {
     /// The board's line is a radio that loses `loss` of a hundred frames. Its gateway sends coded broadcasts if
     /// `codes`, with parity if `parity`. To be called before anything runs.
     pub fn use_radio(&mut self, loss: u32, codes: bool, parity: bool) {
-        self.gateway = GatewayEndpoint::new(Limits::radio(1 << 17), 77);
+        self.gateway = GatewayEndpoint::new(EndpointLimits::radio(1 << 17), 77);
         self.radio = Some(Radio {
             loss,
             chance: ChaCha20Rng::seed_from_u64(self.rng.next_u64()),

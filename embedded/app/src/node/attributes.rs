@@ -16,7 +16,8 @@ use quiver_ainq::{DroneKeypair, Name, SignedAuthority};
 use quiver_crypto::Zeroizing;
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{
-    Entry, FetchCommand, FetchEvent, FetchTiming, Fetcher, Held, HeldKey, KIND, KeyResponse, Keyring,
+    FetchCommand, FetchEvent, FetchTiming, Fetcher, HeldAuthority, HeldKey, KIND, KeyResponse, Keyring,
+    KeyringEntry,
 };
 use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeLimits, Envelopes};
 use quiver_link::Counter;
@@ -105,7 +106,7 @@ impl Attributes {
     }
 
     /// Entry and access of the authority of this name, if this image can use it.
-    pub(super) fn of(&self, name: &str) -> Option<(&Entry<S>, &AttributeAccess)> {
+    pub(super) fn of(&self, name: &str) -> Option<(&KeyringEntry<S>, &AttributeAccess)> {
         let mut held = self.names.iter().zip(self.keys.iter());
         let (name, access) = held.find(|(held, _)| held.as_str() == name)?;
         Some((self.keyring.entry(name)?, access))
@@ -197,7 +198,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         let deployment = self.settings.as_ref()?.deployment.clone();
         let own = self.machine.as_ref()?.keypair()?;
         let keypair = DroneKeypair::restore(&deployment, own.public().clone(), &own.to_bytes()).ok()?;
-        let held = self.attributes.keyring.entries().map(|entry| Held {
+        let held = self.attributes.keyring.entries().map(|entry| HeldAuthority {
             statement: entry.authority.bytes(),
             grant: entry.key.as_ref().map(|key| key.grant),
         });
@@ -283,7 +284,7 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
 
     /// The keyring entry that follows from an authority's answer; `None` if envelopes have no use for it.
     #[inline(never)]
-    fn entry(&self, statement: &[u8], response: KeyResponse) -> Result<Option<Entry<S>>, String> {
+    fn entry(&self, statement: &[u8], response: KeyResponse) -> Result<Option<KeyringEntry<S>>, String> {
         let Some(settings) = &self.settings else { return Ok(None) };
         let authority =
             SignedAuthority::decode(statement).and_then(|signed| signed.verify(&settings.deployment));
@@ -297,13 +298,13 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
             KeyResponse::Held { .. } | KeyResponse::Nothing => held(),
             KeyResponse::Withdrawn => None,
         };
-        let entry = Entry { authority, key };
+        let entry = KeyringEntry { authority, key };
         AttributeAccess::of(&entry).map_err(|error| error.to_string())?;
         Ok(Some(entry))
     }
 
     /// Holds an entry, durably.
-    async fn hold(&mut self, now: Duration, entry: Entry<S>) {
+    async fn hold(&mut self, now: Duration, entry: KeyringEntry<S>) {
         let (name, before) = (entry.authority.name.clone(), self.attributes.keyring.clone());
         match self.attributes.keyring.put(entry) {
             Ok(false) => return,

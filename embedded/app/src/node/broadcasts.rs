@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
-use quiver_ainq::{Deployment, Part};
+use quiver_ainq::{Deployment, EpochPart};
 use quiver_link::ToGateway;
 use quiver_link::erasure::{Assembler, AssemblerLimits, CodedFrame, Confirmation, is_coded};
 use quiver_machine::{Input, Route, Via};
@@ -68,7 +68,7 @@ fn limits() -> AssemblerLimits {
 fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
     match Message::decode(deployment, bytes) {
         Ok(Message::Rekey(rekey)) => match &rekey.part {
-            Some(Part::Delta(delta)) => delta.root() == rekey.header.entries_root,
+            Some(EpochPart::Delta(delta)) => delta.root() == rekey.header.entries_root,
             _ => true,
         },
         // To a board without envelopes they are of no known kind.

@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_abe::envelope::{
-    AnyScheme, EnvelopeError, Header, OpenedBytes, ReceivingSession, Target, named_authority, open_bytes,
+    AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, OpenedBytes, ReceivingSession, named_authority,
+    open_bytes,
 };
 use quiver_crypto::{Hex, Zeroizing};
 use quiver_envelope::{Author, DroneVerifier, EnvelopeCommand, EnvelopeEvent};
@@ -54,11 +55,12 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         let (entry, access) = self.attributes.of(sealing.authority).ok_or("no such attribute authority")?;
         let schema = Schema::decode(&entry.authority.schema).map_err(|error| error.to_string())?;
         let parameters = access.parameters();
-        let read = if parameters.takes_policies() { Target::policy } else { Target::attributes };
+        let read =
+            if parameters.takes_policies() { EnvelopeTarget::policy } else { EnvelopeTarget::attributes };
         let target = read(sealing.target, &schema).map_err(|error| error.to_string())?;
         let terms = match &target {
-            Target::Policy(tree) => tree.formula().leaves().len(),
-            Target::Attributes(set) => set.atoms().count(),
+            EnvelopeTarget::Policy(tree) => tree.formula().leaves().len(),
+            EnvelopeTarget::Attributes(set) => set.atoms().count(),
         };
         if terms > MAX_TERMS {
             return Err(alloc::format!(
@@ -94,8 +96,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         let mut bytes = Zeroizing::new([0; MAX_LINE / 2]);
         let place = bytes.get_mut(..text.len() / 2).ok_or(Unopened::Refused("too long"))?;
         hex::decode_to_slice(text, place).map_err(|_| Unopened::Refused("not hexadecimal"))?;
-        let (header, chunks) = Header::decode(place)?;
-        let Header::Opening(opening) = &header else {
+        let (header, chunks) = EnvelopeHeader::decode(place)?;
+        let EnvelopeHeader::Opening(opening) = &header else {
             return Err(Unopened::Refused("a message of a session, which the session's first one opens"));
         };
         if opening.ciphertext().len() > LIMITS.ciphertext {

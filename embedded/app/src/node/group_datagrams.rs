@@ -9,7 +9,7 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::{DronePublicKey, EpochKeys, Handle, Slot};
 use quiver_crypto::Digest;
-use quiver_datagram::{Config, Datagrams, Event, Payload, Priority, Source};
+use quiver_datagram::{Config, Datagrams, Event, Payload, PayloadOrigin, Priority};
 use quiver_machine::Now;
 use rand_core::CryptoRngCore;
 
@@ -184,8 +184,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
             Event::Received { slot, bytes, source } => {
                 let text = Escaped(&bytes);
                 match source {
-                    Source::Member => self.print_line(format_args!("datagram slot:{slot} {text}")),
-                    Source::Signed { name, .. } => self.print_line(format_args!("datagram {name} {text}")),
+                    PayloadOrigin::Member => self.print_line(format_args!("datagram slot:{slot} {text}")),
+                    PayloadOrigin::Signed { name, .. } => {
+                        self.print_line(format_args!("datagram {name} {text}"))
+                    }
                 }
             }
             Event::SignatureWanted(request) => {

@@ -6,9 +6,9 @@ use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_crypto::Hex;
-use quiver_group::Source;
+use quiver_group::MessageOrigin;
 use quiver_group::edge::{EdgeEvent, RestoreError};
-use quiver_link::{Counter, Destination as LinkDestination, Report, ToGateway};
+use quiver_link::{BoardReport, Counter, Destination as LinkDestination, ToGateway};
 use quiver_machine::{Destination, Peer};
 use rand_core::CryptoRngCore;
 
@@ -65,10 +65,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
             EdgeEvent::Message { channel, data, source } => {
                 let text = Escaped(&data);
                 match source {
-                    Source::Unauthenticated { slot } => {
+                    MessageOrigin::Unauthenticated { slot } => {
                         self.print_line(format_args!("message {channel} slot:{slot} {text}"));
                     }
-                    Source::Signed { name, .. } => {
+                    MessageOrigin::Signed { name, .. } => {
                         self.print_line(format_args!("message {channel} {name} {text}"));
                     }
                 }
@@ -157,11 +157,12 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     }
 
     /// Report of all counts.
-    fn counted(&self, now: Duration, hooks: &impl Hooks) -> Report {
+    fn counted(&self, now: Duration, hooks: &impl Hooks) -> BoardReport {
         let (pipe, line, memory) = (self.endpoint.counters(), self.frame_errors, hooks.memory());
         let (stored, faults) = (self.storage.counters(), hooks.fault_counters());
         let mut report = self.report;
-        let more = |report: &Report, counter, count: u32| u64::from(report.value(counter)) + u64::from(count);
+        let more =
+            |report: &BoardReport, counter, count: u32| u64::from(report.value(counter)) + u64::from(count);
         let values = [
             (Counter::Uptime, now.as_secs()),
             (Counter::Starts, self.status().map_or(0, |status| status.boot_no.into())),

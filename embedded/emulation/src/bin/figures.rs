@@ -141,7 +141,7 @@ fn check() -> ExitCode {
         if difference.fails() { complain(&difference.to_string()) } else { say(&difference.to_string()) }
     }
     over.iter().for_each(|text| complain(text));
-    let bad = differences.iter().any(figures::Difference::fails) || !over.is_empty();
+    let bad = differences.iter().any(figures::FigureChange::fails) || !over.is_empty();
     if bad {
         complain("if this is meant: `figures record`, and say why in the commit");
         return ExitCode::FAILURE;

@@ -1,6 +1,6 @@
 //! The bench shell on the console of `edge`, as it is on a board: microseconds by the board's own clock.
 
-use quiver_bench::transcript::{self, Outcome};
+use quiver_bench::transcript::{self, BenchmarkOutcome};
 use quiver_emulation::build::image;
 use quiver_emulation::model::{Model, ModelSetup};
 use quiver_service_testing::TestDeployment;
@@ -17,7 +17,7 @@ fn answer(model: &mut Model, line: &str) -> String {
     model.board.console.said()[before..].join("\n")
 }
 
-fn outcomes(model: &mut Model, line: &str) -> Vec<Outcome> {
+fn outcomes(model: &mut Model, line: &str) -> Vec<BenchmarkOutcome> {
     let answer = answer(model, line);
     transcript::parse(&answer).unwrap_or_else(|error| panic!("{error}\n{answer}"))
 }

@@ -252,7 +252,7 @@ fn is_epoch(event: &LeaderEvent) -> bool {
 /// Messages of the board that the leader has received.
 fn heard(board: &VirtualBoard) -> usize {
     let ours = |event: &&LeaderEvent| match event {
-        LeaderEvent::Message { data, source: quiver_group::Source::Signed { name, .. }, .. } => {
+        LeaderEvent::Message { data, source: quiver_group::MessageOrigin::Signed { name, .. }, .. } => {
             name.as_str() == NAME && data.starts_with(b"report ")
         }
         _ => false,

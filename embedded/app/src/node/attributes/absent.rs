@@ -9,7 +9,7 @@ use quiver_crypto::Zeroizing;
 use quiver_machine::{Peer, Route, Snapshot};
 use rand_core::CryptoRngCore;
 
-use super::Node;
+use super::BoardEdgeNode;
 
 pub(super) struct Attributes;
 
@@ -38,7 +38,7 @@ pub(super) type Parts = ();
 
 pub(super) const fn parts() -> Parts {}
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     pub(super) fn take_attributes(&self, _: &[u8], _: Option<&Snapshot>) {}
 
     pub(super) const fn can_fetch(&self) -> bool {

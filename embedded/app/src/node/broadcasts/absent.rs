@@ -6,7 +6,7 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use rand_core::CryptoRngCore;
 
-use super::Node;
+use super::BoardEdgeNode;
 
 pub(super) struct Broadcasts;
 
@@ -20,7 +20,7 @@ impl Broadcasts {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     pub(super) const fn announce_broadcasts(&self) {}
 
     pub(super) const fn take_coded_frame(&self, _: Duration, _: &[u8]) -> bool {

@@ -6,7 +6,7 @@ use core::time::Duration;
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use rand_core::CryptoRngCore;
 
-use super::Node;
+use super::BoardEdgeNode;
 
 pub(super) struct GroupDatagrams;
 
@@ -28,7 +28,7 @@ impl GroupDatagrams {
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> Node<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     pub(super) const fn take_group_datagram(&self, _: Duration, _: &[u8]) -> bool {
         false
     }

@@ -1,6 +1,6 @@
 //! Relays of a machine whose peers are behind none.
 
-use quiver_machine::{Node, Part, Peer, Primary};
+use quiver_machine::{MachinePart, Node, Peer, Primary};
 
 use super::PeerRelays;
 
@@ -12,7 +12,7 @@ pub(in crate::drone) const fn outer<M>(machine: M) -> Outer<M> {
     machine
 }
 
-impl<P: Primary, Q: Part<P::Suite>> PeerRelays for Node<P, Q> {
+impl<P: Primary, Q: MachinePart<P::Suite>> PeerRelays for Node<P, Q> {
     fn relay_counts(&self) -> (usize, usize) {
         (0, 0)
     }
