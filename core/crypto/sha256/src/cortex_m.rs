@@ -6,7 +6,7 @@ mod assembly;
 use sha2::digest::typenum::U32;
 use sha2::digest::{FixedOutput, HashMarker, Output, OutputSizeUser, Update};
 
-use crate::padded::{BLOCK, Padded, START, State};
+use crate::padded::{BLOCK, HashState, Padded, START};
 
 /// SHA-256.
 #[derive(Clone)]
@@ -51,16 +51,16 @@ pub fn erase(bytes: &mut [u8]) {
     }
 }
 
-pub(crate) fn erase_state(state: &mut State) {
+pub(crate) fn erase_state(state: &mut HashState) {
     #[expect(unsafe_code, reason = "a function in assembly")]
     // SAFETY: as above; the number of bytes is the one given, and any bytes are words.
     unsafe {
-        assembly::quiver_erase(state.as_mut_ptr().cast(), size_of::<State>());
+        assembly::quiver_erase(state.as_mut_ptr().cast(), size_of::<HashState>());
     }
 }
 
 /// The compression function, block by block.
-pub(crate) fn compress(state: &mut State, blocks: &[[u8; BLOCK]]) {
+pub(crate) fn compress(state: &mut HashState, blocks: &[[u8; BLOCK]]) {
     if !blocks.is_empty() {
         #[expect(unsafe_code, reason = "a function in assembly")]
         // SAFETY: it reads `count` blocks of 64 bytes, at least one, reads and writes the state, and

@@ -14,11 +14,11 @@
 //! Sixteen or seventeen instructions for a round and nine or ten for a word of W; no branch and no address depends on
 //! the hashed data.
 
-use crate::padded::{BLOCK, State};
+use crate::padded::{BLOCK, HashState};
 
 // SAFETY: of these types, see below.
 unsafe extern "C" {
-    pub(super) fn quiver_sha256_compress(state: &mut State, blocks: *const [u8; BLOCK], count: usize);
+    pub(super) fn quiver_sha256_compress(state: &mut HashState, blocks: *const [u8; BLOCK], count: usize);
     pub(super) fn quiver_erase(bytes: *mut u8, len: usize);
 }
 
