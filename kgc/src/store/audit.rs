@@ -40,7 +40,7 @@ pub(crate) struct AuditLine {
     pub(super) stored: [u8; 32],
 }
 
-/// The columns of a line, as [`line`] reads them.
+/// The columns of a line, as [`line()`] reads them.
 pub(super) const COLUMNS: &str = "seq, at, action, subject, detail, previous, hash";
 
 /// Reads a line.

@@ -6,7 +6,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | [`certifying`] | the certification of fields, by periods: [`Terms`](certifying::Terms), [`Certifier`](certifying::Certifier) |
+//! | [`certifying`] | the certification of fields, by periods: [`CertificationTerms`](certifying::CertificationTerms), [`Certifier`](certifying::Certifier) |
 //! | [`policy`] | policies, as the KGC signs them: [`SignedPolicy`] |
 //! | [`message`] | messages between leaders and drones that join without a name: [`AdmissionMessage`] |
 #![cfg_attr(

@@ -72,7 +72,7 @@ pub struct DeliveryRequest {
     pub nonce: Nonce,
     /// The cookie, unchanged.
     pub cookie: [u8; COOKIE_LEN],
-    /// An encoded [`quiver_ainq::DeliveryRequest`] of at most 4096 bytes, not looked at before the cookie is
+    /// An encoded [`quiver_ainq::SignedDeliveryRequest`] of at most 4096 bytes, not looked at before the cookie is
     /// checked.
     pub request: Vec<u8>,
 }

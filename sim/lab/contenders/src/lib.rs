@@ -6,7 +6,7 @@
 //! | [`delivery`] | fragments, acknowledgements, retransmissions, for schemes that have none |
 //! | [`scheme`] | machines of a controller and of members around a scheme's algebra |
 //! | [`arena`] | the world of a run: radio or links, loss, energy, processor time, invariants |
-//! | [`probe`] | an adversary that knows no scheme, and what it finds out about each |
+//! | [`probe`](mod@probe) | an adversary that knows no scheme, and what it finds out about each |
 //! | [`schemes`] | the schemes that are compared |
 //!
 //! The arena has one controller and its members, who all hear each other. A scheme's messages become frames of the
