@@ -11,7 +11,7 @@ use crate::message::{DEPLOYMENT_FIELD, DEPLOYMENT_LEN, encoded, next_field};
 use crate::{Message, MessageError};
 
 /// Numbers of features' messages that may be published to the group (docs/protocol.md §13.6). Those of every other
-/// number are for one peer, so that a number nobody has assigned yet is never answered when it comes by gossip.
+/// number are for one peer, so that a message with an unassigned number is never answered when it comes by gossip.
 const PUBLISHED: RangeInclusive<u32> = 30..=31;
 
 /// True where a feature with messages is compiled. Otherwise none is found and none written, and the compiler leaves out the
@@ -119,7 +119,7 @@ impl<S: Suite> Message<S> {
     /// The message of a feature in this; `None` if it is none of the feature's.
     ///
     /// # Errors
-    /// As [`ExtensionMessage::decode`].
+    /// Errors of [`ExtensionMessage::decode`].
     pub fn extension<E: Extension<S>>(&self) -> Option<Result<E, MessageError>> {
         match self {
             Self::Extension(message) => message.decode(None),

@@ -95,7 +95,7 @@ pub fn drone<S: Suite>(field: &'static str, bytes: &[u8]) -> Result<DronePublicK
 /// Decodes a drone, as [`drone`] does, without decoding points again if it is the expected key.
 ///
 /// # Errors
-/// As [`drone`].
+/// Errors of [`drone`].
 pub fn drone_expecting<S: Suite>(
     field: &'static str,
     bytes: &[u8],

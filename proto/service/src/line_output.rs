@@ -1,8 +1,8 @@
-//! Standard output and standard error of a service that runs. A line that nobody takes is lost, and the service goes on: it
-//! follows keys and answers with a full disk, with a reader that went away, and with one that has stopped reading.
+//! Standard output and standard error of a running service. A line that cannot be written is dropped, and the service
+//! continues: on a full disk, after its reader closed the pipe, and while its reader has stopped reading.
 //!
-//! A pipe whose reader stops holds back whoever writes to it, for ever. The service would follow no key then and end at no
-//! signal, because it writes where it works. So each piece is written only if it is taken at once.
+//! A full pipe blocks its writer until the reader reads. Lines are written by the threads that follow keys and handle
+//! signals, so a blocked write would stop the service. Each piece is therefore written only if the pipe has room for it.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,7 +40,7 @@ pub fn print(line: &str) {
     }
 }
 
-/// Writes the last line of a program that fails to standard error, where nobody need take it: the program ends all the same.
+/// Writes the last line of a failing program to standard error. A failed write is ignored, because the program ends anyway.
 pub(crate) fn complain(line: &str) {
     LOG.put(io::stderr().as_fd(), |_| format!("{line}\n").into_bytes());
 }
@@ -69,13 +69,13 @@ impl Write for LogWriter {
 /// Outcome of a line.
 #[derive(Debug)]
 enum Put {
-    /// It was written, as was the one before.
+    /// Line written, as the one before.
     Written,
-    /// It was written, and so many before it were not.
+    /// Line written, after `lost` lines that were dropped.
     WrittenAgain { lost: u64 },
-    /// It could not be written, unlike the one before.
+    /// Line dropped; the one before was written.
     LostFirst(io::Error),
-    /// It could not be written, like the one before.
+    /// Line dropped, as the one before.
     LostMore,
 }
 

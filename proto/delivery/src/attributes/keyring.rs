@@ -129,7 +129,7 @@ impl<S: Suite> Keyring<S> {
     /// Reads the encoding and checks every statement.
     ///
     /// # Errors
-    /// As [`KeyringEntry::decode`].
+    /// Errors of [`KeyringEntry::decode`].
     pub fn decode(bytes: &[u8], deployment: &Deployment<S>) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         if reader.u8()? != VERSION {

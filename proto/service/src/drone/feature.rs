@@ -104,7 +104,7 @@ pub trait CommandFeature: Sync {
     /// identity.
     ///
     /// # Errors
-    /// Those of what is asked for; [`Error::Answered`] if the feature sends nothing.
+    /// Errors of the request; [`Error::Answered`] if the feature sends nothing.
     fn message(&self, _keys: &Keys, _identity: DroneIdentity, _call: &Value) -> Result<PartCommand> {
         Err(Error::Answered(format!("`{}` sends nothing to the group", self.name()), 1))
     }
@@ -146,13 +146,13 @@ pub trait FeatureCaller {
     /// Has the running service send something to the group ([`CommandFeature::message`]).
     ///
     /// # Errors
-    /// Those of asking, and of sending.
+    /// Errors of asking and of sending.
     async fn send(&self, request: FeatureRequest) -> Result<SendReport>;
 
     /// Fetches what the KGCs grant this drone, and prints what came of it.
     ///
     /// # Errors
-    /// Those of asking and of [`FetchReport::print`](super::fetch::FetchReport::print).
+    /// Errors of asking and of [`FetchReport::print`](super::fetch::FetchReport::print).
     async fn fetch(&self, json: bool) -> Result<()>;
 }
 

@@ -51,14 +51,14 @@ struct EpochPublication<S: Suite> {
 /// Secrets of a drone without its second factor.
 #[derive(Clone)]
 enum CurveSecrets<S: Suite> {
-    /// Of a drone by name.
+    /// Secrets of a named drone.
     Named {
         keypair: Arc<DroneKeypair<S>>,
         /// E_now of its requests with n_e, the newest first.
         requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
         spares: BTreeMap<u64, Arc<SparePair<S>>>,
     },
-    /// Of an anonymous drone: its newest run (§A5.1).
+    /// Secrets of the newest run of an anonymous drone (§A5.1).
     Anonymous {
         nonce: Nonce,
         pseudonym: Pseudonym,

@@ -115,7 +115,8 @@ impl KeyArgs {
 /// Reads the public file of a master key.
 ///
 /// # Errors
-/// Those of reading the file; [`DroneError::Keyring`](quiver_service::drone::Error::Keyring) if it is not of this deployment, or does not hold.
+/// Errors of reading the file; [`DroneError::Keyring`](quiver_service::drone::Error::Keyring) if it belongs to another
+/// deployment, or does not hold.
 pub fn read_authority(
     path: &Path,
     deployment: &Deployment<Ristretto255>,
