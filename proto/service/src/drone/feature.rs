@@ -4,8 +4,11 @@
 //! ([`DroneProgram::FEATURES`]). It hooks in at three places, of which it may leave some out: subcommands, whose requests it
 //! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
 //! running service, with flags, settings and tasks ([`ServiceFeature`]); and a part of the service's machine, which
-//! takes messages and makes some ([`PartFeature`]).
+//! takes messages and makes some ([`PartFeature`]). Its settings may ask for more: other memberships of an edge
+//! ([`Memberships`]), a gate before a leader ([`LeaderGate`]).
 
+mod edge;
+mod leader;
 mod part;
 mod service;
 
@@ -30,6 +33,13 @@ use super::{DroneProgram, DroneSettings, Error, Result};
 use crate::config::Layers;
 use crate::control::USUAL_TIME;
 
+pub use self::edge::{
+    EnrolledDrone, Exclusion, FeatureEdge, GroupEdge, GroupEdgeEvent, MembershipEvent, MembershipRunner,
+    Memberships,
+};
+pub use self::leader::{
+    GateTask, GatedLeader, GroupLeader, GroupLeaderCommand, GroupLeaderEvent, LeaderBehindGate, LeaderGate,
+};
 pub(crate) use self::part::keys;
 pub use self::part::{
     AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
-use super::Features;
+use super::{Features, LeaderGate, Memberships};
 use crate::config::Layers;
 use crate::drone::{DroneProgram, Result};
 
@@ -55,6 +55,16 @@ pub trait ServicePart: fmt::Debug + Send + Sync {
 
     /// Starts its tasks beside the machine. They end with the service.
     fn start(&self, _service: &ServiceContext<'_>, _tasks: &mut JoinSet<()>) {}
+
+    /// The memberships that its settings want in place of those under the drone's name. Asked at edges alone.
+    fn memberships(&self) -> Option<&dyn Memberships> {
+        None
+    }
+
+    /// The gate that it puts before a leader. Asked at leaders alone.
+    fn gate(&self) -> Option<&dyn LeaderGate> {
+        None
+    }
 }
 
 /// Settings of a program's features.
