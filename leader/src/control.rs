@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quiver_admission::AdmittingLeader;
 use quiver_ainq::{Epoch, Name, Ristretto255};
 use quiver_group::leader::{Laggard, Stance};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
@@ -10,6 +9,7 @@ use quiver_machine::Either;
 use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
+use quiver_service::drone::feature::GroupLeader;
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
@@ -325,7 +325,7 @@ impl LaggardRow {
 
 /// Answers a request.
 pub(crate) async fn answer(
-    running: RunningDrone<AdmittingLeader<Ristretto255>>,
+    running: RunningDrone<GroupLeader>,
     events: broadcast::Sender<LeaderEvent>,
     granted: Granted,
     request: LeaderRequest,

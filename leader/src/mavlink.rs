@@ -5,7 +5,6 @@ mod granted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AdmittingLeader;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{
     FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
@@ -16,6 +15,7 @@ use quiver_machine::{Either, Now};
 use quiver_mavlink::{SystemIds, TableIssuer, TableReceiver};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
+use quiver_service::drone::feature::GroupLeader;
 use quiver_service::drone::request::Answered;
 use quiver_service::drone::{Error, Result, RunningDrone};
 use rand::rngs::OsRng;
@@ -131,7 +131,7 @@ impl MemberReports {
 
 /// The leader's machine, as its bridge asks it.
 pub(crate) struct LeaderGroup {
-    pub(crate) running: RunningDrone<AdmittingLeader<Ristretto255>>,
+    pub(crate) running: RunningDrone<GroupLeader>,
     pub(crate) forgeries: Forgeries,
 }
 

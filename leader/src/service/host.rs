@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Epoch, EpochKind, Name};
 use quiver_group::{LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::AnyPartEvent;
+use quiver_service::drone::feature::{AnyPartEvent, GroupLeaderEvent};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
@@ -67,10 +66,10 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
             .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &AdmittingLeaderNode, event: Either<AdmittingLeaderEvent, AnyPartEvent>) {
+    fn event(&mut self, machine: &AdmittingLeaderNode, event: Either<GroupLeaderEvent, AnyPartEvent>) {
         let event = match event {
-            Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
-            Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
+            Either::Left(GroupLeaderEvent::Leader(event)) => event,
+            Either::Left(GroupLeaderEvent::Denied { peer, why }) => {
                 tracing::warn!("did not admit {} anonymously: {why}", self.peer(machine, peer));
                 return self.metrics.count_denied();
             }
