@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
-use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
@@ -84,9 +83,6 @@ pub(crate) enum Command {
     },
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
-    /// Certified fields: what this drone can show without saying who it is
-    #[command(subcommand)]
-    Abke(AbkeCommand),
     /// Subcommands that leaders have as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),

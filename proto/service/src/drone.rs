@@ -20,10 +20,8 @@
 //! | [`metrics`] | metrics that both have |
 //! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
-//! | [`abke`] | certified fields as shown |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
-pub mod abke;
 pub mod atomic_file;
 mod error;
 pub mod feature;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
-use quiver_ainq::{Deployment, Ristretto255};
+use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +32,7 @@ use super::send::SendReport;
 use super::{DroneProgram, DroneSettings, Error, Result};
 use crate::config::Layers;
 use crate::control::USUAL_TIME;
+use crate::keyring::Keyring;
 
 pub use self::edge::{
     EnrolledDrone, Exclusion, FeatureEdge, GroupEdge, GroupEdgeEvent, MembershipEvent, MembershipRunner,
@@ -65,6 +66,12 @@ pub trait DroneFeature: fmt::Debug + Sync {
 
     /// The part of the machine, if the feature has one.
     fn part(&self) -> Option<&dyn PartFeature> {
+        None
+    }
+
+    /// Time at which the first of the feature's keys in this keyring ends; `None` if none does. They are fetched again
+    /// then.
+    fn first_end(&self, _keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
         None
     }
 }
@@ -255,6 +262,11 @@ pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn Comman
 
 fn commands(features: Features) -> impl Iterator<Item = &'static dyn CommandFeature> {
     features.iter().flat_map(|feature| feature.commands())
+}
+
+/// Time at which the first key of these features ends; `None` if none does.
+pub(crate) fn first_end(features: Features, keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
+    features.iter().filter_map(|feature| feature.first_end(keyring)).min()
 }
 
 /// The subcommand of any feature of the program `P`, for its command line.
