@@ -11,18 +11,20 @@ use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
 use quiver_service::config::{Layers, parse_dialled_addresses};
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::feature::Features;
+use quiver_service::drone::feature::{Features, Memberships, ServiceParts, settings};
 use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
 /// All settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Settings of every drone's program.
     pub(crate) drone: DroneSettings,
     /// Settings of an edge.
     pub(crate) edge: EdgeSettings,
+    /// Settings of this build's features.
+    pub(crate) features: ServiceParts,
 }
 
 /// The settings of an edge.
@@ -35,13 +37,6 @@ pub(crate) struct EdgeSettings {
     pub(crate) token_dir: Option<PathBuf>,
     /// The group to join.
     pub(crate) group: Option<String>,
-    /// True to join anonymously.
-    pub(crate) anonymous: bool,
-    /// The authority that certified the fields to be proven.
-    pub(crate) authority: Option<String>,
-    /// Maximum number of answers to one leader's demands in a period.
-    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1, { u32::MAX }>")]
-    pub(crate) answers: u32,
     /// Maximum duration of enrolment.
     #[serde(with = "quiver_service::duration")]
     pub(crate) enrol_timeout: Duration,
@@ -66,9 +61,6 @@ impl Default for EdgeSettings {
             leader: Vec::new(),
             token_dir: None,
             group: None,
-            anonymous: false,
-            authority: None,
-            answers: 8,
             enrol_timeout: Duration::from_secs(60),
             retry: timing.retry,
             retry_max: timing.retry_max,
@@ -82,15 +74,24 @@ impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let drone = DroneSettings::read(&mut layers, Self::NAME)?;
-        let config = Self { drone, edge: layers.part(EdgeSettings::default())? };
+        let features = settings(Self::FEATURES, &mut layers)?;
+        let config = Self { drone, edge: layers.part(EdgeSettings::default())?, features };
         layers.end()?;
-        if config.edge.anonymous && config.drone.mavlink.is_given() {
-            let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
+        if let Some(memberships) = config.memberships()
+            && config.drone.mavlink.is_given()
+        {
+            let setting = memberships.setting();
+            let text = format!("`mavlink`: not with `{setting}`: a system id is granted to a name");
             return Err(Error::config(text));
         }
         // Now rather than once it has enrolled.
         config.drone.mavlink.read()?;
         Ok(config)
+    }
+
+    /// The memberships that a feature makes in place of those under the drone's name, if its settings want them.
+    pub(crate) fn memberships(&self) -> Option<&dyn Memberships> {
+        self.features.iter().find_map(|feature| feature.memberships())
     }
 
     /// The times of the edge.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{
     FORGERIES_CHANNEL, Feed, GroupServices, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
@@ -15,6 +14,7 @@ use quiver_mavlink::{TableOutcome, TableReceiver};
 use quiver_net::Driver;
 use quiver_service::clock;
 use quiver_service::drone::RunningDrone;
+use quiver_service::drone::feature::GroupEdge;
 use rand::Rng as _;
 use rand::rngs::OsRng;
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ const ASK_EVERY: Duration = Duration::from_secs(15);
 const LOGGED_TABLES: u64 = 8;
 
 /// The edge's machine, as its bridge asks it.
-pub(crate) struct EdgeGroup(pub(crate) RunningDrone<AnyEdge<Ristretto255>>);
+pub(crate) struct EdgeGroup(pub(crate) RunningDrone<GroupEdge>);
 
 impl Clone for EdgeGroup {
     fn clone(&self) -> Self {
@@ -102,11 +102,7 @@ where
 }
 
 /// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
-pub(crate) async fn tell_obstacles(
-    running: RunningDrone<AnyEdge<Ristretto255>>,
-    situation: Situation,
-    news: News,
-) {
+pub(crate) async fn tell_obstacles(running: RunningDrone<GroupEdge>, situation: Situation, news: News) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

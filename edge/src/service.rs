@@ -3,9 +3,9 @@
 //! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business
 //! with the KGC, so in a group of thousands none of them keeps a connection to it.
 
-mod anonymous;
 pub(crate) mod confirmation;
 mod host;
+mod memberships;
 mod observer;
 pub(crate) mod send_queue;
 pub(crate) mod situation;
@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Ristretto255};
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
@@ -25,6 +24,7 @@ use quiver_net::{
     group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::feature::{GroupEdge, ServiceContext};
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
@@ -53,7 +53,7 @@ use crate::mavlink::{self, EdgeGroup, ReservedChannels};
 use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
-pub(crate) type ServiceEdge = DroneMachine<AnyEdge<Ristretto255>>;
+pub(crate) type ServiceEdge = DroneMachine<GroupEdge>;
 
 /// Name in errors of a token that came as text.
 const GIVEN: &str = "the token given";
@@ -93,6 +93,7 @@ where
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
     if task == Task::Run {
+        config.features.iter().try_for_each(|feature| feature.check())?;
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
         config.drone.mavlink.check_ports().await?;
@@ -141,10 +142,10 @@ fn unanswered(unreached: &[Unreached], troubles: &[String], connected: bool, dep
 }
 
 /// The ways of an edge's messages.
-const PATHS: Paths<AnyEdge<Ristretto255>> = Paths { relay, audience: |_, handed| handed.len() };
+const PATHS: Paths<GroupEdge> = Paths { relay, audience: |_, handed| handed.len() };
 
 /// Finds the node that passes a drone's messages on to its group.
-fn relay(edge: &AnyEdge<Ristretto255>) -> GroupRelay {
+fn relay(edge: &GroupEdge) -> GroupRelay {
     let Some(edge) = edge.named() else { return GroupRelay::Peers };
     match edge.status().leader {
         Some(leader) => GroupRelay::Leader(leader),
@@ -190,8 +191,10 @@ impl EdgeService<'_> {
         }
         match task {
             Task::Enrol => Ok(()),
-            Task::Run if self.config.edge.anonymous => self.stay_anonymous(&machine).await,
-            Task::Run => self.stay(machine).await,
+            Task::Run => match self.config.memberships() {
+                Some(memberships) => self.stay_otherwise(memberships, &machine).await,
+                None => self.stay(machine).await,
+            },
         }
     }
 
@@ -258,6 +261,7 @@ impl EdgeService<'_> {
         let before = machine.status();
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
         node.topic = Some(group_topic(group.as_str()));
+        self.config.features.iter().try_for_each(|feature| feature.configure(&mut node))?;
         let mut machine = machine.with_group(group.clone());
         if self.config.drone.refuse_stale_revocations {
             machine = machine.with_stale_lists_refused();
@@ -276,7 +280,7 @@ impl EdgeService<'_> {
             host.reserved.news = Some(bridge.feed.news.clone());
         }
         let lacking = host.reserved.lacking.clone();
-        let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
+        let machine = with_parts::<GroupEdge>(Config::FEATURES, machine.into());
         let (mut driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         if let Some(bridge) = &bridge {
             driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
@@ -286,7 +290,7 @@ impl EdgeService<'_> {
         self.metrics.queue = Some(queue.clone());
         let _monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
         if former.is_some_and(|former| former != group) {
-            handle.command(Either::Left(EdgeCommand::Join(group))).await?;
+            handle.command(Either::Left(EdgeCommand::Join(group.clone()))).await?;
         }
         let running = RunningDrone::new(handle, self.drone.client(CALL_TIME)?, PATHS, failures);
         running.hand_over().await;
@@ -302,6 +306,9 @@ impl EdgeService<'_> {
         };
         let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
         tasks.spawn(queue.deliver(running.clone()));
+        let context =
+            ServiceContext { node: &node, group: &group, running: Arc::new(running.machine.clone()) };
+        self.config.features.iter().for_each(|feature| feature.start(&context, &mut tasks));
         if let Some(bridge) = bridge {
             let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
             tasks.spawn(mavlink::tell_obstacles(running.clone(), situation, news));
@@ -364,8 +371,9 @@ impl EdgeService<'_> {
     /// in its identity.
     fn group(&self, drone: &Edge<Ristretto255>) -> Result<Name> {
         let allowed = drone.keypair().map_or(&[][..], |keypair| &keypair.public().identity.groups);
-        // Anonymous drones are admitted by what is certified of them, and show no identity.
-        let is_allowed = |group: &Name| self.config.edge.anonymous || allowed.contains(group);
+        // Where a feature makes the memberships, the drone shows no identity.
+        let is_otherwise = self.config.memberships().is_some();
+        let is_allowed = |group: &Name| is_otherwise || allowed.contains(group);
         let of_identity = || allowed.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
         let Some(given) = &self.config.edge.group else {
             let member = drone.status();

@@ -103,7 +103,8 @@ impl Options {
             enrol_timeout: self.enrol_timeout,
             ..EdgeSettings::default()
         };
-        let config = Config { drone, edge };
+        // What settings of features ask for is of the program alone.
+        let config = Config { drone, edge, features: Vec::new() };
         // Now rather than once it has enrolled.
         config.leader_addresses()?;
         Ok((config, self.unlock, text))

@@ -6,20 +6,25 @@
 //! | module | what it has |
 //! |---|---|
 //! | `abke` | the subcommand `abke`: certified fields as shown |
+//! | `memberships` | an edge's anonymous memberships, one after another |
+//! | `member` | the machine of one of them |
 //! | `gate` | the policy of `leader serve --admission`, and the slot keys of each period |
 //! | `gated_leader` | the machine of a leader with its gate |
-//! | `leader_settings` | flag and setting |
+//! | `edge_settings`, `leader_settings` | flags and settings of both |
 
 mod abke;
+mod edge_settings;
 mod gate;
 mod gated_leader;
 mod leader_settings;
+mod member;
+mod memberships;
 
 use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_service::drone::feature::{CommandFeature, DroneFeature, ServiceFeature};
 use quiver_service::keyring::Keyring;
 
-/// Anonymous admission of an edge: the subcommand `abke`.
+/// Anonymous admission of an edge: the subcommand `abke`, and memberships without a name.
 #[derive(Clone, Copy, Debug)]
 pub struct AnonymousEdgeFeature;
 
@@ -30,6 +35,10 @@ pub struct AdmittingLeaderFeature;
 impl DroneFeature for AnonymousEdgeFeature {
     fn commands(&self) -> Vec<&dyn CommandFeature> {
         vec![self]
+    }
+
+    fn service(&self) -> Option<&dyn ServiceFeature> {
+        Some(self)
     }
 
     fn first_end(&self, keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
