@@ -107,6 +107,7 @@ impl MembershipRunner for ServiceOfMemberships<'_> {
     async fn run(&mut self, machine: Box<dyn FeatureEdge>) -> Result<Option<Box<dyn MembershipEvent>>> {
         let service = &mut self.service;
         let machine = with_parts(Config::FEATURES, GroupEdge::Feature(machine));
+        // Nothing that settings of features add to a node: it could tell this drone from others.
         let mut node = NodeConfig::spoke(NodeKey::random(&mut OsRng)?, Transport::SERVICE);
         node.dial = self.leaders.iter().map(|address| (Route::Leader, address.clone())).collect();
         node.topic = Some(group_topic(self.group.as_str()));
