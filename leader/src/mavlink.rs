@@ -24,7 +24,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
 use crate::control::STANDING_BY;
-use crate::service::AdmittingLeaderNode;
+use crate::service::ServiceLeader;
 
 /// Interval between two looks at whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -74,7 +74,7 @@ impl Forgeries {
     }
 
     /// Makes a new key if tags are guessed under the one in use.
-    pub(crate) async fn answer(self, machine: Handle<AdmittingLeaderNode>) {
+    pub(crate) async fn answer(self, machine: Handle<ServiceLeader>) {
         let mut told = self.0.subscribe();
         while told.changed().await.is_ok() {
             let guessed = *told.borrow_and_update();
@@ -143,14 +143,14 @@ impl Clone for LeaderGroup {
 
 impl GroupServices<Ristretto255> for LeaderGroup {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
-        let sign = move |machine: &AdmittingLeaderNode| machine.sign_datagram(&statement, &mut OsRng);
+        let sign = move |machine: &ServiceLeader| machine.sign_datagram(&statement, &mut OsRng);
         self.running.machine.inspect(sign).await.ok().flatten()
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
         // Only the wall clock is asked: for the end of the drone's identity.
         let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &AdmittingLeaderNode| machine.may_sign_datagrams(now, slot, &drone).is_ok();
+        let may = move |machine: &ServiceLeader| machine.may_sign_datagrams(now, slot, &drone).is_ok();
         self.running.machine.inspect(may).await.unwrap_or(false)
     }
 
@@ -194,10 +194,10 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
 
 /// Lets the driver tell the bridge each key, as soon as it is durable, that there is none any more, at once,
 /// and in which slots those are to whom system ids are granted.
-pub(crate) fn watched<H: Host<AdmittingLeaderNode>>(
-    driver: Driver<AdmittingLeaderNode, H>,
+pub(crate) fn watched<H: Host<ServiceLeader>>(
+    driver: Driver<ServiceLeader, H>,
     granted: Granted,
-) -> Driver<AdmittingLeaderNode, H> {
+) -> Driver<ServiceLeader, H> {
     let mut seen = None;
     driver.with_inspector(move |now, machine, durable| {
         let keys = machine.epoch_keys(now);
@@ -223,7 +223,7 @@ struct SentTable {
 
 /// Spreads the table by signed messages: when it, the epoch, or the number of those who are connected has
 /// changed, now and then, and when a member asks.
-pub(crate) async fn spread(machine: Handle<AdmittingLeaderNode>, news: News, requests: TableRequests) {
+pub(crate) async fn spread(machine: Handle<ServiceLeader>, news: News, requests: TableRequests) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // §20.12: a leader that starts again opens a term, in which numbers begin anew.
@@ -272,7 +272,7 @@ pub(crate) async fn spread(machine: Handle<AdmittingLeaderNode>, news: News, req
 
 /// Sends messages about the table, with a pause after each so that others pass between; `None` if the machine has
 /// stopped.
-async fn send(machine: &Handle<AdmittingLeaderNode>, messages: Vec<Vec<u8>>) -> Option<()> {
+async fn send(machine: &Handle<ServiceLeader>, messages: Vec<Vec<u8>>) -> Option<()> {
     let channel = Name::new(SYSTEM_IDS_CHANNEL).ok()?;
     let count = messages.len();
     for (number, data) in (1..).zip(messages) {

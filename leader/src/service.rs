@@ -41,10 +41,10 @@ use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
 /// The machine of this service.
-pub(crate) type AdmittingLeaderNode = DroneMachine<GroupLeader>;
+pub(crate) type ServiceLeader = DroneMachine<GroupLeader>;
 
 /// Driver of the leader's machine.
-type LeaderDriver = Driver<AdmittingLeaderNode, LeaderHost>;
+type LeaderDriver = Driver<ServiceLeader, LeaderHost>;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
@@ -150,7 +150,7 @@ impl LeaderService<'_> {
         let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports)?;
         driver = mavlink::watched(driver, granted.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &AdmittingLeaderNode, unreached: &[_]| {
+        let look = move |machine: &ServiceLeader, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
@@ -281,7 +281,7 @@ impl LeaderService<'_> {
 }
 
 /// Reports to the leader whether other nodes have its time.
-async fn confirm_clock(mut handle: Handle<AdmittingLeaderNode>) {
+async fn confirm_clock(mut handle: Handle<ServiceLeader>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
@@ -295,7 +295,7 @@ async fn confirm_clock(mut handle: Handle<AdmittingLeaderNode>) {
 
 /// Counts the connections, among those that a message was handed to, that lead to members: an evicted drone
 /// keeps its own.
-fn member_connections(machine: &AdmittingLeaderNode, handed: &[Peer]) -> usize {
+fn member_connections(machine: &ServiceLeader, handed: &[Peer]) -> usize {
     let handed: BTreeSet<_> = handed.iter().collect();
     let reached = |peer: &Peer| handed.contains(&machine.relay_before(*peer).unwrap_or(*peer));
     machine.member_connections().filter(reached).count()

@@ -15,7 +15,7 @@ use quiver_service::drone::{Error, Result, StateStore};
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
 
-use crate::service::AdmittingLeaderNode;
+use crate::service::ServiceLeader;
 
 /// Attachment in the state file: an encoded table without slots.
 const ATTACHMENT: &str = "system-ids";
@@ -173,18 +173,14 @@ impl Granted {
     }
 
     /// Answers a subcommand.
-    pub(crate) async fn answer(
-        &self,
-        machine: &Handle<AdmittingLeaderNode>,
-        request: SystemIdRequest,
-    ) -> Answered {
+    pub(crate) async fn answer(&self, machine: &Handle<ServiceLeader>, request: SystemIdRequest) -> Answered {
         let (said, name) = match request {
             SystemIdRequest::List => return json(&self.rows()),
             SystemIdRequest::Grant { name, id } => (self.grant(&name, id)?, Some(name)),
             SystemIdRequest::Withdraw(name) => (self.withdraw(&name)?, None),
         };
         let granted = self.clone();
-        let place = move |machine: &AdmittingLeaderNode| {
+        let place = move |machine: &ServiceLeader| {
             granted.place(machine);
             name.is_some_and(|name| !granted.has_place(&name))
         };

@@ -15,7 +15,7 @@ use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
-use super::AdmittingLeaderNode;
+use super::ServiceLeader;
 use super::refusals::ToldRefusals;
 use crate::mavlink::{Granted, MemberReports};
 use crate::metrics::{LeaderMetrics, Wave};
@@ -49,24 +49,20 @@ pub(super) struct LeaderHost {
     pub(super) differing: ToldRefusals,
 }
 
-impl Host<AdmittingLeaderNode> for LeaderHost {
+impl Host<ServiceLeader> for LeaderHost {
     fn persist(&mut self, records: &[LeaderNodeRecord]) -> Result<(), HostError> {
         let records: Vec<_> = records.iter().filter_map(Either::left).map(LeaderRecord::as_bytes).collect();
         tokio::task::block_in_place(|| self.store.append(&records)).map_err(Into::into)
     }
 
-    fn persist_of(
-        &mut self,
-        machine: &AdmittingLeaderNode,
-        records: &[LeaderNodeRecord],
-    ) -> Result<(), HostError> {
+    fn persist_of(&mut self, machine: &ServiceLeader, records: &[LeaderNodeRecord]) -> Result<(), HostError> {
         // The records of the leader itself are all there are.
         let records: Vec<_> = records.iter().filter_map(Either::left).cloned().collect();
         tokio::task::block_in_place(|| store::persist(&self.store, &mut self.void, machine, &records))
             .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &AdmittingLeaderNode, event: Either<GroupLeaderEvent, AnyPartEvent>) {
+    fn event(&mut self, machine: &ServiceLeader, event: Either<GroupLeaderEvent, AnyPartEvent>) {
         let event = match event {
             Either::Left(GroupLeaderEvent::Leader(event)) => event,
             Either::Left(GroupLeaderEvent::Denied { peer, why }) => {
@@ -115,16 +111,16 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
         self.differing.forget(peer);
     }
 
-    fn vouch(&mut self, machine: &AdmittingLeaderNode, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &ServiceLeader, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn voucher(&mut self, machine: &AdmittingLeaderNode, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &ServiceLeader, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
-    fn drone(&mut self, machine: &AdmittingLeaderNode, peer: Peer) -> Option<String> {
+    fn drone(&mut self, machine: &ServiceLeader, peer: Peer) -> Option<String> {
         machine.drone_behind(peer).map(Name::to_string)
     }
 
@@ -134,7 +130,7 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
 }
 
 impl LeaderHost {
-    fn log(&self, machine: &AdmittingLeaderNode, event: &LeaderEvent) {
+    fn log(&self, machine: &ServiceLeader, event: &LeaderEvent) {
         match event {
             LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
@@ -226,7 +222,7 @@ impl LeaderHost {
     }
 
     /// A peer by its name, if it is known, and its address, or its relay's.
-    fn peer(&self, machine: &AdmittingLeaderNode, peer: Peer) -> String {
+    fn peer(&self, machine: &ServiceLeader, peer: Peer) -> String {
         let place = self.places.get(&machine.relay_before(peer).unwrap_or(peer));
         let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {
