@@ -16,8 +16,6 @@ use quiver_message::{EnrolCookie, EnrolReply, EnrolRequest, Message, RefusalReas
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
-#[cfg(feature = "threshold")]
-pub use self::coordinator::done;
 pub(crate) use self::single::Single;
 pub use self::trouble::EnrolmentTrouble;
 use crate::Kgcs;

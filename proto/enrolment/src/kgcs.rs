@@ -3,10 +3,15 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use quiver_ainq::{KgcId, Suite};
+use quiver_ainq::{Deployment, DroneKeypair, KgcId, Suite};
 use quiver_machine::Backoff;
+use quiver_message::Message;
+use rand_core::CryptoRngCore;
 
 use crate::client::{KgcSelection, Single};
+
+/// Maker of a drone's message to each KGC once it has a key.
+type NoticeMaker<S> = fn(&Deployment<S>, &DroneKeypair<S>, &mut dyn CryptoRngCore) -> Option<Message<S>>;
 
 /// The KGCs a drone enrols with.
 #[derive(Clone, Debug)]
@@ -14,13 +19,15 @@ pub struct Kgcs<S: Suite> {
     pub(crate) ids: Vec<KgcId>,
     /// Selection of the KGCs that are asked. Only callers that name a quorum link the arithmetic of quorums.
     pub(crate) select: fn(Backoff) -> Box<dyn KgcSelection<S>>,
+    /// Maker of the message to each KGC once the drone has a key. A single KGC needs none, because it makes no shares.
+    pub(crate) notify: NoticeMaker<S>,
 }
 
 impl<S: Suite> Kgcs<S> {
     /// A single KGC, whose id is 1.
     #[must_use]
     pub fn single() -> Self {
-        Self { ids: alloc::vec![1], select: |backoff| Box::new(Single::new(backoff)) }
+        Self { ids: alloc::vec![1], select: |backoff| Box::new(Single::new(backoff)), notify: |_, _, _| None }
     }
 
     /// Returns true if a quorum issues.
@@ -31,6 +38,17 @@ impl<S: Suite> Kgcs<S> {
 
     pub(crate) fn select(&self, backoff: Backoff) -> Box<dyn KgcSelection<S>> {
         (self.select)(backoff)
+    }
+
+    /// The message to each KGC once the drone has a key, if a quorum issues: no more shares are to be made for its token.
+    /// To be sent at every contact, because nothing answers it.
+    pub fn notice_of_key(
+        &self,
+        deployment: &Deployment<S>,
+        keypair: &DroneKeypair<S>,
+        rng: &mut dyn CryptoRngCore,
+    ) -> Option<Message<S>> {
+        (self.notify)(deployment, keypair, rng)
     }
 
     /// Ids of the KGCs, as configured.

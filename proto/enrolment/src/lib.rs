@@ -30,7 +30,7 @@ pub use client::{EnrolmentClient, EnrolmentStep, EnrolmentTrouble, Steps};
 #[cfg(feature = "services")]
 pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
 pub use kgcs::Kgcs;
+#[cfg(feature = "threshold")]
+pub use threshold::QuorumSuite;
 #[cfg(feature = "services")]
 pub use threshold::{KgcSigningKey, MasterShare};
-#[cfg(feature = "threshold")]
-pub use {client::done, threshold::QuorumSuite};

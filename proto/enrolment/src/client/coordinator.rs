@@ -47,14 +47,18 @@ impl<S: QuorumSuite> Kgcs<S> {
     pub fn quorum(ids: Vec<KgcId>) -> Self {
         match ids.len() {
             0 | 1 => Self { ids, ..Self::single() },
-            _ => Self { ids, select: |backoff| Box::new(Coordinator::new(backoff)) },
+            _ => Self {
+                ids,
+                select: |backoff| Box::new(Coordinator::new(backoff)),
+                notify: |deployment, keypair, rng| Some(done(deployment, keypair, rng)),
+            },
         }
     }
 }
 
 /// An enrolled drone's message to the KGCs of a quorum: it holds a key, so no more shares are to be made for
 /// its token.
-pub fn done<S: Suite>(
+fn done<S: Suite>(
     deployment: &Deployment<S>,
     keypair: &DroneKeypair<S>,
     rng: &mut dyn CryptoRngCore,

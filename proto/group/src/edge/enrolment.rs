@@ -5,8 +5,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, DronePublicKey, Error, IssuedToken, PendingEnrolment, Suite};
-#[cfg(feature = "threshold")]
-use quiver_enrolment::done;
 use quiver_enrolment::{EnrolmentClient, EnrolmentStep, Kgcs, Steps};
 use quiver_machine::{Backoff, Context, Peer, due};
 use quiver_message::{Message, RefusalReason};
@@ -71,7 +69,6 @@ impl<S: Suite> Enrolment<S> {
             _ => Vec::new(),
         };
         let enrolled = self.carry_out(cx, steps);
-        #[cfg(feature = "threshold")]
         if let EnrolmentInput::Connected(kgc) = input {
             // §3.6: to each KGC, and again at every later contact.
             self.prove(cx, kgc);
@@ -116,24 +113,21 @@ impl<S: Suite> Enrolment<S> {
     fn activate(&mut self, cx: &mut EnrolmentContext<'_, S>, keypair: DroneKeypair<S>) {
         let name = keypair.public().identity.name.clone();
         self.keypair = Some(keypair);
-        #[cfg(feature = "threshold")]
         let quorum = self.client.as_ref().map(|client| client.quorum()).unwrap_or_default();
         // The token is used up, and the secret value lives on in the key alone.
         (self.client, self.token) = (None, None);
         // §3.6: the key is durable before the quorum is notified.
         cx.out.persist(StateChanged);
-        #[cfg(feature = "threshold")]
         quorum.into_iter().for_each(|kgc| self.prove(cx, kgc));
         cx.out.event(EdgeEvent::Enrolled { name });
     }
 
     /// §3.9: a KGC makes no more shares for the token of a drone that proved to hold a key. Sent at every
     /// contact, for nothing answers it.
-    #[cfg(feature = "threshold")]
     fn prove(&self, cx: &mut EnrolmentContext<'_, S>, kgc: Peer) {
-        if let (Some(keypair), true) = (&self.keypair, self.kgcs.is_quorum()) {
-            let message = done(cx.deployment, keypair, cx.rng);
-            cx.send(kgc, &message);
+        let Some(keypair) = &self.keypair else { return };
+        if let Some(notice) = self.kgcs.notice_of_key(cx.deployment, keypair, cx.rng) {
+            cx.send(kgc, &notice);
         }
     }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Role, Suite};
-use quiver_enrolment::{EnrolmentClient, EnrolmentStep, Steps, done};
+use quiver_enrolment::{EnrolmentClient, EnrolmentStep, Steps};
 use quiver_machine::{Backoff, Peer, due};
 use quiver_message::{Message, RefusalReason};
 
@@ -126,8 +126,8 @@ impl<S: Suite> Enrolment<S> {
 /// §3.9: a KGC of a quorum makes no more shares for the token of a drone that proved to hold a key. Sent at
 /// every contact, because there is no answer to it.
 pub(super) fn prove_enrolment<S: Suite>(cx: &mut LeaderContext<'_, S>, kgc: Peer) {
-    if let (Some(keypair), true) = (&cx.store.keypair, cx.config.kgcs.is_quorum()) {
-        let message = done(&cx.config.deployment, keypair, cx.rng);
-        cx.send(kgc, &message);
+    let Some(keypair) = &cx.store.keypair else { return };
+    if let Some(notice) = cx.config.kgcs.notice_of_key(&cx.config.deployment, keypair, cx.rng) {
+        cx.send(kgc, &notice);
     }
 }
