@@ -21,9 +21,11 @@
 //! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abke`] | certified fields as shown |
+//! | [`addresses`] | addresses of nodes in settings |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
 pub mod abke;
+pub mod addresses;
 pub mod atomic_file;
 mod error;
 pub mod feature;

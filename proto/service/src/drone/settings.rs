@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use quiver_net::Multiaddr;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::parse_dialled_addresses;
 use super::mavlink::MavlinkSettings;
 use crate::Result;
-use crate::config::{Layers, ServiceSettings, parse_dialled_addresses};
+use crate::config::{Layers, ServiceSettings};
 use crate::deployment_file::DeploymentFile;
 
 /// Settings of every drone's program.
