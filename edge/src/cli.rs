@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::abke::AbkeCommand;
+use quiver_service::drone::feature::ServiceFlags;
 use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
@@ -140,6 +141,9 @@ pub(crate) struct RunArgs {
     /// 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true, help_heading = "Anonymous joins")]
     pub(crate) answers: Option<u32>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) features: ServiceFlags<Config>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) mavlink: MavlinkArgs,

@@ -12,18 +12,20 @@ use quiver_net::Multiaddr;
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::addresses::parse_dialled_addresses;
-use quiver_service::drone::feature::Features;
+use quiver_service::drone::feature::{Features, ServiceParts, settings};
 use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
 /// All settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Config {
     /// Settings of every drone's program.
     pub(crate) drone: DroneSettings,
     /// Settings of an edge.
     pub(crate) edge: EdgeSettings,
+    /// Settings of this build's features.
+    pub(crate) features: ServiceParts,
 }
 
 /// The settings of an edge.
@@ -83,8 +85,10 @@ impl Config {
     /// Takes the settings out of their layers.
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let drone = DroneSettings::read(&mut layers, Self::NAME)?;
-        let config = Self { drone, edge: layers.part(EdgeSettings::default())? };
+        let features = settings(Self::FEATURES, &mut layers)?;
+        let config = Self { drone, edge: layers.part(EdgeSettings::default())?, features };
         layers.end()?;
+        config.features.iter().try_for_each(|feature| feature.check_settings(config.edge.anonymous))?;
         if config.edge.anonymous && config.drone.mavlink.is_given() {
             let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
             return Err(Error::config(text));

@@ -2,14 +2,14 @@
 
 use quiver_admission::AnyEdge;
 use quiver_ainq::{DroneKeypair, Epoch, Name, Ristretto255, UnixTime};
-use quiver_bridge::Obstacle;
 use quiver_group::KemState;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
-use quiver_net::{Unreached, readable};
+use quiver_net::{Stopped, Unreached, readable};
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
+use quiver_service::drone::feature::KeyObstacle;
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, RunningDrone};
@@ -259,24 +259,23 @@ impl MachineState {
     }
 }
 
-/// Reason why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is
-/// lacking.
+/// Reason why the drone has no valid key; `None` if nothing but a leader is lacking.
 pub(crate) async fn obstacle(
     running: &RunningDrone<AnyEdge<Ristretto255>>,
     situation: &Situation,
-) -> Result<Option<Obstacle>, String> {
-    let machine = MachineState::read(running).await?;
+) -> Result<Option<KeyObstacle>, Stopped> {
+    let machine = MachineState::read(running).await.map_err(|_| Stopped)?;
     let told = machine.trouble(situation).and_then(|trouble| match trouble.standing {
-        MembershipState::Evicted if trouble.is_in_doubt() => Some(Obstacle::Removed),
-        MembershipState::Evicted => Some(Obstacle::Evicted),
-        MembershipState::Copied => Some(Obstacle::Removed),
-        MembershipState::Revoked => Some(Obstacle::Revoked),
-        MembershipState::Refused => Some(Obstacle::Refused),
-        MembershipState::Left => Some(Obstacle::Left),
+        MembershipState::Evicted if trouble.is_in_doubt() => Some(KeyObstacle::Removed),
+        MembershipState::Evicted => Some(KeyObstacle::Evicted),
+        MembershipState::Copied => Some(KeyObstacle::Removed),
+        MembershipState::Revoked => Some(KeyObstacle::Revoked),
+        MembershipState::Refused => Some(KeyObstacle::Refused),
+        MembershipState::Left => Some(KeyObstacle::Left),
         MembershipState::Joining | MembershipState::Member | MembershipState::Behind => None,
     });
     // By a wrong clock a key is over that others use.
-    Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
+    Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| KeyObstacle::Clock)))
 }
 
 /// Reason why queued messages wait, if it is another than that no leader is there.

@@ -1,20 +1,19 @@
 //! MAVLink programs beside an edge: what their bridge is told of the group, and asks of it; the table of system
 //! ids as it is received, and asked for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::AnyEdge;
-use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
+use quiver_ainq::{DronePublicKey, EpochKeys, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, Feed, GroupServices, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    FORGERIES_CHANNEL, Feed, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
 };
 use quiver_group::{EdgeCommand, EdgeEvent, MessageOrigin};
 use quiver_machine::{Either, Now};
 use quiver_mavlink::{TableOutcome, TableReceiver};
-use quiver_net::Driver;
 use quiver_service::clock;
 use quiver_service::drone::RunningDrone;
+use quiver_service::drone::feature::KeyObstacle;
 use rand::Rng as _;
 use rand::rngs::OsRng;
 use tokio::sync::watch;
@@ -87,18 +86,15 @@ impl GroupServices<Ristretto255> for EdgeGroup {
     }
 }
 
-/// Lets the driver tell the bridge each key, as soon as it is durable, and that there is none any more, at
-/// once.
-pub(crate) fn watched<H>(
-    driver: Driver<ServiceEdge, H>,
-    feed: Arc<Feed<Ristretto255>>,
-) -> Driver<ServiceEdge, H>
-where
-    H: quiver_net::Host<ServiceEdge>,
-{
-    driver.with_inspector(move |now, machine, durable| {
-        feed.set_keys(machine.named().and_then(|edge| edge.epoch_keys(now)), durable);
-    })
+/// Tells the bridge, if there is one, each key as soon as it is durable, and that there is none any more, at once.
+pub(crate) fn tell_keys(
+    feed: Option<&Feed<Ristretto255>>,
+    keys: Option<EpochKeys<Ristretto255>>,
+    durable: bool,
+) {
+    if let Some(feed) = feed {
+        feed.set_keys(keys, durable);
+    }
 }
 
 /// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
@@ -112,9 +108,21 @@ pub(crate) async fn tell_obstacles(
     loop {
         looking.tick().await;
         match control::obstacle(&running, &situation).await {
-            Ok(obstacle) => news.set_obstacle(obstacle),
+            Ok(obstacle) => news.set_obstacle(obstacle.map(told)),
             Err(_) => return,
         }
+    }
+}
+
+/// The same as the bridge says it.
+const fn told(obstacle: KeyObstacle) -> Obstacle {
+    match obstacle {
+        KeyObstacle::Evicted => Obstacle::Evicted,
+        KeyObstacle::Removed => Obstacle::Removed,
+        KeyObstacle::Revoked => Obstacle::Revoked,
+        KeyObstacle::Refused => Obstacle::Refused,
+        KeyObstacle::Left => Obstacle::Left,
+        KeyObstacle::Clock => Obstacle::Clock,
     }
 }
 
@@ -241,6 +249,8 @@ impl ReservedChannels {
 mod tests {
     use quiver_bridge::feed;
     use quiver_mavlink::{IssuedSystemIds, SystemIds, TableIssuer};
+
+    use std::sync::Arc;
 
     use super::*;
 

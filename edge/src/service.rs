@@ -6,6 +6,7 @@
 mod anonymous;
 pub(crate) mod confirmation;
 mod host;
+mod member;
 mod observer;
 pub(crate) mod send_queue;
 pub(crate) mod situation;
@@ -25,6 +26,9 @@ use quiver_net::{
     group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::feature::{
+    OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
+};
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
@@ -44,6 +48,7 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use self::host::{EdgeHost, Keeping, ObservedConnections};
+use self::member::RunningMember;
 pub(crate) use self::observer::{EdgeNodeEvent, Observer, Printer, RunningEdge};
 use self::send_queue::SendQueue;
 use self::situation::Situation;
@@ -95,6 +100,10 @@ where
     if task == Task::Run {
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
+        for feature in &config.features {
+            feature.check()?;
+            feature.check_ports().await?;
+        }
         config.drone.mavlink.check_ports().await?;
     }
     private_file::create_directory(&config.drone.data_dir)?;
@@ -105,8 +114,8 @@ where
     let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
     file.keep(&config.drone.data_dir)?;
     let situation = Situation::new(clock::unix_now());
-    let service =
-        EdgeService { drone, config, observer, metrics: EdgeMetrics::default(), situation, shutdown };
+    let (metrics, parts) = (EdgeMetrics::default(), RunningParts::default());
+    let service = EdgeService { drone, config, observer, metrics, parts, situation, shutdown };
     service.work(newest(records), token, task).await
 }
 
@@ -159,6 +168,8 @@ struct EdgeService<'a> {
     config: &'a Config,
     observer: Arc<dyn Observer>,
     metrics: EdgeMetrics,
+    /// Parts of features, once it is enrolled.
+    parts: RunningParts,
     situation: Situation,
     shutdown: Shutdown,
 }
@@ -187,6 +198,10 @@ impl EdgeService<'_> {
             }
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
+        }
+        if task == Task::Run {
+            let context = OpenContext { deployment: &self.drone.deployment, store: &self.drone.store };
+            self.parts = RunningParts::open(&self.config.features, context).await?;
         }
         match task {
             Task::Enrol => Ok(()),
@@ -278,15 +293,19 @@ impl EdgeService<'_> {
         let lacking = host.reserved.lacking.clone();
         let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
         let (mut driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-        if let Some(bridge) = &bridge {
-            driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
-        }
+        let (feed, parts) = (bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed)), self.parts.clone());
+        driver = driver.with_inspector(move |now, machine, durable| {
+            if let Some(edge) = machine.named() {
+                mavlink::tell_keys(feed.as_deref(), edge.epoch_keys(now), durable);
+                parts.look(now, RoleMachine::Edge(edge), durable);
+            }
+        });
         let leaders = Some(node.dial.len());
         let queue = SendQueue::open(&self.drone.store);
         self.metrics.queue = Some(queue.clone());
         let _monitor = self.monitor(self.config.drone.metrics, handle.clone(), leaders).await?;
         if former.is_some_and(|former| former != group) {
-            handle.command(Either::Left(EdgeCommand::Join(group))).await?;
+            handle.command(Either::Left(EdgeCommand::Join(group.clone()))).await?;
         }
         let running = RunningDrone::new(handle, self.drone.client(CALL_TIME)?, PATHS, failures);
         running.hand_over().await;
@@ -294,13 +313,26 @@ impl EdgeService<'_> {
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
-        let report = self.metrics.mavlink.clone();
+        let (report, parts) = (self.metrics.mavlink.clone(), self.parts.clone());
         let answer = move |running, request| {
-            let report = report.clone().filter(|_| request == control::EdgeRequest::Status);
+            let is_status = request == control::EdgeRequest::Status;
+            let report = report.clone().filter(|_| is_status);
+            let parts = if is_status { parts.clone() } else { RunningParts::default() };
             let answer = control::answer(running, around.clone(), request);
-            async move { with_status(answer.await, report.as_ref()) }
+            async move { parts.with_report(with_status(answer.await, report.as_ref())) }
         };
-        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
+        let member = RunningMember { edge: running.clone(), situation: self.situation.clone() };
+        let node_that_runs: Arc<dyn RunningNode> = Arc::new(member);
+        let place = (self.config.drone.data_dir.as_path(), Config::NAME);
+        let _control =
+            running.serve(&mut tasks, place, (node_that_runs.clone(), self.parts.clone()), answer)?;
+        let context = ServiceContext {
+            node: &node,
+            group: &group,
+            channels: channels(Config::FEATURES),
+            running: node_that_runs,
+        };
+        self.parts.start(&context, &mut tasks);
         tasks.spawn(queue.deliver(running.clone()));
         if let Some(bridge) = bridge {
             let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
@@ -341,6 +373,7 @@ impl EdgeService<'_> {
             metrics: self.metrics.clone(),
             situation: self.situation.clone(),
             reserved: ReservedChannels::default(),
+            parts: self.parts.clone(),
         }
     }
 
@@ -355,7 +388,10 @@ impl EdgeService<'_> {
         let metrics = self.metrics.clone();
         let look = move |machine: &ServiceEdge, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
-        let register = |registry: &mut _| self.metrics.register(registry);
+        let register = |registry: &mut _| {
+            self.parts.register(registry);
+            self.metrics.register(registry);
+        };
         let place = MonitorPlace { role: Config::NAME, data_dir: &self.config.drone.data_dir, address };
         Ok(health::monitor(place, handle, troubles, register, look).await?)
     }

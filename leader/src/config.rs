@@ -150,6 +150,7 @@ impl Config {
         let config = Self { drone, leader: layers.part(LeaderSettings::default())?, features };
         layers.end()?;
         config.leader.check()?;
+        config.features.iter().try_for_each(|feature| feature.check_settings(false))?;
         mavlink::grants(&config.leader.system_id)?;
         // Now rather than once it has enrolled.
         config.drone.mavlink.read()?;

@@ -10,6 +10,7 @@ use quiver_machine::Either;
 use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
+use quiver_service::drone::feature::STANDING_BY;
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
@@ -29,9 +30,6 @@ const EPOCH_TIME: Duration = Duration::from_secs(20);
 pub(crate) const MEMBERS_SHOWN: usize = 10_000;
 /// Members that are behind and that a status names.
 pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
-
-/// The stance of a leader that stands by.
-pub(crate) const STANDING_BY: &str = "standing by";
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,14 +6,7 @@ use quiver_service::drone::feature::Features;
 /// The features.
 pub(crate) const FEATURES: Features = &[
     #[cfg(feature = "boards")]
-    // Boards speak no MAVLink, and make no new key.
-    &quiver_boards::BoardFeature {
-        withheld: &[
-            quiver_bridge::SYSTEM_IDS_CHANNEL,
-            quiver_bridge::SYSTEM_IDS_REQUEST_CHANNEL,
-            quiver_bridge::FORGERIES_CHANNEL,
-        ],
-    },
+    &quiver_boards::BoardFeature,
     #[cfg(feature = "attributes")]
     &quiver_attributes::AttributeFeature,
     #[cfg(feature = "conditions")]

@@ -16,6 +16,7 @@ use quiver_machine::{Either, Now};
 use quiver_mavlink::{SystemIds, TableIssuer, TableReceiver};
 use quiver_net::{Driver, Handle, Host};
 use quiver_service::clock;
+use quiver_service::drone::feature::{RoleMachine, RunningParts, STANDING_BY};
 use quiver_service::drone::request::Answered;
 use quiver_service::drone::{Error, Result, RunningDrone};
 use rand::rngs::OsRng;
@@ -23,7 +24,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
-use crate::control::STANDING_BY;
 use crate::service::AdmittingLeaderNode;
 
 /// Interval between two looks at whether somebody lacks the table.
@@ -197,6 +197,7 @@ pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
 pub(crate) fn watched<H: Host<AdmittingLeaderNode>>(
     driver: Driver<AdmittingLeaderNode, H>,
     granted: Granted,
+    parts: RunningParts,
 ) -> Driver<AdmittingLeaderNode, H> {
     let mut seen = None;
     driver.with_inspector(move |now, machine, durable| {
@@ -210,6 +211,7 @@ pub(crate) fn watched<H: Host<AdmittingLeaderNode>>(
         let stands_by = || matches!(machine.status().stance, Stance::StandingBy { .. });
         granted.feed.news.set_obstacle((keys.is_none() && stands_by()).then_some(Obstacle::StandsBy));
         granted.feed.set_keys(keys, durable);
+        parts.look(now, RoleMachine::Leader(machine), durable);
     })
 }
 

@@ -1,6 +1,7 @@
 //! Runs a leader (`leader serve`): its machine, its state file and the network, until a signal comes.
 
 mod host;
+mod member;
 mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::feature::ServiceContext;
+use quiver_service::drone::feature::{OpenContext, RunningNode, RunningParts, ServiceContext, channels};
 use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
@@ -34,6 +35,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
 use self::host::LeaderHost;
+use self::member::RunningMember;
 use self::refusals::ToldRefusals;
 use crate::admission::{self, PolicyFile};
 use crate::config::Config;
@@ -59,6 +61,9 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
     monitoring::check_address(config.drone.metrics)?;
+    for feature in &config.features {
+        feature.check_ports().await?;
+    }
     config.drone.mavlink.check_ports().await?;
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.drone.data_dir)?;
@@ -154,6 +159,8 @@ impl LeaderService<'_> {
             self.output.line(&told);
         }
         let node = self.node(&group)?;
+        let context = OpenContext { deployment: &self.drone.deployment, store: &self.drone.store };
+        let parts = RunningParts::open(&self.config.features, context).await?;
         let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
         self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
         let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
@@ -162,31 +169,38 @@ impl LeaderService<'_> {
         let reports = MemberReports::default();
         let given = mavlink::grants(&self.config.leader.system_id)?;
         let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
-        let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports)?;
-        driver = mavlink::watched(driver, granted.clone());
+        let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports, &parts)?;
+        driver = mavlink::watched(driver, granted.clone(), parts.clone());
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &AdmittingLeaderNode, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
         let place = MonitorPlace { role: Config::NAME, data_dir: &drone.data_dir, address: drone.metrics };
-        let register = |registry: &mut _| self.metrics.register(registry);
+        let register = |registry: &mut _| {
+            parts.register(registry);
+            self.metrics.register(registry);
+        };
         let _monitor = health::monitor(place, running.machine.clone(), troubles, register, look).await?;
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();
         let report = self.metrics.mavlink.clone();
+        let answering = parts.clone();
         let answer = move |running, request| {
             let (events, is_status) =
                 (events.clone(), matches!(request, control::LeaderRequest::Status { .. }));
             let report = report.clone().filter(|_| is_status);
+            let reporting = if is_status { answering.clone() } else { RunningParts::default() };
             let granted = granted.clone();
             async move {
                 let answered = control::answer(running, events, granted, request).await;
-                mavlink::with_stance(with_status(answered, report.as_ref()))
+                reporting.with_report(mavlink::with_stance(with_status(answered, report.as_ref())))
             }
         };
-        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
+        let node_that_runs: Arc<dyn RunningNode> = Arc::new(RunningMember(running.machine.clone()));
+        let place = (drone.data_dir.as_path(), Config::NAME);
+        let _control = running.serve(&mut tasks, place, (node_that_runs.clone(), parts.clone()), answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
         if let Some(bridge) = bridge {
             let forgeries = reports.forgeries.clone();
@@ -195,9 +209,14 @@ impl LeaderService<'_> {
         let requests = reports.table_requests.clone();
         tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone(), requests));
         tasks.spawn(reports.forgeries.answer(running.machine.clone()));
-        let machine = Arc::new(running.machine.clone());
-        let context = ServiceContext { node: &node, group: &group, running: machine };
-        self.config.features.iter().for_each(|feature| feature.start(&context, &mut tasks));
+        let mut channels = channels(Config::FEATURES);
+        channels.extend([
+            quiver_bridge::SYSTEM_IDS_CHANNEL,
+            quiver_bridge::SYSTEM_IDS_REQUEST_CHANNEL,
+            quiver_bridge::FORGERIES_CHANNEL,
+        ]);
+        let context = ServiceContext { node: &node, group: &group, channels, running: node_that_runs };
+        parts.start(&context, &mut tasks);
         if let Some(authority) = demanded {
             tasks.spawn(admission::keep_slot_keys(running, authority));
         } else if self.config.drone.attributes {
@@ -214,6 +233,7 @@ impl LeaderService<'_> {
         machine: AdmittingLeader<Ristretto255>,
         granted: Option<&Granted>,
         reports: &MemberReports,
+        parts: &RunningParts,
     ) -> Result<(LeaderDriver, RunningDrone<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
@@ -229,6 +249,7 @@ impl LeaderService<'_> {
             metrics: self.metrics.clone(),
             reports: reports.clone(),
             granted: granted.cloned(),
+            parts: parts.clone(),
             wave: Wave::default(),
             refusals: ToldRefusals::default(),
             differing: ToldRefusals::default(),
@@ -244,7 +265,8 @@ impl LeaderService<'_> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (driver, running) = self.driver(&node, machine, None, &MemberReports::default())?;
+        let (reports, parts) = (MemberReports::default(), RunningParts::default());
+        let (driver, running) = self.driver(&node, machine, None, &reports, &parts)?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

@@ -11,6 +11,7 @@ use quiver_machine::{Either, Peer, RefusalReason, Route, Snapshot};
 use quiver_net::{Host, HostError};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
+use quiver_service::drone::feature::{RoleEvent, RunningParts};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
@@ -46,6 +47,7 @@ pub(super) struct EdgeHost {
     pub(super) metrics: EdgeMetrics,
     pub(super) situation: Situation,
     pub(super) reserved: ReservedChannels,
+    pub(super) parts: RunningParts,
 }
 
 impl EdgeHost {
@@ -83,12 +85,13 @@ impl Host<ServiceEdge> for EdgeHost {
     }
 
     fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
+        let status = machine.status();
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
-            && self.reserved.take(event, machine.status().epoch.map(|epoch| epoch.term))
+            && (self.reserved.take(event, status.epoch.map(|epoch| epoch.term))
+                || self.parts.take(status.epoch, RoleEvent::Edge(event)))
         {
             return;
         }
-        let status = machine.status();
         self.observer.event(&status, &event);
         match event {
             Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(&status, event),

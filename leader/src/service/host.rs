@@ -10,7 +10,7 @@ use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::AnyPartEvent;
+use quiver_service::drone::feature::{AnyPartEvent, RoleEvent, RunningParts};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
@@ -44,6 +44,7 @@ pub(super) struct LeaderHost {
     pub(super) reports: MemberReports,
     /// The table of system ids, which tells the bridge; `None` before the leader can have members.
     pub(super) granted: Option<Granted>,
+    pub(super) parts: RunningParts,
     pub(super) wave: Wave,
     pub(super) refusals: ToldRefusals,
     /// Peers with another deployment file.
@@ -79,7 +80,8 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
                 None => return self.output.part(&self.group, &*event),
             },
         };
-        if self.reports.take(&event) {
+        let epoch = machine.status().epoch;
+        if self.reports.take(&event) || self.parts.take(epoch, RoleEvent::Leader(&event)) {
             return;
         }
         if let Some(granted) = &self.granted {

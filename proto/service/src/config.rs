@@ -74,6 +74,12 @@ pub struct Layers {
 }
 
 impl Layers {
+    /// Makes the layers of a program that is given nothing: no file, no variable and no flag is read.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { figment: Figment::new(), prefix: String::new(), known: BTreeSet::new() }
+    }
+
     /// Reads the file, the environment (`QUIVER_KGC_…` for the program `kgc`) and the flags that every subcommand
     /// has.
     ///

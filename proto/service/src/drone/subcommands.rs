@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::abke::{AbkeCommand, print_certified};
-use super::feature::{self, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
+use super::feature::{
+    self, FETCHED_IS_KEPT, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand,
+};
 use super::request::{DroneRequest, KeyAnswer, KeyRequest};
 use super::running::DroneIdentity;
 use super::send::SendReport;
@@ -42,6 +44,15 @@ impl<P: DroneProgram> DroneCommand<P> {
         matches!(self, Self::Feature(command) if command.0.serves())
     }
 
+    /// Advice on how to go on after a signal.
+    #[must_use]
+    pub fn after_a_signal(&self) -> &'static str {
+        match self {
+            Self::Health(_) => FETCHED_IS_KEPT,
+            Self::Feature(command) => command.0.after_a_signal(),
+        }
+    }
+
     /// Adds the settings that it was given.
     ///
     /// # Errors
@@ -59,8 +70,15 @@ impl<P: DroneProgram> DroneCommand<P> {
 /// # Errors
 /// Those of [`call`].
 pub async fn ask<P: DroneProgram, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
-    let request = DroneRequest::Role(request);
-    let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, &request);
+    ask_service(program, &DroneRequest::Role(request)).await
+}
+
+/// Asks the running service of this program.
+async fn ask_service<P: DroneProgram, A: DeserializeOwned>(
+    program: &P,
+    request: &DroneRequest<impl Serialize>,
+) -> Result<A> {
+    let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, request);
     tokio::pin!(answer);
     Ok(tokio::select! {
         answer = &mut answer => answer?,
@@ -183,6 +201,10 @@ impl<P: DroneProgram> FeatureCaller for Subcommands<'_, P> {
             KeyAnswer::Feature(answer) => Ok(answer),
             other => Err(other.unexpected()),
         }
+    }
+
+    async fn ask(&self, request: FeatureRequest) -> Result<FeatureAnswer> {
+        ask_service(self.program, &DroneRequest::<()>::Part(request)).await
     }
 
     async fn send(&self, request: FeatureRequest) -> Result<SendReport> {
