@@ -40,6 +40,7 @@ mod cli;
 mod config;
 mod control;
 mod features;
+#[path = "../../proto/features/datagrams/drone/src/edge.rs"]
 mod mavlink;
 mod metrics;
 mod program;

@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod control;
 mod features;
+#[path = "../../proto/features/datagrams/drone/src/leader.rs"]
 mod mavlink;
 mod metrics;
 mod service;

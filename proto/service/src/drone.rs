@@ -33,6 +33,7 @@ pub mod fetch;
 pub mod health;
 pub mod kem_row;
 pub mod keys;
+#[path = "../../features/datagrams/drone/src/settings.rs"]
 pub mod mavlink;
 pub mod metrics;
 pub mod output;

@@ -1,5 +1,6 @@
 //! MAVLink programs beside a leader, and the group's table of system ids: grants by name, spread signed.
 
+#[path = "leader/granted.rs"]
 mod granted;
 
 use std::sync::Arc;
