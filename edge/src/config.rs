@@ -89,12 +89,6 @@ impl Config {
         let config = Self { drone, edge: layers.part(EdgeSettings::default())?, features };
         layers.end()?;
         config.features.iter().try_for_each(|feature| feature.check_settings(config.edge.anonymous))?;
-        if config.edge.anonymous && config.drone.mavlink.is_given() {
-            let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
-            return Err(Error::config(text));
-        }
-        // Now rather than once it has enrolled.
-        config.drone.mavlink.read()?;
         Ok(config)
     }
 

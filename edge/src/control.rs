@@ -9,14 +9,16 @@ use quiver_net::{Stopped, Unreached, readable};
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
-use quiver_service::drone::feature::KeyObstacle;
+use quiver_service::drone::feature::{KeyObstacle, status_rows};
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::features::FEATURES;
 use crate::metrics::clock_contradiction;
 use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
 use crate::service::situation::{ANEW, END_THE_COPY, MembershipState, Situation, Trouble};
@@ -107,9 +109,9 @@ pub(crate) struct EdgeStatusReply {
     /// Source that says that another process runs with a copy of this drone's identity, if there is one.
     #[serde(default)]
     pub(crate) duplicate: Option<String>,
-    /// MAVLink programs beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mavlink: Option<quiver_bridge::BridgeStatus>,
+    /// Fields of features.
+    #[serde(flatten)]
+    pub(crate) features: Map<String, Value>,
 }
 
 /// A drone's connections with leaders.
@@ -355,7 +357,7 @@ impl EdgeStatusReply {
             dropped: surroundings.queue.as_ref().and_then(SendQueue::dropped),
             stalled: None,
             duplicate: machine.duplicate.clone(),
-            mavlink: None,
+            features: Map::new(),
         }
     }
 
@@ -412,7 +414,7 @@ impl EdgeStatusReply {
         rows.extend(copy.map(|copy| ("copy", copy)));
         rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
         rows.extend(self.next.clone().map(|next| ("next", next)));
-        rows.extend(self.mavlink.as_ref().map(|status| ("mavlink", status.describe())));
+        rows.extend(status_rows(FEATURES, &self.features));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }

@@ -40,8 +40,6 @@ mod cli;
 mod config;
 mod control;
 mod features;
-#[path = "../../proto/features/datagrams/drone/src/edge.rs"]
-mod mavlink;
 mod metrics;
 mod program;
 mod provision;

@@ -29,7 +29,6 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::{
     OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
 };
-use quiver_service::drone::mavlink::with_status;
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
@@ -54,7 +53,6 @@ use self::send_queue::SendQueue;
 use self::situation::Situation;
 use crate::config::{Config, newest};
 use crate::control::{self, Surroundings};
-use crate::mavlink::{self, EdgeGroup, ReservedChannels};
 use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
@@ -104,7 +102,6 @@ where
             feature.check()?;
             feature.check_ports().await?;
         }
-        config.drone.mavlink.check_ports().await?;
     }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = match text {
@@ -284,19 +281,12 @@ impl EdgeService<'_> {
         }
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
-        let mut host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
-        if let Some(bridge) = &bridge {
-            self.metrics.mavlink = Some(bridge.report.clone());
-            host.reserved.news = Some(bridge.feed.news.clone());
-        }
-        let lacking = host.reserved.lacking.clone();
+        let host = EdgeHost { failures: failures.clone(), ..self.host() };
         let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
-        let (mut driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-        let (feed, parts) = (bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed)), self.parts.clone());
-        driver = driver.with_inspector(move |now, machine, durable| {
+        let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        let parts = self.parts.clone();
+        let driver = driver.with_inspector(move |now, machine, durable| {
             if let Some(edge) = machine.named() {
-                mavlink::tell_keys(feed.as_deref(), edge.epoch_keys(now), durable);
                 parts.look(now, RoleMachine::Edge(edge), durable);
             }
         });
@@ -313,13 +303,11 @@ impl EdgeService<'_> {
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
-        let (report, parts) = (self.metrics.mavlink.clone(), self.parts.clone());
+        let parts = self.parts.clone();
         let answer = move |running, request| {
-            let is_status = request == control::EdgeRequest::Status;
-            let report = report.clone().filter(|_| is_status);
-            let parts = if is_status { parts.clone() } else { RunningParts::default() };
+            let parts = (request == control::EdgeRequest::Status).then(|| parts.clone());
             let answer = control::answer(running, around.clone(), request);
-            async move { parts.with_report(with_status(answer.await, report.as_ref())) }
+            async move { parts.unwrap_or_default().with_report(answer.await) }
         };
         let member = RunningMember { edge: running.clone(), situation: self.situation.clone() };
         let node_that_runs: Arc<dyn RunningNode> = Arc::new(member);
@@ -334,12 +322,6 @@ impl EdgeService<'_> {
         };
         self.parts.start(&context, &mut tasks);
         tasks.spawn(queue.deliver(running.clone()));
-        if let Some(bridge) = bridge {
-            let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
-            tasks.spawn(mavlink::tell_obstacles(running.clone(), situation, news));
-            bridge.start(&mut tasks, EdgeGroup(running.clone()));
-            tasks.spawn(lacking.ask(EdgeGroup(running.clone())));
-        }
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -372,7 +354,6 @@ impl EdgeService<'_> {
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
             situation: self.situation.clone(),
-            reserved: ReservedChannels::default(),
             parts: self.parts.clone(),
         }
     }

@@ -16,7 +16,7 @@ use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Re
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
-use crate::{mavlink, store};
+use crate::store;
 
 /// All settings.
 #[derive(Clone, Debug)]
@@ -74,9 +74,6 @@ pub(crate) struct LeaderSettings {
     /// Silence of the leader after which another takes over. Of no effect without other leaders.
     #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
-    /// MAVLink system ids, each `NAME=ID`.
-    #[serde(deserialize_with = "quiver_service::config::list")]
-    pub(crate) system_id: Vec<String>,
 }
 
 impl Default for LeaderSettings {
@@ -98,7 +95,6 @@ impl Default for LeaderSettings {
             kem_lifetime: KEM_LIFETIME,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
-            system_id: Vec::new(),
         }
     }
 }
@@ -151,9 +147,6 @@ impl Config {
         layers.end()?;
         config.leader.check()?;
         config.features.iter().try_for_each(|feature| feature.check_settings(false))?;
-        mavlink::grants(&config.leader.system_id)?;
-        // Now rather than once it has enrolled.
-        config.drone.mavlink.read()?;
         Ok(config)
     }
 

@@ -15,8 +15,9 @@ use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::feature::{OpenContext, RunningNode, RunningParts, ServiceContext, channels};
-use quiver_service::drone::mavlink::with_status;
+use quiver_service::drone::feature::{
+    OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
+};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::send::{GroupRelay, Paths};
@@ -40,7 +41,6 @@ use self::refusals::ToldRefusals;
 use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
-use crate::mavlink::{self, Granted, LeaderGroup, MemberReports};
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
@@ -64,7 +64,6 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     for feature in &config.features {
         feature.check_ports().await?;
     }
-    config.drone.mavlink.check_ports().await?;
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;
@@ -161,16 +160,11 @@ impl LeaderService<'_> {
         let node = self.node(&group)?;
         let context = OpenContext { deployment: &self.drone.deployment, store: &self.drone.store };
         let parts = RunningParts::open(&self.config.features, context).await?;
-        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
-        self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
-        let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
-        // The table of system ids is spread also by a leader without MAVLink programs.
-        let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
-        let reports = MemberReports::default();
-        let given = mavlink::grants(&self.config.leader.system_id)?;
-        let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
-        let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports, &parts)?;
-        driver = mavlink::watched(driver, granted.clone(), parts.clone());
+        let (driver, running) = self.driver(&node, machine, &parts)?;
+        let looking = parts.clone();
+        let driver = driver.with_inspector(move |now, machine, durable| {
+            looking.look(now, RoleMachine::Leader(machine), durable);
+        });
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &AdmittingLeaderNode, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
@@ -185,36 +179,20 @@ impl LeaderService<'_> {
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();
-        let report = self.metrics.mavlink.clone();
         let answering = parts.clone();
         let answer = move |running, request| {
-            let (events, is_status) =
-                (events.clone(), matches!(request, control::LeaderRequest::Status { .. }));
-            let report = report.clone().filter(|_| is_status);
-            let reporting = if is_status { answering.clone() } else { RunningParts::default() };
-            let granted = granted.clone();
+            let (events, parts) = (events.clone(), answering.clone());
+            let is_status = matches!(request, control::LeaderRequest::Status { .. });
             async move {
-                let answered = control::answer(running, events, granted, request).await;
-                reporting.with_report(mavlink::with_stance(with_status(answered, report.as_ref())))
+                let answered = control::answer(running, events, parts.clone(), request).await;
+                if is_status { parts.with_report(answered) } else { answered }
             }
         };
         let node_that_runs: Arc<dyn RunningNode> = Arc::new(RunningMember(running.machine.clone()));
         let place = (drone.data_dir.as_path(), Config::NAME);
         let _control = running.serve(&mut tasks, place, (node_that_runs.clone(), parts.clone()), answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
-        if let Some(bridge) = bridge {
-            let forgeries = reports.forgeries.clone();
-            bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries });
-        }
-        let requests = reports.table_requests.clone();
-        tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone(), requests));
-        tasks.spawn(reports.forgeries.answer(running.machine.clone()));
-        let mut channels = channels(Config::FEATURES);
-        channels.extend([
-            quiver_bridge::SYSTEM_IDS_CHANNEL,
-            quiver_bridge::SYSTEM_IDS_REQUEST_CHANNEL,
-            quiver_bridge::FORGERIES_CHANNEL,
-        ]);
+        let channels = channels(Config::FEATURES);
         let context = ServiceContext { node: &node, group: &group, channels, running: node_that_runs };
         parts.start(&context, &mut tasks);
         if let Some(authority) = demanded {
@@ -231,8 +209,6 @@ impl LeaderService<'_> {
         &self,
         node: &NodeConfig,
         machine: AdmittingLeader<Ristretto255>,
-        granted: Option<&Granted>,
-        reports: &MemberReports,
         parts: &RunningParts,
     ) -> Result<(LeaderDriver, RunningDrone<AdmittingLeader<Ristretto255>>)> {
         let (failures, _) = broadcast::channel(EVENTS);
@@ -247,8 +223,6 @@ impl LeaderService<'_> {
             failures: failures.clone(),
             refused: self.refused.clone(),
             metrics: self.metrics.clone(),
-            reports: reports.clone(),
-            granted: granted.cloned(),
             parts: parts.clone(),
             wave: Wave::default(),
             refusals: ToldRefusals::default(),
@@ -265,8 +239,7 @@ impl LeaderService<'_> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (reports, parts) = (MemberReports::default(), RunningParts::default());
-        let (driver, running) = self.driver(&node, machine, None, &reports, &parts)?;
+        let (driver, running) = self.driver(&node, machine, &RunningParts::default())?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

@@ -18,7 +18,6 @@ use tokio::sync::{broadcast, mpsc};
 use super::ServiceEdge;
 use super::observer::{EdgeNodeEvent, Observer, describe, refuser};
 use super::situation::Situation;
-use crate::mavlink::ReservedChannels;
 use crate::metrics::EdgeMetrics;
 
 /// Attachment: what an anonymous edge persists. Named so since the first version.
@@ -46,7 +45,6 @@ pub(super) struct EdgeHost {
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: EdgeMetrics,
     pub(super) situation: Situation,
-    pub(super) reserved: ReservedChannels,
     pub(super) parts: RunningParts,
 }
 
@@ -87,8 +85,7 @@ impl Host<ServiceEdge> for EdgeHost {
     fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
         let status = machine.status();
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
-            && (self.reserved.take(event, status.epoch.map(|epoch| epoch.term))
-                || self.parts.take(status.epoch, RoleEvent::Edge(event)))
+            && self.parts.take(status.epoch, RoleEvent::Edge(event))
         {
             return;
         }

@@ -18,7 +18,6 @@ use tokio::sync::{broadcast, mpsc};
 
 use super::AdmittingLeaderNode;
 use super::refusals::ToldRefusals;
-use crate::mavlink::{Granted, MemberReports};
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
@@ -41,9 +40,7 @@ pub(super) struct LeaderHost {
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<RefusalReason>,
     pub(super) metrics: LeaderMetrics,
-    pub(super) reports: MemberReports,
-    /// The table of system ids, which tells the bridge; `None` before the leader can have members.
-    pub(super) granted: Option<Granted>,
+    /// Parts of features; none before the leader can have members.
     pub(super) parts: RunningParts,
     pub(super) wave: Wave,
     pub(super) refusals: ToldRefusals,
@@ -80,15 +77,8 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
                 None => return self.output.part(&self.group, &*event),
             },
         };
-        let epoch = machine.status().epoch;
-        if self.reports.take(&event) || self.parts.take(epoch, RoleEvent::Leader(&event)) {
+        if self.parts.take(machine.status().epoch, RoleEvent::Leader(&event)) {
             return;
-        }
-        if let Some(granted) = &self.granted {
-            granted.note_eviction(&event);
-            if let LeaderEvent::RevocationList { number } = &event {
-                granted.feed.news.set_revocation_list(*number);
-            }
         }
         match &event {
             LeaderEvent::Refused { peer, reason } if !self.refusals.is_news(*peer, *reason) => {
@@ -192,11 +182,8 @@ impl LeaderHost {
                 tracing::error!("stepped down: another leader opened a higher term with epoch {opened}");
             }
             LeaderEvent::StandingBy { leader, epoch, members } => {
-                let mavlink = match self.metrics.mavlink {
-                    Some(_) => "; MAVLink does not pass here until this leader leads",
-                    None => "",
-                };
-                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{mavlink}");
+                let meanwhile: String = self.parts.standing_by().map(|what| format!("; {what}")).collect();
+                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{meanwhile}");
             }
             LeaderEvent::TookOver { from, silent } => match from {
                 Some(epoch) => tracing::warn!(

@@ -18,7 +18,6 @@
 //! | [`output`] | what a service prints: events, messages |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | metrics that both have |
-//! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
 //! | [`abke`] | certified fields as shown |
 //! | [`addresses`] | addresses of nodes in settings |
@@ -33,8 +32,6 @@ pub mod fetch;
 pub mod health;
 pub mod kem_row;
 pub mod keys;
-#[path = "../../features/datagrams/drone/src/settings.rs"]
-pub mod mavlink;
 pub mod metrics;
 pub mod output;
 pub mod program;

@@ -33,7 +33,7 @@ use super::{DroneProgram, DroneSettings, Error, Result};
 use crate::config::Layers;
 use crate::control::USUAL_TIME;
 
-pub use self::alias::{AliasFeature, AliasFlags, GivenAlias};
+pub use self::alias::{AliasFeature, AliasFlags, DRONE, GivenAlias};
 pub(crate) use self::part::keys;
 pub use self::part::{
     AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,

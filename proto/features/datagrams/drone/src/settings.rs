@@ -1,21 +1,23 @@
-//! MAVLink programs beside a drone, joined to its group's datagrams: settings, and the bridge of a service.
+//! Settings of MAVLink programs beside a drone and of grants, and the bridge of a service.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clap::Args;
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_bridge::{
     Bridge, BridgeReport, BridgeSettings, Feed, FlightLogSettings, Given, GroupServices, Inputs, feed,
 };
-use serde::{Deserialize, Serialize, Serializer};
+use quiver_mavlink::SystemIds;
+use quiver_service::clock;
+use quiver_service::drone::{Error, Result};
+use quiver_service::private_file::{self, PublicFile};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
-use super::request::Answered;
-use super::{Error, Result};
-use crate::private_file::PublicFile;
-use crate::{clock, duration, private_file};
+use crate::STATUS;
+use crate::error::failed;
 
 /// The longest file in mavlink-router's format, in bytes.
 const LONGEST_FILE: u64 = 256 * 1024;
@@ -24,77 +26,25 @@ const LONGEST_KEY: u64 = 256;
 /// Pause between two reports of the security state to programs, unless set.
 const STATE_EVERY: Duration = Duration::from_secs(5);
 
-/// Flags of a service with MAVLink programs beside it.
-#[derive(Args, Clone, Debug, Default, Serialize)]
-pub struct MavlinkArgs {
-    /// Where a MAVLink program (autopilot, ground station) is connected. `udpin:HOST:PORT` listens,
-    /// udpout:HOST:PORT sends, tcp:HOST:PORT, tcpin:HOST:PORT, serial:/dev/ttyACM0:57600; may be repeated.
-    /// Its frames go to the group as encrypted datagrams; without a valid group key nothing passes
-    #[arg(long, value_name = "ENDPOINT", help_heading = "MAVLink")]
-    pub mavlink: Vec<String>,
-    /// Carrier of these datagrams, such as star:HOST:PORT. `star:HOST:PORT` (the leader's relay),
-    /// relay:HOST:PORT (is that relay), udp:LISTEN+PEER+PEER, multicast:GROUP:PORT, broadcast:ADDRESS:PORT,
-    /// serial:/dev/ttyUSB0:57600 (a radio modem), tunnel:/dev/ttyUSB0:57600 (one that takes MAVLink alone);
-    /// may be repeated
-    #[arg(long, value_name = "CARRIER", help_heading = "MAVLink")]
-    pub carrier: Vec<String>,
-    /// Endpoints, filters and carriers in mavlink-router's format, with carriers under [QuiverEndpoint NAME]
-    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "MAVLink")]
-    pub mavlink_config: Option<PathBuf>,
-    /// Write logs of flights into this directory, which is this service's alone: what passes as tlogs, and what is
-    /// dropped, with the reason, as JSON lines. They are plain MAVLink, for their owner alone (mode 600)
-    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = "MAVLink")]
-    pub mavlink_log: Option<PathBuf>,
-    /// Megabytes of all logs in that directory; the oldest make room for new ones [default: 256]
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1_000_000), hide_short_help = true, help_heading = "MAVLink")]
-    pub mavlink_log_limit: Option<u32>,
-    /// How often programs at this end are told the security state as NAMED_VALUE_INT messages; 0s for never
-    /// [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = state_interval, hide_short_help = true, help_heading = "MAVLink")]
-    #[serde(serialize_with = "write_interval")]
-    pub mavlink_state: Option<Duration>,
-}
-
-fn write_interval<S: Serializer>(
-    every: &Option<Duration>,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    match every {
-        Some(every) => duration::serialize(every, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Reads how often the state is told: it takes little of a serial line, and not more often than is of use.
-fn state_interval(text: &str) -> std::result::Result<Duration, String> {
-    let every = duration::parse(text)?;
-    let allowed = Duration::from_secs(1)..=Duration::from_secs(3600);
-    if every.is_zero() || allowed.contains(&every) {
-        Ok(every)
-    } else {
-        Err("from 1s to 1h, or 0s for never".into())
-    }
-}
-
-/// Settings of the same.
+/// Settings of MAVLink programs beside a drone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MavlinkSettings {
+pub(crate) struct MavlinkSettings {
     /// Endpoints.
-    #[serde(deserialize_with = "crate::config::list")]
-    pub mavlink: Vec<String>,
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) mavlink: Vec<String>,
     /// Carriers.
-    #[serde(deserialize_with = "crate::config::list")]
-    pub carrier: Vec<String>,
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) carrier: Vec<String>,
     /// A file in mavlink-router's format.
-    pub mavlink_config: Option<PathBuf>,
+    pub(crate) mavlink_config: Option<PathBuf>,
     /// Directory of logs of flights.
-    pub mavlink_log: Option<PathBuf>,
+    pub(crate) mavlink_log: Option<PathBuf>,
     /// Megabytes of all of these logs.
-    #[serde(default, deserialize_with = "crate::config::optional_whole::<_, 1, 1_000_000>")]
-    pub mavlink_log_limit: Option<u32>,
+    #[serde(default, deserialize_with = "quiver_service::config::optional_whole::<_, 1, 1_000_000>")]
+    pub(crate) mavlink_log_limit: Option<u32>,
     /// Pause between two reports of the security state to programs; zero for never.
-    #[serde(with = "crate::duration")]
-    pub mavlink_state: Duration,
+    #[serde(with = "quiver_service::duration")]
+    pub(crate) mavlink_state: Duration,
 }
 
 impl Default for MavlinkSettings {
@@ -112,27 +62,56 @@ impl Default for MavlinkSettings {
 
 /// A bridge that is open, and waits for its group.
 #[derive(Debug)]
-pub struct OpenBridge {
-    bridge: Bridge<Ristretto255>,
-    inputs: Inputs<Ristretto255>,
+pub(crate) struct OpenBridge {
+    /// The bridge until it works, and its side of the feed.
+    waiting: Mutex<Option<WaitingBridge>>,
     /// Tells it of the group.
-    pub feed: Arc<Feed<Ristretto255>>,
+    pub(crate) feed: Arc<Feed<Ristretto255>>,
     /// Report of the bridge's state.
-    pub report: BridgeReport,
+    pub(crate) report: BridgeReport,
+}
+
+type WaitingBridge = (Bridge<Ristretto255>, Inputs<Ristretto255>);
+
+/// Settings of a leader that grants system ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SystemIdSettings {
+    /// MAVLink system ids, each `NAME=ID`.
+    #[serde(deserialize_with = "quiver_service::config::list")]
+    pub(crate) system_id: Vec<String>,
+}
+
+impl SystemIdSettings {
+    /// Reads the grants.
+    ///
+    /// # Errors
+    /// [`Error::Config`](quiver_service::Error::Config) naming the text that is none.
+    pub(crate) fn read(&self) -> Result<SystemIds> {
+        let mut table = SystemIds::new();
+        for text in &self.system_id {
+            let wrong = |what: &str| Error::config(format!("`system_id`: {text}: {what}"));
+            let (name, id) = text.split_once('=').ok_or_else(|| wrong("write NAME=ID, such as edge-1=1"))?;
+            let id = SystemIds::parse_id(id).map_err(|error| wrong(&error.to_string()))?;
+            if table.of_name(name).is_some() {
+                return Err(wrong("this name has a system id already"));
+            }
+            table.grant(name, id).map_err(|error| wrong(&error.to_string()))?;
+        }
+        Ok(table)
+    }
 }
 
 impl MavlinkSettings {
     /// Returns true if there is to be a bridge.
-    #[must_use]
-    pub fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         !self.mavlink.is_empty() || !self.carrier.is_empty() || self.mavlink_config.is_some()
     }
 
     /// Reads them, and the files that they name; `None` if nothing is given.
     ///
     /// # Errors
-    /// [`Error::Bridge`] with what to write instead; those of the files.
-    pub fn read(&self) -> Result<Option<BridgeSettings>> {
+    /// The bridge's, with what to write instead; those of the files.
+    pub(crate) fn read(&self) -> Result<Option<BridgeSettings>> {
         let file = self.mavlink_config.as_deref().map(read_text).transpose()?;
         let text = file.as_ref().map(|(path, content)| (path.as_str(), content.text().unwrap_or_default()));
         let given = Given { endpoints: &self.mavlink, carriers: &self.carrier, file: text };
@@ -142,7 +121,7 @@ impl MavlinkSettings {
             Some((path, content)) if content.is_private() && error.to_string().contains(path.as_str()) => {
                 Error::config(format!("{path}: {}", content.explain(error)))
             }
-            _ => error.into(),
+            _ => failed(error),
         })?;
         if settings.is_none() && self.mavlink_log.is_some() {
             return Err(Error::config(
@@ -170,9 +149,9 @@ impl MavlinkSettings {
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
-    pub async fn check_ports(&self) -> Result<()> {
+    pub(crate) async fn check_ports(&self) -> Result<()> {
         match self.read()? {
-            Some(settings) => Ok(settings.check_ports().await?),
+            Some(settings) => settings.check_ports().await.map_err(failed),
             None => Ok(()),
         }
     }
@@ -180,36 +159,35 @@ impl MavlinkSettings {
     /// Opens endpoints and carriers; `None` if nothing is given.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read); [`Error::Bridge`] if a port is taken.
-    pub async fn open(&self, deployment: &Deployment<Ristretto255>) -> Result<Option<OpenBridge>> {
+    /// Those of [`read`](Self::read); the bridge's if a port is taken.
+    pub(crate) async fn open(&self, deployment: &Deployment<Ristretto255>) -> Result<Option<OpenBridge>> {
         let Some(settings) = self.read()? else { return Ok(None) };
         let report = BridgeReport::default();
-        let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await?;
+        let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await;
         let (feed, inputs) = feed();
-        Ok(Some(OpenBridge { bridge, inputs, feed: Arc::new(feed), report }))
+        let waiting = Mutex::new(Some((bridge.map_err(failed)?, inputs)));
+        Ok(Some(OpenBridge { waiting, feed: Arc::new(feed), report }))
     }
 }
 
 impl OpenBridge {
-    /// Lets it work until `tasks` are dropped or the feed is gone.
-    pub fn start(self, tasks: &mut JoinSet<()>, group: impl GroupServices<Ristretto255>) {
-        tasks.spawn(self.bridge.run(self.inputs, group));
+    /// Lets it work until `tasks` are dropped or the feed is gone. It works once.
+    pub(crate) fn start(&self, tasks: &mut JoinSet<()>, group: impl GroupServices<Ristretto255>) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((bridge, inputs)) = waiting {
+            tasks.spawn(bridge.run(inputs, group));
+        }
     }
-}
 
-/// Adds the bridge's status to that of its drone, under `mavlink`.
-///
-/// # Errors
-/// The error that was answered.
-pub fn with_status(answered: Answered, report: Option<&BridgeReport>) -> Answered {
-    let mut status = answered?;
-    if let Some(report) = report
-        && let Some(status) = status.as_object_mut()
-    {
-        let mavlink = serde_json::to_value(report.status()).map_err(|error| error.to_string())?;
-        status.insert("mavlink".into(), mavlink);
+    /// Adds its status to that of its drone.
+    ///
+    /// # Errors
+    /// In words, if it cannot be written as JSON.
+    pub(crate) fn report(&self, status: &mut Map<String, Value>) -> std::result::Result<(), String> {
+        let own = serde_json::to_value(self.report.status()).map_err(|error| error.to_string())?;
+        status.insert(STATUS.into(), own);
+        Ok(())
     }
-    Ok(status)
 }
 
 fn read_text(path: &Path) -> Result<(String, PublicFile)> {
@@ -231,18 +209,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_is_told_seldom_or_never() {
-        assert_eq!(state_interval("5s"), Ok(Duration::from_secs(5)));
-        assert_eq!(state_interval("0s"), Ok(Duration::ZERO));
-        for text in ["100ms", "2h", "5"] {
-            assert!(state_interval(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn log_without_anything_to_log_is_refused() {
         let settings = MavlinkSettings { mavlink_log: Some("logs".into()), ..MavlinkSettings::default() };
         let error = settings.read().unwrap_err().to_string();
         assert!(error.contains("mavlink_log") && error.contains("--carrier"), "{error}");
+    }
+
+    #[test]
+    fn grants_are_read_and_mistakes_say_what_to_write() {
+        let read = |texts: &[&str]| {
+            SystemIdSettings { system_id: texts.iter().map(ToString::to_string).collect() }.read()
+        };
+        let table = read(&["edge-1=1", "gcs=255", "edge-2=70000", "edge-3=4294967295"]).unwrap();
+        assert_eq!((table.holder(255), table.holder(70_000)), (Some("gcs"), Some("edge-2")));
+        assert_eq!(table.holder(u32::MAX), Some("edge-3"));
+        for (texts, part) in [
+            (&["edge-1"][..], "write NAME=ID"),
+            (&["edge-1=x"], "from 1 to 255"),
+            (&["edge-1=0"], "from 1 to 255"),
+            (&["edge-1=4294967296"], "4294967296 is not a system id"),
+            (&["edge-1=-1"], "from 1 to 255"),
+            (&["edge 1=1"], "not a member's name"),
+            (&["a=1", "a=2"], "already"),
+            (&["a=1", "b=1"], "granted to `a`"),
+        ] {
+            let error = read(texts).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("system_id"), "{error}");
+        }
     }
 }

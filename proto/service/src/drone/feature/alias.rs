@@ -3,7 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use serde::{Deserialize, Serialize};
 
 use super::Features;
 use crate::drone::DroneProgram;
@@ -14,27 +15,26 @@ pub trait AliasFeature {
     /// Name of the part that knows them.
     fn part(&self) -> &'static str;
 
-    /// Adds a flag for such a name to a subcommand whose argument `name` is the drone's own, and says there that it may be
-    /// another.
-    fn flags(&self, command: Command) -> Command;
+    /// Kind of these names, for people.
+    fn kind(&self) -> &'static str;
 
-    /// Value of that flag, if it was given.
-    ///
-    /// # Errors
-    /// Errors of clap.
-    fn given(&self, arguments: &ArgMatches) -> Result<Option<String>, clap::Error>;
+    /// Flag for such a name where the argument `name`, which takes it too, would be misunderstood.
+    fn flag(&self) -> Arg;
 }
 
 /// Another name of a drone, as it was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenAlias {
     /// Name of the part that knows it.
-    pub part: &'static str,
+    pub part: String,
     /// Text of the other name.
     pub alias: String,
 }
 
-/// Flags for other names of drones in the program `P`, for its command line.
+/// Group of the arguments that name a drone, of which one is given.
+pub const DRONE: &str = "drone";
+
+/// Flags, in the group [`DRONE`], for other names of drones in the program `P`, for its command line.
 pub struct AliasFlags<P> {
     /// The name that was given, if one was.
     pub given: Option<GivenAlias>,
@@ -49,11 +49,10 @@ impl<P> fmt::Debug for AliasFlags<P> {
 
 impl<P: DroneProgram> FromArgMatches for AliasFlags<P> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut given = None;
-        for feature in of(P::FEATURES) {
-            let alias = feature.given(matches)?;
-            given = given.or(alias.map(|alias| GivenAlias { part: feature.part(), alias }));
-        }
+        let given = of(P::FEATURES).find_map(|feature| {
+            let alias = matches.get_raw(feature.flag().get_id().as_str())?.next()?;
+            Some(GivenAlias { part: feature.part().into(), alias: alias.to_str()?.into() })
+        });
         Ok(Self { given, program: PhantomData })
     }
 
@@ -65,7 +64,13 @@ impl<P: DroneProgram> FromArgMatches for AliasFlags<P> {
 
 impl<P: DroneProgram> Args for AliasFlags<P> {
     fn augment_args(command: Command) -> Command {
-        of(P::FEATURES).fold(command, |command, feature| feature.flags(command))
+        of(P::FEATURES).fold(command, |command, feature| {
+            let named = |name: Arg| {
+                let own = name.get_help().map(ToString::to_string).unwrap_or_default();
+                name.help(format!("{own}, or its {}", feature.kind()))
+            };
+            command.mut_arg("name", named).arg(feature.flag().group(DRONE))
+        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {

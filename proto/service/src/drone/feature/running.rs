@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::{FeatureRequest, ServiceParts};
+use super::{FeatureRequest, GivenAlias, ServiceParts};
 use crate::drone::request::Answered;
 use crate::drone::{Result, StateStore};
 
@@ -137,7 +137,7 @@ pub trait RunningNode: Send + Sync {
     }
 }
 
-impl dyn RunningNode {
+impl dyn RunningNode + '_ {
     /// Takes what `look` finds in the machine; `None` if that has stopped, or the drone is anonymous.
     pub async fn inspect<T: Send + 'static>(
         &self,
@@ -262,21 +262,21 @@ impl RunningParts {
     /// # Errors
     /// The part's refusal, or that this service has no such part.
     pub async fn answer(&self, node: &dyn RunningNode, request: &FeatureRequest) -> Answered {
-        match self.0.iter().find(|part| part.name() == request.feature) {
-            Some(part) => part.answer(node, &request.call).await,
-            None => Err(format!("the running service was built without `{}`", request.feature)),
-        }
+        self.part(&request.feature)?.answer(node, &request.call).await
     }
 
-    /// Finds the drone that has this other name by the feature whose subcommand is called so.
+    /// Finds the drone that has this other name.
     ///
     /// # Errors
     /// In words, if there is no such drone or feature.
-    pub fn drone_called(&self, feature: &str, alias: &str) -> std::result::Result<AliasHolder, String> {
-        match self.0.iter().find(|part| part.name() == feature) {
-            Some(part) => part.drone_called(alias),
-            None => Err(format!("the running service was built without `{feature}`")),
-        }
+    pub fn drone_called(&self, given: &GivenAlias) -> std::result::Result<AliasHolder, String> {
+        self.part(&given.part)?.drone_called(&given.alias)
+    }
+
+    /// The part of this name.
+    fn part(&self, name: &str) -> std::result::Result<&dyn RunningPart, String> {
+        let part = self.0.iter().find(|part| part.name() == name);
+        part.map(|part| &**part).ok_or_else(|| format!("the running service was built without `{name}`"))
     }
 
     /// Finds the drone that has this other name by any feature.
@@ -342,9 +342,10 @@ mod tests {
     #[test]
     fn other_names_of_drones_are_those_of_a_feature_that_is_there() {
         let name = |found: std::result::Result<AliasHolder, String>| found.map(|holder| holder.name);
-        assert_eq!(name(parts().drone_called("tides", "7")), Ok("edge-1".into()));
-        assert_eq!(name(parts().drone_called("tides", "8")), Err("an empty berth".into()));
-        let absent = name(parts().drone_called("winds", "7")).expect_err("there is none");
+        let given = |part: &str, alias: &str| GivenAlias { part: part.into(), alias: alias.into() };
+        assert_eq!(name(parts().drone_called(&given("tides", "7"))), Ok("edge-1".into()));
+        assert_eq!(name(parts().drone_called(&given("tides", "8"))), Err("an empty berth".into()));
+        let absent = name(parts().drone_called(&given("winds", "7"))).expect_err("there is none");
         assert!(absent.contains("built without `winds`"), "{absent}");
         assert_eq!(parts().any_drone_called("8"), None);
         assert!(parts().any_drone_called("7").is_some());
