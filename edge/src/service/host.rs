@@ -85,7 +85,7 @@ impl Host<ServiceEdge> for EdgeHost {
     fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
         let status = machine.status();
         if let Either::Left(AnonymousEvent::Edge(event)) = &event
-            && self.parts.take(status.epoch, RoleEvent::Edge(event))
+            && self.parts.take(RoleEvent::Edge { event, epoch: status.epoch })
         {
             return;
         }

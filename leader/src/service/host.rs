@@ -77,7 +77,7 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
                 None => return self.output.part(&self.group, &*event),
             },
         };
-        if self.parts.take(machine.status().epoch, RoleEvent::Leader(&event)) {
+        if self.parts.take(RoleEvent::Leader(&event)) {
             return;
         }
         match &event {

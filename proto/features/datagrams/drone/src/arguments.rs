@@ -39,10 +39,7 @@ pub(crate) struct MavlinkArgs {
     pub(crate) mavlink_state: Option<Duration>,
 }
 
-fn write_interval<S: Serializer>(
-    every: &Option<Duration>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn write_interval<S: Serializer>(every: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
     match every {
         Some(every) => duration::serialize(every, serializer),
         None => serializer.serialize_none(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
-use quiver_ainq::{DronePublicKey, Epoch, Name, Ristretto255, Role, Signature, Slot};
+use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{
     FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
 };
@@ -75,8 +75,8 @@ impl RunningPart for EdgePart {
         }
     }
 
-    fn take(&self, epoch: Option<Epoch>, event: RoleEvent<'_>) -> bool {
-        let RoleEvent::Edge(event) = event else { return false };
+    fn take(&self, event: RoleEvent<'_>) -> bool {
+        let RoleEvent::Edge { event, epoch } = event else { return false };
         // What was received so far stays whole: each message is taken or not.
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         reserved.take(event, epoch.map(|epoch| epoch.term))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
-use quiver_ainq::{DronePublicKey, Epoch, Name, Ristretto255, Signature, Slot};
+use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{
     FORGERIES_CHANNEL, Feed, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
     feed,
@@ -112,7 +112,7 @@ impl RunningPart for LeaderPart {
         self.feed.set_keys(keys, durable);
     }
 
-    fn take(&self, _: Option<Epoch>, event: RoleEvent<'_>) -> bool {
+    fn take(&self, event: RoleEvent<'_>) -> bool {
         let RoleEvent::Leader(event) = event else { return false };
         if self.reports.take(event) {
             return true;

@@ -33,8 +33,13 @@ pub enum RoleMachine<'a> {
 /// An event of a drone's machine.
 #[derive(Clone, Copy, Debug)]
 pub enum RoleEvent<'a> {
-    /// Event of an edge.
-    Edge(&'a EdgeEvent),
+    /// Event of an edge, which may be anonymous.
+    Edge {
+        /// The event.
+        event: &'a EdgeEvent,
+        /// Epoch that it holds.
+        epoch: Option<Epoch>,
+    },
     /// Event of a leader.
     Leader(&'a LeaderEvent),
 }
@@ -168,9 +173,9 @@ pub trait RunningPart: fmt::Debug + Send + Sync {
     /// were not: `durable` says whether they are. Called on the driver's task.
     fn look(&self, _now: Now, _machine: RoleMachine<'_>, _durable: bool) {}
 
-    /// Takes note of an event before anybody else, at an epoch that is held. Returns true if the event is this feature's
-    /// alone, as messages on its channels are. Called on the driver's task.
-    fn take(&self, _epoch: Option<Epoch>, _event: RoleEvent<'_>) -> bool {
+    /// Takes note of an event before anybody else. Returns true if the event is this feature's alone, as messages on its
+    /// channels are. Called on the driver's task.
+    fn take(&self, _event: RoleEvent<'_>) -> bool {
         false
     }
 
@@ -235,9 +240,9 @@ impl RunningParts {
     }
 
     /// Tells them an event; true if it is a feature's alone.
-    pub fn take(&self, epoch: Option<Epoch>, event: RoleEvent<'_>) -> bool {
+    pub fn take(&self, event: RoleEvent<'_>) -> bool {
         // Each is told: some take note of events that are everybody's.
-        self.0.iter().filter(|part| part.take(epoch, event)).count() > 0
+        self.0.iter().filter(|part| part.take(event)).count() > 0
     }
 
     /// Registers their metrics.
@@ -305,7 +310,7 @@ mod tests {
             "tides"
         }
 
-        fn take(&self, _: Option<Epoch>, _: RoleEvent<'_>) -> bool {
+        fn take(&self, _: RoleEvent<'_>) -> bool {
             true
         }
 
@@ -334,9 +339,9 @@ mod tests {
 
     #[test]
     fn event_is_taken_by_a_feature_or_by_nobody() {
-        let event = RoleEvent::Edge(&EdgeEvent::Left);
-        assert!(parts().take(None, event));
-        assert!(!RunningParts::default().take(None, event));
+        let event = RoleEvent::Edge { event: &EdgeEvent::Left, epoch: None };
+        assert!(parts().take(event));
+        assert!(!RunningParts::default().take(event));
     }
 
     #[test]
