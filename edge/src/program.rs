@@ -9,7 +9,7 @@ use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
-use quiver_service::drone::{Error, Result, watch};
+use quiver_service::drone::{DroneProgram as _, Error, Result, watch};
 use quiver_service::shutdown::{Shutdown, block_on, end_on_signal};
 use quiver_service::{exit, terminal};
 
@@ -71,7 +71,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Status { json, watch: true, every } => {
                 let fetch = || ask(&config, EdgeRequest::Status);
                 match json {
-                    true => watch::print_changes::<EdgeStatusReply, _>(every, fetch).await,
+                    true => watch::print_changes::<EdgeStatusReply, _>(Config::FEATURES, every, fetch).await,
                     false => watch::redraw(every, fetch, EdgeStatusReply::describe).await,
                 }
             }

@@ -23,7 +23,7 @@ use quiver_service::drone::feature::AliasFlags;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::watch::print_changes;
-use quiver_service::drone::{Error, Result};
+use quiver_service::drone::{DroneProgram as _, Error, Result};
 use quiver_service::exit;
 use quiver_service::shutdown::{block_on, end_on_signal};
 
@@ -64,7 +64,10 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Status(args) if args.watch && args.json => {
                 let request =
                     || LeaderRequest::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
-                print_changes::<LeaderStatusReply, _>(args.every, || ask(&config, request())).await
+                print_changes::<LeaderStatusReply, _>(Config::FEATURES, args.every, || {
+                    ask(&config, request())
+                })
+                .await
             }
             Command::Status(args) if args.watch => watch::run(&config, args.every).await,
             Command::Status(args) => {

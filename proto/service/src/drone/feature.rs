@@ -42,6 +42,7 @@ pub use self::running::{
     AliasHolder, KeyObstacle, OpenContext, RoleCommand, RoleEvent, RoleLook, RoleMachine, RunningNode,
     RunningPart, RunningParts, STANDING_BY, ServiceContext,
 };
+pub(crate) use self::service::remove_counters;
 pub use self::service::{
     ServiceFeature, ServiceFlags, ServicePart, ServiceParts, channels, settings, status_rows, values,
 };

@@ -29,9 +29,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use self::granted::Granted;
 pub(crate) use self::granted::{GrantRow, SystemIdRequest};
+use crate::machine;
 use crate::settings::OpenBridge;
+use crate::status::STATUS;
 use crate::system_id::SYSTEM_ID;
-use crate::{STATUS, machine};
 
 /// Interval between two looks at whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -10,28 +10,25 @@ mod error;
 mod leader;
 mod machine;
 mod settings;
+mod status;
 mod system_id;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use quiver_bridge::{BridgeStatus, FORGERIES_CHANNEL, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL};
+use quiver_bridge::{FORGERIES_CHANNEL, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL};
 use quiver_service::config::Layers;
 use quiver_service::drone::feature::{
     AliasFeature, CommandFeature, DroneFeature, OpenContext, RunningPart, ServiceFeature, ServicePart, values,
 };
 use quiver_service::drone::{Error, Result};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::arguments::{MavlinkArgs, SystemIdArgs};
 use self::edge::EdgePart;
 use self::leader::LeaderPart;
 use self::settings::{MavlinkSettings, SystemIdSettings};
-
-/// Field of a status that has the bridge's.
-const STATUS: &str = "mavlink";
 
 /// Channels of group messages between leaders and bridges.
 const CHANNELS: &[&str] = &[SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL, FORGERIES_CHANNEL];
@@ -90,7 +87,11 @@ impl ServiceFeature for DatagramFeature {
     }
 
     fn status_row(&self, status: &Map<String, Value>) -> Option<(&'static str, String)> {
-        status_row(status)
+        status::row(status)
+    }
+
+    fn remove_counters(&self, status: &mut Map<String, Value>) {
+        status::remove_counters(status);
     }
 }
 
@@ -115,13 +116,12 @@ impl ServiceFeature for LeaderDatagramFeature {
     }
 
     fn status_row(&self, status: &Map<String, Value>) -> Option<(&'static str, String)> {
-        status_row(status)
+        status::row(status)
     }
-}
 
-/// The row about the bridge in a status for people.
-fn status_row(status: &Map<String, Value>) -> Option<(&'static str, String)> {
-    Some((STATUS, BridgeStatus::deserialize(status.get(STATUS)?).ok()?.describe()))
+    fn remove_counters(&self, status: &mut Map<String, Value>) {
+        status::remove_counters(status);
+    }
 }
 
 #[async_trait]

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
-use crate::STATUS;
 use crate::error::failed;
+use crate::status::STATUS;
 
 /// The longest file in mavlink-router's format, in bytes.
 const LONGEST_FILE: u64 = 256 * 1024;

@@ -40,6 +40,9 @@ pub trait ServiceFeature {
     fn status_row(&self, _status: &Map<String, Value>) -> Option<(&'static str, String)> {
         None
     }
+
+    /// Removes from a status which of the feature's numbers grow all the time, so that they are no change of it.
+    fn remove_counters(&self, _status: &mut Map<String, Value>) {}
 }
 
 /// Settings of a feature, and what they ask for.
@@ -105,6 +108,11 @@ pub fn channels(features: Features) -> Vec<&'static str> {
 /// Rows for people about the fields that these features have in a status.
 pub fn status_rows(features: Features, status: &Map<String, Value>) -> Vec<(&'static str, String)> {
     of(features).filter_map(|feature| feature.status_row(status)).collect()
+}
+
+/// Removes from a status which numbers of these features grow all the time.
+pub(crate) fn remove_counters(features: Features, status: &mut Map<String, Value>) {
+    of(features).for_each(|feature| feature.remove_counters(status));
 }
 
 fn of(features: Features) -> impl Iterator<Item = &'static dyn ServiceFeature> {
