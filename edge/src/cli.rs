@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
-use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::feature::ServiceFlags;
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
@@ -84,9 +83,6 @@ pub(crate) enum Command {
     },
     /// Print the line that sets up a board: for its console, and secret until the board has enrolled
     Provision(ProvisionArgs),
-    /// Certified fields: what this drone can show without saying who it is
-    #[command(subcommand)]
-    Abke(AbkeCommand),
     /// Subcommands that leaders have as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),
@@ -127,19 +123,6 @@ pub(crate) struct RunArgs {
     /// credentials again in each period
     #[arg(long, hide_short_help = true, help_heading = "Keys")]
     pub(crate) attributes: bool,
-    /// Join anonymously: prove to the leader that this drone's certified fields satisfy what it demands
-    /// (`leader serve --admission`), and nothing else. Every membership has a transport key and connection of
-    /// its own, ends with the credential's period, and signs nothing. Credentials are fetched from the KGC in
-    /// each period
-    #[arg(long, help_heading = "Anonymous joins")]
-    pub(crate) anonymous: bool,
-    /// With --anonymous: the authority that certified the fields, if there are several
-    #[arg(long, value_name = "NAME", value_parser = name, hide_short_help = true, help_heading = "Anonymous joins")]
-    pub(crate) authority: Option<String>,
-    /// With --anonymous: how often one leader's demand is answered in a period, restarts included [default:
-    /// 8]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true, help_heading = "Anonymous joins")]
-    pub(crate) answers: Option<u32>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) features: ServiceFlags<Config>,

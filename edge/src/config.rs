@@ -12,7 +12,7 @@ use quiver_net::Multiaddr;
 use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::addresses::parse_dialled_addresses;
-use quiver_service::drone::feature::{Features, ServiceParts, settings};
+use quiver_service::drone::feature::{Features, Memberships, ServiceParts, settings};
 use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
@@ -38,13 +38,6 @@ pub(crate) struct EdgeSettings {
     pub(crate) token_dir: Option<PathBuf>,
     /// The group to join.
     pub(crate) group: Option<String>,
-    /// True to join anonymously.
-    pub(crate) anonymous: bool,
-    /// The authority that certified the fields to be proven.
-    pub(crate) authority: Option<String>,
-    /// Maximum number of answers to one leader's demands in a period.
-    #[serde(deserialize_with = "quiver_service::config::whole::<_, 1, { u32::MAX }>")]
-    pub(crate) answers: u32,
     /// Maximum duration of enrolment.
     #[serde(with = "quiver_service::duration")]
     pub(crate) enrol_timeout: Duration,
@@ -69,9 +62,6 @@ impl Default for EdgeSettings {
             leader: Vec::new(),
             token_dir: None,
             group: None,
-            anonymous: false,
-            authority: None,
-            answers: 8,
             enrol_timeout: Duration::from_secs(60),
             retry: timing.retry,
             retry_max: timing.retry_max,
@@ -88,8 +78,14 @@ impl Config {
         let features = settings(Self::FEATURES, &mut layers)?;
         let config = Self { drone, edge: layers.part(EdgeSettings::default())?, features };
         layers.end()?;
-        config.features.iter().try_for_each(|feature| feature.check_settings(config.edge.anonymous))?;
+        let unnamed = config.memberships().map(|memberships| memberships.setting());
+        config.features.iter().try_for_each(|feature| feature.check_settings(unnamed))?;
         Ok(config)
+    }
+
+    /// The memberships that a feature makes in place of those under the drone's name, if its settings want them.
+    pub(crate) fn memberships(&self) -> Option<&dyn Memberships> {
+        self.features.iter().find_map(|feature| feature.memberships())
     }
 
     /// The times of the edge.

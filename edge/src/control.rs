@@ -1,7 +1,6 @@
 //! Requests that only a running edge answers: status, messages to the group.
 
-use quiver_admission::AnyEdge;
-use quiver_ainq::{DroneKeypair, Epoch, Name, Ristretto255, UnixTime};
+use quiver_ainq::{DroneKeypair, Epoch, Name, UnixTime};
 use quiver_group::KemState;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
@@ -9,7 +8,7 @@ use quiver_net::{Stopped, Unreached, readable};
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
-use quiver_service::drone::feature::{KeyObstacle, status_rows};
+use quiver_service::drone::feature::{GroupEdge, KeyObstacle, status_rows};
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, RunningDrone};
@@ -226,7 +225,7 @@ impl MachineState {
         }
     }
 
-    async fn read(running: &RunningDrone<AnyEdge<Ristretto255>>) -> Result<Self, String> {
+    async fn read(running: &RunningDrone<GroupEdge>) -> Result<Self, String> {
         let duplicate = running.machine.duplicate_identity();
         running.machine.inspect(move |machine| Self::of(machine, duplicate)).await.map_err(|_| ENDING.into())
     }
@@ -263,7 +262,7 @@ impl MachineState {
 
 /// Reason why the drone has no valid key; `None` if nothing but a leader is lacking.
 pub(crate) async fn obstacle(
-    running: &RunningDrone<AnyEdge<Ristretto255>>,
+    running: &RunningDrone<GroupEdge>,
     situation: &Situation,
 ) -> Result<Option<KeyObstacle>, Stopped> {
     let machine = MachineState::read(running).await.map_err(|_| Stopped)?;
@@ -298,14 +297,13 @@ fn held_up(queue: &SendQueue, standing: MembershipState, status: &EdgeStatus) ->
 }
 
 impl EdgeStatusReply {
-    /// The status of an anonymous drone between two memberships in this group.
-    pub(crate) fn idle(group: &Name, situation: &Situation) -> Self {
+    /// The status of an anonymous drone between two memberships in this group; `advice` while it is in no trouble.
+    pub(crate) fn idle(group: &Name, situation: &Situation, advice: &str) -> Self {
         let trouble = situation.trouble();
-        let waits = "it waits for a credential of this period; see `edge abke status`";
         Self {
             group: Some(group.to_string()),
             standing: trouble.as_ref().map_or(MembershipState::Joining, |trouble| trouble.standing),
-            next: Some(trouble.as_ref().map_or(waits, |trouble| trouble.next).into()),
+            next: Some(trouble.as_ref().map_or(advice, |trouble| trouble.next).into()),
             since: trouble.as_ref().map(|trouble| trouble.since),
             reason: trouble.map(|trouble| trouble.reason),
             connection: ConnectionStatus::of(situation, &[], None),
@@ -421,7 +419,7 @@ impl EdgeStatusReply {
 
 /// Answers a request.
 pub(crate) async fn answer(
-    running: RunningDrone<AnyEdge<Ristretto255>>,
+    running: RunningDrone<GroupEdge>,
     surroundings: Surroundings,
     request: EdgeRequest,
 ) -> Answered {
@@ -444,7 +442,7 @@ pub(crate) async fn answer(
 
 /// Sends a message, or queues it if no leader confirms it.
 async fn send(
-    running: &RunningDrone<AnyEdge<Ristretto255>>,
+    running: &RunningDrone<GroupEdge>,
     surroundings: &Surroundings,
     message: QueuedMessage,
 ) -> Answered {

@@ -7,13 +7,12 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use quiver_admission::AnyEdge;
-use quiver_ainq::Ristretto255;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Offence, Route};
 use quiver_net::Unreached;
 use quiver_service::clock;
+use quiver_service::drone::feature::GroupEdge;
 use quiver_service::drone::health::Troubles;
 use quiver_service::drone::metrics::GroupMetrics;
 use quiver_service::monitoring::{Readiness, register};
@@ -154,7 +153,7 @@ impl EdgeMetrics {
     /// leaders' addresses; `None` while it enrols.
     pub(crate) fn refresh(
         &self,
-        machine: &AnyEdge<Ristretto255>,
+        machine: &GroupEdge,
         unreached: &[Unreached],
         leaders: Option<usize>,
     ) -> Readiness {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
-use quiver_service::drone::abke::AbkeCommand;
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
@@ -26,11 +25,11 @@ pub fn program() -> ExitCode {
 }
 
 /// Advice on how to go on after a signal.
-const fn after_a_signal(command: &Command) -> &'static str {
+fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Enrol(_) | Command::Run(_) => "what was begun is kept: give the same command again",
         Command::Send { .. } => "the running edge may have sent it all the same",
-        Command::Abke(_) | Command::Drone(_) => "what was fetched is kept: give the same command again",
+        Command::Drone(command) => command.after_a_signal(),
         _ => "give the same command again",
     }
 }
@@ -41,7 +40,6 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let config = Config::read(match &cli.command {
         Command::Enrol(args) => layers.flags(args)?,
         Command::Run(args) => layers.flags(args)?,
-        Command::Abke(AbkeCommand::Fetch { kgcs, .. }) => layers.flags(kgcs)?,
         Command::Drone(command) => command.flags(layers)?,
         _ => layers,
     })?;
@@ -53,7 +51,6 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
     let _export = config.drone.start_logging(HELP.name, serves)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let protection = cli.common.protection;
-    let shared = Subcommands::new(&config, &protection);
     let start = |json, shutdown, task| Start {
         obtain: |new| protection.obtain(new),
         token: None,
@@ -84,8 +81,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
             Command::Provision(args) => Ok(terminal::line(&provision::line(&args)?)?),
-            Command::Abke(command) => shared.abke(command).await,
-            Command::Drone(command) => shared.run(command).await,
+            Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,
         }
     })
 }

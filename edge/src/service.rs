@@ -3,10 +3,10 @@
 //! Enrolling is a run of its own, with the KGC as the only partner; once enrolled an edge has no business
 //! with the KGC, so in a group of thousands none of them keeps a connection to it.
 
-mod anonymous;
 pub(crate) mod confirmation;
 mod host;
 mod member;
+mod memberships;
 mod observer;
 pub(crate) mod send_queue;
 pub(crate) mod situation;
@@ -16,7 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{IssuedToken, Name, Ristretto255};
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig};
@@ -27,7 +26,7 @@ use quiver_net::{
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::{
-    OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
+    GroupEdge, OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
 };
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
@@ -56,7 +55,7 @@ use crate::control::{self, Surroundings};
 use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
-pub(crate) type ServiceEdge = DroneMachine<AnyEdge<Ristretto255>>;
+pub(crate) type ServiceEdge = DroneMachine<GroupEdge>;
 
 /// Name in errors of a token that came as text.
 const GIVEN: &str = "the token given";
@@ -96,10 +95,10 @@ where
     // Now rather than once a state is made or it has enrolled.
     config.check_addresses(&file)?;
     if task == Task::Run {
+        config.features.iter().try_for_each(|feature| feature.check())?;
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
         for feature in &config.features {
-            feature.check()?;
             feature.check_ports().await?;
         }
     }
@@ -147,10 +146,10 @@ fn unanswered(unreached: &[Unreached], troubles: &[String], connected: bool, dep
 }
 
 /// The ways of an edge's messages.
-const PATHS: Paths<AnyEdge<Ristretto255>> = Paths { relay, audience: |_, handed| handed.len() };
+const PATHS: Paths<GroupEdge> = Paths { relay, audience: |_, handed| handed.len() };
 
 /// Finds the node that passes a drone's messages on to its group.
-fn relay(edge: &AnyEdge<Ristretto255>) -> GroupRelay {
+fn relay(edge: &GroupEdge) -> GroupRelay {
     let Some(edge) = edge.named() else { return GroupRelay::Peers };
     match edge.status().leader {
         Some(leader) => GroupRelay::Leader(leader),
@@ -202,8 +201,10 @@ impl EdgeService<'_> {
         }
         match task {
             Task::Enrol => Ok(()),
-            Task::Run if self.config.edge.anonymous => self.stay_anonymous(&machine).await,
-            Task::Run => self.stay(machine).await,
+            Task::Run => match self.config.memberships() {
+                Some(memberships) => self.stay_otherwise(memberships, &machine).await,
+                None => self.stay(machine).await,
+            },
         }
     }
 
@@ -270,6 +271,7 @@ impl EdgeService<'_> {
         let before = machine.status();
         let mut node = self.node(Route::Leader, self.config.leader_addresses()?)?;
         node.topic = Some(group_topic(group.as_str()));
+        self.config.features.iter().try_for_each(|feature| feature.configure(&mut node))?;
         let mut machine = machine.with_group(group.clone());
         if self.config.drone.refuse_stale_revocations {
             machine = machine.with_stale_lists_refused();
@@ -282,7 +284,7 @@ impl EdgeService<'_> {
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
         let host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let machine = with_parts::<AnyEdge<Ristretto255>>(Config::FEATURES, machine.into());
+        let machine = with_parts::<GroupEdge>(Config::FEATURES, machine.into());
         let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
         let parts = self.parts.clone();
         let driver = driver.with_inspector(move |now, machine, durable| {
@@ -381,8 +383,9 @@ impl EdgeService<'_> {
     /// in its identity.
     fn group(&self, drone: &Edge<Ristretto255>) -> Result<Name> {
         let allowed = drone.keypair().map_or(&[][..], |keypair| &keypair.public().identity.groups);
-        // Anonymous drones are admitted by what is certified of them, and show no identity.
-        let is_allowed = |group: &Name| self.config.edge.anonymous || allowed.contains(group);
+        // Where a feature makes the memberships, the drone shows no identity.
+        let is_otherwise = self.config.memberships().is_some();
+        let is_allowed = |group: &Name| is_otherwise || allowed.contains(group);
         let of_identity = || allowed.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
         let Some(given) = &self.config.edge.group else {
             let member = drone.status();

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -176,11 +175,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = quiver_service::duration::parse, help_heading = "Network")]
     #[serde(with = "humantime_serde::option")]
     pub(crate) silence: Option<Duration>,
-    /// A policy that the KGC signed for this group (`kgc abke policy`). Admits whoever proves, anonymously,
-    /// that its certified fields satisfy it, and nobody by name. Existing members are removed. Slot keys are
-    /// fetched from the KGC in each period
-    #[arg(long, value_name = "FILE", help_heading = "Members")]
-    pub(crate) admission: Option<PathBuf>,
     /// Fetch the attribute keys granted to this leader, and the authorities, at the start, in the background
     #[arg(long, help_heading = "Keys", hide_short_help = true)]
     pub(crate) attributes: bool,

@@ -1,7 +1,6 @@
 //! The settings: defaults ← `--config FILE` ← `QUIVER_LEADER_…` ← flags.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Serial, StrategyKind};
@@ -32,8 +31,6 @@ pub(crate) struct Config {
 /// The settings of a leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaderSettings {
-    /// The policy that joins are admitted by, anonymously.
-    pub(crate) admission: Option<PathBuf>,
     /// Addresses to listen on, as multiaddresses.
     #[serde(deserialize_with = "quiver_service::config::list")]
     pub(crate) listen: Vec<String>,
@@ -80,7 +77,6 @@ impl Default for LeaderSettings {
     fn default() -> Self {
         let timing = LeaderTiming::default();
         Self {
-            admission: None,
             listen: vec!["/ip4/127.0.0.1/tcp/7001".into()],
             allow: Vec::new(),
             max_members: 4096,
@@ -146,7 +142,7 @@ impl Config {
         let config = Self { drone, leader: layers.part(LeaderSettings::default())?, features };
         layers.end()?;
         config.leader.check()?;
-        config.features.iter().try_for_each(|feature| feature.check_settings(false))?;
+        config.features.iter().try_for_each(|feature| feature.check_settings(None))?;
         Ok(config)
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quiver_admission::AdmittingLeader;
 use quiver_ainq::{Epoch, Name, Ristretto255};
 use quiver_group::leader::{Laggard, Stance};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
@@ -10,7 +9,9 @@ use quiver_machine::Either;
 use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
-use quiver_service::drone::feature::{AliasHolder, GivenAlias, RunningParts, STANDING_BY, status_rows};
+use quiver_service::drone::feature::{
+    AliasHolder, GivenAlias, GroupLeader, RunningParts, STANDING_BY, status_rows,
+};
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
@@ -23,7 +24,7 @@ use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 use crate::features::FEATURES;
-use crate::service::AdmittingLeaderNode;
+use crate::service::ServiceLeader;
 
 /// Time limit of a new epoch.
 const EPOCH_TIME: Duration = Duration::from_secs(20);
@@ -322,7 +323,7 @@ impl LaggardRow {
 
 /// Answers a request.
 pub(crate) async fn answer(
-    running: RunningDrone<AdmittingLeader<Ristretto255>>,
+    running: RunningDrone<GroupLeader>,
     events: broadcast::Sender<LeaderEvent>,
     parts: RunningParts,
     request: LeaderRequest,
@@ -356,8 +357,8 @@ type Events = broadcast::Receiver<LeaderEvent>;
 
 const NOT_LEADING: &str = "this leader does not lead; ask the one that does";
 
-async fn status(machine: &Handle<AdmittingLeaderNode>, roster: usize, laggards: usize) -> Answered {
-    let look = move |machine: &AdmittingLeaderNode| {
+async fn status(machine: &Handle<ServiceLeader>, roster: usize, laggards: usize) -> Answered {
+    let look = move |machine: &ServiceLeader| {
         LeaderStatusReply::of(machine, machine.relay_counts(), roster, laggards)
     };
     let mut status = machine.inspect(look).await.map_err(|_| ENDING)?;
@@ -371,14 +372,13 @@ async fn status(machine: &Handle<AdmittingLeaderNode>, roster: usize, laggards: 
 
 /// The name of the drone that an operator means, who may know it by another name.
 async fn drone_named(
-    machine: &Handle<AdmittingLeaderNode>,
+    machine: &Handle<ServiceLeader>,
     parts: &RunningParts,
     named: String,
 ) -> Result<String, String> {
     let Some(holder) = parts.any_drone_called(&named) else { return Ok(named) };
     let name = named.clone();
-    let is_name =
-        move |machine: &AdmittingLeaderNode| machine.members().any(|(_, member)| member.as_str() == name);
+    let is_name = move |machine: &ServiceLeader| machine.members().any(|(_, member)| member.as_str() == name);
     match machine.inspect(is_name).await.map_err(|_| ENDING)? {
         true if holder.name != named => Err(ambiguous(&named, &holder)),
         true => Ok(named),
@@ -393,7 +393,7 @@ fn ambiguous(named: &str, AliasHolder { name, kind }: &AliasHolder) -> String {
     )
 }
 
-async fn evict(machine: &Handle<AdmittingLeaderNode>, events: Events, name: &str) -> Answered {
+async fn evict(machine: &Handle<ServiceLeader>, events: Events, name: &str) -> Answered {
     let name = Name::new(name).map_err(|error| error.to_string())?;
     machine.command(Either::Left(LeaderCommand::Evict(name.clone()).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
@@ -412,7 +412,7 @@ async fn evict(machine: &Handle<AdmittingLeaderNode>, events: Events, name: &str
     .await
 }
 
-async fn evict_slot(machine: &Handle<AdmittingLeaderNode>, events: Events, slot: u32) -> Answered {
+async fn evict_slot(machine: &Handle<ServiceLeader>, events: Events, slot: u32) -> Answered {
     machine.command(Either::Left(LeaderCommand::EvictSlot(slot).into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::Removed { name, slot: freed, evicted: true, .. } if freed == slot => {
@@ -432,7 +432,7 @@ async fn evict_slot(machine: &Handle<AdmittingLeaderNode>, events: Events, slot:
     .await
 }
 
-async fn rekey(machine: &Handle<AdmittingLeaderNode>, events: Events) -> Answered {
+async fn rekey(machine: &Handle<ServiceLeader>, events: Events) -> Answered {
     machine.command(Either::Left(LeaderCommand::Rekey.into())).await.map_err(|_| ENDING)?;
     expect(events, |event| match event {
         LeaderEvent::EpochActivated { epoch, members, .. } => {
@@ -445,7 +445,7 @@ async fn rekey(machine: &Handle<AdmittingLeaderNode>, events: Events) -> Answere
     .await
 }
 
-async fn renew_kem(machine: &Handle<AdmittingLeaderNode>, events: Events, name: Option<&str>) -> Answered {
+async fn renew_kem(machine: &Handle<ServiceLeader>, events: Events, name: Option<&str>) -> Answered {
     let setting = machine.inspect(|machine| machine.kem_setting()).await.map_err(|_| ENDING)?;
     if setting.is_none() {
         return Err("the deployment file says no second factor: `kem` is none".into());
@@ -467,7 +467,7 @@ async fn renew_kem(machine: &Handle<AdmittingLeaderNode>, events: Events, name: 
     .await
 }
 
-async fn serving(machine: &Handle<AdmittingLeaderNode>) -> Result<(), String> {
+async fn serving(machine: &Handle<ServiceLeader>) -> Result<(), String> {
     let status = machine.inspect(|machine| machine.status()).await.map_err(|_| ENDING)?;
     match status.stance {
         Stance::Leading => Ok(()),

@@ -5,6 +5,8 @@ use quiver_service::drone::feature::Features;
 
 /// The features.
 pub(crate) const FEATURES: Features = &[
+    #[cfg(feature = "admission")]
+    &quiver_admission_drone::AdmittingLeaderFeature,
     #[cfg(feature = "boards")]
     &quiver_boards::BoardFeature,
     #[cfg(feature = "attributes")]

@@ -5,7 +5,6 @@
 //! through `control` the subcommands that only a leader has reach the running one, and `watch` shows its
 //! status on a terminal. The code that a leader shares with an edge is in `quiver_service::drone`.
 
-mod admission;
 mod cli;
 mod config;
 mod control;

@@ -7,7 +7,6 @@ mod refusals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quiver_admission::AdmittingLeader;
 use quiver_ainq::{IssuedToken, Name, Ristretto255, Role};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent};
 use quiver_machine::{Either, Peer, RefusalReason, Route};
@@ -16,7 +15,8 @@ use quiver_net::{
 };
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::drone::feature::{
-    OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
+    GateTask, GroupLeader, LeaderBehindGate, OpenContext, RoleMachine, RunningNode, RunningParts,
+    ServiceContext, channels,
 };
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
@@ -30,7 +30,7 @@ use quiver_service::node_state::{Missing, NodeState};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::shutdown::Shutdown;
 use quiver_service::token_file::{self, TokenRole};
-use quiver_service::{clock, private_file, terminal};
+use quiver_service::{private_file, terminal};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -38,17 +38,16 @@ use tokio::task::JoinSet;
 use self::host::LeaderHost;
 use self::member::RunningMember;
 use self::refusals::ToldRefusals;
-use crate::admission::{self, PolicyFile};
 use crate::config::Config;
 use crate::control;
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
 /// The machine of this service.
-pub(crate) type AdmittingLeaderNode = DroneMachine<AdmittingLeader<Ristretto255>>;
+pub(crate) type ServiceLeader = DroneMachine<GroupLeader>;
 
 /// Driver of the leader's machine.
-type LeaderDriver = Driver<AdmittingLeaderNode, LeaderHost>;
+type LeaderDriver = Driver<ServiceLeader, LeaderHost>;
 
 /// Events kept for subcommands that wait for one.
 const EVENTS: usize = 1024;
@@ -132,23 +131,10 @@ impl LeaderService<'_> {
     }
 
     async fn serve(&mut self, token: Option<IssuedToken<Ristretto255>>) -> Result<()> {
-        let mut machine = AdmittingLeader::from(self.machine(token)?);
+        let leader = self.machine(token)?;
         self.drone.file.keep(&self.config.drone.data_dir)?;
-        let group = machine.status().group;
-        let mut demanded = None;
-        if let Some(path) = &self.config.leader.admission {
-            let wanted = PolicyFile::read(path, &self.drone.deployment, &group)?;
-            let keys = self.drone.store.keys(&self.drone.deployment);
-            if !wanted.is_known(&keys.keyring()?) {
-                if self.fetch_authorities(machine).await?.is_none() {
-                    return Ok(());
-                }
-                machine = self.machine(None)?.into();
-            }
-            let demand = wanted.demand(&keys.keyring()?)?;
-            demanded = Some(*demand.authority.fingerprint());
-            machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
-        }
+        let group = leader.status().group;
+        let Some((machine, gate_task)) = self.gated(leader, &group).await? else { return Ok(()) };
         match machine.status().members {
             0 => tracing::info!("the group is {group}, without members yet"),
             members => tracing::info!("the group is {group}, with {members} on the roster"),
@@ -166,7 +152,7 @@ impl LeaderService<'_> {
             looking.look(now, RoleMachine::Leader(machine), durable);
         });
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
-        let look = move |machine: &AdmittingLeaderNode, unreached: &[_]| {
+        let look = move |machine: &ServiceLeader, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
@@ -195,8 +181,8 @@ impl LeaderService<'_> {
         let channels = channels(Config::FEATURES);
         let context = ServiceContext { node: &node, group: &group, channels, running: node_that_runs };
         parts.start(&context, &mut tasks);
-        if let Some(authority) = demanded {
-            tasks.spawn(admission::keep_slot_keys(running, authority));
+        if let Some(task) = gate_task {
+            tasks.spawn(task(running));
         } else if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -204,13 +190,34 @@ impl LeaderService<'_> {
         run_until(driver, &mut self.shutdown, &mut self.refusals, goal).await.map(drop)
     }
 
+    /// Puts the gate of a feature before a leader, if this build has one: its machine, and the task beside it. `None` if a
+    /// signal came first.
+    async fn gated(
+        &mut self,
+        mut leader: Leader<Ristretto255>,
+        group: &Name,
+    ) -> Result<Option<(GroupLeader, Option<GateTask>)>> {
+        let Some(gate) = self.config.features.iter().find_map(|feature| feature.gate()) else {
+            return Ok(Some((leader.into(), None)));
+        };
+        let keys = self.drone.store.keys(&self.drone.deployment);
+        if gate.lacks_authorities(group, &keys)? {
+            if self.fetch_authorities(leader.into()).await?.is_none() {
+                return Ok(None);
+            }
+            leader = self.machine(None)?;
+        }
+        let LeaderBehindGate { machine, task } = gate.put_before(leader, &keys)?;
+        Ok(Some((GroupLeader::Gated(machine), task)))
+    }
+
     /// Sets up the driver of a machine.
     fn driver(
         &self,
         node: &NodeConfig,
-        machine: AdmittingLeader<Ristretto255>,
+        machine: GroupLeader,
         parts: &RunningParts,
-    ) -> Result<(LeaderDriver, RunningDrone<AdmittingLeader<Ristretto255>>)> {
+    ) -> Result<(LeaderDriver, RunningDrone<GroupLeader>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
             store: self.drone.store.clone(),
@@ -233,9 +240,9 @@ impl LeaderService<'_> {
         Ok((driver, RunningDrone::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
     }
 
-    /// The first start with a policy: enrols if need be, and fetches the authorities from the KGC. No drone
+    /// The first start with a gate: enrols if need be, and fetches the authorities from the KGC. No drone
     /// can join meanwhile, because the node does not listen. `None` if a signal came first.
-    async fn fetch_authorities(&mut self, machine: AdmittingLeader<Ristretto255>) -> Result<Option<()>> {
+    async fn fetch_authorities(&mut self, machine: GroupLeader) -> Result<Option<()>> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
@@ -265,14 +272,12 @@ impl LeaderService<'_> {
             node.redial_ceiling = leader.silence.min(node.redial_ceiling);
         }
         node.topic = Some(group_topic(group.as_str()));
-        // §A5.4: members without a name hear of a deputy's term.
-        node.strangers_listen = leader.admission.is_some();
         Ok(node)
     }
 }
 
 /// Reports to the leader whether other nodes have its time.
-async fn confirm_clock(mut handle: Handle<AdmittingLeaderNode>) {
+async fn confirm_clock(mut handle: Handle<ServiceLeader>) {
     let mut confirmed = false;
     while let Ok(others) = handle.other_clocks_changed().await {
         if others.agree() != confirmed {
@@ -286,7 +291,7 @@ async fn confirm_clock(mut handle: Handle<AdmittingLeaderNode>) {
 
 /// Counts the connections, among those that a message was handed to, that lead to members: an evicted drone
 /// keeps its own.
-fn member_connections(machine: &AdmittingLeaderNode, handed: &[Peer]) -> usize {
+fn member_connections(machine: &ServiceLeader, handed: &[Peer]) -> usize {
     let handed: BTreeSet<_> = handed.iter().collect();
     let reached = |peer: &Peer| handed.contains(&machine.relay_before(*peer).unwrap_or(*peer));
     machine.member_connections().filter(reached).count()

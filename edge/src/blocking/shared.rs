@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quiver_admission::AnonymousEvent;
 use quiver_ainq::Name;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, RefusalReason, Route};
+use quiver_service::drone::feature::GroupEdgeEvent;
 
 use super::queue::BoundedEventQueue;
 use super::{Error, ErrorKind, Event, RemoteService, Result, Standing, Status, Wait};
@@ -309,7 +309,7 @@ impl Observer for BlockingState {
     }
 
     fn event(&self, status: &EdgeStatus, event: &EdgeNodeEvent) {
-        let Either::Left(AnonymousEvent::Edge(event)) = event else { return };
+        let Either::Left(GroupEdgeEvent::Edge(event)) = event else { return };
         if matches!(event, EdgeEvent::MembershipDropped { .. }) {
             return self.change(|state| state.standing = Standing::Joining);
         }

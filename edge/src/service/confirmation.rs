@@ -6,12 +6,11 @@
 
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
-use quiver_ainq::Ristretto255;
 use quiver_group::EdgeCommand;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::Either;
 use quiver_service::drone::RunningDrone;
+use quiver_service::drone::feature::GroupEdge;
 use quiver_service::drone::running::ENDING;
 use quiver_service::drone::send::Handed;
 use tokio::time::{Instant, sleep};
@@ -22,7 +21,7 @@ const PROOF_TIME: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A running edge.
-type RunningEdge = RunningDrone<AnyEdge<Ristretto255>>;
+type RunningEdge = RunningDrone<GroupEdge>;
 
 /// Reason while another process has this drone's identity: nobody knows which of the two the leader takes messages of.
 pub(crate) const COPY: &str = "another process runs with a copy of this drone's state: end the copy";

@@ -4,31 +4,32 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use quiver_admission::{AnonymousEvent, Ending};
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, RefusalReason, Route, Snapshot};
 use quiver_net::{Host, HostError};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::{RoleEvent, RunningParts};
+use quiver_service::drone::feature::{GroupEdgeEvent, MembershipEvent, RoleEvent, RunningParts};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::ServiceEdge;
-use super::observer::{EdgeNodeEvent, Observer, describe, refuser};
+use super::observer::{EdgeNodeEvent, Observer, refuser};
 use super::situation::Situation;
 use crate::metrics::EdgeMetrics;
-
-/// Attachment: what an anonymous edge persists. Named so since the first version.
-const ANONYMOUS: &str = "unnamed";
 
 /// The owner of the state that the host stores.
 pub(super) enum Keeping {
     /// The drone's own.
     Own,
-    /// State of an anonymous edge; with the channel that receives its ending.
-    Anonymous(mpsc::Sender<Ending>),
+    /// State of a membership that a feature makes.
+    Attachment {
+        /// Attachment that keeps it.
+        name: &'static str,
+        /// Receives the event that ends the membership.
+        over: mpsc::Sender<Box<dyn MembershipEvent>>,
+    },
 }
 
 /// The host of an edge.
@@ -48,13 +49,6 @@ pub(super) struct EdgeHost {
     pub(super) parts: RunningParts,
 }
 
-impl EdgeHost {
-    /// The ledger that an anonymous edge persisted: how often which leader was answered.
-    pub(super) fn ledger(store: &StateStore) -> Option<Snapshot> {
-        store.attachment(ANONYMOUS).map(Snapshot::new)
-    }
-}
-
 impl Host<ServiceEdge> for EdgeHost {
     fn persist(&mut self, records: &[Either<Snapshot, Infallible>]) -> Result<(), HostError> {
         // Each is the whole state: only the newest counts.
@@ -63,7 +57,7 @@ impl Host<ServiceEdge> for EdgeHost {
         };
         let persist = || match &self.keeping {
             Keeping::Own => self.store.replace(&[newest.as_bytes()]),
-            Keeping::Anonymous(_) => self.store.attach(ANONYMOUS, newest.as_bytes()),
+            Keeping::Attachment { name, .. } => self.store.attach(name, newest.as_bytes()),
         };
         tokio::task::block_in_place(persist).map_err(Into::into)
     }
@@ -84,19 +78,15 @@ impl Host<ServiceEdge> for EdgeHost {
 
     fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
         let status = machine.status();
-        if let Either::Left(AnonymousEvent::Edge(event)) = &event
+        if let Either::Left(GroupEdgeEvent::Edge(event)) = &event
             && self.parts.take(RoleEvent::Edge { event, epoch: status.epoch })
         {
             return;
         }
         self.observer.event(&status, &event);
         match event {
-            Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(&status, event),
-            Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
-                let (pseudonym, ends) = (pseudonym.to_string(), clock::format(until));
-                tracing::info!(pseudonym, slot, until = ends, "admitted anonymously");
-            }
-            Either::Left(AnonymousEvent::Ended(why)) => self.ended(why),
+            Either::Left(GroupEdgeEvent::Edge(event)) => self.edge_event(&status, event),
+            Either::Left(GroupEdgeEvent::Membership(event)) => self.membership_event(event),
             Either::Right(event) => {
                 if let Some(reason) = event.failure() {
                     self.edge_event(&status, EdgeEvent::SendFailed(reason));
@@ -153,13 +143,17 @@ impl EdgeHost {
         }
     }
 
-    fn ended(&self, why: Ending) {
-        let reason = describe(&why);
-        tracing::info!("this anonymous membership is over: {reason}");
-        self.situation.note_ending(&why, reason, clock::unix_now());
-        if let Keeping::Anonymous(ended) = &self.keeping {
+    /// Logs an event of a membership that a feature makes, and passes on that it is over.
+    fn membership_event(&self, event: Box<dyn MembershipEvent>) {
+        event.log();
+        if let Some(exclusion) = event.exclusion() {
+            self.situation.note_exclusion(exclusion, clock::unix_now());
+        }
+        if let Keeping::Attachment { over, .. } = &self.keeping
+            && event.is_end()
+        {
             // It is over once.
-            let _ = ended.try_send(why);
+            let _ = over.try_send(event);
         }
     }
 

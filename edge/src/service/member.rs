@@ -1,12 +1,12 @@
 //! The edge that runs, as features' tasks see it.
 
 use async_trait::async_trait;
-use quiver_admission::AnyEdge;
-use quiver_ainq::Ristretto255;
 use quiver_machine::Either;
 use quiver_net::{Multiaddr, PeerId, Stopped};
 use quiver_service::drone::RunningDrone;
-use quiver_service::drone::feature::{KeyObstacle, RoleCommand, RoleLook, RoleMachine, RunningNode};
+use quiver_service::drone::feature::{
+    GroupEdge, KeyObstacle, RoleCommand, RoleLook, RoleMachine, RunningNode,
+};
 
 use super::ServiceEdge;
 use super::situation::Situation;
@@ -14,7 +14,7 @@ use crate::control;
 
 /// A running edge, and what it learned.
 pub(super) struct RunningMember {
-    pub(super) edge: RunningDrone<AnyEdge<Ristretto255>>,
+    pub(super) edge: RunningDrone<GroupEdge>,
     pub(super) situation: Situation,
 }
 

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use quiver_admission::{AnonymousEvent, AnyEdge, Ending};
-use quiver_ainq::{Epoch, Name, Ristretto255};
+use quiver_ainq::{Epoch, Name};
 use quiver_crypto::Secret;
 use quiver_group::edge::EdgeStatus;
 use quiver_group::{EdgeCommand, EdgeEvent};
 use quiver_machine::{Either, Route};
 use quiver_net::Stopped;
-use quiver_service::clock;
 use quiver_service::drone::RunningDrone;
-use quiver_service::drone::feature::AnyPartEvent;
+use quiver_service::drone::feature::{AnyPartEvent, GroupEdge, GroupEdgeEvent};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::Handed;
 use serde_json::json;
@@ -22,7 +20,7 @@ use serde_json::json;
 use super::{Task, confirmation};
 
 /// Event of the machine.
-pub(crate) type EdgeNodeEvent = Either<AnonymousEvent, AnyPartEvent>;
+pub(crate) type EdgeNodeEvent = Either<GroupEdgeEvent, AnyPartEvent>;
 
 /// Receives what happens to the drone. Called on the driver's task: it must not block.
 pub(crate) trait Observer: Send + Sync {
@@ -69,7 +67,7 @@ pub(crate) trait RunningEdge: Send + Sync {
 }
 
 #[async_trait]
-impl RunningEdge for RunningDrone<AnyEdge<Ristretto255>> {
+impl RunningEdge for RunningDrone<GroupEdge> {
     async fn status(&self) -> Result<EdgeStatus, Stopped> {
         self.machine.inspect(|machine| machine.status()).await
     }
@@ -107,16 +105,8 @@ impl Observer for Printer {
         let output = &self.output;
         let group = status.group.as_ref().map_or("-", Name::as_str);
         match event {
-            Either::Left(AnonymousEvent::Edge(event)) => self.edge_event(status, group, event),
-            Either::Left(AnonymousEvent::Admitted { pseudonym, slot, until }) => {
-                let (pseudonym, until) = (pseudonym.to_string(), clock::format(*until));
-                output.event(
-                    &json!({"event": "admitted", "pseudonym": pseudonym, "slot": slot, "until": until}),
-                );
-            }
-            Either::Left(AnonymousEvent::Ended(why)) => {
-                output.event(&json!({"event": "ended", "why": describe(why)}));
-            }
+            Either::Left(GroupEdgeEvent::Edge(event)) => self.edge_event(status, group, event),
+            Either::Left(GroupEdgeEvent::Membership(event)) => output.part(group, &**event),
             Either::Right(event) => output.part(group, &**event),
         }
     }
@@ -170,16 +160,4 @@ impl Printer {
 /// Names the service that refuses a drone of this status.
 pub(super) const fn refuser(status: &EdgeStatus) -> &'static str {
     if status.name.is_some() { "leader" } else { "kgc" }
-}
-
-/// Explains why an anonymous membership is over.
-pub(super) fn describe(why: &Ending) -> String {
-    match why {
-        Ending::Denied(error) => format!("not admitted: {error}"),
-        Ending::PeriodOver => "period over".into(),
-        Ending::Dropped => "forgotten by the leader".into(),
-        Ending::Evicted => "evicted".into(),
-        Ending::Left => "left".into(),
-        _ => "over".into(),
-    }
 }

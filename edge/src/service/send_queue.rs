@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
-use quiver_ainq::{Name, Ristretto255};
+use quiver_ainq::Name;
 use quiver_group::EdgeCommand;
 use quiver_machine::Peer;
 use quiver_service::clock;
+use quiver_service::drone::feature::GroupEdge;
 use quiver_service::drone::{RunningDrone, StateStore};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -322,7 +322,7 @@ impl SendQueue {
     }
 
     /// Sends what waits, one after the other, whenever the leader is there.
-    pub(crate) async fn deliver(self, running: RunningDrone<AnyEdge<Ristretto255>>) {
+    pub(crate) async fn deliver(self, running: RunningDrone<GroupEdge>) {
         let mut there: Option<(Peer, Instant)> = None;
         loop {
             self.expire(clock::unix_now());
@@ -367,10 +367,7 @@ impl SendQueue {
 }
 
 /// Sends a message, and waits for its confirmation; or says why it may not have arrived.
-async fn deliver_one(
-    running: &RunningDrone<AnyEdge<Ristretto255>>,
-    message: &QueuedMessage,
-) -> Result<(), String> {
+async fn deliver_one(running: &RunningDrone<GroupEdge>, message: &QueuedMessage) -> Result<(), String> {
     if running.machine.duplicate_identity().is_some() {
         return Err(confirmation::COPY.into());
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use quiver_admission::{AdmissionError, Ending};
 use quiver_group::EdgeEvent;
 use quiver_machine::{Peer, RefusalReason, Route};
+use quiver_service::drone::feature::Exclusion;
 use serde::{Deserialize, Serialize};
 
 /// History of connections and trouble. Clones are of the same.
@@ -184,23 +184,10 @@ impl Situation {
         self.keep(trouble);
     }
 
-    /// Takes note of why an anonymous membership has ended, if it is not followed by another soon.
-    pub(crate) fn note_ending(&self, why: &Ending, reason: String, now: u64) {
-        let standing = match why {
-            Ending::Denied(_) => MembershipState::Refused,
-            Ending::Evicted => MembershipState::Evicted,
-            _ => return,
-        };
-        let next = match why {
-            Ending::Denied(AdmissionError::Refused(RefusalReason::NotAuthorised)) => {
-                "the leader admits nobody anonymously (start `edge run` without --anonymous, or the leader with \
-                 --admission), or what is certified of this drone does not satisfy its policy; see `edge abke status`"
-            }
-            _ => {
-                "it asks again, at the latest with the credential of the next period; see `edge abke status`"
-            }
-        };
-        self.keep(Trouble { standing, reason, next, since: now });
+    /// Takes note of why the drone is no member after a membership that a feature made.
+    pub(crate) fn note_exclusion(&self, exclusion: Exclusion, now: u64) {
+        let standing = if exclusion.evicted { MembershipState::Evicted } else { MembershipState::Refused };
+        self.keep(Trouble { standing, reason: exclusion.reason, next: exclusion.next, since: now });
     }
 
     fn keep(&self, trouble: Trouble) {
@@ -274,17 +261,6 @@ mod tests {
         situation.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 3);
         let trouble = situation.trouble().expect("evicted");
         assert_eq!((trouble.standing, trouble.next, trouble.since), (MembershipState::Evicted, ANEW, 1));
-    }
-
-    #[test]
-    fn drone_that_is_refused_because_nobody_is_admitted_anonymously_is_told_to_join_by_name() {
-        let situation = Situation::new(0);
-        let denied = |reason| Ending::Denied(AdmissionError::Refused(reason));
-        situation.note_ending(&denied(RefusalReason::NotAuthorised), "refused".into(), 1);
-        assert!(situation.trouble().expect("refused").next.contains("without --anonymous"));
-        let other = Situation::new(0);
-        other.note_ending(&denied(RefusalReason::Expired), "refused".into(), 1);
-        assert!(other.trouble().expect("refused").next.contains("next period"));
     }
 
     #[test]

@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use quiver_admission::AdmittingLeaderEvent;
 use quiver_ainq::{Epoch, EpochKind, Name};
 use quiver_group::{LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::{AnyPartEvent, RoleEvent, RunningParts};
+use quiver_service::drone::feature::{AnyPartEvent, GroupLeaderEvent, RoleEvent, RunningParts};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
-use super::AdmittingLeaderNode;
+use super::ServiceLeader;
 use super::refusals::ToldRefusals;
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
@@ -48,27 +47,23 @@ pub(super) struct LeaderHost {
     pub(super) differing: ToldRefusals,
 }
 
-impl Host<AdmittingLeaderNode> for LeaderHost {
+impl Host<ServiceLeader> for LeaderHost {
     fn persist(&mut self, records: &[LeaderNodeRecord]) -> Result<(), HostError> {
         let records: Vec<_> = records.iter().filter_map(Either::left).map(LeaderRecord::as_bytes).collect();
         tokio::task::block_in_place(|| self.store.append(&records)).map_err(Into::into)
     }
 
-    fn persist_of(
-        &mut self,
-        machine: &AdmittingLeaderNode,
-        records: &[LeaderNodeRecord],
-    ) -> Result<(), HostError> {
+    fn persist_of(&mut self, machine: &ServiceLeader, records: &[LeaderNodeRecord]) -> Result<(), HostError> {
         // The records of the leader itself are all there are.
         let records: Vec<_> = records.iter().filter_map(Either::left).cloned().collect();
         tokio::task::block_in_place(|| store::persist(&self.store, &mut self.void, machine, &records))
             .map_err(Into::into)
     }
 
-    fn event(&mut self, machine: &AdmittingLeaderNode, event: Either<AdmittingLeaderEvent, AnyPartEvent>) {
+    fn event(&mut self, machine: &ServiceLeader, event: Either<GroupLeaderEvent, AnyPartEvent>) {
         let event = match event {
-            Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
-            Either::Left(AdmittingLeaderEvent::Denied { peer, why }) => {
+            Either::Left(GroupLeaderEvent::Leader(event)) => event,
+            Either::Left(GroupLeaderEvent::Denied { peer, why }) => {
                 tracing::warn!("did not admit {} anonymously: {why}", self.peer(machine, peer));
                 return self.metrics.count_denied();
             }
@@ -108,16 +103,16 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
         self.differing.forget(peer);
     }
 
-    fn vouch(&mut self, machine: &AdmittingLeaderNode, statement: &[u8]) -> Vec<u8> {
+    fn vouch(&mut self, machine: &ServiceLeader, statement: &[u8]) -> Vec<u8> {
         machine.vouch(statement, &mut OsRng).unwrap_or_default()
     }
 
-    fn voucher(&mut self, machine: &AdmittingLeaderNode, statement: &[u8], signed: &[u8]) -> Option<String> {
+    fn voucher(&mut self, machine: &ServiceLeader, statement: &[u8], signed: &[u8]) -> Option<String> {
         let drone = machine.vouched(statement, signed).ok()?;
         Some(drone.to_string())
     }
 
-    fn drone(&mut self, machine: &AdmittingLeaderNode, peer: Peer) -> Option<String> {
+    fn drone(&mut self, machine: &ServiceLeader, peer: Peer) -> Option<String> {
         machine.drone_behind(peer).map(Name::to_string)
     }
 
@@ -127,7 +122,7 @@ impl Host<AdmittingLeaderNode> for LeaderHost {
 }
 
 impl LeaderHost {
-    fn log(&self, machine: &AdmittingLeaderNode, event: &LeaderEvent) {
+    fn log(&self, machine: &ServiceLeader, event: &LeaderEvent) {
         match event {
             LeaderEvent::Enrolled { name } => tracing::info!(%name, "enrolled as {name}"),
             LeaderEvent::EpochActivated { epoch, kind, members, added, removed } => {
@@ -216,7 +211,7 @@ impl LeaderHost {
     }
 
     /// A peer by its name, if it is known, and its address, or its relay's.
-    fn peer(&self, machine: &AdmittingLeaderNode, peer: Peer) -> String {
+    fn peer(&self, machine: &ServiceLeader, peer: Peer) -> String {
         let place = self.places.get(&machine.relay_before(peer).unwrap_or(peer));
         let place = place.map_or("a peer that is gone", String::as_str);
         match machine.drone_behind(peer) {

@@ -5,10 +5,10 @@ use quiver_machine::Either;
 use quiver_net::{Handle, Multiaddr, PeerId, Stopped};
 use quiver_service::drone::feature::{RoleCommand, RoleLook, RoleMachine, RunningNode};
 
-use super::AdmittingLeaderNode;
+use super::ServiceLeader;
 
 /// A running leader.
-pub(super) struct RunningMember(pub(super) Handle<AdmittingLeaderNode>);
+pub(super) struct RunningMember(pub(super) Handle<ServiceLeader>);
 
 #[async_trait]
 impl RunningNode for RunningMember {
@@ -25,7 +25,7 @@ impl RunningNode for RunningMember {
     }
 
     async fn look(&self, look: RoleLook) -> Result<(), Stopped> {
-        self.0.inspect(|machine: &AdmittingLeaderNode| look(RoleMachine::Leader(machine))).await
+        self.0.inspect(|machine: &ServiceLeader| look(RoleMachine::Leader(machine))).await
     }
 
     async fn command(&self, command: RoleCommand) -> Result<(), Stopped> {

@@ -124,6 +124,21 @@ pub enum Input<'a, C> {
     Command(C),
 }
 
+impl<'a, C> Input<'a, C> {
+    /// The same with another machine's kind of commands, for a machine within another; `None` for a command that is none
+    /// of them.
+    pub fn filter_map<D>(self, command: impl FnOnce(C) -> Option<D>) -> Option<Input<'a, D>> {
+        Some(match self {
+            Self::Timeout => Input::Timeout,
+            Self::Connected { peer, route } => Input::Connected { peer, route },
+            Self::Disconnected { peer } => Input::Disconnected { peer },
+            Self::Received { from, via, bytes } => Input::Received { from, via, bytes },
+            Self::Resumed => Input::Resumed,
+            Self::Command(what) => Input::Command(command(what)?),
+        })
+    }
+}
+
 /// Destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {

@@ -19,11 +19,9 @@
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | metrics that both have |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
-//! | [`abke`] | certified fields as shown |
 //! | [`addresses`] | addresses of nodes in settings |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
-pub mod abke;
 pub mod addresses;
 pub mod atomic_file;
 mod error;

@@ -57,14 +57,6 @@ pub enum Error {
         /// Reason: a KGC or leader was not reached, or did not answer.
         why: String,
     },
-    /// The policy cannot be demanded.
-    #[error("policy {path}: {reason}")]
-    Policy {
-        /// The file.
-        path: String,
-        /// The reason, and the remedy.
-        reason: String,
-    },
     /// There is nothing to draw on.
     #[error(
         "--watch needs a terminal, and {0} is not one; `status --json` is for scripts, with `--watch` a line for each change"
@@ -129,9 +121,7 @@ impl Error {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
-            Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) | Self::Policy { .. } => {
-                Exit::Usage
-            }
+            Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) => Exit::Usage,
             Self::EnrolmentRefused(_) => Exit::Refused,
             Self::NotEnrolledInTime { .. } => Exit::TimedOut,
             Self::NotEnrolled(_) | Self::NoAddress => Exit::Usage,

@@ -5,9 +5,12 @@
 //! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
 //! running service, with flags and settings ([`ServiceFeature`]), tasks, status and metrics, which is told the
 //! machine's events and keys ([`RunningPart`]); and a part of the service's machine, which takes messages and makes some
-//! ([`PartFeature`]). It may have other names for drones ([`AliasFeature`]).
+//! ([`PartFeature`]). It may have other names for drones ([`AliasFeature`]). Its settings may ask for more: other
+//! memberships of an edge ([`Memberships`]), a gate before a leader ([`LeaderGate`]).
 
 mod alias;
+mod edge;
+mod leader;
 mod part;
 mod running;
 mod service;
@@ -19,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
-use quiver_ainq::{Deployment, Ristretto255};
+use quiver_ainq::{Deployment, Ristretto255, UnixTime};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,8 +35,16 @@ use super::send::SendReport;
 use super::{DroneProgram, DroneSettings, Error, Result};
 use crate::config::Layers;
 use crate::control::USUAL_TIME;
+use crate::keyring::Keyring;
 
 pub use self::alias::{AliasFeature, AliasFlags, DRONE, GivenAlias};
+pub use self::edge::{
+    EnrolledDrone, Exclusion, FeatureEdge, GroupEdge, GroupEdgeEvent, MembershipEvent, MembershipRunner,
+    Memberships,
+};
+pub use self::leader::{
+    GateTask, GatedLeader, GroupLeader, GroupLeaderCommand, GroupLeaderEvent, LeaderBehindGate, LeaderGate,
+};
 pub(crate) use self::part::keys;
 pub use self::part::{
     AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,
@@ -72,6 +83,12 @@ pub trait DroneFeature: fmt::Debug + Sync {
 
     /// Other names that the feature has for drones, if it has any.
     fn aliases(&self) -> Option<&dyn AliasFeature> {
+        None
+    }
+
+    /// Time at which the first of the feature's keys in this keyring ends; `None` if none does. They are fetched again
+    /// then.
+    fn first_end(&self, _keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
         None
     }
 }
@@ -276,6 +293,11 @@ pub(crate) fn find(features: Features, name: &str) -> Result<&'static dyn Comman
 
 fn commands(features: Features) -> impl Iterator<Item = &'static dyn CommandFeature> {
     features.iter().flat_map(|feature| feature.commands())
+}
+
+/// Time at which the first key of these features ends; `None` if none does.
+pub(crate) fn first_end(features: Features, keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
+    features.iter().filter_map(|feature| feature.first_end(keyring)).min()
 }
 
 /// The subcommand of any feature of the program `P`, for its command line.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::keyring::{HeldKey, Keyring, KeyringEntry};
 use crate::{clock, terminal};
-use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, SignedAuthority};
+use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, SignedAuthority, UnixTime};
 use quiver_delivery::Standalone;
 use quiver_delivery::attributes::{FetchEvent, FetchTiming, Fetcher, KeyResponse};
 use quiver_machine::{Machine, RefusalReason, Route};
@@ -23,7 +23,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::drone::abke::{first_end, until_next};
 use crate::drone::feature::{self, CommandFeature, Features, PartCommand};
 use crate::drone::keys::Keys;
 use crate::drone::{Error, Result};
@@ -189,7 +188,7 @@ impl KeyClient {
                         Ok(keyring) => keyring,
                         Err(error) => return tracing::error!(%error, "attribute keys"),
                     };
-                    let Some(end) = first_end(&keyring) else { return };
+                    let Some(end) = feature::first_end(self.features, &keyring) else { return };
                     tokio::time::sleep(until_next(end, clock::unix_now(), OsRng.r#gen())).await;
                     again = AGAIN;
                     continue;
@@ -206,6 +205,18 @@ impl KeyClient {
             again = (again * 2).min(AGAIN_AT_MOST);
         }
     }
+}
+
+/// Time to wait until a period that ends at `end` has ended for the KGC too; longer by `share` of a tenth, so
+/// that not all drones ask at once.
+fn until_next(end: UnixTime, now: UnixTime, share: f64) -> Duration {
+    /// Clocks differ.
+    const MARGIN: u64 = 2;
+    /// However long the period is.
+    const SPREAD_AT_MOST: f64 = 60.0;
+    let left = end.saturating_sub(now).saturating_add(MARGIN);
+    let spread = (Duration::from_secs(left).as_secs_f64() / 10.0).min(SPREAD_AT_MOST);
+    Duration::from_secs(left) + Duration::from_secs_f64(spread * share.clamp(0.0, 1.0))
 }
 
 /// A drone's key once more: each machine has its own.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::abke::Certified;
 use super::feature::{FeatureAnswer, FeatureRequest};
 use super::fetch::FetchReport;
 use super::{Error, Result};
@@ -34,8 +33,6 @@ pub enum DroneRequest<Q> {
 pub enum KeyRequest {
     /// Fetch attribute keys and credentials.
     Fetch,
-    /// List the certified fields.
-    Certified,
     /// Something that a feature answers.
     Feature(FeatureRequest),
 }
@@ -47,7 +44,6 @@ impl KeyRequest {
         match self {
             Self::Fetch => Some(ANSWER_OF_KGC.into()),
             Self::Feature(request) => request.awaited.clone(),
-            Self::Certified => None,
         }
     }
 }
@@ -69,8 +65,6 @@ impl<Q> TimeLimit for DroneRequest<Q> {
 pub enum KeyAnswer {
     /// Report of a fetch.
     Fetched(FetchReport),
-    /// Certified fields.
-    Certified(Vec<Certified>),
     /// Answer of a feature.
     Feature(FeatureAnswer),
     /// A failure: the reason, and the exit code that it would have had without the service.

@@ -212,7 +212,7 @@ impl KeyClient {
     #[must_use]
     pub fn answers_anonymous(&self, request: &KeyRequest) -> bool {
         match request {
-            KeyRequest::Fetch | KeyRequest::Certified => true,
+            KeyRequest::Fetch => true,
             KeyRequest::Feature(request) => {
                 self.feature(&request.feature).is_ok_and(CommandFeature::answers_anonymous)
             }
@@ -229,10 +229,6 @@ impl KeyClient {
                 let hint = "run `edge enrol` or `leader serve` first";
                 let keypair = identity.keypair.ok_or(Error::NotEnrolled(hint))?;
                 KeyAnswer::Fetched(self.fetch(&keypair).await?)
-            }
-            KeyRequest::Certified => {
-                let now = crate::clock::unix_now();
-                KeyAnswer::Certified(super::abke::certified(&self.keys().keyring()?, now))
             }
             KeyRequest::Feature(request) => {
                 let feature = self.feature(&request.feature)?;

@@ -8,7 +8,6 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::abke::{AbkeCommand, print_certified};
 use super::feature::{
     self, FETCHED_IS_KEPT, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand,
 };
@@ -131,20 +130,6 @@ impl<'a, P: DroneProgram> Subcommands<'a, P> {
                 Ok(terminal::line(&monitoring::ask((P::NAME, P::SERVE), place, args.live).await?)?)
             }
             DroneCommand::Feature(command) => command.0.run(&self).await,
-        }
-    }
-
-    /// Carries out a subcommand about certified fields.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub async fn abke(&self, command: AbkeCommand) -> Result<()> {
-        match command {
-            AbkeCommand::Fetch { json, .. } => self.fetch(json).await,
-            AbkeCommand::Status { json } => match self.ask(KeyRequest::Certified).await? {
-                KeyAnswer::Certified(lines) => print_certified(&lines, json),
-                other => Err(other.unexpected()),
-            },
         }
     }
 

@@ -126,9 +126,9 @@ impl ServiceFeature for LeaderDatagramFeature {
 
 #[async_trait]
 impl ServicePart for MavlinkSettings {
-    fn check_settings(&self, anonymous: bool) -> Result<()> {
-        if anonymous && self.is_given() {
-            let text = "`mavlink`: not with `anonymous`: a system id is granted to a name";
+    fn check_settings(&self, unnamed: Option<&'static str>) -> Result<()> {
+        if let Some(setting) = unnamed.filter(|_| self.is_given()) {
+            let text = format!("`mavlink`: not with `{setting}`: a system id is granted to a name");
             return Err(Error::config(text));
         }
         // Now rather than once it has enrolled.
@@ -146,7 +146,7 @@ impl ServicePart for MavlinkSettings {
 
 #[async_trait]
 impl ServicePart for LeaderBridgeSettings {
-    fn check_settings(&self, _: bool) -> Result<()> {
+    fn check_settings(&self, _: Option<&'static str>) -> Result<()> {
         self.grants.read()?;
         self.bridge.read().map(drop)
     }

@@ -34,6 +34,12 @@ impl PartCommand {
     pub fn new(command: impl Any + Send + Sync) -> Self {
         Self(Arc::new(command))
     }
+
+    /// The content, if it has this type.
+    #[must_use]
+    pub fn content<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
 }
 
 impl fmt::Debug for PartCommand {
@@ -101,7 +107,7 @@ where
     }
 
     fn command(&mut self, cx: &mut PartContext<'_>, command: &PartCommand) {
-        if let Some(command) = command.0.downcast_ref::<Q::Command>() {
+        if let Some(command) = command.content::<Q::Command>() {
             cx.within(self.event, none, |cx| self.part.command(cx, command.clone()));
         }
     }

@@ -10,7 +10,7 @@ use quiver_net::NodeConfig;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Features, OpenContext, RunningPart};
+use super::{Features, LeaderGate, Memberships, OpenContext, RunningPart};
 use crate::config::Layers;
 use crate::drone::{DroneProgram, Result};
 
@@ -48,11 +48,12 @@ pub trait ServiceFeature {
 /// Settings of a feature, and what they ask for.
 #[async_trait]
 pub trait ServicePart: fmt::Debug + Send + Sync {
-    /// Checks its settings at the start of every command. `anonymous`: the drone shows no name to its group.
+    /// Checks its settings at the start of every command. `unnamed`: the setting by which a feature makes memberships in
+    /// place of those under the drone's name, if one does ([`Memberships::setting`]).
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) and others that name what is wrong.
-    fn check_settings(&self, _anonymous: bool) -> Result<()> {
+    fn check_settings(&self, _unnamed: Option<&'static str>) -> Result<()> {
         Ok(())
     }
 
@@ -86,6 +87,16 @@ pub trait ServicePart: fmt::Debug + Send + Sync {
     /// Errors of files, devices and ports that its settings name.
     async fn open(&self, _context: OpenContext<'_>) -> Result<Option<Arc<dyn RunningPart>>> {
         Ok(None)
+    }
+
+    /// The memberships that its settings want in place of those under the drone's name. Asked at edges alone.
+    fn memberships(&self) -> Option<&dyn Memberships> {
+        None
+    }
+
+    /// The gate that it puts before a leader. Asked at leaders alone.
+    fn gate(&self) -> Option<&dyn LeaderGate> {
+        None
     }
 }
 

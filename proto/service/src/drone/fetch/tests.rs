@@ -66,3 +66,10 @@ fn fetch_is_confirmed_only_by_answers_and_by_all_of_them() {
     let error = partly.print(false).expect_err("not everything");
     assert_eq!(error.exit() as u8, crate::Exit::Refused as u8);
 }
+
+#[test]
+fn drones_come_back_after_the_end_and_not_all_at_once() {
+    let seconds = |end, now, share| until_next(end, now, share).as_secs();
+    assert_eq!((seconds(1100, 1000, 0.0), seconds(1100, 1000, 1.0)), (102, 112));
+    assert_eq!((seconds(1100, 1200, 0.0), seconds(100_000, 0, 1.0)), (2, 100_062));
+}

@@ -7,29 +7,74 @@ use quiver_admission::certifying::{Certificate, CertificationTerms, KIND};
 use quiver_admission::gate::GateTiming;
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, Demand, SignedPolicy, VerifiedPolicy};
 use quiver_ainq::{Deployment, Name, Ristretto255};
+use quiver_group::Leader;
 use quiver_machine::Either;
 use quiver_service::armour::{self, ArmourKind};
-use quiver_service::clock;
+use quiver_service::drone::feature::{
+    GateTask, GroupLeader, GroupLeaderCommand, LeaderBehindGate, LeaderGate, PartCommand,
+};
 use quiver_service::drone::fetch::KeyClient;
+use quiver_service::drone::keys::Keys;
 use quiver_service::drone::{Error, Result, RunningDrone};
 use quiver_service::keyring::{Keyring, KeyringEntry};
+use quiver_service::{Exit, clock};
 use rand::rngs::OsRng;
+
+use crate::gated_leader::LeaderWithPolicy;
+use crate::leader_settings::AdmissionSettings;
 
 /// Pieces of the gate's work that are done at a time, at most.
 const MAX_WORKERS: usize = 4;
 
+/// Error of a policy that cannot be demanded.
+#[derive(Debug, thiserror::Error)]
+#[error("policy {path}: {reason}")]
+struct PolicyError {
+    /// The file.
+    path: String,
+    /// The reason, and the remedy.
+    reason: String,
+}
+
+impl From<PolicyError> for Error {
+    fn from(error: PolicyError) -> Self {
+        Self::Feature { error: Box::new(error), exit: Exit::Usage }
+    }
+}
+
+impl LeaderGate for AdmissionSettings {
+    fn lacks_authorities(&self, group: &Name, keys: &Keys) -> Result<bool> {
+        let Some(path) = &self.admission else { return Ok(false) };
+        Ok(!PolicyFile::read(path, keys.deployment(), group)?.is_known(&keys.keyring()?))
+    }
+
+    fn put_before(&self, leader: Leader<Ristretto255>, keys: &Keys) -> Result<LeaderBehindGate> {
+        let group = leader.status().group;
+        let machine = AdmittingLeader::from(leader);
+        let Some(path) = &self.admission else {
+            return Ok(LeaderBehindGate { machine: Box::new(LeaderWithPolicy(machine)), task: None });
+        };
+        let wanted = PolicyFile::read(path, keys.deployment(), &group)?;
+        let demand = wanted.demand(&keys.keyring()?)?;
+        let authority = *demand.authority.fingerprint();
+        let machine = machine.demanding(demand, clock::unix_now()).map_err(|error| wanted.wrong(error))?;
+        let task: GateTask = Box::new(move |running| Box::pin(keep_slot_keys(running, authority)));
+        Ok(LeaderBehindGate { machine: Box::new(LeaderWithPolicy(machine)), task: Some(task) })
+    }
+}
+
 /// A policy as it came in a file.
-pub(crate) struct PolicyFile {
+struct PolicyFile {
     path: String,
     policy: VerifiedPolicy<Ristretto255>,
 }
 
 impl PolicyFile {
     /// Reads the file and checks all that can be checked without the authority: signature, group, end.
-    pub(crate) fn read(path: &Path, deployment: &Deployment<Ristretto255>, group: &Name) -> Result<Self> {
+    fn read(path: &Path, deployment: &Deployment<Ristretto255>, group: &Name) -> Result<Self> {
         let bytes = armour::read(path, ArmourKind::AdmissionPolicy)?;
         let path = path.display().to_string();
-        let wrong = |reason: String| Error::Policy { path: path.clone(), reason };
+        let wrong = |reason: String| Error::from(PolicyError { path: path.clone(), reason });
         let policy = SignedPolicy::decode(&bytes).and_then(|policy| policy.verify(deployment));
         let policy =
             policy.map_err(|error| wrong(format!("the KGC of this deployment did not sign it: {error}")))?;
@@ -46,7 +91,7 @@ impl PolicyFile {
     }
 
     /// Returns true if the authority of the policy is known already.
-    pub(crate) fn is_known(&self, keyring: &Keyring<Ristretto255>) -> bool {
+    fn is_known(&self, keyring: &Keyring<Ristretto255>) -> bool {
         self.entry(keyring).is_some()
     }
 
@@ -55,7 +100,7 @@ impl PolicyFile {
     }
 
     /// The demand of this policy, once the authority is known.
-    pub(crate) fn demand(&self, keyring: &Keyring<Ristretto255>) -> Result<Demand<Ristretto255>> {
+    fn demand(&self, keyring: &Keyring<Ristretto255>) -> Result<Demand<Ristretto255>> {
         let unknown = || {
             self.wrong("the KGC names no authority with this fingerprint: is the policy of this deployment?")
         };
@@ -68,17 +113,14 @@ impl PolicyFile {
     }
 
     /// The error of a policy that cannot be demanded.
-    pub(crate) fn wrong(&self, reason: impl std::fmt::Display) -> Error {
-        Error::Policy { path: self.path.clone(), reason: reason.to_string() }
+    fn wrong(&self, reason: impl std::fmt::Display) -> Error {
+        PolicyError { path: self.path.clone(), reason: reason.to_string() }.into()
     }
 }
 
 /// Keeps the gate in slot keys: those that are held at once, those that are fetched as soon as they are
 /// stored.
-pub(crate) async fn keep_slot_keys(
-    running: RunningDrone<AdmittingLeader<Ristretto255>>,
-    authority: [u8; 32],
-) {
+async fn keep_slot_keys(running: RunningDrone<GroupLeader>, authority: [u8; 32]) {
     let keypair = running.enrolled().await;
     let mut changes = running.client.keys().changes();
     let handing_over = async {
@@ -97,11 +139,7 @@ pub(crate) async fn keep_slot_keys(
 }
 
 /// Gives the machine the slot keys that are held, unless it has those of that period.
-async fn hand_over(
-    running: &RunningDrone<AdmittingLeader<Ristretto255>>,
-    authority: &[u8; 32],
-    handed: &mut Option<u64>,
-) {
+async fn hand_over(running: &RunningDrone<GroupLeader>, authority: &[u8; 32], handed: &mut Option<u64>) {
     let found = tokio::task::block_in_place(|| slot_keys(&running.client, authority, *handed));
     match found {
         Ok(None) => {}
@@ -109,6 +147,7 @@ async fn hand_over(
             tracing::info!("slot keys of period {period} are in use");
             *handed = Some(period);
             // If the machine has stopped, the keys are not needed.
+            let command = GroupLeaderCommand::Gate(PartCommand::new(command));
             let _ = running.machine.command(Either::Left(command)).await;
         }
         Err(error) => tracing::error!("no slot keys: {error}"),

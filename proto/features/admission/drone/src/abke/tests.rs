@@ -1,9 +1,11 @@
-use crate::keyring::HeldKey;
+use std::time::Duration;
+
 use quiver_admission::certifying::Certifier;
 use quiver_ainq::{Deployment, MasterSecret, Name, Ristretto255, SecretScalar, VerifiedAuthority};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::KeyMaker;
 use quiver_garble::policy::Schema;
+use quiver_service::keyring::HeldKey;
 
 use super::*;
 
@@ -63,11 +65,4 @@ fn damaged_credential_is_shown_as_such() {
     assert!(matches!(line.standing, CredentialState::Broken(_)), "{line:?}");
     let line = certified(&keyring(&authority, Some(vec![9])), 1050).pop().expect("one");
     assert_eq!(line.standing, CredentialState::Broken("malformed: of another version".into()));
-}
-
-#[test]
-fn drones_come_back_after_the_end_and_not_all_at_once() {
-    let seconds = |end, now, share| until_next(end, now, share).as_secs();
-    assert_eq!((seconds(1100, 1000, 0.0), seconds(1100, 1000, 1.0)), (102, 112));
-    assert_eq!((seconds(1100, 1200, 0.0), seconds(100_000, 0, 1.0)), (2, 100_062));
 }

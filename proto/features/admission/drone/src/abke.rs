@@ -1,21 +1,33 @@
 //! The subcommands `abke fetch` and `abke status`, and until when what is certified about a drone lasts.
 
-use std::time::Duration;
-
-use crate::keyring::{Keyring, KeyringEntry};
-use crate::{clock, terminal};
-use clap::Subcommand;
+use async_trait::async_trait;
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use quiver_admission::certifying::{Certificate, CertificationTerms, CertifyError, KIND};
 use quiver_ainq::{Ristretto255, UnixTime};
+use quiver_service::arguments::KgcArgs;
+use quiver_service::config::Layers;
+use quiver_service::drone::Result;
+use quiver_service::drone::feature::{
+    CommandFeature, FeatureAnswer, FeatureCaller, FeatureCommand, FeatureRequest,
+};
+use quiver_service::drone::fetch::KeyClient;
+use quiver_service::drone::running::DroneIdentity;
+use quiver_service::keyring::{Keyring, KeyringEntry};
+use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::arguments::KgcArgs;
-use crate::drone::Result;
+use crate::AnonymousEdgeFeature;
+
+/// Name of the subcommand.
+const ABKE: &str = "abke";
+/// Place of the subcommand in the help of an edge: the first behind the five that only an edge has.
+const BEHIND_OWN: usize = 6;
 
 /// Subcommands about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
-pub enum AbkeCommand {
+enum AbkeCommand {
     /// Fetch this period's credential (`kgc abke certify`), and whatever else is granted to this drone
     Fetch {
         /// The KGCs.
@@ -33,10 +45,71 @@ pub enum AbkeCommand {
     },
 }
 
+/// A request of the subcommand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AbkeCall {
+    /// List the certified fields.
+    Certified,
+}
+
+#[async_trait]
+impl CommandFeature for AnonymousEdgeFeature {
+    fn name(&self) -> &'static str {
+        ABKE
+    }
+
+    fn subcommand(&self) -> Command {
+        // The documentation of the enum is for readers of the code.
+        AbkeCommand::augment_subcommands(Command::new(ABKE))
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .about("Certified fields: what this drone can show without saying who it is")
+            .long_about(None::<&str>)
+            .display_order(BEHIND_OWN)
+    }
+
+    fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
+        Ok(Box::new(AbkeCommand::from_arg_matches(arguments)?))
+    }
+
+    async fn answer(&self, client: &KeyClient, _: DroneIdentity, call: &Value) -> Result<FeatureAnswer> {
+        match FeatureRequest::read(call)? {
+            AbkeCall::Certified => {
+                FeatureAnswer::new(&certified(&client.keys().keyring()?, clock::unix_now()))
+            }
+        }
+    }
+
+    fn answers_anonymous(&self) -> bool {
+        true
+    }
+}
+
+#[async_trait(?Send)]
+impl FeatureCommand for AbkeCommand {
+    fn flags(&self, layers: Layers) -> quiver_service::Result<Layers> {
+        match self {
+            Self::Fetch { kgcs, .. } => layers.flags(kgcs),
+            Self::Status { .. } => Ok(layers),
+        }
+    }
+
+    async fn run(self: Box<Self>, caller: &dyn FeatureCaller) -> Result<()> {
+        match *self {
+            Self::Fetch { json, .. } => caller.fetch(json).await,
+            Self::Status { json } => {
+                let answer = caller.call(FeatureRequest::new(ABKE, &AbkeCall::Certified)?).await?;
+                print_certified(&answer.read::<Vec<Certified>>()?, json)
+            }
+        }
+    }
+}
+
 /// State of a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CredentialState {
+enum CredentialState {
     /// The credential is of the present period.
     Valid,
     /// The credential is of a period that is over.
@@ -66,22 +139,22 @@ impl CredentialState {
 
 /// Fields of this drone that one authority certified, as shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Certified {
+struct Certified {
     /// The authority's name.
-    pub authority: String,
+    authority: String,
     /// Fingerprint of the authority, hex.
-    pub fingerprint: String,
+    fingerprint: String,
     /// The fields and their values.
-    pub fields: Option<String>,
+    fields: Option<String>,
     /// End of its validity.
-    #[serde(with = "crate::clock::rfc3339")]
-    pub valid_until: Option<UnixTime>,
+    #[serde(with = "quiver_service::clock::rfc3339")]
+    valid_until: Option<UnixTime>,
     /// State of the credential.
-    pub standing: CredentialState,
+    standing: CredentialState,
 }
 
 /// Lists the certified fields; every credential is verified against the slot keys it came with.
-pub fn certified(keyring: &Keyring<Ristretto255>, now: UnixTime) -> Vec<Certified> {
+fn certified(keyring: &Keyring<Ristretto255>, now: UnixTime) -> Vec<Certified> {
     keyring.entries_of(KIND).map(|entry| certified_by(entry, now)).collect()
 }
 
@@ -128,23 +201,11 @@ pub(crate) fn first_end(keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
     keyring.entries_of(KIND).filter_map(end).min()
 }
 
-/// Time to wait until a period that ends at `end` has ended for the KGC too; longer by `share` of a tenth, so
-/// that not all drones ask at once.
-pub(crate) fn until_next(end: UnixTime, now: UnixTime, share: f64) -> Duration {
-    /// Clocks differ.
-    const MARGIN: u64 = 2;
-    /// However long the period is.
-    const SPREAD_AT_MOST: f64 = 60.0;
-    let left = end.saturating_sub(now).saturating_add(MARGIN);
-    let spread = (Duration::from_secs(left).as_secs_f64() / 10.0).min(SPREAD_AT_MOST);
-    Duration::from_secs(left) + Duration::from_secs_f64(spread * share.clamp(0.0, 1.0))
-}
-
 /// Prints what is certified.
 ///
 /// # Errors
 /// Those of standard output.
-pub fn print_certified(lines: &[Certified], json: bool) -> Result<()> {
+fn print_certified(lines: &[Certified], json: bool) -> Result<()> {
     if json {
         return Ok(terminal::json(lines)?);
     }
