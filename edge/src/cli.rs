@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
 use quiver_service::drone::feature::ServiceFlags;
-use quiver_service::drone::mavlink::MavlinkArgs;
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
@@ -127,9 +126,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) features: ServiceFlags<Config>,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) mavlink: MavlinkArgs,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) monitoring: MonitoringArgs,

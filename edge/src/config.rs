@@ -9,8 +9,9 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Primary, Snapshot};
 use quiver_net::Multiaddr;
-use quiver_service::config::{Layers, parse_dialled_addresses};
+use quiver_service::config::Layers;
 use quiver_service::deployment_file::DeploymentFile;
+use quiver_service::drone::addresses::parse_dialled_addresses;
 use quiver_service::drone::feature::{Features, Memberships, ServiceParts, settings};
 use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
@@ -77,15 +78,8 @@ impl Config {
         let features = settings(Self::FEATURES, &mut layers)?;
         let config = Self { drone, edge: layers.part(EdgeSettings::default())?, features };
         layers.end()?;
-        if let Some(memberships) = config.memberships()
-            && config.drone.mavlink.is_given()
-        {
-            let setting = memberships.setting();
-            let text = format!("`mavlink`: not with `{setting}`: a system id is granted to a name");
-            return Err(Error::config(text));
-        }
-        // Now rather than once it has enrolled.
-        config.drone.mavlink.read()?;
+        let unnamed = config.memberships().map(|memberships| memberships.setting());
+        config.features.iter().try_for_each(|feature| feature.check_settings(unnamed))?;
         Ok(config)
     }
 

@@ -1,22 +1,23 @@
 //! Requests that only a running edge answers: status, messages to the group.
 
 use quiver_ainq::{DroneKeypair, Epoch, Name, UnixTime};
-use quiver_bridge::Obstacle;
 use quiver_group::KemState;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Either, Peer, Primary};
-use quiver_net::{Unreached, readable};
+use quiver_net::{Stopped, Unreached, readable};
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
 use quiver_service::drone::Error;
-use quiver_service::drone::feature::GroupEdge;
+use quiver_service::drone::feature::{GroupEdge, KeyObstacle, status_rows};
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;
 use quiver_service::monitoring::node;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use crate::features::FEATURES;
 use crate::metrics::clock_contradiction;
 use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
 use crate::service::situation::{ANEW, END_THE_COPY, MembershipState, Situation, Trouble};
@@ -107,9 +108,9 @@ pub(crate) struct EdgeStatusReply {
     /// Source that says that another process runs with a copy of this drone's identity, if there is one.
     #[serde(default)]
     pub(crate) duplicate: Option<String>,
-    /// MAVLink programs beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mavlink: Option<quiver_bridge::BridgeStatus>,
+    /// Fields of features.
+    #[serde(flatten)]
+    pub(crate) features: Map<String, Value>,
 }
 
 /// A drone's connections with leaders.
@@ -259,24 +260,23 @@ impl MachineState {
     }
 }
 
-/// Reason why the drone has no valid key, for its MAVLink programs; `None` if nothing but a leader is
-/// lacking.
+/// Reason why the drone has no valid key; `None` if nothing but a leader is lacking.
 pub(crate) async fn obstacle(
     running: &RunningDrone<GroupEdge>,
     situation: &Situation,
-) -> Result<Option<Obstacle>, String> {
-    let machine = MachineState::read(running).await?;
+) -> Result<Option<KeyObstacle>, Stopped> {
+    let machine = MachineState::read(running).await.map_err(|_| Stopped)?;
     let told = machine.trouble(situation).and_then(|trouble| match trouble.standing {
-        MembershipState::Evicted if trouble.is_in_doubt() => Some(Obstacle::Removed),
-        MembershipState::Evicted => Some(Obstacle::Evicted),
-        MembershipState::Copied => Some(Obstacle::Removed),
-        MembershipState::Revoked => Some(Obstacle::Revoked),
-        MembershipState::Refused => Some(Obstacle::Refused),
-        MembershipState::Left => Some(Obstacle::Left),
+        MembershipState::Evicted if trouble.is_in_doubt() => Some(KeyObstacle::Removed),
+        MembershipState::Evicted => Some(KeyObstacle::Evicted),
+        MembershipState::Copied => Some(KeyObstacle::Removed),
+        MembershipState::Revoked => Some(KeyObstacle::Revoked),
+        MembershipState::Refused => Some(KeyObstacle::Refused),
+        MembershipState::Left => Some(KeyObstacle::Left),
         MembershipState::Joining | MembershipState::Member | MembershipState::Behind => None,
     });
     // By a wrong clock a key is over that others use.
-    Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| Obstacle::Clock)))
+    Ok(told.or_else(|| node::disagreement(&running.machine).map(|_| KeyObstacle::Clock)))
 }
 
 /// Reason why queued messages wait, if it is another than that no leader is there.
@@ -355,7 +355,7 @@ impl EdgeStatusReply {
             dropped: surroundings.queue.as_ref().and_then(SendQueue::dropped),
             stalled: None,
             duplicate: machine.duplicate.clone(),
-            mavlink: None,
+            features: Map::new(),
         }
     }
 
@@ -412,7 +412,7 @@ impl EdgeStatusReply {
         rows.extend(copy.map(|copy| ("copy", copy)));
         rows.extend(self.clock.clone().map(|clock| ("clock", clock)));
         rows.extend(self.next.clone().map(|next| ("next", next)));
-        rows.extend(self.mavlink.as_ref().map(|status| ("mavlink", status.describe())));
+        rows.extend(status_rows(FEATURES, &self.features));
         rows.iter().map(|(key, value)| format!("{key:<12} {value}")).collect::<Vec<_>>().join("\n")
     }
 }

@@ -13,4 +13,6 @@ pub(crate) const FEATURES: Features = &[
     &quiver_conditions::ConditionFeature,
     #[cfg(feature = "relays")]
     &quiver_relays::RelayFeature,
+    #[cfg(feature = "datagrams")]
+    &quiver_datagrams::DatagramFeature,
 ];

@@ -40,7 +40,6 @@ mod cli;
 mod config;
 mod control;
 mod features;
-mod mavlink;
 mod metrics;
 mod program;
 mod provision;

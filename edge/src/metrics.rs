@@ -7,7 +7,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use quiver_bridge::BridgeReport;
 use quiver_group::EdgeEvent;
 use quiver_group::edge::EdgeStatus;
 use quiver_machine::{Offence, Route};
@@ -38,8 +37,6 @@ pub(crate) struct EdgeMetrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
-    /// Counts of MAVLink programs, if there are any.
-    pub(crate) mavlink: Option<BridgeReport>,
     /// Messages that wait for a leader, once the drone is enrolled.
     pub(crate) queue: Option<SendQueue>,
 }
@@ -64,9 +61,6 @@ struct Gauges {
 impl EdgeMetrics {
     /// Registers everything, under `edge`.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        if let Some(mavlink) = &self.mavlink {
-            mavlink.register(registry);
-        }
         let registry = registry.sub_registry_with_prefix("edge");
         registry.register("refusals", "Refusals, by whom and why", self.refusals.clone());
         let counters = [

@@ -8,7 +8,7 @@ use quiver_service::config::Layers;
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, print_status};
-use quiver_service::drone::{Error, Result, watch};
+use quiver_service::drone::{DroneProgram as _, Error, Result, watch};
 use quiver_service::shutdown::{Shutdown, block_on, end_on_signal};
 use quiver_service::{exit, terminal};
 
@@ -25,11 +25,11 @@ pub fn program() -> ExitCode {
 }
 
 /// Advice on how to go on after a signal.
-const fn after_a_signal(command: &Command) -> &'static str {
+fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Enrol(_) | Command::Run(_) => "what was begun is kept: give the same command again",
         Command::Send { .. } => "the running edge may have sent it all the same",
-        Command::Drone(_) => "what was fetched is kept: give the same command again",
+        Command::Drone(command) => command.after_a_signal(),
         _ => "give the same command again",
     }
 }
@@ -68,7 +68,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Status { json, watch: true, every } => {
                 let fetch = || ask(&config, EdgeRequest::Status);
                 match json {
-                    true => watch::print_changes::<EdgeStatusReply, _>(every, fetch).await,
+                    true => watch::print_changes::<EdgeStatusReply, _>(Config::FEATURES, every, fetch).await,
                     false => watch::redraw(every, fetch, EdgeStatusReply::describe).await,
                 }
             }

@@ -5,6 +5,7 @@
 
 pub(crate) mod confirmation;
 mod host;
+mod member;
 mod memberships;
 mod observer;
 pub(crate) mod send_queue;
@@ -24,8 +25,9 @@ use quiver_net::{
     group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::feature::{GroupEdge, ServiceContext};
-use quiver_service::drone::mavlink::with_status;
+use quiver_service::drone::feature::{
+    GroupEdge, OpenContext, RoleMachine, RunningNode, RunningParts, ServiceContext, channels,
+};
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
@@ -44,12 +46,12 @@ use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use self::host::{EdgeHost, Keeping, ObservedConnections};
+use self::member::RunningMember;
 pub(crate) use self::observer::{EdgeNodeEvent, Observer, Printer, RunningEdge};
 use self::send_queue::SendQueue;
 use self::situation::Situation;
 use crate::config::{Config, newest};
 use crate::control::{self, Surroundings};
-use crate::mavlink::{self, EdgeGroup, ReservedChannels};
 use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
@@ -96,7 +98,9 @@ where
         config.features.iter().try_for_each(|feature| feature.check())?;
         config.leader_addresses()?;
         monitoring::check_address(config.drone.metrics)?;
-        config.drone.mavlink.check_ports().await?;
+        for feature in &config.features {
+            feature.check_ports().await?;
+        }
     }
     private_file::create_directory(&config.drone.data_dir)?;
     let token = match text {
@@ -106,8 +110,8 @@ where
     let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
     file.keep(&config.drone.data_dir)?;
     let situation = Situation::new(clock::unix_now());
-    let service =
-        EdgeService { drone, config, observer, metrics: EdgeMetrics::default(), situation, shutdown };
+    let (metrics, parts) = (EdgeMetrics::default(), RunningParts::default());
+    let service = EdgeService { drone, config, observer, metrics, parts, situation, shutdown };
     service.work(newest(records), token, task).await
 }
 
@@ -160,6 +164,8 @@ struct EdgeService<'a> {
     config: &'a Config,
     observer: Arc<dyn Observer>,
     metrics: EdgeMetrics,
+    /// Parts of features, once it is enrolled.
+    parts: RunningParts,
     situation: Situation,
     shutdown: Shutdown,
 }
@@ -188,6 +194,10 @@ impl EdgeService<'_> {
             }
         } else if task == Task::Enrol {
             terminal::line("already enrolled")?;
+        }
+        if task == Task::Run {
+            let context = OpenContext { deployment: &self.drone.deployment, store: &self.drone.store };
+            self.parts = RunningParts::open(&self.config.features, context).await?;
         }
         match task {
             Task::Enrol => Ok(()),
@@ -273,18 +283,15 @@ impl EdgeService<'_> {
         }
         let former = before.group;
         let (failures, _) = broadcast::channel(FAILURES);
-        let mut host = EdgeHost { failures: failures.clone(), ..self.host() };
-        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
-        if let Some(bridge) = &bridge {
-            self.metrics.mavlink = Some(bridge.report.clone());
-            host.reserved.news = Some(bridge.feed.news.clone());
-        }
-        let lacking = host.reserved.lacking.clone();
+        let host = EdgeHost { failures: failures.clone(), ..self.host() };
         let machine = with_parts::<GroupEdge>(Config::FEATURES, machine.into());
-        let (mut driver, handle) = Driver::new(&node, machine, host, OsRng)?;
-        if let Some(bridge) = &bridge {
-            driver = mavlink::watched(driver, Arc::clone(&bridge.feed));
-        }
+        let (driver, handle) = Driver::new(&node, machine, host, OsRng)?;
+        let parts = self.parts.clone();
+        let driver = driver.with_inspector(move |now, machine, durable| {
+            if let Some(edge) = machine.named() {
+                parts.look(now, RoleMachine::Edge(edge), durable);
+            }
+        });
         let leaders = Some(node.dial.len());
         let queue = SendQueue::open(&self.drone.store);
         self.metrics.queue = Some(queue.clone());
@@ -298,23 +305,25 @@ impl EdgeService<'_> {
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
         let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
-        let report = self.metrics.mavlink.clone();
+        let parts = self.parts.clone();
         let answer = move |running, request| {
-            let report = report.clone().filter(|_| request == control::EdgeRequest::Status);
+            let parts = (request == control::EdgeRequest::Status).then(|| parts.clone());
             let answer = control::answer(running, around.clone(), request);
-            async move { with_status(answer.await, report.as_ref()) }
+            async move { parts.unwrap_or_default().with_report(answer.await) }
         };
-        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
+        let member = RunningMember { edge: running.clone(), situation: self.situation.clone() };
+        let node_that_runs: Arc<dyn RunningNode> = Arc::new(member);
+        let place = (self.config.drone.data_dir.as_path(), Config::NAME);
+        let _control =
+            running.serve(&mut tasks, place, (node_that_runs.clone(), self.parts.clone()), answer)?;
+        let context = ServiceContext {
+            node: &node,
+            group: &group,
+            channels: channels(Config::FEATURES),
+            running: node_that_runs,
+        };
+        self.parts.start(&context, &mut tasks);
         tasks.spawn(queue.deliver(running.clone()));
-        let context =
-            ServiceContext { node: &node, group: &group, running: Arc::new(running.machine.clone()) };
-        self.config.features.iter().for_each(|feature| feature.start(&context, &mut tasks));
-        if let Some(bridge) = bridge {
-            let (situation, news) = (self.situation.clone(), bridge.feed.news.clone());
-            tasks.spawn(mavlink::tell_obstacles(running.clone(), situation, news));
-            bridge.start(&mut tasks, EdgeGroup(running.clone()));
-            tasks.spawn(lacking.ask(EdgeGroup(running.clone())));
-        }
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }
@@ -347,7 +356,7 @@ impl EdgeService<'_> {
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
             situation: self.situation.clone(),
-            reserved: ReservedChannels::default(),
+            parts: self.parts.clone(),
         }
     }
 
@@ -362,7 +371,10 @@ impl EdgeService<'_> {
         let metrics = self.metrics.clone();
         let look = move |machine: &ServiceEdge, unreached: &[_]| metrics.refresh(machine, unreached, leaders);
         let troubles = self.metrics.troubles.clone();
-        let register = |registry: &mut _| self.metrics.register(registry);
+        let register = |registry: &mut _| {
+            self.parts.register(registry);
+            self.metrics.register(registry);
+        };
         let place = MonitorPlace { role: Config::NAME, data_dir: &self.config.drone.data_dir, address };
         Ok(health::monitor(place, handle, troubles, register, look).await?)
     }

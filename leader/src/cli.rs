@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
-use quiver_service::drone::feature::ServiceFlags;
-use quiver_service::drone::mavlink::MavlinkArgs;
+use quiver_service::drone::feature::{AliasFlags, DRONE, ServiceFlags};
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
@@ -49,15 +48,16 @@ Settings: --config FILE (TOML) < QUIVER_LEADER_DATA_DIR, QUIVER_LEADER_LISTEN, .
 
 /// Arguments of `evict`.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(skip)]
+#[command(group = ArgGroup::new(DRONE).required(true).multiple(false))]
 pub(crate) struct EvictArgs {
-    /// The drone's name, or its MAVLink system id
+    /// The drone's name
+    #[arg(group = DRONE)]
     pub(crate) name: Option<Name>,
-    /// Its MAVLink system id, where another drone's name is the same number
-    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) system_id: Option<u32>,
+    #[command(flatten)]
+    pub(crate) alias: AliasFlags<Config>,
     /// Its slot: for an anonymous member, which may come back as long as its credential is valid
-    #[arg(long)]
+    #[arg(long, group = DRONE)]
     pub(crate) slot: Option<u32>,
 }
 
@@ -89,9 +89,6 @@ pub(crate) enum Command {
         /// The text
         text: String,
     },
-    /// MAVLink's system ids: which member speaks as which
-    #[command(subcommand)]
-    SystemId(SystemIdCommand),
     /// Subcommands that edges have as well
     #[command(flatten)]
     Drone(DroneCommand<Config>),
@@ -108,30 +105,6 @@ pub(crate) enum KemCommand {
     Renew {
         /// One member's name [default: all drones]
         name: Option<Name>,
-    },
-}
-
-/// Subcommands of `system-id`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SystemIdCommand {
-    /// Let a member, or this leader, speak as this system; kept across restarts
-    Grant {
-        /// Its name
-        name: Name,
-        /// The system id, 1 to 255, or to 4294967295 for programs that know 32-bit ids; nobody else's
-        #[arg(value_name = "ID", value_parser = clap::value_parser!(u32).range(1..))]
-        id: u32,
-    },
-    /// Take a member's system id away: its frames pass no longer
-    Withdraw {
-        /// Its name
-        name: Name,
-    },
-    /// All that are granted, and whether their holders are members
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 
@@ -208,14 +181,6 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) features: ServiceFlags<Config>,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) mavlink: MavlinkArgs,
-    /// The MAVLink system id of a member, or of this leader. From 1 to 255, or to 4294967295 for programs
-    /// that know 32-bit ids; may be repeated. Nobody else's frames pass under it, and a member without one
-    /// sends none
-    #[arg(long, value_name = "NAME=ID", help_heading = "MAVLink")]
-    pub(crate) system_id: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) monitoring: MonitoringArgs,

@@ -8,13 +8,14 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{KEM_LIFETIME, Leader, LeaderConfig};
 use quiver_machine::Primary;
 use quiver_net::Multiaddr;
-use quiver_service::config::{Layers, parse_dialled_addresses, parse_listened_addresses};
+use quiver_service::config::Layers;
+use quiver_service::drone::addresses::{parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::feature::{Features, ServiceParts, settings};
 use quiver_service::drone::{DroneProgram, DroneService, DroneSettings, Error, Result};
 use quiver_service::state_file::Records;
 use serde::{Deserialize, Serialize};
 
-use crate::{mavlink, store};
+use crate::store;
 
 /// All settings.
 #[derive(Clone, Debug)]
@@ -70,9 +71,6 @@ pub(crate) struct LeaderSettings {
     /// Silence of the leader after which another takes over. Of no effect without other leaders.
     #[serde(with = "quiver_service::duration")]
     pub(crate) silence: Duration,
-    /// MAVLink system ids, each `NAME=ID`.
-    #[serde(deserialize_with = "quiver_service::config::list")]
-    pub(crate) system_id: Vec<String>,
 }
 
 impl Default for LeaderSettings {
@@ -93,7 +91,6 @@ impl Default for LeaderSettings {
             kem_lifetime: KEM_LIFETIME,
             peer: Vec::new(),
             silence: Duration::from_secs(10),
-            system_id: Vec::new(),
         }
     }
 }
@@ -145,9 +142,7 @@ impl Config {
         let config = Self { drone, leader: layers.part(LeaderSettings::default())?, features };
         layers.end()?;
         config.leader.check()?;
-        mavlink::grants(&config.leader.system_id)?;
-        // Now rather than once it has enrolled.
-        config.drone.mavlink.read()?;
+        config.features.iter().try_for_each(|feature| feature.check_settings(None))?;
         Ok(config)
     }
 

@@ -9,7 +9,9 @@ use quiver_machine::Either;
 use quiver_net::Handle;
 use quiver_service::clock;
 use quiver_service::deployment_file::KemSetting;
-use quiver_service::drone::feature::GroupLeader;
+use quiver_service::drone::feature::{
+    AliasHolder, GivenAlias, GroupLeader, RunningParts, STANDING_BY, status_rows,
+};
 use quiver_service::drone::kem_row::KemRow;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
@@ -17,10 +19,11 @@ use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;
 use quiver_service::terminal::{self, table};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
-use crate::mavlink::{Granted, SystemIdRequest};
+use crate::features::FEATURES;
 use crate::service::ServiceLeader;
 
 /// Time limit of a new epoch.
@@ -29,9 +32,6 @@ const EPOCH_TIME: Duration = Duration::from_secs(20);
 pub(crate) const MEMBERS_SHOWN: usize = 10_000;
 /// Members that are behind and that a status names.
 pub(crate) const LAGGARDS_SHOWN: usize = 1_000;
-
-/// The stance of a leader that stands by.
-pub(crate) const STANDING_BY: &str = "standing by";
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,18 +44,16 @@ pub(crate) enum LeaderRequest {
         /// Number of members that are behind to name.
         laggards: usize,
     },
-    /// Evict a drone, by its name or its system id.
+    /// Evict a drone, by its name or another that a feature has for it.
     Evict(String),
-    /// Evict the drone to which a system id is granted.
-    EvictSystem(u32),
+    /// Evict the drone that a feature has this other name for.
+    EvictCalled(GivenAlias),
     /// Evict the holder of a slot.
     EvictSlot(u32),
     /// Make a new key.
     Rekey,
     /// Renew the second factor with a member, by its name, or with all drones.
     RenewKem(Option<String>),
-    /// MAVLink's system ids.
-    SystemIds(SystemIdRequest),
     /// Send a message to the group.
     Send {
         /// The channel.
@@ -136,9 +134,9 @@ pub(crate) struct LeaderStatusReply {
     /// Source that says that another process runs with a copy of this leader's identity, if there is one.
     #[serde(default)]
     pub(crate) duplicate: Option<String>,
-    /// MAVLink programs beside it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mavlink: Option<quiver_bridge::BridgeStatus>,
+    /// Fields of features.
+    #[serde(flatten)]
+    pub(crate) features: Map<String, Value>,
 }
 
 /// A member with a name.
@@ -229,7 +227,7 @@ impl LeaderStatusReply {
             listening: Vec::new(),
             stalled: None,
             duplicate: None,
-            mavlink: None,
+            features: Map::new(),
         }
     }
 
@@ -276,10 +274,10 @@ impl LeaderStatusReply {
         ];
         let relays = (self.relays > 0)
             .then(|| ("relays", format!("{}, with {} connections of drones", self.relays, self.relayed)));
-        let mavlink = self.mavlink.as_ref().map(|status| ("mavlink", status.describe()));
         let troubles = [("stalled", &self.stalled), ("copy", &self.duplicate)];
         let troubles = troubles.into_iter().filter_map(|(key, text)| Some((key, text.clone()?)));
-        let rows = rows.into_iter().chain(relays).chain(troubles).chain(mavlink);
+        let rows =
+            rows.into_iter().chain(relays).chain(troubles).chain(status_rows(FEATURES, &self.features));
         let mut lines: Vec<_> = rows.map(|(key, value)| format!("{key:<16} {value}")).collect();
         let now = clock::unix_now();
         let members: Vec<_> = self.roster.iter().map(|member| member.cells(now)).collect();
@@ -327,27 +325,19 @@ impl LaggardRow {
 pub(crate) async fn answer(
     running: RunningDrone<GroupLeader>,
     events: broadcast::Sender<LeaderEvent>,
-    granted: Granted,
+    parts: RunningParts,
     request: LeaderRequest,
 ) -> Answered {
     let (machine, events) = (&running.machine, events.subscribe());
     if let LeaderRequest::Status { roster, laggards } = request {
         return status(machine, roster, laggards).await;
     }
-    if let LeaderRequest::SystemIds(request) = request {
-        return granted.answer(machine, request).await;
-    }
     serving(machine).await?;
     match request {
         LeaderRequest::Evict(named) => {
-            evict(machine, events, &drone_named(machine, &granted, named).await?).await
+            evict(machine, events, &drone_named(machine, &parts, named).await?).await
         }
-        LeaderRequest::EvictSystem(id) => {
-            let holder = granted
-                .holder(id)
-                .ok_or_else(|| format!("system {id} is granted to nobody; see `leader system-id list`"))?;
-            evict(machine, events, &holder).await
-        }
+        LeaderRequest::EvictCalled(given) => evict(machine, events, &parts.drone_called(&given)?.name).await,
         LeaderRequest::EvictSlot(slot) => evict_slot(machine, events, slot).await,
         LeaderRequest::Rekey => rekey(machine, events).await,
         LeaderRequest::RenewKem(name) => renew_kem(machine, events, name.as_deref()).await,
@@ -359,7 +349,7 @@ pub(crate) async fn answer(
                 Some(handed) => json(&SendReport::sent(handed.connections)),
             }
         }
-        LeaderRequest::Status { .. } | LeaderRequest::SystemIds(_) => Err(ENDING.into()),
+        LeaderRequest::Status { .. } => Err(ENDING.into()),
     }
 }
 
@@ -380,25 +370,25 @@ async fn status(machine: &Handle<ServiceLeader>, roster: usize, laggards: usize)
     json(&status)
 }
 
-/// The name of the drone that an operator means: who sees MAVLink knows drones by their system ids.
+/// The name of the drone that an operator means, who may know it by another name.
 async fn drone_named(
     machine: &Handle<ServiceLeader>,
-    granted: &Granted,
+    parts: &RunningParts,
     named: String,
 ) -> Result<String, String> {
-    let Some(holder) = named.parse().ok().and_then(|id| granted.holder(id)) else { return Ok(named) };
+    let Some(holder) = parts.any_drone_called(&named) else { return Ok(named) };
     let name = named.clone();
     let is_name = move |machine: &ServiceLeader| machine.members().any(|(_, member)| member.as_str() == name);
     match machine.inspect(is_name).await.map_err(|_| ENDING)? {
-        true if holder != named => Err(ambiguous(&named, &holder)),
+        true if holder.name != named => Err(ambiguous(&named, &holder)),
         true => Ok(named),
-        false => Ok(holder),
+        false => Ok(holder.name),
     }
 }
 
-fn ambiguous(number: &str, holder: &str) -> String {
+fn ambiguous(named: &str, AliasHolder { name, kind }: &AliasHolder) -> String {
     format!(
-        "nobody is evicted: {number} is the name of a member, and the system id of {holder}; write `leader evict {holder}` \
+        "nobody is evicted: {named} is the name of a member, and the {kind} of {name}; write `leader evict {name}` \
          or `leader evict --slot SLOT` (see `leader status`)"
     )
 }

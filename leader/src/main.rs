@@ -9,7 +9,6 @@ mod cli;
 mod config;
 mod control;
 mod features;
-mod mavlink;
 mod metrics;
 mod service;
 mod store;
@@ -19,32 +18,30 @@ use std::process::ExitCode;
 
 use quiver_service::arguments::{self, CommandLine};
 use quiver_service::config::Layers;
+use quiver_service::drone::feature::AliasFlags;
 use quiver_service::drone::send::SendReport;
 use quiver_service::drone::subcommands::{Subcommands, ask, ask_and_print, print_status};
 use quiver_service::drone::watch::print_changes;
-use quiver_service::drone::{Error, Result};
+use quiver_service::drone::{DroneProgram as _, Error, Result};
 use quiver_service::exit;
 use quiver_service::shutdown::{block_on, end_on_signal};
 
-use crate::cli::{Command, EvictArgs, HELP, KemCommand, SystemIdCommand};
+use crate::cli::{Command, EvictArgs, HELP, KemCommand};
 use crate::config::Config;
 use crate::control::{LeaderRequest, LeaderStatusReply, MEMBERS_SHOWN};
-use crate::mavlink::{GrantRow, SystemIdRequest};
 
 fn main() -> ExitCode {
     exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
 }
 
 /// Advice on how to go on after a signal.
-const fn after_a_signal(command: &Command) -> &'static str {
+fn after_a_signal(command: &Command) -> &'static str {
     match command {
         Command::Serve(_) => "what was begun is kept: give the same command again",
-        Command::Evict(_)
-        | Command::Rekey
-        | Command::Kem(_)
-        | Command::Send { .. }
-        | Command::SystemId(_) => "the running leader may have done it all the same",
-        Command::Drone(_) => "what was fetched is kept: give the same command again",
+        Command::Evict(_) | Command::Rekey | Command::Kem(_) | Command::Send { .. } => {
+            "the running leader may have done it all the same"
+        }
+        Command::Drone(command) => command.after_a_signal(),
         Command::Status(_) => "give the same command again",
     }
 }
@@ -66,7 +63,10 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Status(args) if args.watch && args.json => {
                 let request =
                     || LeaderRequest::Status { roster: MEMBERS_SHOWN, laggards: args.laggards.into() };
-                print_changes::<LeaderStatusReply, _>(args.every, || ask(&config, request())).await
+                print_changes::<LeaderStatusReply, _>(Config::FEATURES, args.every, || {
+                    ask(&config, request())
+                })
+                .await
             }
             Command::Status(args) if args.watch => watch::run(&config, args.every).await,
             Command::Status(args) => {
@@ -76,8 +76,8 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             Command::Evict(EvictArgs { name: Some(name), .. }) => {
                 ask_and_print(&config, LeaderRequest::Evict(name.to_string())).await
             }
-            Command::Evict(EvictArgs { system_id: Some(id), .. }) => {
-                ask_and_print(&config, LeaderRequest::EvictSystem(id)).await
+            Command::Evict(EvictArgs { alias: AliasFlags { given: Some(alias), .. }, .. }) => {
+                ask_and_print(&config, LeaderRequest::EvictCalled(alias)).await
             }
             Command::Evict(EvictArgs { slot, .. }) => {
                 ask_and_print(&config, LeaderRequest::EvictSlot(slot.unwrap_or_default())).await
@@ -91,23 +91,7 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
                 let request = LeaderRequest::Send { channel: channel.to_string(), text };
                 print_status(&ask(&config, request).await?, json, SendReport::describe)
             }
-            Command::SystemId(command) => system_id(&config, command).await,
             Command::Drone(command) => Subcommands::new(&config, &protection).run(command).await,
         }
     })
-}
-
-async fn system_id(config: &Config, command: SystemIdCommand) -> Result<()> {
-    let (request, json) = match command {
-        SystemIdCommand::Grant { name, id } => (SystemIdRequest::Grant { name: name.to_string(), id }, None),
-        SystemIdCommand::Withdraw { name } => (SystemIdRequest::Withdraw(name.to_string()), None),
-        SystemIdCommand::List { json } => (SystemIdRequest::List, Some(json)),
-    };
-    let request = LeaderRequest::SystemIds(request);
-    match json {
-        None => ask_and_print(config, request).await,
-        Some(json) => {
-            print_status(&ask::<_, Vec<GrantRow>>(config, request).await?, json, |rows| GrantRow::table(rows))
-        }
-    }
 }

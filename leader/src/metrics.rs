@@ -12,7 +12,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use quiver_ainq::{Epoch, EpochKind, Name, Ristretto255};
-use quiver_bridge::BridgeReport;
 use quiver_group::leader::{ClockDoubt, ClockWitness, Stance};
 use quiver_group::{Leader, LeaderEvent};
 use quiver_net::Unreached;
@@ -57,8 +56,6 @@ pub(crate) struct LeaderMetrics {
     counters: Counters,
     gauges: Gauges,
     pub(crate) troubles: Troubles,
-    /// Counts of MAVLink programs, if there are any.
-    pub(crate) mavlink: Option<BridgeReport>,
     /// Time at which a header of the leader's own was seen that it does not remember.
     copy_seen: Arc<Mutex<Option<Instant>>>,
     joins: Arc<Mutex<RepeatedJoins>>,
@@ -101,7 +98,6 @@ impl Default for LeaderMetrics {
             counters: Counters::default(),
             gauges: Gauges::default(),
             troubles: Troubles::default(),
-            mavlink: None,
             copy_seen: Arc::default(),
             joins: Arc::default(),
         }
@@ -111,9 +107,6 @@ impl Default for LeaderMetrics {
 impl LeaderMetrics {
     /// Registers everything, under `leader`.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        if let Some(mavlink) = &self.mavlink {
-            mavlink.register(registry);
-        }
         let registry = registry.sub_registry_with_prefix("leader");
         // There from the first, at 0: a rate over a counter that appears with its first count would miss that
         // one.

@@ -1,6 +1,7 @@
 //! Runs a leader (`leader serve`): its machine, its state file and the network, until a signal comes.
 
 mod host;
+mod member;
 mod refusals;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +14,10 @@ use quiver_net::{
     Clocks, Driver, Handle, Introduction, NodeConfig, NodeKey, Service, Transport, group_topic,
 };
 use quiver_service::deployment_file::DeploymentFile;
-use quiver_service::drone::feature::{GateTask, GroupLeader, LeaderBehindGate, ServiceContext};
-use quiver_service::drone::mavlink::with_status;
+use quiver_service::drone::feature::{
+    GateTask, GroupLeader, LeaderBehindGate, OpenContext, RoleMachine, RunningNode, RunningParts,
+    ServiceContext, channels,
+};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::send::{GroupRelay, Paths};
@@ -33,10 +36,10 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
 
 use self::host::LeaderHost;
+use self::member::RunningMember;
 use self::refusals::ToldRefusals;
 use crate::config::Config;
 use crate::control;
-use crate::mavlink::{self, Granted, LeaderGroup, MemberReports};
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
@@ -57,7 +60,9 @@ pub(crate) async fn run(config: &Config, protection: &ProtectionArgs, json: bool
     let file = config.drone.read_deployment()?;
     config.drone.kgc_addresses(&file)?;
     monitoring::check_address(config.drone.metrics)?;
-    config.drone.mavlink.check_ports().await?;
+    for feature in &config.features {
+        feature.check_ports().await?;
+    }
     let shutdown = Shutdown::listen()?;
     private_file::create_directory(&config.drone.data_dir)?;
     let token = token(config, &file)?;
@@ -139,50 +144,43 @@ impl LeaderService<'_> {
             self.output.line(&told);
         }
         let node = self.node(&group)?;
-        let bridge = self.config.drone.mavlink.open(&self.drone.deployment).await?;
-        self.metrics.mavlink = bridge.as_ref().map(|bridge| bridge.report.clone());
-        let feed = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
-        // The table of system ids is spread also by a leader without MAVLink programs.
-        let feed = feed.unwrap_or_else(|| Arc::new(quiver_bridge::feed().0));
-        let reports = MemberReports::default();
-        let given = mavlink::grants(&self.config.leader.system_id)?;
-        let granted = Granted::open(given, &self.drone.store, Arc::clone(&feed))?;
-        let (mut driver, running) = self.driver(&node, machine, Some(&granted), &reports)?;
-        driver = mavlink::watched(driver, granted.clone());
+        let context = OpenContext { deployment: &self.drone.deployment, store: &self.drone.store };
+        let parts = RunningParts::open(&self.config.features, context).await?;
+        let (driver, running) = self.driver(&node, machine, &parts)?;
+        let looking = parts.clone();
+        let driver = driver.with_inspector(move |now, machine, durable| {
+            looking.look(now, RoleMachine::Leader(machine), durable);
+        });
         let (metrics, troubles) = (self.metrics.clone(), self.metrics.troubles.clone());
         let look = move |machine: &ServiceLeader, unreached: &[_]| {
             metrics.refresh(machine, machine.relay_counts(), unreached)
         };
         let drone = &self.config.drone;
         let place = MonitorPlace { role: Config::NAME, data_dir: &drone.data_dir, address: drone.metrics };
-        let register = |registry: &mut _| self.metrics.register(registry);
+        let register = |registry: &mut _| {
+            parts.register(registry);
+            self.metrics.register(registry);
+        };
         let _monitor = health::monitor(place, running.machine.clone(), troubles, register, look).await?;
         running.hand_over().await;
         let mut tasks = JoinSet::new();
         let events = self.events.clone();
-        let report = self.metrics.mavlink.clone();
+        let answering = parts.clone();
         let answer = move |running, request| {
-            let (events, is_status) =
-                (events.clone(), matches!(request, control::LeaderRequest::Status { .. }));
-            let report = report.clone().filter(|_| is_status);
-            let granted = granted.clone();
+            let (events, parts) = (events.clone(), answering.clone());
+            let is_status = matches!(request, control::LeaderRequest::Status { .. });
             async move {
-                let answered = control::answer(running, events, granted, request).await;
-                mavlink::with_stance(with_status(answered, report.as_ref()))
+                let answered = control::answer(running, events, parts.clone(), request).await;
+                if is_status { parts.with_report(answered) } else { answered }
             }
         };
-        let _control = running.serve(&mut tasks, (&self.config.drone.data_dir, Config::NAME), answer)?;
+        let node_that_runs: Arc<dyn RunningNode> = Arc::new(RunningMember(running.machine.clone()));
+        let place = (drone.data_dir.as_path(), Config::NAME);
+        let _control = running.serve(&mut tasks, place, (node_that_runs.clone(), parts.clone()), answer)?;
         tasks.spawn(confirm_clock(running.machine.clone()));
-        if let Some(bridge) = bridge {
-            let forgeries = reports.forgeries.clone();
-            bridge.start(&mut tasks, LeaderGroup { running: running.clone(), forgeries });
-        }
-        let requests = reports.table_requests.clone();
-        tasks.spawn(mavlink::spread(running.machine.clone(), feed.news.clone(), requests));
-        tasks.spawn(reports.forgeries.answer(running.machine.clone()));
-        let machine = Arc::new(running.machine.clone());
-        let context = ServiceContext { node: &node, group: &group, running: machine };
-        self.config.features.iter().for_each(|feature| feature.start(&context, &mut tasks));
+        let channels = channels(Config::FEATURES);
+        let context = ServiceContext { node: &node, group: &group, channels, running: node_that_runs };
+        parts.start(&context, &mut tasks);
         if let Some(task) = gate_task {
             tasks.spawn(task(running));
         } else if self.config.drone.attributes {
@@ -218,8 +216,7 @@ impl LeaderService<'_> {
         &self,
         node: &NodeConfig,
         machine: GroupLeader,
-        granted: Option<&Granted>,
-        reports: &MemberReports,
+        parts: &RunningParts,
     ) -> Result<(LeaderDriver, RunningDrone<GroupLeader>)> {
         let (failures, _) = broadcast::channel(EVENTS);
         let host = LeaderHost {
@@ -233,8 +230,7 @@ impl LeaderService<'_> {
             failures: failures.clone(),
             refused: self.refused.clone(),
             metrics: self.metrics.clone(),
-            reports: reports.clone(),
-            granted: granted.cloned(),
+            parts: parts.clone(),
             wave: Wave::default(),
             refusals: ToldRefusals::default(),
             differing: ToldRefusals::default(),
@@ -250,7 +246,7 @@ impl LeaderService<'_> {
         let mut node = self.node(&machine.status().group)?;
         (node.listen, node.topic) = (Vec::new(), None);
         node.dial.retain(|(route, _)| *route == Route::Kgc);
-        let (driver, running) = self.driver(&node, machine, None, &MemberReports::default())?;
+        let (driver, running) = self.driver(&node, machine, &RunningParts::default())?;
         let asking = async move {
             let keypair = running.enrolled().await;
             running.client.fetch(&keypair).await.map(drop)

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::Name;
-use quiver_service::config::ServiceSettings;
-use quiver_service::drone::{DroneSettings, Error as DroneError};
+use quiver_service::config::{Layers, ServiceSettings};
+use quiver_service::drone::feature::settings;
+use quiver_service::drone::{DroneProgram as _, DroneSettings, Error as DroneError};
 use quiver_service::secrets::{Protection, ProtectionArgs};
 use zeroize::Zeroizing;
 
@@ -103,8 +104,8 @@ impl Options {
             enrol_timeout: self.enrol_timeout,
             ..EdgeSettings::default()
         };
-        // What settings of features ask for is of the program alone.
-        let config = Config { drone, edge, features: Vec::new() };
+        let features = settings(Config::FEATURES, &mut Layers::empty())?;
+        let config = Config { drone, edge, features };
         // Now rather than once it has enrolled.
         config.leader_addresses()?;
         Ok((config, self.unlock, text))

@@ -10,14 +10,13 @@ use quiver_machine::{Either, Peer, RefusalReason, Route, Snapshot};
 use quiver_net::{Host, HostError};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::{GroupEdgeEvent, MembershipEvent};
+use quiver_service::drone::feature::{GroupEdgeEvent, MembershipEvent, RoleEvent, RunningParts};
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::ServiceEdge;
 use super::observer::{EdgeNodeEvent, Observer, refuser};
 use super::situation::Situation;
-use crate::mavlink::ReservedChannels;
 use crate::metrics::EdgeMetrics;
 
 /// The owner of the state that the host stores.
@@ -47,7 +46,7 @@ pub(super) struct EdgeHost {
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: EdgeMetrics,
     pub(super) situation: Situation,
-    pub(super) reserved: ReservedChannels,
+    pub(super) parts: RunningParts,
 }
 
 impl Host<ServiceEdge> for EdgeHost {
@@ -78,12 +77,12 @@ impl Host<ServiceEdge> for EdgeHost {
     }
 
     fn event(&mut self, machine: &ServiceEdge, event: EdgeNodeEvent) {
+        let status = machine.status();
         if let Either::Left(GroupEdgeEvent::Edge(event)) = &event
-            && self.reserved.take(event, machine.status().epoch.map(|epoch| epoch.term))
+            && self.parts.take(RoleEvent::Edge { event, epoch: status.epoch })
         {
             return;
         }
-        let status = machine.status();
         self.observer.event(&status, &event);
         match event {
             Either::Left(GroupEdgeEvent::Edge(event)) => self.edge_event(&status, event),

@@ -9,7 +9,7 @@ use quiver_machine::{Either, Peer, RefusalReason, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_service::clock;
 use quiver_service::drone::StateStore;
-use quiver_service::drone::feature::{AnyPartEvent, GroupLeaderEvent};
+use quiver_service::drone::feature::{AnyPartEvent, GroupLeaderEvent, RoleEvent, RunningParts};
 use quiver_service::drone::output::StandardOutput;
 use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
@@ -17,7 +17,6 @@ use tokio::sync::{broadcast, mpsc};
 
 use super::ServiceLeader;
 use super::refusals::ToldRefusals;
-use crate::mavlink::{Granted, MemberReports};
 use crate::metrics::{LeaderMetrics, Wave};
 use crate::store;
 
@@ -40,9 +39,8 @@ pub(super) struct LeaderHost {
     /// The KGC refuses, and no retry will change that.
     pub(super) refused: mpsc::Sender<RefusalReason>,
     pub(super) metrics: LeaderMetrics,
-    pub(super) reports: MemberReports,
-    /// The table of system ids, which tells the bridge; `None` before the leader can have members.
-    pub(super) granted: Option<Granted>,
+    /// Parts of features; none before the leader can have members.
+    pub(super) parts: RunningParts,
     pub(super) wave: Wave,
     pub(super) refusals: ToldRefusals,
     /// Peers with another deployment file.
@@ -74,14 +72,8 @@ impl Host<ServiceLeader> for LeaderHost {
                 None => return self.output.part(&self.group, &*event),
             },
         };
-        if self.reports.take(&event) {
+        if self.parts.take(RoleEvent::Leader(&event)) {
             return;
-        }
-        if let Some(granted) = &self.granted {
-            granted.note_eviction(&event);
-            if let LeaderEvent::RevocationList { number } = &event {
-                granted.feed.news.set_revocation_list(*number);
-            }
         }
         match &event {
             LeaderEvent::Refused { peer, reason } if !self.refusals.is_news(*peer, *reason) => {
@@ -185,11 +177,8 @@ impl LeaderHost {
                 tracing::error!("stepped down: another leader opened a higher term with epoch {opened}");
             }
             LeaderEvent::StandingBy { leader, epoch, members } => {
-                let mavlink = match self.metrics.mavlink {
-                    Some(_) => "; MAVLink does not pass here until this leader leads",
-                    None => "",
-                };
-                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{mavlink}");
+                let meanwhile: String = self.parts.standing_by().map(|what| format!("; {what}")).collect();
+                tracing::info!(%leader, %epoch, members, "standing by for {leader}, holding epoch {epoch}{meanwhile}");
             }
             LeaderEvent::TookOver { from, silent } => match from {
                 Some(epoch) => tracing::warn!(

@@ -184,7 +184,7 @@ mod tests {
             duplicate: None,
             kem: KemSetting::default(),
             classical: 0,
-            mavlink: None,
+            features: serde_json::Map::new(),
         }
     }
 

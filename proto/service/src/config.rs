@@ -74,6 +74,12 @@ pub struct Layers {
 }
 
 impl Layers {
+    /// Makes the layers of a program that is given nothing: no file, no variable and no flag is read.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { figment: Figment::new(), prefix: String::new(), known: BTreeSet::new() }
+    }
+
     /// Reads the file, the environment (`QUIVER_KGC_…` for the program `kgc`) and the flags that every subcommand
     /// has.
     ///
@@ -342,43 +348,6 @@ where
     let one =
         |text: &String| text.parse().map_err(|error| Error::Config(format!("`{key}`: {text}: {error}")));
     texts.iter().map(one).collect()
-}
-
-/// The same of addresses that are listened on; an error says which form they have ([`address_form`]).
-///
-/// # Errors
-/// [`Error::Config`] with key, text, reason and form. An address with QUIC is one in a build without.
-#[cfg(feature = "drone")]
-pub fn parse_listened_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
-    addresses_by(quiver_net::parse_listened_address, key, texts)
-}
-
-/// The same of addresses that are dialled: one at which nothing can ever be reached is refused.
-///
-/// # Errors
-/// The errors of [`parse_listened_addresses`].
-#[cfg(feature = "drone")]
-pub fn parse_dialled_addresses(key: &str, texts: &[String]) -> Result<Vec<quiver_net::Multiaddr>> {
-    addresses_by(quiver_net::parse_dialled_address, key, texts)
-}
-
-#[cfg(feature = "drone")]
-fn addresses_by(
-    read: impl Fn(&str) -> std::result::Result<quiver_net::Multiaddr, quiver_net::AddressError>,
-    key: &str,
-    texts: &[String],
-) -> Result<Vec<quiver_net::Multiaddr>> {
-    let refused =
-        |text: &String, error| Error::Config(format!("`{key}`: {text}: {error}; {}", address_form(text)));
-    let mut addresses = Vec::new();
-    for text in texts {
-        let address = read(text).map_err(|error| refused(text, error))?;
-        if let Some(other) = addresses.iter().position(|earlier| *earlier == address) {
-            return Err(Error::Config(format!("`{key}`: {text} is the same address as {}", texts[other])));
-        }
-        addresses.push(address);
-    }
-    Ok(addresses)
 }
 
 /// Address to write in place of one that was not understood, or that has QUIC.

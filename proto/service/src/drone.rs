@@ -18,10 +18,11 @@
 //! | [`output`] | what a service prints: events, messages |
 //! | [`health`] | how the running service is doing, for the endpoint of metrics and health |
 //! | [`metrics`] | metrics that both have |
-//! | [`mavlink`] | MAVLink programs, joined to the group's datagrams |
 //! | [`keys`], [`fetch`] | the keyring in the state file, and its client at the KGCs |
+//! | [`addresses`] | addresses of nodes in settings |
 //! | [`atomic_file`] | files that are there whole, or not at all |
 
+pub mod addresses;
 pub mod atomic_file;
 mod error;
 pub mod feature;
@@ -29,7 +30,6 @@ pub mod fetch;
 pub mod health;
 pub mod kem_row;
 pub mod keys;
-pub mod mavlink;
 pub mod metrics;
 pub mod output;
 pub mod program;

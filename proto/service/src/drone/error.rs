@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::Exit;
-use quiver_bridge::BridgeError;
 use quiver_machine::{RefusalReason, RestoreError};
 use quiver_message::MAX_PAYLOAD_LEN;
 use quiver_net::{NetError, Stopped};
@@ -21,9 +20,6 @@ pub enum Error {
     /// The network.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// MAVLink's endpoints and carriers.
-    #[error(transparent)]
-    Bridge(#[from] BridgeError),
     /// Standard output, or the runtime.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -124,8 +120,6 @@ impl Error {
         match self {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
-            Self::Bridge(error) if error.is_in_use() => Exit::Busy,
-            Self::Bridge(_) => Exit::Usage,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
             Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) => Exit::Usage,
             Self::EnrolmentRefused(_) => Exit::Refused,

@@ -3,13 +3,16 @@
 //! A feature is a crate that nothing but the programs names, each in one line of its list
 //! ([`DroneProgram::FEATURES`]). It hooks in at three places, of which it may leave some out: subcommands, whose requests it
 //! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
-//! running service, with flags, settings and tasks ([`ServiceFeature`]); and a part of the service's machine, which
-//! takes messages and makes some ([`PartFeature`]). Its settings may ask for more: other memberships of an edge
-//! ([`Memberships`]), a gate before a leader ([`LeaderGate`]).
+//! running service, with flags and settings ([`ServiceFeature`]), tasks, status and metrics, which is told the
+//! machine's events and keys ([`RunningPart`]); and a part of the service's machine, which takes messages and makes some
+//! ([`PartFeature`]). It may have other names for drones ([`AliasFeature`]). Its settings may ask for more: other
+//! memberships of an edge ([`Memberships`]), a gate before a leader ([`LeaderGate`]).
 
+mod alias;
 mod edge;
 mod leader;
 mod part;
+mod running;
 mod service;
 
 use std::fmt;
@@ -34,6 +37,7 @@ use crate::config::Layers;
 use crate::control::USUAL_TIME;
 use crate::keyring::Keyring;
 
+pub use self::alias::{AliasFeature, AliasFlags, DRONE, GivenAlias};
 pub use self::edge::{
     EnrolledDrone, Exclusion, FeatureEdge, GroupEdge, GroupEdgeEvent, MembershipEvent, MembershipRunner,
     Memberships,
@@ -45,9 +49,17 @@ pub(crate) use self::part::keys;
 pub use self::part::{
     AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,
 };
-pub use self::service::{
-    RunningNode, ServiceContext, ServiceFeature, ServiceFlags, ServicePart, ServiceParts, settings, values,
+pub use self::running::{
+    AliasHolder, KeyObstacle, OpenContext, RoleCommand, RoleEvent, RoleLook, RoleMachine, RunningNode,
+    RunningPart, RunningParts, STANDING_BY, ServiceContext,
 };
+pub(crate) use self::service::remove_counters;
+pub use self::service::{
+    ServiceFeature, ServiceFlags, ServicePart, ServiceParts, channels, settings, status_rows, values,
+};
+
+/// Advice after a signal, for a subcommand that may have been fetching.
+pub(crate) const FETCHED_IS_KEPT: &str = "what was fetched is kept: give the same command again";
 
 /// Features of a program.
 pub type Features = &'static [&'static dyn DroneFeature];
@@ -66,6 +78,11 @@ pub trait DroneFeature: fmt::Debug + Sync {
 
     /// The part of the machine, if the feature has one.
     fn part(&self) -> Option<&dyn PartFeature> {
+        None
+    }
+
+    /// Other names that the feature has for drones, if it has any.
+    fn aliases(&self) -> Option<&dyn AliasFeature> {
         None
     }
 
@@ -94,13 +111,15 @@ pub trait CommandFeature: Sync {
     /// Answers a request, as the drone of this identity.
     ///
     /// # Errors
-    /// Those of what is asked for.
+    /// Those of what is asked for; [`Error::Answered`] if the subcommand makes no such requests.
     async fn answer(
         &self,
-        client: &KeyClient,
-        identity: DroneIdentity,
-        call: &Value,
-    ) -> Result<FeatureAnswer>;
+        _client: &KeyClient,
+        _identity: DroneIdentity,
+        _call: &Value,
+    ) -> Result<FeatureAnswer> {
+        Err(Error::Answered(format!("`{}` asks nothing of a drone's keys", self.name()), 1))
+    }
 
     /// Answers a request of a drone that has no state file, if it needs none.
     fn answer_without_state(
@@ -135,6 +154,11 @@ pub trait FeatureCommand: fmt::Debug {
         false
     }
 
+    /// Advice on how to go on after a signal.
+    fn after_a_signal(&self) -> &'static str {
+        FETCHED_IS_KEPT
+    }
+
     /// Adds the settings that it was given.
     ///
     /// # Errors
@@ -159,6 +183,13 @@ pub trait FeatureCaller {
     /// # Errors
     /// Those of asking, and of what is asked for.
     async fn call(&self, request: FeatureRequest) -> Result<FeatureAnswer>;
+
+    /// Answer of the feature's part in the running service ([`RunningPart::answer`]). The feature's name is that of the
+    /// part.
+    ///
+    /// # Errors
+    /// Errors of asking; the part's refusal.
+    async fn ask(&self, request: FeatureRequest) -> Result<FeatureAnswer>;
 
     /// Has the running service send something to the group ([`CommandFeature::message`]).
     ///

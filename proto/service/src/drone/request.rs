@@ -23,6 +23,8 @@ pub enum DroneRequest<Q> {
     Keys(KeyRequest),
     /// Have a feature's part send something to the group.
     Send(FeatureRequest),
+    /// Something that a feature's part in the running service answers.
+    Part(FeatureRequest),
 }
 
 /// A request about the keys that a drone has from the KGCs, and what is done with them.
@@ -49,7 +51,9 @@ impl KeyRequest {
 impl<Q> TimeLimit for DroneRequest<Q> {
     fn time_limit(&self) -> Duration {
         match self {
-            Self::Keys(KeyRequest::Feature(request)) | Self::Send(request) => request.time_limit,
+            Self::Keys(KeyRequest::Feature(request)) | Self::Send(request) | Self::Part(request) => {
+                request.time_limit
+            }
             _ => USUAL_TIME,
         }
     }

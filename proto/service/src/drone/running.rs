@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
-use super::feature::{CommandFeature, FeatureParts, FeatureRequest, Features};
+use super::feature::{CommandFeature, FeatureParts, FeatureRequest, Features, RunningNode, RunningParts};
 use super::fetch::{KeyClient, copy};
 use super::relays::{Outer, outer};
 use super::request::{Answered, DroneRequest, KeyAnswer, KeyRequest, json};
@@ -150,7 +150,7 @@ where
     }
 
     /// Answers subcommands until `tasks` are dropped, as the program of this name; `role` answers what only this role
-    /// knows.
+    /// knows, and the features' parts what those do, for this node.
     ///
     /// # Errors
     /// If the socket cannot be listened on.
@@ -158,6 +158,7 @@ where
         &self,
         tasks: &mut JoinSet<()>,
         (data_dir, name): (&Path, &'static str),
+        (node, parts): (Arc<dyn RunningNode>, RunningParts),
         role: impl Fn(Self, Q) -> F + Send + Sync + 'static,
     ) -> Result<Server>
     where
@@ -169,11 +170,13 @@ where
         tasks.spawn(async move {
             while let Some(Call { request, answer }) = calls.recv().await {
                 let (running, role) = (running.clone(), Arc::clone(&role));
+                let (node, parts) = (Arc::clone(&node), parts.clone());
                 tokio::spawn(async move {
                     let answered = match request {
                         DroneRequest::Role(request) => role(running, request).await,
                         DroneRequest::Keys(request) => running.answer(request).await,
                         DroneRequest::Send(request) => running.send_of_feature(request).await,
+                        DroneRequest::Part(request) => parts.answer(&*node, &request).await,
                     };
                     // The caller may have stopped waiting.
                     let _ = answer.send(answered);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use quiver_net::Multiaddr;
 use serde::{Deserialize, Serialize};
 
-use super::mavlink::MavlinkSettings;
+use super::addresses::parse_dialled_addresses;
 use crate::Result;
-use crate::config::{Layers, ServiceSettings, parse_dialled_addresses};
+use crate::config::{Layers, ServiceSettings};
 use crate::deployment_file::DeploymentFile;
 
 /// Settings of every drone's program.
@@ -17,9 +17,6 @@ pub struct DroneSettings {
     /// Settings of every service, a part of their own.
     #[serde(skip)]
     pub service: ServiceSettings,
-    /// MAVLink programs beside it, a part of their own.
-    #[serde(skip)]
-    pub mavlink: MavlinkSettings,
     /// The public deployment file; after the first start the copy in the data directory.
     pub deployment: Option<PathBuf>,
     /// Addresses of KGCs, in place of those in the deployment file.
@@ -41,8 +38,7 @@ impl DroneSettings {
     /// Those of [`Layers::part`].
     pub fn read(layers: &mut Layers, program: &str) -> Result<Self> {
         let service = layers.part(ServiceSettings::of(program))?;
-        let mavlink = layers.part(MavlinkSettings::default())?;
-        Ok(Self { service, mavlink, ..layers.part(Self::default())? })
+        Ok(Self { service, ..layers.part(Self::default())? })
     }
 
     /// The deployment file: the one given, or the copy made at the first start.

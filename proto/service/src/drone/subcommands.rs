@@ -8,7 +8,9 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::feature::{self, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand};
+use super::feature::{
+    self, FETCHED_IS_KEPT, FeatureAnswer, FeatureCaller, FeatureRequest, FeatureSubcommand,
+};
 use super::request::{DroneRequest, KeyAnswer, KeyRequest};
 use super::running::DroneIdentity;
 use super::send::SendReport;
@@ -41,6 +43,15 @@ impl<P: DroneProgram> DroneCommand<P> {
         matches!(self, Self::Feature(command) if command.0.serves())
     }
 
+    /// Advice on how to go on after a signal.
+    #[must_use]
+    pub fn after_a_signal(&self) -> &'static str {
+        match self {
+            Self::Health(_) => FETCHED_IS_KEPT,
+            Self::Feature(command) => command.0.after_a_signal(),
+        }
+    }
+
     /// Adds the settings that it was given.
     ///
     /// # Errors
@@ -58,8 +69,15 @@ impl<P: DroneProgram> DroneCommand<P> {
 /// # Errors
 /// Those of [`call`].
 pub async fn ask<P: DroneProgram, A: DeserializeOwned>(program: &P, request: impl Serialize) -> Result<A> {
-    let request = DroneRequest::Role(request);
-    let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, &request);
+    ask_service(program, &DroneRequest::Role(request)).await
+}
+
+/// Asks the running service of this program.
+async fn ask_service<P: DroneProgram, A: DeserializeOwned>(
+    program: &P,
+    request: &DroneRequest<impl Serialize>,
+) -> Result<A> {
+    let answer = call(&program.settings().data_dir, P::NAME, P::SERVE, request);
     tokio::pin!(answer);
     Ok(tokio::select! {
         answer = &mut answer => answer?,
@@ -168,6 +186,10 @@ impl<P: DroneProgram> FeatureCaller for Subcommands<'_, P> {
             KeyAnswer::Feature(answer) => Ok(answer),
             other => Err(other.unexpected()),
         }
+    }
+
+    async fn ask(&self, request: FeatureRequest) -> Result<FeatureAnswer> {
+        ask_service(self.program, &DroneRequest::<()>::Part(request)).await
     }
 
     async fn send(&self, request: FeatureRequest) -> Result<SendReport> {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::feature::{Features, remove_counters};
 use super::{Error, Result};
 use crate::duration;
 use crate::shutdown::Shutdown;
@@ -22,21 +23,6 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 /// Clears what is below.
 const CLEAR_BELOW: &str = "\x1b[J";
-
-/// Numbers that grow all the time, below `mavlink` in a status: a line for each would be a line for each question.
-const COUNTERS: [&str; 11] = [
-    "frames",
-    "datagrams",
-    "sent",
-    "received",
-    "dropped",
-    "forwarded",
-    "heard_ago",
-    "written",
-    "bytes",
-    "lost",
-    "withheld",
-];
 
 /// Reads how often to ask: not so often that asking is work.
 ///
@@ -86,12 +72,16 @@ where
 }
 
 /// Prints the status as a line of JSON, and again whenever it changes, until a signal comes or nobody reads.
-/// Counters of frames and datagrams are in the lines, and are no change by themselves. A service that does not
-/// answer is a line, too.
+/// Counters of these features are in the lines, and are no change by themselves. A service that does not answer is
+/// a line, too.
 ///
 /// # Errors
 /// Those of asking for the first time, and of standard output.
-pub async fn print_changes<T, Answer>(every: Duration, fetch: impl Fn() -> Answer) -> Result<()>
+pub async fn print_changes<T, Answer>(
+    features: Features,
+    every: Duration,
+    fetch: impl Fn() -> Answer,
+) -> Result<()>
 where
     T: Serialize,
     Answer: Future<Output = Result<T>>,
@@ -106,7 +96,7 @@ where
             Ok(status) => to_json(&status)?,
             Err(error) => json!({ "unreachable": error.to_string() }),
         };
-        if without_counters(&status) != without_counters(&shown) {
+        if without_counters(features, &status) != without_counters(features, &shown) {
             if !print(&format!("{status}\n"))? {
                 return Ok(());
             }
@@ -173,23 +163,12 @@ fn to_json(status: &impl Serialize) -> Result<Value> {
 }
 
 /// The status without what grows all the time.
-fn without_counters(status: &Value) -> Value {
+fn without_counters(features: Features, status: &Value) -> Value {
     let mut status = status.clone();
-    if let Some(mavlink) = status.get_mut("mavlink") {
-        remove_counters(mavlink);
+    if let Some(fields) = status.as_object_mut() {
+        remove_counters(features, fields);
     }
     status
-}
-
-fn remove_counters(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|key, _| !COUNTERS.contains(&key.as_str()));
-            fields.values_mut().for_each(remove_counters);
-        }
-        Value::Array(items) => items.iter_mut().for_each(remove_counters),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -204,27 +183,5 @@ mod tests {
             assert!(drawn.contains(&format!("{line}{CLEAR_LINE}\n")), "{drawn:?}");
         }
         assert!(screen("a\x1b[2Jb\x07", None).contains("a[2Jb\x1b[K"));
-    }
-
-    #[test]
-    fn counters_are_no_change_and_everything_else_is() {
-        let status = |frames: u64, open: bool, sent: u64| {
-            json!({
-                "synced": true,
-                "sent": sent,
-                "mavlink": {
-                    "open": open,
-                    "frames": { "to group: passed": frames },
-                    "carriers": [{ "carrier": "udp", "sent": [frames, frames] }],
-                    "senders": [{ "slot": 3, "heard_ago": frames }],
-                },
-            })
-        };
-        let same = |one: &Value, other: &Value| without_counters(one) == without_counters(other);
-        assert!(same(&status(1, true, 0), &status(2, true, 0)));
-        assert!(!same(&status(1, true, 0), &status(1, false, 0)));
-        // Outside of MAVLink everything counts.
-        assert!(!same(&status(1, true, 0), &status(1, true, 1)));
-        assert!(!same(&status(1, true, 0), &json!({ "unreachable": "gone" })));
     }
 }

@@ -2,17 +2,25 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use quiver_gateway::GatewayConfig;
 use quiver_machine::Route;
 use quiver_net::Multiaddr;
 use quiver_service::clock;
-use quiver_service::drone::feature::{RunningNode, ServiceContext, ServicePart};
+use quiver_service::drone::feature::{OpenContext, RunningNode, RunningPart, ServiceContext, ServicePart};
 use quiver_service::drone::{Error, Result};
 use tokio::task::JoinSet;
 
 use crate::settings::BoardLines;
 
+#[async_trait]
 impl ServicePart for BoardLines {
+    async fn open(&self, _: OpenContext<'_>) -> Result<Option<Arc<dyn RunningPart>>> {
+        Ok(Some(Arc::new(self.clone())))
+    }
+}
+
+impl RunningPart for BoardLines {
     fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>) {
         if let Some(config) = config(self, service) {
             tasks.spawn(serve(config, Arc::clone(&service.running)));
@@ -36,7 +44,8 @@ fn config(boards: &BoardLines, service: &ServiceContext<'_>) -> Option<GatewayCo
         leaders: to(Route::Leader),
         kgcs: to(Route::Kgc),
         group: service.group.to_string(),
-        withheld: boards.withheld.iter().copied().map(String::from).collect(),
+        // What features say to each other on channels of their own is nothing to boards.
+        withheld: service.channels.iter().copied().map(String::from).collect(),
         unix_time: clock::unix_now,
     })
 }

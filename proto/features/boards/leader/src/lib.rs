@@ -17,10 +17,7 @@ use self::settings::{BoardFlags, BoardSettings};
 
 /// Boards on serial lines.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardFeature {
-    /// Channels of other features, whose messages to the group boards have no use for and are not sent.
-    pub withheld: &'static [&'static str],
-}
+pub struct BoardFeature;
 
 impl DroneFeature for BoardFeature {
     fn service(&self) -> Option<&dyn ServiceFeature> {
@@ -38,6 +35,6 @@ impl ServiceFeature for BoardFeature {
     }
 
     fn settings(&self, layers: &mut Layers) -> Result<Arc<dyn ServicePart>> {
-        Ok(Arc::new(layers.part(BoardSettings::default())?.check(self.withheld)?))
+        Ok(Arc::new(layers.part(BoardSettings::default())?.check()?))
     }
 }

@@ -42,13 +42,11 @@ pub(crate) struct BoardLines {
     pub(crate) lines: Vec<LineAddress>,
     /// Bits per second on those that are devices.
     pub(crate) baud: u32,
-    /// Channels whose messages boards are not sent.
-    pub(crate) withheld: &'static [&'static str],
 }
 
 impl BoardSettings {
-    /// Reads the lines, over which messages on these channels are not sent.
-    pub(crate) fn check(&self, withheld: &'static [&'static str]) -> Result<BoardLines> {
+    /// Reads the lines.
+    pub(crate) fn check(&self) -> Result<BoardLines> {
         if !(1200..=4_000_000).contains(&self.baud) {
             return Err(Error::config("`baud` must lie between 1200 and 4000000"));
         }
@@ -60,7 +58,7 @@ impl BoardSettings {
             }
             lines.push(line);
         }
-        Ok(BoardLines { lines, baud: self.baud, withheld })
+        Ok(BoardLines { lines, baud: self.baud })
     }
 }
 
@@ -74,15 +72,15 @@ mod tests {
 
     #[test]
     fn each_line_is_served_once_and_at_a_speed_that_devices_have() {
-        assert_eq!(BoardSettings::default().check(&[]).expect("the defaults").lines, []);
-        let read = settings(&["/dev/ttyACM0", "tcp:127.0.0.1:5555"], 9600).check(&[]).expect("two lines");
+        assert_eq!(BoardSettings::default().check().expect("the defaults").lines, []);
+        let read = settings(&["/dev/ttyACM0", "tcp:127.0.0.1:5555"], 9600).check().expect("two lines");
         assert_eq!((read.lines.len(), read.baud), (2, 9600));
         for (serial, baud, told) in [
             (&["/dev/ttyACM0", "/dev/ttyACM0"][..], 9600, "given twice"),
             (&["ttyACM0"], 9600, "tcp:HOST:PORT"),
             (&[], 9, "`baud`"),
         ] {
-            let error = settings(serial, baud).check(&[]).expect_err(told).to_string();
+            let error = settings(serial, baud).check().expect_err(told).to_string();
             assert!(error.contains(told), "{error}");
         }
     }

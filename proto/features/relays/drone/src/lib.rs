@@ -10,13 +10,10 @@ mod relay;
 use async_trait::async_trait;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use quiver_service::config::Layers;
+use quiver_service::drone::Result;
 use quiver_service::drone::feature::{
-    CommandFeature, DroneFeature, FeatureAnswer, FeatureCaller, FeatureCommand, ServiceFeature,
+    CommandFeature, DroneFeature, FeatureCaller, FeatureCommand, ServiceFeature,
 };
-use quiver_service::drone::fetch::KeyClient;
-use quiver_service::drone::running::DroneIdentity;
-use quiver_service::drone::{Error, Result};
-use serde_json::Value;
 
 use self::arguments::{EXAMPLE, RELAY, RELAY_KEYS, RELAY_KEYS_MORE, RELAY_MORE, RelayArgs, RelayKeysArgs};
 
@@ -43,7 +40,6 @@ impl DroneFeature for RelayedLeaderFeature {
     }
 }
 
-#[async_trait]
 impl CommandFeature for RelayFeature {
     fn name(&self) -> &'static str {
         "relay"
@@ -57,13 +53,8 @@ impl CommandFeature for RelayFeature {
     fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
         Ok(Box::new(RelayArgs::from_arg_matches(arguments)?))
     }
-
-    async fn answer(&self, _: &KeyClient, _: DroneIdentity, _: &Value) -> Result<FeatureAnswer> {
-        Err(unasked())
-    }
 }
 
-#[async_trait]
 impl CommandFeature for RelayKeysFeature {
     fn name(&self) -> &'static str {
         "relay-keys"
@@ -77,15 +68,6 @@ impl CommandFeature for RelayKeysFeature {
     fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {
         Ok(Box::new(RelayKeysArgs::from_arg_matches(arguments)?))
     }
-
-    async fn answer(&self, _: &KeyClient, _: DroneIdentity, _: &Value) -> Result<FeatureAnswer> {
-        Err(unasked())
-    }
-}
-
-/// Refusal of a request: neither subcommand makes any, because a relay is no drone.
-fn unasked() -> Error {
-    Error::Answered("a drone is asked nothing about relays".into(), 1)
 }
 
 #[async_trait(?Send)]

@@ -11,7 +11,7 @@ use quiver_net::{
     Clocks, Driver, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, Transport, group_topic,
 };
 use quiver_relay::{Relay, RelayEvent, RelayTiming};
-use quiver_service::config::{parse_dialled_addresses, parse_listened_addresses};
+use quiver_service::drone::addresses::{parse_dialled_addresses, parse_listened_addresses};
 use quiver_service::drone::{DroneSettings, Result, health};
 use quiver_service::line_output;
 use quiver_service::monitoring::MonitorPlace;

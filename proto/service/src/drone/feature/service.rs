@@ -1,4 +1,4 @@
-//! Interface of features in a running service: their flags, settings and tasks.
+//! Interface of features in a service: their flags and settings, and what of them runs.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use quiver_ainq::Name;
-use quiver_machine::Machine;
-use quiver_net::{Handle, Multiaddr, NodeConfig, PeerId};
+use quiver_net::NodeConfig;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use tokio::task::JoinSet;
 
-use super::{Features, LeaderGate, Memberships};
+use super::{Features, LeaderGate, Memberships, OpenContext, RunningPart};
 use crate::config::Layers;
 use crate::drone::{DroneProgram, Result};
 
@@ -33,15 +30,46 @@ pub trait ServiceFeature {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) naming what is wrong.
     fn settings(&self, layers: &mut Layers) -> Result<Arc<dyn ServicePart>>;
+
+    /// Channels of group messages that are between the feature's parts, and no program's.
+    fn channels(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Row for people about the feature's fields in a status, if there are any: a key, and the text.
+    fn status_row(&self, _status: &Map<String, Value>) -> Option<(&'static str, String)> {
+        None
+    }
+
+    /// Removes from a status which of the feature's numbers grow all the time, so that they are no change of it.
+    fn remove_counters(&self, _status: &mut Map<String, Value>) {}
 }
 
-/// Settings of a feature, and the tasks that they ask for.
+/// Settings of a feature, and what they ask for.
+#[async_trait]
 pub trait ServicePart: fmt::Debug + Send + Sync {
+    /// Checks its settings at the start of every command. `unnamed`: the setting by which a feature makes memberships in
+    /// place of those under the drone's name, if one does ([`Memberships::setting`]).
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) and others that name what is wrong.
+    fn check_settings(&self, _unnamed: Option<&'static str>) -> Result<()> {
+        Ok(())
+    }
+
     /// Checks what its settings name, before anything is done for the service.
     ///
     /// # Errors
     /// Those of the files that its settings name.
     fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Finds out whether every port that it listens at can be had, before a token is used.
+    ///
+    /// # Errors
+    /// Errors of [`Self::open`].
+    async fn check_ports(&self) -> Result<()> {
         Ok(())
     }
 
@@ -53,8 +81,13 @@ pub trait ServicePart: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Starts its tasks beside the machine. They end with the service.
-    fn start(&self, _service: &ServiceContext<'_>, _tasks: &mut JoinSet<()>) {}
+    /// Opens what runs in the service of an enrolled drone; `None` if nothing does.
+    ///
+    /// # Errors
+    /// Errors of files, devices and ports that its settings name.
+    async fn open(&self, _context: OpenContext<'_>) -> Result<Option<Arc<dyn RunningPart>>> {
+        Ok(None)
+    }
 
     /// The memberships that its settings want in place of those under the drone's name. Asked at edges alone.
     fn memberships(&self) -> Option<&dyn Memberships> {
@@ -70,53 +103,27 @@ pub trait ServicePart: fmt::Debug + Send + Sync {
 /// Settings of a program's features.
 pub type ServiceParts = Vec<Arc<dyn ServicePart>>;
 
-/// The service, as a feature's tasks see it.
-pub struct ServiceContext<'a> {
-    /// Configuration of its node.
-    pub node: &'a NodeConfig,
-    /// The group.
-    pub group: &'a Name,
-    /// The node that runs.
-    pub running: Arc<dyn RunningNode>,
-}
-
-impl fmt::Debug for ServiceContext<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServiceContext").field("group", &self.group).finish_non_exhaustive()
-    }
-}
-
-/// A node that runs, whatever its machine.
-#[async_trait]
-pub trait RunningNode: Send + Sync {
-    /// Identity of the node.
-    fn peer_id(&self) -> PeerId;
-
-    /// Addresses on which it listens, as soon as there is one; `None` once it has stopped.
-    async fn listening(&self) -> Option<Vec<Multiaddr>>;
-}
-
-#[async_trait]
-impl<M: Machine + Send> RunningNode for Handle<M>
-where
-    M::Command: Send,
-    Self: Send + Sync,
-{
-    fn peer_id(&self) -> PeerId {
-        self.peer_id()
-    }
-
-    async fn listening(&self) -> Option<Vec<Multiaddr>> {
-        self.listening().await.ok()
-    }
-}
-
 /// Takes the settings of these features out of their layers.
 ///
 /// # Errors
 /// Those of [`ServiceFeature::settings`].
 pub fn settings(features: Features, layers: &mut Layers) -> Result<ServiceParts> {
     of(features).map(|feature| feature.settings(layers)).collect()
+}
+
+/// Channels that are these features' and no program's.
+pub fn channels(features: Features) -> Vec<&'static str> {
+    of(features).flat_map(|feature| feature.channels()).copied().collect()
+}
+
+/// Rows for people about the fields that these features have in a status.
+pub fn status_rows(features: Features, status: &Map<String, Value>) -> Vec<(&'static str, String)> {
+    of(features).filter_map(|feature| feature.status_row(status)).collect()
+}
+
+/// Removes from a status which numbers of these features grow all the time.
+pub(crate) fn remove_counters(features: Features, status: &mut Map<String, Value>) {
+    of(features).for_each(|feature| feature.remove_counters(status));
 }
 
 fn of(features: Features) -> impl Iterator<Item = &'static dyn ServiceFeature> {

@@ -2,29 +2,37 @@
 
 mod granted;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    FORGERIES_CHANNEL, Feed, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    feed,
 };
-use quiver_group::leader::Stance;
+use quiver_group::leader::{LeaderStatus, Stance};
 use quiver_group::{LeaderCommand, LeaderEvent, MessageOrigin};
-use quiver_machine::{Either, Now};
+use quiver_machine::Now;
 use quiver_mavlink::{SystemIds, TableIssuer, TableReceiver};
-use quiver_net::{Driver, Handle, Host};
-use quiver_service::clock;
-use quiver_service::drone::feature::GroupLeader;
+use quiver_service::drone::feature::{
+    AliasHolder, FeatureRequest, RoleCommand, RoleEvent, RoleMachine, RunningNode, RunningPart, STANDING_BY,
+    ServiceContext,
+};
 use quiver_service::drone::request::Answered;
-use quiver_service::drone::{Error, Result, RunningDrone};
-use rand::rngs::OsRng;
+use quiver_service::drone::{Result, StateStore};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-pub(crate) use self::granted::{GrantRow, Granted, SystemIdRequest};
-use crate::control::STANDING_BY;
-use crate::service::ServiceLeader;
+use self::granted::Granted;
+pub(crate) use self::granted::{GrantRow, SystemIdRequest};
+use crate::machine;
+use crate::settings::OpenBridge;
+use crate::status::STATUS;
+use crate::system_id::SYSTEM_ID;
 
 /// Interval between two looks at whether somebody lacks the table.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -46,9 +54,121 @@ const PER_PART: Duration = Duration::from_millis(200);
 /// must not make the group take one new key after another.
 const REKEY_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
+/// The part in the service of a leader.
+#[derive(Debug)]
+pub(crate) struct LeaderPart {
+    bridge: Option<OpenBridge>,
+    /// Tells the bridge, if there is one, and whoever spreads the table.
+    feed: Arc<Feed<Ristretto255>>,
+    granted: Granted,
+    reports: MemberReports,
+    /// Digest of the epoch whose members were looked for in the table.
+    placed: Mutex<Option<[u8; 32]>>,
+}
+
+impl LeaderPart {
+    /// Makes the part of a service with this bridge, if there is to be one, and these grants beside the stored ones. The
+    /// table of system ids is spread also by a leader without MAVLink programs.
+    ///
+    /// # Errors
+    /// Errors of [`Granted::open`].
+    pub(crate) fn open(bridge: Option<OpenBridge>, given: SystemIds, store: &StateStore) -> Result<Self> {
+        let open = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
+        let feed = open.unwrap_or_else(|| Arc::new(feed().0));
+        let granted = Granted::open(given, store, Arc::clone(&feed))?;
+        Ok(Self { bridge, feed, granted, reports: MemberReports::default(), placed: Mutex::default() })
+    }
+}
+
+#[async_trait]
+impl RunningPart for LeaderPart {
+    fn name(&self) -> &'static str {
+        SYSTEM_ID
+    }
+
+    fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>) {
+        let (running, forgeries) = (&service.running, &self.reports.forgeries);
+        if let Some(bridge) = &self.bridge {
+            bridge.start(tasks, LeaderGroup { running: Arc::clone(running), forgeries: forgeries.clone() });
+        }
+        let requests = self.reports.table_requests.clone();
+        tasks.spawn(spread(Arc::clone(running), self.feed.news.clone(), requests));
+        tasks.spawn(forgeries.clone().answer(Arc::clone(running)));
+    }
+
+    /// Tells the bridge each key as soon as it is durable, that there is none any more, at once, and in which slots those
+    /// are to whom system ids are granted.
+    fn look(&self, now: Now, machine: RoleMachine<'_>, durable: bool) {
+        let RoleMachine::Leader(leader) = machine else { return };
+        let keys = leader.epoch_keys(now);
+        // Members change with the epoch, and at no other time.
+        let digest = keys.as_ref().map(|keys| keys.digest);
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        if digest.is_some() && digest != *placed {
+            *placed = digest;
+            self.granted.place(leader);
+        }
+        let stands_by = || matches!(leader.status().stance, Stance::StandingBy { .. });
+        self.feed.news.set_obstacle((keys.is_none() && stands_by()).then_some(Obstacle::StandsBy));
+        self.feed.set_keys(keys, durable);
+    }
+
+    fn take(&self, event: RoleEvent<'_>) -> bool {
+        let RoleEvent::Leader(event) = event else { return false };
+        if self.reports.take(event) {
+            return true;
+        }
+        self.granted.note_eviction(event);
+        if let LeaderEvent::RevocationList { number } = event {
+            self.feed.news.set_revocation_list(*number);
+        }
+        false
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        if let Some(bridge) = &self.bridge {
+            bridge.report.register(registry);
+        }
+    }
+
+    fn report(&self, status: &mut Map<String, Value>) -> std::result::Result<(), String> {
+        if let Some(bridge) = &self.bridge {
+            bridge.report(status)?;
+            name_stance(status);
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, node: &dyn RunningNode, call: &Value) -> Answered {
+        let request: SystemIdRequest = FeatureRequest::read(call).map_err(|error| error.to_string())?;
+        self.granted.answer(node, request).await
+    }
+
+    fn drone_called(&self, alias: &str) -> std::result::Result<AliasHolder, String> {
+        let id = alias.parse().map_err(|_| format!("{alias} is no system id"))?;
+        let name = self.granted.holder(id);
+        let name =
+            name.ok_or_else(|| format!("system {id} is granted to nobody; see `leader system-id list`"))?;
+        Ok(AliasHolder { name, kind: "system id" })
+    }
+
+    fn standing_by(&self) -> Option<&'static str> {
+        self.bridge.as_ref().map(|_| "MAVLink does not pass here until this leader leads")
+    }
+}
+
+/// The leader's status; `None` once the machine has stopped.
+async fn status(running: &dyn RunningNode) -> Option<LeaderStatus> {
+    let status = |machine: RoleMachine<'_>| match machine {
+        RoleMachine::Leader(leader) => Some(leader.status()),
+        RoleMachine::Edge(_) => None,
+    };
+    running.inspect(status).await.flatten()
+}
+
 /// Sender of the news that tags are guessed under the key of the epoch with this digest.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Forgeries(watch::Sender<Option<[u8; 32]>>);
+struct Forgeries(watch::Sender<Option<[u8; 32]>>);
 
 impl Forgeries {
     fn tell(&self, digest: [u8; 32]) {
@@ -74,16 +194,16 @@ impl Forgeries {
     }
 
     /// Makes a new key if tags are guessed under the one in use.
-    pub(crate) async fn answer(self, machine: Handle<ServiceLeader>) {
+    async fn answer(self, running: Arc<dyn RunningNode>) {
         let mut told = self.0.subscribe();
         while told.changed().await.is_ok() {
             let guessed = *told.borrow_and_update();
-            let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
+            let Some(status) = status(&*running).await else { return };
             if status.digest.is_none() || status.digest != guessed {
                 continue;
             }
             tracing::warn!("a new group key, because tags of datagrams are guessed under this one");
-            if machine.command(Either::Left(LeaderCommand::Rekey.into())).await.is_err() {
+            if running.command(RoleCommand::Leader(LeaderCommand::Rekey)).await.is_err() {
                 return;
             }
             sleep(REKEY_AT_MOST_EVERY).await;
@@ -93,7 +213,7 @@ impl Forgeries {
 
 /// Tells that a member lacks the table of system ids. Clones are of the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TableRequests(watch::Sender<u64>);
+struct TableRequests(watch::Sender<u64>);
 
 impl TableRequests {
     /// Takes a member's message on the channel for it; `false` if the event is another.
@@ -117,41 +237,32 @@ impl TableRequests {
 
 /// Reports of members to the leader on channels that are no program's. Clones are of the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MemberReports {
-    pub(crate) forgeries: Forgeries,
-    pub(crate) table_requests: TableRequests,
+struct MemberReports {
+    forgeries: Forgeries,
+    table_requests: TableRequests,
 }
 
 impl MemberReports {
     /// Takes a member's message on such a channel; `false` if the event is another.
-    pub(crate) fn take(&self, event: &LeaderEvent) -> bool {
+    fn take(&self, event: &LeaderEvent) -> bool {
         self.forgeries.take(event) || self.table_requests.take(event)
     }
 }
 
-/// The leader's machine, as its bridge asks it.
-pub(crate) struct LeaderGroup {
-    pub(crate) running: RunningDrone<GroupLeader>,
-    pub(crate) forgeries: Forgeries,
-}
-
-impl Clone for LeaderGroup {
-    fn clone(&self) -> Self {
-        Self { running: self.running.clone(), forgeries: self.forgeries.clone() }
-    }
+/// The running leader, as its bridge asks it.
+#[derive(Clone)]
+struct LeaderGroup {
+    running: Arc<dyn RunningNode>,
+    forgeries: Forgeries,
 }
 
 impl GroupServices<Ristretto255> for LeaderGroup {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
-        let sign = move |machine: &ServiceLeader| machine.sign_datagram(&statement, &mut OsRng);
-        self.running.machine.inspect(sign).await.ok().flatten()
+        machine::sign(&*self.running, statement).await
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
-        // Only the wall clock is asked: for the end of the drone's identity.
-        let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &ServiceLeader| machine.may_sign_datagrams(now, slot, &drone).is_ok();
-        self.running.machine.inspect(may).await.unwrap_or(false)
+        machine::may_sign(&*self.running, slot, drone).await
     }
 
     async fn want_epoch(&self) {
@@ -168,49 +279,11 @@ impl GroupServices<Ristretto255> for LeaderGroup {
 }
 
 /// Lets the status of a bridge say, while its leader stands by, that this is why nothing passes.
-pub(crate) fn with_stance(answered: Answered) -> Answered {
-    let mut status = answered?;
+fn name_stance(status: &mut Map<String, Value>) {
     let stands_by = status.get("stance").is_some_and(|stance| stance == STANDING_BY);
-    if stands_by && let Some(bridge) = status.get_mut("mavlink") {
+    if stands_by && let Some(bridge) = status.get_mut(STATUS) {
         bridge["trouble"] = "this leader stands by: nothing passes here until it leads".into();
     }
-    Ok(status)
-}
-
-/// Reads the grants, each `NAME=ID`.
-pub(crate) fn grants(texts: &[String]) -> Result<SystemIds> {
-    let mut table = SystemIds::new();
-    for text in texts {
-        let wrong = |what: &str| Error::config(format!("`system_id`: {text}: {what}"));
-        let (name, id) = text.split_once('=').ok_or_else(|| wrong("write NAME=ID, such as edge-1=1"))?;
-        let id = SystemIds::parse_id(id).map_err(|error| wrong(&error.to_string()))?;
-        if table.of_name(name).is_some() {
-            return Err(wrong("this name has a system id already"));
-        }
-        table.grant(name, id).map_err(|error| wrong(&error.to_string()))?;
-    }
-    Ok(table)
-}
-
-/// Lets the driver tell the bridge each key, as soon as it is durable, that there is none any more, at once,
-/// and in which slots those are to whom system ids are granted.
-pub(crate) fn watched<H: Host<ServiceLeader>>(
-    driver: Driver<ServiceLeader, H>,
-    granted: Granted,
-) -> Driver<ServiceLeader, H> {
-    let mut seen = None;
-    driver.with_inspector(move |now, machine, durable| {
-        let keys = machine.epoch_keys(now);
-        // Members change with the epoch, and at no other time.
-        let digest = keys.as_ref().map(|keys| keys.digest);
-        if digest.is_some() && digest != seen {
-            seen = digest;
-            granted.place(machine);
-        }
-        let stands_by = || matches!(machine.status().stance, Stance::StandingBy { .. });
-        granted.feed.news.set_obstacle((keys.is_none() && stands_by()).then_some(Obstacle::StandsBy));
-        granted.feed.set_keys(keys, durable);
-    })
 }
 
 /// State of the table when it was last spread.
@@ -223,7 +296,7 @@ struct SentTable {
 
 /// Spreads the table by signed messages: when it, the epoch, or the number of those who are connected has
 /// changed, now and then, and when a member asks.
-pub(crate) async fn spread(machine: Handle<ServiceLeader>, news: News, requests: TableRequests) {
+async fn spread(running: Arc<dyn RunningNode>, news: News, requests: TableRequests) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // §20.12: a leader that starts again opens a term, in which numbers begin anew.
@@ -238,7 +311,7 @@ pub(crate) async fn spread(machine: Handle<ServiceLeader>, news: News, requests:
         if table.is_empty() && last.is_none() {
             continue;
         }
-        let Ok(status) = machine.inspect(|machine| machine.status()).await else { return };
+        let Some(status) = status(&*running).await else { return };
         let Some(epoch) = status.epoch.filter(|_| status.connected > 0) else { continue };
         let now = SentTable { table, digest: status.digest, connected: status.connected };
         let is_other = last.as_ref() != Some(&now);
@@ -263,7 +336,7 @@ pub(crate) async fn spread(machine: Handle<ServiceLeader>, news: News, requests:
             let parts = u32::try_from(messages.len()).unwrap_or(u32::MAX);
             next_whole = Instant::now() + WHOLE_EVERY + PER_PART.saturating_mul(2 * parts);
         }
-        if send(&machine, messages).await.is_none() {
+        if send(&*running, messages).await.is_none() {
             return;
         }
         (last, repeats, at) = (Some(now), repeats.saturating_sub(1), Instant::now());
@@ -272,12 +345,12 @@ pub(crate) async fn spread(machine: Handle<ServiceLeader>, news: News, requests:
 
 /// Sends messages about the table, with a pause after each so that others pass between; `None` if the machine has
 /// stopped.
-async fn send(machine: &Handle<ServiceLeader>, messages: Vec<Vec<u8>>) -> Option<()> {
+async fn send(running: &dyn RunningNode, messages: Vec<Vec<u8>>) -> Option<()> {
     let channel = Name::new(SYSTEM_IDS_CHANNEL).ok()?;
     let count = messages.len();
     for (number, data) in (1..).zip(messages) {
         let command = LeaderCommand::Send { channel: channel.clone(), data };
-        machine.command(Either::Left(command.into())).await.ok()?;
+        running.command(RoleCommand::Leader(command)).await.ok()?;
         if number < count {
             sleep(PER_PART).await;
         }
@@ -293,35 +366,17 @@ mod tests {
 
     #[test]
     fn status_says_that_nothing_passes_because_the_leader_stands_by() {
-        let trouble = |status| with_stance(Ok(status)).unwrap()["mavlink"]["trouble"].clone();
+        let named = |mut status: Value| {
+            name_stance(status.as_object_mut().unwrap());
+            status
+        };
+        let trouble = |status| named(status)["mavlink"]["trouble"].clone();
         let bridge = || json!({ "trouble": null });
         assert!(
             trouble(json!({ "stance": STANDING_BY, "mavlink": bridge() })).to_string().contains("stands by")
         );
         assert!(trouble(json!({ "stance": "leading", "mavlink": bridge() })).is_null());
         let without = json!({ "stance": STANDING_BY });
-        assert_eq!(with_stance(Ok(without.clone())), Ok(without));
-        assert_eq!(with_stance(Err("why".into())), Err("why".into()));
-    }
-
-    #[test]
-    fn grants_are_read_and_mistakes_say_what_to_write() {
-        let read = |texts: &[&str]| grants(&texts.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let table = read(&["edge-1=1", "gcs=255", "edge-2=70000", "edge-3=4294967295"]).unwrap();
-        assert_eq!((table.holder(255), table.holder(70_000)), (Some("gcs"), Some("edge-2")));
-        assert_eq!(table.holder(u32::MAX), Some("edge-3"));
-        for (texts, part) in [
-            (&["edge-1"][..], "write NAME=ID"),
-            (&["edge-1=x"], "from 1 to 255"),
-            (&["edge-1=0"], "from 1 to 255"),
-            (&["edge-1=4294967296"], "4294967296 is not a system id"),
-            (&["edge-1=-1"], "from 1 to 255"),
-            (&["edge 1=1"], "not a member's name"),
-            (&["a=1", "a=2"], "already"),
-            (&["a=1", "b=1"], "granted to `a`"),
-        ] {
-            let error = read(texts).unwrap_err().to_string();
-            assert!(error.contains(part) && error.contains("system_id"), "{error}");
-        }
+        assert_eq!(named(without.clone()), without);
     }
 }

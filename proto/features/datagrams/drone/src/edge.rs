@@ -1,28 +1,29 @@
 //! MAVLink programs beside an edge: what their bridge is told of the group, and asks of it; the table of system
 //! ids as it is received, and asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::registry::Registry;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, Feed, GroupServices, News, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
 };
 use quiver_group::{EdgeCommand, EdgeEvent, MessageOrigin};
-use quiver_machine::{Either, Now};
+use quiver_machine::Now;
 use quiver_mavlink::{TableOutcome, TableReceiver};
-use quiver_net::Driver;
-use quiver_service::clock;
-use quiver_service::drone::RunningDrone;
-use quiver_service::drone::feature::GroupEdge;
+use quiver_service::drone::feature::{
+    KeyObstacle, RoleCommand, RoleEvent, RoleMachine, RunningNode, RunningPart, ServiceContext,
+};
 use rand::Rng as _;
 use rand::rngs::OsRng;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
-use crate::control;
-use crate::service::ServiceEdge;
-use crate::service::situation::Situation;
+use crate::machine;
+use crate::settings::OpenBridge;
 
 /// Interval between two looks at why there is no valid key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -41,76 +42,125 @@ const ASK_EVERY: Duration = Duration::from_secs(15);
 /// Tables that are wrong of which the log says so; others are counted.
 const LOGGED_TABLES: u64 = 8;
 
-/// The edge's machine, as its bridge asks it.
-pub(crate) struct EdgeGroup(pub(crate) RunningDrone<GroupEdge>);
+/// The part in the service of an edge.
+#[derive(Debug)]
+pub(crate) struct EdgePart {
+    bridge: Option<OpenBridge>,
+    reserved: Mutex<ReservedChannels>,
+}
 
-impl Clone for EdgeGroup {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
+impl EdgePart {
+    /// Makes the part of a service with this bridge, if there is to be one.
+    pub(crate) fn new(bridge: Option<OpenBridge>) -> Self {
+        let news = bridge.as_ref().map(|bridge| bridge.feed.news.clone());
+        let reserved = Mutex::new(ReservedChannels { news, ..ReservedChannels::default() });
+        Self { bridge, reserved }
+    }
+}
+
+impl RunningPart for EdgePart {
+    fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>) {
+        let Some(bridge) = &self.bridge else { return };
+        let group = EdgeGroup(Arc::clone(&service.running));
+        tasks.spawn(tell_obstacles(Arc::clone(&service.running), bridge.feed.news.clone()));
+        bridge.start(tasks, group.clone());
+        let lacking = self.reserved.lock().unwrap_or_else(PoisonError::into_inner).lacking.clone();
+        tasks.spawn(lacking.ask(group));
+    }
+
+    /// Tells the bridge each key as soon as it is durable, and that there is none any more, at once.
+    fn look(&self, now: Now, machine: RoleMachine<'_>, durable: bool) {
+        if let (Some(bridge), RoleMachine::Edge(edge)) = (&self.bridge, machine) {
+            bridge.feed.set_keys(edge.epoch_keys(now), durable);
+        }
+    }
+
+    fn take(&self, event: RoleEvent<'_>) -> bool {
+        let RoleEvent::Edge { event, epoch } = event else { return false };
+        // What was received so far stays whole: each message is taken or not.
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.take(event, epoch.map(|epoch| epoch.term))
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        if let Some(bridge) = &self.bridge {
+            bridge.report.register(registry);
+        }
+    }
+
+    fn report(&self, status: &mut Map<String, Value>) -> Result<(), String> {
+        self.bridge.as_ref().map_or(Ok(()), |bridge| bridge.report(status))
+    }
+}
+
+/// The running edge, as its bridge asks it.
+#[derive(Clone)]
+pub(crate) struct EdgeGroup(Arc<dyn RunningNode>);
+
+impl EdgeGroup {
+    /// Sends a message to the group, signed; `false` if the machine has stopped.
+    async fn send(&self, channel: Name, data: Vec<u8>) -> bool {
+        let message = EdgeCommand::Send { channel, data, signed: true };
+        self.0.command(RoleCommand::Edge(message)).await.is_ok()
     }
 }
 
 impl GroupServices<Ristretto255> for EdgeGroup {
     async fn sign(&self, statement: Vec<u8>) -> Option<Signature<Ristretto255>> {
-        let sign = move |machine: &ServiceEdge| machine.named()?.sign_datagram(&statement, &mut OsRng);
-        self.0.machine.inspect(sign).await.ok().flatten()
+        machine::sign(&*self.0, statement).await
     }
 
     async fn may_sign(&self, slot: Slot, drone: DronePublicKey<Ristretto255>) -> bool {
-        // Only the wall clock is asked: for the end of the drone's identity.
-        let now = Now { monotonic: Duration::ZERO, unix: clock::unix_now() };
-        let may = move |machine: &ServiceEdge| {
-            machine.named().is_some_and(|edge| edge.may_sign_datagrams(now, slot, &drone).is_ok())
-        };
-        self.0.machine.inspect(may).await.unwrap_or(false)
+        machine::may_sign(&*self.0, slot, drone).await
     }
 
     async fn want_epoch(&self) {
         // If the machine has stopped, nobody needs keys.
-        let _ = self.0.machine.command(Either::Left(EdgeCommand::CatchUp)).await;
+        let _ = self.0.command(RoleCommand::Edge(EdgeCommand::CatchUp)).await;
     }
 
     async fn reach_leader(&self) {
-        self.0.machine.dial_soon();
+        self.0.dial_soon();
     }
 
     async fn forgeries(&self, digest: [u8; 32]) {
         sleep(OsRng.gen_range(Duration::ZERO..TELL_FORGERIES_WITHIN)).await;
-        let same = move |machine: &ServiceEdge| machine.status().digest == Some(digest);
-        if !self.0.machine.inspect(same).await.unwrap_or(false) {
+        let same = move |machine: RoleMachine<'_>| match machine {
+            RoleMachine::Edge(edge) => edge.status().digest == Some(digest),
+            RoleMachine::Leader(_) => false,
+        };
+        if !self.0.inspect(same).await.unwrap_or(false) {
             return;
         }
-        let Ok(channel) = Name::new(FORGERIES_CHANNEL) else { return };
-        let report = EdgeCommand::Send { channel, data: digest.into(), signed: true };
-        // If the machine has stopped, nobody needs keys.
-        let _ = self.0.machine.command(Either::Left(report)).await;
+        if let Ok(channel) = Name::new(FORGERIES_CHANNEL) {
+            // If the machine has stopped, nobody needs keys.
+            self.send(channel, digest.into()).await;
+        }
     }
 }
 
-/// Lets the driver tell the bridge each key, as soon as it is durable, and that there is none any more, at
-/// once.
-pub(crate) fn watched<H>(
-    driver: Driver<ServiceEdge, H>,
-    feed: Arc<Feed<Ristretto255>>,
-) -> Driver<ServiceEdge, H>
-where
-    H: quiver_net::Host<ServiceEdge>,
-{
-    driver.with_inspector(move |now, machine, durable| {
-        feed.set_keys(machine.named().and_then(|edge| edge.epoch_keys(now)), durable);
-    })
-}
-
 /// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
-pub(crate) async fn tell_obstacles(running: RunningDrone<GroupEdge>, situation: Situation, news: News) {
+async fn tell_obstacles(running: Arc<dyn RunningNode>, news: News) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looking.tick().await;
-        match control::obstacle(&running, &situation).await {
-            Ok(obstacle) => news.set_obstacle(obstacle),
+        match running.obstacle().await {
+            Ok(obstacle) => news.set_obstacle(obstacle.map(told)),
             Err(_) => return,
         }
+    }
+}
+
+/// The same reason, as a bridge tells it.
+const fn told(obstacle: KeyObstacle) -> Obstacle {
+    match obstacle {
+        KeyObstacle::Evicted => Obstacle::Evicted,
+        KeyObstacle::Removed => Obstacle::Removed,
+        KeyObstacle::Revoked => Obstacle::Revoked,
+        KeyObstacle::Refused => Obstacle::Refused,
+        KeyObstacle::Left => Obstacle::Left,
+        KeyObstacle::Clock => Obstacle::Clock,
     }
 }
 
@@ -160,8 +210,7 @@ impl Lacking {
             let Some(table) = *wanted.borrow_and_update() else { continue };
             if !self.was_asked(table) {
                 let data = TableReceiver::request(table);
-                let request = EdgeCommand::Send { channel: channel.clone(), data, signed: true };
-                if group.0.machine.command(Either::Left(request)).await.is_err() {
+                if !group.send(channel.clone(), data).await {
                     return;
                 }
                 self.note_request(table);

@@ -8,14 +8,12 @@ use quiver_ainq::{LEADER_SLOT, Name, Ristretto255};
 use quiver_bridge::Feed;
 use quiver_group::{Leader, LeaderEvent};
 use quiver_mavlink::SystemIds;
-use quiver_net::Handle;
+use quiver_service::drone::feature::{RoleMachine, RunningNode};
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::ENDING;
 use quiver_service::drone::{Error, Result, StateStore};
 use quiver_service::terminal::table;
 use serde::{Deserialize, Serialize};
-
-use crate::service::ServiceLeader;
 
 /// Attachment in the state file: an encoded table without slots.
 const ATTACHMENT: &str = "system-ids";
@@ -74,7 +72,7 @@ pub(crate) struct Granted {
     tables: Arc<Mutex<Tables>>,
     store: StateStore,
     /// Takes the table to the bridge, and to whoever spreads it.
-    pub(crate) feed: Arc<Feed<Ristretto255>>,
+    feed: Arc<Feed<Ristretto255>>,
 }
 
 #[derive(Debug)]
@@ -173,18 +171,20 @@ impl Granted {
     }
 
     /// Answers a subcommand.
-    pub(crate) async fn answer(&self, machine: &Handle<ServiceLeader>, request: SystemIdRequest) -> Answered {
+    pub(crate) async fn answer(&self, node: &dyn RunningNode, request: SystemIdRequest) -> Answered {
         let (said, name) = match request {
             SystemIdRequest::List => return json(&self.rows()),
             SystemIdRequest::Grant { name, id } => (self.grant(&name, id)?, Some(name)),
             SystemIdRequest::Withdraw(name) => (self.withdraw(&name)?, None),
         };
         let granted = self.clone();
-        let place = move |machine: &ServiceLeader| {
-            granted.place(machine);
+        let place = move |machine: RoleMachine<'_>| {
+            if let RoleMachine::Leader(leader) = machine {
+                granted.place(leader);
+            }
             name.is_some_and(|name| !granted.has_place(&name))
         };
-        let is_nobodys = machine.inspect(place).await.map_err(|_| ENDING)?;
+        let is_nobodys = node.inspect(place).await.ok_or(ENDING)?;
         let until = if is_nobodys { ", once it is a member: no member has that name" } else { "" };
         Ok(format!("{said}{until}").into())
     }
