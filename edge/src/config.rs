@@ -105,7 +105,7 @@ impl Config {
             deployment: service.deployment.clone(),
             group: None,
             token: None,
-            kgcs: service.kgcs(),
+            kgcs: service.kgcs.clone(),
             timing: self.timing(),
         }
     }

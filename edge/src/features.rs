@@ -11,6 +11,8 @@ pub(crate) const FEATURES: Features = &[
     &quiver_attributes::AttributeFeature,
     #[cfg(feature = "conditions")]
     &quiver_conditions::ConditionFeature,
+    #[cfg(feature = "quorum")]
+    &quiver_quorum_drone::QuorumFeature,
     #[cfg(feature = "relays")]
     &quiver_relays::RelayFeature,
     #[cfg(feature = "datagrams")]

@@ -158,7 +158,7 @@ impl Config {
             deployment: service.deployment.clone(),
             group: Name::new(&group).map_err(|error| Error::config(error.to_string()))?,
             token,
-            kgcs: service.kgcs(),
+            kgcs: service.kgcs.clone(),
             allow: leader.allow_list()?,
             max_members: leader.max_members,
             strategy: leader.strategy,

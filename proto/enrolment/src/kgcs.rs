@@ -27,7 +27,17 @@ impl<S: Suite> Kgcs<S> {
     /// A single KGC, whose id is 1.
     #[must_use]
     pub fn single() -> Self {
-        Self { ids: alloc::vec![1], select: |backoff| Box::new(Single::new(backoff)), notify: |_, _, _| None }
+        Self::one(1)
+    }
+
+    /// A single KGC of this id.
+    #[must_use]
+    pub fn one(id: KgcId) -> Self {
+        Self {
+            ids: alloc::vec![id],
+            select: |backoff| Box::new(Single::new(backoff)),
+            notify: |_, _, _| None,
+        }
     }
 
     /// Returns true if a quorum issues.

@@ -45,8 +45,9 @@ impl<S: QuorumSuite> Kgcs<S> {
     /// The KGCs of a quorum, 64 at most; a single KGC if there is one id.
     #[must_use]
     pub fn quorum(ids: Vec<KgcId>) -> Self {
-        match ids.len() {
-            0 | 1 => Self { ids, ..Self::single() },
+        match ids.as_slice() {
+            [] => Self::single(),
+            [id] => Self::one(*id),
             _ => Self {
                 ids,
                 select: |backoff| Box::new(Coordinator::new(backoff)),

@@ -71,6 +71,11 @@ pub enum Error {
     /// Nowhere to ask.
     #[error("no address of a KGC: give --kgc MULTIADDR")]
     NoAddress,
+    /// So many KGCs issue keys together, and no feature of the program enrols with a quorum.
+    #[error(
+        "the deployment has {0} KGCs, which issue keys together, and this program was built without the feature `quorum`: build it with that"
+    )]
+    BuiltWithoutQuorum(usize),
     /// The KGC refuses.
     #[error("the KGC hands this drone no attribute keys: {0}")]
     Refused(RefusalReason),
@@ -121,7 +126,9 @@ impl Error {
             Self::Service(error) => error.exit(),
             Self::Net(NetError::AddressInUse { .. }) => Exit::Busy,
             Self::Keyring(_) | Self::Restore(_) | Self::OtherGroup { .. } => Exit::BadState,
-            Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) => Exit::Usage,
+            Self::MessageTooLong(_) | Self::NoToken | Self::NoTerminal(_) | Self::BuiltWithoutQuorum(_) => {
+                Exit::Usage
+            }
             Self::EnrolmentRefused(_) => Exit::Refused,
             Self::NotEnrolledInTime { .. } => Exit::TimedOut,
             Self::NotEnrolled(_) | Self::NoAddress => Exit::Usage,

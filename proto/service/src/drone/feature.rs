@@ -22,7 +22,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
-use quiver_ainq::{Deployment, Ristretto255, UnixTime};
+use quiver_ainq::{Deployment, KgcId, Ristretto255, UnixTime};
+use quiver_enrolment::Kgcs;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,6 +84,11 @@ pub trait DroneFeature: fmt::Debug + Sync {
 
     /// Other names that the feature has for drones, if it has any.
     fn aliases(&self) -> Option<&dyn AliasFeature> {
+        None
+    }
+
+    /// The KGCs of a deployment that has several, if the feature enrols with such: each makes a share of the key.
+    fn quorum(&self, _ids: &[KgcId]) -> Option<Kgcs<Ristretto255>> {
         None
     }
 
@@ -295,6 +301,18 @@ fn commands(features: Features) -> impl Iterator<Item = &'static dyn CommandFeat
     features.iter().flat_map(|feature| feature.commands())
 }
 
+/// The KGCs to enrol with: the one of this id, or several, which one of these features enrols with.
+///
+/// # Errors
+/// [`Error::BuiltWithoutQuorum`] if there are several, and none of the features does.
+pub(crate) fn kgcs(features: Features, ids: &[KgcId]) -> Result<Kgcs<Ristretto255>> {
+    if let [id] = ids {
+        return Ok(Kgcs::one(*id));
+    }
+    let quorum = features.iter().find_map(|feature| feature.quorum(ids));
+    quorum.ok_or(Error::BuiltWithoutQuorum(ids.len()))
+}
+
 /// Time at which the first key of these features ends; `None` if none does.
 pub(crate) fn first_end(features: Features, keyring: &Keyring<Ristretto255>) -> Option<UnixTime> {
     features.iter().filter_map(|feature| feature.first_end(keyring)).min()
@@ -359,6 +377,9 @@ mod tests {
         assert!(!format!("{answer:?}").contains("secret"));
         let error = answer.read::<Vec<u8>>().expect_err("an object is no list");
         assert!(error.to_string().contains("of another version"), "{error}");
+        let error = kgcs(&[], &[1, 2, 3]).map(drop).expect_err("none enrols with a quorum");
+        assert!(error.to_string().contains("3 KGCs") && error.exit() == crate::Exit::Usage, "{error}");
+        assert_eq!(kgcs(&[], &[4]).expect("a single one").ids(), [4]);
         let error = find(&[], "tides").map(drop).expect_err("there is none");
         assert!(error.to_string().contains("built without `tides`"), "{error}");
     }

@@ -9,6 +9,7 @@ use quiver_machine::{Machine, RefusalReason};
 use quiver_net::{Driver, Host, Multiaddr};
 use tokio::sync::mpsc;
 
+use super::feature::kgcs;
 use super::fetch::{FetchPlan, KeyClient};
 use super::{DroneProgram, Error, Result, StateStore};
 use crate::deployment_file::DeploymentFile;
@@ -29,6 +30,8 @@ pub struct DroneService<'a, P> {
     pub file: &'a DeploymentFile,
     /// The deployment.
     pub deployment: Deployment<Ristretto255>,
+    /// The KGCs of the deployment.
+    pub kgcs: Kgcs<Ristretto255>,
     /// The state file.
     pub store: StateStore,
 }
@@ -38,7 +41,7 @@ impl<'a, P: DroneProgram> DroneService<'a, P> {
     /// whether the file is new.
     ///
     /// # Errors
-    /// Those of the deployment file, of what opens the state file, and of that.
+    /// Those of the deployment file, of what opens the state file, and of that; [`Error::BuiltWithoutQuorum`].
     pub fn open(
         program: &'a P,
         file: &'a DeploymentFile,
@@ -46,14 +49,10 @@ impl<'a, P: DroneProgram> DroneService<'a, P> {
         missing: Missing,
     ) -> Result<(Self, Records)> {
         let (deployment, data_dir) = (file.pin()?, &program.settings().data_dir);
+        let kgcs = kgcs(P::FEATURES, &file.kgc_ids())?;
         let by = obtain(missing == Missing::Create && !NodeState::exists(data_dir))?;
         let (store, records) = StateStore::open(data_dir, (&deployment, P::NAME), &by, missing)?;
-        Ok((Self { program, file, deployment, store }, records))
-    }
-
-    /// The KGCs of the deployment.
-    pub fn kgcs(&self) -> Kgcs<Ristretto255> {
-        Kgcs::quorum(self.file.kgc_ids())
+        Ok((Self { program, file, deployment, kgcs, store }, records))
     }
 
     /// Addresses of the KGCs.
