@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
-use quiver_service::drone::feature::ServiceFlags;
+use quiver_service::drone::feature::{ServiceFlags, examples};
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
@@ -18,24 +18,18 @@ use crate::provision::RadioArgument;
 pub(crate) const HELP: Help = Help {
     name: "edge",
     about: "Quiver's edge drone: enrols, joins a group, follows its keys, sends and receives messages",
-    after: "\
-Examples:
+    examples: "\
   edge enrol --deployment deployment.toml --token edge-1.token    # once; `edge run` does it too
   edge run --leader /dns4/leader.example/tcp/7001                 # join and stay; prints messages
-  edge run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800   # MAVLink
   edge health                                                     # ready, or why not
   edge status                                                     # with --watch again and again
   edge send --channel chat 'hello, group'
   edge run --leader /ip4/10.0.0.1/tcp/7001 --group alpha --json
-  edge run --leader … --anonymous           # prove what the leader demands, not who one is
   edge run --leader … --metrics 127.0.0.1:9466                    # /metrics, /healthz, /readyz
-  edge abe fetch                                 # the attribute keys granted to this drone
-  edge abke status                               # which fields are certified, until when
-  edge envelope seal map.png --policy 'scout and sector:7' --out map.env
-  edge envelope open order.env --out order.txt   # if this drone's attributes fit
-  edge envelope send --policy medic 'two wounded at the bridge'   # through the running edge
   edge provision --deployment deployment.toml --token board-1.token    # to set up a board
-
+",
+    feature_examples: examples::<Config>,
+    after: "\
 Files in the data directory (default ./edge-data): drone.state (keys, encrypted), deployment.toml
 (copy of the public file), control.sock and health.sock (for the other subcommands).
 Settings: --config FILE (TOML) < QUIVER_EDGE_DATA_DIR, QUIVER_EDGE_LEADER, ... < flags.",

@@ -23,8 +23,7 @@ use crate::features::FeatureSubcommand;
 pub(crate) const HELP: Help = Help {
     name: "kgc",
     about: "Quiver's Key Generation Centre: issues drones their keys and revokes them",
-    after: "\
-Examples:
+    examples: "\
   kgc operator new --out operator          # once: operator.key (keep it safe), operator.pub
   kgc init --deployment alps --operator operator.pub --address /dns4/kgc.example/tcp/7000
   kgc token issue --operator operator.key --name leader-1 --leads alpha --out leader-1.token
@@ -36,7 +35,9 @@ Examples:
   kgc ibe setup                                      # encryption to conditions
   kgc ibe release mission/alpha/phase-2              # what was encrypted to the phase opens
   kgc quorum --help                                  # several KGCs, any t of which issue keys
-
+",
+    feature_examples: String::new,
+    after: "\
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
 authorities.state (attribute authorities' master keys, encrypted), ibe.state (share of the master
 key of encryption to conditions, encrypted), registry.sqlite, deployment.toml (public: give it to

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use quiver_ainq::{Name, StrategyKind};
 use quiver_service::arguments::{FirstStartArgs, Help, MonitoringArgs};
-use quiver_service::drone::feature::{AliasFlags, DRONE, ServiceFlags};
+use quiver_service::drone::feature::{AliasFlags, DRONE, ServiceFlags, examples};
 use quiver_service::drone::subcommands::DroneCommand;
 use quiver_service::drone::watch::interval_argument;
 use serde::Serialize;
@@ -16,8 +16,7 @@ use crate::config::{Config, LeaderSettings};
 pub(crate) const HELP: Help = Help {
     name: "leader",
     about: "Quiver's team leader: forms a group of drones and keeps its key fresh",
-    after: "\
-Examples:
+    examples: "\
   leader serve --deployment deployment.toml --token leader-1.token  # first start: enrols
   leader serve                                                      # every other start
   leader serve --listen /ip4/0.0.0.0/tcp/7001            # for drones on other machines
@@ -27,19 +26,13 @@ Examples:
   leader send --channel orders 'return to base'
   leader serve --peer /ip4/10.0.0.2/tcp/7001 --silence 10s          # one of several leaders
   leader serve --strategy tree                           # a group of many thousands
-  leader serve --admission geofence.policy               # who satisfies it joins, nobody else
   leader serve --metrics 127.0.0.1:9465                  # /metrics, /healthz, /readyz
-  leader serve --carrier relay:0.0.0.0:14800             # carries MAVLink between members: a star
-  leader system-id grant edge-1 1                        # this member's vehicle is system 1
   leader health                                          # ready, or why not
   leader status --watch                                  # live: the re-key wave, who is behind
-  leader evict 7                                         # whoever has MAVLink's system id 7
-  leader evict --slot 12                                 # also an anonymous member
   leader kem renew edge-7                                # its second factor; of all without a name
-  leader envelope seal order.txt --policy 'scout and sector:7' --out order.env
-  leader envelope send --policy 'scout and sector:7' 'go north'     # only scouts there read it
-  leader abe fetch                                       # attribute authorities and keys
-
+",
+    feature_examples: examples::<Config>,
+    after: "\
 Files in the data directory (default ./leader-data): drone.state (keys and roster, encrypted; no
 group secret), deployment.toml (copy of the public file), control.sock and health.sock (for the
 other subcommands).

@@ -23,7 +23,11 @@ pub struct Help {
     pub name: &'static str,
     /// Purpose of the program, in one line.
     pub about: &'static str,
-    /// Examples, files and settings, which stand below the flags.
+    /// Examples, a line each, which stand below the flags.
+    pub examples: &'static str,
+    /// Examples of the program's features, below its own.
+    pub feature_examples: fn() -> String,
+    /// Files and settings, at the end.
     pub after: &'static str,
 }
 
@@ -51,7 +55,8 @@ pub fn parse<C: Subcommand>(help: &Help) -> CommandLine<C> {
 /// Describes the command line of a service to clap; `-h` is a screen of it.
 #[must_use]
 pub fn command<C: Subcommand>(help: &Help) -> Command {
-    let below = format!("{}\n\n{EXIT_CODES_HELP}", help.after);
+    let examples = format!("{}{}", help.examples, (help.feature_examples)());
+    let below = format!("Examples:\n{examples}\n{}\n\n{EXIT_CODES_HELP}", help.after);
     complete(CommandLine::<C>::command().name(help.name).about(help.about).after_help(below))
 }
 
@@ -141,7 +146,13 @@ pub struct HealthArgs {
 mod tests {
     use super::*;
 
-    const HELP: Help = Help { name: "program", about: "Does things", after: "Examples: none" };
+    const HELP: Help = Help {
+        name: "program",
+        about: "Does things",
+        examples: "  program do --wait 1s\n",
+        feature_examples: || "  program more\n".into(),
+        after: "Files: none",
+    };
 
     #[derive(Debug, Subcommand)]
     enum Sub {
@@ -155,6 +166,15 @@ mod tests {
 
     fn program() -> Command {
         command::<Sub>(&HELP)
+    }
+
+    #[test]
+    fn examples_of_features_stand_below_those_of_the_program() {
+        let help = program().render_long_help().to_string();
+        assert!(
+            help.contains("Examples:\n  program do --wait 1s\n  program more\n\nFiles: none\n\nExit"),
+            "{help}"
+        );
     }
 
     #[test]

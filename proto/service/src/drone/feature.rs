@@ -67,6 +67,11 @@ pub type Features = &'static [&'static dyn DroneFeature];
 
 /// A feature of the programs of edges and leaders.
 pub trait DroneFeature: fmt::Debug + Sync {
+    /// Examples for the program's help: a command without the program's name, and its purpose, if that needs a word.
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The subcommands that the feature has.
     fn commands(&self) -> Vec<&dyn CommandFeature> {
         Vec::new()
@@ -286,6 +291,19 @@ fn erase(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(erase),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Examples of the features of a program, a line each, for its help.
+#[must_use]
+pub fn examples<P: DroneProgram>() -> String {
+    let line = |&(command, purpose): &(&str, &str)| {
+        let command = format!("{} {command}", P::NAME);
+        match purpose {
+            "" => format!("  {command}\n"),
+            _ => format!("  {command:<53}  # {purpose}\n"),
+        }
+    };
+    P::FEATURES.iter().flat_map(|feature| feature.examples()).map(line).collect()
 }
 
 /// The feature whose subcommand has this name.

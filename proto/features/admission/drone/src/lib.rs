@@ -33,6 +33,13 @@ pub struct AnonymousEdgeFeature;
 pub struct AdmittingLeaderFeature;
 
 impl DroneFeature for AnonymousEdgeFeature {
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("run --leader … --anonymous", "prove what the leader demands, not who one is"),
+            ("abke status", "which fields are certified, until when"),
+        ]
+    }
+
     fn commands(&self) -> Vec<&dyn CommandFeature> {
         vec![self]
     }
@@ -47,6 +54,13 @@ impl DroneFeature for AnonymousEdgeFeature {
 }
 
 impl DroneFeature for AdmittingLeaderFeature {
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("serve --admission geofence.policy", "who satisfies it joins, nobody else"),
+            ("evict --slot 12", "also an anonymous member"),
+        ]
+    }
+
     fn service(&self) -> Option<&dyn ServiceFeature> {
         Some(self)
     }

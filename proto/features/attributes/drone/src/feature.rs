@@ -51,6 +51,15 @@ struct AbeFeature;
 struct EnvelopeFeature;
 
 impl DroneFeature for AttributeFeature {
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("abe fetch", "authorities, and keys granted to this drone"),
+            ("envelope seal map.png --policy 'scout and sector:7' --out map.env", ""),
+            ("envelope open order.env --out order.txt", "if this drone's attributes fit"),
+            ("envelope send --policy 'scout and sector:7' 'go north'", "only scouts there read it"),
+        ]
+    }
+
     fn commands(&self) -> Vec<&dyn CommandFeature> {
         vec![&AbeFeature, &EnvelopeFeature]
     }

@@ -50,12 +50,24 @@ struct LeaderBridgeSettings {
 }
 
 impl DroneFeature for DatagramFeature {
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[("run --leader … --mavlink udpin:127.0.0.1:14550 --carrier star:10.0.0.1:14800", "MAVLink")]
+    }
+
     fn service(&self) -> Option<&dyn ServiceFeature> {
         Some(self)
     }
 }
 
 impl DroneFeature for LeaderDatagramFeature {
+    fn examples(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("serve --carrier relay:0.0.0.0:14800", "carries MAVLink between members: a star"),
+            ("system-id grant edge-1 1", "this member's vehicle is system 1"),
+            ("evict 7", "whoever has MAVLink's system id 7"),
+        ]
+    }
+
     fn commands(&self) -> Vec<&dyn CommandFeature> {
         vec![self]
     }
