@@ -166,3 +166,17 @@ fn revoked_drone_is_out_with_its_period_and_the_other_comes_back_in_every_one() 
     eventually("one member", || (bench.leader_status()?["members"] == 1).then_some(()));
     assert!(text(&edges[0].out).contains("\"period over\""));
 }
+
+#[test]
+fn leader_without_a_policy_tells_an_anonymous_drone_that_it_admits_nobody_so() {
+    let place = Place::new("300d");
+    let bench = &place.bench;
+    let serve = place.serve(ANY, "");
+    let leader = bench.start("leader", &serve[..serve.len() - 2]);
+    let _edge = place.edge("edge-1", &leader.address(), &["--anonymous"]);
+    let status = eventually("it is refused", || {
+        bench.edge_status("edge-1").filter(|status| status["standing"] == "refused")
+    });
+    assert!(status["next"].as_str().is_some_and(|next| next.contains("without --anonymous")), "{status}");
+    assert_eq!(bench.leader_status().expect("status")["members"], 0);
+}

@@ -22,8 +22,6 @@ use crate::AnonymousEdgeFeature;
 
 /// Name of the subcommand.
 const ABKE: &str = "abke";
-/// Place of the subcommand in the help of an edge: the first behind the five that only an edge has.
-const BEHIND_OWN: usize = 6;
 
 /// Subcommands about certified fields.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
@@ -66,7 +64,6 @@ impl CommandFeature for AnonymousEdgeFeature {
             .arg_required_else_help(true)
             .about("Certified fields: what this drone can show without saying who it is")
             .long_about(None::<&str>)
-            .display_order(BEHIND_OWN)
     }
 
     fn parse(&self, arguments: &ArgMatches) -> std::result::Result<Box<dyn FeatureCommand>, clap::Error> {

@@ -327,6 +327,17 @@ mod tests {
     }
 
     #[test]
+    fn edge_without_mavlink_programs_has_the_channels_for_itself_as_well() {
+        let part = EdgePart::new(None);
+        let take = |event: &EdgeEvent| part.take(RoleEvent::Edge { event, epoch: None });
+        for channel in [SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL, FORGERIES_CHANNEL] {
+            assert!(take(&message(channel, b"rubbish", Some(Role::Edge))), "{channel}");
+        }
+        assert!(!take(&message("chat", b"hello", Some(Role::Edge))));
+        assert!(!take(&EdgeEvent::RevocationList { number: 1 }));
+    }
+
+    #[test]
     fn table_that_was_delayed_does_not_replace_a_later_one() {
         let (mut channels, news) = channels();
         let mut hear = |term, number, id, held| {
