@@ -13,9 +13,12 @@ use quiver_ainq::{Deployment, EpochPart, StrategyKind};
 use quiver_kem::KemSetting;
 use quiver_message::Message;
 use quiver_world::check::{ActionPlan, Base, CheckSetup, StartState};
-use quiver_world::{Action, Cause, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
+use quiver_world::{Action, Cause, EPOCH_START, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
 
-use crate::recording::{Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader};
+use crate::recording::{
+    Certification, Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader,
+};
+use crate::rules::AdmissionMessage;
 use crate::suite::{Overheard as S, take_products, take_secrets};
 
 /// Drones that may be in the group.
@@ -28,14 +31,22 @@ pub(crate) struct Kind {
     leaders: u16,
     kgcs: u16,
     relays: u16,
+    /// Leaders demand a policy, and drones join without their names.
+    admission: bool,
     kem: KemSetting,
 }
 
 impl Kind {
-    const FLAT: Self =
-        Self { strategy: StrategyKind::Flat, leaders: 1, kgcs: 1, relays: 0, kem: KemSetting::None };
+    const FLAT: Self = Self {
+        strategy: StrategyKind::Flat,
+        leaders: 1,
+        kgcs: 1,
+        relays: 0,
+        admission: false,
+        kem: KemSetting::None,
+    };
     const TREE: Self = Self { strategy: StrategyKind::Tree, ..Self::FLAT };
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::FLAT,
         Self::TREE,
         Self { leaders: 3, ..Self::FLAT },
@@ -46,6 +57,10 @@ impl Kind {
         Self { relays: 3, ..Self::TREE },
         Self { kem: KemSetting::MlKem768, leaders: 3, ..Self::FLAT },
         Self { kem: KemSetting::MlKem768, ..Self::TREE },
+        Self { admission: true, ..Self::FLAT },
+        Self { admission: true, ..Self::TREE },
+        Self { admission: true, leaders: 3, ..Self::FLAT },
+        Self { admission: true, leaders: 3, ..Self::TREE },
     ];
 
     pub(crate) const fn has_relays(&self) -> bool {
@@ -57,8 +72,9 @@ impl Kind {
     }
 
     fn setup(self) -> CheckSetup {
-        let Self { strategy, leaders, kgcs, relays, kem } = self;
-        CheckSetup { edges: EDGES, kgcs, leaders, relays, strategy, kem: Some(kem), ..CheckSetup::default() }
+        let Self { strategy, leaders, kgcs, relays, admission, kem } = self;
+        let kem = Some(kem);
+        CheckSetup { edges: EDGES, kgcs, leaders, relays, admission, strategy, kem, ..CheckSetup::default() }
     }
 
     /// The group that the rules are told of.
@@ -72,7 +88,7 @@ impl Kind {
             threshold: usize::from(self.setup().threshold()),
             strategy: self.strategy,
             kem: !self.kem.is_none(),
-            anonymous: false,
+            anonymous: self.admission,
             twins: twins.into_iter().collect(),
         }
     }
@@ -98,8 +114,9 @@ impl Lives {
         forget_the_suite();
         let mut formed = Recorder::new(kind);
         let base = Base::watched(kind.setup(), kind.kem, &mut formed).expect("a world");
-        let enrolled = formed.enrolled.take().expect("edges join");
-        Self { kind, base, enrolled: *enrolled, formed }
+        // Drones without a name are no members in the base.
+        let enrolled = formed.enrolled.take().map_or_else(|| formed.clone(), |enrolled| *enrolled);
+        Self { kind, base, enrolled, formed }
     }
 
     /// Records the life of a seed, behind what brought the group to where it begins.
@@ -151,6 +168,10 @@ struct Recorder {
     secrets: BTreeSet<Vec<u8>>,
     products: Vec<[u8; 32]>,
     exchanges: Exchanges,
+    certification: Option<Certification>,
+    /// Slot keys by their periods, and the leaders whose clocks showed that a period is over.
+    periods: BTreeMap<u64, [u8; 32]>,
+    over: BTreeSet<(NodeId, u64)>,
     epochs: Epochs,
     /// Nodes that sent a message.
     senders: BTreeMap<Arc<[u8]>, BTreeSet<NodeId>>,
@@ -175,6 +196,9 @@ impl Recorder {
             secrets: BTreeSet::new(),
             products: Vec::new(),
             exchanges: Exchanges::default(),
+            certification: None,
+            periods: BTreeMap::new(),
+            over: BTreeSet::new(),
             epochs: Epochs::default(),
             senders: BTreeMap::new(),
             handed: BTreeSet::new(),
@@ -193,8 +217,8 @@ impl Recorder {
             secrets: self.secrets,
             products: self.products,
             shared: self.exchanges.shared,
-            ephemeral: BTreeMap::new(),
-            certification: None,
+            ephemeral: self.exchanges.ephemeral,
+            certification: self.certification,
             opened: self.epochs.opened(),
             silent: self.epochs.silent(),
             lies: self.lies,
@@ -226,15 +250,16 @@ impl Recorder {
                 continue;
             }
             let of = known.and_then(|senders| senders.first()).copied().map(name);
-            let unauthenticated = |message| {
-                matches!(
+            let unauthenticated = |message: Message<S>| match message.extension() {
+                Some(Ok(AdmissionMessage::Hello(_) | AdmissionMessage::Challenge(_))) => true,
+                _ => matches!(
                     message,
                     Message::EnrolHello(_)
                         | Message::EnrolCookie(_)
                         | Message::JoinHello(_)
                         | Message::JoinChallenge(_)
                         | Message::CatchUpRequest(_)
-                )
+                ),
             };
             if of.is_some() || self.decode(&bytes).is_some_and(unauthenticated) {
                 let to = name(self.behind(at));
@@ -257,6 +282,29 @@ impl Recorder {
         }
     }
 
+    /// Slot keys of the period, and periods that are over by the clock of a leader.
+    fn count_periods(&mut self, world: &World<S>, step: &quiver_world::Step) {
+        let Some(checkpoint) = world.fleet().checkpoint() else { return };
+        let period = checkpoint.period_at(EPOCH_START + step.at.as_secs());
+        let certification = self.certification.get_or_insert_with(|| Certification {
+            authority: checkpoint.authority().clone(),
+            slots: BTreeSet::new(),
+        });
+        self.periods.entry(period).or_insert_with(|| {
+            let slots = checkpoint.slot_keys(period).expect("keys of a period").fingerprint();
+            certification.slots.insert(slots);
+            slots
+        });
+        if matches!(step.node, NodeId::Leader(_)) {
+            let shown = checkpoint.period_at(world.clock(step.node).unix);
+            for (period, slots) in self.periods.range(..shown) {
+                if self.over.insert((step.node, *period)) {
+                    self.steps.push(Step::PeriodOver { at: name(step.node), slots: *slots });
+                }
+            }
+        }
+    }
+
     fn sent(&mut self, from: NodeId, to: NodeId, bytes: &[u8]) {
         if let Some(message) = self.decode(bytes) {
             self.epochs.see(&message);
@@ -276,6 +324,7 @@ impl StepObserver<S> for Recorder {
         if matches!(step.node, NodeId::Kgc(_)) {
             self.products.extend(products);
         }
+        self.count_periods(world, step);
         let node = name(step.node);
         match &step.cause {
             Cause::Start if !step.effects.contains(&Effect::Broken) => self.steps.push(Step::Started(node)),
@@ -313,7 +362,7 @@ impl StepObserver<S> for Recorder {
             for bytes in &carried {
                 self.senders.entry(Arc::clone(bytes)).or_default().insert(step.node);
             }
-            if self.group.kem {
+            if self.group.kem || self.group.anonymous {
                 for bytes in [payload].into_iter().chain(&carried) {
                     if let Some(message) = self.decode(bytes) {
                         self.exchanges.see(node, &message);
@@ -321,11 +370,12 @@ impl StepObserver<S> for Recorder {
                 }
             }
         }
-        if let NodeId::Leader(ordinal) = step.node
-            && let Some(rng) = world.leader_generator(ordinal)
-        {
-            self.exchanges.before.insert(node, rng);
-        }
+        let generator = match step.node {
+            NodeId::Leader(ordinal) if self.group.kem => world.leader_generator(ordinal),
+            NodeId::Edge(number) if self.group.anonymous => world.edge_generator(number),
+            _ => None,
+        };
+        self.exchanges.before.extend(generator.map(|rng| (node, rng)));
     }
 
     fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action) {
@@ -347,8 +397,8 @@ impl StepObserver<S> for Recorder {
                 self.hostile.remove(relay);
             }
             Action::Join(_) if self.enrolled.is_none() => self.enrolled = Some(Box::new(self.clone())),
-            // A KGC's list is the leaders' order to evict whom it names.
-            Action::Evict(edge) | Action::Revoke(edge) => {
+            // A KGC's list is the leaders' order to evict whom it names: of members without a name, nobody.
+            Action::Evict(edge) | Action::Revoke(edge) if !self.group.anonymous => {
                 self.steps.push(Step::Evicts(name(NodeId::Edge(*edge))));
             }
             _ => {}

@@ -51,6 +51,7 @@ fn kind(run: &Recording, table: &Table, step: &Step) -> String {
         }
         Step::Enrolled(_) => "enrolled".to_string(),
         Step::Evicts(_) => "evicts".to_string(),
+        Step::PeriodOver { .. } => "period over".to_string(),
         Step::Activated { .. } => "activated".to_string(),
         Step::Received { .. } => "received".to_string(),
         Step::Delivered { .. } => "delivered".to_string(),
@@ -371,6 +372,7 @@ fn a_run_with_a_step_added_is_refused() {
                 // adversary may send what it wants.
                 Step::Started(_)
                 | Step::Evicts(_)
+                | Step::PeriodOver { .. }
                 | Step::Delivered { .. }
                 | Step::Injected { .. }
                 | Step::Handed { .. } => continue,
@@ -661,7 +663,7 @@ fn a_random_life_with_one_altered_field_is_refused() {
             }
         }
     }
-    let events = ["started", "enrolled", "evicts", "activated", "received", "delivered"];
+    let events = ["started", "enrolled", "evicts", "period over", "activated", "received", "delivered"];
     assert_eq!(tally.0.keys().cloned().collect::<BTreeSet<_>>(), kinds_of_lives(&table, &events));
     assert!(tally.0.len() >= 25, "{:?}", tally.0);
 }
@@ -674,7 +676,7 @@ fn a_random_life_with_a_step_added_or_before_its_cause_is_refused() {
         let (mut prefix, start) = (Prefix::new(life, &table), Prefix::new(life, &table));
         for (place, kind) in places {
             // An event without a cause may come at any time, and every edge that has a header may send it to a leader.
-            if ["started", "evicts"].contains(&kind.as_str()) {
+            if ["started", "evicts", "period over"].contains(&kind.as_str()) {
                 continue;
             }
             let (before, after) = (&life.steps[..place], &life.steps[place + 1..]);
@@ -813,6 +815,12 @@ fn a_random_life_without_one_of_its_steps_is_refused() {
         "SparePublication",
         "StandBy",
         "Replica",
+        "AdmissionHello",
+        "AdmissionChallenge",
+        "AdmissionProof",
+        "AdmissionStep",
+        "AdmissionLeave",
+        "period over",
         "activated",
         "started",
     ];

@@ -70,6 +70,8 @@ pub(crate) enum Step {
     Enrolled(Node),
     /// The leader was told to evict a drone.
     Evicts(Node),
+    /// The clock of a leader shows that the period of credentials with these slot keys is over.
+    PeriodOver { at: Node, slots: [u8; 32] },
     /// An edge uses the key of an epoch.
     Activated { at: Node, epoch: Epoch, digest: [u8; 32], slot: Slot },
     /// A node received a message of the group.
@@ -107,6 +109,9 @@ impl fmt::Debug for Step {
             }
             Self::Enrolled(node) => write!(f, "{node} has its key"),
             Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
+            Self::PeriodOver { at, slots } => {
+                write!(f, "to {at} the period is over of slot keys with {:?}", Start(slots))
+            }
             Self::Activated { at, epoch, digest, slot } => {
                 write!(f, "{at} uses {epoch:?} in slot {slot}, D of {:?}", Start(digest))
             }
@@ -122,11 +127,11 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The authority that certifies fields of drones, and the fingerprint of its slot keys.
+/// The authority that certifies fields of drones, and the fingerprints of its slot keys: each period has others.
 #[derive(Clone)]
 pub(crate) struct Certification {
     pub(crate) authority: VerifiedAuthority<S>,
-    pub(crate) slots: [u8; 32],
+    pub(crate) slots: BTreeSet<[u8; 32]>,
 }
 
 /// A run: its steps, and what its machines agreed on.

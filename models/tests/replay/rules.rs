@@ -55,6 +55,8 @@ pub(crate) struct Pair {
     a: Secret<32>,
     slot: Slot,
     pub(crate) factor: Option<Factor>,
+    /// Fingerprint of the slot keys for which a member without a name was admitted.
+    period: Option<[u8; 32]>,
 }
 
 #[derive(Clone)]
@@ -160,6 +162,8 @@ pub(crate) struct Rules<'a> {
     questions: BTreeMap<Vec<u8>, Node>,
     newest_question: BTreeMap<Node, u64>,
     going: BTreeSet<Node>,
+    /// Periods that are over by a leader's clock, by their slot keys.
+    over: BTreeSet<(Node, [u8; 32])>,
     numbers: BTreeSet<(Node, Vec<u8>)>,
     inbox: Vec<(Node, Name, Vec<u8>)>,
 }
@@ -259,6 +263,7 @@ impl<'a> Rules<'a> {
             questions: BTreeMap::new(),
             newest_question: BTreeMap::new(),
             going: BTreeSet::new(),
+            over: BTreeSet::new(),
             numbers: BTreeSet::new(),
             inbox: Vec::new(),
         }
@@ -288,6 +293,10 @@ impl<'a> Rules<'a> {
                 self.going.insert(node);
                 Ok(())
             }
+            Step::PeriodOver { at, slots } => {
+                self.over.insert((at, *slots));
+                Ok(())
+            }
             Step::Activated { at, epoch, digest, slot } => self.activated(at, *epoch, digest, *slot),
             Step::Received { at, channel, data } => {
                 let place =
@@ -309,9 +318,15 @@ impl<'a> Rules<'a> {
                     let acknowledged = self.acknowledged.iter().filter(|(_, of)| of == epoch).count();
                     return require(acknowledged >= *members, "fewer have acknowledged it");
                 }
-                require(known.len() == *members, "another number of members")?;
+                // An epoch that nobody is sent may put those out whose period is over.
+                let opener = self.run.group.opener(*epoch).ok_or("another ordinal")?;
+                let stays = |member: &Node| {
+                    self.slot_of(member).is_none_or(|slot| !self.outlives(opener, member, slot))
+                };
+                let stay: Vec<Node> = known.iter().copied().filter(stays).collect();
+                require((stay.len()..=known.len()).contains(members), "another number of members")?;
                 let by = |member: &Node| self.acknowledged.contains(&(*member, *epoch));
-                require(known.iter().all(by), "somebody has not acknowledged it")
+                require(stay.iter().all(by), "somebody has not acknowledged it")
             }
             Step::Datagram { from, bytes } => self.datagram(from, bytes),
             Step::Heard { at, slot, signer, data } => self.heard(at, *slot, signer.as_ref(), data),
@@ -657,6 +672,11 @@ impl<'a> Rules<'a> {
             Ok(Message::JoinHello(hello)) => {
                 self.injected.insert(hello.nonce.to_vec());
             }
+            Ok(message @ Message::Extension(_)) => {
+                if let Some(Ok(message)) = message.extension() {
+                    self.injected_admission(to, &message);
+                }
+            }
             Ok(Message::EnrolCookie(cookie)) => {
                 self.cookies.insert(cookie.cookie.to_vec(), (to, cookie.nonce.to_vec()));
             }
@@ -790,9 +810,9 @@ impl<'a> Rules<'a> {
     fn epoch(&mut self, header: &Header<S>) -> Verdict<Digest> {
         let (core, epoch) = (&header.core, header.core.epoch);
         // §7.3: the signer leads this group under the term's ordinal.
-        let leader = self.run.group.opener(epoch).ok_or("another ordinal")?;
-        self.key(leader, &core.leader)?;
-        let leader = &self.keys[leader];
+        let opener = self.run.group.opener(epoch).ok_or("another ordinal")?;
+        self.key(opener, &core.leader)?;
+        let leader = &self.keys[opener];
         require(
             core.leader.encode() == leader.encode() && core.group.as_bytes() == GROUP.as_bytes(),
             "not its leader",
@@ -813,7 +833,7 @@ impl<'a> Rules<'a> {
             let next = match core.kind {
                 // §A5.2: its leader's term opened with nobody, and so for nobody to see.
                 EpochKind::Rekey if self.run.group.anonymous && newest.term < epoch.term => {
-                    epoch.counter == 2
+                    epoch.counter == 2 || self.run.silent.contains(&before)
                 }
                 // Of an epoch that nobody was sent, or of which nobody knows more than its short header, nobody knows D.
                 EpochKind::Rekey => match self.made.get(&before) {
@@ -847,9 +867,13 @@ impl<'a> Rules<'a> {
             let holder = self.holder(epoch, run).ok_or("nobody is in the slot that is removed")?;
             // §6.2: a join by a current member is a leave and a join.
             let rejoins = self.waiting.iter().any(|(node, _)| *node == holder);
-            require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
-            self.members.remove(holder);
-            self.absent.remove(holder);
+            let wanted = rejoins || self.going.contains(holder) || self.outlives(opener, holder, run);
+            require(wanted, "nobody wanted it to go")?;
+            // A member without a name that came back has another slot, and its former one is nobody's.
+            if !self.run.group.anonymous || self.slot_of(holder) == Some(run) {
+                self.members.remove(holder);
+                self.absent.remove(holder);
+            }
             self.seated.remove(&run);
             self.taken_back.insert(run, epoch);
         }
@@ -867,6 +891,13 @@ impl<'a> Rules<'a> {
         let (root, tag) = (header.entries_root, header.tag);
         self.made.insert(epoch, Made { core: core.clone(), digest, d0, root, tag, key: None });
         Ok(digest)
+    }
+
+    /// Returns true if the period is over for which a member without a name was admitted to this slot.
+    fn outlives(&self, leader: Node, member: Node, slot: Slot) -> bool {
+        let of_slot = |pair: &&Pair| pair.slot == slot;
+        let pair = self.pairs.get(member).and_then(|pairs| pairs.iter().rev().find(of_slot));
+        pair.and_then(|pair| pair.period).is_some_and(|period| self.over.contains(&(leader, period)))
     }
 
     /// Secrets W of the runs by which drones were admitted.
@@ -1345,7 +1376,7 @@ impl<'a> Rules<'a> {
         ];
         let pair = |(w, factor): (Secret<32>, Option<Factor>)| {
             let a = self.table.prf("auth", &w, &[]);
-            Pair { w, a, begun: core.epoch, slot, factor }
+            Pair { w, a, begun: core.epoch, slot, factor, period: None }
         };
         if self.run.group.anonymous {
             let shared = self.table.hash("shared", &shared);
@@ -1353,7 +1384,8 @@ impl<'a> Rules<'a> {
             let started = mine.map(|session| {
                 let values: Values<'_> =
                     &[("shared", &shared), ("pseudonym", &session.pseudonym), ("slot", &slot.to_be_bytes())];
-                pair((extract(&self.table.hash("anonymous", values), session.secret.expose()), None))
+                let w = extract(&self.table.hash("anonymous", values), session.secret.expose());
+                Pair { period: Some(session.slots), ..pair((w, None)) }
             });
             return Ok(started.collect());
         }

@@ -309,10 +309,9 @@ impl World {
         };
         let written =
             self.plan.leaders().iter().flat_map(records).map(|record| record.as_bytes().to_vec()).collect();
-        let certification = self
-            .authority
-            .clone()
-            .map(|authority| Certification { authority, slots: self.certification().key().fingerprint() });
+        let slots = || [self.certification().key().fingerprint()].into();
+        let certification =
+            self.authority.clone().map(|authority| Certification { authority, slots: slots() });
         Recording {
             group: self.plan.group(),
             deployment: self.deployment,
