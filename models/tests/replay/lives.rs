@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, EpochPart, StrategyKind};
+use quiver_enrolment::KgcEvent;
 use quiver_kem::KemSetting;
 use quiver_message::Message;
 use quiver_world::check::{ActionPlan, Base, CheckSetup, StartState};
@@ -24,6 +25,9 @@ use crate::suite::{Overheard as S, take_products, take_secrets};
 /// Drones that may be in the group.
 const EDGES: u32 = 6;
 
+/// Name of the leader with two keys.
+const TWO_KEYS: Node = "two-keys";
+
 /// Kinds of lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -37,7 +41,7 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    const FLAT: Self = Self {
+    pub(crate) const FLAT: Self = Self {
         strategy: StrategyKind::Flat,
         leaders: 1,
         kgcs: 1,
@@ -67,6 +71,10 @@ impl Kind {
         self.relays > 0
     }
 
+    pub(crate) const fn has_a_quorum_and_deputies(&self) -> bool {
+        self.kgcs > 1 && self.leaders > 1
+    }
+
     pub(crate) const fn has_a_quorum(&self) -> bool {
         self.kgcs > 1
     }
@@ -82,8 +90,12 @@ impl Kind {
         let kgcs = (1..=self.kgcs).map(NodeId::Kgc);
         // Of a quorum two strangers race for one token.
         let twins = (self.kgcs > 1).then(|| (name(NodeId::Edge(EDGES + 1)), name(NodeId::Edge(EDGES))));
+        // It has the ordinal behind those of the leaders. Anonymous members are in no term of another leader's.
+        let two_keys = (!self.admission).then_some(TWO_KEYS);
+        let leaders = (0..self.leaders).map(NodeId::Leader).map(name);
         Group {
-            leaders: (0..self.leaders).map(NodeId::Leader).map(name).collect(),
+            leaders: leaders.chain(two_keys).collect(),
+            two_keys,
             kgcs: kgcs.map(name).collect(),
             threshold: usize::from(self.setup().threshold()),
             strategy: self.strategy,
@@ -132,16 +144,24 @@ impl Lives {
         self.record_plan(seed, &plan)
     }
 
+    /// Records the life of a seed in which a leader opens a term under both of its keys, whose headers cross soon.
+    pub(crate) fn record_with_two_keys(&self, seed: u64) -> Recording {
+        let mut plan = self.base.plan(seed);
+        let crossing = Duration::from_secs(4);
+        let double = Action::DoubleTerm { rounds: 1, split: 0x5555_5555, crossing };
+        plan.actions.push((plan.calm / 2, double));
+        plan.actions.sort_by_key(|(at, _)| *at);
+        self.record_plan(seed, &plan)
+    }
+
     fn record_plan(&self, seed: u64, plan: &ActionPlan) -> Recording {
         forget_the_suite();
-        let mut plan = plan.clone();
-        plan.actions.retain(|(_, action)| !is_left_out(action));
         let mut recorder = match plan.beginning {
             StartState::Nothing => Recorder::new(self.kind),
             StartState::Enrolled => self.enrolled.clone(),
             StartState::Formed => self.formed.clone(),
         };
-        let violation = self.base.watch(&plan, &mut recorder).expect("a world");
+        let violation = self.base.watch(plan, &mut recorder).expect("a world");
         assert_eq!(violation, None, "seed {seed}");
         recorder.recording()
     }
@@ -151,11 +171,6 @@ impl Lives {
 fn forget_the_suite() {
     take_secrets();
     take_products();
-}
-
-/// A leader with two keys, of which each epoch has two headers: to the rules an epoch has one.
-const fn is_left_out(action: &Action) -> bool {
-    matches!(action, Action::DoubleTerm { .. })
 }
 
 /// Takes the steps of a world.
@@ -282,6 +297,13 @@ impl Recorder {
         }
     }
 
+    /// Returns true if another drone sent this, and not to the group.
+    fn is_of_a_drone(&self, payload: &[u8], to: NodeId) -> bool {
+        let published = |message| matches!(message, Message::GroupMessage(_) | Message::EquivocationProof(_));
+        matches!(self.sender(payload, to), Some(NodeId::Edge(_)))
+            && !self.decode(payload).is_some_and(published)
+    }
+
     /// Slot keys of the period, and periods that are over by the clock of a leader.
     fn count_periods(&mut self, world: &World<S>, step: &quiver_world::Step) {
         let Some(checkpoint) = world.fleet().checkpoint() else { return };
@@ -328,6 +350,10 @@ impl StepObserver<S> for Recorder {
         let node = name(step.node);
         match &step.cause {
             Cause::Start if !step.effects.contains(&Effect::Broken) => self.steps.push(Step::Started(node)),
+            // The adversary hands these over itself.
+            Cause::Message { payload, .. } if world.doubled_header(payload).is_some() => {
+                self.steps.push(Step::Sent { from: TWO_KEYS, to: node, bytes: payload.to_vec() });
+            }
             Cause::Message { via, by_group: false, payload }
                 if !matches!((step.node, via), (NodeId::Relay(_), NodeId::Leader(_))) =>
             {
@@ -343,6 +369,7 @@ impl StepObserver<S> for Recorder {
         let told = step.events().filter_map(|event| match event.clone() {
             NodeEvent::Leader(event) => told_by_leader(node, event),
             NodeEvent::Edge(event) => told_by_edge(node, event),
+            NodeEvent::Kgc(KgcEvent::Equivocation { epoch, .. }) => Some(Step::Convicted { at: node, epoch }),
             _ => None,
         });
         self.steps.extend(told);
@@ -397,6 +424,8 @@ impl StepObserver<S> for Recorder {
                 self.hostile.remove(relay);
             }
             Action::Join(_) if self.enrolled.is_none() => self.enrolled = Some(Box::new(self.clone())),
+            // The KGC has given it two keys by then.
+            Action::DoubleTerm { .. } => self.steps.push(Step::Started(TWO_KEYS)),
             // A KGC's list is the leaders' order to evict whom it names: of members without a name, nobody.
             Action::Evict(edge) | Action::Revoke(edge) if !self.group.anonymous => {
                 self.steps.push(Step::Evicts(name(NodeId::Edge(*edge))));
@@ -420,6 +449,11 @@ impl StepObserver<S> for Recorder {
                     let (from, to) = (name(from), name(*to));
                     self.steps.push(Step::Handed { from, to, bytes: payload.to_vec() });
                 }
+            }
+            // The adversary says over a relay what another drone shows its leader: headers.
+            (NodeId::Relay(_), NodeId::Edge(_)) if self.is_of_a_drone(payload, *to) => {
+                let (to, over) = (name(*to), name(*from));
+                self.steps.push(Step::Injected { to, over, of: None, bytes: payload.to_vec() });
             }
             (NodeId::Relay(_), NodeId::Edge(_)) => {
                 // Two relays may hand it the same message to the group.

@@ -9,6 +9,7 @@
 //! from `models/terms.tsv`, of which the models' constructors are made.
 
 mod deduction;
+mod equivocation;
 mod lives;
 mod recording;
 mod rules;
@@ -52,6 +53,8 @@ fn kind(run: &Recording, table: &Table, step: &Step) -> String {
         Step::Enrolled(_) => "enrolled".to_string(),
         Step::Evicts(_) => "evicts".to_string(),
         Step::PeriodOver { .. } => "period over".to_string(),
+        Step::Convicted { at, .. } if at.starts_with("kgc") => "convicted by a KGC".to_string(),
+        Step::Convicted { .. } => "convicted".to_string(),
         Step::Activated { .. } => "activated".to_string(),
         Step::Received { .. } => "received".to_string(),
         Step::Delivered { .. } => "delivered".to_string(),
@@ -373,6 +376,7 @@ fn a_run_with_a_step_added_is_refused() {
                 Step::Started(_)
                 | Step::Evicts(_)
                 | Step::PeriodOver { .. }
+                | Step::Convicted { .. }
                 | Step::Delivered { .. }
                 | Step::Injected { .. }
                 | Step::Handed { .. } => continue,
@@ -689,6 +693,8 @@ fn a_random_life_with_a_step_added_or_before_its_cause_is_refused() {
                     Step::Sent { from: "edge-99", to, bytes: bytes.clone() }
                 }
                 step @ (Step::Enrolled(_) | Step::Activated { .. }) => step.clone(),
+                // A KGC that forgot what it did not sign may be shown it again.
+                step @ Step::Convicted { .. } if kind == "convicted" => step.clone(),
                 _ => continue,
             };
             prefix.extend(place + 1);
@@ -749,8 +755,8 @@ fn a_life_without_what_a_hostile_relay_handed_on_or_with_another_of_it_is_refuse
     let refused = |tally: &Tally| -> BTreeSet<String> {
         tally.0.iter().filter(|(_, (refused, _))| *refused > 0).map(|(kind, _)| kind.clone()).collect()
     };
-    let needed =
-        ["GroupMessage", "JoinChallenge", "Rekey", "ShortRekey"].map(|kind| format!("handed {kind}"));
+    let needed = ["EquivocationProof", "GroupMessage", "JoinChallenge", "Rekey", "ShortRekey"];
+    let needed = needed.map(|kind| format!("handed {kind}"));
     assert_eq!(refused(&left_out), BTreeSet::from(needed), "{:?}", left_out.0);
     assert_eq!(refused(&altered), refused(&left_out));
     assert!(altered.0.values().map(|(refused, _)| refused).sum::<usize>() >= 40, "{:?}", altered.0);

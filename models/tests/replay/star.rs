@@ -113,6 +113,7 @@ impl Plan {
             strategy: self.strategy,
             kem: self.kem,
             anonymous: self.anonymous,
+            two_keys: None,
             twins: BTreeMap::new(),
         }
     }
