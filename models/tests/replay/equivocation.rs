@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
+use std::sync::OnceLock;
 
 use quiver_ainq::Epoch;
 use quiver_message::Message;
@@ -18,10 +19,15 @@ fn is_made_twice(life: &Recording, epoch: Epoch) -> bool {
     life.group.two_keys.is_some() && life.group.opener(epoch) == life.group.two_keys
 }
 
-/// Lives of which members follow both headers, because drones share no second factor with that leader.
-fn lives() -> Vec<(String, Recording)> {
-    let follow = |kind: &Kind| *kind == Kind::FLAT || kind.has_relays() || kind.has_a_quorum_and_deputies();
-    few_lives(follow, &[3], Lives::record_with_two_keys)
+/// Lives of which members follow both headers, because drones share a second factor with that leader in none, recorded
+/// once for all tests.
+fn lives() -> &'static [(String, Recording)] {
+    static LIVES: OnceLock<Vec<(String, Recording)>> = OnceLock::new();
+    LIVES.get_or_init(|| {
+        let follow =
+            |kind: &Kind| *kind == Kind::FLAT || kind.has_relays() || kind.has_a_quorum_and_deputies();
+        few_lives(follow, &[3], Lives::record_with_two_keys)
+    })
 }
 
 /// D of the headers that the leader made of one epoch, as members follow them, with those members.
@@ -51,15 +57,15 @@ fn convicted(life: &Recording) -> Vec<(usize, Node)> {
 fn lives_with_a_leader_of_two_keys_are_runs_of_the_models() {
     let table = Table::read();
     for (what, life) in lives() {
-        accept(&what, &table, &life);
+        accept(what, &table, life);
         // Some members follow the one header and some the other, none both.
-        for (epoch, followers) in followers(&life) {
+        for (epoch, followers) in followers(life) {
             assert_eq!(followers.len(), 2, "{what}: headers of {epoch:?} that somebody follows");
             let both = followers.values().fold(0, |all, some| all + some.len());
             let all: BTreeSet<Node> = followers.values().flatten().copied().collect();
             assert_eq!(all.len(), both, "{what}: somebody follows both headers of {epoch:?}");
         }
-        let convicted: BTreeSet<Node> = convicted(&life).into_iter().map(|(_, node)| node).collect();
+        let convicted: BTreeSet<Node> = convicted(life).into_iter().map(|(_, node)| node).collect();
         for (role, least) in [("edge", 3), ("leader", 1), ("kgc", 1)] {
             let found = convicted.iter().filter(|node| node.starts_with(role)).count();
             assert!(found >= least, "{what}: {found} nodes had proof of a role: {role}");
@@ -69,7 +75,7 @@ fn lives_with_a_leader_of_two_keys_are_runs_of_the_models() {
             Step::Activated { at, epoch, .. } if convicted.contains(at) => Some(*epoch),
             _ => None,
         });
-        assert!(newest.is_some_and(|epoch| !is_made_twice(&life, epoch)), "{what}: {newest:?}");
+        assert!(newest.is_some_and(|epoch| !is_made_twice(life, epoch)), "{what}: {newest:?}");
     }
 }
 
@@ -78,11 +84,11 @@ fn a_life_with_a_leader_of_two_keys_and_one_field_altered_is_refused() {
     let table = Table::read();
     let mut tally = Tally::default();
     for (what, life) in lives() {
-        let mut prefix = Prefix::new(&life, &table);
+        let mut prefix = Prefix::new(life, &table);
         let mut seen = BTreeMap::<String, usize>::new();
         for (place, step) in life.steps.iter().enumerate() {
             let Step::Sent { from, to, bytes } = step else { continue };
-            let kind = match (life.group.two_keys == Some(*from), kind(&life, &table, step)) {
+            let kind = match (life.group.two_keys == Some(*from), kind(life, &table, step)) {
                 (true, kind) => format!("of two keys, {kind}"),
                 (false, kind) if kind == "EquivocationProof" => kind,
                 (false, _) => continue,
@@ -111,11 +117,11 @@ fn nobody_follows_two_headers_of_an_epoch_or_a_leader_against_which_it_has_proof
     let table = Table::read();
     let (mut other, mut acknowledged, mut spoken) = (0, 0, 0);
     for (what, life) in lives() {
-        let (followers, convicted) = (followers(&life), convicted(&life));
-        let mut prefix = Prefix::new(&life, &table);
+        let (followers, convicted) = (followers(life), convicted(life));
+        let mut prefix = Prefix::new(life, &table);
         for (place, step) in life.steps.iter().enumerate() {
             match step {
-                Step::Activated { at, epoch, digest, slot } if is_made_twice(&life, *epoch) => {
+                Step::Activated { at, epoch, digest, slot } if is_made_twice(life, *epoch) => {
                     prefix.extend(place);
                     for digest in followers[epoch].keys().filter(|other| *other != digest) {
                         let follows = Step::Activated { at, epoch: *epoch, digest: *digest, slot: *slot };
@@ -129,14 +135,14 @@ fn nobody_follows_two_headers_of_an_epoch_or_a_leader_against_which_it_has_proof
                     prefix.extend(place + 1);
                     for step in &life.steps[..place] {
                         let Step::Sent { from, bytes, .. } = step else { continue };
-                        let under = match Message::decode(&life.deployment, bytes) {
+                        let under = match wire::decode(&life.deployment, bytes).as_deref() {
                             Ok(Message::Ack(ack)) if from == at => ack.epoch,
                             Ok(Message::GroupMessage(message)) if from == at => message.epoch,
                             _ => continue,
                         };
-                        if is_made_twice(&life, under) {
+                        if is_made_twice(life, under) {
                             assert!(prefix.refuses([step]), "{what}: {at} has erased the key of {under:?}");
-                            let said = kind(&life, &table, step) == "GroupMessage";
+                            let said = kind(life, &table, step) == "GroupMessage";
                             *if said { &mut spoken } else { &mut acknowledged } += 1;
                         }
                     }
@@ -157,8 +163,8 @@ fn proof_of_two_headers_without_its_cause_is_refused() {
     let table = Table::read();
     let mut tally = Tally::default();
     for (what, life) in lives() {
-        let start = Prefix::new(&life, &table);
-        for (place, at) in convicted(&life) {
+        let start = Prefix::new(life, &table);
+        for (place, at) in convicted(life) {
             let step = &life.steps[place];
             // Before anything was shown, and twice.
             let again: Vec<&Step> = life.steps[..place].iter().chain([step, step]).collect();
@@ -172,9 +178,9 @@ fn proof_of_two_headers_without_its_cause_is_refused() {
                 let (Step::Sent { to, bytes, .. } | Step::Injected { to, bytes, .. }) = step else {
                     return true;
                 };
-                match Message::decode(&life.deployment, bytes) {
+                match wire::decode(&life.deployment, bytes).as_deref() {
                     Ok(Message::EquivocationProof(_)) => *to != at,
-                    Ok(Message::Rekey(rekey)) if is_made_twice(&life, rekey.header.core.epoch) => {
+                    Ok(Message::Rekey(rekey)) if is_made_twice(life, rekey.header.core.epoch) => {
                         let digest = rekey.header.digest(&life.deployment);
                         *to != at || *headers.entry(rekey.header.core.epoch).or_insert(digest) == digest
                     }
@@ -189,7 +195,7 @@ fn proof_of_two_headers_without_its_cause_is_refused() {
                 Step::Sent { from, bytes, .. } => {
                     *from == at
                         && matches!(
-                            Message::decode(&life.deployment, bytes),
+                            wire::decode(&life.deployment, bytes).as_deref(),
                             Ok(Message::EquivocationProof(_))
                         )
                 }

@@ -21,6 +21,7 @@ use crate::recording::{
 };
 use crate::rules::AdmissionMessage;
 use crate::suite::{Overheard as S, take_products, take_secrets};
+use crate::wire;
 
 /// Drones that may be in the group.
 const EDGES: u32 = 6;
@@ -241,8 +242,8 @@ impl Recorder {
         }
     }
 
-    fn decode(&self, bytes: &[u8]) -> Option<Message<S>> {
-        Message::decode(self.deployment.as_ref()?, bytes).ok()
+    fn decode(&self, bytes: &[u8]) -> Option<Arc<Message<S>>> {
+        wire::decode(self.deployment.as_ref()?, bytes).ok()
     }
 
     /// The leader that a node knows behind one that it dials.
@@ -265,10 +266,10 @@ impl Recorder {
                 continue;
             }
             let of = known.and_then(|senders| senders.first()).copied().map(name);
-            let unauthenticated = |message: Message<S>| match message.extension() {
+            let unauthenticated = |message: Arc<Message<S>>| match message.extension() {
                 Some(Ok(AdmissionMessage::Hello(_) | AdmissionMessage::Challenge(_))) => true,
                 _ => matches!(
-                    message,
+                    &*message,
                     Message::EnrolHello(_)
                         | Message::EnrolCookie(_)
                         | Message::JoinHello(_)
@@ -288,7 +289,7 @@ impl Recorder {
         if let Some(senders) = self.senders.get(payload) {
             return senders.iter().find(|sender| **sender != drone).copied();
         }
-        match self.decode(payload)? {
+        match &*self.decode(payload)? {
             Message::Rekey(rekey) => match rekey.part {
                 Some(EpochPart::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
                 _ => None,
@@ -299,7 +300,9 @@ impl Recorder {
 
     /// Returns true if another drone sent this, and not to the group.
     fn is_of_a_drone(&self, payload: &[u8], to: NodeId) -> bool {
-        let published = |message| matches!(message, Message::GroupMessage(_) | Message::EquivocationProof(_));
+        let published = |message: Arc<Message<S>>| {
+            matches!(*message, Message::GroupMessage(_) | Message::EquivocationProof(_))
+        };
         matches!(self.sender(payload, to), Some(NodeId::Edge(_)))
             && !self.decode(payload).is_some_and(published)
     }
@@ -459,7 +462,7 @@ impl StepObserver<S> for Recorder {
                 // Two relays may hand it the same message to the group.
                 if let Some(sender) = self.sender(payload, *to)
                     && (!self.handed.contains(&(*to, Arc::clone(payload)))
-                        || !matches!(self.decode(payload), Some(Message::GroupMessage(_))))
+                        || !matches!(self.decode(payload).as_deref(), Some(Message::GroupMessage(_))))
                 {
                     self.handed.insert((*to, Arc::clone(payload)));
                     self.sent(sender, *to, payload);

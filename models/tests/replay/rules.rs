@@ -439,22 +439,22 @@ impl<'a> Rules<'a> {
             // The KGC is there from the beginning.
             if from.starts_with("kgc") { Ok(()) } else { Err(why) }
         })?;
-        let message = Message::decode(&self.run.deployment, bytes).map_err(bad)?;
+        let message = wire::decode(&self.run.deployment, bytes).map_err(bad)?;
         self.show_headers(to, &message)?;
         if to.starts_with("relay-") {
             return self.handed_to_a_relay(from, &message);
         }
-        match message {
+        match &*message {
             Message::EnrolHello(hello) => self.fresh(from, &hello.nonce),
             Message::EnrolCookie(cookie) => self.cookie(to, &cookie.nonce, &cookie.cookie),
-            Message::EnrolRequest(request) => self.enrol_request(from, to, &request),
-            Message::EnrolReply(reply) => self.enrol_reply(from, to, &reply),
+            Message::EnrolRequest(request) => self.enrol_request(from, to, request),
+            Message::EnrolReply(reply) => self.enrol_reply(from, to, reply),
             message @ Message::Extension(_) => match (message.extension(), message.extension()) {
                 (Some(read), _) => self.admission(from, to, &read.map_err(bad)?),
                 (_, Some(read)) => self.enrolment_with_a_quorum(from, to, &read.map_err(bad)?),
                 (None, None) => Err("a message of no known kind".to_string()),
             },
-            Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
+            Message::JoinCiphertext(answer) => self.ciphertext(from, to, answer),
             Message::JoinHello(hello) => {
                 require(self.enrolled.contains(from), "it has no key yet")?;
                 require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
@@ -470,7 +470,7 @@ impl<'a> Rules<'a> {
                 self.key(from, &challenge.leader)?;
                 self.cookie(to, &challenge.nonce, &challenge.challenge)
             }
-            Message::JoinRequest(request) => self.join_request(from, to, &request),
+            Message::JoinRequest(request) => self.join_request(from, to, request),
             Message::Welcome(welcome) => {
                 require(
                     self.asked.contains_key(&(to, welcome.nonce.to_vec())),
@@ -505,7 +505,8 @@ impl<'a> Rules<'a> {
                     let known = made.unwrap_or(*self.unread.entry(epoch).or_insert(short.header.tag));
                     return require(known == short.header.tag, "two short headers for one epoch");
                 };
-                let header = short.header.rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
+                let header =
+                    short.header.clone().rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
                 self.epoch(&header)?;
                 self.of_its_leader(from, &header)?;
                 self.wraps(to, &header, &short.wraps, &Newcomers::default())
@@ -635,11 +636,11 @@ impl<'a> Rules<'a> {
                 let (label, statement) = self.table.statement("evict", values);
                 self.verify(&notice.signature, key, label, &statement)
             }
-            Message::GroupMessage(message) => self.group_message(from, to, &message),
-            Message::EquivocationProof(proof) => self.proof(from, to, &proof),
-            Message::StandBy(question) => self.stand_by(from, to, &question),
-            Message::Replica(copy) => self.replica(from, to, &copy),
-            Message::RevocationList(list) => self.revocation_list(from, &list),
+            Message::GroupMessage(message) => self.group_message(from, to, message),
+            Message::EquivocationProof(proof) => self.proof(from, to, proof),
+            Message::StandBy(question) => self.stand_by(from, to, question),
+            Message::Replica(copy) => self.replica(from, to, copy),
+            Message::RevocationList(list) => self.revocation_list(from, list),
             // Nothing of these is a term of the models: refusals, which nobody signs.
             _ => Ok(()),
         }
@@ -700,27 +701,25 @@ impl<'a> Rules<'a> {
     /// else has a consequence.
     fn injected(&mut self, to: Node, over: Node, of: Option<Node>, bytes: &[u8]) {
         self.misdirected.extend(of.map(|of| (to, over, of)));
-        let message = Message::decode(&self.run.deployment, bytes);
-        if let Ok(message) = &message {
-            // What a leader signed is as good as from that leader.
-            let _ = self.show_headers(to, message);
-        }
-        match message {
-            Ok(Message::EnrolHello(hello)) => {
+        let Ok(message) = wire::decode(&self.run.deployment, bytes) else { return };
+        // What a leader signed is as good as from that leader.
+        let _ = self.show_headers(to, &message);
+        match &*message {
+            Message::EnrolHello(hello) => {
                 self.injected.insert(hello.nonce.to_vec());
             }
-            Ok(Message::JoinHello(hello)) => {
+            Message::JoinHello(hello) => {
                 self.injected.insert(hello.nonce.to_vec());
             }
-            Ok(message @ Message::Extension(_)) => {
+            message @ Message::Extension(_) => {
                 if let Some(Ok(message)) = message.extension() {
                     self.injected_admission(to, &message);
                 }
             }
-            Ok(Message::EnrolCookie(cookie)) => {
+            Message::EnrolCookie(cookie) => {
                 self.cookies.insert(cookie.cookie.to_vec(), (to, cookie.nonce.to_vec()));
             }
-            Ok(Message::JoinChallenge(challenge)) => {
+            Message::JoinChallenge(challenge) => {
                 self.misleading.insert((challenge.challenge.to_vec(), challenge.leader.encode()));
                 // Whose it is it stays, to whomever it is repeated.
                 let shown = (to, challenge.nonce.to_vec());
@@ -728,7 +727,7 @@ impl<'a> Rules<'a> {
             }
             // §11: a question that no tag authenticates is answered, too, seldom and with nothing but what the
             // slot's member opens.
-            Ok(Message::CatchUpRequest(question)) if of.is_none() => {
+            Message::CatchUpRequest(question) if of.is_none() => {
                 let had = |pairs: &Vec<Pair>| pairs.iter().any(|pair| pair.slot == question.slot);
                 let holders =
                     self.pairs.iter().filter(|(_, pairs)| had(pairs)).map(|(node, _)| (to, over, *node));
