@@ -10,16 +10,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, EpochPart, StrategyKind};
+use quiver_enrolment::KgcEvent;
 use quiver_kem::KemSetting;
 use quiver_message::Message;
 use quiver_world::check::{ActionPlan, Base, CheckSetup, StartState};
-use quiver_world::{Action, Cause, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
+use quiver_world::{Action, Cause, EPOCH_START, Effect, Hop, NodeEvent, NodeId, StepObserver, World};
 
-use crate::recording::{Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader};
+use crate::recording::{
+    Certification, Epochs, Exchanges, Group, Node, Recording, Step, told_by_edge, told_by_leader,
+};
+use crate::rules::AdmissionMessage;
 use crate::suite::{Overheard as S, take_products, take_secrets};
+use crate::wire;
 
 /// Drones that may be in the group.
 const EDGES: u32 = 6;
+
+/// Name of the leader with two keys.
+const TWO_KEYS: Node = "two-keys";
 
 /// Kinds of lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +36,22 @@ pub(crate) struct Kind {
     leaders: u16,
     kgcs: u16,
     relays: u16,
+    /// Leaders demand a policy, and drones join without their names.
+    admission: bool,
     kem: KemSetting,
 }
 
 impl Kind {
-    const FLAT: Self =
-        Self { strategy: StrategyKind::Flat, leaders: 1, kgcs: 1, relays: 0, kem: KemSetting::None };
+    pub(crate) const FLAT: Self = Self {
+        strategy: StrategyKind::Flat,
+        leaders: 1,
+        kgcs: 1,
+        relays: 0,
+        admission: false,
+        kem: KemSetting::None,
+    };
     const TREE: Self = Self { strategy: StrategyKind::Tree, ..Self::FLAT };
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::FLAT,
         Self::TREE,
         Self { leaders: 3, ..Self::FLAT },
@@ -46,10 +62,18 @@ impl Kind {
         Self { relays: 3, ..Self::TREE },
         Self { kem: KemSetting::MlKem768, leaders: 3, ..Self::FLAT },
         Self { kem: KemSetting::MlKem768, ..Self::TREE },
+        Self { admission: true, ..Self::FLAT },
+        Self { admission: true, ..Self::TREE },
+        Self { admission: true, leaders: 3, ..Self::FLAT },
+        Self { admission: true, leaders: 3, ..Self::TREE },
     ];
 
     pub(crate) const fn has_relays(&self) -> bool {
         self.relays > 0
+    }
+
+    pub(crate) const fn has_a_quorum_and_deputies(&self) -> bool {
+        self.kgcs > 1 && self.leaders > 1
     }
 
     pub(crate) const fn has_a_quorum(&self) -> bool {
@@ -57,8 +81,9 @@ impl Kind {
     }
 
     fn setup(self) -> CheckSetup {
-        let Self { strategy, leaders, kgcs, relays, kem } = self;
-        CheckSetup { edges: EDGES, kgcs, leaders, relays, strategy, kem: Some(kem), ..CheckSetup::default() }
+        let Self { strategy, leaders, kgcs, relays, admission, kem } = self;
+        let kem = Some(kem);
+        CheckSetup { edges: EDGES, kgcs, leaders, relays, admission, strategy, kem, ..CheckSetup::default() }
     }
 
     /// The group that the rules are told of.
@@ -66,13 +91,17 @@ impl Kind {
         let kgcs = (1..=self.kgcs).map(NodeId::Kgc);
         // Of a quorum two strangers race for one token.
         let twins = (self.kgcs > 1).then(|| (name(NodeId::Edge(EDGES + 1)), name(NodeId::Edge(EDGES))));
+        // It has the ordinal behind those of the leaders. Anonymous members are in no term of another leader's.
+        let two_keys = (!self.admission).then_some(TWO_KEYS);
+        let leaders = (0..self.leaders).map(NodeId::Leader).map(name);
         Group {
-            leaders: (0..self.leaders).map(NodeId::Leader).map(name).collect(),
+            leaders: leaders.chain(two_keys).collect(),
+            two_keys,
             kgcs: kgcs.map(name).collect(),
             threshold: usize::from(self.setup().threshold()),
             strategy: self.strategy,
             kem: !self.kem.is_none(),
-            anonymous: false,
+            anonymous: self.admission,
             twins: twins.into_iter().collect(),
         }
     }
@@ -98,8 +127,9 @@ impl Lives {
         forget_the_suite();
         let mut formed = Recorder::new(kind);
         let base = Base::watched(kind.setup(), kind.kem, &mut formed).expect("a world");
-        let enrolled = formed.enrolled.take().expect("edges join");
-        Self { kind, base, enrolled: *enrolled, formed }
+        // Drones without a name are no members in the base.
+        let enrolled = formed.enrolled.take().map_or_else(|| formed.clone(), |enrolled| *enrolled);
+        Self { kind, base, enrolled, formed }
     }
 
     /// Records the life of a seed, behind what brought the group to where it begins.
@@ -115,16 +145,24 @@ impl Lives {
         self.record_plan(seed, &plan)
     }
 
+    /// Records the life of a seed in which a leader opens a term under both of its keys, whose headers cross soon.
+    pub(crate) fn record_with_two_keys(&self, seed: u64) -> Recording {
+        let mut plan = self.base.plan(seed);
+        let crossing = Duration::from_secs(4);
+        let double = Action::DoubleTerm { rounds: 1, split: 0x5555_5555, crossing };
+        plan.actions.push((plan.calm / 2, double));
+        plan.actions.sort_by_key(|(at, _)| *at);
+        self.record_plan(seed, &plan)
+    }
+
     fn record_plan(&self, seed: u64, plan: &ActionPlan) -> Recording {
         forget_the_suite();
-        let mut plan = plan.clone();
-        plan.actions.retain(|(_, action)| !is_left_out(action));
         let mut recorder = match plan.beginning {
             StartState::Nothing => Recorder::new(self.kind),
             StartState::Enrolled => self.enrolled.clone(),
             StartState::Formed => self.formed.clone(),
         };
-        let violation = self.base.watch(&plan, &mut recorder).expect("a world");
+        let violation = self.base.watch(plan, &mut recorder).expect("a world");
         assert_eq!(violation, None, "seed {seed}");
         recorder.recording()
     }
@@ -134,11 +172,6 @@ impl Lives {
 fn forget_the_suite() {
     take_secrets();
     take_products();
-}
-
-/// A leader with two keys, of which each epoch has two headers: to the rules an epoch has one.
-const fn is_left_out(action: &Action) -> bool {
-    matches!(action, Action::DoubleTerm { .. })
 }
 
 /// Takes the steps of a world.
@@ -151,6 +184,10 @@ struct Recorder {
     secrets: BTreeSet<Vec<u8>>,
     products: Vec<[u8; 32]>,
     exchanges: Exchanges,
+    certification: Option<Certification>,
+    /// Slot keys by their periods, and the leaders whose clocks showed that a period is over.
+    periods: BTreeMap<u64, [u8; 32]>,
+    over: BTreeSet<(NodeId, u64)>,
     epochs: Epochs,
     /// Nodes that sent a message.
     senders: BTreeMap<Arc<[u8]>, BTreeSet<NodeId>>,
@@ -175,6 +212,9 @@ impl Recorder {
             secrets: BTreeSet::new(),
             products: Vec::new(),
             exchanges: Exchanges::default(),
+            certification: None,
+            periods: BTreeMap::new(),
+            over: BTreeSet::new(),
             epochs: Epochs::default(),
             senders: BTreeMap::new(),
             handed: BTreeSet::new(),
@@ -193,8 +233,8 @@ impl Recorder {
             secrets: self.secrets,
             products: self.products,
             shared: self.exchanges.shared,
-            ephemeral: BTreeMap::new(),
-            certification: None,
+            ephemeral: self.exchanges.ephemeral,
+            certification: self.certification,
             opened: self.epochs.opened(),
             silent: self.epochs.silent(),
             lies: self.lies,
@@ -202,8 +242,8 @@ impl Recorder {
         }
     }
 
-    fn decode(&self, bytes: &[u8]) -> Option<Message<S>> {
-        Message::decode(self.deployment.as_ref()?, bytes).ok()
+    fn decode(&self, bytes: &[u8]) -> Option<Arc<Message<S>>> {
+        wire::decode(self.deployment.as_ref()?, bytes).ok()
     }
 
     /// The leader that a node knows behind one that it dials.
@@ -226,15 +266,16 @@ impl Recorder {
                 continue;
             }
             let of = known.and_then(|senders| senders.first()).copied().map(name);
-            let unauthenticated = |message| {
-                matches!(
-                    message,
+            let unauthenticated = |message: Arc<Message<S>>| match message.extension() {
+                Some(Ok(AdmissionMessage::Hello(_) | AdmissionMessage::Challenge(_))) => true,
+                _ => matches!(
+                    &*message,
                     Message::EnrolHello(_)
                         | Message::EnrolCookie(_)
                         | Message::JoinHello(_)
                         | Message::JoinChallenge(_)
                         | Message::CatchUpRequest(_)
-                )
+                ),
             };
             if of.is_some() || self.decode(&bytes).is_some_and(unauthenticated) {
                 let to = name(self.behind(at));
@@ -248,12 +289,44 @@ impl Recorder {
         if let Some(senders) = self.senders.get(payload) {
             return senders.iter().find(|sender| **sender != drone).copied();
         }
-        match self.decode(payload)? {
+        match &*self.decode(payload)? {
             Message::Rekey(rekey) => match rekey.part {
                 Some(EpochPart::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    /// Returns true if another drone sent this, and not to the group.
+    fn is_of_a_drone(&self, payload: &[u8], to: NodeId) -> bool {
+        let published = |message: Arc<Message<S>>| {
+            matches!(*message, Message::GroupMessage(_) | Message::EquivocationProof(_))
+        };
+        matches!(self.sender(payload, to), Some(NodeId::Edge(_)))
+            && !self.decode(payload).is_some_and(published)
+    }
+
+    /// Slot keys of the period, and periods that are over by the clock of a leader.
+    fn count_periods(&mut self, world: &World<S>, step: &quiver_world::Step) {
+        let Some(checkpoint) = world.fleet().checkpoint() else { return };
+        let period = checkpoint.period_at(EPOCH_START + step.at.as_secs());
+        let certification = self.certification.get_or_insert_with(|| Certification {
+            authority: checkpoint.authority().clone(),
+            slots: BTreeSet::new(),
+        });
+        self.periods.entry(period).or_insert_with(|| {
+            let slots = checkpoint.slot_keys(period).expect("keys of a period").fingerprint();
+            certification.slots.insert(slots);
+            slots
+        });
+        if matches!(step.node, NodeId::Leader(_)) {
+            let shown = checkpoint.period_at(world.clock(step.node).unix);
+            for (period, slots) in self.periods.range(..shown) {
+                if self.over.insert((step.node, *period)) {
+                    self.steps.push(Step::PeriodOver { at: name(step.node), slots: *slots });
+                }
+            }
         }
     }
 
@@ -276,9 +349,14 @@ impl StepObserver<S> for Recorder {
         if matches!(step.node, NodeId::Kgc(_)) {
             self.products.extend(products);
         }
+        self.count_periods(world, step);
         let node = name(step.node);
         match &step.cause {
             Cause::Start if !step.effects.contains(&Effect::Broken) => self.steps.push(Step::Started(node)),
+            // The adversary hands these over itself.
+            Cause::Message { payload, .. } if world.doubled_header(payload).is_some() => {
+                self.steps.push(Step::Sent { from: TWO_KEYS, to: node, bytes: payload.to_vec() });
+            }
             Cause::Message { via, by_group: false, payload }
                 if !matches!((step.node, via), (NodeId::Relay(_), NodeId::Leader(_))) =>
             {
@@ -294,6 +372,7 @@ impl StepObserver<S> for Recorder {
         let told = step.events().filter_map(|event| match event.clone() {
             NodeEvent::Leader(event) => told_by_leader(node, event),
             NodeEvent::Edge(event) => told_by_edge(node, event),
+            NodeEvent::Kgc(KgcEvent::Equivocation { epoch, .. }) => Some(Step::Convicted { at: node, epoch }),
             _ => None,
         });
         self.steps.extend(told);
@@ -313,7 +392,7 @@ impl StepObserver<S> for Recorder {
             for bytes in &carried {
                 self.senders.entry(Arc::clone(bytes)).or_default().insert(step.node);
             }
-            if self.group.kem {
+            if self.group.kem || self.group.anonymous {
                 for bytes in [payload].into_iter().chain(&carried) {
                     if let Some(message) = self.decode(bytes) {
                         self.exchanges.see(node, &message);
@@ -321,11 +400,12 @@ impl StepObserver<S> for Recorder {
                 }
             }
         }
-        if let NodeId::Leader(ordinal) = step.node
-            && let Some(rng) = world.leader_generator(ordinal)
-        {
-            self.exchanges.before.insert(node, rng);
-        }
+        let generator = match step.node {
+            NodeId::Leader(ordinal) if self.group.kem => world.leader_generator(ordinal),
+            NodeId::Edge(number) if self.group.anonymous => world.edge_generator(number),
+            _ => None,
+        };
+        self.exchanges.before.extend(generator.map(|rng| (node, rng)));
     }
 
     fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action) {
@@ -347,8 +427,10 @@ impl StepObserver<S> for Recorder {
                 self.hostile.remove(relay);
             }
             Action::Join(_) if self.enrolled.is_none() => self.enrolled = Some(Box::new(self.clone())),
-            // A KGC's list is the leaders' order to evict whom it names.
-            Action::Evict(edge) | Action::Revoke(edge) => {
+            // The KGC has given it two keys by then.
+            Action::DoubleTerm { .. } => self.steps.push(Step::Started(TWO_KEYS)),
+            // A KGC's list is the leaders' order to evict whom it names: of members without a name, nobody.
+            Action::Evict(edge) | Action::Revoke(edge) if !self.group.anonymous => {
                 self.steps.push(Step::Evicts(name(NodeId::Edge(*edge))));
             }
             _ => {}
@@ -371,11 +453,16 @@ impl StepObserver<S> for Recorder {
                     self.steps.push(Step::Handed { from, to, bytes: payload.to_vec() });
                 }
             }
+            // The adversary says over a relay what another drone shows its leader: headers.
+            (NodeId::Relay(_), NodeId::Edge(_)) if self.is_of_a_drone(payload, *to) => {
+                let (to, over) = (name(*to), name(*from));
+                self.steps.push(Step::Injected { to, over, of: None, bytes: payload.to_vec() });
+            }
             (NodeId::Relay(_), NodeId::Edge(_)) => {
                 // Two relays may hand it the same message to the group.
                 if let Some(sender) = self.sender(payload, *to)
                     && (!self.handed.contains(&(*to, Arc::clone(payload)))
-                        || !matches!(self.decode(payload), Some(Message::GroupMessage(_))))
+                        || !matches!(self.decode(payload).as_deref(), Some(Message::GroupMessage(_))))
                 {
                     self.handed.insert((*to, Arc::clone(payload)));
                     self.sent(sender, *to, payload);

@@ -34,6 +34,8 @@ pub(crate) struct Group {
     pub(crate) kem: bool,
     /// True if drones join by a policy, without their names.
     pub(crate) anonymous: bool,
+    /// The leader that has two keys under one serial and opens each of its terms under both.
+    pub(crate) two_keys: Option<Node>,
     /// Nodes that have another's token, with that one.
     pub(crate) twins: BTreeMap<Node, Node>,
 }
@@ -70,6 +72,10 @@ pub(crate) enum Step {
     Enrolled(Node),
     /// The leader was told to evict a drone.
     Evicts(Node),
+    /// The clock of a leader shows that the period of credentials with these slot keys is over.
+    PeriodOver { at: Node, slots: [u8; 32] },
+    /// A node has proof that the leader of an epoch made it twice.
+    Convicted { at: Node, epoch: Epoch },
     /// An edge uses the key of an epoch.
     Activated { at: Node, epoch: Epoch, digest: [u8; 32], slot: Slot },
     /// A node received a message of the group.
@@ -107,6 +113,10 @@ impl fmt::Debug for Step {
             }
             Self::Enrolled(node) => write!(f, "{node} has its key"),
             Self::Evicts(node) => write!(f, "the leader is told to evict {node}"),
+            Self::PeriodOver { at, slots } => {
+                write!(f, "to {at} the period is over of slot keys with {:?}", Start(slots))
+            }
+            Self::Convicted { at, epoch } => write!(f, "{at} has proof that {epoch:?} was made twice"),
             Self::Activated { at, epoch, digest, slot } => {
                 write!(f, "{at} uses {epoch:?} in slot {slot}, D of {:?}", Start(digest))
             }
@@ -122,11 +132,11 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The authority that certifies fields of drones, and the fingerprint of its slot keys.
+/// The authority that certifies fields of drones, and the fingerprints of its slot keys: each period has others.
 #[derive(Clone)]
 pub(crate) struct Certification {
     pub(crate) authority: VerifiedAuthority<S>,
-    pub(crate) slots: [u8; 32],
+    pub(crate) slots: BTreeSet<[u8; 32]>,
 }
 
 /// A run: its steps, and what its machines agreed on.
@@ -160,6 +170,10 @@ pub(crate) struct Epochs {
     made: BTreeSet<Epoch>,
     /// Epochs in the order in which their first header was sent.
     sent: Vec<Epoch>,
+    /// Epochs of short headers, with the number of headers that were sent before.
+    short: Vec<(Epoch, usize)>,
+    /// Epochs under whose keys somebody spoke before a header was sent: their leader, to nobody.
+    spoken: BTreeSet<Epoch>,
 }
 
 impl Epochs {
@@ -175,6 +189,13 @@ impl Epochs {
             Message::Welcome(welcome) => &welcome.header,
             Message::CatchUpReply(answer) => &answer.header,
             Message::Replica(copy) => &copy.header,
+            Message::GroupMessage(message) => {
+                if !self.sent.contains(&message.epoch) {
+                    self.spoken.insert(message.epoch);
+                }
+                return;
+            }
+            Message::ShortRekey(short) => return self.short.push((short.header.epoch, self.sent.len())),
             _ => return,
         };
         if !self.sent.contains(&header.core.epoch) {
@@ -191,11 +212,12 @@ impl Epochs {
     /// made one goes on from there.
     pub(crate) fn silent(&self) -> BTreeSet<Epoch> {
         let before = |epoch: Epoch| (1..epoch.counter).map(move |counter| Epoch { counter, ..epoch });
-        let skipped = self.sent.iter().enumerate().flat_map(|(place, epoch)| {
-            before(*epoch).filter(move |before| !self.sent[..place].contains(before))
+        let whole = self.sent.iter().enumerate().map(|(place, epoch)| (*epoch, place));
+        let skipped = whole.chain(self.short.iter().copied()).flat_map(|(epoch, place)| {
+            before(epoch).filter(move |before| !self.sent[..place].contains(before))
         });
         let unsent = self.made.iter().filter(|epoch| !self.sent.contains(epoch)).copied();
-        unsent.chain(skipped).collect()
+        unsent.chain(skipped).chain(self.spoken.iter().copied()).collect()
     }
 }
 
@@ -258,6 +280,7 @@ impl Exchanges {
 pub(crate) fn told_by_leader(at: Node, event: LeaderEvent) -> Option<Step> {
     match event {
         LeaderEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
+        LeaderEvent::Equivocation { epoch, .. } => Some(Step::Convicted { at, epoch }),
         LeaderEvent::Delivered { epoch, members } => Some(Step::Delivered { epoch, members }),
         LeaderEvent::Message { channel, data, .. } => {
             Some(Step::Received { at, channel, data: data.to_vec() })
@@ -269,6 +292,7 @@ pub(crate) fn told_by_leader(at: Node, event: LeaderEvent) -> Option<Step> {
 pub(crate) fn told_by_edge(at: Node, event: EdgeEvent) -> Option<Step> {
     match event {
         EdgeEvent::Enrolled { .. } => Some(Step::Enrolled(at)),
+        EdgeEvent::Equivocation { epoch, .. } => Some(Step::Convicted { at, epoch }),
         EdgeEvent::KeyActivated { epoch, digest, slot } => Some(Step::Activated { at, epoch, digest, slot }),
         EdgeEvent::Message { channel, data, .. } => Some(Step::Received { at, channel, data: data.to_vec() }),
         _ => None,

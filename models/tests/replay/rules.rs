@@ -7,6 +7,7 @@
 mod admission;
 mod datagrams;
 mod enrolment;
+mod equivocation;
 mod second_factor;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,8 @@ pub(crate) struct Pair {
     a: Secret<32>,
     slot: Slot,
     pub(crate) factor: Option<Factor>,
+    /// Fingerprint of the slot keys for which a member without a name was admitted.
+    period: Option<[u8; 32]>,
 }
 
 #[derive(Clone)]
@@ -102,6 +105,16 @@ fn remembered(name: Vec<u8>, holds: impl FnOnce() -> bool) -> bool {
     held
 }
 
+/// A message of the group that a node may receive, and the epoch under whose key it was sealed, with D.
+#[derive(Clone)]
+struct Letter {
+    to: Node,
+    channel: Name,
+    text: Vec<u8>,
+    epoch: Epoch,
+    digest: Digest,
+}
+
 /// Events so far.
 #[derive(Clone)]
 pub(crate) struct Rules<'a> {
@@ -140,6 +153,7 @@ pub(crate) struct Rules<'a> {
     /// Newest epochs that took slots back.
     taken_back: BTreeMap<Slot, Epoch>,
     pub(crate) made: BTreeMap<Epoch, Made>,
+    contradictions: equivocation::Contradictions,
     /// Keys of a tree's nodes after the epoch, as whoever was given them has them.
     nodes: BTreeMap<(Epoch, u8, u32), Secret<32>>,
     pub(crate) states: BTreeMap<(Node, Epoch), Held>,
@@ -151,8 +165,8 @@ pub(crate) struct Rules<'a> {
     copied: BTreeSet<(Node, Epoch)>,
     /// Holders of slots in the copies that deputies were sent, and in welcomes that leaders handed to relays.
     rosters: BTreeMap<(Node, Slot), Node>,
-    /// Nodes that were given the key of an epoch, and nodes that acknowledged it.
-    given: BTreeSet<(Node, Epoch)>,
+    /// Nodes that were given the key of an epoch, with D of its header, and nodes that acknowledged it.
+    given: BTreeMap<(Node, Epoch), BTreeSet<Digest>>,
     acknowledged: BTreeSet<(Node, Epoch)>,
     activated: BTreeSet<(Node, Epoch)>,
     held: BTreeMap<Node, (Epoch, Digest)>,
@@ -160,8 +174,10 @@ pub(crate) struct Rules<'a> {
     questions: BTreeMap<Vec<u8>, Node>,
     newest_question: BTreeMap<Node, u64>,
     going: BTreeSet<Node>,
+    /// Periods that are over by a leader's clock, by their slot keys.
+    over: BTreeSet<(Node, [u8; 32])>,
     numbers: BTreeSet<(Node, Vec<u8>)>,
-    inbox: Vec<(Node, Name, Vec<u8>)>,
+    inbox: Vec<Letter>,
 }
 
 /// The rules after the first steps of an accepted run. Of a run that is changed at one place, what stands
@@ -244,6 +260,7 @@ impl<'a> Rules<'a> {
             unread: BTreeMap::new(),
             taken_back: BTreeMap::new(),
             made: BTreeMap::new(),
+            contradictions: equivocation::Contradictions::default(),
             nodes: BTreeMap::new(),
             states: BTreeMap::new(),
             sealed: Sealed { entries: Vec::new(), paths: Vec::new(), wraps: Vec::new() },
@@ -251,7 +268,7 @@ impl<'a> Rules<'a> {
             copies: BTreeSet::new(),
             copied: BTreeSet::new(),
             rosters: BTreeMap::new(),
-            given: BTreeSet::new(),
+            given: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             activated: BTreeSet::new(),
             held: BTreeMap::new(),
@@ -259,6 +276,7 @@ impl<'a> Rules<'a> {
             questions: BTreeMap::new(),
             newest_question: BTreeMap::new(),
             going: BTreeSet::new(),
+            over: BTreeSet::new(),
             numbers: BTreeSet::new(),
             inbox: Vec::new(),
         }
@@ -268,6 +286,7 @@ impl<'a> Rules<'a> {
         match step {
             Step::Started(node) => {
                 self.started.insert(node);
+                self.restarts_with_proof(node);
                 self.in_step.remove(node);
                 Ok(())
             }
@@ -288,11 +307,21 @@ impl<'a> Rules<'a> {
                 self.going.insert(node);
                 Ok(())
             }
+            Step::PeriodOver { at, slots } => {
+                self.over.insert((at, *slots));
+                Ok(())
+            }
+            Step::Convicted { at, epoch } => self.convicts(at, *epoch),
             Step::Activated { at, epoch, digest, slot } => self.activated(at, *epoch, digest, *slot),
             Step::Received { at, channel, data } => {
-                let place =
-                    self.inbox.iter().position(|(to, on, text)| to == at && on == channel && text == data);
-                self.inbox.remove(place.ok_or("nobody sent that to it")?);
+                let same = |letter: &Letter| {
+                    letter.to == *at
+                        && letter.channel == *channel
+                        && letter.text == *data
+                        && self.opens(at, letter.epoch, &letter.digest)
+                };
+                let place = self.inbox.iter().position(same).ok_or("nobody sent that to it")?;
+                self.inbox.remove(place);
                 Ok(())
             }
             Step::Delivered { epoch, members } => {
@@ -309,9 +338,15 @@ impl<'a> Rules<'a> {
                     let acknowledged = self.acknowledged.iter().filter(|(_, of)| of == epoch).count();
                     return require(acknowledged >= *members, "fewer have acknowledged it");
                 }
-                require(known.len() == *members, "another number of members")?;
+                // An epoch that nobody is sent may put those out whose period is over.
+                let opener = self.run.group.opener(*epoch).ok_or("another ordinal")?;
+                let stays = |member: &Node| {
+                    self.slot_of(member).is_none_or(|slot| !self.outlives(opener, member, slot))
+                };
+                let stay: Vec<Node> = known.iter().copied().filter(stays).collect();
+                require((stay.len()..=known.len()).contains(members), "another number of members")?;
                 let by = |member: &Node| self.acknowledged.contains(&(*member, *epoch));
-                require(known.iter().all(by), "somebody has not acknowledged it")
+                require(stay.iter().all(by), "somebody has not acknowledged it")
             }
             Step::Datagram { from, bytes } => self.datagram(from, bytes),
             Step::Heard { at, slot, signer, data } => self.heard(at, *slot, signer.as_ref(), data),
@@ -320,8 +355,9 @@ impl<'a> Rules<'a> {
 
     /// §7.3: a key is used that its leader gave, and epochs never go back.
     fn activated(&mut self, at: Node, epoch: Epoch, digest: &Digest, slot: Slot) -> Verdict {
-        require(self.given.contains(&(at, epoch)), "nobody gave it the key")?;
-        require(self.made.get(&epoch).is_some_and(|made| made.digest == *digest), "another header")?;
+        let given = self.given.get(&(at, epoch)).ok_or("nobody gave it the key")?;
+        require(given.contains(digest), "another header")?;
+        self.follows(at, epoch, *digest)?;
         require(
             self.pairs.get(at).and_then(|pairs| pairs.last()).is_some_and(|pair| pair.slot == slot),
             "another slot",
@@ -344,11 +380,12 @@ impl<'a> Rules<'a> {
         if self.held.get(member).is_some_and(|(_, held)| held == digest) {
             return true;
         }
-        let newer = self.made.iter().find(|(_, made)| made.digest == *digest).map(|(epoch, _)| *epoch);
         let held = self.held.get(member).map(|(held, _)| *held);
-        match newer
-            .filter(|epoch| held.is_none_or(|held| held < *epoch) && self.given.contains(&(member, *epoch)))
-        {
+        let newer = self.given.range((member, Epoch { term: 0, counter: 0 })..);
+        let newer = newer.take_while(|((node, _), _)| *node == member);
+        let newer = newer.filter(|(_, digests)| digests.contains(digest)).map(|((_, epoch), _)| *epoch);
+        let newer = newer.filter(|epoch| held.is_none_or(|held| held < *epoch)).last();
+        match newer.filter(|epoch| self.one_header(member, *epoch, *digest).is_ok()) {
             Some(epoch) => {
                 self.holds(member, epoch, *digest);
                 true
@@ -402,21 +439,22 @@ impl<'a> Rules<'a> {
             // The KGC is there from the beginning.
             if from.starts_with("kgc") { Ok(()) } else { Err(why) }
         })?;
-        let message = Message::decode(&self.run.deployment, bytes).map_err(bad)?;
+        let message = wire::decode(&self.run.deployment, bytes).map_err(bad)?;
+        self.show_headers(to, &message)?;
         if to.starts_with("relay-") {
             return self.handed_to_a_relay(from, &message);
         }
-        match message {
+        match &*message {
             Message::EnrolHello(hello) => self.fresh(from, &hello.nonce),
             Message::EnrolCookie(cookie) => self.cookie(to, &cookie.nonce, &cookie.cookie),
-            Message::EnrolRequest(request) => self.enrol_request(from, to, &request),
-            Message::EnrolReply(reply) => self.enrol_reply(from, to, &reply),
+            Message::EnrolRequest(request) => self.enrol_request(from, to, request),
+            Message::EnrolReply(reply) => self.enrol_reply(from, to, reply),
             message @ Message::Extension(_) => match (message.extension(), message.extension()) {
                 (Some(read), _) => self.admission(from, to, &read.map_err(bad)?),
                 (_, Some(read)) => self.enrolment_with_a_quorum(from, to, &read.map_err(bad)?),
                 (None, None) => Err("a message of no known kind".to_string()),
             },
-            Message::JoinCiphertext(answer) => self.ciphertext(from, to, &answer),
+            Message::JoinCiphertext(answer) => self.ciphertext(from, to, answer),
             Message::JoinHello(hello) => {
                 require(self.enrolled.contains(from), "it has no key yet")?;
                 require(hello.group.as_bytes() == GROUP.as_bytes(), "another group")?;
@@ -432,7 +470,7 @@ impl<'a> Rules<'a> {
                 self.key(from, &challenge.leader)?;
                 self.cookie(to, &challenge.nonce, &challenge.challenge)
             }
-            Message::JoinRequest(request) => self.join_request(from, to, &request),
+            Message::JoinRequest(request) => self.join_request(from, to, request),
             Message::Welcome(welcome) => {
                 require(
                     self.asked.contains_key(&(to, welcome.nonce.to_vec())),
@@ -467,7 +505,8 @@ impl<'a> Rules<'a> {
                     let known = made.unwrap_or(*self.unread.entry(epoch).or_insert(short.header.tag));
                     return require(known == short.header.tag, "two short headers for one epoch");
                 };
-                let header = short.header.rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
+                let header =
+                    short.header.clone().rebuild(&before.core, &before.digest, &short.wraps).map_err(bad)?;
                 self.epoch(&header)?;
                 self.of_its_leader(from, &header)?;
                 self.wraps(to, &header, &short.wraps, &Newcomers::default())
@@ -475,7 +514,9 @@ impl<'a> Rules<'a> {
             Message::Rekey(rekey) => {
                 // §10.5: an edge shows a leader the newest header that it holds, and nobody anything else.
                 if from.starts_with("edge-") {
-                    let has = self.given.contains(&(from, rekey.header.core.epoch)) && rekey.part.is_none();
+                    let digest = rekey.header.digest(&self.run.deployment);
+                    let given = self.given.get(&(from, rekey.header.core.epoch));
+                    let has = given.is_some_and(|given| given.contains(&digest)) && rekey.part.is_none();
                     require(
                         has && self.run.group.leads(to),
                         "a header that the edge does not hold, or to no leader",
@@ -494,9 +535,12 @@ impl<'a> Rules<'a> {
             }
             Message::Ack(ack) => {
                 // An edge that is not in step persists and acknowledges an epoch that it does not use yet.
-                require(self.given.contains(&(from, ack.epoch)), "nobody gave it the key")?;
-                let digest = self.made[&ack.epoch].digest;
-                self.tag(from, ack.slot, &ack.tag, "ack", &[("digest", &digest)])?;
+                let given = self.given.get(&(from, ack.epoch)).ok_or("nobody gave it the key")?;
+                let tagged = |digest: &&Digest| {
+                    self.tag(from, ack.slot, &ack.tag, "ack", &[("digest", &digest[..])]).is_ok()
+                };
+                let digest = *given.iter().find(tagged).ok_or("its tag does not hold")?;
+                self.follows(from, ack.epoch, digest)?;
                 self.acknowledged.insert((from, ack.epoch));
                 self.holds(from, ack.epoch, digest);
                 Ok(())
@@ -515,6 +559,11 @@ impl<'a> Rules<'a> {
                     &[("r", &question.number), ("held", &question.held)],
                 )?;
                 self.questions.insert(question.number.to_vec(), from);
+                if !self.members.contains(from) {
+                    // §11: it is out and has not heard of it, and asks for the slot's next member.
+                    let next: Vec<Node> = self.members_in(question.slot).collect();
+                    self.misdirected.extend(next.into_iter().map(|member| (to, from, member)));
+                }
                 Ok(())
             }
             Message::CatchUpReply(answer) => {
@@ -587,10 +636,12 @@ impl<'a> Rules<'a> {
                 let (label, statement) = self.table.statement("evict", values);
                 self.verify(&notice.signature, key, label, &statement)
             }
-            Message::GroupMessage(message) => self.group_message(from, to, &message),
-            Message::StandBy(question) => self.stand_by(from, to, &question),
-            Message::Replica(copy) => self.replica(from, to, &copy),
-            // Nothing of these is a term of the models: refusals, which nobody signs, and revocation lists.
+            Message::GroupMessage(message) => self.group_message(from, to, message),
+            Message::EquivocationProof(proof) => self.proof(from, to, proof),
+            Message::StandBy(question) => self.stand_by(from, to, question),
+            Message::Replica(copy) => self.replica(from, to, copy),
+            Message::RevocationList(list) => self.revocation_list(from, list),
+            // Nothing of these is a term of the models: refusals, which nobody signs.
             _ => Ok(()),
         }
     }
@@ -650,23 +701,33 @@ impl<'a> Rules<'a> {
     /// else has a consequence.
     fn injected(&mut self, to: Node, over: Node, of: Option<Node>, bytes: &[u8]) {
         self.misdirected.extend(of.map(|of| (to, over, of)));
-        match Message::decode(&self.run.deployment, bytes) {
-            Ok(Message::EnrolHello(hello)) => {
+        let Ok(message) = wire::decode(&self.run.deployment, bytes) else { return };
+        // What a leader signed is as good as from that leader.
+        let _ = self.show_headers(to, &message);
+        match &*message {
+            Message::EnrolHello(hello) => {
                 self.injected.insert(hello.nonce.to_vec());
             }
-            Ok(Message::JoinHello(hello)) => {
+            Message::JoinHello(hello) => {
                 self.injected.insert(hello.nonce.to_vec());
             }
-            Ok(Message::EnrolCookie(cookie)) => {
+            message @ Message::Extension(_) => {
+                if let Some(Ok(message)) = message.extension() {
+                    self.injected_admission(to, &message);
+                }
+            }
+            Message::EnrolCookie(cookie) => {
                 self.cookies.insert(cookie.cookie.to_vec(), (to, cookie.nonce.to_vec()));
             }
-            Ok(Message::JoinChallenge(challenge)) => {
+            Message::JoinChallenge(challenge) => {
                 self.misleading.insert((challenge.challenge.to_vec(), challenge.leader.encode()));
-                self.cookies.insert(challenge.challenge.to_vec(), (to, challenge.nonce.to_vec()));
+                // Whose it is it stays, to whomever it is repeated.
+                let shown = (to, challenge.nonce.to_vec());
+                self.cookies.entry(challenge.challenge.to_vec()).or_insert(shown);
             }
             // §11: a question that no tag authenticates is answered, too, seldom and with nothing but what the
             // slot's member opens.
-            Ok(Message::CatchUpRequest(question)) if of.is_none() => {
+            Message::CatchUpRequest(question) if of.is_none() => {
                 let had = |pairs: &Vec<Pair>| pairs.iter().any(|pair| pair.slot == question.slot);
                 let holders =
                     self.pairs.iter().filter(|(_, pairs)| had(pairs)).map(|(node, _)| (to, over, *node));
@@ -790,13 +851,15 @@ impl<'a> Rules<'a> {
     fn epoch(&mut self, header: &Header<S>) -> Verdict<Digest> {
         let (core, epoch) = (&header.core, header.core.epoch);
         // §7.3: the signer leads this group under the term's ordinal.
-        let leader = self.run.group.opener(epoch).ok_or("another ordinal")?;
-        self.key(leader, &core.leader)?;
-        let leader = &self.keys[leader];
-        require(
-            core.leader.encode() == leader.encode() && core.group.as_bytes() == GROUP.as_bytes(),
-            "not its leader",
-        )?;
+        let opener = self.run.group.opener(epoch).ok_or("another ordinal")?;
+        let twice = self.is_made_twice(epoch);
+        if twice {
+            self.one_of_two_keys(opener, core)?;
+        } else {
+            self.key(opener, &core.leader)?;
+        }
+        let leader = &core.leader;
+        require(core.group.as_bytes() == GROUP.as_bytes(), "not its leader")?;
         require(core.strategy == self.run.group.strategy, "another strategy")?;
         let binds = core.strategy == StrategyKind::Tree || header.entries_root == [0; 32];
         require(binds, "an entries_root without wraps")?;
@@ -806,14 +869,25 @@ impl<'a> Rules<'a> {
         let (label, statement) = self.table.statement("header", &[("digest", &digest)]);
         self.verify(&header.signature, leader, label, &statement)?;
         if let Some(made) = self.made.get(&epoch) {
-            return require(made.digest == digest, "two headers for one epoch").map(|()| digest);
+            if made.digest != digest {
+                require(twice, "two headers for one epoch")?;
+                self.made_twice(header, d0, digest);
+            }
+            return Ok(digest);
+        }
+        let (root, tag) = (header.entries_root, header.tag);
+        let made = Made { core: core.clone(), digest, d0, root, tag, key: None };
+        if twice {
+            // It says what it likes of who is in the group, and of its terms.
+            self.made.insert(epoch, made);
+            return Ok(digest);
         }
         if let Some((newest, _)) = self.made.last_key_value() {
             let before = Epoch { counter: epoch.counter.saturating_sub(1), ..epoch };
             let next = match core.kind {
                 // §A5.2: its leader's term opened with nobody, and so for nobody to see.
                 EpochKind::Rekey if self.run.group.anonymous && newest.term < epoch.term => {
-                    epoch.counter == 2
+                    epoch.counter == 2 || self.run.silent.contains(&before)
                 }
                 // Of an epoch that nobody was sent, or of which nobody knows more than its short header, nobody knows D.
                 EpochKind::Rekey => match self.made.get(&before) {
@@ -844,12 +918,23 @@ impl<'a> Rules<'a> {
             self.members.clear();
         }
         for run in core.removed.iter() {
-            let holder = self.holder(epoch, run).ok_or("nobody is in the slot that is removed")?;
+            let Some(holder) = self.holder(epoch, run) else {
+                // Its leader died before it welcomed whoever it gave the slot to, who asks again.
+                let unheard = self.seated.contains_key(&run) && !self.waiting.is_empty();
+                require(unheard, "nobody is in the slot that is removed")?;
+                self.seated.remove(&run);
+                self.taken_back.insert(run, epoch);
+                continue;
+            };
             // §6.2: a join by a current member is a leave and a join.
             let rejoins = self.waiting.iter().any(|(node, _)| *node == holder);
-            require(rejoins || self.going.contains(holder), "nobody wanted it to go")?;
-            self.members.remove(holder);
-            self.absent.remove(holder);
+            let wanted = rejoins || self.going.contains(holder) || self.outlives(opener, holder, run);
+            require(wanted, "nobody wanted it to go")?;
+            // A member without a name that came back has another slot, and its former one is nobody's.
+            if !self.run.group.anonymous || self.slot_of(holder) == Some(run) {
+                self.members.remove(holder);
+                self.absent.remove(holder);
+            }
             self.seated.remove(&run);
             self.taken_back.insert(run, epoch);
         }
@@ -864,9 +949,15 @@ impl<'a> Rules<'a> {
             self.members.remove(holder);
             self.absent.insert(holder);
         }
-        let (root, tag) = (header.entries_root, header.tag);
-        self.made.insert(epoch, Made { core: core.clone(), digest, d0, root, tag, key: None });
+        self.made.insert(epoch, made);
         Ok(digest)
+    }
+
+    /// Returns true if the period is over for which a member without a name was admitted to this slot.
+    fn outlives(&self, leader: Node, member: Node, slot: Slot) -> bool {
+        let of_slot = |pair: &&Pair| pair.slot == slot;
+        let pair = self.pairs.get(member).and_then(|pairs| pairs.iter().rev().find(of_slot));
+        pair.and_then(|pair| pair.period).is_some_and(|period| self.over.contains(&(leader, period)))
     }
 
     /// Secrets W of the runs by which drones were admitted.
@@ -889,7 +980,7 @@ impl<'a> Rules<'a> {
     /// this epoch opened its term, or that had it last: a message about a former holder may be under way, or
     /// the copy older than the slot's next holder.
     fn holder(&self, epoch: Epoch, slot: Slot) -> Option<Node> {
-        let now = self.members.union(&self.absent).copied().find(|member| self.slot_of(member) == Some(slot));
+        let now = self.members_in(slot).next();
         let copied = || {
             let leader = self.run.group.opener(epoch)?;
             self.rosters.get(&(leader, slot)).copied()
@@ -902,6 +993,12 @@ impl<'a> Rules<'a> {
             self.pairs.iter().filter_map(had).max().map(|(_, node)| node)
         };
         now.or_else(copied).or_else(former)
+    }
+
+    /// Members and absent members with this slot.
+    fn members_in(&self, slot: Slot) -> impl Iterator<Item = Node> {
+        let all = self.members.union(&self.absent).copied();
+        all.filter(move |member| self.slot_of(member) == Some(slot))
     }
 
     fn slot_of(&self, member: Node) -> Option<Slot> {
@@ -953,7 +1050,9 @@ impl<'a> Rules<'a> {
             header.core.strategy == StrategyKind::Flat || header.core.kind == EpochKind::Open,
             "an entry of a tree that goes on",
         )?;
-        self.sealed.entries.push((epoch, entry.slot, entry.wrap));
+        if self.made.get(&epoch).is_some_and(|made| made.d0 == d0) {
+            self.sealed.entries.push((epoch, entry.slot, entry.wrap));
+        }
         self.give(to, header, &pair, key, None, entry.q.is_none())
     }
 
@@ -976,7 +1075,8 @@ impl<'a> Rules<'a> {
     ) -> Verdict {
         let (epoch, slot) = (header.core.epoch, pair.slot);
         let w = self.stepped(pair, epoch).ok_or("a pair of another term")?;
-        let made = self.made.get_mut(&epoch).ok_or("no such epoch")?;
+        let digest = header.digest(&self.run.deployment);
+        let made = self.header_mut(epoch, &digest).ok_or("no such epoch")?;
         require(
             made.key.as_ref().is_none_or(|known| known.expose() == key.expose()),
             "two keys of one epoch",
@@ -986,28 +1086,32 @@ impl<'a> Rules<'a> {
             let known = self.nodes.entry((epoch, level, slot >> level)).or_insert_with(|| key.clone());
             require(known.expose() == key.expose(), "two keys of one node")?;
         }
+        let twice = self.is_made_twice(epoch);
         let first = (pair.w.clone(), pair.begun.counter);
         let state = self.states.entry((to, epoch)).or_insert(Held { slot, w, first, path: None });
         state.path = path.or_else(|| state.path.take());
         if header.core.adds(slot) {
             let pairs = self.pairs.entry(to).or_default();
-            if pairs.last().is_none_or(|last| last.begun != pair.begun) {
+            let known = |known: &Pair| known.begun == pair.begun && known.w.expose() == pair.w.expose();
+            if !pairs.iter().any(known) {
                 pairs.push(pair.clone());
                 // Numbers rise within a membership: the next one has another A.
                 if joins {
                     self.newest_question.remove(to);
                 }
-                self.going.remove(to);
+                if !twice {
+                    self.going.remove(to);
+                }
             }
             // A message sent once more about an epoch before the slot was taken back makes no member again.
             let of_leader = |made: &&Epoch| made.ordinal() == epoch.ordinal();
             let newest = self.made.keys().rev().find(of_leader).is_some_and(|made| made.term == epoch.term);
-            if newest && self.taken_back.get(&slot).is_none_or(|taken| *taken <= epoch) {
+            if newest && !twice && self.taken_back.get(&slot).is_none_or(|taken| *taken <= epoch) {
                 self.members.insert(to);
                 self.absent.remove(to);
             }
         }
-        self.given.insert((to, epoch));
+        self.given.entry((to, epoch)).or_default().insert(digest);
         Ok(())
     }
 
@@ -1147,7 +1251,8 @@ impl<'a> Rules<'a> {
             // without it.
             let leader = self.run.group.opener(epoch);
             let joined_elsewhere = self.run.group.opener(self.newest_pair(to)?.begun) != leader;
-            let unknown = core.kind == EpochKind::Open && (joined_elsewhere || !self.members.contains(to));
+            let is_out = !self.members.contains(to) || self.going.contains(to);
+            let unknown = core.kind == EpochKind::Open && (joined_elsewhere || is_out);
             return require(
                 core.removed.contains(slot) || unknown,
                 &format!("wraps of {epoch:?} without {to} in slot {slot}"),
@@ -1345,7 +1450,7 @@ impl<'a> Rules<'a> {
         ];
         let pair = |(w, factor): (Secret<32>, Option<Factor>)| {
             let a = self.table.prf("auth", &w, &[]);
-            Pair { w, a, begun: core.epoch, slot, factor }
+            Pair { w, a, begun: core.epoch, slot, factor, period: None }
         };
         if self.run.group.anonymous {
             let shared = self.table.hash("shared", &shared);
@@ -1353,7 +1458,8 @@ impl<'a> Rules<'a> {
             let started = mine.map(|session| {
                 let values: Values<'_> =
                     &[("shared", &shared), ("pseudonym", &session.pseudonym), ("slot", &slot.to_be_bytes())];
-                pair((extract(&self.table.hash("anonymous", values), session.secret.expose()), None))
+                let w = extract(&self.table.hash("anonymous", values), session.secret.expose());
+                Pair { period: Some(session.slots), ..pair((w, None)) }
             });
             return Ok(started.collect());
         }
@@ -1383,6 +1489,8 @@ impl<'a> Rules<'a> {
             );
         }
         let made = self.made.get(&message.epoch).ok_or("no such epoch")?;
+        let held = self.held.get(from).map(|(_, digest)| digest);
+        let made = held.and_then(|digest| self.header(message.epoch, digest)).unwrap_or(made);
         let (digest, key) = (made.digest, made.key.clone());
         require(message.group.as_bytes() == GROUP.as_bytes(), "another group")?;
         if self.run.group.leads(from) {
@@ -1398,6 +1506,7 @@ impl<'a> Rules<'a> {
                 "not the epoch that it holds",
             )?;
             require(self.activated.contains(&(from, message.epoch)), "a key that it does not use")?;
+            require(self.opens(from, message.epoch, &digest), "a key that it has erased")?;
             require(self.in_step.contains(from), "it is not in step")?;
             require(self.newest_pair(from)?.slot == frame.slot, "another slot")?;
         }
@@ -1433,7 +1542,8 @@ impl<'a> Rules<'a> {
             [&slot[..], &start, &frame.counter.to_be_bytes(), &[u8::from(message.source.is_some())]].concat();
         require(self.numbers.insert((to, number)), "a number that was used")?;
         if !alone {
-            self.inbox.push((to, message.channel.clone(), text));
+            let (channel, epoch) = (message.channel.clone(), message.epoch);
+            self.inbox.push(Letter { to, channel, text, epoch, digest });
         }
         Ok(())
     }

@@ -24,7 +24,6 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig};
 use quiver_kem::KemSetting;
 use quiver_machine::{Machine, Now, Route};
-use quiver_message::Message;
 use quiver_quorum::{PublicShares, QuorumParameters, SecretShare, SigningPackage};
 use quiver_testbed::{EPOCH_START, LinkFaults, Net, copy_token, name, token_grant};
 use rand_chacha::ChaCha20Rng;
@@ -34,6 +33,7 @@ use crate::recording::{
     Certification, Epochs, Exchanges, GROUP, Group, Node, Recording, Step, told_by_edge, told_by_leader,
 };
 use crate::suite::{Overheard as S, take_products, take_secrets};
+use crate::wire;
 
 /// Leaders by their ordinal.
 static LEADERS: [Node; 2] = ["leader", "deputy"];
@@ -113,6 +113,7 @@ impl Plan {
             strategy: self.strategy,
             kem: self.kem,
             anonymous: self.anonymous,
+            two_keys: None,
             twins: BTreeMap::new(),
         }
     }
@@ -309,10 +310,9 @@ impl World {
         };
         let written =
             self.plan.leaders().iter().flat_map(records).map(|record| record.as_bytes().to_vec()).collect();
-        let certification = self
-            .authority
-            .clone()
-            .map(|authority| Certification { authority, slots: self.certification().key().fingerprint() });
+        let slots = || [self.certification().key().fingerprint()].into();
+        let certification =
+            self.authority.clone().map(|authority| Certification { authority, slots: slots() });
         Recording {
             group: self.plan.group(),
             deployment: self.deployment,
@@ -588,7 +588,7 @@ impl World {
         }
         let new = self.net.recorded.get(self.packets..).unwrap_or_default();
         for packet in new {
-            if let Ok(message) = Message::decode(&self.deployment, &packet.bytes) {
+            if let Ok(message) = wire::decode(&self.deployment, &packet.bytes) {
                 self.epochs.see(&message);
                 if self.plan.kem || self.plan.anonymous {
                     self.exchanges.see(packet.from, &message);

@@ -1,8 +1,27 @@
-//! Changes one field of an encoded message.
+//! Reads encoded messages, and changes one field of one.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use quiver_ainq::Deployment;
+use quiver_message::{Message, MessageError};
+
+use crate::suite::Overheard as S;
 use crate::table::{MessageRow, Table};
+
+/// The message in these bytes, which name their deployment. It is remembered, because tests read the same ones
+/// hundreds of times, and to decode a point takes a square root.
+pub(crate) fn decode(deployment: &Deployment<S>, bytes: &[u8]) -> Result<Arc<Message<S>>, MessageError> {
+    static DECODED: Mutex<BTreeMap<Vec<u8>, Arc<Message<S>>>> = Mutex::new(BTreeMap::new());
+    let decoded = || DECODED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = decoded().get(bytes) {
+        return Ok(Arc::clone(known));
+    }
+    let message = Arc::new(Message::decode(deployment, bytes)?);
+    decoded().insert(bytes.to_vec(), Arc::clone(&message));
+    Ok(message)
+}
 
 /// A field as it stands in the bytes: number, kind and where its value is.
 struct Field {

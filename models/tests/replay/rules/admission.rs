@@ -2,7 +2,7 @@
 //! and nothing else, every commitment, confirmation and secret of a run is derived over all bytes of its steps.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use quiver_abke::exchange::PolicyCircuit;
 pub(crate) use quiver_admission::AdmissionMessage;
@@ -13,7 +13,7 @@ use quiver_ainq::{Name, Signature, Suite};
 use quiver_crypto::canonical::Reader;
 use quiver_crypto::{Digest, Secret, extract};
 
-use super::{Rules, S, Values, Verdict, bad, lp, remembered, require};
+use super::{Rules, S, Values, Verdict, bad, lp, require};
 use crate::recording::{GROUP, Node};
 use crate::table::Table;
 
@@ -38,6 +38,16 @@ struct Demanded {
     circuit: Arc<PolicyCircuit>,
 }
 
+/// A leader's offer.
+#[derive(Clone)]
+struct Offered {
+    ctx: Digest,
+    a_s: Vec<u8>,
+    digest: Digest,
+    /// Fingerprint of the slot keys over which the leader garbled.
+    slots: [u8; 32],
+}
+
 /// A run so far.
 #[derive(Clone)]
 struct Run {
@@ -45,8 +55,7 @@ struct Run {
     /// nonce ‖ c.
     channel: Vec<u8>,
     hello: Vec<u8>,
-    /// ctx, A_S, and the digest of the offer.
-    offered: Option<(Digest, Vec<u8>, Digest)>,
+    offered: Option<Offered>,
     tables: Vec<u8>,
     committed: Option<Vec<u8>>,
     seeds: Option<Vec<u8>>,
@@ -68,6 +77,7 @@ pub(super) struct Session {
     pub(super) node: Node,
     pub(super) pseudonym: Vec<u8>,
     pub(super) secret: Secret<32>,
+    pub(super) slots: [u8; 32],
 }
 
 #[derive(Clone, Default)]
@@ -118,34 +128,66 @@ impl Rules<'_> {
         }
     }
 
-    /// §A4.2: what a leader of the group demands, under its signature, is a policy that the KGC signed for
-    /// this group.
+    /// §A4.2: what a leader of the group demands.
     fn admission_challenge(&mut self, from: Node, to: Node, challenge: &AdmissionChallenge<S>) -> Verdict {
         require(self.enrolled.contains(from), "it has no key yet")?;
         self.key(from, &challenge.leader)?;
+        let demanded = self.demanded(from, challenge)?;
+        self.admissions.demands.insert(challenge.cookie.to_vec(), demanded);
+        self.cookie(to, &challenge.nonce, &challenge.cookie)
+    }
+
+    /// What a leader demands under its signature is a policy that the KGC signed for this group.
+    fn demanded(&self, leader: Node, challenge: &AdmissionChallenge<S>) -> Verdict<Demanded> {
         let values: Values<'_> = &[("group", &lp(GROUP.as_bytes())), ("policy", &lp(&challenge.policy))];
         let (label, statement) = self.table.statement("admission", values);
         self.verify(&challenge.signature, &challenge.leader, label, &statement)?;
-        let policy = SignedPolicy::<S>::decode(&challenge.policy).map_err(bad)?;
-        let deployment = &self.run.deployment;
-        let all = [b"policy", deployment.master().as_bytes(), &challenge.policy].concat();
-        let signed = remembered(all, || policy.clone().verify(deployment).is_ok());
-        require(signed, "a policy that the KGC did not sign")?;
         // lp(body) ‖ signature.
         let (length, rest) = challenge.policy.split_first_chunk().ok_or("no policy")?;
         let body = rest.get(..u32::from_be_bytes(*length) as usize).ok_or("no body")?;
+        // §A3: the id, and the circuit that the text and the authority's fields give.
+        let p_pub = [lp(S::ID.as_bytes()), self.run.deployment.master().as_bytes().to_vec()].concat();
+        let id = self.table.hash("policy", &[("p_pub", &p_pub), ("body", &lp(body))]);
+        Ok(Demanded { leader, id, circuit: self.circuit(&challenge.policy, body)? })
+    }
+
+    /// The circuit of a policy that the KGC signed for this group. It is remembered, because to compile it takes long.
+    fn circuit(&self, policy: &[u8], body: &[u8]) -> Verdict<Arc<PolicyCircuit>> {
+        static CIRCUITS: Mutex<BTreeMap<Vec<u8>, Arc<PolicyCircuit>>> = Mutex::new(BTreeMap::new());
+        let deployment = &self.run.deployment;
+        let all = [deployment.master().as_bytes(), policy].concat();
+        let mut circuits = CIRCUITS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = circuits.get(&all) {
+            return Ok(Arc::clone(known));
+        }
         let statement = PolicyStatement::decode(body).map_err(bad)?;
         require(statement.group.as_bytes() == GROUP.as_bytes(), "a policy for another group")?;
-        // §A3: the id, and the circuit that the text and the authority's fields give.
-        let p_pub = [lp(S::ID.as_bytes()), deployment.master().as_bytes().to_vec()].concat();
-        let id = self.table.hash("policy", &[("p_pub", &p_pub), ("body", &lp(body))]);
+        let policy = SignedPolicy::<S>::decode(policy).map_err(bad)?;
+        let verified = policy.verify(deployment).map_err(|_| "a policy that the KGC did not sign")?;
         let certification = self.run.certification.as_ref().ok_or("no authority certifies fields")?;
         let group = Name::new(GROUP).map_err(bad)?;
-        let verified = policy.verify(deployment).map_err(bad)?;
         let circuit = verified.exchangeable(&group, &certification.authority, 0).map_err(bad)?;
-        let demanded = Demanded { leader: from, id, circuit };
-        self.admissions.demands.insert(challenge.cookie.to_vec(), demanded);
-        self.cookie(to, &challenge.nonce, &challenge.cookie)
+        circuits.insert(all, Arc::clone(&circuit));
+        Ok(circuit)
+    }
+
+    /// A hello of the adversary is answered; a challenge of it is taken if a leader signed what it demands, because
+    /// nothing binds nonce and cookie.
+    pub(super) fn injected_admission(&mut self, to: Node, message: &AdmissionMessage<S>) {
+        match message {
+            AdmissionMessage::Hello(hello) => {
+                self.injected.insert(hello.nonce.to_vec());
+            }
+            AdmissionMessage::Challenge(challenge) => {
+                let leader = self.keys.iter().find(|(_, key)| key.encode() == challenge.leader.encode());
+                let Some((leader, _)) = leader else { return };
+                if let Ok(demanded) = self.demanded(leader, challenge) {
+                    self.admissions.demands.insert(challenge.cookie.to_vec(), demanded);
+                    self.cookies.insert(challenge.cookie.to_vec(), (to, challenge.nonce.to_vec()));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// §A4.1: a cookie is good for one run, which begins with a key that no other has.
@@ -175,7 +217,7 @@ impl Rules<'_> {
     fn admission_step(&mut self, from: Node, to: Node, message: &AdmissionStep) -> Verdict {
         let leads = self.run.group.leads(from);
         let name = (if leads { to } else { from }, message.nonce.to_vec());
-        let mut run = self.admissions.runs.get(&name).cloned().ok_or("no such run")?;
+        let mut run = self.admissions.runs.remove(&name).ok_or("no such run")?;
         require((if leads { from } else { to }) == run.demanded.leader, "not the leader of the run")?;
         require(message.ciphertext.is_empty(), "a second factor that the run does not have")?;
         let step = &message.step[..];
@@ -190,8 +232,9 @@ impl Rules<'_> {
             (true, Run { agreed: Some(agreed), confirmed: false, .. }) => {
                 let confirmation = fixed(CONFIRMATION, step, 32)?;
                 require(confirmation == agreed.server.expose(), "another confirmation of the leader")?;
-                let Agreed { pseudonym, pairwise, .. } = agreed.clone();
-                self.admissions.sessions.push(Session { node: to, pseudonym, secret: pairwise });
+                let Agreed { pseudonym, pairwise: secret, .. } = agreed.clone();
+                let slots = run.offered.as_ref().ok_or("no offer")?.slots;
+                self.admissions.sessions.push(Session { node: to, pseudonym, secret, slots });
                 run.confirmed = true;
                 // The welcome that is due answers the run.
                 self.asked.insert(name.clone(), Vec::new());
@@ -212,8 +255,8 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// §A4.2: the leader signs the context of the run.
-    fn offer_of_run(&self, run: &Run, offer: &[u8]) -> Verdict<(Digest, Vec<u8>, Digest)> {
+    /// §A4.2: the leader signs the context of the run, which names its period's slot keys.
+    fn offer_of_run(&self, run: &Run, offer: &[u8]) -> Verdict<Offered> {
         let mut reader = Reader::new(body(OFFER, offer)?);
         let cut = |_| "an offer cut short".to_string();
         let (a_s, nonce) = (reader.take(32).map_err(cut)?.to_vec(), reader.take(32).map_err(cut)?.to_vec());
@@ -222,32 +265,36 @@ impl Rules<'_> {
         let leader = self.keys.get(run.demanded.leader).ok_or("nobody knows the leader's key")?;
         let (a_c, key) = run.hello[1..].split_at(32);
         let key = hash(self.table, "exchange_key", "public key", &[("key", &lp(key))]);
-        let ctx = hash(
-            self.table,
-            "exchange_context",
-            "context",
-            &[
-                ("cryptography", &lp(CRYPTOGRAPHY.as_bytes())),
-                ("policy", &run.demanded.id),
-                ("circuit", &run.demanded.circuit.digest()),
-                ("slots", &certification.slots),
-                ("leader", &lp(&leader.encode())),
-                ("channel", &lp(&run.channel)),
-                ("key", &key),
-                ("a_c", a_c),
-                ("a_s", &a_s),
-                ("nonce", &nonce),
-            ],
-        );
-        let (label, statement) = self.table.statement("exchange", &[("ctx", &ctx)]);
-        self.verify(&signature, leader, label, &statement)?;
-        Ok((ctx, a_s, hash(self.table, "exchange_offer", "offer", &[("offer", &lp(offer))])))
+        let signed = certification.slots.iter().find_map(|slots| {
+            let ctx = hash(
+                self.table,
+                "exchange_context",
+                "context",
+                &[
+                    ("cryptography", &lp(CRYPTOGRAPHY.as_bytes())),
+                    ("policy", &run.demanded.id),
+                    ("circuit", &run.demanded.circuit.digest()),
+                    ("slots", slots),
+                    ("leader", &lp(&leader.encode())),
+                    ("channel", &lp(&run.channel)),
+                    ("key", &key),
+                    ("a_c", a_c),
+                    ("a_s", &a_s),
+                    ("nonce", &nonce),
+                ],
+            );
+            let (label, statement) = self.table.statement("exchange", &[("ctx", &ctx)]);
+            self.verify(&signature, leader, label, &statement).is_ok().then_some((ctx, *slots))
+        });
+        let (ctx, slots) = signed.ok_or("an offer that the leader did not sign for this run")?;
+        let digest = hash(self.table, "exchange_offer", "offer", &[("offer", &lp(offer))]);
+        Ok(Offered { ctx, a_s, digest, slots })
     }
 
     /// The opening opens the commitment, and confirms what follows from all messages and from A_C and A_S.
     fn agreement(&self, run: &Run, opening: &[u8]) -> Verdict<Agreed> {
         let table = self.table;
-        let (ctx, a_s, offer) = run.offered.as_ref().ok_or("no offer")?;
+        let Offered { ctx, a_s, digest: offer, .. } = run.offered.as_ref().ok_or("no offer")?;
         let (committed, seeds) = run.committed.as_ref().zip(run.seeds.as_ref()).ok_or("no seeds")?;
         let opening = fixed(OPENING, opening, 80)?;
         let ((label, rest), wire) = (opening[16..].split_at(32), &opening[..16]);

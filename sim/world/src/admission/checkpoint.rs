@@ -218,6 +218,11 @@ impl<S: Suite> Checkpoint<S> {
         &self.policy.text
     }
 
+    /// The certification authority.
+    pub const fn authority(&self) -> &VerifiedAuthority<S> {
+        &self.authority
+    }
+
     /// AND gates of the policy, and attributes of a drone.
     pub fn size(&self) -> (usize, usize) {
         (self.compiled.statistics().and, self.terms.schema().bits())

@@ -106,6 +106,12 @@ impl<S: Suite> World<S> {
         self.leaders.get(usize::from(ordinal)).map(|leader| leader.rng.clone())
     }
 
+    /// The generator from which an edge draws next, for the same tests.
+    #[doc(hidden)]
+    pub fn edge_generator(&self, number: u32) -> Option<CompactRng> {
+        self.edges.get(number as usize)?.as_ref().map(|edge| edge.rng.clone())
+    }
+
     /// Number of KGCs.
     pub fn kgc_count(&self) -> u16 {
         self.nodes.kgcs

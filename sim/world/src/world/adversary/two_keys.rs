@@ -62,7 +62,8 @@ impl<S: Suite> World<S> {
     }
 
     /// Epoch and digest of the header in a message, if it is one of the leader with two keys.
-    pub(crate) fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
+    #[doc(hidden)]
+    pub fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
         let carries = |(epoch, doubled): (&Epoch, &Doubled)| {
             let same = |sent: &Vec<Arc<[u8]>>| sent.iter().any(|known| Arc::ptr_eq(known, payload));
             let which = doubled.sent.iter().position(same)?;
