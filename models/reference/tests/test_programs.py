@@ -421,8 +421,14 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.assertGreater(taken["message"], 0, taken)
 
     async def test_datagrams_pass_between_the_reference_and_a_rust_edge(self):
+        await self.exchange_datagrams("flat")
+
+    async def test_datagrams_pass_under_a_tree_with_a_second_factor(self):
+        await self.exchange_datagrams("tree", "ml-kem-768")
+
+    async def exchange_datagrams(self, strategy, kem="none"):
         """MAVLink from a program at the Rust edge to the reference, which answers in kind."""
-        await self.found()
+        await self.found(kem)
         program, radio = self.socket(), self.socket()
         endpoint, carrier = (int(free_address().split("/")[-1]) for _ in range(2))
         await self.bench.token("leader-1", "--leads", "alpha")
@@ -430,7 +436,7 @@ class Programs(unittest.IsolatedAsyncioTestCase):
             await self.bench.token(name, "--group", "alpha")
         self.listen = free_address()
         ids = "--system-id", "rust-1=1", "--system-id", "reference-1=2"
-        await self.bench.leader(self.kgc, "leader-1", self.listen, *ids).address()
+        await self.bench.leader(self.kgc, "leader-1", self.listen, "--strategy", strategy, *ids).address()
         (self.bench.directory / "mavlink.conf").write_text(
             f"[UdpEndpoint program]\nMode = Server\nAddress = 127.0.0.1\nPort = {endpoint}\n"
             f"[QuiverEndpoint group]\nCarrier = udp:127.0.0.1:{carrier}+127.0.0.1:{radio.getsockname()[1]}\n"
@@ -438,6 +444,8 @@ class Programs(unittest.IsolatedAsyncioTestCase):
         self.rust = self.bench.edge(self.kgc, "rust-1", self.listen, more=("--mavlink-config", "mavlink.conf"))
         self.node = self.bench.reference(self.kgc, "reference-1", self.listen)
         await self.in_step(2)
+        self.assertEqual(self.node.edge.member.header.height > 0, strategy == "tree")
+        self.assert_second_factor(kem, 1)
         channel = self.node.edge.member.channel
         receiver, came, opened = datagram.Receiver(channel), [], []
 

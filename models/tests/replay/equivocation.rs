@@ -19,8 +19,8 @@ fn is_made_twice(life: &Recording, epoch: Epoch) -> bool {
     life.group.two_keys.is_some() && life.group.opener(epoch) == life.group.two_keys
 }
 
-/// Lives of which members follow both headers, because drones share a second factor with that leader in none, recorded
-/// once for all tests.
+/// Lives without a second factor, which drones do not share with that leader, so that members follow its headers. They
+/// are recorded once for all tests.
 fn lives() -> &'static [(String, Recording)] {
     static LIVES: OnceLock<Vec<(String, Recording)>> = OnceLock::new();
     LIVES.get_or_init(|| {
