@@ -1,14 +1,18 @@
 //! The node: machine, stored state, gateway session, clock and randomness. Everything of a board but its line
 //! and console, whose input and output [`run`](crate::run) carries.
 
+#[cfg_attr(feature = "envelopes", path = "parts/envelopes/attribute_keys.rs")]
 #[cfg_attr(not(feature = "envelopes"), path = "node/attributes/absent.rs")]
 mod attributes;
+#[cfg_attr(feature = "broadcasts", path = "parts/broadcasts.rs")]
 #[cfg_attr(not(feature = "broadcasts"), path = "node/broadcasts/absent.rs")]
 mod broadcasts;
+mod commands;
 mod connections;
-mod console_commands;
 #[cfg(feature = "envelopes")]
+#[path = "parts/envelopes/sealing.rs"]
 mod envelopes;
+#[cfg_attr(feature = "datagrams", path = "parts/datagrams.rs")]
 #[cfg_attr(not(feature = "datagrams"), path = "node/group_datagrams/absent.rs")]
 mod group_datagrams;
 mod persistence;
