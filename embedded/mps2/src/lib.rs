@@ -23,11 +23,14 @@ mod clock;
 #[cfg(feature = "edge")]
 mod edge;
 #[cfg(feature = "edge")]
+#[path = "edge/flash.rs"]
 mod flash;
 mod machine;
 #[cfg(feature = "edge")]
+#[path = "edge/options.rs"]
 mod options;
 #[cfg(feature = "edge")]
+#[path = "edge/random.rs"]
 mod random;
 #[cfg(feature = "bench")]
 mod shell;
