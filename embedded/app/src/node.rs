@@ -62,7 +62,6 @@ pub(crate) struct BoardEdgeNode<F, R, P: BoardPart> {
     lines: LineReader,
     next_report: Duration,
     pub(crate) frame_errors: FrameErrors,
-    pub(crate) link_errors: u32,
     /// The radio address, if there is one, when it may just have changed.
     pub(crate) moved: Option<Option<RadioAddress>>,
     pub(crate) must_reset: bool,
@@ -81,7 +80,6 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore, P: BoardPart> BoardEdgeNode<F, R, 
             lines: LineReader::new(),
             next_report: Duration::ZERO,
             frame_errors: FrameErrors::default(),
-            link_errors: 0,
             moved: None,
             must_reset: false,
         })

@@ -132,16 +132,14 @@ where
     /// Sends what there is to send; true if there is more.
     async fn send(&mut self) -> bool {
         for _ in 0..BURST {
-            let sent = if let Some(datagram) = self.node.poll_datagram(now) {
+            // A datagram that is not sent is lost, as any may be.
+            let _ = if let Some(datagram) = self.node.poll_datagram(now) {
                 with_timeout(SENDING, self.link.send(&datagram)).await
             } else if let Some(datagram) = self.node.poll_broadcast(now) {
                 with_timeout(SENDING, self.link.broadcast(&datagram)).await
             } else {
                 return false;
             };
-            if !matches!(sent, Ok(Ok(()))) {
-                self.node.link_errors = self.node.link_errors.saturating_add(1);
-            }
             self.hooks.alive();
         }
         true
@@ -177,16 +175,13 @@ where
                 let datagram = self.buffer.get(..len).unwrap_or_default();
                 self.node.handle_datagram(at, datagram);
             }
-            BoardWakeup::Link(Err(_)) => {
-                self.node.link_errors = self.node.link_errors.saturating_add(1);
-                Timer::after(PAUSE).await;
-            }
             BoardWakeup::Console(Ok(len)) if len > 0 => {
                 self.listened = true;
                 let typed = self.typed.get(..len).unwrap_or_default();
                 self.node.handle_typed(at, typed, &mut self.hooks).await;
             }
-            BoardWakeup::Console(_) => Timer::after(PAUSE).await,
+            // A device that fails is left alone for a while.
+            BoardWakeup::Link(Err(_)) | BoardWakeup::Console(_) => Timer::after(PAUSE).await,
             BoardWakeup::Button => self.node.wipe().await,
         }
     }
