@@ -1,31 +1,17 @@
-//! Lines from the console, and what they ask for.
+//! Console: lines that come in, what they ask for, and text that goes out.
 
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::{self, Arguments, Display, Write};
 
 use quiver_ainq::Name;
-use quiver_crypto::Zeroizing;
+use quiver_crypto::{Hex, Zeroizing};
 use quiver_group::edge::MAX_PROVISIONING_LEN;
 
 /// The longest line in bytes: one that provisions.
 pub(crate) const MAX_LINE: usize = 2 * MAX_PROVISIONING_LEN + 16;
-
-/// Help for the console commands of an image with envelopes.
-#[cfg(feature = "envelopes")]
-pub(crate) const ENVELOPES: &str = "\
-fetch                fetch attribute keys
-attributes           what is held of attribute authorities
-seal <authority> '<policy or attributes>' <text>
-                     say something to whoever's attributes fit, signed
-open <hex>           open an envelope that came as a file
-";
-
-/// Help for the console commands of an image with the group's datagrams.
-#[cfg(feature = "datagrams")]
-pub(crate) const DATAGRAMS: &str = "\
-datagram <text>      say something to whoever of the group is in range, unsigned
-datagram-signed <text>
-                     the same, signed
-";
+/// Bytes of text that may wait for the console.
+const MAX_OUTPUT: usize = 8 * 1024;
 
 /// Help for the console commands.
 pub(crate) const HELP: &str = "\
@@ -85,7 +71,89 @@ impl LineReader {
     }
 }
 
-/// A console command.
+/// Text that waits for the console. Never a secret.
+#[derive(Debug, Default)]
+pub(crate) struct ConsoleOutput {
+    text: String,
+}
+
+impl ConsoleOutput {
+    /// Prints one line, unless nobody reads the console and much waits there.
+    pub(crate) fn print_line(&mut self, line: Arguments<'_>) {
+        if self.text.len() < MAX_OUTPUT {
+            // Writing to a string does not fail.
+            let _ = writeln!(self.text, "{line}");
+        }
+    }
+
+    /// Prints a text of several lines.
+    pub(crate) fn print_text(&mut self, text: &str) {
+        text.lines().for_each(|line| self.print_line(format_args!("{line}")));
+    }
+
+    /// Takes the text that waits.
+    pub(crate) fn take(&mut self) -> String {
+        core::mem::take(&mut self.text)
+    }
+
+    /// Writer of text that is not made of lines.
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.text
+    }
+}
+
+/// Shows bytes as text: printable ASCII but for the backslash as it is, all else as `\x` and two digits.
+pub(crate) struct Escaped<'a>(pub(crate) &'a [u8]);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| match byte {
+            b' '..=b'[' | b']'..=b'~' => f.write_char(char::from(*byte)),
+            byte => write!(f, "\\x{}", Hex(&[*byte])),
+        })
+    }
+}
+
+/// Line from the console: a command's word, and its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConsoleLine<'a> {
+    /// All of the line, without space around it.
+    line: &'a str,
+    /// The first word.
+    pub(crate) word: &'a str,
+    /// Everything behind the space after the first word; may be empty.
+    pub(crate) rest: &'a str,
+}
+
+impl<'a> ConsoleLine<'a> {
+    /// Splits a line.
+    ///
+    /// # Errors
+    /// The reason, for the operator, if the line is not UTF-8.
+    pub(crate) fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
+        let line = core::str::from_utf8(line).map_err(|_| "not text")?.trim();
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        Ok(Self { line, word, rest: rest.trim_start() })
+    }
+
+    /// Command that takes no arguments.
+    ///
+    /// # Errors
+    /// The reason, for the operator, if there are arguments.
+    pub(crate) fn alone<C>(&self, command: C) -> Result<C, &'static str> {
+        if self.rest.is_empty() { Ok(command) } else { Err("this command takes nothing") }
+    }
+
+    /// The arguments of a command that takes some.
+    ///
+    /// # Errors
+    /// The reason, for the operator, if there are none.
+    pub(crate) const fn arguments(&self) -> Result<&'a str, &'static str> {
+        if self.rest.is_empty() { Err("this command takes something") } else { Ok(self.rest) }
+    }
+}
+
+/// A console command of every image. Parts have commands of their own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     Help,
@@ -95,90 +163,45 @@ pub(crate) enum Command<'a> {
     Join(Name),
     Leave,
     Send(&'a str),
-    #[cfg(feature = "datagrams")]
-    Datagram(&'a str),
-    #[cfg(feature = "datagrams")]
-    SignedDatagram(&'a str),
-    #[cfg(feature = "envelopes")]
-    Fetch,
-    #[cfg(feature = "envelopes")]
-    Attributes,
-    #[cfg(feature = "envelopes")]
-    Seal(Sealing<'a>),
-    /// Hexadecimal.
-    #[cfg(feature = "envelopes")]
-    Open(&'a str),
     Wipe,
     Reset,
     /// All of the line.
     Bench(&'a str),
 }
 
-/// Arguments of `seal`: the recipients and the text.
-#[cfg(feature = "envelopes")]
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Sealing<'a> {
-    /// The authority's name.
-    pub(crate) authority: &'a str,
-    /// A policy or a list of attributes.
-    pub(crate) target: &'a str,
-    pub(crate) text: &'a str,
-}
-
-#[cfg(feature = "envelopes")]
-impl<'a> Sealing<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let (authority, rest) = text.split_once(char::is_whitespace)?;
-        let (target, text) = rest.trim_start().strip_prefix('\'')?.split_once('\'')?;
-        let text = text.strip_prefix(char::is_whitespace)?.trim_start();
-        (!text.is_empty()).then_some(Self { authority, target, text })
-    }
-}
-
 impl<'a> Command<'a> {
-    /// Parses a line; the error describes what is wrong without repeating the line.
-    pub(crate) fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
-        let line = core::str::from_utf8(line).map_err(|_| "not text")?.trim();
-        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let rest = rest.trim_start();
-        let alone = |command| if rest.is_empty() { Ok(command) } else { Err("this command takes nothing") };
-        match word {
-            "help" => alone(Self::Help),
-            "status" => alone(Self::Status),
-            "leave" => alone(Self::Leave),
-            "wipe" => alone(Self::Wipe),
-            "reset" => alone(Self::Reset),
-            "bench" => Ok(Self::Bench(line)),
-            #[cfg(feature = "envelopes")]
-            "fetch" => alone(Self::Fetch),
-            #[cfg(feature = "envelopes")]
-            "attributes" => alone(Self::Attributes),
-            #[cfg(feature = "envelopes")]
-            "seal" => {
-                Sealing::parse(rest).map(Self::Seal).ok_or("seal <authority> '<policy or attributes>' <text>")
-            }
-            #[cfg(feature = "envelopes")]
-            "open" if !rest.is_empty() => Ok(Self::Open(rest)),
-            #[cfg(feature = "datagrams")]
-            "datagram" | "datagram-signed" if rest.is_empty() => Err("this command takes something"),
-            #[cfg(feature = "datagrams")]
-            "datagram" => Ok(Self::Datagram(rest)),
-            #[cfg(feature = "datagrams")]
-            "datagram-signed" => Ok(Self::SignedDatagram(rest)),
-            "provision" | "send" | "join" if rest.is_empty() => Err("this command takes something"),
-            "provision" => Ok(Self::Provision(rest)),
-            "send" => Ok(Self::Send(rest)),
-            "join" => Name::new(rest).map(Self::Join).map_err(|_| "not a name"),
-            _ => Err("no such command; try help"),
-        }
+    /// Reads a line; `None` if its word is not a command of every image.
+    ///
+    /// # Errors
+    /// What is wrong, for the operator, without repeating the line.
+    pub(crate) fn read(line: &ConsoleLine<'a>) -> Result<Option<Self>, &'static str> {
+        let command = match line.word {
+            "help" => line.alone(Self::Help)?,
+            "status" => line.alone(Self::Status)?,
+            "leave" => line.alone(Self::Leave)?,
+            "wipe" => line.alone(Self::Wipe)?,
+            "reset" => line.alone(Self::Reset)?,
+            "bench" => Self::Bench(line.line),
+            "provision" => Self::Provision(line.arguments()?),
+            "send" => Self::Send(line.arguments()?),
+            "join" => Self::Join(Name::new(line.arguments()?).map_err(|_| "not a name")?),
+            _ => return Ok(None),
+        };
+        Ok(Some(command))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    fn parse(line: &[u8]) -> Result<Command<'_>, &'static str> {
+        Command::read(&ConsoleLine::parse(line)?)?.ok_or("no such command")
+    }
 
     fn lines(bytes: &[u8]) -> Vec<Result<Vec<u8>, TooLong>> {
         let mut reader = LineReader::new();
@@ -206,42 +229,19 @@ mod tests {
 
     #[test]
     fn commands_are_read_strictly() {
-        assert_eq!(Command::parse(b" send  two  words "), Ok(Command::Send("two  words")));
-        assert_eq!(Command::parse(b"join alpha"), Ok(Command::Join(Name::new("alpha").unwrap())));
-        assert_eq!(Command::parse(b"bench sha 3"), Ok(Command::Bench("bench sha 3")));
+        assert_eq!(parse(b" send  two  words "), Ok(Command::Send("two  words")));
+        assert_eq!(parse(b"join alpha"), Ok(Command::Join(Name::new("alpha").unwrap())));
+        assert_eq!(parse(b"bench sha 3"), Ok(Command::Bench("bench sha 3")));
         for wrong in [&b"wipe it"[..], b"send", b"join a/b", b"Status", b"\xff", b"wipex"] {
-            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
+            assert!(parse(wrong).is_err(), "{wrong:?}");
         }
     }
 
-    #[cfg(feature = "datagrams")]
     #[test]
-    fn datagrams_take_all_of_the_text() {
-        assert_eq!(Command::parse(b"datagram  two  words "), Ok(Command::Datagram("two  words")));
-        assert_eq!(Command::parse(b"datagram-signed go"), Ok(Command::SignedDatagram("go")));
-        for wrong in [&b"datagram"[..], b"datagram-signed ", b"datagrams x", b"datagram-unsigned x"] {
-            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
-    #[cfg(feature = "envelopes")]
-    #[test]
-    fn what_is_sealed_names_authority_recipients_and_text() {
-        let sealing = Sealing { authority: "orders", target: "scout and \"a b\"", text: "go  'north'" };
-        assert_eq!(
-            Command::parse(b"seal orders  'scout and \"a b\"' go  'north'"),
-            Ok(Command::Seal(sealing))
-        );
-        for wrong in [
-            &b"seal"[..],
-            b"seal orders",
-            b"seal orders scout go",
-            b"seal orders 'scout",
-            b"seal orders 'scout' ",
-            b"open",
-        ] {
-            assert!(Command::parse(wrong).is_err(), "{wrong:?}");
-        }
+    fn text_is_shown_as_it_is_and_nothing_else_reaches_a_terminal() {
+        assert_eq!(Escaped(b"it's \"five\" ~ [ok]").to_string(), "it's \"five\" ~ [ok]");
+        assert_eq!(Escaped(b"a\\b\n\x1b[0m\xff\x7f").to_string(), "a\\x5cb\\x0a\\x1b[0m\\xff\\x7f");
+        assert_eq!(Escaped(&[]).to_string(), "");
     }
 
     proptest! {
@@ -249,7 +249,7 @@ mod tests {
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..9_000)) {
             for line in lines(&bytes).into_iter().flatten() {
                 prop_assert!(line.len() <= MAX_LINE);
-                let _ = Command::parse(&line);
+                let _ = parse(&line);
             }
         }
     }

@@ -19,7 +19,7 @@ pub trait DatagramTransport {
     /// Cancel-safe: a future dropped before it is ready has lost nothing.
     ///
     /// # Errors
-    /// Whatever the device reports. The node counts it, waits a little and tries again.
+    /// Whatever the device reports. The node waits a little and tries again.
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error>;
 
     /// Sends a datagram of at most [`mtu`](Self::mtu) bytes, or drops it.

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `run` | the loop over link, console, button and time |
 //! | `node` | the machine with state, session, time and randomness |
+//! | `parts` | what an image has beside that: envelopes, datagrams, broadcasts, quorums |
 //! | [`storage`] | the state in flash |
 //! | `randomness`, `clock` | what the board cannot take for granted |
 //! | `console` | lines and commands |
@@ -27,6 +28,7 @@ mod datagrams;
 mod error;
 mod hooks;
 mod node;
+mod parts;
 mod randomness;
 mod run;
 mod serial_line;
@@ -37,5 +39,6 @@ pub use board::{About, Board, ResetCause};
 pub use datagrams::{DatagramTransport, FrameErrors, RadioAddress};
 pub use error::StorageError;
 pub use hooks::{FaultCounters, Hooks, IndicatorState, Memory};
+pub use parts::is_heard;
 pub use run::run;
 pub use serial_line::SerialLine;

@@ -1,59 +1,46 @@
 //! The node: machine, stored state, gateway session, clock and randomness. Everything of a board but its line
 //! and console, whose input and output [`run`](crate::run) carries.
 
-#[cfg_attr(not(feature = "envelopes"), path = "node/attributes/absent.rs")]
-mod attributes;
-#[cfg_attr(not(feature = "broadcasts"), path = "node/broadcasts/absent.rs")]
-mod broadcasts;
+mod board_state;
+mod commands;
 mod connections;
-mod console_commands;
-#[cfg(feature = "envelopes")]
-mod envelopes;
-#[cfg_attr(not(feature = "datagrams"), path = "node/group_datagrams/absent.rs")]
-mod group_datagrams;
+pub(crate) mod gateway;
 mod persistence;
-mod reports;
+mod status;
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::Ristretto255;
 use quiver_enrolment::Kgcs;
-use quiver_group::edge::{EdgeCommand, EdgeStatus, EdgeTiming, Provisioning};
+use quiver_group::edge::{EdgeStatus, EdgeTiming};
 use quiver_group::{Edge, EdgeConfig};
-use quiver_link::{BoardEndpoint, BoardEvent, BoardReport, EndpointLimits, Route as LinkRoute, Wants};
-use quiver_machine::{Destination, Either, Input, Machine, Now, Output, Peer, Route, Snapshot, Via};
+use quiver_link::{BoardEvent, Route as LinkRoute, Via as LinkVia, Wants};
+use quiver_machine::{Either, Input, Machine, MachinePart, Output, Peer, Route, Via};
 use rand_core::CryptoRngCore;
 
-use self::attributes::{Attributes, Parts, parts};
-use self::broadcasts::Broadcasts;
-use self::connections::Connections;
-use self::group_datagrams::GroupDatagrams;
-use crate::clock::GatewayClock;
+pub(crate) use self::board_state::BoardState;
+use self::persistence::FlashStore;
 use crate::console::LineReader;
+use crate::parts::{BoardPart, PartContext, PartRequest};
 use crate::randomness::Randomness;
 use crate::storage::Storage;
 use crate::stored_state::StoredState;
 use crate::{About, FrameErrors, Hooks, IndicatorState, RadioAddress};
 
 pub(crate) type S = Ristretto255;
-/// The edge with what this image has beside it.
-type ImageEdge = quiver_machine::Node<Edge<S>, Parts>;
+/// The edge with the machine that the parts have beside it.
+type BoardMachine<P> = quiver_machine::Node<Edge<S>, <P as BoardPart>::Beside>;
 /// Commands of the machine.
-type EdgeNodeCommand = <ImageEdge as Machine>::Command;
+type MachineCommand<P> = <BoardMachine<P> as Machine>::Command;
 
 /// The longest message that a board takes, in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024;
 /// The longest revocation list that a board takes, in bytes: without its edges, it has some 330 leaders.
 const MAX_LIST: u32 = 8 * 1024;
 const _: () = assert!(MAX_LIST as usize == quiver_ainq::BOARD_REVOCATION_LIST_LEN);
-/// Delay before a failed operation is tried again.
-const RETRY: Duration = Duration::from_secs(5);
-/// The same for writes to flash that fail again and again.
-const RETRY_MAX: Duration = Duration::from_secs(600);
 /// Time without an answer from a leader after which the board asks for one.
 const PROBE: Duration = Duration::from_secs(300);
 /// Greatest age of a leader's last answer at which the board counts as served: a few tries after [`PROBE`].
@@ -64,212 +51,165 @@ const SENDERS: u32 = 32;
 /// Period of the reports of counters to the gateway.
 const REPORT: Duration = Duration::from_secs(60);
 
-/// Returns true if a medium that carries datagrams of this length is a radio.
-const fn is_radio(mtu: usize) -> bool {
-    mtu < 512
-}
-
-/// Link limits for a medium that carries datagrams of this length.
-fn limits(mtu: usize) -> EndpointLimits {
-    let limits =
-        if is_radio(mtu) { EndpointLimits::radio(MAX_MESSAGE) } else { EndpointLimits::line(MAX_MESSAGE) };
-    EndpointLimits { mtu, ..limits }
-}
-
 /// See the [module](self).
-pub(crate) struct BoardEdgeNode<F, R> {
-    pub(crate) about: About,
-    storage: Storage<F>,
-    /// True if the flash has been looked at.
-    loaded: bool,
-    retry_at: Duration,
-    patience: Duration,
-    /// Delay before the state that was replaced by a too long one is restored.
-    relapse: Duration,
-    random: Randomness<R>,
-    /// True if the console knows that randomness fails.
-    reported_faulty: bool,
-    clock: GatewayClock,
-    settings: Option<Provisioning<S>>,
-    machine: Option<Box<ImageEdge>>,
+pub(crate) struct BoardEdgeNode<F, R, P: BoardPart> {
+    pub(crate) board: BoardState<R>,
+    store: FlashStore<F>,
+    parts: P,
+    machine: Option<Box<BoardMachine<P>>>,
+    /// Deadline of the machine.
     deadline: Option<Duration>,
-    attributes: Attributes,
-    group_datagrams: GroupDatagrams,
-    broadcasts: Broadcasts,
-    /// Snapshot that must be durable before the held message is sent.
-    unsaved: Option<Snapshot>,
-    held: Option<(Destination, Vec<u8>)>,
-    pub(crate) endpoint: BoardEndpoint,
-    mtu: usize,
-    connections: Connections,
     lines: LineReader,
-    /// Text that waits for the console.
-    pub(crate) out: String,
-    report: BoardReport,
     next_report: Duration,
     pub(crate) frame_errors: FrameErrors,
-    pub(crate) link_errors: u32,
     /// The radio address, if there is one, when it may just have changed.
     pub(crate) moved: Option<Option<RadioAddress>>,
     pub(crate) must_reset: bool,
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
+impl<F: MultiwriteNorFlash, R: CryptoRngCore, P: BoardPart> BoardEdgeNode<F, R, P> {
     /// Boxed: it is large, and moving it would use the stack.
     #[inline(never)]
-    pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize) -> Box<Self> {
-        let mut random = Randomness::new(rng);
-        let endpoint = BoardEndpoint::new(limits(mtu), random.number(), Wants::default());
-        let mut node = Box::new(Self {
-            about,
-            storage,
-            loaded: false,
-            retry_at: Duration::ZERO,
-            patience: RETRY,
-            relapse: RETRY,
-            random,
-            reported_faulty: false,
-            clock: GatewayClock::default(),
-            settings: None,
+    pub(crate) fn new(about: About, storage: Storage<F>, rng: R, mtu: usize, parts: P) -> Box<Self> {
+        Box::new(Self {
+            board: BoardState::new(about, Randomness::new(rng), mtu),
+            store: FlashStore::new(storage),
+            parts,
             machine: None,
             deadline: None,
-            attributes: Attributes::none(),
-            group_datagrams: GroupDatagrams::none(),
-            broadcasts: Broadcasts::none(),
-            unsaved: None,
-            held: None,
-            endpoint,
-            mtu,
-            connections: Connections::default(),
             lines: LineReader::new(),
-            out: String::new(),
-            report: BoardReport::default(),
             next_report: Duration::ZERO,
             frame_errors: FrameErrors::default(),
-            link_errors: 0,
             moved: None,
             must_reset: false,
-        });
-        node.started();
-        node
+        })
+    }
+
+    /// Calls the parts with what they use of the node.
+    fn with_parts<T>(&mut self, now: Duration, act: impl FnOnce(&mut P, &mut PartContext<'_, R>) -> T) -> T {
+        let is_ready = self.is_ready();
+        let edge = self.machine.as_deref().map(|machine| &**machine);
+        let takes_extensions = P::Beside::TAKES_MESSAGES;
+        let (state_limit, board) = (self.store.limit(), &mut self.board);
+        act(&mut self.parts, &mut PartContext { now, is_ready, takes_extensions, edge, state_limit, board })
     }
 
     /// Starts anew with the gateway if the link now carries datagrams of another length: it is another
     /// medium.
     pub(crate) async fn use_mtu(&mut self, now: Duration, mtu: usize) {
-        if core::mem::replace(&mut self.mtu, mtu) == mtu {
+        if self.board.gateway.mtu == mtu {
             return;
         }
-        self.endpoint = BoardEndpoint::new(limits(mtu), self.random.number(), Wants::default());
-        self.group_datagrams = GroupDatagrams::none();
-        self.broadcasts = Broadcasts::none();
+        let start = self.board.random.number();
+        self.board.gateway.use_medium(mtu, start);
+        self.parts.medium_changed();
         self.want();
         self.part_with_all(now).await;
     }
 
     /// Takes a datagram from the medium: the gateway's, for this board or for all, or the group's.
     pub(crate) fn handle_datagram(&mut self, now: Duration, datagram: &[u8]) {
-        if !self.take_group_datagram(now, datagram) && !self.take_coded_frame(now, datagram) {
-            self.endpoint.handle_datagram(now, datagram);
+        if !self.with_parts(now, |parts, cx| parts.handle_datagram(cx, datagram)) {
+            self.board.gateway.endpoint.handle_datagram(now, datagram);
         }
+    }
+
+    /// The next datagram for the gateway.
+    pub(crate) fn poll_datagram(&mut self, clock: fn() -> Duration) -> Option<Vec<u8>> {
+        let datagram = self.board.gateway.endpoint.poll_datagram(clock());
+        datagram.or_else(|| self.parts.poll_datagram(&self.board, clock))
+    }
+
+    /// The next datagram for everybody on the medium.
+    pub(crate) fn poll_broadcast(&mut self, clock: fn() -> Duration) -> Option<Vec<u8>> {
+        self.parts.poll_broadcast(clock)
     }
 
     /// Does everything that is due. At most a handful of operations of the machine, with the watchdog fed
     /// between.
     pub(crate) async fn work(&mut self, now: Duration, hooks: &mut impl Hooks) {
-        if !self.loaded && self.retry_at <= now {
+        if !self.store.is_loaded() && self.store.may_retry(now) {
             self.load(now).await;
         }
-        self.endpoint.handle_timeout(now);
+        self.board.gateway.endpoint.handle_timeout(now);
         while self.is_fit(now).await {
-            let Some(event) = self.endpoint.poll_event() else { break };
+            let Some(event) = self.board.gateway.endpoint.poll_event() else { break };
             self.handle_gateway_event(now, event).await;
             hooks.alive();
         }
-        self.step_broadcasts(now).await;
-        if let Some(input) = self.due_input(now)
-            && self.is_fit(now).await
-        {
-            self.input(now, input).await;
+        let mut is_due = self.deadline.is_some_and(|at| at <= now);
+        while self.feed(now, core::mem::take(&mut is_due)) {
+            self.drain(now).await;
+            hooks.alive();
         }
-        self.step_attributes(now).await;
-        self.step_group_datagrams(now);
+        self.with_parts(now, |parts, cx| parts.step(cx));
         self.want();
-        self.endpoint.set_served(now, self.is_served(now));
-        if self.next_report <= now && self.endpoint.has_session() {
+        let is_served = self.is_served(now);
+        self.board.gateway.endpoint.set_served(now, is_served);
+        if self.next_report <= now && self.board.gateway.endpoint.has_session() {
             self.next_report = now.saturating_add(REPORT);
             self.send_report(now, hooks);
         }
     }
 
     /// Deadline by which [`work`](Self::work) must be called.
-    pub(crate) fn due(&self) -> Option<Duration> {
-        let blocked = !self.loaded || self.unsaved.is_some();
-        let machine = if blocked { Some(self.retry_at) } else { self.deadline };
-        let attributes = self.attributes.due().filter(|_| !blocked && self.can_fetch());
-        let on_air = self.group_datagrams.due().into_iter().chain(self.broadcasts.due()).min();
-        let report = self.endpoint.has_session().then_some(self.next_report);
-        [machine, attributes, on_air, report, self.endpoint.timeout()].into_iter().flatten().min()
+    pub(crate) fn due(&mut self, now: Duration) -> Option<Duration> {
+        let machine = self.store.blocked_until().or(self.deadline);
+        let parts = self.with_parts(now, |parts, cx| parts.due(cx));
+        let endpoint = &self.board.gateway.endpoint;
+        let report = endpoint.has_session().then_some(self.next_report);
+        [machine, parts, report, endpoint.timeout()].into_iter().flatten().min()
     }
 
-    /// Input that the machine is to be given now: its deadline has come, or datagrams come under a key that
-    /// is not known.
-    fn due_input(&mut self, now: Duration) -> Option<Input<'static, EdgeNodeCommand>> {
-        if self.group_datagrams.take_question() {
-            return Some(Input::Command(Either::Left(EdgeCommand::CatchUp)));
-        }
-        self.deadline.filter(|at| *at <= now).map(|_| Input::Timeout)
+    /// Returns true if an input can be taken, as far as is known: the state before is durable, and randomness was well.
+    const fn is_ready(&self) -> bool {
+        self.store.is_loaded() && self.store.is_durable() && !self.board.random.is_faulty()
     }
 
-    /// Returns true if an input can be taken: the state before is durable, and there is randomness.
+    /// Returns true if an input can be taken. Looks whether randomness is well, and tries again to make the state
+    /// before durable.
     async fn is_fit(&mut self, now: Duration) -> bool {
-        if !self.loaded {
+        if !self.store.is_loaded() || !self.board.check_randomness(now) {
             return false;
         }
-        let healthy = self.random.generator(now).is_some();
-        if self.reported_faulty == healthy {
-            self.reported_faulty = !healthy;
-            self.report_randomness(healthy);
-        }
-        if !healthy {
-            return false;
-        }
-        (self.unsaved.is_none() && self.held.is_none()) || (self.retry_at <= now && self.drain(now).await)
+        self.store.is_durable() || (self.store.may_retry(now) && self.drain(now).await)
     }
 
     /// Feeds the machine an input and executes its outputs.
-    async fn input(&mut self, now: Duration, input: Input<'_, EdgeNodeCommand>) {
+    async fn input(&mut self, now: Duration, input: Input<'_, MachineCommand<P>>) {
         self.advance(now, input);
         self.drain(now).await;
     }
 
     /// Apart from what waits, so that the stack under the machine's deepest calls holds nothing else.
     #[inline(never)]
-    fn advance(&mut self, now: Duration, input: Input<'_, EdgeNodeCommand>) {
-        let times = Now { monotonic: now, unix: self.clock.unix(now) };
-        if let (Some(machine), Some(rng)) = (&mut self.machine, self.random.generator(now)) {
+    fn advance(&mut self, now: Duration, input: Input<'_, MachineCommand<P>>) {
+        let times = self.board.times(now);
+        if let (Some(machine), Some(rng)) = (&mut self.machine, self.board.random.generator(now)) {
             machine.handle_input(times, input, rng);
-            self.group_datagrams.machine_changed();
+            self.parts.machine_changed();
         }
     }
 
     /// Executes the machine's outputs in order. False if something could not be made durable: the rest waits.
     async fn drain(&mut self, now: Duration) -> bool {
         loop {
-            if self.held.is_some() && !self.save(now).await {
+            if self.store.holds() && !self.save(now).await {
                 return false;
             }
-            if let Some((to, payload)) = self.held.take() {
-                self.transmit(to, payload);
+            if let Some((to, payload)) = self.store.take_held() {
+                self.board.gateway.transmit(to, payload);
             }
             let Some(machine) = &mut self.machine else { return true };
             match machine.poll_output() {
-                // Of several snapshots in a row only the last one matters, and flash wears.
-                Output::Persist(state) => self.unsaved = Some(state.into_left()),
-                Output::Transmit { to, payload } => self.held = Some((to, payload)),
-                Output::Event(Either::Left(event)) => self.print_event(event),
-                Output::Event(Either::Right(event)) => self.print_part_event(event),
-                Output::Block(peer) => self.block(peer),
+                Output::Persist(state) => self.store.must_save(state.into_left()),
+                Output::Transmit { to, payload } => self.store.hold(to, payload),
+                Output::Event(Either::Left(event)) => {
+                    self.parts.edge_event(&mut self.board, &event);
+                    self.board.report_event(event);
+                }
+                Output::Event(Either::Right(event)) => self.parts.beside_event(&mut self.board, event),
+                Output::Block(peer) => self.board.gateway.block(peer),
                 // A board relays for nobody and penalises nobody.
                 Output::Relay { .. } | Output::Penalize { .. } | Output::Disconnect(_) => {}
                 Output::Timeout(at) => {
@@ -280,41 +220,66 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         }
     }
 
+    /// Feeds the machine its timeout if that is due, or else executes the next request of a part. False if there is
+    /// nothing to do, or nothing can be done now. The caller drains the machine: with one place that waits, the image is
+    /// smaller than with one for each request.
+    #[inline(never)]
+    fn feed(&mut self, now: Duration, is_due: bool) -> bool {
+        if !self.is_ready() {
+            return false;
+        }
+        if is_due {
+            self.advance(now, Input::Timeout);
+            return true;
+        }
+        match self.with_parts(now, |parts, cx| parts.poll_request(cx)) {
+            None => return false,
+            Some(PartRequest::Command(command)) => self.advance(now, Input::Command(command)),
+            Some(PartRequest::Publication { from, bytes }) => {
+                self.advance(now, Input::Received { from, via: Via::Group, bytes: &bytes });
+            }
+            Some(PartRequest::Store(state)) => self.store.must_save(state),
+        }
+        true
+    }
+
     /// Handles an event of the link to the gateway.
     async fn handle_gateway_event(&mut self, now: Duration, event: BoardEvent) {
         match event {
             BoardEvent::Begun { unix_time } => {
-                self.clock.begin(unix_time, now);
+                self.board.clock.begin(unix_time, now);
                 self.next_report = now;
-                self.announce_broadcasts();
-                self.print_line(format_args!("gateway connected time {}", self.clock.unix(now)));
+                self.parts.session_began(&mut self.board);
+                let time = self.board.clock.unix(now);
+                self.print_line(format_args!("gateway connected time {time}"));
             }
-            BoardEvent::Time { unix_time } => self.clock.adjust(unix_time, now),
+            BoardEvent::Time { unix_time } => self.board.clock.adjust(unix_time, now),
             BoardEvent::Connected { peer, route } => {
                 let route = match route {
                     LinkRoute::Kgc => Route::Kgc,
                     LinkRoute::Leader => Route::Leader,
                 };
-                if let Some(peer) = self.connections.connected(peer, route) {
+                if let Some(peer) = self.board.gateway.connections.connected(peer, route) {
                     self.input(now, Input::Connected { peer, route }).await;
-                    self.fetch_from(now, peer, route).await;
+                    self.with_parts(now, |parts, cx| parts.connected(cx, peer, route));
                 }
             }
             BoardEvent::Disconnected { peer } => {
-                if let Some(peer) = self.connections.disconnected(peer) {
+                if let Some(peer) = self.board.gateway.connections.disconnected(peer) {
                     self.part_with(now, peer).await;
                 }
             }
             BoardEvent::Received { from, via, bytes } => {
-                if let Some(from) = self.connections.peer(from)
-                    && !self.fetched(now, from, &bytes).await
-                {
-                    let via = match via {
-                        quiver_link::Via::Peer => Via::Peer,
-                        quiver_link::Via::Group => Via::Group,
-                    };
-                    self.input(now, Input::Received { from, via, bytes: &bytes }).await;
+                // A peer of which the board does not know is one too many for it.
+                let Some(from) = self.board.gateway.connections.peer(from) else { return };
+                if self.with_parts(now, |parts, cx| parts.received(cx, from, &bytes)) {
+                    return;
                 }
+                let via = match via {
+                    LinkVia::Peer => Via::Peer,
+                    LinkVia::Group => Via::Group,
+                };
+                self.input(now, Input::Received { from, via, bytes: &bytes }).await;
             }
             BoardEvent::Lost => {
                 self.print_line(format_args!("gateway lost"));
@@ -324,74 +289,61 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     }
 
     async fn part_with_all(&mut self, now: Duration) {
-        while let Some(peer) = self.connections.pop() {
+        while let Some(peer) = self.board.gateway.connections.pop() {
             self.part_with(now, peer).await;
         }
     }
 
     async fn part_with(&mut self, now: Duration, peer: Peer) {
         self.input(now, Input::Disconnected { peer }).await;
-        self.fetch_without(now, peer).await;
+        self.with_parts(now, |parts, cx| parts.disconnected(cx, peer));
     }
 
-    /// Creates the machine for these settings and connects it to all current peers.
-    async fn set_up(&mut self, now: Duration, stored: StoredState) {
-        self.create_machine(now, stored);
+    /// Connects a new machine to all current peers.
+    async fn connect_machine(&mut self, now: Duration) {
         self.deadline = Some(Duration::ZERO);
-        for (peer, route) in self.connections.renamed() {
+        for (peer, route) in self.board.gateway.connections.renamed() {
             self.input(now, Input::Connected { peer, route }).await;
         }
     }
 
+    /// Creates the machine for these settings. Apart from what waits, because settings take more than a kilobyte of the
+    /// stack.
     #[inline(never)]
-    #[cfg_attr(
-        not(feature = "envelopes"),
-        expect(clippy::unit_arg, reason = "without envelopes there are no parts")
-    )]
     fn create_machine(&mut self, now: Duration, stored: StoredState) {
-        let StoredState { mut settings, keyring, state } = stored;
+        let StoredState { mut settings, record, state } = stored;
         let config = EdgeConfig {
             deployment: settings.deployment.clone(),
             group: settings.group.clone(),
             token: settings.token.take().filter(|_| state.is_none()),
-            kgcs: Self::kgcs(&settings),
+            // Others than a single KGC are provisioned for a part alone.
+            kgcs: P::kgcs(&settings).unwrap_or_else(Kgcs::single),
             timing: EdgeTiming { probe: Some(PROBE), ..EdgeTiming::default() },
         };
         let kem = settings.kem;
-        self.clock.set_floor(settings.time, now);
+        self.board.clock.set_floor(settings.time, now);
         self.moved = Some(settings.radio.map(|place| RadioAddress { pan: place.pan, short: place.address }));
-        self.settings = Some(settings);
-        self.take_attributes(&keyring, state.as_ref());
-        self.group_datagrams.machine_changed();
+        self.board.settings = Some(settings);
+        self.parts.restore(&mut self.board, &record, state.as_ref());
         match Edge::new(config, state.as_ref()) {
             Ok(machine) => {
                 let machine = machine.with_kem(kem).with_senders(SENDERS).with_list_limit(MAX_LIST);
-                self.machine = Some(Box::new(ImageEdge::new(machine, parts())));
+                self.machine = Some(Box::new(BoardMachine::<P>::new(machine, P::beside())));
             }
-            Err(error) => self.report_restore_error(&error),
+            Err(error) => self.board.report_restore_error(&error),
         }
-    }
-
-    #[cfg(feature = "quorum")]
-    fn kgcs(settings: &Provisioning<S>) -> Kgcs<S> {
-        Kgcs::quorum(settings.kgcs.clone())
-    }
-
-    /// Single KGC, because others are not provisioned.
-    #[cfg(not(feature = "quorum"))]
-    fn kgcs(_: &Provisioning<S>) -> Kgcs<S> {
-        Kgcs::single()
+        self.parts.machine_changed();
     }
 
     /// Sends the gateway the connections that the board wants.
     fn want(&mut self) {
-        let status = self.machine.as_deref().map(|machine| machine.status());
+        let status = self.status();
         let group = status.as_ref().and_then(|status| status.group.as_ref());
         let enrolling = status.as_ref().is_some_and(|status| status.name.is_none());
-        let kgc = enrolling || self.attributes.is_fetching();
+        let kgc = enrolling || self.parts.wants_kgcs();
         // A group's name has the same alphabet here and there.
         if let Ok(wants) = Wants::new(group.map(quiver_ainq::Name::as_str), kgc) {
-            self.endpoint.set_wants(wants);
+            self.board.gateway.endpoint.set_wants(wants);
         }
     }
 
@@ -399,8 +351,10 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
     /// with it, connected to a leader, and has an answer from one that is not old. The connection is the
     /// gateway's word alone; an answer is a leader's.
     fn is_served(&self, now: Duration) -> bool {
+        // A board that is not provisioned wants nothing.
         let Some(status) = self.status() else { return true };
-        let follows = status.synced && self.connections.has(Route::Leader) && answered_lately(&status, now);
+        let has_leader = self.board.gateway.connections.has(Route::Leader);
+        let follows = status.synced && has_leader && answered_lately(&status, now);
         status.name.is_some() && (follows || status.group.is_none())
     }
 
@@ -410,16 +364,17 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
 
     /// State of the node, for LEDs.
     pub(crate) fn state(&self, now: Duration) -> IndicatorState {
+        let is_faulty = self.board.random.is_faulty();
         let Some(status) = self.status() else {
-            return if self.loaded && self.settings.is_none() && !self.random.is_faulty() {
+            return if self.store.is_loaded() && self.board.settings.is_none() && !is_faulty {
                 IndicatorState::Unprovisioned
             } else {
                 IndicatorState::Fault
             };
         };
         match status {
-            _ if !self.loaded || self.unsaved.is_some() || self.random.is_faulty() => IndicatorState::Fault,
-            _ if !self.endpoint.has_session() => IndicatorState::NoGateway,
+            _ if self.store.blocked_until().is_some() || is_faulty => IndicatorState::Fault,
+            _ if !self.board.gateway.endpoint.has_session() => IndicatorState::NoGateway,
             EdgeStatus { name: None, .. } => IndicatorState::Enrolling,
             EdgeStatus { synced: false, .. } => IndicatorState::Joining,
             status if answered_lately(&status, now) => IndicatorState::Member,

@@ -9,6 +9,7 @@ use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use rand_core::CryptoRngCore;
 
 use crate::node::BoardEdgeNode;
+use crate::parts::{BoardPart, image_parts};
 use crate::storage::Storage;
 use crate::{Board, DatagramTransport, Hooks, IndicatorState};
 
@@ -43,7 +44,7 @@ where
         Err(error) => report_unusable_flash(console, hooks, &error).await,
     };
     hooks.alive();
-    let node = BoardEdgeNode::new(about, storage, rng, link.mtu());
+    let node = BoardEdgeNode::new(about, storage, rng, link.mtu(), image_parts());
     let buffer = alloc::vec![0; link.mtu()];
     let mut event_loop = EventLoop {
         link,
@@ -98,11 +99,11 @@ async fn report_unusable_flash(
 }
 
 /// The node among its devices.
-struct EventLoop<L, C, F, R, H> {
+struct EventLoop<L, C, F, R, H, P: BoardPart> {
     link: L,
     console: C,
     hooks: H,
-    node: alloc::boxed::Box<BoardEdgeNode<F, R>>,
+    node: alloc::boxed::Box<BoardEdgeNode<F, R, P>>,
     buffer: alloc::vec::Vec<u8>,
     typed: [u8; TYPED],
     /// True if a reader seems to be on the console.
@@ -119,24 +120,26 @@ enum BoardWakeup<E, F> {
     Time,
 }
 
-impl<L: DatagramTransport, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngCore, H: Hooks>
-    EventLoop<L, C, F, R, H>
+impl<L, C, F, R, H, P> EventLoop<L, C, F, R, H, P>
+where
+    L: DatagramTransport,
+    C: Read + Write,
+    F: MultiwriteNorFlash,
+    R: CryptoRngCore,
+    H: Hooks,
+    P: BoardPart,
 {
     /// Sends what there is to send; true if there is more.
     async fn send(&mut self) -> bool {
         for _ in 0..BURST {
-            let sent = if let Some(datagram) = self.node.endpoint.poll_datagram(now()) {
+            // A datagram that is not sent is lost, as any may be.
+            let _ = if let Some(datagram) = self.node.poll_datagram(now) {
                 with_timeout(SENDING, self.link.send(&datagram)).await
-            } else if let Some(datagram) = self.node.poll_confirmation(now) {
-                with_timeout(SENDING, self.link.send(&datagram)).await
-            } else if let Some(datagram) = self.node.poll_group_datagram(now()) {
+            } else if let Some(datagram) = self.node.poll_broadcast(now) {
                 with_timeout(SENDING, self.link.broadcast(&datagram)).await
             } else {
                 return false;
             };
-            if !matches!(sent, Ok(Ok(()))) {
-                self.node.link_errors = self.node.link_errors.saturating_add(1);
-            }
             self.hooks.alive();
         }
         true
@@ -144,7 +147,7 @@ impl<L: DatagramTransport, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngC
 
     /// Writes to the console what there is.
     async fn print(&mut self) {
-        let text = core::mem::take(&mut self.node.out);
+        let text = self.node.board.console.take();
         for piece in text.as_bytes().chunks(PIECE) {
             if !self.listened {
                 return;
@@ -161,7 +164,7 @@ impl<L: DatagramTransport, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngC
     async fn wait(&mut self, more: bool) {
         let at = now();
         let idle = at.saturating_add(IDLE);
-        let due = if more { at } else { self.node.due().map_or(idle, |due| due.min(idle)) };
+        let due = if more { at } else { self.node.due(at).map_or(idle, |due| due.min(idle)) };
         self.console_first = !self.console_first;
         let woken = self.next(due).await;
         self.node.frame_errors = self.link.frame_errors();
@@ -172,17 +175,14 @@ impl<L: DatagramTransport, C: Read + Write, F: MultiwriteNorFlash, R: CryptoRngC
                 let datagram = self.buffer.get(..len).unwrap_or_default();
                 self.node.handle_datagram(at, datagram);
             }
-            BoardWakeup::Link(Err(_)) => {
-                self.node.link_errors = self.node.link_errors.saturating_add(1);
-                Timer::after(PAUSE).await;
-            }
             BoardWakeup::Console(Ok(len)) if len > 0 => {
                 self.listened = true;
                 let typed = self.typed.get(..len).unwrap_or_default();
                 self.node.handle_typed(at, typed, &mut self.hooks).await;
             }
-            BoardWakeup::Console(_) => Timer::after(PAUSE).await,
-            BoardWakeup::Button => self.node.button().await,
+            // A device that fails is left alone for a while.
+            BoardWakeup::Link(Err(_)) | BoardWakeup::Console(_) => Timer::after(PAUSE).await,
+            BoardWakeup::Button => self.node.wipe().await,
         }
     }
 

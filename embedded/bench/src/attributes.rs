@@ -6,6 +6,7 @@
 //! the other way round.
 
 use alloc::format;
+use core::ops::ControlFlow;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Scheme, Universe};
 use quiver_policy::{AccessTree, AttributeSet};
@@ -17,6 +18,13 @@ use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::forest;
 use crate::runner::{Runner, Subject};
+
+/// Usage, as it is printed.
+pub(crate) const USAGE: &str = "\
+  abe <iterations> <scheme> [operation|all] [attributes] [tree]
+    schemes gpsw06 fabeo-kp fabeo-cp and yct14, which is broken; setup encrypt keygen decrypt;
+    1 to 30 attributes; tree 0 is their conjunction, 1 to 10 random
+";
 
 /// Whence all keys and trees come.
 const SEED: u64 = 1;
@@ -104,6 +112,33 @@ struct SchemeBenchOptions<'a> {
     operation: Option<&'a str>,
     attributes: usize,
     tree: u32,
+}
+
+impl<H: BenchTarget> Runner<'_, '_, H> {
+    /// Yields between two long steps that come before the first iteration.
+    async fn pause(&mut self) {
+        self.ended |= self.host.pause().await == ControlFlow::Break(());
+    }
+}
+
+// The schemes refuse nothing as long as the numbers are within their bounds.
+
+impl From<quiver_abe::AbeError> for BenchError {
+    fn from(_: quiver_abe::AbeError) -> Self {
+        Self::Failed("the scheme")
+    }
+}
+
+impl From<quiver_policy::Fault> for BenchError {
+    fn from(_: quiver_policy::Fault) -> Self {
+        Self::Failed("the attributes")
+    }
+}
+
+impl From<quiver_policy::PolicyError> for BenchError {
+    fn from(_: quiver_policy::PolicyError) -> Self {
+        Self::Failed("the policy")
+    }
 }
 
 /// `abe <iterations> <scheme> [operation|all] [attributes] [tree]`.

@@ -46,30 +46,5 @@ impl From<fmt::Error> for BenchError {
     }
 }
 
-#[cfg(feature = "abe")]
-mod schemes {
-    //! Errors of the schemes, which refuse nothing as long as the numbers are within their bounds.
-
-    use super::BenchError;
-
-    impl From<quiver_abe::AbeError> for BenchError {
-        fn from(_: quiver_abe::AbeError) -> Self {
-            Self::Failed("the scheme")
-        }
-    }
-
-    impl From<quiver_policy::Fault> for BenchError {
-        fn from(_: quiver_policy::Fault) -> Self {
-            Self::Failed("the attributes")
-        }
-    }
-
-    impl From<quiver_policy::PolicyError> for BenchError {
-        fn from(_: quiver_policy::PolicyError) -> Self {
-            Self::Failed("the policy")
-        }
-    }
-}
-
 /// A result with [`BenchError`].
 pub type Result<T, E = BenchError> = core::result::Result<T, E>;

@@ -15,6 +15,13 @@ use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
 
+/// Usage, as it is printed.
+pub(crate) const USAGE: &str = "\
+  group <iterations> [operation]       BLS12-381: sample-, add-, multiply- with g1 g2 gt, sample-fr,
+                                       hash-g1, hash-g2
+  pairing <iterations> [pairs]         the product of so many pairings
+";
+
 /// The domain of attributes' names.
 const DOMAIN: &str = "QUIVER-BENCH-with-BLS12381G1_XMD:SHA-256_SSWU_RO_";
 

@@ -14,6 +14,9 @@ use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
 
+/// Usage, as it is printed.
+pub(crate) const USAGE: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
+
 /// Bytes that a message has at most: those of the modulus without the padding's.
 const BYTES: Bounds = Bounds { what: "block size", least: 1, most: 128 - 11 };
 

@@ -63,12 +63,6 @@ impl<H: BenchTarget> Runner<'_, '_, H> {
         }
     }
 
-    /// Yields between two long steps that come before the first iteration.
-    #[cfg(feature = "abe")]
-    pub(crate) async fn pause(&mut self) {
-        self.ended |= self.host.pause().await == ControlFlow::Break(());
-    }
-
     /// Repeats an operation that needs nothing made before it.
     pub(crate) async fn repeat<T>(
         &mut self,

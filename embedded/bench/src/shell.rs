@@ -7,7 +7,7 @@ use crate::error::{BenchError, Result};
 use crate::runner::Runner;
 use crate::{About, BenchTarget, ainq, datagrams, kem, symmetric};
 
-/// Usage, as it is printed.
+/// Usage, as it is printed, but for optional benchmarks: those have their own.
 const USAGE: &str = "\
 usage: bench <benchmark> <iterations> […]
   aes-ecb <iterations> [blocks]        AES-128, blocks of 16 bytes one by one
@@ -19,23 +19,6 @@ usage: bench <benchmark> <iterations> […]
     rekey-flat rekey-tree evict-flat evict-tree, and these four with -unsigned
   datagram <iterations> [bytes]        the group's datagrams: sealed, opened, signed, announced
   kem <iterations> [set]               a pair and a decapsulation of ml-kem-768 or ml-kem-1024
-";
-
-#[cfg(feature = "rsa")]
-const USAGE_RSA: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
-
-#[cfg(feature = "pairing")]
-const USAGE_PAIRING: &str = "\
-  group <iterations> [operation]       BLS12-381: sample-, add-, multiply- with g1 g2 gt, sample-fr,
-                                       hash-g1, hash-g2
-  pairing <iterations> [pairs]         the product of so many pairings
-";
-
-#[cfg(feature = "abe")]
-const USAGE_ABE: &str = "\
-  abe <iterations> <scheme> [operation|all] [attributes] [tree]
-    schemes gpsw06 fabeo-kp fabeo-cp and yct14, which is broken; setup encrypt keygen decrypt;
-    1 to 30 attributes; tree 0 is their conjunction, 1 to 10 random
 ";
 
 /// Runs the benchmark that `line` names, with or without `bench` as its first word, and writes its figures,
@@ -109,10 +92,10 @@ const KNOWN: [&str; 11] =
 fn usage(out: &mut dyn Write) -> Result<()> {
     out.write_str(USAGE)?;
     #[cfg(feature = "rsa")]
-    out.write_str(USAGE_RSA)?;
+    out.write_str(crate::rivest::USAGE)?;
     #[cfg(feature = "pairing")]
-    out.write_str(USAGE_PAIRING)?;
+    out.write_str(crate::groups::USAGE)?;
     #[cfg(feature = "abe")]
-    out.write_str(USAGE_ABE)?;
+    out.write_str(crate::attributes::USAGE)?;
     Ok(())
 }

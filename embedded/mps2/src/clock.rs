@@ -1,4 +1,4 @@
-//! Time: embassy's driver over the dual timer, and the count of instructions.
+//! Time: embassy's driver over the dual timer, and its ticks.
 //!
 //! The first timer runs freely, at 25 MHz; the second is the alarm. Under QEMU's `-icount shift=0` an
 //! instruction takes one nanosecond, so that a tick is 40 instructions, exactly and repeatably; without it,
@@ -14,9 +14,6 @@ use tock_registers::interfaces::{Readable, Writeable};
 
 use crate::machine::{self, Interrupt, TICK_HZ};
 
-/// Instructions in a tick under `-icount shift=0`: each takes a nanosecond.
-#[cfg(feature = "bench")]
-const INSTRUCTIONS_PER_TICK: u64 = 1_000_000_000 / TICK_HZ as u64;
 const TICKS_PER_MICROSECOND: u64 = TICK_HZ as u64 / 1_000_000;
 
 const ONE_SHOT: u32 = 1;
@@ -45,25 +42,13 @@ pub(crate) fn start() {
 }
 
 /// Ticks since the start.
-fn ticks(cs: CriticalSection<'_>) -> u64 {
+pub(crate) fn ticks(cs: CriticalSection<'_>) -> u64 {
     let ticks = CLOCK.ticks.borrow(cs);
     // It counts down, and is read more often than it wraps.
     let low = u32::MAX - machine::timers()[0].value.get();
     let passed = low.wrapping_sub(ticks.get() as u32);
     ticks.set(ticks.get() + u64::from(passed));
     ticks.get()
-}
-
-/// Nanoseconds since the start, in steps of 40.
-#[cfg(feature = "bench")]
-pub(crate) fn nanoseconds() -> u64 {
-    critical_section::with(ticks) * (1_000_000_000 / u64::from(TICK_HZ))
-}
-
-/// Instructions since the start, in steps of 40. True under `-icount shift=0` alone.
-#[cfg(feature = "bench")]
-pub(crate) fn instructions() -> u64 {
-    critical_section::with(ticks) * INSTRUCTIONS_PER_TICK
 }
 
 /// The timers' interrupt.

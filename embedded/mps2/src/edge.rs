@@ -1,14 +1,24 @@
 //! The edge role: what this machine has, handed to the firmware's application.
 
+mod flash;
+mod options;
+mod random;
+
 use quiver_firmware::{About, Board, Hooks, IndicatorState, Memory, ResetCause, SerialLine};
 
-use crate::flash::Flash;
+use self::flash::Flash;
+use self::options::EmulationOptions;
+use self::random::Random;
 use crate::machine::Interrupt;
 use crate::machine::retained::{StartCause, retained};
-use crate::options::EmulationOptions;
-use crate::random::Random;
-use crate::uart::{self, Uart};
+use crate::uart::{self, ReceiveBuffer, Uart, UartState};
 use crate::{machine, watchdog};
+
+/// The line to the gateway.
+pub(crate) static LINK: UartState = {
+    static RECEIVED: ReceiveBuffer = ReceiveBuffer::new();
+    UartState::new(machine::uart::<0>, &RECEIVED)
+};
 
 /// Hooks of this machine. It has no LEDs and no button.
 struct Mps2;
@@ -42,8 +52,16 @@ impl Hooks for Mps2 {
     }
 }
 
+/// Runs the edge role.
+///
+/// # Panics
+/// If called twice: there is one line to the gateway.
+pub fn start() -> ! {
+    crate::start(|spawner| spawner.spawn(task().expect("there is one")))
+}
+
 #[embassy_executor::task]
-pub(crate) async fn task() {
+async fn task() {
     let mut words = [0; 512];
     let options = EmulationOptions::parse(machine::arguments(&mut words));
     let (boots, cause) = retained().start();
@@ -53,7 +71,7 @@ pub(crate) async fn task() {
         StartCause::Watchdog => ResetCause::Watchdog,
     };
     let rng = Random::new(&options, boots);
-    let link = Uart::start(&uart::LINK, &[Interrupt::Uart0Received, Interrupt::Uart0Sent]);
+    let link = Uart::start(&LINK, &[Interrupt::Uart0Received, Interrupt::Uart0Sent]);
     let console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
     let about = About { name: "mps2-an386", mcu: "Cortex-M4 (QEMU)", clock_hz: machine::TICK_HZ, reset };
     let flash = Flash::new(&options);

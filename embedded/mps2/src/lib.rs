@@ -10,27 +10,22 @@
 //! | `machine` | registers, memory, interrupts, semihosting: all `unsafe` code |
 //! | `clock` | time for embassy, and the count of instructions |
 //! | `uart` | lines |
-//! | `flash`, `machine::retained` | a flash that behaves like the nRF52840's; what outlives a reset |
-//! | `edge` | the firmware's application |
-//! | `random`, `options` | a seed from the command line in place of randomness; losses of power |
+//! | `edge` | the program `mps2-edge`: the firmware's application |
+//! | `edge::flash`, `machine::retained` | a flash that behaves like the nRF52840's; what outlives a reset |
+//! | `edge::random`, `edge::options` | a seed from the command line in place of randomness; losses of power |
 //! | `watchdog` | resets what hangs |
-//! | `shell` | the bench shell |
+//! | `shell` | the program `mps2-bench`: the bench shell |
 #![no_std]
 
 extern crate alloc;
 
 mod clock;
 #[cfg(feature = "edge")]
-mod edge;
-#[cfg(feature = "edge")]
-mod flash;
+pub mod edge;
+#[allow(dead_code, reason = "each program uses some of it")]
 mod machine;
-#[cfg(feature = "edge")]
-mod options;
-#[cfg(feature = "edge")]
-mod random;
 #[cfg(feature = "bench")]
-mod shell;
+pub mod shell;
 mod uart;
 mod watchdog;
 
@@ -48,22 +43,4 @@ fn start(task: impl FnOnce(Spawner)) -> ! {
     let executor = EXECUTOR.init(Executor::new(core::ptr::null_mut()));
     task(executor.spawner());
     machine::run(executor)
-}
-
-/// The edge role: the firmware's application.
-///
-/// # Panics
-/// If called twice: there is one line to the gateway.
-#[cfg(feature = "edge")]
-pub fn edge() -> ! {
-    start(|spawner| spawner.spawn(edge::task().expect("there is one")))
-}
-
-/// The bench shell, on the console.
-///
-/// # Panics
-/// If called twice: there is one console.
-#[cfg(feature = "bench")]
-pub fn bench() -> ! {
-    start(|spawner| spawner.spawn(shell::task().expect("there is one")))
 }

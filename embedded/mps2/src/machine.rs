@@ -7,7 +7,6 @@
 
 #![expect(unsafe_code, reason = "registers and memory at fixed addresses; each block says why it is sound")]
 
-#[cfg(feature = "edge")]
 pub(crate) mod retained;
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -126,7 +125,6 @@ pub(crate) fn heap() -> (usize, usize, usize) {
 }
 
 /// Starts over with the heap's peak.
-#[cfg(feature = "bench")]
 pub(crate) fn watch_heap() {
     HEAP.peak.store(HEAP.inner.used(), Ordering::Relaxed);
 }
@@ -137,7 +135,6 @@ pub(crate) fn stack_size() -> usize {
 }
 
 /// Bytes in use by the stack now.
-#[cfg(feature = "bench")]
 pub(crate) fn stack_used() -> usize {
     (&raw const _stack_start).addr() - cortex_m::register::msp::read() as usize
 }
@@ -153,7 +150,6 @@ pub(crate) fn stack_peak() -> usize {
 }
 
 /// Paints the unused part of the stack.
-#[cfg(feature = "bench")]
 pub(crate) fn watch_stack() {
     // Room below the stack pointer for this function, its callees and an interrupt.
     const MARGIN: usize = 512;
@@ -172,9 +168,7 @@ pub(crate) fn watch_stack() {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Interrupt {
-    #[cfg(feature = "edge")]
     Uart0Received = 0,
-    #[cfg(feature = "edge")]
     Uart0Sent = 1,
     Uart1Received = 2,
     Uart1Sent = 3,
@@ -200,7 +194,7 @@ pub(crate) fn enable(interrupts: &[Interrupt]) {
 unsafe fn DefaultHandler(number: i16) {
     match number {
         #[cfg(feature = "edge")]
-        0 | 1 => crate::uart::LINK.interrupted(),
+        0 | 1 => crate::edge::LINK.interrupted(),
         2 | 3 => crate::uart::CONSOLE.interrupted(),
         10 => crate::clock::interrupted(),
         // The watchdog's warning: whatever hangs, hangs. The reset follows.
@@ -241,7 +235,6 @@ pub(crate) fn run(executor: &'static Executor) -> ! {
 
 /// The arguments that QEMU was given by `-semihosting-config arg=...`, separated by spaces, up to the
 /// buffer's length.
-#[cfg(feature = "edge")]
 pub(crate) fn arguments(buffer: &mut [u8]) -> &str {
     buffer.fill(0);
     // SAFETY: the host writes at most so many bytes into the buffer, with a zero at the end.

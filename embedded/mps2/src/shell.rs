@@ -17,6 +17,9 @@ use crate::{clock, machine, watchdog};
 const LINE: usize = 128;
 const ABOUT: About<'static> = About { board: "mps2-an386", mcu: "Cortex-M4 (QEMU)" };
 
+/// Nanoseconds in a tick: as many instructions under `-icount shift=0`, because each takes one.
+const TICK_NANOSECONDS: u64 = 1_000_000_000 / machine::TICK_HZ as u64;
+
 /// Memory in use when the measurement began, in bytes.
 #[derive(Default)]
 struct Mps2Host {
@@ -26,11 +29,12 @@ struct Mps2Host {
 
 impl BenchTarget for Mps2Host {
     fn now(&mut self) -> Duration {
-        Duration::from_nanos(clock::nanoseconds())
+        Duration::from_nanos(nanoseconds())
     }
 
+    /// True under `-icount shift=0` alone.
     fn instructions(&mut self) -> Option<u64> {
-        Some(clock::instructions())
+        Some(nanoseconds())
     }
 
     fn free_heap(&mut self) -> Option<usize> {
@@ -56,13 +60,26 @@ impl BenchTarget for Mps2Host {
     }
 }
 
+/// Nanoseconds since the start, in steps of 40.
+fn nanoseconds() -> u64 {
+    critical_section::with(clock::ticks) * TICK_NANOSECONDS
+}
+
 /// Runs a line and writes its output, or its error.
 pub(crate) async fn run(line: &str, out: &mut dyn core::fmt::Write) {
     let _ = quiver_bench::run(line, &ABOUT, &mut Mps2Host::default(), out).await;
 }
 
+/// Runs the bench shell, on the console.
+///
+/// # Panics
+/// If called twice: there is one console.
+pub fn start() -> ! {
+    crate::start(|spawner| spawner.spawn(task().expect("there is one")))
+}
+
 #[embassy_executor::task]
-pub(crate) async fn task() {
+async fn task() {
     let mut console = Uart::start(&uart::CONSOLE, &[Interrupt::Uart1Received, Interrupt::Uart1Sent]);
     loop {
         say(&mut console, "ready\n").await;

@@ -27,12 +27,6 @@ const DIVISOR: u32 = 16;
 /// Bytes of the buffer.
 const BUFFER: usize = 2048;
 
-/// The line to the gateway.
-#[cfg(feature = "edge")]
-pub(crate) static LINK: UartState = {
-    static RECEIVED: ReceiveBuffer = Pipe::new();
-    UartState::new(machine::uart::<0>, &RECEIVED)
-};
 /// The console.
 pub(crate) static CONSOLE: UartState = {
     static RECEIVED: ReceiveBuffer = Pipe::new();
@@ -40,7 +34,7 @@ pub(crate) static CONSOLE: UartState = {
 };
 
 /// Bytes received that wait to be read. Apart from what does not begin as zeros, which takes flash.
-type ReceiveBuffer = Pipe<CriticalSectionRawMutex, BUFFER>;
+pub(crate) type ReceiveBuffer = Pipe<CriticalSectionRawMutex, BUFFER>;
 
 /// State that a UART shares with its interrupt.
 pub(crate) struct UartState {
@@ -50,7 +44,10 @@ pub(crate) struct UartState {
 }
 
 impl UartState {
-    const fn new(registers: fn() -> &'static UartRegisters, received: &'static ReceiveBuffer) -> Self {
+    pub(crate) const fn new(
+        registers: fn() -> &'static UartRegisters,
+        received: &'static ReceiveBuffer,
+    ) -> Self {
         Self { registers, received, sent: AtomicWaker::new() }
     }
 

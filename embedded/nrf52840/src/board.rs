@@ -15,23 +15,34 @@ use embassy_nrf::interrupt::Priority;
 use embassy_nrf::{Peri, peripherals};
 use quiver_firmware::ResetCause;
 
-/// The board's name.
-pub const NAME: &str = if cfg!(feature = "dongle") {
-    "nrf52840dongle"
+/// The boards that images are built for.
+enum BoardKind {
+    DevelopmentKit,
+    Dongle,
+    Feather,
+}
+
+/// The board of this image.
+const BOARD: BoardKind = if cfg!(feature = "dongle") {
+    BoardKind::Dongle
 } else if cfg!(feature = "feather") {
-    "feather_nrf52840_express"
+    BoardKind::Feather
 } else {
-    "nrf52840dk"
+    BoardKind::DevelopmentKit
 };
 
-/// True for the development kit.
-const IS_DK: bool = !cfg!(any(feature = "dongle", feature = "feather"));
+/// The board's name.
+pub const NAME: &str = match BOARD {
+    BoardKind::DevelopmentKit => "nrf52840dk",
+    BoardKind::Dongle => "nrf52840dongle",
+    BoardKind::Feather => "feather_nrf52840_express",
+};
 
 /// The processor's clock in Hz.
 pub const CLOCK_HZ: u32 = 64_000_000;
 
 /// True if an LED is lit by a low level.
-const LIT_BY_LOW: bool = !cfg!(feature = "feather");
+const LIT_BY_LOW: bool = !matches!(BOARD, BoardKind::Feather);
 
 /// An LED.
 pub struct Led(Output<'static>);
@@ -164,7 +175,7 @@ fn config() -> Config {
     config.dcdc = DcdcConfig {
         reg0: false,
         // The dongle makes 3 V of USB's 5 V; an erased chip would make 1.8 V.
-        reg0_voltage: cfg!(feature = "dongle").then_some(embassy_nrf::config::Reg0Voltage::_3V0),
+        reg0_voltage: matches!(BOARD, BoardKind::Dongle).then_some(embassy_nrf::config::Reg0Voltage::_3V0),
         reg1: true,
     };
     // The UARTs have the highest priority: a half-full ring must be emptied within 90 ms. The clock comes
@@ -173,7 +184,7 @@ fn config() -> Config {
     config.gpiote_interrupt_priority = Priority::P5;
     config.debug = if cfg!(feature = "locked") {
         Debug::Disallowed
-    } else if IS_DK {
+    } else if matches!(BOARD, BoardKind::DevelopmentKit) {
         // Opens the port on chips that would lock it at every start: a board to develop with.
         Debug::Allowed
     } else {

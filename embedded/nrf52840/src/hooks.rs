@@ -1,5 +1,8 @@
 //! Watchdog, LEDs, button and reset, as the node wants them.
 
+#[cfg(feature = "bench")]
+mod bench;
+
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use cortex_m::peripheral::SCB;
@@ -103,9 +106,7 @@ impl Hooks for BoardHooks {
 
     #[cfg(feature = "bench")]
     async fn bench(&mut self, line: &str, out: &mut dyn core::fmt::Write) {
-        let about = quiver_bench::About { board: crate::board::NAME, mcu: "nRF52840" };
-        // Errors are in the output.
-        let _ = quiver_bench::run(line, &about, &mut Bench(self), out).await;
+        bench::run(self, line, out).await;
     }
 
     async fn wipe_button(&mut self) {
@@ -116,28 +117,5 @@ impl Hooks for BoardHooks {
         // Time for the output on a port to leave.
         Timer::after_millis(100).await;
         restart()
-    }
-}
-
-/// The host of the bench shell on this board: time to 30.5 µs, and no counter of instructions.
-#[cfg(feature = "bench")]
-struct Bench<'a>(&'a mut BoardHooks);
-
-#[cfg(feature = "bench")]
-impl quiver_bench::BenchTarget for Bench<'_> {
-    fn now(&mut self) -> core::time::Duration {
-        core::time::Duration::from_micros(embassy_time::Instant::now().as_micros())
-    }
-
-    fn free_heap(&mut self) -> Option<usize> {
-        let memory = memory::figures();
-        let free = memory.heap_size?.saturating_sub(memory.heap?);
-        usize::try_from(free).ok()
-    }
-
-    async fn pause(&mut self) -> core::ops::ControlFlow<()> {
-        self.0.alive();
-        embassy_futures::yield_now().await;
-        core::ops::ControlFlow::Continue(())
     }
 }

@@ -13,8 +13,7 @@ use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_sync::signal::Signal;
 use embassy_time::{Duration, Instant, Timer, with_timeout};
-use quiver_link::erasure::is_coded;
-use quiver_link::{BROADCAST, MAX_PSDU, RadioFrame, is_of_group};
+use quiver_link::{BROADCAST, MAX_PSDU, RadioFrame};
 
 use crate::bridge::GATEWAY;
 
@@ -144,8 +143,7 @@ fn is_wanted(frame: &[u8]) -> bool {
     // gateway takes neither.
     let for_all = frame.destination == BROADCAST
         && address != GATEWAY
-        && (cfg!(feature = "datagrams") && is_of_group(frame.datagram)
-            || cfg!(feature = "broadcasts") && frame.source == GATEWAY && is_coded(frame.datagram));
+        && quiver_firmware::is_heard(frame.datagram, frame.source == GATEWAY);
     frame.network == network && (frame.destination == address || for_all)
 }
 

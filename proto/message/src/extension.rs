@@ -25,7 +25,7 @@ pub(crate) const EXTENSIONS: bool = cfg!(feature = "extensions");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionMessage {
     number: u32,
-    /// A part of the received bytes, not a copy of them.
+    /// A part of the message's bytes, which were copied for it.
     content: Bytes,
     /// False if something else stands beside it, or its head is not the shortest. Judged by who knows its kind,
     /// because a message of an unknown kind is no offence whatever its form.
@@ -35,7 +35,7 @@ pub struct ExtensionMessage {
 /// The messages of one feature.
 pub trait Extension<S: Suite>: Sized {
     /// The number of each message among the bodies of `Message`, and the most bytes that its content may have, which are
-    /// counted before any of them is copied.
+    /// counted before any of them is read.
     const KINDS: &'static [(u32, usize)];
 
     /// Reads the content of the message with this number, one of [`KINDS`](Self::KINDS). A key in it is decoded as

@@ -184,7 +184,6 @@ impl<S: Suite> Message<S> {
         }
         // Copied once, as fields are parts of what they are read from.
         let shared = Bytes::copy_from_slice(bytes);
-        let kept = EXTENSIONS.then(|| shared.clone());
         let wire = wire::Message::decode(shared).map_err(|_| MessageError::NotProtobuf)?;
         // §1.1: the first 8 bytes of the fingerprint: distinguishes a misconfigured peer from a broken one.
         if Some(&*wire.deployment) != deployment.fingerprint().get(..FINGERPRINT_LEN) {
@@ -192,7 +191,9 @@ impl<S: Suite> Message<S> {
         }
         // Before its form is checked: a message of an unknown kind is no offence.
         if wire.body.is_none() {
-            let extension = kept.as_ref().and_then(ExtensionMessage::find);
+            // Copied once more, and not kept above, because boards would pay for that with every message.
+            let extension =
+                if EXTENSIONS { ExtensionMessage::find(&Bytes::copy_from_slice(bytes)) } else { None };
             return extension.map(Self::Extension).ok_or(MessageError::NoBody);
         }
         // One encoding for each message: what was signed or hashed is what is read.

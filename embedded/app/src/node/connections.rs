@@ -9,7 +9,7 @@ const MAX_CONNECTIONS: usize = 80;
 
 /// The connected connections. The machine never sees a number twice.
 #[derive(Debug, Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     list: Vec<Connection>,
     last: u64,
 }
@@ -54,14 +54,13 @@ impl Connections {
     }
 
     /// Connections on this route.
-    #[cfg(any(feature = "broadcasts", feature = "envelopes"))]
-    pub(super) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
+    pub(crate) fn on(&self, route: Route) -> impl Iterator<Item = Peer> + '_ {
         self.list.iter().filter(move |connection| connection.route == route).map(|connection| connection.peer)
     }
 
     /// Returns true if there is one to whom this leads.
-    pub(super) fn has(&self, route: Route) -> bool {
-        self.list.iter().any(|connection| connection.route == route)
+    pub(crate) fn has(&self, route: Route) -> bool {
+        self.on(route).next().is_some()
     }
 
     /// All of them under new names, for a new machine.

@@ -5,5 +5,5 @@
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
-    quiver_mps2::edge()
+    quiver_mps2::edge::start()
 }

@@ -4,7 +4,7 @@
 //! Pages of 4,096 bytes are erased as a whole, writing only clears bits, and a word may be written twice
 //! between erasures (nRF52840 Product Specification 1.7, section 4.3, *n*WRITE); a third time is a mistake of
 //! the program, which ends the emulation. Power can be lost, or the program hang, at any word: see
-//! [`EmulationOptions`](crate::options::EmulationOptions).
+//! [`EmulationOptions`](super::options::EmulationOptions).
 
 use embedded_storage_async::nor_flash::{
     ErrorType, MultiwriteNorFlash, NorFlash, NorFlashError, NorFlashErrorKind, ReadNorFlash,
@@ -13,8 +13,8 @@ use embedded_storage_async::nor_flash::{
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::options::{Cuts, EmulationOptions};
 use crate::machine::retained::{FLASH_LEN, StartCause, flash, retained};
-use crate::options::{Cuts, EmulationOptions};
 
 const PAGE: usize = 4096;
 const WRITES_PER_WORD: u8 = 2;

@@ -1,6 +1,6 @@
 //! Executes the commands of the console.
 
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use embedded_storage_async::nor_flash::MultiwriteNorFlash;
@@ -10,15 +10,19 @@ use quiver_group::edge::{EdgeCommand, MAX_PROVISIONING_LEN, Provisioning};
 use quiver_machine::{Either, Input};
 use rand_core::CryptoRngCore;
 
-use super::{BoardEdgeNode, EdgeNodeCommand, S};
+use super::{BoardEdgeNode, MachineCommand, S};
 use crate::Hooks;
-use crate::console::{Command, HELP};
+use crate::console::{Command, ConsoleLine, HELP};
+use crate::parts::{BesideCommand, BoardPart, CommandAnswer};
 use crate::stored_state::StoredState;
 
 /// The application channel on which the console sends.
 const CHANNEL: &str = "chat";
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
+/// Command of a line that is still to be executed.
+type LineCommand<'a, P> = Option<Either<Command<'a>, BesideCommand<P>>>;
+
+impl<F: MultiwriteNorFlash, R: CryptoRngCore, P: BoardPart> BoardEdgeNode<F, R, P> {
     /// Handles typed bytes.
     pub(crate) async fn handle_typed(&mut self, now: Duration, bytes: &[u8], hooks: &mut impl Hooks) {
         for byte in bytes {
@@ -26,8 +30,11 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
                 None => {}
                 Some(Err(_)) => self.print_line(format_args!("error line is too long")),
                 Some(Ok(line)) => {
-                    match Command::parse(&line) {
-                        Ok(command) => self.run_command(now, command, hooks).await,
+                    match self.read_line(now, &line) {
+                        Ok(Some(Either::Left(command))) => self.run_command(now, command, hooks).await,
+                        Ok(Some(Either::Right(command))) => self.command(now, Either::Right(command)).await,
+                        // A part has executed it.
+                        Ok(None) => {}
                         // Where a terminal echoes, what this board printed comes back, and an answer would, too, for
                         // ever.
                         Err(_) if line.starts_with(b"error ") => {}
@@ -39,19 +46,27 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         }
     }
 
-    /// Wipes the state because the button was held.
-    pub(crate) async fn button(&mut self) {
-        self.wipe().await;
+    /// Reads a line: the command that is to be executed, of every image (left) or for the machine beside the edge
+    /// (right). The error is the reason why it is none.
+    #[inline(never)]
+    fn read_line<'a>(&mut self, now: Duration, line: &'a [u8]) -> Result<LineCommand<'a, P>, &'static str> {
+        let line = ConsoleLine::parse(line)?;
+        if let Some(command) = Command::read(&line)? {
+            return Ok(Some(Either::Left(command)));
+        }
+        match self.with_parts(now, |parts, cx| parts.command(cx, &line)) {
+            CommandAnswer::Unknown => Err("no such command; try help"),
+            CommandAnswer::Malformed(reason) => Err(reason),
+            CommandAnswer::Done => Ok(None),
+            CommandAnswer::Command(command) => Ok(Some(Either::Right(command))),
+        }
     }
 
     async fn run_command(&mut self, now: Duration, command: Command<'_>, hooks: &mut impl Hooks) {
         match command {
             Command::Help => {
-                #[cfg(feature = "envelopes")]
-                crate::console::ENVELOPES.lines().for_each(|line| self.print_line(format_args!("{line}")));
-                #[cfg(feature = "datagrams")]
-                crate::console::DATAGRAMS.lines().for_each(|line| self.print_line(format_args!("{line}")));
-                HELP.lines().for_each(|line| self.print_line(format_args!("{line}")));
+                P::print_help(&mut self.board.console);
+                self.board.console.print_text(HELP);
             }
             Command::Status => self.print_status(now, hooks),
             Command::Provision(text) => self.provision(now, text).await,
@@ -64,32 +79,17 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
                 let command = EdgeCommand::Send { channel, data, signed: true };
                 self.command(now, Either::Left(command)).await;
             }
-            #[cfg(feature = "datagrams")]
-            Command::Datagram(text) => self.send_datagram(now, text, false),
-            #[cfg(feature = "datagrams")]
-            Command::SignedDatagram(text) => self.send_datagram(now, text, true),
-            #[cfg(feature = "envelopes")]
-            Command::Fetch => self.fetch(now),
-            #[cfg(feature = "envelopes")]
-            Command::Attributes => {
-                self.print_attributes();
-                self.print_line(format_args!("end"));
-            }
-            #[cfg(feature = "envelopes")]
-            Command::Seal(sealing) => self.seal(now, sealing).await,
-            #[cfg(feature = "envelopes")]
-            Command::Open(text) => self.open(now, text).await,
             Command::Wipe => self.wipe().await,
             Command::Reset => {
                 self.print_line(format_args!("resetting"));
                 self.must_reset = true;
             }
-            Command::Bench(line) => hooks.bench(line, &mut self.out).await,
+            Command::Bench(line) => hooks.bench(line, self.board.console.writer()).await,
         }
     }
 
     /// Hands a command to the machine, if it can take one.
-    pub(super) async fn command(&mut self, now: Duration, command: EdgeNodeCommand) {
+    async fn command(&mut self, now: Duration, command: MachineCommand<P>) {
         if self.machine.is_none() {
             self.print_line(format_args!("error not provisioned"));
         } else if !self.is_fit(now).await {
@@ -107,8 +107,8 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         }
     }
 
-    async fn try_provision(&mut self, now: Duration, text: &str) -> Result<(), alloc::string::String> {
-        if self.settings.is_some() {
+    async fn try_provision(&mut self, now: Duration, text: &str) -> Result<(), String> {
+        if self.board.settings.is_some() {
             return Err("provisioned already; wipe first".into());
         }
         let mut bytes = Zeroizing::new([0; MAX_PROVISIONING_LEN]);
@@ -119,14 +119,15 @@ impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
         if settings.token.is_none() {
             return Err("there is no token".into());
         }
-        if cfg!(not(feature = "quorum")) && settings.kgcs.len() > 1 {
+        if !P::TAKES_QUORUMS && settings.kgcs.len() > 1 {
             return Err("this image enrols with a single KGC, not with a quorum".into());
         }
         if !self.is_fit(now).await {
             return Err("not now: flash or randomness fail".into());
         }
         self.save_settings(now, &settings).await.map_err(|error| error.to_string())?;
-        self.set_up(now, StoredState { settings, keyring: Zeroizing::default(), state: None }).await;
+        self.create_machine(now, StoredState { settings, record: Zeroizing::default(), state: None });
+        self.connect_machine(now).await;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRng, Error, RngCore, SeedableRng, impls};
 
-use crate::options::EmulationOptions;
+use super::options::EmulationOptions;
 
 /// A stream that the command line determines, and that is different after each reset, as a real source's
 /// would be.

@@ -3,17 +3,20 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::time::Duration;
 
-use embedded_storage_async::nor_flash::MultiwriteNorFlash;
 use quiver_ainq::{Deployment, EpochPart};
 use quiver_link::ToGateway;
 use quiver_link::erasure::{Assembler, AssemblerLimits, CodedFrame, Confirmation, is_coded};
-use quiver_machine::{Input, Route, Via};
+use quiver_machine::Route;
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use super::{BoardEdgeNode, S, is_radio};
+use super::{BoardPart, PartContext, PartRequest};
+use crate::console::ConsoleOutput;
+use crate::node::gateway::is_radio;
+use crate::node::{BoardState, S};
 
 /// The longest message that a board takes as a broadcast, in bytes: an epoch that removes 60 of 2,000.
 const MAX_BROADCAST: usize = 8 * 1024;
@@ -30,7 +33,7 @@ const CONFIRM_AGAIN: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
 
 /// Broadcasts on their way.
-pub(super) struct Broadcasts {
+pub(super) struct BroadcastPart {
     /// Assembler of frames, from the first frame on.
     assembler: Option<Box<Assembler>>,
     /// One that is whole, with the digest in its frames, until the machine takes it.
@@ -47,13 +50,9 @@ struct Confirming {
     times: usize,
 }
 
-impl Broadcasts {
-    pub(super) const fn none() -> Self {
+impl BroadcastPart {
+    pub(super) const fn new() -> Self {
         Self { assembler: None, whole: None, confirming: None }
-    }
-
-    pub(super) fn due(&self) -> Option<Duration> {
-        self.confirming.as_ref().map(|confirming| confirming.at)
     }
 }
 
@@ -65,83 +64,100 @@ fn limits() -> AssemblerLimits {
 /// Returns true if bytes are a message of this deployment, and its wraps those that its header binds, if that is whole.
 /// A message that a false frame spoilt is tried again with other frames; the header's signature is for the
 /// machine to verify.
-fn is_intact(deployment: &Deployment<S>, bytes: &[u8]) -> bool {
+fn is_intact(deployment: &Deployment<S>, takes_extensions: bool, bytes: &[u8]) -> bool {
     match Message::decode(deployment, bytes) {
         Ok(Message::Rekey(rekey)) => match &rekey.part {
             Some(EpochPart::Delta(delta)) => delta.root() == rekey.header.entries_root,
             _ => true,
         },
-        // To a board without envelopes they are of no known kind.
-        Ok(Message::Extension(_)) if cfg!(not(feature = "envelopes")) => false,
+        // To a board whose parts take none they are of no known kind.
+        Ok(Message::Extension(_)) if !takes_extensions => false,
         Ok(message) => message.is_publication(),
         Err(_) => false,
     }
 }
 
-impl<F: MultiwriteNorFlash, R: CryptoRngCore> BoardEdgeNode<F, R> {
+impl BoardPart for BroadcastPart {
+    type Beside = ();
+
+    fn beside() {}
+
+    fn is_heard(datagram: &[u8], from_gateway: bool) -> bool {
+        from_gateway && is_coded(datagram)
+    }
+
     /// Tells the gateway of a new session that it may send broadcasts. On a line each board has its own.
-    pub(super) fn announce_broadcasts(&mut self) {
-        if is_radio(self.mtu) {
+    fn session_began<R>(&mut self, board: &mut BoardState<R>) {
+        if is_radio(board.gateway.mtu) {
             let max_message = u32::try_from(MAX_BROADCAST).unwrap_or(u32::MAX);
             // If it is lost, everything comes in the session.
-            let _ = self.endpoint.send(&ToGateway::TakesBroadcasts { max_message });
+            let _ = board.gateway.endpoint.send(&ToGateway::TakesBroadcasts { max_message });
         }
     }
 
     /// Takes a datagram from the medium if it is a frame of a broadcast.
-    pub(super) fn take_coded_frame(&mut self, now: Duration, datagram: &[u8]) -> bool {
+    fn handle_datagram<R: CryptoRngCore>(&mut self, cx: &mut PartContext<'_, R>, datagram: &[u8]) -> bool {
         if !is_coded(datagram) {
             return false;
         }
         // Only what the machine can take: the gateway sends the rest in the session.
-        let taken = self.broadcasts.whole.is_none() && self.connections.has(Route::Leader);
-        let (Some(settings), true) = (&self.settings, taken) else { return true };
-        let assembler = self.broadcasts.assembler.get_or_insert_with(|| Box::new(Assembler::new(limits())));
-        let accept = |message: &[u8]| is_intact(&settings.deployment, message);
-        let message = assembler.handle_frame(now, SOURCE, datagram, accept);
+        if self.whole.is_some() || !cx.board.gateway.connections.has(Route::Leader) {
+            return true;
+        }
+        // Without a deployment nothing tells a message from what false frames make.
+        let Some(settings) = &cx.board.settings else { return true };
+        let assembler = self.assembler.get_or_insert_with(|| Box::new(Assembler::new(limits())));
+        let accept = |message: &[u8]| is_intact(&settings.deployment, cx.takes_extensions, message);
+        let message = assembler.handle_frame(cx.now, SOURCE, datagram, accept);
         let digest = CodedFrame::decode(datagram).map(|frame| frame.digest);
         if let (Some(message), Ok(digest)) = (message, digest) {
-            self.broadcasts.whole = Some((digest, message));
+            self.whole = Some((digest, message));
         }
         true
     }
 
     /// Hands the machine a broadcast that is whole, and confirms it.
-    pub(super) async fn step_broadcasts(&mut self, now: Duration) {
-        if self.broadcasts.whole.is_none() || !self.is_fit(now).await {
-            return;
-        }
+    fn poll_request<R: CryptoRngCore>(
+        &mut self,
+        cx: &mut PartContext<'_, R>,
+    ) -> Option<PartRequest<Infallible>> {
         // A publication has no sender on the link: any leader may have relayed it.
-        let (Some(from), Some((digest, bytes))) =
-            (self.connections.on(Route::Leader).next(), self.broadcasts.whole.take())
-        else {
-            return;
-        };
-        self.input(now, Input::Received { from, via: Via::Group, bytes: &bytes }).await;
-        // Not before: while the machine computes, the radio's queue holds a few frames of what comes next.
-        self.broadcasts.confirming = Some(Confirming { digest, at: now, times: 0 });
+        let from = cx.board.gateway.connections.on(Route::Leader).next()?;
+        let (digest, bytes) = self.whole.take()?;
+        // Nothing is sent before the machine has taken it: while that computes, the radio's queue holds a few frames of
+        // what comes next.
+        self.confirming = Some(Confirming { digest, at: cx.now, times: 0 });
+        Some(PartRequest::Publication { from, bytes })
+    }
+
+    fn due<R: CryptoRngCore>(&self, _: &PartContext<'_, R>) -> Option<Duration> {
+        self.confirming.as_ref().map(|confirming| confirming.at)
+    }
+
+    fn medium_changed(&mut self) {
+        *self = Self::new();
     }
 
     /// The next datagram that tells the gateway of a broadcast.
-    pub(crate) fn poll_confirmation(&mut self, now: impl FnOnce() -> Duration) -> Option<Vec<u8>> {
-        self.broadcasts.confirming.as_ref()?;
-        let now = now();
-        let confirming = self.broadcasts.confirming.as_mut().filter(|confirming| confirming.at <= now)?;
+    fn poll_datagram<R>(&mut self, board: &BoardState<R>, clock: fn() -> Duration) -> Option<Vec<u8>> {
+        self.confirming.as_ref()?;
+        let now = clock();
+        let confirming = self.confirming.as_mut().filter(|confirming| confirming.at <= now)?;
         let digest = confirming.digest;
         if let Some(delay) = CONFIRM_AGAIN.get(confirming.times) {
             confirming.at = now.saturating_add(*delay);
             confirming.times += 1;
         } else {
-            self.broadcasts.confirming = None;
+            self.confirming = None;
         }
-        Some(Confirmation { session: self.endpoint.session()?, digest }.encode())
+        Some(Confirmation { session: board.gateway.endpoint.session()?, digest }.encode())
     }
 
     /// Prints what became of broadcasts.
-    pub(super) fn print_broadcasts(&mut self) {
-        let Some(assembler) = &self.broadcasts.assembler else { return };
+    fn print_status(&self, console: &mut ConsoleOutput) {
+        let Some(assembler) = &self.assembler else { return };
         let counters = assembler.counters();
-        self.print_line(format_args!(
+        console.print_line(format_args!(
             "broadcasts assembled={} refused={} spoilt={} given_up={} dropped={}",
             counters.assembled, counters.refused, counters.spoilt, counters.given_up, counters.dropped
         ));
