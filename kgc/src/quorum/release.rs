@@ -6,15 +6,18 @@
 //! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, Ristretto255, SignedAuthority, StatementSignature};
-use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME};
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
-use quiver_quorum_node::{Ibe, QuorumNode, ibe_name};
+use quiver_quorum_node::{Ibe, IbeStatements, QuorumNode, ibe_name};
+
+/// Form of the statement.
+pub(crate) const STATEMENTS: IbeStatements = IbeStatements { scheme: SCHEME, parameters };
 
 /// The parameters of the statement, which every KGC makes out of its own result; empty, which no member
 /// signs, if these are no shares.
-pub(crate) fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
+fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
     converted(public).map_or_else(Vec::new, |parameters| parameters.encode())
 }
 

@@ -161,7 +161,7 @@ fn member(
         membership: pinned.membership()?,
         id,
         revocation_validity: config.revocation_validity.as_secs(),
-        ibe_parameters: release::parameters,
+        ibe_statements: Some(release::STATEMENTS),
     };
     let node = QuorumNode::new(settings, records)?;
     // A KGC that lost everything and was given the public file takes shares of that key alone.

@@ -56,7 +56,7 @@ use rand_core::CryptoRngCore;
 
 use self::ceremony::Ceremonies;
 pub use self::interface::{
-    AbortCause, CeremonyStage, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent,
+    AbortCause, CeremonyStage, CeremonyView, IbeStatements, MemberView, QuorumCommand, QuorumConfig, QuorumEvent,
     QuorumRecord, QuorumView, approval,
 };
 pub use self::keys::{Ibe, QuorumKeyShare, QuorumKeys};
