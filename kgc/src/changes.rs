@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
+use crate::ibe::master_share;
 use crate::kgc_machine::CommandLineChange;
-use crate::master_share;
 use crate::registry::Verified;
 use crate::store::{Position, RegistryKey, Store};
 

@@ -1,7 +1,9 @@
 //! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
 
 mod list;
+pub(crate) mod master_share;
 mod policy;
+pub(crate) mod quorum_share;
 pub(crate) mod setup;
 
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
 //! `quiver-net`; `store` is the registry, which `registry` opens and has authenticated, `sealed` the encrypted file
-//! with the master secret, `authorities` the one with the attribute authorities' keys, `master_share` the one with the
-//! share of the master key of identity-based encryption; `control` has the requests of the command line to a running
+//! with the master secret, `authorities` the one with the attribute authorities' keys, `ibe::master_share` the one
+//! with the share of the master key of identity-based encryption; `control` has the requests of the command line to a running
 //! KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who signs statements about that;
 //! `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is
 //! one of several; `metrics` is what is counted; `features` lists what can be left
@@ -38,7 +38,6 @@ mod ibe;
 mod in_use;
 mod init;
 mod kgc_machine;
-mod master_share;
 mod metrics;
 mod operator;
 mod quorum;

@@ -1,7 +1,7 @@
 //! A KGC that is one of several: `kgc quorum`, and what `kgc serve` does then.
 //!
 //! `file` is the init file that all KGCs pin, `transport` the key they know one another by, `sealed` the
-//! encrypted file with the shares; `node` is the machine, `release` its key of encryption to conditions,
+//! encrypted file with the shares; `node` is the machine,
 //! `service` and `host` run it, `control` answers the command line, `commands` asks.
 
 pub(crate) mod commands;
@@ -12,7 +12,6 @@ mod found;
 mod host;
 mod init;
 mod node;
-mod release;
 pub(crate) mod sealed;
 pub(crate) mod service;
 mod status;

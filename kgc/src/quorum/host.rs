@@ -10,11 +10,12 @@ use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
 use super::control::ControlEvent;
+use super::describe;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
-use super::{describe, release};
 use crate::audit_head::{SharedFile, lock};
 use crate::event_log::EventLog;
+use crate::ibe::quorum_share as release;
 use crate::ibe::setup::first_patterns;
 use crate::metrics::KgcMetrics;
 use crate::store::Store;

@@ -17,7 +17,7 @@ use quiver_quorum::SecretShare;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
-use super::release;
+use crate::ibe::quorum_share as release;
 use crate::kgc_machine::{CommandLineChange, KgcMachine};
 
 /// Member of the quorum and KGC for drones, as one machine.
