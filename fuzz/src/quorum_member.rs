@@ -9,7 +9,9 @@ use quiver_ainq::{KgcId, Revoked, Ristretto255};
 use quiver_machine::{Destination, Input, Machine, Now, Peer, Route, Via};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_quorum_node::{Ibe, IbeStatements, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord};
+use quiver_quorum_node::{
+    Ibe, IbeStatements, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord,
+};
 use quiver_testbed::{Net, Outputs};
 use rand_chacha::ChaCha20Rng;
 

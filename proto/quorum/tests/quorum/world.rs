@@ -83,7 +83,10 @@ impl World {
             membership: self.membership.clone(),
             id,
             revocation_validity: VALIDITY,
-            ibe_statements: Some(IbeStatements { scheme: "bf-fullident-bls12381", parameters: encode_shares }),
+            ibe_statements: Some(IbeStatements {
+                scheme: "bf-fullident-bls12381",
+                parameters: encode_shares,
+            }),
         }
     }
 
