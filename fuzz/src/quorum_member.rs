@@ -9,7 +9,9 @@ use quiver_ainq::{KgcId, Revoked, Ristretto255};
 use quiver_machine::{Destination, Input, Machine, Now, Peer, Route, Via};
 use quiver_message::QuorumMessage;
 use quiver_quorum::PublicShares;
-use quiver_quorum_node::{Ibe, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord};
+use quiver_quorum_node::{
+    Ibe, IbeStatements, QuorumCommand, QuorumConfig, QuorumMembership, QuorumNode, QuorumRecord,
+};
 use quiver_testbed::{Net, Outputs};
 use rand_chacha::ChaCha20Rng;
 
@@ -43,8 +45,8 @@ fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
 }
 
 fn config(membership: &QuorumMembership, id: KgcId) -> QuorumConfig {
-    let membership = membership.clone();
-    QuorumConfig { membership, id, revocation_validity: 86_400, ibe_parameters: encode_shares }
+    let ibe_statements = Some(IbeStatements { scheme: quiver_ibe::SCHEME, parameters: encode_shares });
+    QuorumConfig { membership: membership.clone(), id, revocation_validity: 86_400, ibe_statements }
 }
 
 fn now(seconds: u64) -> Now {

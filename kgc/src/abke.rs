@@ -30,7 +30,7 @@ impl KgcFeature for AdmissionFeature {
 
     const KIND: &'static str = KIND;
     const ABOUT: &'static str = "Admission by certified fields: authorities, what they certify, policies";
-    const EXAMPLES: &'static str = EXAMPLES;
+    const EXAMPLES: Option<&'static str> = Some(EXAMPLES);
 
     fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
         let terms = CertificationTerms::of(statement).map_err(Error::scheme)?;

@@ -34,7 +34,7 @@ impl KgcFeature for AttributeFeature {
 
     const KIND: &'static str = KIND;
     const ABOUT: &'static str = "Attribute-based encryption: authorities, grants, keys";
-    const EXAMPLES: &'static str = EXAMPLES;
+    const EXAMPLES: Option<&'static str> = Some(EXAMPLES);
 
     fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService> {
         Ok(match scheme_of(statement)? {

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_delivery::attributes::{IssuerCommand, IssuingAuthority};
-use quiver_delivery::kgc::{DeliveryCommand, KgcNodeCommand};
-use quiver_delivery::release::{Holding, ReleaseCommand};
+use quiver_delivery::kgc::DeliveryCommand;
 use quiver_enrolment::KgcCommand;
 use quiver_machine::{Either, Machine};
 use quiver_net::Handle;
@@ -17,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::authorities::{self, SealedAuthority};
 use crate::error::Result;
-use crate::kgc_machine::CommandLineChange;
-use crate::master_share;
+use crate::features::Release;
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::{CommandLineChange, ServingCommand};
 use crate::registry::Verified;
 use crate::store::{Position, RegistryKey, Store};
 
@@ -58,10 +58,8 @@ pub(crate) struct Seen {
     share: bool,
     /// The newest grant or withdrawal.
     grants: u64,
-    /// The newest policy about identity keys. From 0 at each start, as the next.
-    policies: u64,
-    /// The newest approval.
-    approvals: u64,
+    /// The newest policies and approvals of the release of condition keys. From the beginning at each start.
+    release: <Release as KeyRelease>::Seen,
     /// End of what was found authentic.
     position: Position,
 }
@@ -176,14 +174,8 @@ impl Changes {
             seen.grants = grant.revision;
             commands.push(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
         }
-        for policy in self.store.ibe_policies(seen.policies)? {
-            seen.policies = policy.revision;
-            commands.push(Either::Right(DeliveryCommand::Shares(ReleaseCommand::Policy(policy))));
-        }
-        for approval in self.store.ibe_approvals(seen.approvals)? {
-            seen.approvals = approval.revision;
-            commands.push(Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval))));
-        }
+        let rows = Release::rows(&self.store, &mut seen.release)?;
+        commands.extend(rows.into_iter().map(DeliveryCommand::Shares).map(Either::Right));
         let mut changes: Vec<_> = commands.into_iter().map(CommandLineChange::Command).collect();
         let mut trouble = None;
         match self.new_authorities(&mut seen) {
@@ -207,15 +199,13 @@ impl Changes {
         Ok(opened)
     }
 
-    fn new_share(&self, seen: &mut Seen) -> Result<Option<Holding<Ristretto255>>> {
+    fn new_share(&self, seen: &mut Seen) -> Result<Option<<Release as KeyRelease>::Share>> {
         if seen.share {
             return Ok(None);
         }
-        let Some(row) = self.store.ibe_authority()? else { return Ok(None) };
-        let Secrets { data_dir, deployment, by } = &self.secrets;
-        let holding = master_share::read(data_dir, deployment, by, &row)?;
-        seen.share = true;
-        Ok(Some(holding))
+        let share = Release::new_share(&self.secrets, &self.store)?;
+        seen.share = share.is_some();
+        Ok(share)
     }
 
     /// All that was seen is handed over.
@@ -231,11 +221,11 @@ pub(crate) fn describe(change: &CommandLineChange) -> String {
         CommandLineChange::Authority(authority) => {
             format!("attribute authority {} taken up", authority.statement.name)
         }
-        CommandLineChange::Share(holding) => format!("master key {} taken up", holding.authority().name()),
+        CommandLineChange::Share(share) => Release::describe_share(share),
     }
 }
 
-fn describe_command(command: &KgcNodeCommand) -> String {
+fn describe_command(command: &ServingCommand) -> String {
     match command {
         Either::Left(KgcCommand::RevokeDrones(drones)) => {
             format!("drones revoked in the registry: {}", drones.len())
@@ -251,13 +241,6 @@ fn describe_command(command: &KgcNodeCommand) -> String {
                 None => format!("attribute grant of {serial} withdrawn in the registry"),
             }
         }
-        Either::Right(DeliveryCommand::Shares(ReleaseCommand::Policy(policy))) => {
-            let word = if policy.audience.is_some() { "allowed" } else { "denied" };
-            format!("identity keys of {} {word} in the registry", policy.pattern)
-        }
-        Either::Right(DeliveryCommand::Shares(ReleaseCommand::Approval(approval))) => {
-            let word = if approval.approved { "approved" } else { "withdrawn" };
-            format!("release of {} {word} in the registry", approval.condition)
-        }
+        Either::Right(DeliveryCommand::Shares(command)) => Release::describe(command),
     }
 }

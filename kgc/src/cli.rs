@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use quiver_ainq::{Name, UnixTime};
-use quiver_delivery::release::Pattern;
-use quiver_ibe::Condition;
 use quiver_service::arguments::{HealthArgs, Help, MonitoringArgs};
 use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::{DeploymentFile, KemSetting};
@@ -17,7 +15,7 @@ use serde::Serialize;
 pub(crate) use self::quorum::{
     ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
 };
-use crate::features::FeatureSubcommand;
+use crate::features::{FeatureSubcommand, examples};
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
@@ -32,11 +30,9 @@ pub(crate) const HELP: Help = Help {
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
-  kgc ibe setup                                      # encryption to conditions
-  kgc ibe release mission/alpha/phase-2              # what was encrypted to the phase opens
   kgc quorum --help                                  # several KGCs, any t of which issue keys
 ",
-    feature_examples: String::new,
+    feature_examples: examples,
     after: "\
 Files in the data directory (default ./kgc-data): master.state (master secret, encrypted),
 authorities.state (attribute authorities' master keys, encrypted), ibe.state (share of the master
@@ -76,9 +72,6 @@ pub(crate) enum Command {
     /// Subcommands of features
     #[command(flatten)]
     Feature(FeatureSubcommand),
-    /// Encryption to conditions: the master key, and when whose keys are released
-    #[command(subcommand)]
-    Ibe(IbeCommand),
 }
 
 #[derive(Debug, Args)]
@@ -257,68 +250,6 @@ pub(crate) enum KgcDroneCommand {
         /// leader in the lists for boards
         #[arg(long, requires = "not_after")]
         edge: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum IbeCommand {
-    /// Make the master key. A running `kgc serve` takes it up at once. Not in a quorum, whose KGCs make it
-    /// together with their own key
-    Setup {
-        /// The master key's name
-        #[arg(long, value_name = "NAME", default_value = "ibe")]
-        name: Name,
-    },
-    /// Show or change who may have which keys. A new master key, also a quorum's, begins with `mission`, `drone`
-    /// and `not-before` allowed to every drone; what no policy allows is denied. A condition's own rule holds
-    /// besides: the operator's approval, the drone it names, the time
-    Policy {
-        #[command(subcommand)]
-        change: Option<PolicyCommand>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Approve a mission's condition: a running `kgc serve` releases its keys from then on
-    Release {
-        /// The condition: mission/alpha/phase-2
-        #[arg(value_name = "CONDITION")]
-        condition: Condition,
-        /// Withdraw the approval: no more keys are released. A drone keeps the key that it has
-        #[arg(long)]
-        withdraw: bool,
-    },
-    /// List the master key, policies, approvals, and key shares released
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Write the master key's public file again
-    Publish {
-        /// The file to write; default: NAME.ibe
-        #[arg(short, long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum PolicyCommand {
-    /// Allow drones the keys of conditions that are met
-    Allow {
-        /// `mission`, `drone`, `not-before`, or the beginning of a path: mission/alpha. The longest that fits
-        /// counts
-        #[arg(value_name = "PATTERN")]
-        pattern: Pattern,
-        /// Only members and leaders of this group; may be repeated
-        #[arg(long, value_name = "GROUP")]
-        group: Vec<Name>,
-    },
-    /// Deny them to every drone
-    Deny {
-        /// As for `allow`
-        #[arg(value_name = "PATTERN")]
-        pattern: Pattern,
     },
 }
 

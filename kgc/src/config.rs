@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::release::DEFAULT_RATE;
+use quiver_delivery::kgc::DEFAULT_RATE;
 use quiver_service::config::{Layers, ServiceSettings};
 use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::private_file;

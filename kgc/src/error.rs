@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use quiver_delivery::attributes::IssuerError;
-use quiver_delivery::release::HoldingError;
 use quiver_enrolment::kgc::RestoreError;
 use quiver_net::NetError;
 use quiver_service::Exit;
@@ -247,7 +246,7 @@ pub(crate) enum Error {
     },
     /// The share is not the one of the statement.
     #[error("{0}; restore ibe.state and the registry from a backup")]
-    Holding(#[from] HoldingError),
+    Holding(String),
     /// The issuer of attribute keys cannot be set up with what is stored.
     #[error("{0}; restore authorities.state and the registry from a backup")]
     Issuer(#[from] IssuerError),

@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 
 use quiver_delivery::attributes::IssuerEvent;
-use quiver_delivery::kgc::{DeliveryEvent, KgcNodeEvent};
-use quiver_delivery::release::ReleaseEvent;
+use quiver_delivery::kgc::DeliveryEvent;
 use quiver_enrolment::KgcEvent;
 use quiver_machine::{Either, Offence, Peer, Route};
+
+use crate::features::Release;
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::ServingEvent;
 
 /// The log of a KGC, and the connected peers' names in it.
 #[derive(Debug, Default)]
@@ -30,16 +33,17 @@ impl EventLog {
         self.peers.remove(&peer);
     }
 
-    fn name(&self, peer: Peer) -> &str {
+    /// Names a peer.
+    pub(crate) fn name(&self, peer: Peer) -> &str {
         self.peers.get(&peer).map_or("a peer that has left", String::as_str)
     }
 
     /// Logs an event of the KGC that drones know.
-    pub(crate) fn log(&self, event: KgcNodeEvent) {
+    pub(crate) fn log(&self, event: ServingEvent) {
         match event {
             Either::Left(event) => self.log_enrolment(event),
             Either::Right(DeliveryEvent::Keys(event)) => self.log_attribute_keys(event),
-            Either::Right(DeliveryEvent::Shares(event)) => self.log_key_shares(event),
+            Either::Right(DeliveryEvent::Shares(event)) => Release::log(self, event),
         }
     }
 
@@ -128,24 +132,8 @@ impl EventLog {
         }
     }
 
-    fn log_key_shares(&self, event: ReleaseEvent) {
-        match event {
-            ReleaseEvent::Released { condition, name } => {
-                tracing::info!(%name, %condition, "key share released");
-            }
-            ReleaseEvent::Denied { condition, name, why } => {
-                tracing::info!(%name, %condition, why, "refused {name} a key share: {why}");
-            }
-            ReleaseEvent::Refused { peer, reason } => {
-                let peer = self.name(peer);
-                tracing::warn!(peer, %reason, "refused {peer} a key share: {reason}");
-            }
-            ReleaseEvent::Blamed { peer, offence } => self.log_offence(peer, &offence),
-            _ => {}
-        }
-    }
-
-    fn log_offence(&self, peer: Peer, offence: &Offence) {
+    /// Logs an offence of a peer.
+    pub(crate) fn log_offence(&self, peer: Peer, offence: &Offence) {
         let peer = self.name(peer);
         tracing::warn!(peer, %offence, "rejected a message from {peer}: {offence}");
     }

@@ -1,7 +1,8 @@
 //! Features of this build, an entry each, and their interface.
 //!
-//! A feature is a module that nothing but this list names. It brings a subcommand, and authorities of one kind:
-//! their setup, their grants, and what makes their keys. The registry and the delivery of keys do not know it.
+//! A feature is a module that nothing but this file names. It brings a subcommand, and authorities of one kind:
+//! their setup, their grants, and what makes their keys. The registry and the delivery of keys do not know it. One
+//! may bring the release of condition keys in place of authorities.
 
 use std::fmt;
 
@@ -20,7 +21,16 @@ const FEATURES: &[&dyn ListedFeature] = &[
     &crate::attributes::AttributeFeature,
     #[cfg(feature = "admission")]
     &crate::abke::AdmissionFeature,
+    #[cfg(feature = "conditions")]
+    &crate::ibe::ConditionFeature,
 ];
+
+/// Release of condition keys, or none.
+#[cfg(feature = "conditions")]
+pub(crate) type Release = crate::ibe::ConditionRelease;
+/// Release of condition keys, or none.
+#[cfg(not(feature = "conditions"))]
+pub(crate) type Release = Option<()>;
 
 /// A feature of the KGC.
 pub(crate) trait KgcFeature: Sync {
@@ -32,14 +42,21 @@ pub(crate) trait KgcFeature: Sync {
     /// Purpose of its subcommand, in a line.
     const ABOUT: &'static str;
     /// Examples, which stand below the subcommand's own.
-    const EXAMPLES: &'static str;
+    const EXAMPLES: Option<&'static str> = None;
+    /// Examples for the program's help, a line each.
+    const PROGRAM_EXAMPLES: &'static str = "";
 
-    /// Puts an authority of its kind to work.
+    /// Puts an attribute authority of its kind to work. A feature without such has none to put to work.
     ///
     /// # Errors
     /// [`Error::Scheme`](crate::error::Error::Scheme) if this program does not have the scheme, or the master key does
     /// not hold.
-    fn open(&self, statement: &AuthorityStatement<Ristretto255>, master: &[u8]) -> Result<AuthorityService>;
+    fn open(&self, statement: &AuthorityStatement<Ristretto255>, _master: &[u8]) -> Result<AuthorityService> {
+        let (name, kind) = (&statement.name, &statement.kind);
+        Ok(AuthorityService::Ended(format!(
+            "attribute authority {name}: its kind, `{kind}`, has no attribute keys"
+        )))
+    }
 
     /// The purpose for which a running KGC signs this statement for the command line; `None` if it does not. Statements
     /// about authorities are signed for every feature.
@@ -61,6 +78,9 @@ pub(crate) trait FeatureCommand: fmt::Debug {
 pub(crate) trait ListedFeature: Sync {
     /// See [`KgcFeature::KIND`].
     fn kind(&self) -> &'static str;
+
+    /// See [`KgcFeature::PROGRAM_EXAMPLES`].
+    fn program_examples(&self) -> &'static str;
 
     /// Description of its subcommand for the command line.
     fn subcommand(&self) -> Command;
@@ -84,6 +104,10 @@ pub(crate) trait ListedFeature: Sync {
 impl<F: KgcFeature> ListedFeature for F {
     fn kind(&self) -> &'static str {
         F::KIND
+    }
+
+    fn program_examples(&self) -> &'static str {
+        F::PROGRAM_EXAMPLES
     }
 
     fn subcommand(&self) -> Command {
@@ -118,6 +142,11 @@ pub(crate) enum AuthorityService {
 /// The feature whose authorities are of this kind, if this build has it.
 pub(crate) fn of_kind(kind: &str) -> Option<&'static dyn ListedFeature> {
     FEATURES.iter().copied().find(|feature| feature.kind() == kind)
+}
+
+/// Examples of the features for the program's help, a line each.
+pub(crate) fn examples() -> String {
+    FEATURES.iter().map(|feature| feature.program_examples()).collect()
 }
 
 /// The purpose for which a statement of a feature is signed for the command line.

@@ -1,47 +1,71 @@
 //! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
+//!
+//! `arguments` is its command line; `setup` makes a master key, whose share `master_share` keeps in a file,
+//! `quorum_share` makes a quorum's; `policy` and `list` are subcommands; `release` is what a running KGC does.
 
+mod arguments;
 mod list;
+mod master_share;
 mod policy;
-pub(crate) mod setup;
+mod quorum_share;
+mod release;
+mod setup;
 
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::release::{Pattern, ReleaseAuthority};
+use quiver_delivery::release::{KIND, Pattern, ReleaseAuthority, ShareServer};
 use quiver_ibe::{Condition, ConditionKind};
 use quiver_service::armour::{self, ArmourKind as Armour};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
-use crate::cli::IbeCommand;
+use self::arguments::{IbeCommand, PROGRAM_EXAMPLES};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
+use crate::features::{FeatureCommand, KgcFeature};
 use crate::quorum::file::Pinned;
 use crate::registry;
-use crate::store::{PolicyRow, Store};
+use crate::store::Store;
+use crate::store::ibe::PolicyRow;
 
-/// Runs a subcommand.
-pub(crate) fn run(config: &Config, protection: &ProtectionArgs, command: &IbeCommand) -> Result<()> {
-    let deployment = config.deployment()?;
-    let read = || registry::open(config);
-    match command {
-        IbeCommand::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
-            "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
-        )),
-        IbeCommand::Setup { name } => registry::write(config, protection, |writer| {
-            setup::run(config, protection, &deployment, writer, name)
-        }),
-        IbeCommand::Policy { change: None, json } => policy::list(&read()?, *json),
-        IbeCommand::Policy { change: Some(change), .. } => {
-            registry::write(config, protection, |writer| policy::change(config, writer, change))
+/// Release of condition keys at a KGC.
+pub(crate) type ConditionRelease = ShareServer<Ristretto255>;
+
+/// Encryption to conditions, as a feature of the KGC.
+pub(crate) struct ConditionFeature;
+
+impl KgcFeature for ConditionFeature {
+    type Command = IbeCommand;
+
+    const KIND: &'static str = KIND;
+    const ABOUT: &'static str = "Encryption to conditions: the master key, and when whose keys are released";
+    const PROGRAM_EXAMPLES: &'static str = PROGRAM_EXAMPLES;
+}
+
+impl FeatureCommand for IbeCommand {
+    fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
+        let deployment = config.deployment()?;
+        let read = || registry::open(config);
+        match self {
+            Self::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
+                "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
+            )),
+            Self::Setup { name } => registry::write(config, protection, |writer| {
+                setup::run(config, protection, &deployment, writer, name)
+            }),
+            Self::Policy { change: None, json } => policy::list(&read()?, *json),
+            Self::Policy { change: Some(change), .. } => {
+                registry::write(config, protection, |writer| policy::change(config, writer, change))
+            }
+            Self::Release { condition, withdraw } => {
+                refuse_all_but_missions(condition)?;
+                registry::write(config, protection, |writer| release(config, writer, condition, !withdraw))
+            }
+            Self::List { json } => list::run(&deployment, &read()?, *json),
+            Self::Publish { out } => publish(&deployment, &read()?, out.clone()),
         }
-        IbeCommand::Release { condition, withdraw } => {
-            refuse_all_but_missions(condition)?;
-            registry::write(config, protection, |writer| release(config, writer, condition, !withdraw))
-        }
-        IbeCommand::List { json } => list::run(&deployment, &read()?, *json),
-        IbeCommand::Publish { out } => publish(&deployment, &read()?, out.clone()),
     }
 }
 

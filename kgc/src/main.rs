@@ -2,15 +2,14 @@
 //!
 //! `main` reads the command line, `config` the settings; `service` runs the machine with the driver of
 //! `quiver-net`; `store` is the registry, which `registry` opens and has authenticated, `sealed` the encrypted file
-//! with the master secret, `authorities` the one with the attribute authorities' keys, `master_share` the one with the
-//! share of the master key of identity-based encryption; `control` has the requests of the command line to a running
-//! KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who signs statements about that;
-//! `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum` is what a KGC does that is
-//! one of several; `metrics` is what is counted; `features` lists what can be left
-//! out.
+//! with the master secret, `authorities` the one with the attribute authorities' keys; `control` has the requests of
+//! the command line to a running KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who
+//! signs statements about that; `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum`
+//! is what a KGC does that is one of several; `metrics` is what is counted; `features` lists what can be left out,
+//! `key_release` is what the rest knows of one of them.
 
 #![cfg_attr(
-    not(all(feature = "admission", feature = "attributes")),
+    not(all(feature = "admission", feature = "attributes", feature = "conditions")),
     allow(
         dead_code,
         reason = "registry, errors and arguments have what each feature needs; a build with all has no dead code"
@@ -34,11 +33,12 @@ mod error;
 mod event_log;
 mod features;
 mod grants;
+#[cfg(feature = "conditions")]
 mod ibe;
 mod in_use;
 mod init;
+mod key_release;
 mod kgc_machine;
-mod master_share;
 mod metrics;
 mod operator;
 mod quorum;
@@ -118,6 +118,5 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
         ),
         Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Feature(command) => command.run(&config, &cli.common.protection),
-        Command::Ibe(command) => ibe::run(&config, &cli.common.protection, &command),
     }
 }

@@ -7,8 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{KgcId, Purpose, UnixTime};
 use quiver_delivery::attributes::IssuerEvent;
-use quiver_delivery::kgc::{DeliveryEvent, KgcNodeEvent};
-use quiver_delivery::release::ReleaseEvent;
+use quiver_delivery::kgc::DeliveryEvent;
 use quiver_enrolment::{KgcEvent, RevocationUsage};
 use quiver_machine::{CLOCK_TOLERANCE, Either, Machine};
 use quiver_message::quorum::SignRefusalReason;
@@ -20,7 +19,9 @@ use quiver_service::monitoring::{Monitor, MonitorPlace, Readiness, number, regis
 
 use crate::config::Config;
 use crate::error::Result;
-use crate::kgc_machine::KgcMachine;
+use crate::features::Release;
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::{KgcMachine, ServingEvent};
 
 /// Counters and gauges. Clones are of the same.
 #[derive(Clone, Debug, Default)]
@@ -31,8 +32,8 @@ pub(crate) struct KgcMetrics {
     repeated: Counter,
     refusals: Refusals,
     attribute_keys: Counter,
-    released: Counter,
-    blamed: Counter,
+    pub(crate) released: Counter,
+    pub(crate) blamed: Counter,
     pub(crate) serving: Gauge,
     pub(crate) tokens: Gauge,
     pub(crate) revocation_list: Gauge,
@@ -113,22 +114,17 @@ impl KgcMetrics {
     }
 
     /// Counts what happened.
-    pub(crate) fn count(&self, event: &KgcNodeEvent) {
+    pub(crate) fn count(&self, event: &ServingEvent) {
         match event {
             Either::Left(event) => self.count_enrolment(event),
             Either::Right(DeliveryEvent::Keys(IssuerEvent::Issued { .. })) => {
                 self.attribute_keys.inc();
             }
-            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Released { .. })) => {
-                self.released.inc();
-            }
-            Either::Right(
-                DeliveryEvent::Keys(IssuerEvent::Blamed { .. })
-                | DeliveryEvent::Shares(ReleaseEvent::Blamed { .. }),
-            ) => {
+            Either::Right(DeliveryEvent::Keys(IssuerEvent::Blamed { .. })) => {
                 self.blamed.inc();
             }
-            _ => {}
+            Either::Right(DeliveryEvent::Keys(_)) => {}
+            Either::Right(DeliveryEvent::Shares(event)) => Release::count(self, event),
         }
     }
 

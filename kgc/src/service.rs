@@ -7,10 +7,9 @@ use quiver_ainq::Ristretto255;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, AttributeServer, Grant, IssuerConfig};
-use quiver_delivery::kgc::{Deliveries, KgcNode, KgcNodeEvent, KgcNodeRecord};
-use quiver_delivery::release::{Holding, ReleaseConfig, ShareReleaser, ShareServer};
+use quiver_delivery::kgc::Deliveries;
 use quiver_enrolment::{Kgc, KgcConfig};
-use quiver_machine::{Input, Machine, Now, Peer, Rate, Route};
+use quiver_machine::{Input, Machine, Now, Peer, Route};
 use quiver_net::{
     AddressError, Clocks, Driver, Host, HostError, Introduction, Multiaddr, NodeConfig, NodeKey, PeerId,
     Service, Transport, parse_dialled_address, parse_listened_address, readable, refuse_duplicate_identity,
@@ -31,8 +30,9 @@ use crate::config::Config;
 use crate::control::SingleServer;
 use crate::error::{Error, Result};
 use crate::event_log::EventLog;
-use crate::kgc_machine::KgcMachine;
-use crate::master_share;
+use crate::features::Release;
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::{KgcMachine, ServingEvent, ServingKgc, ServingRecord};
 use crate::metrics::{self, KgcMetrics};
 use crate::quorum;
 use crate::quorum::file::Pinned;
@@ -80,10 +80,10 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let grants = store.newest_grants()?;
     let secrets =
         Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() };
-    let (shares, has_share) = share_server(config, &secrets, &store)?;
+    let shares = Release::open(config, &secrets, &store)?;
     let newest = grants.last().map_or(0, |grant| grant.revision);
     let (keys, authorities) = attribute_server(config, &secrets, &store, grants)?;
-    let mut changes = Changes::since(verified, secrets, authorities, has_share, newest);
+    let mut changes = Changes::since(verified, secrets, authorities, shares.has_share(), newest);
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),
@@ -96,7 +96,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
         store.records()?,
     )?;
     tracing::info!(deployment = file.deployment, operators, issued = kgc.issued(), "registry read");
-    let mut machine = KgcMachine::new(KgcNode::new(kgc, Deliveries { keys, shares: Some(shares) }));
+    let mut machine = KgcMachine::new(ServingKgc::new(kgc, Deliveries { keys, shares }));
     catch_up(&mut machine, &mut changes)?;
     let key = NodeKey::from_seed(*sealed.seed)?;
     let metrics = KgcMetrics::default();
@@ -179,38 +179,6 @@ pub(crate) fn attribute_server(
     Ok((DeliveryServer::new(Secret::random(&mut OsRng), issuer), fingerprints))
 }
 
-/// The server of key shares, and whether it has one of a master key. Its policies come with the first read of
-/// the registry.
-fn share_server(
-    config: &Config,
-    secrets: &Secrets,
-    store: &Store,
-) -> Result<(ShareServer<Ristretto255>, bool)> {
-    let Secrets { data_dir, deployment, by } = secrets;
-    let holding = match store.ibe_authority()? {
-        Some(row) => Some(master_share::read(data_dir, deployment, by, &row)?),
-        None => None,
-    };
-    match &holding {
-        Some(holding) => {
-            tracing::info!(master = %holding.authority().name(), "releasing keys of conditions");
-        }
-        None => tracing::info!("no master key of conditions is set up: groups need none"),
-    }
-    let has_share = holding.is_some();
-    Ok((share_server_with(config, holding), has_share))
-}
-
-/// A server that has this share.
-pub(crate) fn share_server_with(
-    config: &Config,
-    holding: Option<Holding<Ristretto255>>,
-) -> ShareServer<Ristretto255> {
-    let rate = Rate { burst: config.release_burst, refill: config.release_interval };
-    let config = ReleaseConfig { holding, policies: Vec::new(), approvals: Vec::new(), rate };
-    DeliveryServer::new(Secret::random(&mut OsRng), ShareReleaser::new(config))
-}
-
 /// Reads the addresses of a list by `read`. One that stands in it twice, in whatever form, is refused.
 pub(crate) fn distinct_addresses(
     what: &str,
@@ -289,11 +257,11 @@ struct KgcHost {
 }
 
 impl Host<KgcMachine> for KgcHost {
-    fn persist(&mut self, records: &[KgcNodeRecord]) -> std::result::Result<(), HostError> {
+    fn persist(&mut self, records: &[ServingRecord]) -> std::result::Result<(), HostError> {
         tokio::task::block_in_place(|| self.store.persist(records, clock::unix_now())).map_err(Into::into)
     }
 
-    fn event(&mut self, _: &KgcMachine, event: KgcNodeEvent) {
+    fn event(&mut self, _: &KgcMachine, event: ServingEvent) {
         self.metrics.count(&event);
         self.log.log(event);
     }

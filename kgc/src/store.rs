@@ -10,7 +10,9 @@ mod attributes;
 mod audit;
 mod authentication;
 mod drones;
-mod ibe;
+#[cfg(feature = "conditions")]
+pub(crate) mod ibe;
+pub(crate) mod master_key;
 mod pinned;
 mod policies;
 mod revocation_requests;
@@ -19,11 +21,12 @@ mod schema;
 mod tests;
 mod tokens;
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quiver_ainq::UnixTime;
-use quiver_delivery::kgc::{DeliveryRecord, KgcNodeRecord};
+use quiver_delivery::kgc::DeliveryRecord;
 use quiver_enrolment::KgcRecord;
 use quiver_machine::Either;
 use quiver_service::private_file;
@@ -37,11 +40,11 @@ pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
 pub(crate) use self::drones::EnrolledDrone;
-pub(crate) use self::ibe::{ApprovalRow, IbeRow, PolicyRow, ShareRow};
 #[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
 pub(crate) use self::tokens::Leads;
 use crate::error::{Error, Result};
+use crate::kgc_machine::ServingRecord;
 
 /// Time for which one process waits for another's transaction.
 const BUSY: Duration = Duration::from_secs(5);
@@ -177,7 +180,7 @@ impl Store {
     }
 
     /// Makes a batch of a KGC node's records durable.
-    pub(crate) fn persist(&mut self, records: &[KgcNodeRecord], at: UnixTime) -> Result<()> {
+    pub(crate) fn persist(&mut self, records: &[ServingRecord], at: UnixTime) -> Result<()> {
         self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
     }
 
@@ -208,8 +211,23 @@ impl Store {
     }
 }
 
+/// Record of a delivery that can be left out, with tables of its own.
+pub(crate) trait DeliveryRow {
+    /// Writes it into the registry.
+    ///
+    /// # Errors
+    /// The errors of the registry.
+    fn write(&self, change: &RegistryTransaction<'_>) -> Result<()>;
+}
+
+impl DeliveryRow for Infallible {
+    fn write(&self, _: &RegistryTransaction<'_>) -> Result<()> {
+        match *self {}
+    }
+}
+
 /// A change in progress.
-struct RegistryTransaction<'a> {
+pub(crate) struct RegistryTransaction<'a> {
     transaction: Transaction<'a>,
     path: &'a Path,
     authenticator: &'a Authenticator,
@@ -221,11 +239,11 @@ impl RegistryTransaction<'_> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 
-    fn record(&self, record: &KgcNodeRecord) -> Result<()> {
+    fn record(&self, record: &ServingRecord) -> Result<()> {
         match record {
             Either::Left(record) => self.of_the_kgc(record),
             Either::Right(DeliveryRecord::Keys(record)) => self.attribute_key_issued(record),
-            Either::Right(DeliveryRecord::Shares(record)) => self.key_share_released(record),
+            Either::Right(DeliveryRecord::Shares(record)) => record.write(self),
         }
     }
 

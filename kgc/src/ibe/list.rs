@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::authority;
 use crate::error::Result;
-use crate::store::{ApprovalRow, PolicyRow, ShareRow, Store};
+use crate::store::Store;
+use crate::store::ibe::{ApprovalRow, PolicyRow, ShareRow};
 
 /// The master key as it is shown.
 #[derive(Debug, Serialize)]

@@ -3,8 +3,8 @@
 use quiver_delivery::release::Audience;
 use quiver_service::{clock, terminal};
 
+use super::arguments::PolicyCommand;
 use super::list;
-use crate::cli::PolicyCommand;
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::Result;

@@ -9,11 +9,10 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 
-use super::write_public;
+use super::{master_share, write_public};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
-use crate::master_share;
 use crate::registry::RegistryWriter;
 use crate::signing::RegistrySigner;
 

@@ -1,8 +1,6 @@
 //! The host of a KGC's machine in a quorum: the member's records go into the encrypted file, the KGC's into
 //! the registry; what happened into the audit table and the log.
 
-use quiver_ainq::Ristretto255;
-use quiver_delivery::release::ReleaseAuthority;
 use quiver_machine::{Peer, Route};
 use quiver_net::{Host, HostError, Multiaddr, PeerId};
 use quiver_quorum_node::{QuorumEvent, approval};
@@ -10,12 +8,13 @@ use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
 use super::control::ControlEvent;
+use super::describe;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
 use super::sealed::QuorumState;
-use super::{describe, release};
 use crate::audit_head::{SharedFile, lock};
 use crate::event_log::EventLog;
-use crate::ibe::setup::first_patterns;
+use crate::features::Release;
+use crate::key_release::KeyRelease;
 use crate::metrics::KgcMetrics;
 use crate::store::Store;
 
@@ -43,26 +42,6 @@ impl QuorumHost {
         self.log_of_the_member(&event);
         self.metrics.compare_clocks(&event);
         self.notify(ControlEvent::Event(event));
-    }
-
-    /// Stores the data for `kgc ibe list`, and the initial policies.
-    fn note_release(&mut self, authority: &ReleaseAuthority<Ristretto255>) {
-        let noted = tokio::task::block_in_place(|| {
-            let known = self.store.ibe_authority()?;
-            if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
-                return Ok(());
-            }
-            let mut patterns = if known.is_none() { first_patterns() } else { Vec::new() };
-            // Policies that the operator set before there was a key stay.
-            let said = self.store.ibe_policy_rows()?;
-            patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
-            // The share is in `quorum.state`.
-            self.store.record_ibe_authority(authority, &patterns, clock::unix_now(), || Ok(()))
-        });
-        match noted {
-            Ok(()) => tracing::info!(version = authority.version(), "key shares are released"),
-            Err(error) => tracing::error!(%error, "the statement about the master key could not be noted"),
-        }
     }
 
     fn notify(&self, told: ControlEvent) {
@@ -93,9 +72,7 @@ impl Host<QuorumKgc> for QuorumHost {
         }
         match event {
             QuorumKgcEvent::Member(QuorumEvent::Signed { body, signature }) => {
-                if let Some(authority) = release::signed(machine.member(), &body, &signature) {
-                    self.note_release(&authority);
-                }
+                Release::note_signed(&mut self.store, machine.member(), &body, &signature);
                 self.of_the_member(QuorumEvent::Signed { body, signature });
             }
             QuorumKgcEvent::Member(event) => self.of_the_member(event),

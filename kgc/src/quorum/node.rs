@@ -9,21 +9,24 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, QuorumStatement, Ristretto255};
-use quiver_delivery::kgc::{KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_enrolment::{KgcCommand, KgcEvent, MasterShare};
 use quiver_machine::{Either, Input, Machine, Now, Output, Peer, Route, Via, earlier};
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::SecretShare;
+pub(crate) use quiver_quorum_node::IbeStatements;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
-use super::release;
-use crate::kgc_machine::{CommandLineChange, KgcMachine};
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::{CommandLineChange, KgcMachine, ServingEvent, ServingKgc, ServingRecord};
+
+/// Member of a quorum, with its shares.
+pub(crate) type QuorumMember = QuorumNode<Ristretto255>;
 
 /// Member of the quorum and KGC for drones, as one machine.
 #[derive(Debug)]
 pub(crate) struct QuorumKgc {
-    member: QuorumNode<Ristretto255>,
+    member: QuorumMember,
     kgc: Option<KgcMachine>,
     members: BTreeSet<Peer>,
     out: VecDeque<Output<QuorumKgcEvent, QuorumKgcRecord>>,
@@ -44,7 +47,7 @@ pub(crate) enum QuorumKgcCommand {
     /// A change for the KGC; lost if there is none yet.
     Kgc(CommandLineChange),
     /// Drones are served from now on.
-    Open(Box<KgcNode<Ristretto255>>),
+    Open(Box<ServingKgc>),
 }
 
 /// An event of either.
@@ -53,7 +56,7 @@ pub(crate) enum QuorumKgcEvent {
     /// An event of the member.
     Member(QuorumEvent),
     /// An event of the KGC.
-    Kgc(KgcNodeEvent),
+    Kgc(ServingEvent),
     /// A command was carried out; its immediate events were reported before.
     Taken {
         /// Number in [`QuorumKgcCommand::Asked`].
@@ -76,7 +79,7 @@ pub(crate) enum QuorumKgcRecord {
     /// A record of the member.
     Member(QuorumRecord),
     /// A record of the KGC.
-    Kgc(KgcNodeRecord),
+    Kgc(ServingRecord),
 }
 
 /// Data to open a KGC for drones with.
@@ -91,7 +94,7 @@ pub(crate) struct KgcOpening {
 
 impl QuorumKgc {
     /// A member with no KGC for drones yet.
-    pub(crate) fn new(member: QuorumNode<Ristretto255>) -> Self {
+    pub(crate) fn new(member: QuorumMember) -> Self {
         Self {
             member,
             kgc: None,
@@ -102,12 +105,12 @@ impl QuorumKgc {
     }
 
     /// The member.
-    pub(crate) const fn member(&self) -> &QuorumNode<Ristretto255> {
+    pub(crate) const fn member(&self) -> &QuorumMember {
         &self.member
     }
 
     /// The KGC that drones know.
-    pub(crate) const fn kgc(&self) -> Option<&KgcNode<Ristretto255>> {
+    pub(crate) const fn kgc(&self) -> Option<&ServingKgc> {
         match &self.kgc {
             Some(kgc) => Some(kgc.node()),
             None => None,
@@ -158,24 +161,16 @@ impl QuorumKgc {
     /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares
     /// in force.
     fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(server) = self.kgc().and_then(|kgc| kgc.parts().shares.as_ref()) else { return };
-        let held = server.issuer().holding().map(|holding| holding.authority().version());
-        if held == release::version(&self.member) {
-            return;
-        }
-        if let Some(body) = release::proposal(&self.member) {
+        let body = self.kgc().and_then(|kgc| kgc.parts().shares.proposal(&self.member));
+        if let Some(body) = body {
             self.member.handle_input(now, Input::Command(QuorumCommand::Propose(body)), rng);
         }
     }
 
     /// Releases with the share that the quorum has just signed the statement about.
     fn hold(&mut self, body: &[u8], signature: &[u8]) {
-        let authority = release::signed(&self.member, body, signature);
-        let current = authority.filter(|signed| Some(signed.version()) == release::version(&self.member));
-        let holding = current.and_then(|authority| release::holding(&self.member, authority));
-        let server = self.kgc.as_mut().and_then(|kgc| kgc.node_mut().parts_mut().shares.as_mut());
-        if let (Some(server), Some(holding)) = (server, holding) {
-            server.issuer_mut().hold(holding);
+        if let Some(kgc) = &mut self.kgc {
+            kgc.node_mut().parts_mut().shares.take_signed(&self.member, body, signature);
         }
     }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, KgcId, OperatorPublicKey, Ristretto255};
 use quiver_crypto::Secret;
-use quiver_delivery::kgc::{Deliveries, KgcNode};
-use quiver_delivery::release::{Holding, ReleaseAuthority};
+use quiver_delivery::kgc::Deliveries;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcRecord};
 use quiver_machine::{Either, Route};
 use quiver_net::{
@@ -29,18 +28,18 @@ use super::file::{ListedKgc, Pinned};
 use super::host::QuorumHost;
 use super::node::{KgcOpening, QuorumKgc, QuorumKgcCommand};
 use super::sealed::{QuorumState, QuorumStateContent};
-use super::{found, release, status, transport};
+use super::{found, status, transport};
 use crate::audit_head::HeadKeeper;
 use crate::changes::{Asked, Changes, Secrets};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::event_log::EventLog;
-use crate::kgc_machine::CommandLineChange;
+use crate::features::Release;
+use crate::key_release::KeyRelease;
+use crate::kgc_machine::{CommandLineChange, ServingKgc};
 use crate::metrics::{self, KgcMetrics};
 use crate::registry::{self, Registrar, Verified};
-use crate::service::{
-    PEERS, address, attribute_server, dialled_address, distinct_addresses, share_server_with, unheard,
-};
+use crate::service::{PEERS, address, attribute_server, dialled_address, distinct_addresses, unheard};
 use crate::store::{Position, RegistryKey, Store};
 
 /// Events kept for subcommands that wait for one.
@@ -161,7 +160,7 @@ fn member(
         membership: pinned.membership()?,
         id,
         revocation_validity: config.revocation_validity.as_secs(),
-        ibe_parameters: release::parameters,
+        ibe_statements: Release::STATEMENTS,
     };
     let node = QuorumNode::new(settings, records)?;
     // A KGC that lost everything and was given the public file takes shares of that key alone.
@@ -275,11 +274,13 @@ impl KgcParameters {
         looks: &mut Option<mpsc::Receiver<Asked>>,
     ) -> Option<AbortHandle> {
         let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
-        let holding = match known {
-            Some(known) => handle.inspect(|machine| release::holding(machine.member(), known)).await.ok()?,
+        let condition_share = match known {
+            Some(known) => {
+                handle.inspect(move |machine| Release::share(machine.member(), known)).await.ok()?
+            }
             None => None,
         };
-        match tokio::task::block_in_place(|| self.open(opening, holding)) {
+        match tokio::task::block_in_place(|| self.open(opening, condition_share)) {
             Ok((kgc, changes)) => {
                 handle.command(QuorumKgcCommand::Open(Box::new(kgc))).await.ok()?;
                 tracing::info!("serving drones");
@@ -334,18 +335,17 @@ impl KgcParameters {
     fn known_statement(
         &self,
         deployment: &Deployment<Ristretto255>,
-    ) -> Option<ReleaseAuthority<Ristretto255>> {
+    ) -> Option<<Release as KeyRelease>::Statement> {
         let store = Store::open(&self.config.data_dir, &self.pinned.seat()).ok()?;
-        let row = store.ibe_authority().ok()??;
-        ReleaseAuthority::decode(deployment, &row.statement).ok()
+        Release::statement(&store, deployment)
     }
 
-    /// `holding`: none has the quorum sign the statement anew.
+    /// `condition_share`: none has the quorum sign the statement anew.
     fn open(
         &self,
         opening: KgcOpening,
-        holding: Option<Holding<Ristretto255>>,
-    ) -> Result<(KgcNode<Ristretto255>, Changes)> {
+        condition_share: Option<<Release as KeyRelease>::Share>,
+    ) -> Result<(ServingKgc, Changes)> {
         let KgcOpening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let (key, mut position) = (self.registry_key.clone(), Position::default());
@@ -375,8 +375,8 @@ impl KgcParameters {
             tokens = kgc.issued(),
             "registry read"
         );
-        let shares = share_server_with(&self.config, holding);
-        Ok((KgcNode::new(kgc, Deliveries { keys, shares: Some(shares) }), changes))
+        let shares = Release::open_member(&self.config, &store, condition_share)?;
+        Ok((ServingKgc::new(kgc, Deliveries { keys, shares }), changes))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The master key of encryption to conditions, its policies, the operator's approvals, and the shares
+//! Versions of the master key of encryption to conditions, its policies, the operator's approvals, and the shares
 //! released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Ristretto255, UnixTime};
@@ -11,23 +11,8 @@ use serde::Serialize;
 
 use super::audit::KEY_SHARE_RELEASED;
 use super::authentication::Written;
-use super::{RegistryTransaction, Store};
+use super::{DeliveryRow, RegistryTransaction, Store};
 use crate::error::{Error, Result};
-
-/// The master key as the registry has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IbeRow {
-    /// Name of the authority.
-    pub(crate) name: String,
-    /// Version of the shares.
-    pub(crate) version: u32,
-    /// Fingerprint of the master public key.
-    pub(crate) master: [u8; 32],
-    /// The signed statement.
-    pub(crate) statement: Vec<u8>,
-    /// Time of the change.
-    pub(crate) at: UnixTime,
-}
 
 /// The newest word on a pattern, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -98,27 +83,29 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval { revision: row.get(0)?, condition, approved: row.get(2)? })
 }
 
-impl RegistryTransaction<'_> {
+impl DeliveryRow for ShareReleased {
     /// Counts a share; the first of a condition's key to a drone is audited as well. The same record once
     /// more counts once more and is not audited twice.
-    pub(super) fn key_share_released(&self, record: &ShareReleased) -> Result<()> {
-        let ShareReleased { condition, serial, handle, name, at, .. } = record;
+    fn write(&self, change: &RegistryTransaction<'_>) -> Result<()> {
+        let ShareReleased { condition, serial, handle, name, at, .. } = self;
         let insert = "INSERT INTO ibe_share (condition, token_id, name, handle, first_at, last_at, times)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
                       ON CONFLICT DO UPDATE SET last_at = excluded.last_at, times = times + 1
                       RETURNING times";
         let values = params![condition.as_str(), serial, name.as_str(), handle, at];
-        let times: u64 = self.sql(self.transaction.query_row(insert, values, |row| row.get(0)))?;
+        let times: u64 = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
         if times > 1 {
             return Ok(());
         }
         let detail = format!("{condition} serial {} handle {}", hex::encode(serial), hex::encode(handle));
         let share = "SELECT rowid FROM ibe_share WHERE condition = ?1 AND token_id = ?2";
         let values = params![condition.as_str(), serial];
-        let row = self.sql(self.transaction.query_row(share, values, |row| row.get(0)))?;
-        self.audit(KEY_SHARE_RELEASED, name.as_str(), &detail, &[Written { table: "ibe_share", row }])
+        let row = change.sql(change.transaction.query_row(share, values, |row| row.get(0)))?;
+        change.audit(KEY_SHARE_RELEASED, name.as_str(), &detail, &[Written { table: "ibe_share", row }])
     }
+}
 
+impl RegistryTransaction<'_> {
     /// One word on a pattern; returns its revision.
     fn ibe_policy(&self, pattern: &Pattern, audience: Option<&Audience>) -> Result<u64> {
         let names = audience.map_or(&[][..], |audience| &audience.groups).iter().map(Name::as_str);
@@ -170,22 +157,6 @@ impl Store {
             policies.iter().try_for_each(|pattern| change.ibe_policy(pattern, Some(&everybody)).map(drop))?;
             store_share()
         })
-    }
-
-    /// The newest version of the master key's shares.
-    pub(crate) fn ibe_authority(&self) -> Result<Option<IbeRow>> {
-        let query = "SELECT name, version, master, statement, at FROM ibe_authority
-                     ORDER BY version DESC LIMIT 1";
-        let read = |row: &Row<'_>| {
-            Ok(IbeRow {
-                name: row.get(0)?,
-                version: row.get(1)?,
-                master: row.get(2)?,
-                statement: row.get(3)?,
-                at: row.get(4)?,
-            })
-        };
-        self.read(|db| db.query_row(query, [], read).optional())
     }
 
     /// Sets which drones may have the keys of a pattern's conditions; `None` to deny them. Returns the

@@ -1,6 +1,7 @@
 //! The registry: durability across openings, names, revocations, the audit chain, foreign and damaged files.
 
 mod attributes;
+#[cfg(feature = "conditions")]
 mod authentication;
 
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +75,7 @@ fn issued(serial: u8, name: &str) -> KgcRecord {
 }
 
 /// The KGC's records as its node has them.
-fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [KgcNodeRecord; N] {
+fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [ServingRecord; N] {
     records.map(Either::Left)
 }
 

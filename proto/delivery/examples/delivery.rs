@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         keys: DeliveryServer::new(Secret::random(rng), issuer),
         shares: Some(DeliveryServer::new(Secret::random(rng), releaser)),
     };
-    net.start("kgc", KgcNode::<S>::new(Kgc::new(config, [])?, servers));
+    net.start("kgc", KgcNode::<S, _>::new(Kgc::new(config, [])?, servers));
     let fetcher = Fetcher::new(&deployment, vec![], FetchTiming::default())?;
     let edge = Edge::new(EdgeConfig::new(deployment, None, Some(token)), None)?;
     net.start("wren", Drone::new(edge, (fetcher, Collector::new(None, CollectTiming::default()))));

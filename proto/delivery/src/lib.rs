@@ -35,7 +35,7 @@ extern crate alloc;
 
 pub mod attributes;
 mod client;
-#[cfg(all(feature = "services", feature = "ibe"))]
+#[cfg(feature = "services")]
 pub mod kgc;
 #[cfg(feature = "ibe")]
 pub mod release;

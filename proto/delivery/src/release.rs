@@ -14,16 +14,13 @@
 //! | [`policy`] | who may have which keys: [`ReleasePolicy`], [`Approval`] |
 //! | [`query`] | query and response: [`ShareQuery`], [`ShareResponse`] |
 
-use core::time::Duration;
-
-use quiver_machine::Rate;
-
 pub mod authority;
 pub mod collector;
 pub mod policy;
 pub mod query;
 pub mod releaser;
 
+pub use crate::kgc::DEFAULT_RATE;
 pub use authority::{ReleaseAuthority, ReleaseParameters};
 pub use collector::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall, Verdict};
 pub use policy::{Approval, Audience, Pattern, ReleasePolicy};
@@ -39,6 +36,3 @@ pub type ShareServer<S> = crate::DeliveryServer<ShareReleaser<S>>;
 pub const KIND: &str = "ibe";
 /// The scheme that those statements name.
 pub const SCHEME: &str = quiver_ibe::SCHEME;
-
-/// Default number of key shares that a drone gets at once, and time until one more.
-pub const DEFAULT_RATE: Rate = Rate { burst: 32, refill: Duration::from_secs(2) };

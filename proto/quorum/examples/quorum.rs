@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             membership: membership.clone(),
             id,
             revocation_validity: 86_400,
-            ibe_parameters: |shares| shares.encode(),
+            ibe_statements: None,
         };
         net.start(id, QuorumNode::<S>::new(config, [])?);
         // The transport has authenticated both ends of a connection between members.

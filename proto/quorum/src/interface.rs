@@ -20,11 +20,20 @@ pub struct QuorumConfig {
     pub id: KgcId,
     /// Time for which a revocation list counts as fresh, in seconds: the same at every member.
     pub revocation_validity: u64,
-    /// Encodes the public shares of identity-based encryption in the statement about the authority, as
-    /// [`AuthorityStatement::parameters`](quiver_ainq::AuthorityStatement::parameters): members sign such a
-    /// statement without an operator's approval. [`PublicShares::encode`] unless the scheme has an encoding
-    /// of its own.
-    pub ibe_parameters: fn(&PublicShares<Ibe>) -> Vec<u8>,
+    /// Statements about identity-based encryption that this member signs without an operator's approval; `None` for a
+    /// program that has no such scheme, and cannot tell what it would sign.
+    pub ibe_statements: Option<IbeStatements>,
+}
+
+/// Form of the statements about identity-based encryption.
+#[derive(Clone, Copy, Debug)]
+pub struct IbeStatements {
+    /// The scheme that they name.
+    pub scheme: &'static str,
+    /// Encodes the public shares in the statement about the authority, as
+    /// [`AuthorityStatement::parameters`](quiver_ainq::AuthorityStatement::parameters). [`PublicShares::encode`]
+    /// unless the scheme has an encoding of its own.
+    pub parameters: fn(&PublicShares<Ibe>) -> Vec<u8>,
 }
 
 /// Commands of the operator.

@@ -56,8 +56,8 @@ use rand_core::CryptoRngCore;
 
 use self::ceremony::Ceremonies;
 pub use self::interface::{
-    AbortCause, CeremonyStage, CeremonyView, MemberView, QuorumCommand, QuorumConfig, QuorumEvent,
-    QuorumRecord, QuorumView, approval,
+    AbortCause, CeremonyStage, CeremonyView, IbeStatements, MemberView, QuorumCommand, QuorumConfig,
+    QuorumEvent, QuorumRecord, QuorumView, approval,
 };
 pub use self::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `quorum` | it is the encoding of the public shares in force here |
 //! | `revocation` | its number is above that of every list signed here before, it names all that these name but those whose identity has ended by what these say, whatever is new in it is proposed by the operator here or proven, and its times fit the clock here; with nothing new, if it is due |
-//! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here |
+//! | `parameters` | its first word is not `abke-policy`, and the operator here has approved it, or it is about the proposer's part in identity-based encryption, with the public shares in force here, in a form that this program knows |
 //! | `abke-policy` | its first word is `abke-policy`, and the operator here has approved it |
 //!
 //! So t operators must agree to revoke, and fewer than t liars get nothing signed.
@@ -122,15 +122,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Returns true if this is about the authority that the proposer is for identity-based encryption, and no
     /// other.
     pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
-        let (Ok(statement), Some(keys)) = (AuthorityStatement::<S>::decode(body), &self.keys) else {
+        let (Ok(statement), Some(keys), Some(form)) =
+            (AuthorityStatement::<S>::decode(body), &self.keys, &self.config.ibe_statements)
+        else {
             return false;
         };
         statement.kind.as_str() == "ibe"
             && Some(&statement.name) == ibe_name(by).as_ref()
-            && statement.scheme.as_str() == quiver_ibe::SCHEME
+            && statement.scheme.as_str() == form.scheme
             && statement.schema.is_empty()
             && statement.delivery == *keys.ainq().public().master()
-            && statement.parameters == (self.config.ibe_parameters)(keys.ibe().public())
+            && statement.parameters == (form.parameters)(keys.ibe().public())
     }
 
     /// The list that this member would have signed, if there is any reason for one.

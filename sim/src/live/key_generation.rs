@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Name, QuorumStatement};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_quorum::{PublicShares, QuorumParameters, QuorumSuite, SecretShare};
+use quiver_quorum::{QuorumParameters, QuorumSuite, SecretShare};
 use quiver_quorum_node::{
     Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumKeys, QuorumMembership, QuorumNode, QuorumRecord,
 };
@@ -87,7 +87,7 @@ async fn start<S: QuorumSuite>(
             membership: membership.clone(),
             id,
             revocation_validity: REVOCATION_VALIDITY,
-            ibe_parameters: PublicShares::encode,
+            ibe_statements: None,
         };
         let machine = QuorumNode::<S>::new(quorum, [])
             .map_err(|source| SimError::Restore { who: format!("KGC {id}"), source: Box::new(source) })?;

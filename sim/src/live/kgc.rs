@@ -10,7 +10,8 @@ use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
 use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode, KgcNodeEvent, KgcNodeRecord};
 use quiver_delivery::release::{
-    Audience, DEFAULT_RATE, ReleaseConfig, ReleaseEvent, ReleasePolicy, ShareReleaser, ShareServer,
+    Audience, DEFAULT_RATE, ReleaseConfig, ReleaseEvent, ReleasePolicy, ShareReleased, ShareReleaser,
+    ShareServer,
 };
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_machine::Either;
@@ -29,6 +30,9 @@ use crate::{Result, SimError};
 
 /// Time for which revocation lists count as fresh, in seconds.
 pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
+
+/// Node of a KGC, which releases shares of condition keys if there are orders.
+pub(crate) type LiveKgcNode<S> = KgcNode<S, Option<ShareServer<S>>>;
 
 /// Creates the authority of condition keys.
 pub(crate) fn ibe_authority<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<IbeAuthority<S>> {
@@ -53,7 +57,7 @@ pub(crate) fn start<S: Suite>(
     setting: &NodeSettings<S>,
     listen: Multiaddr,
     host: KgcHost,
-) -> Result<LiveNode<KgcNode<S>>> {
+) -> Result<LiveNode<LiveKgcNode<S>>> {
     let mut rng = rng_stream::generator(setting.seed, RngStream::Kgc, u32::from(id) - 1, 0);
     let cookie_key = Secret::random(&mut rng);
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| SimError::Restore {
@@ -133,8 +137,8 @@ impl KgcHost {
     }
 }
 
-impl<S: Suite> Host<KgcNode<S>> for KgcHost {
-    fn persist(&mut self, records: &[KgcNodeRecord]) -> Result<(), HostError> {
+impl<S: Suite> Host<LiveKgcNode<S>> for KgcHost {
+    fn persist(&mut self, records: &[KgcNodeRecord<ShareReleased>]) -> Result<(), HostError> {
         for record in records {
             if let Either::Left(KgcRecord::Issued { name, pin, .. } | KgcRecord::Pinned { name, pin, .. }) =
                 record
@@ -145,7 +149,7 @@ impl<S: Suite> Host<KgcNode<S>> for KgcHost {
         Ok(())
     }
 
-    fn event(&mut self, _: &KgcNode<S>, event: KgcNodeEvent) {
+    fn event(&mut self, _: &LiveKgcNode<S>, event: KgcNodeEvent<ReleaseEvent>) {
         match event {
             Either::Left(event) => self.kgc(event),
             Either::Right(DeliveryEvent::Shares(ReleaseEvent::Refused { reason, .. })) => {

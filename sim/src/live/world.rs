@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use quiver_ainq::{IssuedToken, Role, Suite};
 use quiver_crypto::Hasher;
-use quiver_delivery::kgc::KgcNode;
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
@@ -23,7 +22,7 @@ use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;
 use super::event_log::{EventLog, LeaderLog};
-use super::kgc::{self, KgcHost};
+use super::kgc::{self, KgcHost, LiveKgcNode};
 use super::node::LiveNode;
 use super::node_settings::{NodeSettings, RunParameters, address};
 use super::rank_line::RankLine;
@@ -78,7 +77,7 @@ pub(crate) struct LiveWorld<S: Suite> {
     /// Payload bytes that former lives of the leader sent.
     sent_before: u64,
     /// KGCs, which run as long as the world does.
-    pub(crate) kgcs: Vec<LiveNode<KgcNode<S>>>,
+    pub(crate) kgcs: Vec<LiveNode<LiveKgcNode<S>>>,
     /// The master key of conditions, if there are orders that wait for one.
     pub(crate) ibe_authority: Option<IbeAuthority<S>>,
     /// Time that several KGCs took to make their keys.

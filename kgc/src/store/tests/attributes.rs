@@ -7,7 +7,7 @@ use quiver_ainq::{
 };
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::{IssuerCommand, KeyIssued};
-use quiver_delivery::kgc::{DeliveryCommand, DeliveryRecord, KgcNodeRecord};
+use quiver_delivery::kgc::{DeliveryCommand, DeliveryRecord};
 use quiver_enrolment::KgcCommand;
 use quiver_machine::Either;
 use quiver_service::secrets::Protection;
@@ -15,7 +15,7 @@ use rand::rngs::OsRng;
 
 use super::*;
 use crate::changes::{Changes, Secrets};
-use crate::kgc_machine::CommandLineChange;
+use crate::kgc_machine::{CommandLineChange, ServingRecord};
 use crate::registry::Verified;
 
 fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
@@ -42,7 +42,7 @@ pub(super) fn registry() -> (Bench, Store, AuthorityRow) {
     (bench, store, row)
 }
 
-pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> KgcNodeRecord {
+pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> ServingRecord {
     Either::Right(DeliveryRecord::Keys(KeyIssued {
         authority: row.fingerprint,
         serial: [1; 16],

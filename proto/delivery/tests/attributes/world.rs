@@ -140,7 +140,7 @@ impl World {
             keypairs: Vec::new(),
         };
         world.skip(Duration::from_secs(100));
-        world.net.add::<KgcNode<S>>(Node::Centre, Vec::new());
+        world.net.add::<KgcNode<S, ()>>(Node::Centre, Vec::new());
         world.start_centre();
         world
     }
@@ -194,7 +194,7 @@ impl World {
         );
         let kgc = Kgc::new(config, records).unwrap();
         let server = self.server();
-        self.start(Node::Centre, KgcNode::new(kgc, Deliveries { keys: server, shares: None }));
+        self.start(Node::Centre, KgcNode::new(kgc, Deliveries { keys: server, shares: () }));
         for drone in 0..self.keypairs.len() {
             self.dial(drone);
         }
@@ -209,8 +209,8 @@ impl World {
         self.start_centre();
     }
 
-    pub(crate) fn order(&mut self, command: KgcNodeCommand) {
-        self.command::<KgcNode<S>>(Node::Centre, command);
+    pub(crate) fn order(&mut self, command: KgcNodeCommand<Infallible>) {
+        self.command::<KgcNode<S, ()>>(Node::Centre, command);
     }
 
     pub(crate) fn grant(&mut self, authority: &str, drone: usize, granted: Option<&[u8]>) {
@@ -280,16 +280,16 @@ impl World {
         self.disconnect(Node::Centre, Node::Drone(drone));
     }
 
-    pub(crate) fn centre(&self) -> &KgcNode<S> {
+    pub(crate) fn centre(&self) -> &KgcNode<S, ()> {
         self.machine(Node::Centre)
     }
 
-    pub(crate) fn centre_records(&self) -> &[KgcNodeRecord] {
-        self.node::<KgcNode<S>>(Node::Centre).records()
+    pub(crate) fn centre_records(&self) -> &[KgcNodeRecord<Infallible>] {
+        self.node::<KgcNode<S, ()>>(Node::Centre).records()
     }
 
-    pub(crate) fn centre_events(&self) -> &[KgcNodeEvent] {
-        &self.node::<KgcNode<S>>(Node::Centre).events
+    pub(crate) fn centre_events(&self) -> &[KgcNodeEvent<Infallible>] {
+        &self.node::<KgcNode<S, ()>>(Node::Centre).events
     }
 
     pub(crate) fn public(&self, drone: usize) -> &DronePublicKey<S> {

@@ -9,7 +9,7 @@ use quiver_machine::Route;
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::PublicShares;
 use quiver_quorum_node::{
-    Ibe, QuorumCommand, QuorumConfig, QuorumEvent, QuorumMembership, QuorumNode, QuorumRecord,
+    Ibe, IbeStatements, QuorumCommand, QuorumConfig, QuorumEvent, QuorumMembership, QuorumNode, QuorumRecord,
 };
 pub(crate) use quiver_testbed::EPOCH_START as START;
 use quiver_testbed::{LinkFaults, Net, NodeSet, Partition, TestNode, deref_to_net};
@@ -83,7 +83,10 @@ impl World {
             membership: self.membership.clone(),
             id,
             revocation_validity: VALIDITY,
-            ibe_parameters: encode_shares,
+            ibe_statements: Some(IbeStatements {
+                scheme: "bf-fullident-bls12381",
+                parameters: encode_shares,
+            }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::release::{Holding, ReleaseAuthority};
+use quiver_delivery::release::{Holding, HoldingError, ReleaseAuthority};
 use quiver_ibe::MasterShare;
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
 use quiver_service::deployment_file::owner;
@@ -16,7 +16,7 @@ use quiver_service::state_file::StateFile;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
-use crate::store::IbeRow;
+use crate::store::master_key::IbeRow;
 
 const ROLE: &str = "kgc-ibe";
 
@@ -69,5 +69,6 @@ pub(crate) fn read(
     }
     let share = reader.take(reader.remaining()).map_err(malformed)?;
     let share = MasterShare::decode(share).map_err(|_| quiver_ainq::Error::InvalidScalar)?;
-    Ok(Holding::new(ReleaseAuthority::decode(deployment, statement)?, share)?)
+    let other = |error: HoldingError| Error::Holding(error.to_string());
+    Holding::new(ReleaseAuthority::decode(deployment, statement)?, share).map_err(other)
 }

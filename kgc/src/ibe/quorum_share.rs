@@ -6,15 +6,20 @@
 //! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, Ristretto255, SignedAuthority, StatementSignature};
-use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME};
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
-use quiver_quorum_node::{Ibe, QuorumNode, ibe_name};
+use quiver_quorum_node::{Ibe, ibe_name};
+
+use crate::quorum::node::{IbeStatements, QuorumMember};
+
+/// Form of the statement.
+pub(crate) const STATEMENTS: IbeStatements = IbeStatements { scheme: SCHEME, parameters };
 
 /// The parameters of the statement, which every KGC makes out of its own result; empty, which no member
 /// signs, if these are no shares.
-pub(crate) fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
+fn parameters(public: &PublicShares<Ibe>) -> Vec<u8> {
     converted(public).map_or_else(Vec::new, |parameters| parameters.encode())
 }
 
@@ -28,12 +33,12 @@ fn converted(public: &PublicShares<Ibe>) -> Option<ReleaseParameters> {
 }
 
 /// Version of a statement about the shares in force; `None` before there are any.
-pub(crate) fn version(node: &QuorumNode<Ristretto255>) -> Option<u32> {
+pub(crate) fn version(node: &QuorumMember) -> Option<u32> {
     node.keys()?.ibe().public().version().checked_add(1)
 }
 
 /// The body of the statement about the shares in force, for this KGC to propose.
-pub(crate) fn proposal(node: &QuorumNode<Ristretto255>) -> Option<Vec<u8>> {
+pub(crate) fn proposal(node: &QuorumMember) -> Option<Vec<u8>> {
     let (deployment, keys) = (node.deployment()?, node.keys()?);
     let name = ibe_name(keys.ibe().share().kgc())?;
     let statement = converted(keys.ibe().public())?.statement(deployment, name).ok()?;
@@ -42,7 +47,7 @@ pub(crate) fn proposal(node: &QuorumNode<Ristretto255>) -> Option<Vec<u8>> {
 
 /// The statement that the quorum has signed, if it is about a key of encryption to conditions.
 pub(crate) fn signed(
-    node: &QuorumNode<Ristretto255>,
+    node: &QuorumMember,
     body: &[u8],
     signature: &[u8],
 ) -> Option<ReleaseAuthority<Ristretto255>> {
@@ -53,7 +58,7 @@ pub(crate) fn signed(
 
 /// Share of this KGC, with the statement about it.
 pub(crate) fn holding(
-    node: &QuorumNode<Ristretto255>,
+    node: &QuorumMember,
     authority: ReleaseAuthority<Ristretto255>,
 ) -> Option<Holding<Ristretto255>> {
     let share = node.keys()?.ibe().share();
