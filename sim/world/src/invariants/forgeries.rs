@@ -104,21 +104,25 @@ fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect)
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
     let answers = match &message {
-        // Leaders resend to members in the same step, and a leader that steps down sends to all its members:
-        // neither is an answer to the forger.
-        Message::Rekey(_) => to == via && !step.events().any(makes_way),
+        // Leaders resend to members in the same step, and a leader that steps down, or whose epoch is due just when the
+        // message comes, sends to all its members: none of this is an answer to the forger.
+        Message::Rekey(_) => to == via && !step.events().any(sends_to_all),
+        Message::Welcome(_) => to == via && !step.events().any(activates_epoch),
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)
         | Message::JoinChallenge(_)
         | Message::JoinCiphertext(_)
         | Message::Refusal(_)
-        | Message::SpareAck(_)
-        | Message::Welcome(_) => to == via,
+        | Message::SpareAck(_) => to == via,
         _ => false,
     };
     answers.then_some(message)
 }
 
-fn makes_way(event: &NodeEvent) -> bool {
-    matches!(event, NodeEvent::Leader(LeaderEvent::SteppedDown { .. }))
+fn sends_to_all(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Leader(LeaderEvent::SteppedDown { .. })) || activates_epoch(event)
+}
+
+fn activates_epoch(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Leader(LeaderEvent::EpochActivated { .. }))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_group::leader::LeaderTiming;
+use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World};
 
 const MEMBERS: u32 = 6;
@@ -96,6 +97,13 @@ fn nobody_answers_what_a_stranger_publishes_and_nobody_loses_a_membership_by_it(
             }
         }
     }
+}
+
+#[test]
+fn epoch_that_is_due_as_a_forged_message_comes_is_no_answer_to_it() {
+    // A life in which a question without a sender reaches the leader over a member at the moment of a batch's end.
+    let outcome = SeedChecker::new(CheckSetup::default()).unwrap().check(6343).unwrap();
+    assert_eq!(outcome.violation, None);
 }
 
 #[test]
