@@ -4,13 +4,11 @@ use core::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
-use quiver_machine::{Context, Either, Handled, MachinePart, Node, Peer, Rate, Route, earlier};
+use quiver_machine::{Context, Either, Handled, MachinePart, Node, Peer, Route, earlier};
 use quiver_message::Message;
 
 use crate::attributes::{AttributeServer, IssuerCommand, IssuerEvent, KeyIssued};
-
-/// Default number of shares of condition keys that a drone gets at once, and time until one more.
-pub const DEFAULT_RATE: Rate = Rate { burst: 32, refill: Duration::from_secs(2) };
+pub use crate::server::DEFAULT_RATE;
 
 /// Deliveries of a KGC. `R` releases shares of condition keys, or is `()`.
 #[derive(Debug)]

@@ -18,7 +18,7 @@
 //!
 //! A build for drones alone has neither servers nor releasers.
 #![cfg_attr(
-    all(feature = "std", feature = "services", feature = "abe", feature = "ibe"),
+    all(feature = "std", feature = "kgc", feature = "abe", feature = "ibe"),
     doc = concat!(
         "\nWithout sockets, on the deterministic testbed:\n\n```\n",
         include_str!("../examples/delivery.rs"),
@@ -35,7 +35,7 @@ extern crate alloc;
 
 pub mod attributes;
 mod client;
-#[cfg(feature = "services")]
+#[cfg(feature = "kgc")]
 pub mod kgc;
 #[cfg(feature = "ibe")]
 pub mod release;

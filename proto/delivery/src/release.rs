@@ -20,7 +20,7 @@ pub mod policy;
 pub mod query;
 pub mod releaser;
 
-pub use crate::kgc::DEFAULT_RATE;
+pub use crate::server::DEFAULT_RATE;
 pub use authority::{ReleaseAuthority, ReleaseParameters};
 pub use collector::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall, Verdict};
 pub use policy::{Approval, Audience, Pattern, ReleasePolicy};

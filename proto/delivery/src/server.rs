@@ -18,6 +18,9 @@ use quiver_message::{DeliveryOffer, Message, Nonce, Payload, Refusal, RefusalRea
 
 use crate::client::{label, signed_challenge};
 
+/// Default number of shares of condition keys that a drone gets at once, and time until one more.
+pub const DEFAULT_RATE: Rate = Rate { burst: 32, refill: Duration::from_secs(2) };
+
 /// Greatest number of drones whose last deliveries are remembered. Each delivery costs curve arithmetic and a
 /// line in the registry, so a drone has a rate.
 pub(crate) const MAX_REMEMBERED: usize = 8192;
