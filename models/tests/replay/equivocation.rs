@@ -2,7 +2,6 @@
 //! and that a life with one step changed is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 use std::sync::OnceLock;
 
 use quiver_ainq::Epoch;
@@ -87,7 +86,7 @@ fn a_life_with_a_leader_of_two_keys_and_one_field_altered_is_refused() {
         let mut prefix = Prefix::new(life, &table);
         let mut seen = BTreeMap::<String, usize>::new();
         for (place, step) in life.steps.iter().enumerate() {
-            let Step::Sent { from, to, bytes } = step else { continue };
+            let Step::Sent { from, .. } = step else { continue };
             let kind = match (life.group.two_keys == Some(*from), kind(life, &table, step)) {
                 (true, kind) => format!("of two keys, {kind}"),
                 (false, kind) if kind == "EquivocationProof" => kind,
@@ -98,12 +97,8 @@ fn a_life_with_a_leader_of_two_keys_and_one_field_altered_is_refused() {
             if *number > 3 {
                 continue;
             }
-            prefix.extend(place);
-            for (field, bytes) in wire::alterations(&table, bytes) {
-                let altered = Step::Sent { from, to, bytes };
-                let refused = prefix.refuses(iter::once(&altered).chain(&life.steps[place + 1..]));
-                assert!(refused, "{what}: step {place} with another {field} is taken");
-                tally.count(&kind, refused);
+            for _ in 0..prefix.refuses_alterations(what, place) {
+                tally.count(&kind, true);
             }
         }
     }

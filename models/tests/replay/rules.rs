@@ -11,6 +11,7 @@ mod equivocation;
 mod second_factor;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::{Mutex, PoisonError};
 
 use quiver_ainq::{
@@ -206,6 +207,23 @@ impl<'a> Prefix<'a> {
     pub(crate) fn refuses<'b>(&self, steps: impl IntoIterator<Item = &'b Step>) -> bool {
         let mut rules = self.rules.clone();
         steps.into_iter().any(|step| rules.step(step).is_err())
+    }
+
+    /// Asserts that the rules refuse the run `what` with any one bound field of the message at this place altered. Returns
+    /// the number of fields.
+    pub(crate) fn refuses_alterations(&mut self, what: &str, place: usize) -> usize {
+        let Step::Sent { from, to, bytes } = &self.run.steps[place] else {
+            panic!("{what}: {place} is no message")
+        };
+        self.extend(place);
+        let mut fields = 0;
+        for (field, bytes) in wire::alterations(self.rules.table, bytes) {
+            let altered = Step::Sent { from, to, bytes };
+            let refused = self.refuses(iter::once(&altered).chain(&self.run.steps[place + 1..]));
+            assert!(refused, "{what}: step {place} with another {field} is taken");
+            fields += 1;
+        }
+        fields
     }
 }
 
