@@ -173,7 +173,7 @@ impl<'a> Command<'a> {
     /// Reads a line; `None` if its word is not a command of every image.
     ///
     /// # Errors
-    /// What is wrong, for the operator, without repeating the line.
+    /// Description of the mistake for the operator, without repeating the line.
     pub(crate) fn read(line: &ConsoleLine<'a>) -> Result<Option<Self>, &'static str> {
         let command = match line.word {
             "help" => line.alone(Self::Help)?,

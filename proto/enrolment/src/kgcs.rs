@@ -51,7 +51,7 @@ impl<S: Suite> Kgcs<S> {
     }
 
     /// The message to each KGC once the drone has a key, if a quorum issues: no more shares are to be made for its token.
-    /// To be sent at every contact, because nothing answers it.
+    /// Send it at every contact, because nothing answers it.
     pub fn notice_of_key(
         &self,
         deployment: &Deployment<S>,

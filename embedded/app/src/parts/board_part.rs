@@ -64,7 +64,7 @@ pub(crate) enum PartRequest<C> {
     Store(Snapshot),
 }
 
-/// What a part makes of a line on the console.
+/// Answer of a part to a line on the console.
 pub(crate) enum CommandAnswer<C> {
     /// The command is not one of this part's.
     Unknown,

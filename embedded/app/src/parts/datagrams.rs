@@ -59,7 +59,7 @@ impl<'a> DatagramCommand<'a> {
     /// Reads a line; `None` if its word is none of datagrams.
     ///
     /// # Errors
-    /// What is wrong, for the operator.
+    /// Description of the mistake for the operator.
     fn read(line: &ConsoleLine<'a>) -> Result<Option<Self>, &'static str> {
         let sign = match line.word {
             "datagram" => false,

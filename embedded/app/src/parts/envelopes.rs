@@ -246,7 +246,7 @@ impl<'a> EnvelopeLine<'a> {
     /// Reads a line; `None` if its word is none of envelopes.
     ///
     /// # Errors
-    /// What is wrong, for the operator.
+    /// Description of the mistake for the operator.
     fn read(line: &ConsoleLine<'a>) -> Result<Option<Self>, &'static str> {
         let command = match line.word {
             "fetch" => line.alone(Self::Fetch)?,

@@ -42,7 +42,7 @@ pub(super) struct HeldAttributes {
     task: Option<KeyringTask>,
 }
 
-/// What is to be done with a keyring that has changed, in this order.
+/// Steps after a keyring has changed, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyringTask {
     /// Making it durable, because no key may be used that a reset would lose.
