@@ -48,7 +48,7 @@
 //! assert_eq!(FabeoCp::decapsulate(&parameters, &scout, &ciphertext)?, secret);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -13,15 +13,12 @@
     feature = "exchange",
     doc = "| [`gate`] and others | the exchange: leaders that demand a policy, drones that satisfy it |"
 )]
-#![cfg_attr(
-    all(feature = "std", feature = "exchange"),
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/admission.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/admission.rs"),
+    "```"
 )]
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -48,7 +48,7 @@
 //! | `AdmissionHello`, `AdmissionChallenge`, `AdmissionProof`, `AdmissionStep`, `AdmissionLeave` | `quiver-admission` |
 //!
 //! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
