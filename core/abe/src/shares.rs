@@ -25,7 +25,10 @@ use rand_core::CryptoRngCore;
 use crate::AbeError;
 
 /// Shares `secret` over `formula`: a value per leaf, from left to right.
-pub(crate) fn share<F: Field>(
+///
+/// # Errors
+/// [`AbeError::TooLong`] for a threshold above [`MAX_SHARES`].
+pub fn share<F: Field>(
     formula: &Formula,
     secret: F,
     rng: &mut (impl CryptoRngCore + ?Sized),
@@ -150,8 +153,9 @@ impl<F: Field> Weights<F> {
     }
 }
 
-/// The coefficients as field elements.
-pub(crate) fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -> Vec<F> {
+/// The coefficients as field elements, one per leaf of the selection, in its order.
+#[must_use]
+pub fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -> Vec<F> {
     let factors = propagate(formula, selection, F::ONE, |above, gate, places| {
         if gate.is_or() || gate.is_and() {
             return Some(alloc::vec![*above; places.len()]);

@@ -32,7 +32,7 @@ pub trait Terms: Clone + Eq + Debug + Display + Send + Sync + 'static {
 }
 
 /// The form with which a scheme computes.
-pub(crate) type Lowered<T> = <T as Terms>::Lowered;
+pub type Lowered<T> = <T as Terms>::Lowered;
 
 impl Terms for AccessTree {
     type Lowered = Formula;
@@ -58,24 +58,28 @@ pub struct Atoms {
     ascending: Vec<Attribute>,
 }
 
+#[expect(clippy::len_without_is_empty, reason = "there is at least one")]
 impl Atoms {
     /// The set they are of.
-    pub(crate) const fn set(&self) -> &AttributeSet {
+    #[must_use]
+    pub const fn set(&self) -> &AttributeSet {
         &self.set
     }
 
     /// The attributes, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Attribute> {
+    pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
         self.ascending.iter()
     }
 
     /// Number of atoms, at least one.
-    pub(crate) const fn len(&self) -> usize {
+    #[must_use]
+    pub const fn len(&self) -> usize {
         self.ascending.len()
     }
 
     /// The place of an attribute among them.
-    pub(crate) fn place(&self, attribute: &Attribute) -> Option<usize> {
+    #[must_use]
+    pub fn place(&self, attribute: &Attribute) -> Option<usize> {
         self.ascending.binary_search(attribute).ok()
     }
 }

@@ -78,7 +78,7 @@ macro_rules! listed_with_the_policy_in_the_key {
 
 listed_with_the_policy_in_the_key!(Gpsw06, "gpsw06", GPSW_HEAP);
 #[cfg(feature = "insecure-yct14")]
-listed_with_the_policy_in_the_key!(quiver_abe::InsecureYct14, "yct14", YCT_HEAP);
+listed_with_the_policy_in_the_key!(quiver_yct14::InsecureYct14, "yct14", YCT_HEAP);
 
 impl SchemeBench for FabeoKp {
     const NAME: &'static str = "fabeo-kp";
@@ -160,7 +160,7 @@ pub(crate) async fn abe<H: BenchTarget>(
         FabeoKp::NAME => scheme_of::<FabeoKp, H>(runner, &request).await,
         FabeoCp::NAME => scheme_of::<FabeoCp, H>(runner, &request).await,
         #[cfg(feature = "insecure-yct14")]
-        "yct14" => scheme_of::<quiver_abe::InsecureYct14, H>(runner, &request).await,
+        "yct14" => scheme_of::<quiver_yct14::InsecureYct14, H>(runner, &request).await,
         #[cfg(not(feature = "insecure-yct14"))]
         "yct14" => Err(BenchError::NotInThisImage),
         _ => Err(BenchError::Usage("no such scheme")),
