@@ -9,10 +9,7 @@
 //! | [`certifying`] | the certification of fields, by periods: [`CertificationTerms`](certifying::CertificationTerms), [`Certifier`](certifying::Certifier) |
 //! | [`policy`] | policies, as the KGC signs them: [`SignedPolicy`] |
 //! | [`message`] | messages between leaders and drones that join without a name: [`AdmissionMessage`] |
-#![cfg_attr(
-    feature = "exchange",
-    doc = "| [`gate`] and others | the exchange: leaders that demand a policy, drones that satisfy it |"
-)]
+//! | `gate` and others | the exchange: leaders that demand a policy, drones that satisfy it; with the feature `exchange` |
 #![doc = concat!(
     "\nWithout sockets, on the deterministic testbed:\n\n```\n",
     include_str!("../examples/admission.rs"),

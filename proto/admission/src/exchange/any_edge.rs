@@ -81,21 +81,6 @@ impl<S: Suite> AnyEdge<S> {
         self.named()?.vouch(statement, rng)
     }
 
-    /// Returns the compromised state, as [`Edge::compromised_state`] does.
-    #[cfg(feature = "compromise")]
-    pub fn compromised_state(&self) -> Option<quiver_group::edge::CompromisedState<S>> {
-        self.named()?.compromised_state()
-    }
-
-    /// Returns the secrets of an anonymous edge's run, as [`AnonymousEdge::compromised_run`] does.
-    #[cfg(feature = "compromise")]
-    pub const fn compromised_run(&self) -> Option<super::CompromisedRun<'_, S>> {
-        match self {
-            Self::Named(_) => None,
-            Self::Anonymous(edge) => edge.compromised_run(),
-        }
-    }
-
     /// Shares the header, as [`Edge::share_header`] does.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         match self {
