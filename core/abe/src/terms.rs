@@ -5,7 +5,7 @@ use core::fmt::{Debug, Display};
 
 use quiver_policy::{AccessTree, Attribute, AttributeSet, Formula};
 
-use crate::AbeError;
+use crate::{AbeError, IS_SMALL};
 
 /// Bytes that a policy's or a set's encoding may have within a key or a ciphertext.
 pub const MAX_TERMS_LEN: usize = 1 << 20;
@@ -106,7 +106,7 @@ impl Terms for AttributeSet {
 
 /// Sorts. A board has few attributes, and no flash for a fast sort.
 fn ascending(atoms: impl Iterator<Item = Attribute>) -> Vec<Attribute> {
-    if cfg!(feature = "small") {
+    if IS_SMALL {
         let mut ascending = Vec::new();
         for atom in atoms {
             ascending.insert(ascending.partition_point(|before| *before < atom), atom);
