@@ -25,7 +25,7 @@ macro_rules! for_each_strategy {
                     super::super::$name::<quiver_ainq::Ristretto255>(quiver_ainq::StrategyKind::$kind);
                 })*
             }
-                mod bls12381 {
+            mod bls12381 {
                 $(#[test] fn $name() {
                     super::super::$name::<quiver_ainq::Bls12381G1>(quiver_ainq::StrategyKind::$kind);
                 })*
