@@ -89,6 +89,14 @@ mod traffic;
 )]
 pub mod wire {
     include!("wire.rs");
+
+    // The message around all others, with the bodies that this build has: one of any other kind is refused.
+    #[cfg(feature = "services")]
+    include!("wire/services.rs");
+    #[cfg(all(feature = "delivery", not(feature = "services")))]
+    include!("wire/delivery.rs");
+    #[cfg(not(any(feature = "services", feature = "delivery")))]
+    include!("wire/board.rs");
 }
 
 pub use delivery::{
