@@ -22,6 +22,8 @@ extern crate alloc;
 mod backoff;
 mod cookie;
 mod either;
+#[doc(hidden)]
+pub mod forwarding;
 mod job;
 mod machine;
 mod misdeeds;
